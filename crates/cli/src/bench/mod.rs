@@ -1,0 +1,43 @@
+//! `coscan bench`: many queries at once, and what that takes.
+//!
+//! `workload.rs` and `run.rs` describe and run a workload; `external.rs` does so for a benchmark that
+//! drives coscan from outside; `paper/` builds the workload of "Cooperative Scans" (VLDB 2007) itself
+//! and compares the policies.
+
+mod external;
+pub mod paper;
+pub mod run;
+pub mod workload;
+
+use clap::{Args, Subcommand};
+
+use crate::failure::wrong_usage;
+
+/// Arguments of `coscan bench`.
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct BenchArgs {
+    #[command(subcommand)]
+    pub command: Option<BenchCommand>,
+
+    #[command(flatten)]
+    pub external: external::ExternalArgs,
+}
+
+/// Benchmarks that coscan brings along.
+#[derive(Subcommand, Debug)]
+pub enum BenchCommand {
+    /// The workload of Cooperative Scans (VLDB 2007), all policies side by side
+    Paper(Box<paper::PaperArgs>),
+}
+
+/// Runs the benchmark `args` ask for.
+pub fn run(args: &BenchArgs) -> anyhow::Result<()> {
+    match &args.command {
+        Some(BenchCommand::Paper(paper)) => paper::run(paper),
+        None => match (&args.external.workload, &args.external.out) {
+            (Some(workload), Some(out)) => external::run(&args.external, workload, out),
+            _ => Err(wrong_usage("give --workload FILE and --out FILE, or the subcommand `paper`")),
+        },
+    }
+}

@@ -1,0 +1,374 @@
+//! `coscan bench paper`: the workload of "Cooperative Scans" (VLDB 2007, section 5) under several
+//! policies and on the plain query engine, with the same limits and in the same process.
+//!
+//! `mix.rs` makes the queries, `stats.rs` the figures, `report.rs` and `figure.rs` show them; here are
+//! the arguments and the order of things: open the table, measure every kind of query alone, then run
+//! every seed on every contender, each with a fresh engine. Whatever the contenders answer must be the
+//! same, row by row.
+
+mod contender;
+mod figure;
+mod mix;
+mod report;
+mod stats;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use indicatif::ProgressBar;
+use serde_json::json;
+
+use super::workload::{Outcome, Table, Workload};
+use crate::failure::wrong_usage;
+use crate::generate::{self, Codec, TpchArgs};
+use crate::progress;
+use crate::rows::difference;
+use crate::session::{Session, registry, runtime};
+use crate::settings::{EngineArgs, Policy, Settings};
+use contender::{Contender, Run};
+use figure::Panel;
+use mix::{Domain, Kind, Shape};
+use report::Report;
+use stats::{Base, Measurement, Series, median};
+
+/// Arguments of `coscan bench paper`.
+#[derive(Args, Debug)]
+pub struct PaperArgs {
+    /// Directory with the lineitem table; generated there if missing [default: data/tpch-sf<N>]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+
+    /// Scale factor of the table if it must be generated
+    #[arg(long, value_name = "N", default_value_t = 1.0)]
+    pub scale_factor: f64,
+
+    /// Row groups of the table if it must be generated
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
+    pub chunks: u64,
+
+    /// Streams that run at once
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..))]
+    pub streams: u64,
+
+    /// Queries of a stream, one after another
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..))]
+    pub queries: u64,
+
+    /// Seconds between the starts of two streams [default: as in the paper, 3/20.37 of a cold F-100]
+    #[arg(long, value_name = "SECONDS")]
+    pub delay: Option<f64>,
+
+    /// Seed of the first run
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    pub seed: u64,
+
+    /// Runs with consecutive seeds; the report shows medians
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    pub seeds: u64,
+
+    /// Policies to compare, separated by commas [default: --policy if given, else all]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub policies: Vec<Policy>,
+
+    /// Buffer as a percentage of the table, as --buffer is in bytes [default: 25, as in the paper]
+    #[arg(long, value_name = "PERCENT", conflicts_with = "buffer", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub buffer_percent: Option<u64>,
+
+    /// Leave out the comparison with the plain query engine
+    #[arg(long)]
+    pub no_datafusion: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+
+    /// Draw which chunk was loaded when, one panel per policy, from the first seed
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub engine: EngineArgs,
+}
+
+/// Seconds between streams and seconds of a cold F-100 in the paper.
+const PAPER_DELAY_S: f64 = 3.0;
+const PAPER_F100_S: f64 = 20.37;
+/// The buffer in the paper: 64 of 254 chunks.
+const PAPER_BUFFER_PERCENT: u64 = 25;
+/// Queries that take little time are measured several times for their base.
+const BASE_REPETITIONS: u64 = 3;
+
+/// Runs the comparison and prints it.
+pub fn run(args: &PaperArgs) -> anyhow::Result<()> {
+    if args.delay.is_some_and(|delay| !(delay >= 0.0 && delay.is_finite())) {
+        return Err(wrong_usage("--delay must be 0 or more seconds"));
+    }
+    let mut settings = args.engine.resolve()?;
+    let data = Data::open(args, &settings)?;
+    settings.buffer_bytes = Some(match (args.buffer_percent, settings.buffer_bytes) {
+        (None, Some(bytes)) => bytes,
+        (percent, _) => data.bytes * percent.unwrap_or(PAPER_BUFFER_PERCENT) / 100,
+    });
+    let bench = Bench { args, runtime: runtime(settings.threads)?, settings, data };
+    let report = bench.run()?;
+    let mut out = io::stdout().lock();
+    if args.json {
+        writeln!(out, "{}", serde_json::to_string_pretty(&report.to_json())?)?;
+    } else {
+        write!(out, "{}", report.to_text())?;
+        if let Some(svg) = &args.svg {
+            writeln!(out, "\nLoads over time: {}", svg.display())?;
+        }
+    }
+    Ok(())
+}
+
+/// The lineitem table.
+struct Data {
+    table: Table,
+    bytes: u64,
+}
+
+impl Data {
+    /// Finds the table, generating it where there is none.
+    fn open(args: &PaperArgs, settings: &Settings) -> anyhow::Result<Self> {
+        let at = args.data.clone().unwrap_or_else(|| PathBuf::from(format!("data/tpch-sf{}", args.scale_factor)));
+        let mut files = parquet_files(&at)?;
+        if files.is_empty() {
+            let table = generate::tpch::Table::Lineitem;
+            generate::tpch(&TpchArgs {
+                scale_factor: args.scale_factor,
+                out: at.clone(),
+                tables: vec![table],
+                row_group_rows: table.rows(args.scale_factor).div_ceil(args.chunks).max(1),
+                files_per_table: 1,
+                compression: Codec::Snappy,
+                force: false,
+                threads: Some(settings.threads),
+            })?;
+            files = parquet_files(&at)?;
+        }
+        if files.is_empty() {
+            bail!("there is no lineitem table in {}; give --data DIR", at.display());
+        }
+        let bytes = files.iter().map(|file| Ok(fs::metadata(file)?.len())).sum::<io::Result<u64>>()?;
+        Ok(Data { table: Table { format: "parquet".to_owned(), files }, bytes })
+    }
+}
+
+/// The files of lineitem in `at`: `lineitem.parquet`, those in the folder `lineitem`, or, if `at` is
+/// that folder or file itself, those in it. In the order of their numbers.
+fn parquet_files(at: &std::path::Path) -> anyhow::Result<Vec<PathBuf>> {
+    for place in [at.join("lineitem.parquet"), at.join("lineitem"), at.to_owned()] {
+        if place.is_file() {
+            return Ok(vec![fs::canonicalize(place)?]);
+        }
+        let mut files = Vec::new();
+        if place.is_dir() {
+            for entry in fs::read_dir(&place).with_context(|| format!("cannot list {}", place.display()))? {
+                let path = entry?.path();
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                if name.starts_with("lineitem") && name.ends_with(".parquet") {
+                    files.push(fs::canonicalize(path)?);
+                }
+            }
+        }
+        if !files.is_empty() {
+            files.sort_by_key(|path| (path.as_os_str().len(), path.clone()));
+            return Ok(files);
+        }
+    }
+    Ok(Vec::new())
+}
+
+struct Bench<'a> {
+    args: &'a PaperArgs,
+    settings: Settings,
+    runtime: tokio::runtime::Runtime,
+    data: Data,
+}
+
+impl Bench<'_> {
+    fn run(&self) -> anyhow::Result<Report> {
+        let contenders = self.contenders();
+        let domain = self.domain()?;
+        let policies = contenders.iter().filter(|c| matches!(c, Contender::Policy(_))).count();
+        let bases = if policies < contenders.len() { 2 } else { 1 };
+        let base_queries = bases * Kind::ALL.iter().map(|&kind| repetitions(kind)).sum::<u64>();
+        let queries = self.args.seeds * self.args.streams * self.args.queries * contenders.len() as u64;
+        let bar = progress::counter(base_queries + queries, "queries");
+
+        let base = self.base(contenders[0], domain, &bar)?;
+        let delay_s = self.args.delay.unwrap_or_else(|| {
+            let f100 = Kind::ALL[3].to_string();
+            base.get(&f100).map_or(1.0, |seconds| seconds * PAPER_DELAY_S / PAPER_F100_S)
+        });
+        let shape = Shape { streams: self.args.streams, queries: self.args.queries, delay_s };
+        let seeds: Vec<u64> = (0..self.args.seeds).map(|at| self.args.seed.wrapping_add(at)).collect();
+        let mut series: Vec<Series> =
+            contenders.iter().map(|c| Series { name: c.to_string(), runs: Vec::new() }).collect();
+        let mut first_runs = Vec::new();
+        for &seed in &seeds {
+            let workload = mix::mix(&self.data.table, domain, shape, seed);
+            let mut reference: Option<(Contender, Vec<Outcome>)> = None;
+            for (&contender, series) in contenders.iter().zip(&mut series) {
+                bar.set_message(format!("{contender}, seed {seed}"));
+                let run = self.measure(contender, &workload, &bar)?;
+                match &reference {
+                    None => reference = Some((contender, run.outcomes.clone())),
+                    Some((other, expected)) => compare(&workload, contender, &run.outcomes, *other, expected)?,
+                }
+                series.runs.push(Measurement::of(&workload, &run.outcomes, run.cost, &base));
+                if seed == seeds[0] {
+                    first_runs.push(run);
+                }
+            }
+        }
+        let datafusion = if policies < contenders.len() {
+            let own_base = self.base(Contender::DataFusion, domain, &bar)?;
+            series.pop().map(|series| (series, own_base))
+        } else {
+            None
+        };
+        bar.finish_and_clear();
+        self.draw(&series, &first_runs)?;
+        Ok(Report {
+            setting: self.setting(delay_s),
+            setting_json: self.setting_json(delay_s),
+            seeds,
+            base,
+            trace_hashes: first_runs.iter().take(series.len()).map(Run::trace_hash).collect(),
+            policies: series,
+            datafusion,
+        })
+    }
+
+    /// The policies in the order asked for, then the plain engine.
+    fn contenders(&self) -> Vec<Contender> {
+        let mut policies: Vec<_> = self.args.policies.iter().map(|policy| policy.0).collect();
+        if policies.is_empty() {
+            policies = self.args.engine.policy.map_or_else(|| registry::sharing().collect(), |policy| vec![policy.0]);
+        }
+        let datafusion = (!self.args.no_datafusion).then_some(Contender::DataFusion);
+        policies.into_iter().map(Contender::Policy).chain(datafusion).collect()
+    }
+
+    /// The range of keys, from the statistics of the files.
+    fn domain(&self) -> anyhow::Result<Domain> {
+        let session = Session::plain(&self.settings)?;
+        let rows = self.runtime.block_on(async {
+            session.register_files("lineitem", &self.data.table.files).await?;
+            session.rows("SELECT min(l_orderkey), max(l_orderkey) FROM lineitem").await
+        })?;
+        let key = |at: usize| rows.first()?.get(at)?.as_i64();
+        match (key(0), key(1)) {
+            (Some(min), Some(max)) => Ok(Domain { min, max }),
+            _ => bail!("the table has no rows, or no numbers in l_orderkey; give another --data"),
+        }
+    }
+
+    /// Each kind of query alone on a fresh engine: the median of its repetitions.
+    fn base(&self, contender: Contender, domain: Domain, bar: &ProgressBar) -> anyhow::Result<Base> {
+        let mut base = Base::new();
+        for kind in Kind::ALL {
+            bar.set_message(format!("{contender}, {kind} alone"));
+            let mut seconds = Vec::new();
+            for repetition in 0..repetitions(kind) {
+                let workload = mix::alone(&self.data.table, domain, kind, repetition);
+                let run = self.measure(contender, &workload, bar)?;
+                seconds.extend(run.outcomes.iter().map(Outcome::latency_s));
+            }
+            base.extend(median(seconds).map(|seconds| (kind.to_string(), seconds)));
+        }
+        Ok(base)
+    }
+
+    /// One run on a fresh engine. A query that fails is a failure of the benchmark.
+    fn measure(&self, contender: Contender, workload: &Workload, bar: &ProgressBar) -> anyhow::Result<Run> {
+        let run = self.runtime.block_on(contender.run(&self.settings, workload, bar))?;
+        match run.outcomes.iter().find_map(|outcome| Some((outcome, outcome.error.as_ref()?))) {
+            Some((outcome, error)) => bail!("{contender}: query {} of seed {} failed: {error}", outcome.id, workload.seed),
+            None => Ok(run),
+        }
+    }
+
+    fn draw(&self, series: &[Series], runs: &[Run]) -> anyhow::Result<()> {
+        let Some(path) = &self.args.svg else { return Ok(()) };
+        let panels: Vec<Panel> = series
+            .iter()
+            .zip(runs)
+            .filter_map(|(series, run)| {
+                let total_time_s = series.runs.first()?.total_time_s;
+                Some(Panel { title: series.name.clone(), loads: run.loads.clone(), total_time_s })
+            })
+            .collect();
+        let chunks = panels.iter().flat_map(|panel| &panel.loads).map(|load| load.chunk + 1).max().unwrap_or(0);
+        let heading = format!(
+            "Chunks loaded over time: {} streams of {} queries, seed {}",
+            self.args.streams, self.args.queries, self.args.seed
+        );
+        let svg = figure::draw(&heading, &panels, chunks)?;
+        fs::write(path, svg).with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    fn setting(&self, delay_s: f64) -> Vec<String> {
+        let size = |bytes: u64| format!("{:.1} MB", bytes as f64 / 1e6);
+        let limit = self.settings.read_limit_bytes_per_s.map_or("no read limit".to_owned(), |b| format!("{}/s", size(b)));
+        vec![
+            format!(
+                "{} streams of {} queries, {delay_s:.2} s apart; {} seeds from {}, medians (and range)",
+                self.args.streams, self.args.queries, self.args.seeds, self.args.seed
+            ),
+            format!(
+                "lineitem {}, buffer {}, {limit}, {} threads",
+                size(self.data.bytes),
+                size(self.settings.buffer_bytes.unwrap_or(0)),
+                self.settings.threads
+            ),
+            "latencies are normalised by the query alone and cold on coscan".to_owned(),
+        ]
+    }
+
+    fn setting_json(&self, delay_s: f64) -> serde_json::Map<String, serde_json::Value> {
+        let pairs: BTreeMap<&str, serde_json::Value> = BTreeMap::from([
+            ("streams", json!(self.args.streams)),
+            ("queries", json!(self.args.queries)),
+            ("delay_s", json!(delay_s)),
+            ("table_bytes", json!(self.data.bytes)),
+            ("buffer_bytes", json!(self.settings.buffer_bytes)),
+            ("read_limit_bytes_per_s", json!(self.settings.read_limit_bytes_per_s)),
+            ("threads", json!(self.settings.threads)),
+        ]);
+        pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+    }
+}
+
+fn repetitions(kind: Kind) -> u64 {
+    if kind.percent <= 10 { BASE_REPETITIONS } else { 1 }
+}
+
+/// All answers must be the same; the first one that is not is a failure.
+fn compare(
+    workload: &Workload,
+    contender: Contender,
+    outcomes: &[Outcome],
+    other: Contender,
+    expected: &[Outcome],
+) -> anyhow::Result<()> {
+    for (outcome, expected) in outcomes.iter().zip(expected) {
+        let (Some(rows), Some(expected_rows)) = (&outcome.rows, &expected.rows) else { continue };
+        if let Some(difference) = difference(rows, expected_rows) {
+            bail!(
+                "query {} of seed {} has another result under {contender} than under {other}: {difference}; \
+                 this is a bug, please report it",
+                outcome.id,
+                workload.seed
+            );
+        }
+    }
+    Ok(())
+}

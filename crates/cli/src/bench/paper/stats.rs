@@ -1,0 +1,218 @@
+//! From times to the quantities of the paper's Table 2, and from several seeds to one figure.
+//!
+//! Pure arithmetic: it neither runs nor prints anything.
+
+use std::collections::BTreeMap;
+
+use super::mix::Kind;
+use crate::bench::workload::{Outcome, Workload};
+
+/// Seconds each kind of query takes alone and cold: what latencies are normalised by.
+pub type Base = BTreeMap<String, f64>;
+
+/// What was measured around a run, beside the times of its queries.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cost {
+    /// Seconds of CPU, all threads; `None` if the system does not tell.
+    pub cpu_s: Option<f64>,
+    /// Loads of chunks, or requests for an engine without chunks.
+    pub loads: u64,
+    /// Bytes read.
+    pub bytes: u64,
+    /// Cores the engine could use.
+    pub cores: usize,
+}
+
+/// The quantities of Table 2 for one run.
+#[derive(Clone, Debug)]
+pub struct Measurement {
+    pub stream_time_s: f64,
+    pub normalised_latency: f64,
+    pub total_time_s: f64,
+    pub cpu_use: Option<f64>,
+    pub loads: f64,
+    pub bytes: f64,
+    /// Latencies by kind of query, in seconds.
+    pub latencies_s: BTreeMap<String, Vec<f64>>,
+}
+
+impl Measurement {
+    /// Evaluates a run. Every query must have succeeded, every kind must have a base time.
+    pub fn of(workload: &Workload, outcomes: &[Outcome], cost: Cost, base: &Base) -> Self {
+        let mut outcomes_left = outcomes.iter();
+        let mut stream_times = Vec::new();
+        let mut normalised = Vec::new();
+        let mut latencies_s = BTreeMap::<String, Vec<f64>>::new();
+        let mut total_time_s = 0.0f64;
+        for stream in &workload.streams {
+            let mut end_s = stream.start_s;
+            for (query, outcome) in stream.queries.iter().zip(outcomes_left.by_ref()) {
+                end_s = end_s.max(outcome.end_s);
+                normalised.extend(base.get(&query.kind).map(|base| outcome.latency_s() / base));
+                latencies_s.entry(query.kind.clone()).or_default().push(outcome.latency_s());
+            }
+            total_time_s = total_time_s.max(end_s);
+            stream_times.push(end_s - stream.start_s);
+        }
+        Measurement {
+            stream_time_s: mean(&stream_times),
+            normalised_latency: mean(&normalised),
+            total_time_s,
+            cpu_use: cost.cpu_s.map(|cpu_s| cpu_s / (total_time_s * cost.cores as f64)),
+            loads: cost.loads as f64,
+            bytes: cost.bytes as f64,
+            latencies_s,
+        }
+    }
+}
+
+/// One of the quantities, and how to get it.
+#[derive(Clone, Copy)]
+pub struct Quantity {
+    /// The name in JSON.
+    pub key: &'static str,
+    /// The name in tables.
+    pub title: &'static str,
+    /// The value of a run.
+    pub of: fn(&Measurement) -> Option<f64>,
+    /// The value as text in a table.
+    pub show: fn(f64) -> String,
+}
+
+/// The quantities in the order of Table 2.
+pub const QUANTITIES: [Quantity; 6] = [
+    Quantity {
+        key: "stream_time_s",
+        title: "avg stream time (s)",
+        of: |m| Some(m.stream_time_s),
+        show: |v| format!("{v:.2}"),
+    },
+    Quantity {
+        key: "normalised_latency",
+        title: "avg normalised latency",
+        of: |m| Some(m.normalised_latency),
+        show: |v| format!("{v:.2}"),
+    },
+    Quantity {
+        key: "total_time_s",
+        title: "total time (s)",
+        of: |m| Some(m.total_time_s),
+        show: |v| format!("{v:.2}"),
+    },
+    Quantity { key: "cpu_use", title: "CPU use (%)", of: |m| m.cpu_use, show: |v| format!("{:.1}", v * 100.0) },
+    Quantity { key: "loads", title: "I/O requests", of: |m| Some(m.loads), show: |v| format!("{v:.0}") },
+    Quantity { key: "bytes", title: "bytes read (MB)", of: |m| Some(m.bytes), show: |v| format!("{:.0}", v / 1e6) },
+];
+
+/// A figure over several seeds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    pub median: f64,
+    pub min: f64,
+    pub max: f64,
+}
+
+impl Spread {
+    /// Over values of which there is at least one.
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let mut values: Vec<f64> = values.into_iter().collect();
+        values.sort_by(f64::total_cmp);
+        Some(Spread { median: median_of_sorted(&values)?, min: *values.first()?, max: *values.last()? })
+    }
+}
+
+/// The median; `None` of nothing.
+pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    Spread::of(values).map(|spread| spread.median)
+}
+
+fn median_of_sorted(values: &[f64]) -> Option<f64> {
+    let (low, high) = (values.get(values.len().checked_sub(1)? / 2)?, values.get(values.len() / 2)?);
+    Some((low + high) / 2.0)
+}
+
+fn mean(values: &[f64]) -> f64 {
+    if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / values.len() as f64 }
+}
+
+/// All runs of one engine, one per seed.
+pub struct Series {
+    /// The policy's name, or the engine's.
+    pub name: String,
+    pub runs: Vec<Measurement>,
+}
+
+impl Series {
+    /// A quantity over the seeds.
+    pub fn spread(&self, quantity: &Quantity) -> Option<Spread> {
+        Spread::of(self.runs.iter().filter_map(quantity.of))
+    }
+
+    /// A quantity relative to `baseline`, seed by seed: both saw the same queries.
+    pub fn ratio(&self, baseline: &Series, quantity: &Quantity) -> Option<Spread> {
+        let pairs = self.runs.iter().zip(&baseline.runs);
+        Spread::of(pairs.filter_map(|(a, b)| Some((quantity.of)(a)? / (quantity.of)(b)?)).filter(|r| r.is_finite()))
+    }
+
+    /// The mean latency of a kind over all seeds, and how many queries that were.
+    pub fn latency_s(&self, kind: Kind) -> Option<(f64, usize)> {
+        let name = kind.to_string();
+        let all: Vec<f64> = self.runs.iter().filter_map(|run| run.latencies_s.get(&name)).flatten().copied().collect();
+        (!all.is_empty()).then(|| (mean(&all), all.len()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::workload::{Query, Stream, VERSION};
+
+    fn run() -> Measurement {
+        let query = |id: &str, kind: &str| Query { id: id.into(), kind: kind.into(), sql: String::new() };
+        let workload = Workload {
+            version: VERSION,
+            name: String::new(),
+            seed: 1,
+            tables: BTreeMap::new(),
+            streams: vec![
+                Stream { id: 0, start_s: 0.0, queries: vec![query("0.0", "F-01"), query("0.1", "F-100")] },
+                Stream { id: 1, start_s: 1.0, queries: vec![query("1.0", "F-01")] },
+            ],
+        };
+        let outcome = |id: &str, start_s: f64, end_s: f64| Outcome {
+            id: id.into(),
+            start_s,
+            end_s,
+            rows: Some(Vec::new()),
+            error: None,
+        };
+        let outcomes = [outcome("0.0", 0.0, 1.0), outcome("0.1", 1.0, 5.0), outcome("1.0", 1.0, 3.0)];
+        let base = Base::from([("F-01".to_owned(), 0.5), ("F-100".to_owned(), 2.0)]);
+        let cost = Cost { cpu_s: Some(5.0), loads: 10, bytes: 1000, cores: 2 };
+        Measurement::of(&workload, &outcomes, cost, &base)
+    }
+
+    #[test]
+    fn quantities_as_the_paper_defines_them() {
+        let run = run();
+        assert_eq!(run.stream_time_s, (5.0 + 2.0) / 2.0);
+        assert_eq!(run.normalised_latency, (2.0 + 2.0 + 4.0) / 3.0);
+        assert_eq!(run.total_time_s, 5.0);
+        assert_eq!(run.cpu_use, Some(0.5));
+        assert_eq!(run.latencies_s["F-01"], [1.0, 2.0]);
+    }
+
+    #[test]
+    fn medians_and_ratios() {
+        assert_eq!(Spread::of([3.0, 1.0, 2.0]), Some(Spread { median: 2.0, min: 1.0, max: 3.0 }));
+        assert_eq!(median([1.0, 2.0]), Some(1.5));
+        assert_eq!(median([]), None);
+        let series = |loads: [f64; 3]| Series {
+            name: String::new(),
+            runs: loads.map(|loads| Measurement { loads, ..run() }).into(),
+        };
+        let loads = QUANTITIES.iter().find(|q| q.key == "loads").unwrap();
+        let ratio = series([1.0, 2.0, 9.0]).ratio(&series([2.0, 4.0, 10.0]), loads).unwrap();
+        assert_eq!(ratio, Spread { median: 0.5, min: 0.5, max: 0.9 });
+    }
+}

@@ -1,0 +1,103 @@
+//! How the program ends: which errors are wrong usage, which are failures, and the one line they print.
+//!
+//! It does not decide what is an error; it only turns one into an exit code and a line.
+
+use std::any::Any;
+use std::error::Error;
+use std::io;
+use std::panic::{self, AssertUnwindSafe};
+use std::process::ExitCode;
+use std::thread;
+
+use anyhow::anyhow;
+
+/// The caller asked for something that makes no sense: exit code 2.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct WrongUsage(pub String);
+
+/// An error that says the command was used wrongly.
+pub fn wrong_usage(message: impl Into<String>) -> anyhow::Error {
+    WrongUsage(message.into()).into()
+}
+
+/// Prints the one line about `error` and returns the exit code. A reader that closed our output early
+/// (`coscan .. | head`) has what it wanted: nothing is printed and the code is 0.
+pub fn report(error: &anyhow::Error) -> ExitCode {
+    if is_broken_pipe(error) {
+        return ExitCode::SUCCESS;
+    }
+    eprintln!("coscan: {}", one_line(error));
+    if error.chain().any(|cause| cause.is::<WrongUsage>()) { ExitCode::from(2) } else { ExitCode::FAILURE }
+}
+
+/// Runs `work`; a panic in it, as parsers of broken files have them, becomes an error like any other.
+/// Panics of other threads are logged as they happen.
+pub fn catch(work: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
+    let caller = thread::current().id();
+    panic::set_hook(Box::new(move |info| {
+        let message = panic_text(info.payload());
+        let place = info.location().map(ToString::to_string).unwrap_or_default();
+        if thread::current().id() == caller {
+            tracing::info!(message, place, "panic");
+        } else {
+            tracing::error!(message, place, "panic");
+        }
+    }));
+    panic::catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|payload| Err(anyhow!("stopped by a bug or a broken file: {}", panic_text(&*payload))))
+}
+
+/// What a panic said.
+pub fn panic_text(payload: &(dyn Any + Send)) -> &str {
+    let owned = payload.downcast_ref::<String>().map(String::as_str);
+    owned.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no message")
+}
+
+/// The error and its causes on one line, without saying anything twice.
+pub fn one_line(error: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for cause in error.chain() {
+        let text = squeeze(&cause.to_string());
+        if line.is_empty() {
+            line = text;
+        } else if !line.contains(&text) {
+            line.push_str(": ");
+            line.push_str(&text);
+        }
+    }
+    line
+}
+
+/// Text with every run of white space, line breaks included, as one blank.
+pub fn squeeze(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause: &(dyn Error + 'static)| {
+        cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context;
+
+    #[test]
+    fn causes_come_in_order_and_once() {
+        let error: anyhow::Error = Err::<(), _>(anyhow::anyhow!("disk\n  on fire"))
+            .context("cannot read a.parquet: disk on fire")
+            .context("query 1")
+            .unwrap_err();
+        assert_eq!(one_line(&error), "query 1: cannot read a.parquet: disk on fire");
+    }
+
+    #[test]
+    fn a_broken_pipe_is_recognised_behind_context() {
+        let error: anyhow::Error =
+            Err::<(), _>(io::Error::from(io::ErrorKind::BrokenPipe)).context("cannot write").unwrap_err();
+        assert!(is_broken_pipe(&error));
+    }
+}

@@ -1,0 +1,182 @@
+//! `coscan generate`: test data as Parquet files.
+//!
+//! `mod.rs` holds the arguments, decides which files have to be written and shows the progress;
+//! `tpch.rs` knows the tables of TPC-H, `parquet_file.rs` writes one file from row groups that are
+//! encoded in parallel. A file appears under its final name only when it is complete, and says in its
+//! footer how it was made: that is what makes an interrupted run resumable. Nothing here is random:
+//! the same arguments give the same rows.
+
+mod parquet_file;
+pub mod tpch;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use clap::{Args, Subcommand, ValueEnum};
+use indicatif::ProgressBar;
+
+use crate::failure::wrong_usage;
+use crate::progress;
+use parquet_file::{FileJob, write_file};
+use tpch::Table;
+
+/// What to generate.
+#[derive(Subcommand, Debug)]
+pub enum Generate {
+    /// The tables of TPC-H
+    Tpch(TpchArgs),
+}
+
+/// Arguments of `coscan generate tpch`.
+#[derive(Args, Debug)]
+pub struct TpchArgs {
+    /// Size of the data; 1 is about 8.7 million rows, 1 GB as text
+    #[arg(long, short = 's', value_name = "N", default_value_t = 1.0)]
+    pub scale_factor: f64,
+
+    /// Directory to write to; created if missing
+    #[arg(long, short, value_name = "DIR")]
+    pub out: PathBuf,
+
+    /// Tables to write, separated by commas [default: all eight]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub tables: Vec<Table>,
+
+    /// Rows in a row group, give or take a percent
+    #[arg(long, value_name = "N", default_value_t = 480_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub row_group_rows: u64,
+
+    /// Files a table is split into; more than one go into a folder of the table's name
+    #[arg(long, visible_alias = "parts", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub files_per_table: u32,
+
+    /// Compression of the column chunks
+    #[arg(long, value_enum, default_value_t = Codec::Snappy)]
+    pub compression: Codec,
+
+    /// Replace files that were made with other settings
+    #[arg(long)]
+    pub force: bool,
+
+    /// Threads that generate and encode [default: one per core]
+    #[arg(long, env = "COSCAN_THREADS", value_name = "N")]
+    pub threads: Option<usize>,
+}
+
+/// How column chunks are compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Codec {
+    Snappy,
+    Zstd,
+    None,
+}
+
+/// Generates what `command` asks for.
+pub fn run(command: &Generate) -> anyhow::Result<()> {
+    match command {
+        Generate::Tpch(args) => tpch(args),
+    }
+}
+
+/// Writes the tables of TPC-H that are not there yet.
+pub fn tpch(args: &TpchArgs) -> anyhow::Result<()> {
+    if !(args.scale_factor > 0.0 && args.scale_factor <= 100_000.0) {
+        return Err(wrong_usage(format!(
+            "--scale-factor {} is out of range: give a number above 0, up to 100000",
+            args.scale_factor
+        )));
+    }
+    fs::create_dir_all(&args.out)
+        .with_context(|| format!("cannot create the directory {}", args.out.display()))?;
+    let mut jobs = Vec::new();
+    for table in selected(&args.tables) {
+        for job in jobs_of(table, args) {
+            if !is_done(&job, args.force)? {
+                jobs.push(job);
+            }
+        }
+    }
+    check_space(&args.out, &jobs)?;
+    let rows = jobs.iter().map(FileJob::rows).sum();
+    let bar = progress::counter(rows, "rows");
+    let threads = args.threads.filter(|&n| n > 0).unwrap_or_else(crate::settings::cores);
+    for job in &jobs {
+        bar.set_message(job.label());
+        write(job, threads, &bar)?;
+    }
+    bar.finish_and_clear();
+    tracing::info!(files = jobs.len(), rows, out = %args.out.display(), "generated");
+    Ok(())
+}
+
+fn selected(tables: &[Table]) -> Vec<Table> {
+    let mut wanted = if tables.is_empty() { Table::ALL.to_vec() } else { tables.to_vec() };
+    wanted.sort();
+    wanted.dedup();
+    wanted
+}
+
+fn jobs_of(table: Table, args: &TpchArgs) -> Vec<FileJob> {
+    // Tables of fixed size cannot be split, and an empty file would help nobody.
+    let files = args.files_per_table.min(table.units(args.scale_factor).min(u64::from(u32::MAX)) as u32).max(1);
+    (0..files)
+        .map(|file| FileJob {
+            table,
+            scale_factor: args.scale_factor,
+            file,
+            files,
+            row_group_rows: args.row_group_rows,
+            codec: args.compression,
+            path: path_of(&args.out, table, file, files),
+        })
+        .collect()
+}
+
+fn path_of(out: &Path, table: Table, file: u32, files: u32) -> PathBuf {
+    if files == 1 {
+        out.join(format!("{table}.parquet"))
+    } else {
+        out.join(table.to_string()).join(format!("{table}.{}.parquet", file + 1))
+    }
+}
+
+/// Whether the file is there as the job would write it. Another file of that name is an error unless
+/// it may be replaced.
+fn is_done(job: &FileJob, force: bool) -> anyhow::Result<bool> {
+    if !job.path.try_exists().with_context(|| format!("cannot look at {}", job.path.display()))? {
+        return Ok(false);
+    }
+    let found = parquet_file::recipe_in(&job.path);
+    if found.as_deref() == Some(job.recipe().as_str()) {
+        return Ok(true);
+    }
+    if force {
+        return Ok(false);
+    }
+    let made = found.map_or_else(|| "not by this command".to_owned(), |recipe| format!("with {recipe}"));
+    bail!("{} exists but was made {made}; add --force to replace it, or choose another --out", job.path.display())
+}
+
+fn write(job: &FileJob, threads: usize, bar: &ProgressBar) -> anyhow::Result<()> {
+    if let Some(folder) = job.path.parent() {
+        fs::create_dir_all(folder).with_context(|| format!("cannot create the directory {}", folder.display()))?;
+    }
+    write_file(job, threads, bar).with_context(|| format!("cannot write {}", job.path.display()))
+}
+
+/// Refuses a disk that the data will not fit on before hours are spent on filling it.
+fn check_space(out: &Path, jobs: &[FileJob]) -> anyhow::Result<()> {
+    let needed: u64 = jobs.iter().map(FileJob::bytes_estimated).sum();
+    let disk = rustix::fs::statvfs(out).with_context(|| format!("cannot look at {}", out.display()))?;
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    if needed > free {
+        bail!(
+            "{} has {} free, the data needs about {}; free some space or choose another --out",
+            out.display(),
+            bytesize::ByteSize(free),
+            bytesize::ByteSize(needed)
+        );
+    }
+    Ok(())
+}

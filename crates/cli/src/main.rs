@@ -1,0 +1,81 @@
+//! The binary `coscan`: arguments in, one subcommand, an exit code out.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `settings`, `session` | the options every subcommand shares, and the engine opened with them |
+//! | `sql` | `coscan sql`: one-shot, from a file, interactive |
+//! | `bench` | `coscan bench`: workloads from outside and the paper's |
+//! | `generate` | `coscan generate`: TPC-H as Parquet |
+//! | `policies` | `coscan policies`: the registry |
+//! | `failure`, `progress`, `tables`, `rows`, `counters`, `cpu` | how things are said and measured |
+//!
+//! Only `session` knows the query engine's and the scan engine's interfaces.
+
+mod bench;
+mod counters;
+mod cpu;
+mod failure;
+mod generate;
+mod policies;
+mod progress;
+mod rows;
+mod session;
+mod settings;
+mod sql;
+mod tables;
+
+use std::io;
+use std::process::ExitCode;
+
+use clap::{ArgAction, Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
+
+/// Many SQL queries over the same Parquet files, one stream of I/O
+#[derive(Parser, Debug)]
+#[command(version, propagate_version = true, arg_required_else_help = true)]
+struct Cli {
+    /// Say more on stderr; twice for everything. COSCAN_LOG takes a filter as in coscan_engine=debug
+    #[arg(long, short, global = true, action = ArgAction::Count)]
+    verbose: u8,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Run SQL over Parquet files and folders, local or in object stores
+    Sql(Box<sql::SqlArgs>),
+    /// Run many queries at once and measure
+    Bench(Box<bench::BenchArgs>),
+    /// Write test data as Parquet files
+    #[command(subcommand)]
+    Generate(generate::Generate),
+    /// List the policies there are
+    Policies(policies::PoliciesArgs),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    log_to_stderr(cli.verbose);
+    let done = failure::catch(|| match &cli.command {
+        Command::Sql(args) => sql::run(args),
+        Command::Bench(args) => bench::run(args),
+        Command::Generate(command) => generate::run(command),
+        Command::Policies(args) => policies::run(args),
+    });
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failure::report(&error),
+    }
+}
+
+fn log_to_stderr(verbose: u8) {
+    let default = match verbose {
+        0 => "error",
+        1 => "info",
+        _ => "debug",
+    };
+    let filter = EnvFilter::try_from_env("COSCAN_LOG").unwrap_or_else(|_| EnvFilter::new(default));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_target(true).init();
+}

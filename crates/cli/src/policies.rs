@@ -1,0 +1,53 @@
+//! `coscan policies`: the registry, for people and for programs.
+
+use std::io::{self, Write};
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::session::registry;
+use crate::tables;
+
+/// Arguments of `coscan policies`.
+#[derive(Args, Debug)]
+pub struct PoliciesArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Prints every policy there is.
+pub fn run(args: &PoliciesArgs) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    if args.json {
+        let all: Vec<Value> = registry::all().iter().map(to_json).collect();
+        writeln!(out, "{}", serde_json::to_string_pretty(&all)?)?;
+        return Ok(());
+    }
+    let mut table = tables::plain(&["policy", "decides", "what it does", "traits", "paper"]);
+    for policy in registry::all() {
+        table.add_row([
+            policy.name.to_owned(),
+            policy.kind.to_string(),
+            policy.summary.to_owned(),
+            traits(policy).join(", "),
+            policy.paper.to_owned(),
+        ]);
+    }
+    writeln!(out, "{table}")?;
+    Ok(())
+}
+
+fn traits(policy: &registry::PolicyInfo) -> Vec<String> {
+    policy.traits.iter().map(ToString::to_string).collect()
+}
+
+fn to_json(policy: &registry::PolicyInfo) -> Value {
+    json!({
+        "name": policy.name,
+        "kind": policy.kind.to_string(),
+        "summary": policy.summary,
+        "paper": policy.paper,
+        "traits": traits(policy),
+    })
+}

@@ -1,0 +1,282 @@
+//! A SQL session with tables in it: cooperative, or the plain query engine under the same limits.
+//!
+//! The only module that knows the interfaces of the scan engine and of the query engine. It takes
+//! [`Settings`], never arguments, and prints nothing.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use coscan_datafusion::CoscanContext;
+use coscan_engine::{Engine, LimitedStore, LoadRecord, ReadLimit, TokenBucket, memory_bytes};
+use datafusion::common::DataFusionError;
+use datafusion::datasource::file_format::options::{ParquetReadOptions, ReadOptions};
+use datafusion::datasource::listing::{ListingTable, ListingTableConfig, ListingTableUrl};
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use futures::StreamExt;
+use object_store::local::LocalFileSystem;
+use tokio::runtime::Runtime;
+use url::Url;
+
+pub use coscan_engine::{ConfigError, PolicyName, registry};
+
+use crate::counters::Counters;
+use crate::failure::{squeeze, wrong_usage};
+use crate::rows::{Row, rows_of};
+use crate::settings::Settings;
+
+/// Of the memory, in percent: the buffer if none is given, and buffer and queries together. The rest is
+/// for the program itself and for what queries do not account for.
+const BUFFER_PERCENT: u64 = 40;
+const BUFFER_AND_QUERIES_PERCENT: u64 = 75;
+/// Queries get at least this much, however large the buffer.
+const QUERIES_PERCENT_MIN: u64 = 10;
+
+/// Threads for queries.
+pub fn runtime(threads: usize) -> anyhow::Result<Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(threads)
+        .enable_all()
+        .build()
+        .context("cannot start threads")
+}
+
+/// A session.
+pub struct Session {
+    ctx: SessionContext,
+    backend: Backend,
+}
+
+enum Backend {
+    Cooperative(CoscanContext),
+    /// The bucket counts what is read.
+    Plain(Arc<TokenBucket>),
+}
+
+/// A load of a chunk, in seconds after [`Session::record_loads`].
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    pub at_s: f64,
+    pub chunk: u32,
+}
+
+impl Session {
+    /// A session whose scans go through an engine of its own.
+    pub fn cooperative(settings: &Settings) -> anyhow::Result<Self> {
+        let memory = Memory::of(settings);
+        let mut builder = CoscanContext::builder()
+            .from_env()
+            .session_config(config(settings)?)
+            .target_partitions(settings.threads)
+            .memory_limit(memory.queries as usize)
+            .policy(settings.policy.as_str())
+            .buffer_bytes(memory.buffer)
+            .read_limit(settings.read_limit_bytes_per_s.unwrap_or(0))
+            .set("read_latency_ms", &settings.read_latency.as_millis().to_string())
+            .set("direct_io", &settings.direct_io.to_string())
+            .url_tables(true);
+        if let Some(loads) = settings.loads_in_flight {
+            builder = builder.set("loads_in_flight", &loads.to_string());
+        }
+        for (key, value) in &settings.set {
+            if let Some(name) = key.strip_prefix("coscan.") {
+                builder = builder.set(name, value);
+            }
+        }
+        let coscan = builder.build().map_err(usage_or_failure)?;
+        Ok(Session { ctx: coscan.ctx.clone(), backend: Backend::Cooperative(coscan) })
+    }
+
+    /// A session of the query engine alone, its reads of local files under the same limit.
+    pub fn plain(settings: &Settings) -> anyhow::Result<Self> {
+        let memory = Memory::of(settings);
+        let config = config(settings)?.with_target_partitions(settings.threads).with_information_schema(true);
+        // What coscan would use as its buffer is for queries here.
+        let runtime = RuntimeEnvBuilder::new()
+            .with_memory_limit((memory.buffer + memory.queries) as usize, 1.0)
+            .build_arc()
+            .map_err(sql_error)?;
+        let ctx = SessionContext::new_with_config_rt(config, runtime);
+        let bytes_per_s = settings.read_limit_bytes_per_s.unwrap_or(0);
+        let limit = ReadLimit { bytes_per_s, latency: settings.read_latency };
+        let bucket = Arc::new(TokenBucket::new(Some(limit)));
+        let store = LimitedStore::new(Arc::new(LocalFileSystem::new()), bucket.clone());
+        ctx.register_object_store(&Url::parse("file://")?, Arc::new(store));
+        Ok(Session { ctx, backend: Backend::Plain(bucket) })
+    }
+
+    /// Makes a file, folder, pattern or URL known as a table.
+    pub async fn register(&self, name: &str, location: &str) -> anyhow::Result<()> {
+        match &self.backend {
+            Backend::Cooperative(coscan) => coscan.register_parquet(name, location).await.map_err(sql_error),
+            Backend::Plain(_) => self.register_files(name, &[PathBuf::from(location)]).await,
+        }
+    }
+
+    /// Makes these files known as one table, and their metadata read before anybody asks.
+    pub async fn register_files(&self, name: &str, files: &[PathBuf]) -> anyhow::Result<()> {
+        let urls = files.iter().map(|file| file_url(file)).collect::<anyhow::Result<Vec<_>>>()?;
+        let state = self.ctx.state();
+        let options = ParquetReadOptions::default()
+            .to_listing_options(state.config(), state.default_table_options())
+            .with_file_extension("");
+        let config = ListingTableConfig::new_with_multi_paths(urls).with_listing_options(options);
+        let config = config.infer_schema(&state).await.map_err(sql_error)?;
+        let table = ListingTable::try_new(config)
+            .map_err(sql_error)?
+            .with_cache(self.ctx.runtime_env().cache_manager.get_file_statistic_cache());
+        self.ctx.register_table(name, Arc::new(table)).map_err(sql_error)?;
+        let scan = self.ctx.table(name).await.map_err(sql_error)?;
+        scan.create_physical_plan().await.map_err(sql_error)?;
+        Ok(())
+    }
+
+    /// Runs a statement; its rows come as they are made.
+    pub async fn sql(&self, statement: &str) -> anyhow::Result<Rows> {
+        let frame = self.ctx.sql(statement).await.map_err(sql_error)?;
+        let stream = frame.execute_stream().await.map_err(sql_error)?;
+        Ok(Rows { stream })
+    }
+
+    /// Runs a statement and waits for all its rows.
+    pub async fn rows(&self, statement: &str) -> anyhow::Result<Vec<Row>> {
+        let mut rows = self.sql(statement).await?;
+        let mut all = Vec::new();
+        while let Some(batch) = rows.next().await {
+            all.extend(rows_of(&[batch?])?);
+        }
+        Ok(all)
+    }
+
+    /// What has been counted since the session was opened.
+    pub fn counters(&self) -> Counters {
+        match &self.backend {
+            Backend::Cooperative(coscan) => counters_of(&coscan.engine),
+            Backend::Plain(bucket) => {
+                let granted = bucket.granted();
+                Counters {
+                    bytes_read: granted.bytes,
+                    loads: granted.requests,
+                    requests: granted.requests,
+                    ..Counters::default()
+                }
+            }
+        }
+    }
+
+    /// Records loads from now on.
+    pub fn record_loads(&self) {
+        if let Backend::Cooperative(coscan) = &self.backend {
+            coscan.engine.record_loads(true);
+        }
+    }
+
+    /// The loads since [`record_loads`](Self::record_loads); recording ends.
+    pub fn take_loads(&self) -> Vec<Load> {
+        match &self.backend {
+            Backend::Cooperative(coscan) => {
+                let load = |record: &LoadRecord| Load { at_s: record.at.as_secs_f64(), chunk: record.chunk };
+                coscan.engine.record_loads(false).iter().map(load).collect()
+            }
+            Backend::Plain(_) => Vec::new(),
+        }
+    }
+}
+
+/// The rows of a statement.
+pub struct Rows {
+    stream: SendableRecordBatchStream,
+}
+
+impl Rows {
+    /// The columns.
+    pub fn schema(&self) -> SchemaRef {
+        self.stream.schema()
+    }
+
+    /// The next rows; `None` after the last ones.
+    pub async fn next(&mut self) -> Option<anyhow::Result<RecordBatch>> {
+        Some(self.stream.next().await?.map_err(sql_error))
+    }
+}
+
+/// How the memory is divided, in bytes.
+#[derive(Debug, PartialEq, Eq)]
+struct Memory {
+    buffer: u64,
+    queries: u64,
+}
+
+impl Memory {
+    fn of(settings: &Settings) -> Self {
+        let all = settings.memory_bytes.unwrap_or_else(memory_bytes);
+        Memory::divide(all, settings.buffer_bytes)
+    }
+
+    fn divide(all: u64, buffer: Option<u64>) -> Self {
+        let percent = |percent: u64| all / 100 * percent;
+        let buffer = buffer.unwrap_or(percent(BUFFER_PERCENT));
+        let queries = percent(BUFFER_AND_QUERIES_PERCENT).saturating_sub(buffer).max(percent(QUERIES_PERCENT_MIN));
+        Memory { buffer, queries }
+    }
+}
+
+/// The settings of the query engine.
+fn config(settings: &Settings) -> anyhow::Result<SessionConfig> {
+    let mut config = SessionConfig::new();
+    for (key, value) in settings.set.iter().filter(|(key, _)| !key.starts_with("coscan.")) {
+        config.options_mut().set(key, value).map_err(|error| wrong_usage(squeeze(&error.strip_backtrace())))?;
+    }
+    Ok(config)
+}
+
+fn file_url(file: &Path) -> anyhow::Result<ListingTableUrl> {
+    let path = file.to_str().with_context(|| format!("{} is not valid text", file.display()))?;
+    ListingTableUrl::parse(path).map_err(sql_error)
+}
+
+fn counters_of(engine: &Engine) -> Counters {
+    let stats = engine.stats();
+    Counters {
+        bytes_read: stats.bytes_read,
+        loads: stats.loads,
+        requests: stats.requests,
+        retries: stats.retries,
+        parts_from_buffer: stats.parts_from_buffer,
+        parts_loaded: stats.parts_loaded,
+        evictions: stats.evictions,
+        slices_decoded: stats.slices_decoded,
+        slices_shared: stats.slices_shared,
+        decode: Duration::from_nanos(stats.decode_ns),
+        abm_wait: Duration::from_nanos(stats.abm_wait_ns),
+        decision_p50: stats.decision_ns.quantile(0.5),
+    }
+}
+
+/// The query engine's errors repeat their causes in their text: only that is kept.
+fn sql_error(error: DataFusionError) -> anyhow::Error {
+    anyhow!(squeeze(&error.strip_backtrace()))
+}
+
+fn usage_or_failure(error: DataFusionError) -> anyhow::Error {
+    let is_setting = matches!(error.find_root(), DataFusionError::Configuration(_));
+    if is_setting { wrong_usage(squeeze(&error.strip_backtrace())) } else { sql_error(error) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_of_the_memory_leave_room_for_the_rest() {
+        const GB: u64 = 1_000_000_000;
+        assert_eq!(Memory::divide(GB, None), Memory { buffer: GB / 100 * 40, queries: GB / 100 * 35 });
+        assert_eq!(Memory::divide(GB, Some(GB / 2)).queries, GB / 4);
+        assert_eq!(Memory::divide(GB, Some(2 * GB)).queries, GB / 10);
+    }
+}

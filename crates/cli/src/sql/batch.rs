@@ -1,0 +1,101 @@
+//! Runs SQL that nobody types: commands, files, pipes.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow};
+
+use super::output::{Format, Printer};
+use super::statements;
+use crate::failure::{one_line, wrong_usage};
+use crate::session::Session;
+
+/// What a statement did.
+pub struct Done {
+    pub rows: u64,
+    pub took: Duration,
+}
+
+impl Done {
+    /// For `--timing`.
+    pub fn to_text(&self) -> String {
+        format!("{} rows in {:.3} s", self.rows, self.took.as_secs_f64())
+    }
+}
+
+/// Runs one statement and prints its result to `out` as it arrives.
+pub async fn run_statement<W: Write>(
+    session: &Session,
+    statement: &str,
+    format: Format,
+    out: W,
+) -> anyhow::Result<Done> {
+    let start = Instant::now();
+    let mut rows = session.sql(statement).await?;
+    let mut printer = Printer::new(format, rows.schema(), out)?;
+    while let Some(batch) = rows.next().await {
+        printer.write(batch?)?;
+    }
+    let took = start.elapsed();
+    Ok(Done { rows: printer.finish()?, took })
+}
+
+/// Runs the statements of `text` one after another; the first failure ends it.
+pub async fn run_script(session: &Session, text: &str, format: Format, timing: bool) -> anyhow::Result<()> {
+    let statements = statements::all(text);
+    for (number, statement) in statements.iter().enumerate() {
+        let out = io::BufWriter::new(io::stdout());
+        let done = run_statement(session, statement, format, out)
+            .await
+            .with_context(|| if statements.len() == 1 { String::new() } else { format!("statement {}", number + 1) })?;
+        if timing {
+            eprintln!("{}", done.to_text());
+        }
+    }
+    Ok(())
+}
+
+/// Runs all commands at the same time and prints their results in the order of the commands. All of
+/// them run to their end; then the failures are reported.
+pub async fn run_commands(session: &Arc<Session>, commands: &[String], format: Format, timing: bool) -> anyhow::Result<()> {
+    if let Some(empty) = commands.iter().position(|text| statements::all(text).is_empty()) {
+        return Err(wrong_usage(format!("command {} holds no SQL", empty + 1)));
+    }
+    if let [command] = commands {
+        return run_script(session, command, format, timing).await;
+    }
+    let tasks: Vec<_> = commands
+        .iter()
+        .map(|text| {
+            let (session, text) = (session.clone(), text.clone());
+            tokio::spawn(async move { run_buffered(&session, &text, format).await })
+        })
+        .collect();
+    let mut failures = Vec::new();
+    for (number, task) in tasks.into_iter().enumerate() {
+        let (output, timings, result) = task.await.context("a command panicked")?;
+        io::stdout().lock().write_all(&output)?;
+        if timing {
+            timings.iter().for_each(|took| eprintln!("command {}: {took}", number + 1));
+        }
+        failures.extend(result.err().map(|error| format!("command {}: {}", number + 1, one_line(&error))));
+    }
+    match failures.as_slice() {
+        [] => Ok(()),
+        [only] => Err(anyhow!("{only}")),
+        [first, ..] => Err(anyhow!("{} of {} commands failed; {first}", failures.len(), commands.len())),
+    }
+}
+
+/// Runs the statements of one command, with the output held back so that commands do not mix.
+async fn run_buffered(session: &Session, text: &str, format: Format) -> (Vec<u8>, Vec<String>, anyhow::Result<()>) {
+    let (mut output, mut timings) = (Vec::new(), Vec::new());
+    for statement in statements::all(text) {
+        match run_statement(session, statement, format, &mut output).await {
+            Ok(done) => timings.push(done.to_text()),
+            Err(error) => return (output, timings, Err(error)),
+        }
+    }
+    (output, timings, Ok(()))
+}

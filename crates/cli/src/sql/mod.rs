@@ -1,0 +1,128 @@
+//! `coscan sql`: SQL over Parquet files.
+//!
+//! `statements.rs` cuts text into statements, `output.rs` prints results, `batch.rs` runs what the
+//! command line, a file or a pipe gives, `shell.rs` talks to a person. Several `--command`s run at the
+//! same time on one engine, which is the point of coscan; the statements of one run one after another.
+
+mod batch;
+mod output;
+mod shell;
+mod statements;
+
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use anyhow::Context;
+use clap::Args;
+
+use crate::session::{Session, runtime};
+use crate::settings::EngineArgs;
+use output::Format;
+
+/// Arguments of `coscan sql`.
+#[derive(Args, Debug)]
+pub struct SqlArgs {
+    /// A table: a file, folder, pattern or URL; without a name it is called like the file. Repeatable
+    #[arg(long, short, value_name = "NAME=PATH-OR-URL")]
+    pub table: Vec<TableArg>,
+
+    /// SQL to run; several of these run at the same time
+    #[arg(long, short, value_name = "SQL", conflicts_with = "file")]
+    pub command: Vec<String>,
+
+    /// File with SQL to run
+    #[arg(long, short, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+
+    /// How results are printed
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    pub format: Format,
+
+    /// Print on stderr how long each statement took
+    #[arg(long)]
+    pub timing: bool,
+
+    #[command(flatten)]
+    pub engine: EngineArgs,
+}
+
+/// A table's name and where it lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableArg {
+    pub name: String,
+    pub location: String,
+}
+
+impl FromStr for TableArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        // A path may hold `=` itself (year=2024/..): what stands before it must be a name.
+        if let Some((name, location)) = text.split_once('=')
+            && is_name(name)
+            && !location.is_empty()
+        {
+            return Ok(TableArg { name: name.to_owned(), location: location.to_owned() });
+        }
+        let last = text.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+        let stem: String = last.split('.').next().unwrap_or_default().replace('-', "_");
+        if is_name(&stem) {
+            Ok(TableArg { name: stem, location: text.to_owned() })
+        } else {
+            Err(format!("give the table a name: NAME={text}"))
+        }
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    let mut chars = text.chars();
+    chars.next().is_some_and(|c| c.is_alphabetic() || c == '_') && chars.all(|c| c.is_alphanumeric() || c == '_')
+}
+
+/// Opens the tables and runs what was asked for: commands, a file, a pipe, or a shell.
+pub fn run(args: &SqlArgs) -> anyhow::Result<()> {
+    let settings = args.engine.resolve()?;
+    let runtime = runtime(settings.threads)?;
+    let session = Arc::new(runtime.block_on(async {
+        let session = Session::cooperative(&settings)?;
+        for table in &args.table {
+            session
+                .register(&table.name, &table.location)
+                .await
+                .with_context(|| format!("cannot open table {} at {}", table.name, table.location))?;
+        }
+        anyhow::Ok(session)
+    })?);
+    if !args.command.is_empty() {
+        return runtime.block_on(batch::run_commands(&session, &args.command, args.format, args.timing));
+    }
+    if let Some(path) = &args.file {
+        let text =
+            std::fs::read_to_string(path).with_context(|| format!("cannot read the SQL file {}", path.display()))?;
+        return runtime.block_on(batch::run_script(&session, &text, args.format, args.timing));
+    }
+    if io::stdin().is_terminal() {
+        return shell::run(&runtime, &session, args.format, args.timing);
+    }
+    let text = io::read_to_string(io::stdin()).context("cannot read SQL from stdin")?;
+    runtime.block_on(batch::run_script(&session, &text, args.format, args.timing))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_named_or_called_like_their_file() {
+        let table = |text: &str| text.parse::<TableArg>().map(|t| (t.name, t.location));
+        let of = |name: &str, location: &str| Ok((name.to_owned(), location.to_owned()));
+        assert_eq!(table("t=/data/x.parquet"), of("t", "/data/x.parquet"));
+        assert_eq!(table("/data/line-item.1.parquet"), of("line_item", "/data/line-item.1.parquet"));
+        assert_eq!(table("s3://bucket/trips/"), of("trips", "s3://bucket/trips/"));
+        assert_eq!(table("t=/data/year=2024/"), of("t", "/data/year=2024/"));
+        assert!(table("/data/year=2024/").is_err());
+        assert!(table("/data/*.parquet").is_err());
+    }
+}

@@ -1,0 +1,139 @@
+//! Results in the formats people and programs read.
+//!
+//! Everything but the table is printed batch by batch, as it arrives.
+
+use std::io::Write;
+
+use arrow::array::RecordBatch;
+use arrow::csv;
+use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
+use arrow::json::LineDelimitedWriter;
+use arrow::util::display::FormatOptions;
+use arrow::util::pretty::pretty_format_batches_with_options;
+use clap::ValueEnum;
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Columns aligned, for people
+    Table,
+    /// Comma-separated with a header
+    Csv,
+    /// One array of objects
+    Json,
+    /// One object per line
+    Ndjson,
+}
+
+/// Prints the batches of one result to `out`.
+pub struct Printer<W: Write> {
+    format: Format,
+    schema: SchemaRef,
+    out: W,
+    rows: u64,
+    /// The widths of a table's columns depend on all rows, so they are collected first.
+    collected: Vec<RecordBatch>,
+}
+
+impl<W: Write> Printer<W> {
+    /// A printer for a result with these columns.
+    pub fn new(format: Format, schema: SchemaRef, mut out: W) -> anyhow::Result<Self> {
+        match format {
+            Format::Csv => out.write_all(&as_csv(&RecordBatch::new_empty(schema.clone()), true)?)?,
+            Format::Json => out.write_all(b"[")?,
+            Format::Table | Format::Ndjson => {}
+        }
+        Ok(Printer { format, schema, out, rows: 0, collected: Vec::new() })
+    }
+
+    /// Prints or collects a batch.
+    pub fn write(&mut self, batch: RecordBatch) -> anyhow::Result<()> {
+        // Text is made apart from writing it, because arrow's writers turn what the pipe says into text.
+        match self.format {
+            Format::Csv => self.out.write_all(&as_csv(&batch, false)?)?,
+            Format::Ndjson => self.out.write_all(&as_lines(&batch)?)?,
+            Format::Json => {
+                for (at, object) in as_lines(&batch)?.split(|&byte| byte == b'\n').enumerate() {
+                    if !object.is_empty() {
+                        self.out.write_all(if self.rows == 0 && at == 0 { b"" } else { b",\n" })?;
+                        self.out.write_all(object)?;
+                    }
+                }
+            }
+            Format::Table => self.collected.push(batch.clone()),
+        }
+        self.rows += batch.num_rows() as u64;
+        Ok(())
+    }
+
+    /// Prints what is left and says how many rows there were.
+    pub fn finish(mut self) -> anyhow::Result<u64> {
+        match self.format {
+            // A statement like SET has no columns and nothing to show.
+            Format::Table if !self.schema.fields().is_empty() => {
+                if self.collected.is_empty() {
+                    self.collected.push(RecordBatch::new_empty(self.schema));
+                }
+                let options = FormatOptions::default().with_display_error(true);
+                writeln!(self.out, "{}", pretty_format_batches_with_options(&self.collected, &options)?)?;
+            }
+            Format::Json => self.out.write_all(b"]\n")?,
+            Format::Table | Format::Csv | Format::Ndjson => {}
+        }
+        self.out.flush()?;
+        Ok(self.rows)
+    }
+}
+
+fn as_csv(batch: &RecordBatch, header: bool) -> Result<Vec<u8>, ArrowError> {
+    let mut writer = csv::WriterBuilder::new().with_header(header).build(Vec::new());
+    writer.write(batch)?;
+    Ok(writer.into_inner())
+}
+
+/// One JSON object per row; there is no line break inside an object.
+fn as_lines(batch: &RecordBatch) -> Result<Vec<u8>, ArrowError> {
+    let mut writer = LineDelimitedWriter::new(Vec::new());
+    writer.write(batch)?;
+    writer.finish()?;
+    Ok(writer.into_inner())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::array::{ArrayRef, Int64Array, StringArray};
+    use std::sync::Arc;
+
+    fn printed(format: Format, rows: usize) -> String {
+        let columns: [(&str, ArrayRef); 2] = [
+            ("n", Arc::new(Int64Array::from_iter_values(0..rows as i64))),
+            ("s", Arc::new(StringArray::from_iter_values((0..rows).map(|n| format!("a,{n}"))))),
+        ];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let mut out = Vec::new();
+        let mut printer = Printer::new(format, batch.schema(), &mut out).unwrap();
+        if rows > 0 {
+            printer.write(batch).unwrap();
+        }
+        assert_eq!(printer.finish().unwrap(), rows as u64);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn formats() {
+        assert_eq!(printed(Format::Csv, 1), "n,s\n0,\"a,0\"\n");
+        assert_eq!(printed(Format::Json, 2), "[{\"n\":0,\"s\":\"a,0\"},\n{\"n\":1,\"s\":\"a,1\"}]\n");
+        assert_eq!(printed(Format::Ndjson, 1), "{\"n\":0,\"s\":\"a,0\"}\n");
+        assert!(printed(Format::Table, 1).contains("| 0 | a,0 |"));
+    }
+
+    #[test]
+    fn no_rows_still_have_a_form() {
+        assert_eq!(printed(Format::Csv, 0), "n,s\n");
+        assert_eq!(printed(Format::Json, 0), "[]\n");
+        assert_eq!(printed(Format::Ndjson, 0), "");
+        assert!(printed(Format::Table, 0).contains("| n | s |"));
+    }
+}

@@ -1,0 +1,14 @@
+//! How tables look on the terminal.
+
+use comfy_table::{ContentArrangement, Table, TableComponent, presets};
+
+/// A table with one line, under its header, that fits its width to the terminal.
+pub fn plain(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    table.set_style(TableComponent::HeaderLines, '─');
+    table.set_style(TableComponent::MiddleHeaderIntersections, '─');
+    table.set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_header(header);
+    table
+}

@@ -1,0 +1,70 @@
+//! The crates of the workspace depend on each other only as ARCHITECTURE.md says, and only those that
+//! may know the query engine do.
+//!
+//! What it reads is `cargo metadata`; test and build dependencies count too.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Every crate and the crates of the workspace it may use. A new crate needs a line.
+const ALLOWED: [(&str, &[&str]); 4] = [
+    ("coscan-core", &[]),
+    ("coscan-engine", &["coscan-core"]),
+    ("coscan-datafusion", &["coscan-core", "coscan-engine"]),
+    ("coscan-cli", &["coscan-core", "coscan-engine", "coscan-datafusion"]),
+];
+
+/// Who may know DataFusion.
+const KNOW_DATAFUSION: [&str; 2] = ["coscan-datafusion", "coscan-cli"];
+
+/// What the core may not have at all: it does no I/O, has no clock and no threads.
+const NOT_IN_CORE: [&str; 6] = ["tokio", "object_store", "parquet", "arrow", "rustix", "tracing"];
+
+/// The direct dependencies of each crate of the workspace.
+fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--format-version", "1", "--offline"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("cargo metadata runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo metadata prints JSON");
+    let name = |value: &Value| value["name"].as_str().unwrap_or_default().to_owned();
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    list(&metadata["packages"])
+        .iter()
+        .map(|package| (name(package), list(&package["dependencies"]).iter().map(name).collect()))
+        .collect()
+}
+
+#[test]
+fn crates_depend_on_each_other_in_one_direction() {
+    let dependencies = dependencies();
+    let allowed: BTreeMap<&str, &[&str]> = ALLOWED.into();
+    let members: BTreeSet<&str> = dependencies.keys().map(String::as_str).collect();
+    assert_eq!(members, allowed.keys().copied().collect(), "every crate of the workspace has its line");
+    for (member, uses) in &dependencies {
+        let inside = uses.iter().filter(|name| members.contains(name.as_str()));
+        for name in inside {
+            assert!(allowed[member.as_str()].contains(&name.as_str()), "{member} must not depend on {name}");
+        }
+    }
+}
+
+#[test]
+fn only_two_crates_know_the_query_engine() {
+    for (member, uses) in dependencies() {
+        let knows = uses.iter().any(|name| name == "datafusion" || name.starts_with("datafusion-"));
+        assert!(!knows || KNOW_DATAFUSION.contains(&member.as_str()), "{member} must not depend on DataFusion");
+    }
+}
+
+#[test]
+fn the_core_stays_pure() {
+    let core = &dependencies()["coscan-core"];
+    for name in NOT_IN_CORE {
+        assert!(!core.contains(name), "coscan-core must not depend on {name}");
+    }
+}

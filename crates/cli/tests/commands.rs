@@ -1,0 +1,321 @@
+//! The binary from outside: what it prints, and how it ends.
+
+mod support;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+use support::{COOPERATIVE, LINEITEM_ROWS, coscan, data, json, lineitem, run, stdout, text};
+
+const COUNT: &str = "SELECT count(*) AS n, sum(l_quantity) AS q FROM lineitem WHERE l_orderkey >= 0";
+
+fn sql(more: &[&str]) -> Vec<String> {
+    let mut args = vec!["sql".to_owned(), "--table".to_owned(), lineitem()];
+    args.extend(COOPERATIVE.iter().chain(more).map(|arg| (*arg).to_owned()));
+    args
+}
+
+fn sql_stdout(more: &[&str]) -> String {
+    let args = sql(more);
+    stdout(&args.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+#[test]
+fn policies_as_json_follow_the_contract() {
+    let policies = json(&["policies", "--json"]);
+    let policies = policies.as_array().unwrap();
+    let names: Vec<&str> = policies.iter().map(|policy| policy["name"].as_str().unwrap()).collect();
+    for name in ["normal", "attach", "elevator", "relevance"] {
+        assert!(names.contains(&name), "{name}");
+    }
+    for policy in policies {
+        assert!(["sharing", "replacement", "allocation"].contains(&policy["kind"].as_str().unwrap()));
+        assert!(policy["summary"].as_str().is_some_and(|s| !s.is_empty()));
+        assert!(policy["paper"].as_str().is_some_and(|s| !s.is_empty()));
+        assert!(policy["traits"].as_array().is_some_and(|t| t.iter().all(Value::is_string)));
+    }
+    let table = stdout(&["policies"]);
+    assert!(names.iter().all(|name| table.contains(name)));
+}
+
+#[test]
+fn wrong_usage_ends_with_2() {
+    let wrong: [&[&str]; 9] = [
+        &[],
+        &["fly"],
+        &["sql", "--colour"],
+        &["sql", "--policy", "fastest", "-c", "SELECT 1"],
+        &["sql", "--buffer", "lots", "-c", "SELECT 1"],
+        &["sql", "--set", "coscan.nothing=1", "-c", "SELECT 1"],
+        &["sql", "-c", "  -- nothing"],
+        &["bench"],
+        &["generate", "tpch", "--out", "/nowhere", "--scale-factor", "0"],
+    ];
+    for args in wrong {
+        let output = run(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", text(&output.stderr));
+        assert!(!output.stderr.is_empty(), "{args:?}");
+    }
+}
+
+#[test]
+fn failures_end_with_1_and_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let broken = folder.path().join("broken.parquet");
+    fs::write(&broken, "PAR1 this is no Parquet file PAR1").unwrap();
+    let broken_table = format!("t={}", broken.display());
+    let failing: [&[&str]; 7] = [
+        &["sql", "-c", "SELEC 1"],
+        &["sql", "-c", "SELECT * FROM nowhere"],
+        &["sql", "-t", "t=/nowhere/at/all.parquet", "-c", "SELECT 1 FROM t"],
+        &["sql", "-t", &broken_table, "-c", "SELECT 1 FROM t"],
+        &["sql", "--config", "/nowhere.toml", "-c", "SELECT 1"],
+        &["bench", "--workload", "/nowhere.json", "--out", "/nowhere.out"],
+        &["generate", "tpch", "--out", "/dev/null/x"],
+    ];
+    for args in failing {
+        let output = run(args);
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{args:?}: {stderr}");
+        assert!(stderr.starts_with("coscan: "), "{stderr}");
+    }
+}
+
+#[test]
+fn results_in_every_format() {
+    assert!(sql_stdout(&["-c", COUNT]).contains(&format!("| {LINEITEM_ROWS} |")));
+    let csv = sql_stdout(&["-c", COUNT, "--format", "csv"]);
+    assert!(csv.starts_with(&format!("n,q\n{LINEITEM_ROWS},")), "{csv}");
+    let object: Value = serde_json::from_str(&sql_stdout(&["-c", COUNT, "--format", "json"])).unwrap();
+    assert_eq!(object[0]["n"], LINEITEM_ROWS);
+    let rows = sql_stdout(&["-c", "SELECT l_orderkey FROM lineitem LIMIT 3", "--format", "ndjson"]);
+    assert_eq!(rows.lines().count(), 3);
+}
+
+#[test]
+fn tables_come_from_files_folders_and_patterns() {
+    let folder = data().join("lineitem");
+    for location in [folder.display().to_string(), format!("{}/*.parquet", folder.display())] {
+        let table = format!("t={location}");
+        let count = stdout(&["sql", "-t", &table, "-c", "SELECT count(*) FROM t", "--format", "csv"]);
+        assert!(count.ends_with(&format!("{LINEITEM_ROWS}\n")), "{location}: {count}");
+    }
+    let file = data().join("nation.parquet").display().to_string();
+    let count = stdout(&["sql", "-t", &file, "-c", "SELECT count(*) FROM nation", "--format", "csv"]);
+    assert!(count.ends_with("25\n"));
+}
+
+#[test]
+fn scans_are_cooperative_and_explain_says_so() {
+    let plan = sql_stdout(&["--policy", "elevator", "-c", &format!("EXPLAIN {COUNT}")]);
+    assert!(plan.contains("CScan") && plan.contains("elevator"), "{plan}");
+}
+
+#[test]
+fn commands_run_at_once_and_print_in_order() {
+    let commands: Vec<String> = (0..8).map(|n| format!("SELECT {n} AS n, count(*) AS c FROM lineitem WHERE l_tax >= 0")).collect();
+    let mut args = vec!["--format", "ndjson", "--timing"];
+    commands.iter().for_each(|command| args.extend(["-c", command]));
+    let lines = sql_stdout(&args);
+    let expected: Vec<String> = (0..8).map(|n| format!("{{\"n\":{n},\"c\":{LINEITEM_ROWS}}}")).collect();
+    assert_eq!(lines.lines().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_command_that_fails_leaves_the_others_alone() {
+    let output = run(&["sql", "--format", "csv", "-c", "SELECT 1 AS a", "-c", "SELECT x", "-c", "SELECT 3 AS c"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(text(&output.stdout), "a\n1\nc\n3\n");
+    let stderr = text(&output.stderr);
+    assert!(stderr.lines().count() == 1 && stderr.contains("command 2"), "{stderr}");
+}
+
+#[test]
+fn scripts_come_from_files_and_pipes() {
+    let script = "-- two statements\nSELECT ';' AS a;\nSELECT 2 AS b";
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("script.sql");
+    fs::write(&file, script).unwrap();
+    let from_file = stdout(&["sql", "--format", "csv", "--file", file.to_str().unwrap()]);
+    assert_eq!(from_file, "a\n;\nb\n2\n");
+    let mut child = coscan()
+        .args(["sql", "--format", "csv"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
+    assert_eq!(text(&child.wait_with_output().unwrap().stdout), from_file);
+}
+
+#[test]
+fn flag_over_environment_over_file_over_default() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("coscan.toml");
+    fs::write(&file, "policy = \"attach\"\n[set]\n\"coscan.stall_ms\" = 70\n").unwrap();
+    let config = ["--config", file.to_str().unwrap()];
+    let show = |setting: &str, environment: &[(&str, &str)], args: &[&str]| {
+        let show = format!("SHOW coscan.{setting}");
+        let mut command = coscan();
+        command.args(["sql", "--format", "csv", "-c", &show]).args(args).envs(environment.iter().copied());
+        let shown = text(&command.output().unwrap().stdout);
+        shown.trim().rsplit(',').next().unwrap().to_owned()
+    };
+    let environment = [("COSCAN_POLICY", "elevator"), ("COSCAN_STALL_MS", "80")];
+    assert_eq!(show("policy", &[], &[]), "relevance");
+    assert_eq!(show("policy", &[], &config), "attach");
+    assert_eq!(show("policy", &environment, &config), "elevator");
+    assert_eq!(show("policy", &environment, &[&config[..], &["--policy", "normal"]].concat()), "normal");
+    assert_eq!(show("stall_ms", &[], &config), "70");
+    assert_eq!(show("stall_ms", &environment, &config), "80");
+    assert_eq!(show("stall_ms", &environment, &["--set", "coscan.stall_ms=90"]), "90");
+}
+
+#[test]
+fn a_reader_that_leaves_early_is_no_error() {
+    let args = sql(&["--format", "csv", "-c", "SELECT * FROM lineitem"]);
+    let mut child = coscan().args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with("l_orderkey"));
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
+}
+
+#[test]
+fn generated_tables_are_whole_and_made_once() {
+    let rows = [
+        ("customer", 1500),
+        ("lineitem", LINEITEM_ROWS),
+        ("nation", 25),
+        ("orders", 15_000),
+        ("part", 2000),
+        ("partsupp", 8000),
+        ("region", 5),
+        ("supplier", 100),
+    ];
+    for (table, rows) in rows {
+        let folder = data().join(table);
+        let location = if folder.is_dir() { folder } else { data().join(format!("{table}.parquet")) };
+        let argument = format!("t={}", location.display());
+        let count = stdout(&["sql", "-t", &argument, "-c", "SELECT count(*) FROM t", "--format", "csv"]);
+        assert!(count.ends_with(&format!("\n{rows}\n")), "{table}: {count}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    let generate = |more: &[&str]| {
+        run(&[&["generate", "tpch", "-s", "0.001", "--out", out, "--tables", "supplier"], more].concat())
+    };
+    let file = folder.path().join("supplier.parquet");
+    assert!(generate(&[]).status.success());
+    let made = fs::metadata(&file).unwrap().modified().unwrap();
+    assert!(generate(&[]).status.success());
+    assert_eq!(fs::metadata(&file).unwrap().modified().unwrap(), made, "what is there is not made again");
+    let refused = generate(&["--compression", "zstd"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text(&refused.stderr).contains("--force"));
+    assert!(generate(&["--compression", "zstd", "--force"]).status.success());
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing temporary stays behind");
+}
+
+/// Two streams, one with a query that fails.
+fn workload() -> Value {
+    let files: Vec<_> = (1..=2).map(|n| data().join(format!("lineitem/lineitem.{n}.parquet"))).collect();
+    let table = json!({"format": "parquet", "files": files, "rows": LINEITEM_ROWS, "sorted_by": ["l_orderkey"]});
+    let query = |id: &str, sql: &str| json!({"id": id, "kind": "x", "key_lo": 1, "key_hi": 2, "sql": sql});
+    let flags = "SELECT l_returnflag, sum(l_tax), count(*) FROM lineitem GROUP BY 1 ORDER BY 1";
+    json!({
+        "version": 1, "name": "test", "seed": 1, "digest": "0123456789abcdef", "tables": {"lineitem": table},
+        "streams": [
+            {"id": 0, "start_s": 0.0, "queries": [query("0.0", COUNT), query("0.1", "SELECT nothing")]},
+            {"id": 1, "start_s": 0.2, "queries": [query("1.0", flags), query("1.1", COUNT)]},
+        ],
+    })
+}
+
+fn check_results(results: &Value) {
+    assert_eq!((&results["version"], &results["engine"]), (&json!(1), &json!("coscan")));
+    assert!(results["t0_unix_s"].as_f64().unwrap() > 1.6e9);
+    let queries = results["queries"].as_array().unwrap();
+    let ids: Vec<&str> = queries.iter().map(|query| query["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["0.0", "0.1", "1.0", "1.1"]);
+    let time = |at: usize, name: &str| queries[at][name].as_f64().unwrap();
+    assert!(time(0, "start_s") >= 0.0 && time(0, "end_s") > time(0, "start_s"));
+    assert!(time(2, "start_s") >= 0.2, "a stream starts when it is told to");
+    assert!(time(3, "start_s") >= time(2, "end_s"), "queries of a stream run one after another");
+    assert_eq!(queries[0]["rows"][0][0], LINEITEM_ROWS);
+    assert!(queries[0]["rows"][0][1].is_string(), "decimals are exact");
+    assert_eq!(queries[0]["error"], Value::Null);
+    assert_eq!(queries[1]["rows"], Value::Null);
+    assert!(queries[1]["error"].as_str().unwrap().contains("nothing"));
+    assert_eq!(queries[2]["rows"].as_array().unwrap().len(), 3);
+    assert_eq!(queries[0]["rows"], queries[3]["rows"]);
+    let names = ["bytes_read", "loads", "parts_from_buffer", "parts_loaded", "decode_s", "abm_wait_s", "decision_ns_p50"];
+    for name in names {
+        assert!(results["stats"][name].is_number(), "{name}");
+    }
+    assert!(results["stats"]["bytes_read"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn a_workload_runs_by_the_protocol() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, output) = (folder.path().join("w.json"), folder.path().join("r.json"));
+    fs::write(&input, workload().to_string()).unwrap();
+    let mut child = coscan()
+        .args(["bench", "--buffer", "64MB", "--policy", "relevance", "--threads", "2", "--read-limit", "200000000"])
+        .args(COOPERATIVE)
+        .arg("--workload")
+        .arg(&input)
+        .arg("--out")
+        .arg(&output)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut to_child = child.stdin.take().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), format!("READY {}", env!("CARGO_PKG_VERSION")));
+    assert!(!output.exists());
+    writeln!(to_child, "GO").unwrap();
+    assert_eq!(lines.next().unwrap().unwrap(), "DONE");
+    check_results(&serde_json::from_slice(&fs::read(&output).unwrap()).unwrap());
+    drop(to_child);
+    assert!(child.wait().unwrap().success());
+    assert!(lines.next().is_none());
+}
+
+#[test]
+fn a_workload_runs_at_once_if_told_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, output) = (folder.path().join("w.json"), folder.path().join("r.json"));
+    fs::write(&input, workload().to_string()).unwrap();
+    let paths = [input.to_str().unwrap(), output.to_str().unwrap()];
+    let args = [&["bench", "--now", "--workload", paths[0], "--out", paths[1]], &COOPERATIVE[..]].concat();
+    assert_eq!(stdout(&args), format!("READY {}\nDONE\n", env!("CARGO_PKG_VERSION")));
+    check_results(&serde_json::from_slice(&fs::read(&output).unwrap()).unwrap());
+}
+
+#[test]
+fn the_papers_workload_compares_all_policies() {
+    let folder = tempfile::tempdir().unwrap();
+    let svg = folder.path().join("loads.svg");
+    let shape = ["--streams", "3", "--queries", "2", "--seeds", "2", "--delay", "0.01", "--buffer", "32MB"];
+    let place = ["--data", data().to_str().unwrap(), "--svg", svg.to_str().unwrap()];
+    let report = json(&[&["bench", "paper", "--json"], &shape[..], &place[..], &COOPERATIVE[..]].concat());
+    let quantities = ["stream_time_s", "normalised_latency", "total_time_s", "loads", "bytes", "cpu_use"];
+    for policy in ["normal", "attach", "elevator", "relevance"] {
+        for quantity in quantities {
+            assert!(report["policies"][policy][quantity].is_number(), "{policy} {quantity}");
+        }
+        assert!(report["policies"][policy]["bytes"].as_f64().unwrap() > 0.0, "{policy}");
+        assert!(report["policies"][policy]["trace_hash"].is_string());
+    }
+    assert!(quantities.iter().all(|quantity| report["datafusion"][quantity].is_number()));
+    assert_eq!(report["seeds"], json!([1, 2]));
+    assert_eq!(report["policies"]["normal"]["ratio_to_normal"]["bytes"], 1.0);
+    assert!(fs::read_to_string(&svg).unwrap().contains("relevance"));
+}

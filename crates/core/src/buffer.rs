@@ -1,0 +1,257 @@
+//! The transitions of pages: loads begin, arrive or fail, parts leave, decoded arrays come and go.
+//!
+//! Every byte that moves is booked in the ledger here and nowhere else.
+
+use std::ops::Range;
+
+use crate::action::{Action, PartLoad};
+use crate::ids::{ChunkNo, ColumnNo, LoadId, PageNo, TableId};
+use crate::recency::PartKey;
+use crate::set::{ChunkSet, ColumnSet};
+use crate::sharing::Target;
+use crate::state::{Load, State};
+use crate::table::PageState;
+
+impl State {
+    /// Begins a load of the absent pages of `columns`; smallest part first (2007 §6.2).
+    pub(crate) fn begin_load(&mut self, table: TableId, chunk: ChunkNo, columns: &ColumnSet) -> Action {
+        let load = LoadId(self.next_load);
+        self.next_load += 1;
+        let t = self.table(table);
+        let mut parts: Vec<PartLoad> = columns
+            .iter()
+            .filter_map(|column| {
+                let pages = t.absent_pages(chunk, column);
+                let bytes = t.bytes_of(column, pages.clone());
+                let count = pages.end - pages.start;
+                (count > 0).then_some(PartLoad { column, first_page: PageNo(pages.start), pages: count, bytes })
+            })
+            .collect();
+        parts.sort_by_key(|p| (p.bytes, p.column));
+        let pending = parts.iter().map(|p| (p.column, p.first_page.0..p.first_page.0 + p.pages)).collect();
+        for part in &parts {
+            self.usage.loading += part.bytes;
+            let pages = part.first_page.0..part.first_page.0 + part.pages;
+            self.set_pages(table, part.column, pages, PageState::Loading);
+        }
+        let depth = self.loads.len() as u32 + 1;
+        self.loads.insert(load, Load { table, chunk, pending, issued: self.now, depth });
+        self.recount_in_order(table);
+        Action::Load { load, table, chunk, parts }
+    }
+
+    /// Columns of a load arrive (`ok`) or are given up. Returns the load's table and chunk.
+    pub(crate) fn end_load(&mut self, id: LoadId, columns: &ColumnSet, ok: bool) -> (TableId, ChunkNo) {
+        let load = self.loads.get_mut(&id).unwrap_or_else(|| panic!("load {id} is not in flight"));
+        let (table, chunk) = (load.table, load.chunk);
+        let arrived: Vec<(ColumnNo, Range<u32>)> = columns
+            .iter()
+            .map(|c| (c, load.pending.remove(&c).unwrap_or_else(|| panic!("load {id} reads no {c}"))))
+            .collect();
+        let done = load.pending.is_empty();
+        for (column, pages) in arrived {
+            let bytes = self.table(table).bytes_of(column, pages.clone());
+            self.usage.loading -= bytes;
+            if ok {
+                self.usage.resident += bytes;
+            }
+            let state = if ok { PageState::Resident } else { PageState::Absent };
+            self.set_pages(table, column, pages, state);
+        }
+        if done {
+            let load = self.loads.remove(&id).expect("it is in flight");
+            self.learn_load_time(&load);
+        }
+        self.recount_in_order(table);
+        (table, chunk)
+    }
+
+    /// Drops a part's pages, except those that another complete or arriving part, or a part somebody
+    /// still wants, lies on too.
+    pub(crate) fn evict(&mut self, part: PartKey, actions: &mut Vec<Action>) {
+        let PartKey { table, chunk, column } = part;
+        self.forget_decoded(part);
+        for pages in self.droppable_pages(part) {
+            self.drop_pages(table, chunk, column, pages, actions);
+        }
+        self.recount_in_order(table);
+    }
+
+    /// Drops a page that no complete part lies on.
+    pub(crate) fn evict_orphan(&mut self, orphan: (TableId, ColumnNo, u32), actions: &mut Vec<Action>) {
+        let (table, column, page) = orphan;
+        let chunk = ChunkNo(self.table(table).layout.chunks_of_page(column, PageNo(page)).start);
+        self.drop_pages(table, chunk, column, page..page + 1, actions);
+        self.recount_in_order(table);
+    }
+
+    fn drop_pages(
+        &mut self,
+        table: TableId,
+        chunk: ChunkNo,
+        column: ColumnNo,
+        pages: Range<u32>,
+        actions: &mut Vec<Action>,
+    ) {
+        let bytes = self.table(table).bytes_of(column, pages.clone());
+        let (first_page, count) = (PageNo(pages.start), pages.end - pages.start);
+        self.usage.resident -= bytes;
+        self.set_pages(table, column, pages, PageState::Absent);
+        actions.push(Action::Evict { table, chunk, column, first_page, pages: count, bytes });
+    }
+
+    /// Drops a part with the pages it shares, as far as their other parts may leave too.
+    pub(crate) fn evict_shared(
+        &mut self,
+        part: PartKey,
+        target: Option<&Target>,
+        actions: &mut Vec<Action>,
+    ) {
+        let PartKey { table, chunk, column } = part;
+        for page in self.shared_pages_to_leave(part, target) {
+            for neighbour in self.table(table).chunks_on(column, page..page + 1) {
+                self.forget_decoded(PartKey { table, chunk: ChunkNo(neighbour), column });
+            }
+            self.drop_pages(table, chunk, column, page..page + 1, actions);
+        }
+        self.recount_in_order(table);
+    }
+
+    /// The pages of a part on which no part lies that is held, being completed or a target.
+    pub(crate) fn shared_pages_to_leave(&self, part: PartKey, target: Option<&Target>) -> Vec<u32> {
+        let PartKey { table, chunk, column } = part;
+        let t = self.table(table);
+        let free = |c: ChunkNo| {
+            let key = &t.class_of(c).key;
+            let part = PartKey { table, chunk: c, column };
+            let may_leave = || self.may_leave(part, target);
+            !target.is_some_and(|t| t.contains(part))
+                && !key.arriving.contains(column)
+                && (!key.resident.contains(column) || may_leave())
+        };
+        let resident = |page: &u32| t.pages[column.index()][*page as usize] == PageState::Resident;
+        let pages = t.layout.span(chunk, column).filter(resident);
+        pages.filter(|page| t.chunks_with_page(column, *page).all(free)).collect()
+    }
+
+    /// The runs of pages that evicting the part would free.
+    fn droppable_pages(&self, part: PartKey) -> Vec<Range<u32>> {
+        let PartKey { table, chunk, column } = part;
+        let t = self.table(table);
+        let mut runs: Vec<Range<u32>> = Vec::new();
+        for page in t.layout.span(chunk, column) {
+            let resident = t.pages[column.index()][page as usize] == PageState::Resident;
+            let kept = t.chunks_with_page(column, page).filter(|c| *c != chunk).any(|c| {
+                let class = t.class_of(c);
+                [&class.key.resident, &class.key.arriving, &class.wanted].iter().any(|s| s.contains(column))
+            });
+            if resident && !kept {
+                match runs.last_mut() {
+                    Some(run) if run.end == page => run.end += 1,
+                    _ => runs.push(page..page + 1),
+                }
+            }
+        }
+        runs
+    }
+
+    /// The bytes that evicting the part would free.
+    pub fn evictable_bytes(&self, part: PartKey) -> u64 {
+        let t = self.table(part.table);
+        self.droppable_pages(part).into_iter().map(|pages| t.bytes_of(part.column, pages)).sum()
+    }
+
+    fn set_pages(&mut self, table: TableId, column: ColumnNo, pages: Range<u32>, state: PageState) {
+        let t = self.table_mut(table);
+        for page in pages.clone() {
+            t.pages[column.index()][page as usize] = state;
+        }
+        for chunk in t.chunks_on(column, pages.clone()) {
+            self.refresh_part(PartKey { table, chunk: ChunkNo(chunk), column });
+        }
+        self.refresh_orphans(table, column, pages);
+    }
+
+    fn refresh_part(&mut self, part: PartKey) {
+        let PartKey { table, chunk, column } = part;
+        let t = self.table_mut(table);
+        if t.layout.span(chunk, column).is_empty() {
+            return;
+        }
+        let complete = t.refresh_part(chunk, column);
+        let wanted = t.class_of(chunk).wanted.contains(column);
+        match (self.recency.contains(part), complete) {
+            (false, true) => {
+                self.table_mut(table).touched.insert(chunk);
+                self.recency.insert(part, wanted);
+            }
+            (true, false) => {
+                self.recency.remove(part);
+                let t = self.table_mut(table);
+                let key = &t.class_of(chunk).key;
+                if !key.resident.iter().any(|c| !t.layout.span(chunk, c).is_empty()) {
+                    t.touched.remove(&chunk);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn refresh_orphans(&mut self, table: TableId, column: ColumnNo, pages: Range<u32>) {
+        let t = self.table(table);
+        let chunks = t.chunks_on(column, pages.clone());
+        let covered = chunks.map(|c| t.layout.span(ChunkNo(c), column)).filter(|s| !s.is_empty());
+        let reach = covered.fold(pages, |all, s| all.start.min(s.start)..all.end.max(s.end));
+        for page in reach {
+            let t = self.table(table);
+            let orphan = t.pages[column.index()][page as usize] == PageState::Resident
+                && !t.layout.chunks_of_page(column, PageNo(page)).map(ChunkNo).any(|c| {
+                    t.layout.span(c, column).contains(&page) && t.is_complete(c, column)
+                });
+            if orphan {
+                self.orphans.insert((table, column, page));
+            } else {
+                self.orphans.remove(&(table, column, page));
+            }
+        }
+    }
+
+    /// Notes for the resident parts of `chunks` whether some scan still wants them.
+    pub(crate) fn refresh_wanted(&mut self, table: TableId, chunks: &ChunkSet) {
+        for run in chunks.runs() {
+            let touched: Vec<ChunkNo> =
+                self.table(table).touched.range(ChunkNo(run.start)..ChunkNo(run.end)).copied().collect();
+            for chunk in touched {
+                self.refresh_wanted_chunk(table, chunk);
+            }
+        }
+    }
+
+    pub(crate) fn refresh_wanted_chunk(&mut self, table: TableId, chunk: ChunkNo) {
+        let class = self.tables[&table].class_of(chunk);
+        for column in class.key.resident.iter() {
+            let (part, wanted) = (PartKey { table, chunk, column }, class.wanted.contains(column));
+            self.recency.set_wanted(part, wanted);
+            self.decoded_recency.set_wanted(part, wanted);
+        }
+    }
+
+    /// The host holds `bytes` of decoded arrays for the part now.
+    pub(crate) fn set_decoded(&mut self, part: PartKey, bytes: u64) {
+        self.forget_decoded(part);
+        if bytes > 0 {
+            let wanted = self.table(part.table).class_of(part.chunk).wanted.contains(part.column);
+            self.decoded.insert(part, bytes);
+            self.decoded_recency.insert(part, wanted);
+            self.usage.decoded += bytes;
+        }
+    }
+
+    /// The part's decoded arrays are gone.
+    pub(crate) fn forget_decoded(&mut self, part: PartKey) {
+        if let Some(bytes) = self.decoded.remove(&part) {
+            self.decoded_recency.remove(part);
+            self.usage.decoded -= bytes;
+        }
+    }
+}

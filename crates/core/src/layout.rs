@@ -1,0 +1,210 @@
+//! How a table is cut: chunks, columns, parts and pages, for both storage models.
+//!
+//! A part is the data of one column in one chunk and lies on a contiguous run of the column's pages.
+//! Neighbouring chunks may share a page (2007 §6.1: with column storage chunk boundaries do not fall on
+//! page boundaries). Hosts whose parts share nothing, like Parquet column chunks, describe every part
+//! as a single page of the part's size.
+
+use std::ops::Range;
+
+use crate::config::ConfigError;
+use crate::ids::{ChunkNo, ColumnNo, PageNo};
+use crate::set::{ChunkSet, ColumnSet};
+
+/// How rows are stored, which decides the relevance functions (2007 §4 and §6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Storage {
+    /// Rows together (NSM, PAX): a chunk is one part, stored as column 0.
+    Row,
+    /// Columns apart (DSM): a part per column and chunk, of different sizes.
+    Column,
+}
+
+/// The chunks of a table and the pages their parts lie on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableLayout {
+    storage: Storage,
+    chunks: u32,
+    columns: Vec<ColumnLayout>,
+}
+
+/// The pages of one column and, for each chunk, the run of pages its part lies on.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ColumnLayout {
+    page_bytes: Vec<u64>,
+    spans: Vec<Range<u32>>,
+}
+
+impl ColumnLayout {
+    /// A column whose parts share no page: one page per part; a part of zero bytes has none.
+    pub fn separate(part_bytes: impl IntoIterator<Item = u64>) -> Self {
+        let mut column = ColumnLayout::default();
+        for bytes in part_bytes {
+            column.push_separate(bytes);
+        }
+        column
+    }
+
+    /// A column of the given pages, and for each chunk the range of pages its part lies on. Spans must
+    /// ascend and may overlap in their boundary pages.
+    pub fn paged(page_bytes: Vec<u64>, spans: Vec<Range<u32>>) -> Result<Self, ConfigError> {
+        let pages = page_bytes.len() as u32;
+        for (chunk, span) in spans.iter().enumerate() {
+            let ascends = chunk == 0 || {
+                let before = &spans[chunk - 1];
+                before.start <= span.start && before.end <= span.end
+            };
+            if span.start > span.end || span.end > pages || !ascends {
+                return Err(ConfigError::BadSpan { chunk: chunk as u32, start: span.start, end: span.end, pages });
+            }
+        }
+        if let Some(page) = page_bytes.iter().position(|&b| b == 0) {
+            return Err(ConfigError::EmptyPage { page: page as u32 });
+        }
+        Ok(ColumnLayout { page_bytes, spans })
+    }
+
+    fn push_separate(&mut self, bytes: u64) {
+        let start = self.page_bytes.len() as u32;
+        if bytes > 0 {
+            self.page_bytes.push(bytes);
+        }
+        self.spans.push(start..self.page_bytes.len() as u32);
+    }
+}
+
+impl TableLayout {
+    /// A row-storage table: one part per chunk, of the given sizes in bytes.
+    pub fn rows(chunk_bytes: impl IntoIterator<Item = u64>) -> Result<Self, ConfigError> {
+        let column = ColumnLayout::separate(chunk_bytes);
+        Ok(TableLayout { storage: Storage::Row, chunks: column.spans.len() as u32, columns: vec![column] })
+    }
+
+    /// A column-storage table of `chunks` chunks; every column must describe that many parts.
+    pub fn columns(chunks: u32, columns: Vec<ColumnLayout>) -> Result<Self, ConfigError> {
+        for (at, column) in columns.iter().enumerate() {
+            if column.spans.len() != chunks as usize {
+                return Err(ConfigError::PartCount { column: at as u32, parts: column.spans.len() as u32, chunks });
+            }
+        }
+        Ok(TableLayout { storage: Storage::Column, chunks, columns })
+    }
+
+    /// The storage model.
+    pub fn storage(&self) -> Storage {
+        self.storage
+    }
+
+    /// The number of chunks.
+    pub fn chunk_count(&self) -> u32 {
+        self.chunks
+    }
+
+    /// The number of columns; 1 in row storage.
+    pub fn column_count(&self) -> u32 {
+        self.columns.len() as u32
+    }
+
+    /// All chunks.
+    pub fn all_chunks(&self) -> ChunkSet {
+        ChunkSet::range(0..self.chunks)
+    }
+
+    /// The number of pages of a column.
+    pub fn page_count(&self, column: ColumnNo) -> u32 {
+        self.columns[column.index()].page_bytes.len() as u32
+    }
+
+    /// The bytes of a page.
+    pub fn page_bytes(&self, column: ColumnNo, page: PageNo) -> u64 {
+        self.columns[column.index()].page_bytes[page.index()]
+    }
+
+    /// The pages a part lies on; empty if the chunk has no data in that column.
+    pub fn span(&self, chunk: ChunkNo, column: ColumnNo) -> Range<u32> {
+        self.columns[column.index()].spans[chunk.index()].clone()
+    }
+
+    /// The bytes of the pages a part lies on, shared ones included.
+    pub fn part_bytes(&self, chunk: ChunkNo, column: ColumnNo) -> u64 {
+        let span = self.span(chunk, column);
+        self.columns[column.index()].page_bytes[span.start as usize..span.end as usize].iter().sum()
+    }
+
+    /// The bytes of a chunk's parts in some columns.
+    pub fn chunk_bytes(&self, chunk: ChunkNo, columns: &ColumnSet) -> u64 {
+        columns.iter().map(|column| self.part_bytes(chunk, column)).sum()
+    }
+
+    /// The chunks that share `page` of `column`. Cost: logarithmic.
+    pub fn chunks_of_page(&self, column: ColumnNo, page: PageNo) -> Range<u32> {
+        let spans = &self.columns[column.index()].spans;
+        let first = spans.partition_point(|s| s.end <= page.0);
+        let end = spans.partition_point(|s| s.start <= page.0);
+        first as u32..end as u32
+    }
+
+    /// A column's bytes per chunk on average, at least 1: the width that relevance functions use.
+    pub(crate) fn mean_part_bytes(&self, column: ColumnNo) -> u64 {
+        let total: u64 = self.columns[column.index()].page_bytes.iter().sum();
+        (total / u64::from(self.chunks.max(1))).max(1)
+    }
+
+    /// Puts the chunks of `more` behind the last one. Columns that only one of the two has are empty in
+    /// the chunks of the other.
+    pub(crate) fn append(&mut self, more: TableLayout) {
+        assert_eq!(self.storage, more.storage, "a table keeps its storage model as it grows");
+        let (old_chunks, new_chunks) = (self.chunks as usize, more.chunks as usize);
+        if self.columns.len() < more.columns.len() {
+            let empty = ColumnLayout { page_bytes: Vec::new(), spans: vec![0..0; old_chunks] };
+            self.columns.resize(more.columns.len(), empty);
+        }
+        let mut added = more.columns.into_iter();
+        for column in &mut self.columns {
+            let base = column.page_bytes.len() as u32;
+            match added.next() {
+                Some(new) => {
+                    column.page_bytes.extend(new.page_bytes);
+                    column.spans.extend(new.spans.into_iter().map(|s| s.start + base..s.end + base));
+                }
+                None => column.spans.extend(std::iter::repeat_n(base..base, new_chunks)),
+            }
+        }
+        self.chunks += more.chunks;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_share_a_page() {
+        let column = ColumnLayout::paged(vec![10, 10, 10], vec![0..2, 1..3, 2..3]).unwrap();
+        let layout = TableLayout::columns(3, vec![column]).unwrap();
+        assert_eq!(layout.chunks_of_page(ColumnNo(0), PageNo(0)), 0..1);
+        assert_eq!(layout.chunks_of_page(ColumnNo(0), PageNo(1)), 0..2);
+        assert_eq!(layout.chunks_of_page(ColumnNo(0), PageNo(2)), 1..3);
+        assert_eq!(layout.part_bytes(ChunkNo(1), ColumnNo(0)), 20);
+    }
+
+    #[test]
+    fn growth_keeps_old_parts_and_leaves_unknown_columns_empty() {
+        let mut layout = TableLayout::columns(2, vec![ColumnLayout::separate([5, 0])]).unwrap();
+        let more = vec![ColumnLayout::separate([7]), ColumnLayout::separate([9])];
+        layout.append(TableLayout::columns(1, more).unwrap());
+        let bytes = |c, col| layout.part_bytes(ChunkNo(c), ColumnNo(col));
+        assert_eq!([bytes(0, 0), bytes(1, 0), bytes(2, 0)], [5, 0, 7]);
+        assert_eq!([bytes(0, 1), bytes(1, 1), bytes(2, 1)], [0, 0, 9]);
+        layout.append(TableLayout::columns(1, vec![ColumnLayout::separate([3])]).unwrap());
+        assert_eq!(layout.chunk_bytes(ChunkNo(3), &ColumnSet::first(2)), 3);
+    }
+
+    #[test]
+    fn bad_layouts_say_where() {
+        let spans = ColumnLayout::paged(vec![1, 1], vec![0..1, 0..3]);
+        assert_eq!(spans, Err(ConfigError::BadSpan { chunk: 1, start: 0, end: 3, pages: 2 }));
+        let counts = TableLayout::columns(2, vec![ColumnLayout::separate([1])]);
+        assert_eq!(counts, Err(ConfigError::PartCount { column: 0, parts: 1, chunks: 2 }));
+    }
+}

@@ -1,0 +1,28 @@
+//! The one ledger in bytes: what the budget is spent on.
+
+/// Bytes in use, by purpose, and the budget they must fit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// The budget.
+    pub budget: u64,
+    /// Encoded pages in the buffer.
+    pub resident: u64,
+    /// Pages being read.
+    pub loading: u64,
+    /// Workspaces of the workers that hold a chunk: the slice being decoded or handed out.
+    pub workspace: u64,
+    /// Decoded arrays kept for others.
+    pub decoded: u64,
+}
+
+impl Usage {
+    /// The bytes in use for any purpose.
+    pub fn total(&self) -> u64 {
+        self.resident + self.loading + self.workspace + self.decoded
+    }
+
+    /// The bytes still free; zero after the budget shrank below what is in use.
+    pub fn free(&self) -> u64 {
+        self.budget.saturating_sub(self.total())
+    }
+}

@@ -1,0 +1,42 @@
+//! The active buffer manager of cooperative scans as a pure state machine.
+//!
+//! Many concurrent scans over the same tables announce which chunks and columns they need. The [`Abm`],
+//! which sees all of them, decides what to read next, who gets what is in memory, and what to drop. A host
+//! feeds it [`Event`]s with the time they happened and carries out the [`Action`]s that come back. There
+//! is no I/O here, no clock, no thread, and no randomness: the same events at the same times give the same
+//! actions, in the engine, in a simulator, and in tests.
+//!
+//! Read [`event`] and [`action`] first, then [`abm`]. The facts are in [`state`], [`table`], [`scan`] and
+//! [`interest`]; what policies choose is in [`sharing`]; [`registry`] lists them.
+#![warn(missing_docs)]
+
+pub mod abm;
+pub mod action;
+mod buffer;
+pub mod config;
+pub mod event;
+pub mod ids;
+pub mod interest;
+mod invariants;
+pub mod layout;
+mod ledger;
+mod mechanism;
+pub mod recency;
+pub mod registry;
+pub mod scan;
+pub mod set;
+pub mod sharing;
+pub mod state;
+pub mod table;
+mod time;
+
+pub use abm::Abm;
+pub use action::{Action, FailReason, PartLoad};
+pub use config::{AbmConfig, ConfigError};
+pub use event::{DeliveryOrder, Event, ScanSpec};
+pub use ids::{ChunkNo, ColumnNo, LoadId, PageNo, ScanId, TableId, WorkerNo};
+pub use layout::{ColumnLayout, Storage, TableLayout};
+pub use ledger::Usage;
+pub use registry::PolicyName;
+pub use set::{ChunkSet, ColumnSet};
+pub use time::{Instant, Span};

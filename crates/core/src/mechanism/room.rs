@@ -1,0 +1,186 @@
+//! Freeing bytes. Either all the room that is needed is made or nothing is touched.
+//!
+//! Decoded arrays can be made again from the encoded bytes, so they go first: those nobody wants, then
+//! those above their share of the budget. Then pages no complete part lies on, then the parts the policy
+//! names. What is left of the decoded arrays is the last resort.
+
+use crate::abm::Abm;
+use crate::action::Action;
+use crate::ids::{ColumnNo, TableId};
+use crate::recency::PartKey;
+use crate::sharing::{Need, Target, Victims};
+use crate::state::State;
+
+/// Something that leaves.
+enum Leaving {
+    Decoded(PartKey),
+    Orphan((TableId, ColumnNo, u32)),
+    Part(PartKey),
+}
+
+/// What leaves, in order, until the missing bytes are gathered.
+struct Plan {
+    missing: u64,
+    bytes: u64,
+    leaving: Vec<Leaving>,
+}
+
+impl Plan {
+    fn enough(&self) -> bool {
+        self.bytes >= self.missing
+    }
+
+    fn add(&mut self, what: Leaving, bytes: u64) {
+        if !self.enough() {
+            self.bytes += bytes;
+            self.leaving.push(what);
+        }
+    }
+}
+
+impl Abm {
+    /// Frees room until `need.bytes` are free, as far as the policy agrees.
+    pub(crate) fn make_room(&mut self, need: Need, actions: &mut Vec<Action>) -> bool {
+        let used = self.state.usage.total();
+        let missing = (used + need.bytes).saturating_sub(self.state.usage.budget);
+        if missing == 0 {
+            return true;
+        }
+        let mut plan = Plan { missing, bytes: 0, leaving: Vec::new() };
+        plan_decoded(&self.state, &mut plan, false);
+        plan_orphans(&self.state, &mut plan, &need, false);
+        if !plan.enough() {
+            let mut victims = Victims::new(&self.state, Need { bytes: missing - plan.bytes, ..need.clone() });
+            self.policy.choose_victims(&self.state, &mut victims);
+            for part in victims.parts {
+                plan.add(Leaving::Part(part), self.state.evictable_bytes(part));
+            }
+        }
+        plan_decoded(&self.state, &mut plan, true);
+        plan_orphans(&self.state, &mut plan, &need, true);
+        if plan.enough() {
+            self.carry_out(plan, need.bytes, actions);
+        }
+        self.fits(need.bytes)
+    }
+
+    fn fits(&self, bytes: u64) -> bool {
+        self.state.usage.total() + bytes <= self.state.usage.budget
+    }
+
+    /// Frees room until `need.bytes` are free, or nothing is left that nobody holds. Unlike the policy's
+    /// way this goes step by step, because only then every shared page is sure to go with its last part.
+    pub(crate) fn force_room(&mut self, need: Need, actions: &mut Vec<Action>) -> bool {
+        while !self.fits(need.bytes) {
+            match next_forced(&self.state, need.target.as_ref()) {
+                Some(Leaving::Decoded(part)) => self.drop_decoded(part, actions),
+                Some(Leaving::Orphan(page)) => self.state.evict_orphan(page, actions),
+                Some(Leaving::Part(part)) => self.state.evict_shared(part, need.target.as_ref(), actions),
+                None => break,
+            }
+        }
+        self.fits(need.bytes)
+    }
+
+    fn carry_out(&mut self, plan: Plan, bytes: u64, actions: &mut Vec<Action>) {
+        for leaving in plan.leaving {
+            if self.fits(bytes) {
+                break;
+            }
+            match leaving {
+                Leaving::Decoded(part) => self.drop_decoded(part, actions),
+                Leaving::Orphan(page) if self.state.orphans.contains(&page) => {
+                    self.state.evict_orphan(page, actions);
+                }
+                Leaving::Orphan(_) => {}
+                Leaving::Part(part) => self.state.evict(part, actions),
+            }
+        }
+    }
+
+    pub(crate) fn drop_decoded(&mut self, part: PartKey, actions: &mut Vec<Action>) {
+        if self.state.decoded.contains_key(&part) {
+            let PartKey { table, chunk, column } = part;
+            self.state.forget_decoded(part);
+            actions.push(Action::DropDecoded { table, chunk, column });
+        }
+    }
+
+    /// Drops decoded arrays that no longer fit: beyond their share they live on free room only.
+    pub(crate) fn trim_decoded(&mut self, actions: &mut Vec<Action>) {
+        let used = self.state.usage;
+        if used.total() > used.budget {
+            let mut plan = Plan { missing: used.total() - used.budget, bytes: 0, leaving: Vec::new() };
+            plan_decoded(&self.state, &mut plan, false);
+            plan_decoded(&self.state, &mut plan, true);
+            self.carry_out(plan, 0, actions);
+        }
+    }
+
+    /// Brings the buffer under a budget that shrank, as far as nobody holds it.
+    pub(crate) fn reclaim(&mut self, actions: &mut Vec<Action>) {
+        if !self.fits(0) {
+            self.force_room(Need { bytes: 0, scan: None, urgent: true, target: None }, actions);
+        }
+    }
+}
+
+/// The next thing to go when the policy is overridden.
+fn next_forced(state: &State, target: Option<&Target>) -> Option<Leaving> {
+    if let Some(part) = state.decoded_recency.oldest().next() {
+        return Some(Leaving::Decoded(part));
+    }
+    if let Some(page) = state.orphans.iter().find(|o| orphan_may_leave(state, **o, target)) {
+        return Some(Leaving::Orphan(*page));
+    }
+    let mut parts = state.recency.oldest_unwanted().chain(state.recency.oldest());
+    parts.find(|part| !state.shared_pages_to_leave(*part, target).is_empty()).map(Leaving::Part)
+}
+
+/// Adds decoded arrays: unwanted ones and those above their share, or, as the last resort, all the rest.
+fn plan_decoded(state: &State, plan: &mut Plan, last_resort: bool) {
+    let share = state.usage.budget / 100 * u64::from(state.config.decoded_share_percent);
+    let unwanted: u64 = state.decoded_recency.oldest_unwanted().map(|p| state.decoded[&p]).sum();
+    let mut wanted = state.usage.decoded - unwanted;
+    if !last_resort {
+        for part in state.decoded_recency.oldest_unwanted() {
+            plan.add(Leaving::Decoded(part), state.decoded[&part]);
+        }
+    }
+    for part in state.decoded_recency.oldest() {
+        if state.decoded_recency.is_wanted(part) != Some(true) || plan.enough() {
+            continue;
+        }
+        let above_share = wanted > share;
+        wanted -= state.decoded[&part];
+        if above_share != last_resort {
+            plan.add(Leaving::Decoded(part), state.decoded[&part]);
+        }
+    }
+}
+
+/// Adds pages without a complete part: those no scan wants, or, as the last resort, the others.
+fn plan_orphans(state: &State, plan: &mut Plan, need: &Need, last_resort: bool) {
+    for orphan in &state.orphans {
+        let (id, column, page) = *orphan;
+        let table = state.table(id);
+        let wanted = table.chunks_with_page(column, page).any(|c| table.class_of(c).wanted.contains(column));
+        if wanted == last_resort && orphan_may_leave(state, *orphan, need.target.as_ref()) {
+            plan.add(Leaving::Orphan(*orphan), table.bytes_of(column, page..page + 1));
+        }
+    }
+}
+
+/// Whether no chunk on the page is being completed or is the one that room is made for.
+fn orphan_may_leave(
+    state: &State,
+    (id, column, page): (TableId, ColumnNo, u32),
+    target: Option<&Target>,
+) -> bool {
+    let table = state.table(id);
+    let mut chunks = table.chunks_with_page(column, page);
+    chunks.all(|chunk| {
+        let targeted = target.is_some_and(|t| t.contains(PartKey { table: id, chunk, column }));
+        !targeted && !table.class_of(chunk).key.arriving.contains(column)
+    })
+}

@@ -1,0 +1,178 @@
+//! Issuing loads, and getting things moving when nothing moves.
+
+use crate::abm::Abm;
+use crate::action::{Action, FailReason};
+use crate::ids::{ChunkNo, ScanId, WorkerNo};
+use crate::scan::WorkerState;
+use crate::set::ColumnSet;
+use crate::scan::Scan;
+use crate::sharing::relevance::least_wanted;
+use crate::sharing::{Among, LoadChoice, Need, Target, first_unsupplied, next_in_order};
+use crate::time::Instant;
+
+impl Abm {
+    /// Issues loads while the policy wants any, slots are free and room can be made.
+    pub(crate) fn schedule(&mut self, actions: &mut Vec<Action>) {
+        self.deadline = None;
+        if self.lacking_room.is_empty() {
+            let mut among = Among::All;
+            while (self.state.loads.len() as u32) < self.state.config.loads_in_flight_max {
+                let choice = self.resuming().or_else(|| self.policy.choose_load(&self.state, among));
+                let Some(choice) = choice else { break };
+                if !self.load(&choice, actions) {
+                    let waits = self.state.scan(choice.scan).waiting_since().is_some();
+                    if waits || among == Among::Waiting {
+                        break;
+                    }
+                    among = Among::Waiting;
+                }
+            }
+        }
+        self.unstick(actions);
+    }
+
+    /// The load of a chunk that some worker had to give back and asks for again; the oldest first.
+    fn resuming(&self) -> Option<LoadChoice> {
+        let waiting = self.resuming.iter().filter_map(|(id, worker)| {
+            let scan = self.state.scan(*id);
+            match scan.active.get(worker)? {
+                WorkerState::Waiting { since, resume: Some(chunk) } => Some((*since, *id, *chunk)),
+                _ => None,
+            }
+        });
+        let lacking = waiting.filter(|(_, id, chunk)| !self.state.is_supplied(self.state.scan(*id), *chunk));
+        let (_, scan, chunk) = lacking.min()?;
+        Some(LoadChoice { scan, chunk, columns: self.state.scan(scan).columns.clone() })
+    }
+
+    /// Issues the load if room can be made for it; with the scan's own columns if not for all.
+    fn load(&mut self, choice: &LoadChoice, actions: &mut Vec<Action>) -> bool {
+        if self.load_columns(choice, &choice.columns, actions) {
+            return true;
+        }
+        let own = choice.columns.intersection(&self.state.scan(choice.scan).columns);
+        own != choice.columns && !own.is_empty() && self.load_columns(choice, &own, actions)
+    }
+
+    fn load_columns(
+        &mut self,
+        choice: &LoadChoice,
+        columns: &ColumnSet,
+        actions: &mut Vec<Action>,
+    ) -> bool {
+        let scan = self.state.scan(choice.scan);
+        let (table, urgent) = (scan.table, scan.waiting_since().is_some());
+        // Room for the chunk alone would not get a waiting worker going.
+        let reserve = if urgent { scan.workspace_bytes } else { 0 };
+        let absent = self.state.table(table).absent_bytes(choice.chunk, columns);
+        assert!(absent > 0, "the policy chose to load {} of {table}, which lacks nothing", choice.chunk);
+        let fits = self.state.usage.budget >= absent + reserve;
+        let bytes = if fits { absent + reserve } else { absent };
+        let mut targeted = self.state.scan(choice.scan).columns.clone();
+        targeted.union_with(columns);
+        let target = Target { table, chunk: choice.chunk, columns: targeted };
+        let need = Need { bytes, scan: Some(choice.scan), urgent, target: Some(target) };
+        if !self.make_room(need, actions) {
+            return false;
+        }
+        self.issue(choice, columns, actions);
+        true
+    }
+
+    fn issue(&mut self, choice: &LoadChoice, columns: &ColumnSet, actions: &mut Vec<Action>) {
+        let table = self.state.scan(choice.scan).table;
+        let load = self.state.begin_load(table, choice.chunk, columns);
+        actions.push(load);
+        let issued = LoadChoice { columns: columns.clone(), ..choice.clone() };
+        self.policy.on_load_issued(&self.state, &issued);
+    }
+
+    /// If workers wait and nothing is under way that could serve them, overrides the policy.
+    fn unstick(&mut self, actions: &mut Vec<Action>) {
+        if !self.state.loads.is_empty() {
+            return;
+        }
+        let Some(id) = self.longest_waiting() else { return };
+        if let Some(wait_until) = self.active_holder_until() {
+            self.deadline = Some(wait_until);
+            return;
+        }
+        if self.force(id, actions) {
+            // Either a load is in flight now or one worker less waits.
+            return self.unstick(actions);
+        }
+        if self.ask_back(actions) {
+            self.deadline = Some(self.state.now + self.state.config.stall_after);
+            return;
+        }
+        let needed = self.needed_by(id);
+        if needed > self.state.usage.budget {
+            self.fail_scan(id, None, FailReason::BudgetTooSmall { needed }, actions);
+        }
+    }
+
+    /// The scan that has waited longest.
+    fn longest_waiting(&self) -> Option<ScanId> {
+        let waiting = self.state.scans().filter_map(|s| Some((s.waiting_since()?, s.id)));
+        waiting.min().map(|(_, id)| id)
+    }
+
+    /// When the last worker that holds a chunk counts as stalled, if one does not yet.
+    fn active_holder_until(&self) -> Option<Instant> {
+        let holding = self.state.scans().flat_map(|s| s.active.values()).filter_map(|w| match w {
+            WorkerState::Holding { since, .. } => Some(*since + self.state.config.stall_after),
+            _ => None,
+        });
+        holding.max().filter(|until| *until > self.state.now)
+    }
+
+    /// Gets the scan's next chunk going by evicting anything nobody holds.
+    fn force(&mut self, id: ScanId, actions: &mut Vec<Action>) -> bool {
+        let Some((worker, chunk)) = self.next_for(id) else { return false };
+        let scan = self.state.scan(id);
+        let (table, columns, workspace) = (scan.table, scan.columns.clone(), scan.workspace_bytes);
+        let absent = self.state.table(table).absent_bytes(chunk, &columns);
+        let target = Target { table, chunk, columns: columns.clone() };
+        let need = Need { bytes: absent + workspace, scan: Some(id), urgent: true, target: Some(target) };
+        if !self.force_room(need, actions) {
+            return false;
+        }
+        if absent > 0 {
+            self.issue(&LoadChoice { scan: id, chunk, columns: columns.clone() }, &columns, actions);
+        } else {
+            self.hand_out(id, worker, chunk, actions);
+            self.serve(actions);
+        }
+        true
+    }
+
+    /// The worker of a scan that has waited longest and the chunk it gets when the policy is overridden.
+    fn next_for(&mut self, id: ScanId) -> Option<(WorkerNo, ChunkNo)> {
+        let scan = self.state.scan(id);
+        let waiting = scan.workers_active().filter_map(|(worker, state)| match state {
+            WorkerState::Waiting { since, resume } => Some((since, worker, resume)),
+            _ => None,
+        });
+        let (_, worker, resume) = waiting.min()?;
+        let available = |scan: &Scan| if scan.in_order() { next_in_order(&self.state, scan) } else { least_wanted(&self.state, scan) };
+        let chunk = resume
+            .or_else(|| self.policy.choose_chunk(&self.state, scan))
+            .or_else(|| available(scan))
+            .or_else(|| first_unsupplied(&self.state, scan, ChunkNo(0)))
+            .or_else(|| scan.unclaimed().first_from(ChunkNo(0)))?;
+        Some((worker, chunk))
+    }
+
+    /// Asks every worker that holds a chunk to give it back.
+    fn ask_back(&mut self, actions: &mut Vec<Action>) -> bool {
+        let before = actions.len();
+        for scan in self.state.scans() {
+            for (worker, state) in &scan.active {
+                if matches!(state, WorkerState::Holding { .. }) {
+                    actions.push(Action::Suspend { scan: scan.id, worker: *worker });
+                }
+            }
+        }
+        actions.len() > before
+    }
+}

@@ -1,0 +1,192 @@
+//! Which part was used last: one order over all complete parts, and one over those that no scan wants any
+//! more, by the time they ceased to be wanted.
+//!
+//! Both are linked lists through one vector, so that moving a part to the end costs one logarithmic
+//! look-up and nothing else.
+
+use std::collections::BTreeMap;
+
+use crate::ids::{ChunkNo, ColumnNo, TableId};
+
+/// One part of one chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PartKey {
+    /// The table.
+    pub table: TableId,
+    /// The chunk.
+    pub chunk: ChunkNo,
+    /// The column.
+    pub column: ColumnNo,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Link {
+    before: Option<u32>,
+    after: Option<u32>,
+}
+
+#[derive(Clone, Debug)]
+struct Node {
+    part: PartKey,
+    wanted: bool,
+    used: bool,
+    links: [Link; 2],
+}
+
+/// The list of all parts, and that of the unwanted ones.
+const ALL: usize = 0;
+const UNWANTED: usize = 1;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Ends {
+    first: Option<u32>,
+    last: Option<u32>,
+}
+
+/// The parts that are complete in the buffer, by the time of their last use.
+#[derive(Clone, Debug, Default)]
+pub struct Recency {
+    nodes: Vec<Node>,
+    free: Vec<u32>,
+    index: BTreeMap<PartKey, u32>,
+    ends: [Ends; 2],
+}
+
+impl Recency {
+    /// All complete parts, the one unused for longest first.
+    pub fn oldest(&self) -> impl Iterator<Item = PartKey> {
+        self.walk(ALL)
+    }
+
+    /// The parts that no interested scan uses, the one unwanted for longest first.
+    pub fn oldest_unwanted(&self) -> impl Iterator<Item = PartKey> {
+        self.walk(UNWANTED)
+    }
+
+    fn walk(&self, list: usize) -> impl Iterator<Item = PartKey> {
+        let first = self.ends[list].first;
+        let nodes = std::iter::successors(first, move |at| self.nodes[*at as usize].links[list].after);
+        nodes.map(|at| self.nodes[at as usize].part)
+    }
+
+    /// Whether the part is complete in the buffer.
+    pub fn contains(&self, part: PartKey) -> bool {
+        self.index.contains_key(&part)
+    }
+
+    /// Whether the part was read for somebody who still wants it and nobody has used it so far.
+    pub fn is_fresh(&self, part: PartKey) -> bool {
+        self.node(part).is_some_and(|n| n.wanted && !n.used)
+    }
+
+    /// Whether some interested scan uses the part; `None` if it is not complete.
+    pub fn is_wanted(&self, part: PartKey) -> Option<bool> {
+        self.node(part).map(|n| n.wanted)
+    }
+
+    fn node(&self, part: PartKey) -> Option<&Node> {
+        self.index.get(&part).map(|at| &self.nodes[*at as usize])
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    pub(crate) fn insert(&mut self, part: PartKey, wanted: bool) {
+        let node = Node { part, wanted, used: false, links: Default::default() };
+        let at = match self.free.pop() {
+            Some(at) => {
+                self.nodes[at as usize] = node;
+                at
+            }
+            None => {
+                self.nodes.push(node);
+                self.nodes.len() as u32 - 1
+            }
+        };
+        let known = self.index.insert(part, at);
+        debug_assert!(known.is_none(), "a part becomes complete once");
+        self.append(ALL, at);
+        if !wanted {
+            self.append(UNWANTED, at);
+        }
+    }
+
+    pub(crate) fn remove(&mut self, part: PartKey) {
+        if let Some(at) = self.index.remove(&part) {
+            self.unlink(ALL, at);
+            if !self.nodes[at as usize].wanted {
+                self.unlink(UNWANTED, at);
+            }
+            self.free.push(at);
+        }
+    }
+
+    /// Makes the part the most recently used one.
+    pub(crate) fn touch(&mut self, part: PartKey) {
+        if let Some(at) = self.index.get(&part).copied() {
+            self.nodes[at as usize].used = true;
+            self.unlink(ALL, at);
+            self.append(ALL, at);
+        }
+    }
+
+    pub(crate) fn set_wanted(&mut self, part: PartKey, wanted: bool) {
+        let Some(at) = self.index.get(&part).copied() else { return };
+        if std::mem::replace(&mut self.nodes[at as usize].wanted, wanted) != wanted {
+            if wanted {
+                self.unlink(UNWANTED, at);
+            } else {
+                self.append(UNWANTED, at);
+            }
+        }
+    }
+
+    fn append(&mut self, list: usize, at: u32) {
+        let last = self.ends[list].last.replace(at);
+        self.nodes[at as usize].links[list] = Link { before: last, after: None };
+        match last {
+            Some(last) => self.nodes[last as usize].links[list].after = Some(at),
+            None => self.ends[list].first = Some(at),
+        }
+    }
+
+    fn unlink(&mut self, list: usize, at: u32) {
+        let Link { before, after } = self.nodes[at as usize].links[list];
+        match before {
+            Some(before) => self.nodes[before as usize].links[list].after = after,
+            None => self.ends[list].first = after,
+        }
+        match after {
+            Some(after) => self.nodes[after as usize].links[list].before = before,
+            None => self.ends[list].last = before,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(chunk: u32) -> PartKey {
+        PartKey { table: TableId(0), chunk: ChunkNo(chunk), column: ColumnNo(0) }
+    }
+
+    #[test]
+    fn both_orders_follow_use_and_interest() {
+        let mut order = Recency::default();
+        for chunk in 0..4 {
+            order.insert(part(chunk), chunk % 2 == 0);
+        }
+        order.touch(part(0));
+        order.set_wanted(part(2), false);
+        order.set_wanted(part(1), true);
+        assert_eq!(order.oldest().map(|p| p.chunk.0).collect::<Vec<_>>(), [1, 2, 3, 0]);
+        assert_eq!(order.oldest_unwanted().map(|p| p.chunk.0).collect::<Vec<_>>(), [3, 2]);
+        assert!(order.is_fresh(part(1)) && !order.is_fresh(part(0)) && !order.is_fresh(part(3)));
+        order.remove(part(3));
+        order.insert(part(9), false);
+        assert_eq!(order.oldest_unwanted().map(|p| p.chunk.0).collect::<Vec<_>>(), [2, 9]);
+        assert_eq!(order.len(), 4);
+    }
+}

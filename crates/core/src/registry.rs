@@ -1,0 +1,183 @@
+//! Every policy there is, in one table: it feeds the command line, SQL settings, docs and the
+//! conformance suite. A new policy is one file and one line here.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::config::ConfigError;
+use crate::sharing::attach::Attach;
+use crate::sharing::elevator::Elevator;
+use crate::sharing::normal::Normal;
+use crate::sharing::relevance::Relevance;
+use crate::sharing::relevance_2004::Relevance2004;
+use crate::sharing::SharingPolicy;
+
+/// What kind of decision a policy makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PolicyKind {
+    /// Which chunk next, and for whom?
+    Sharing,
+    /// Which page leaves?
+    Replacement,
+    /// How many frames, and may it start?
+    Allocation,
+}
+
+impl fmt::Display for PolicyKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            PolicyKind::Sharing => "sharing",
+            PolicyKind::Replacement => "replacement",
+            PolicyKind::Allocation => "allocation",
+        })
+    }
+}
+
+/// A property of a policy that users choose by and tests check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trait {
+    /// Chunks come in table order.
+    InOrder,
+    /// Chunks come in any order.
+    OutOfOrder,
+    /// One scan's load is meant to serve others.
+    Cooperative,
+    /// Keeps what scans have announced to need before what was used last.
+    InterestAware,
+    /// The wait of a starved scan has a stated bound that does not depend on how fast others consume.
+    BoundedWait,
+}
+
+impl fmt::Display for Trait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Trait::InOrder => "in-order",
+            Trait::OutOfOrder => "out-of-order",
+            Trait::Cooperative => "cooperative",
+            Trait::InterestAware => "interest-aware",
+            Trait::BoundedWait => "bounded-wait",
+        })
+    }
+}
+
+/// One line of the registry.
+#[derive(Debug)]
+pub struct PolicyInfo {
+    /// The name in settings and tables.
+    pub name: &'static str,
+    /// What it decides.
+    pub kind: PolicyKind,
+    /// What it does, in one sentence.
+    pub summary: &'static str,
+    /// Where it comes from.
+    pub paper: &'static str,
+    /// Its properties.
+    pub traits: &'static [Trait],
+    build: fn() -> Box<dyn SharingPolicy>,
+}
+
+use Trait::{BoundedWait, Cooperative, InOrder, InterestAware, OutOfOrder};
+
+static POLICIES: &[PolicyInfo] = &[
+    PolicyInfo {
+        name: "normal",
+        kind: PolicyKind::Sharing,
+        summary: "every scan reads its chunks in table order, first come first served, LRU buffer",
+        paper: "Cooperative Scans, VLDB 2007, section 3",
+        traits: &[InOrder, BoundedWait],
+        build: || Box::new(Normal::default()),
+    },
+    PolicyInfo {
+        name: "attach",
+        kind: PolicyKind::Sharing,
+        summary: "a new scan joins the running scan it overlaps most and wraps around, LRU buffer",
+        paper: "Cooperative Scans, VLDB 2007, sections 3 and 6.2",
+        traits: &[OutOfOrder, Cooperative, BoundedWait],
+        build: || Box::new(Attach::default()),
+    },
+    PolicyInfo {
+        name: "elevator",
+        kind: PolicyKind::Sharing,
+        summary: "one cursor per table sweeps over what anybody needs; fewest reads, slowest scan sets the pace",
+        paper: "Cooperative Scans, VLDB 2007, section 3",
+        traits: &[OutOfOrder, Cooperative, InterestAware],
+        build: || Box::new(Elevator::default()),
+    },
+    PolicyInfo {
+        name: "relevance",
+        kind: PolicyKind::Sharing,
+        summary: "loads, keeps and hands out chunks by their relevance to all scans, short and starved scans first",
+        paper: "Cooperative Scans, VLDB 2007, sections 4 and 6",
+        traits: &[OutOfOrder, Cooperative, InterestAware, BoundedWait],
+        build: || Box::new(Relevance::default()),
+    },
+    PolicyInfo {
+        name: "relevance-2004",
+        kind: PolicyKind::Sharing,
+        summary: "the first relevance functions: loads what most starved scans want, keeps what most scans want",
+        paper: "Cooperative Scans, CWI INS-E0411, 2004, sections 3.1 and 4.1",
+        traits: &[OutOfOrder, Cooperative, InterestAware],
+        build: || Box::new(Relevance2004::default()),
+    },
+];
+
+/// All policies, in the order in which tables show them.
+pub fn all() -> &'static [PolicyInfo] {
+    POLICIES
+}
+
+/// The sharing policies alone.
+pub fn sharing() -> impl Iterator<Item = PolicyName> {
+    POLICIES.iter().filter(|p| p.kind == PolicyKind::Sharing).map(PolicyName)
+}
+
+/// The name of a sharing policy that exists.
+#[derive(Clone, Copy)]
+pub struct PolicyName(&'static PolicyInfo);
+
+impl PolicyName {
+    /// Its line in the registry.
+    pub fn info(self) -> &'static PolicyInfo {
+        self.0
+    }
+
+    /// The name as text.
+    pub fn as_str(self) -> &'static str {
+        self.0.name
+    }
+
+    pub(crate) fn build(self) -> Box<dyn SharingPolicy> {
+        (self.0.build)()
+    }
+}
+
+impl FromStr for PolicyName {
+    type Err = ConfigError;
+
+    fn from_str(name: &str) -> Result<Self, ConfigError> {
+        sharing().find(|p| p.as_str() == name).ok_or_else(|| ConfigError::UnknownPolicy {
+            name: name.to_owned(),
+            known: sharing().map(PolicyName::as_str).collect::<Vec<_>>().join(", "),
+        })
+    }
+}
+
+impl PartialEq for PolicyName {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.name == other.0.name
+    }
+}
+
+impl Eq for PolicyName {}
+
+impl fmt::Debug for PolicyName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.name)
+    }
+}
+
+impl fmt::Display for PolicyName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.name)
+    }
+}

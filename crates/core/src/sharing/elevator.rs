@@ -1,0 +1,203 @@
+//! Elevator: one cursor per table for everybody.
+//!
+//! Chunks are read strictly in table order, wrapping at the end and skipping what nobody needs, in the
+//! union of the columns needed there. What has been read stays until all scans that were waiting for it
+//! have used it; only then there is room for the next. Fewest reads of all, and everyone goes at the pace
+//! of the slowest.
+//!
+//! Source: Zukowski, Boncz, Kersten 2004, section 3.1; Zukowski et al., VLDB 2007, section 3.
+//! **Choices:** scans that come later may use what they find in the window but do not hold it. A scan
+//! that sits on a chunk for longer than `stall_after` holds nothing up any more. With several tables the
+//! one whose scan has waited longest reads next. A scan in table order joins when the cursor comes to its
+//! next chunk.
+//! Cost: a load is linear in the runs of chunks that the cursor skips and in the scans that use the stop;
+//! handing out a chunk is linear in the interest classes; the end of a scan in what the window holds.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Among, LoadChoice, SharingPolicy, Victims, next_in_order};
+use crate::ids::{ChunkNo, ScanId, TableId};
+use crate::interest::{Class, ScanSlot};
+use crate::recency::PartKey;
+use crate::scan::Scan;
+use crate::set::ColumnSet;
+use crate::state::State;
+use crate::table::Table;
+
+/// See the module's text.
+#[derive(Debug, Default)]
+pub struct Elevator {
+    sweeps: BTreeMap<TableId, Sweep>,
+}
+
+/// The cursor of one table and the stops it made that somebody still waits for. The cursor only goes
+/// forward, so the window is in cyclic order from its oldest stop on.
+#[derive(Debug, Default)]
+struct Sweep {
+    cursor: ChunkNo,
+    stops_made: u64,
+    window: BTreeMap<ChunkNo, Stop>,
+    by_age: BTreeMap<u64, ChunkNo>,
+}
+
+#[derive(Debug)]
+struct Stop {
+    age: u64,
+    /// The scans for which the chunk was read and which have not used it up.
+    waiting: BTreeSet<ScanId>,
+}
+
+impl Sweep {
+    fn add(&mut self, chunk: ChunkNo, waiting: BTreeSet<ScanId>) {
+        let age = self.stops_made;
+        self.stops_made += 1;
+        self.cursor = ChunkNo(chunk.0 + 1);
+        if let Some(before) = self.window.insert(chunk, Stop { age, waiting }) {
+            self.by_age.remove(&before.age);
+        }
+        self.by_age.insert(age, chunk);
+    }
+
+    fn oldest(&self) -> ChunkNo {
+        self.by_age.first_key_value().map_or(self.cursor, |(_, chunk)| *chunk)
+    }
+
+    /// A scan does not wait for a stop any more.
+    fn strike(&mut self, chunk: ChunkNo, scan: ScanId) {
+        if let Some(stop) = self.window.get_mut(&chunk) {
+            stop.waiting.remove(&scan);
+            if stop.waiting.is_empty() {
+                self.by_age.remove(&stop.age);
+                self.window.remove(&chunk);
+            }
+        }
+    }
+
+    fn strike_all(&mut self, scan: ScanId) {
+        let stops: Vec<ChunkNo> = self.window.keys().copied().collect();
+        stops.into_iter().for_each(|chunk| self.strike(chunk, scan));
+    }
+}
+
+/// A stop the cursor could make: the chunk, and the scans that would use it.
+struct Candidate {
+    chunk: ChunkNo,
+    users: Vec<ScanSlot>,
+}
+
+/// Whether the scan would use a chunk of this class that the cursor brings, and when it needs its load.
+fn waits_for(state: &State, table: &Table, class: &Class, slot: ScanSlot, chunk: ChunkNo) -> bool {
+    let interest = table.interest(slot);
+    let scan = state.scan(interest.scan);
+    let next = !interest.in_order || scan.unclaimed().first_from(ChunkNo(0)) == Some(chunk);
+    next && super::relevance::lacks(class, slot, interest) && !state.is_stalled(scan)
+}
+
+/// The next chunk from `cursor` on that somebody lacks, going round.
+fn next_stop(state: &State, table: &Table, cursor: ChunkNo) -> Option<Candidate> {
+    let end = table.layout().chunk_count();
+    let rounds = [cursor.0.min(end)..end, 0..cursor.0.min(end)];
+    rounds.into_iter().flat_map(|range| table.classes().runs_in(range)).find_map(|(run, class)| {
+        let interested = || class.key.interested.iter();
+        let ordered = interested().filter(|s| table.interest(*s).in_order).filter_map(|s| {
+            let next = state.scan(table.interest(s).scan).unclaimed().first_from(ChunkNo(0))?;
+            run.contains(&next.0).then_some(next)
+        });
+        let first = ChunkNo(run.start);
+        let chunks: BTreeSet<ChunkNo> = std::iter::once(first).chain(ordered).collect();
+        chunks.into_iter().find_map(|chunk| {
+            let users: Vec<ScanSlot> =
+                interested().filter(|s| waits_for(state, table, class, *s, chunk)).collect();
+            (!users.is_empty()).then_some(Candidate { chunk, users })
+        })
+    })
+}
+
+/// The available chunk of a scan that comes first in cyclic order from `oldest` on.
+fn first_available(state: &State, scan: &Scan, oldest: ChunkNo) -> Option<ChunkNo> {
+    let table = state.table(scan.table);
+    let (slot, classes) = (scan.slot?, table.classes());
+    let deliverable = classes.iter().filter(|class| {
+        let key = &class.key;
+        key.interested.contains(slot) && !key.claimed.contains(slot) && key.resident.is_superset(&scan.columns)
+    });
+    let first = deliverable.map(|class| classes.first_chunk_from(class, oldest));
+    first.min_by_key(|chunk| (*chunk < oldest, *chunk))
+}
+
+impl SharingPolicy for Elevator {
+    fn on_gone(&mut self, scan: ScanId) {
+        self.sweeps.values_mut().for_each(|sweep| sweep.strike_all(scan));
+    }
+
+    fn on_satisfied(&mut self, table: TableId, scan: ScanId, chunk: ChunkNo) {
+        if let Some(sweep) = self.sweeps.get_mut(&table) {
+            sweep.strike(chunk, scan);
+        }
+    }
+
+    fn on_load_issued(&mut self, state: &State, choice: &LoadChoice) {
+        let id = state.scan(choice.scan).table;
+        let table = state.table(id);
+        let next = |scan: ScanId| state.scan(scan).unclaimed().first_from(ChunkNo(0));
+        let interested = table.class_of(choice.chunk).key.interested.iter().map(|slot| table.interest(slot));
+        let waiting = interested
+            .filter(|i| i.columns.intersects(&choice.columns))
+            .filter(|i| !i.in_order || next(i.scan) == Some(choice.chunk))
+            .map(|i| i.scan)
+            .collect();
+        self.sweeps.entry(id).or_default().add(choice.chunk, waiting);
+    }
+
+    fn choose_chunk(&mut self, state: &State, scan: &Scan) -> Option<ChunkNo> {
+        if scan.in_order() {
+            return next_in_order(state, scan);
+        }
+        let oldest = self.sweeps.get(&scan.table).map(Sweep::oldest).unwrap_or_default();
+        first_available(state, scan, oldest)
+    }
+
+    fn choose_load(&mut self, state: &State, among: Among) -> Option<LoadChoice> {
+        let mut tables: BTreeMap<TableId, (bool, crate::time::Instant)> = BTreeMap::new();
+        for scan in state.scans() {
+            let urgency = (scan.waiting_since().is_none(), scan.waiting_since().unwrap_or(scan.served));
+            tables.entry(scan.table).and_modify(|u| *u = (*u).min(urgency)).or_insert(urgency);
+        }
+        let mut order: Vec<_> = tables.into_iter().map(|(table, urgency)| (urgency, table)).collect();
+        order.sort();
+        order.into_iter().find_map(|(_, id)| {
+            let table = state.table(id);
+            let cursor = self.sweeps.get(&id).map(|s| s.cursor).unwrap_or_default();
+            let stop = next_stop(state, table, cursor)?;
+            let key = &table.class_of(stop.chunk).key;
+            let mut columns = ColumnSet::new();
+            for slot in &stop.users {
+                columns.union_with(&table.interest(*slot).columns);
+            }
+            columns.subtract(&key.resident);
+            columns.subtract(&key.arriving);
+            let longest = stop.users.iter().map(|s| state.scan(table.interest(*s).scan));
+            let urgency = |s: &&Scan| (s.waiting_since().is_none(), s.waiting_since().unwrap_or(s.served), s.id);
+            let scan = longest.min_by_key(urgency).filter(|scan| among.admits(scan))?.id;
+            Some(LoadChoice { scan, chunk: stop.chunk, columns })
+        })
+    }
+
+    fn choose_victims(&mut self, state: &State, victims: &mut Victims<'_>) {
+        if victims.add_all(state.recency().oldest_unwanted()) {
+            return;
+        }
+        for scan in state.scans().filter(|scan| state.is_stalled(scan)) {
+            self.on_gone(scan.id);
+        }
+        let held = |part: &PartKey| {
+            self.sweeps.get(&part.table).is_some_and(|sweep| sweep.window.contains_key(&part.chunk))
+        };
+        let beyond_window = state.tables().any(|(id, table)| {
+            table.chunks_with_data() > self.sweeps.get(&id).map_or(0, |sweep| sweep.window.len())
+        });
+        if beyond_window {
+            victims.add_all(state.recency().oldest().filter(|part| !held(part)));
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Which chunk next, and for whom?
+//!
+//! A sharing policy answers three questions of the mechanism: which of its available chunks a scan gets,
+//! what to read next and on whose behalf, and which parts may leave to make room. It reads [`State`] and
+//! changes nothing but its own notes. The mechanism (`mechanism/`) asks, applies the answers, and sees to
+//! it that budget, pins and progress hold whatever the policy says.
+//!
+//! One policy, one file: [`normal`], [`attach`], [`elevator`], [`relevance`], [`relevance_2004`]. What
+//! normal and attach share, a position per scan and a queue, is in `sequential`.
+
+pub mod attach;
+pub mod elevator;
+pub mod normal;
+pub mod relevance;
+pub mod relevance_2004;
+mod sequential;
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+
+use crate::ids::{ChunkNo, ScanId, TableId};
+use crate::recency::PartKey;
+use crate::scan::Scan;
+use crate::set::ColumnSet;
+use crate::state::State;
+
+/// A read the policy wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadChoice {
+    /// The scan on whose behalf.
+    pub scan: ScanId,
+    /// The chunk of that scan's table.
+    pub chunk: ChunkNo,
+    /// The columns to complete. If there is no room for all of them the mechanism takes the scan's own.
+    pub columns: ColumnSet,
+}
+
+/// The scans a load may be chosen for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Among {
+    /// Any scan.
+    All,
+    /// Scans of which a worker waits: there is no room to read ahead.
+    Waiting,
+}
+
+impl Among {
+    /// Whether a scan is among them.
+    pub fn admits(self, scan: &Scan) -> bool {
+        self == Among::All || scan.waiting_since().is_some()
+    }
+}
+
+/// Room that is wanted in the buffer.
+#[derive(Clone, Debug)]
+pub struct Need {
+    /// The bytes to free.
+    pub bytes: u64,
+    /// The scan that will profit; `None` if the budget shrank.
+    pub scan: Option<ScanId>,
+    /// Whether a worker waits for it. Reading ahead may not take what was read ahead before and nobody
+    /// has used yet: two scans could take the same room from each other for ever.
+    pub urgent: bool,
+    /// What must not leave to make room for itself.
+    pub target: Option<Target>,
+}
+
+/// The parts that room is being made for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The table.
+    pub table: TableId,
+    /// The chunk.
+    pub chunk: ChunkNo,
+    /// The columns; other columns of the chunk may leave.
+    pub columns: ColumnSet,
+}
+
+impl Target {
+    /// Whether a part is among them.
+    pub fn contains(&self, part: PartKey) -> bool {
+        (self.table, self.chunk) == (part.table, part.chunk) && self.columns.contains(part.column)
+    }
+}
+
+/// Parts to evict, gathered until they free what is needed.
+#[derive(Debug)]
+pub struct Victims<'a> {
+    state: &'a State,
+    need: Need,
+    /// The parts, in the order in which they go.
+    pub(crate) parts: Vec<PartKey>,
+    seen: BTreeSet<PartKey>,
+    pub(crate) bytes: u64,
+}
+
+impl<'a> Victims<'a> {
+    pub(crate) fn new(state: &'a State, need: Need) -> Self {
+        Victims { state, need, parts: Vec::new(), seen: BTreeSet::new(), bytes: 0 }
+    }
+
+    /// Whether enough is gathered.
+    pub fn enough(&self) -> bool {
+        self.bytes >= self.need.bytes
+    }
+
+    /// What is needed.
+    pub fn need(&self) -> &Need {
+        &self.need
+    }
+
+    /// Adds a part if the mechanism allows it to leave. Returns whether enough is gathered.
+    pub fn add(&mut self, part: PartKey) -> bool {
+        let fresh = !self.need.urgent && self.state.recency().is_fresh(part);
+        let may_leave = self.state.may_leave(part, self.need.target.as_ref());
+        if !self.enough() && !fresh && may_leave && self.seen.insert(part) {
+            let bytes = self.state.evictable_bytes(part);
+            if bytes > 0 {
+                self.bytes += bytes;
+                self.parts.push(part);
+            }
+        }
+        self.enough()
+    }
+
+    /// Adds parts in the given order until there are enough.
+    pub fn add_all(&mut self, parts: impl IntoIterator<Item = PartKey>) -> bool {
+        self.enough() || parts.into_iter().any(|part| self.add(part))
+    }
+}
+
+/// A policy for sharing scans. Questions have no defaults; notifications may be ignored.
+pub trait SharingPolicy: Debug + Send {
+    /// A scan registered (or was there when the policy was switched in).
+    fn on_registered(&mut self, _state: &State, _scan: ScanId) {}
+    /// A scan finished, failed or was cancelled.
+    fn on_gone(&mut self, _scan: ScanId) {}
+    /// A worker was handed a chunk.
+    fn on_delivered(&mut self, _state: &State, _scan: ScanId, _chunk: ChunkNo) {}
+    /// A scan does not need a chunk any more: it consumed it, or it was pruned.
+    fn on_satisfied(&mut self, _table: TableId, _scan: ScanId, _chunk: ChunkNo) {}
+    /// The chosen load was issued, with these columns.
+    fn on_load_issued(&mut self, _state: &State, _choice: &LoadChoice) {}
+
+    /// Which available, unclaimed chunk does the scan get? `None` lets the worker wait. A scan in table
+    /// order may only be given its next chunk.
+    fn choose_chunk(&mut self, state: &State, scan: &Scan) -> Option<ChunkNo>;
+
+    /// What is to be read next, for one of these scans? `None` if nothing should be. The choice must lack
+    /// something that is neither resident nor being read.
+    fn choose_load(&mut self, state: &State, among: Among) -> Option<LoadChoice>;
+
+    /// Which parts go to make room? Adds to `victims`, least valuable first, as far as the policy agrees;
+    /// if that is not enough the room is not made.
+    fn choose_victims(&mut self, state: &State, victims: &mut Victims<'_>);
+}
+
+/// The part that a policy would have leave first to make any room for a load; for comparing policies.
+pub fn first_victim(state: &State, policy: &mut dyn SharingPolicy, choice: &LoadChoice) -> Option<PartKey> {
+    let scan = state.scan(choice.scan);
+    let target = Target { table: scan.table, chunk: choice.chunk, columns: scan.columns.clone() };
+    let urgent = scan.waiting_since().is_some();
+    let need = Need { bytes: 1, scan: Some(choice.scan), urgent, target: Some(target) };
+    let mut victims = Victims::new(state, need);
+    policy.choose_victims(state, &mut victims);
+    victims.parts.first().copied()
+}
+
+/// The next chunk of a scan in table order, if it is available. Every policy serves such scans alike.
+pub(crate) fn next_in_order(state: &State, scan: &Scan) -> Option<ChunkNo> {
+    scan.unclaimed.first_from(ChunkNo(0)).filter(|c| state.is_available(scan, *c))
+}
+
+/// The first of a scan's upcoming chunks from `position` on that is not on its way, looking as far ahead
+/// as the scan may be supplied: `starved_below` chunks per worker, those in hand included.
+pub(crate) fn first_unsupplied(state: &State, scan: &Scan, position: ChunkNo) -> Option<ChunkNo> {
+    let in_hand = scan.claimed_count();
+    let ahead = (state.config.starved_below * scan.workers).saturating_sub(in_hand);
+    scan.upcoming(position, ahead).find(|c| !state.is_supplied(scan, *c))
+}

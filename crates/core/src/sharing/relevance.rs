@@ -1,0 +1,282 @@
+//! Relevance: load, keep and hand out what matters most to everybody.
+//!
+//! The scan with the highest query relevance (starved, short, waiting for long) gets the next load; the
+//! chunk is the one that helps most starved scans per byte to be read; what leaves helps fewest scans
+//! that are close to starving per byte kept; a scan is handed the chunk fewest others still want, so that
+//! it can go.
+//!
+//! Source: Zukowski et al., VLDB 2007; row functions section 4 and Fig. 3, column functions section 6 and
+//! Fig. 11. Which set is used depends on the table's storage model.
+//! **Choices**, where the paper is silent:
+//! - Waiting time counts in mean load times, so that the policy does not depend on the device's speed.
+//! - A chunk on its way counts as available: with several loads in flight a scan would otherwise trigger
+//!   the same need twice. With one load in flight this is the paper's definition.
+//! - Pages are counted by the column's mean bytes per chunk. Chunks of one interest class are then
+//!   equally relevant, and a decision looks at classes, never at chunks.
+//! - A starved scan's weight divides the chunks it needs and multiplies its waiting time.
+//! - Chunks of equal keep relevance go by fewest interested scans; parts nobody wants go first, least
+//!   recently used first.
+//! - A scan in table order asks for its next chunk only, and keeps the next ones from leaving.
+//!
+//! Bounded wait: a starved scan that still needs C chunks, among n running scans, is chosen after at most
+//! n (C + 1) loads: its relevance grows by 1/n per load time, that of a scan that is served starts anew.
+//! Cost: a decision is linear in scans and interest classes.
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+
+use super::{Among, LoadChoice, SharingPolicy, Victims, first_unsupplied, next_in_order};
+use crate::ids::{ChunkNo, ScanId, TableId};
+use crate::interest::{Class, ScanSlot};
+use crate::layout::Storage;
+use crate::recency::PartKey;
+use crate::scan::Scan;
+use crate::set::ColumnSet;
+use crate::state::State;
+use crate::table::{Interest, Table};
+
+/// See the module's text.
+#[derive(Debug, Default)]
+pub struct Relevance {}
+
+/// A fraction compared without rounding: scans helped, over bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ratio {
+    over: u64,
+    under: u64,
+}
+
+impl Ratio {
+    pub(crate) fn new(over: u64, under: u64) -> Self {
+        Ratio { over, under: under.max(1) }
+    }
+
+    pub(crate) fn compare(self, other: Ratio) -> Ordering {
+        let cross = |a: Ratio, b: Ratio| u128::from(a.over) * u128::from(b.under);
+        cross(self, other).cmp(&cross(other, self))
+    }
+}
+
+/// queryRelevance(q) (Fig. 3), scaled by the number of running scans to stay in integers: chunk load
+/// times waited minus running scans times chunks needed. `None` if the scan is not starved.
+pub(crate) fn query_relevance(state: &State, scan: &Scan, running: u64) -> Option<i128> {
+    if !state.interest(scan).starved() {
+        return None;
+    }
+    let weight = i128::from(scan.weight);
+    let unit = i128::from(state.load_time_ns().max(1));
+    let waited = i128::from(scan.waiting_time(state.now()).as_nanos()) * weight;
+    let needed = i128::from(scan.chunks_needed()) * i128::from(running);
+    Some(waited - needed * unit / weight)
+}
+
+/// The columns a load of this class's chunks would read for `scan`, and its load relevance (Fig. 3, 11).
+/// `None` if the chunks lack nothing.
+pub(crate) fn load_relevance(table: &Table, class: &Class, scan: &Interest) -> Option<(Ratio, ColumnSet)> {
+    let helped = class.key.interested.intersection(table.starved());
+    let mut columns = scan.columns.clone();
+    let mut starved = u64::from(scan.in_order);
+    for (group, slots) in table.groups() {
+        let members = slots.intersection_len(&helped);
+        if members > 0 && (group.intersects(&scan.columns) || table.layout().storage() == Storage::Row) {
+            starved += u64::from(members);
+            columns.union_with(group);
+        }
+    }
+    columns.subtract(&class.key.resident);
+    columns.subtract(&class.key.arriving);
+    if columns.is_empty() {
+        return None;
+    }
+    let ratio = match table.layout().storage() {
+        Storage::Row => {
+            let all = u64::from(class.key.interested.len());
+            Ratio::new(starved * u64::from(table.running()) + all, 1)
+        }
+        Storage::Column => Ratio::new(starved, table.width(&columns)),
+    };
+    Some((ratio, columns))
+}
+
+/// How many scans still want a chunk of this class in columns the scan uses: the fewer, the higher the use
+/// relevance (Fig. 3; in Fig. 11 the cached pages above the line are the same for every available chunk).
+pub(crate) fn competition(table: &Table, class: &Class, scan: &Interest) -> u32 {
+    match table.layout().storage() {
+        Storage::Row => class.key.interested.len(),
+        Storage::Column => {
+            let overlapping = table.groups().filter(|(columns, _)| columns.intersects(&scan.columns));
+            overlapping.map(|(_, slots)| slots.intersection_len(&class.key.interested)).sum()
+        }
+    }
+}
+
+/// keepRelevance(c) (Fig. 3, 11).
+pub(crate) fn keep_relevance(table: &Table, class: &Class) -> Ratio {
+    let close = class.key.interested.intersection(table.almost_starved());
+    match table.layout().storage() {
+        Storage::Row => {
+            let all = u64::from(class.key.interested.len());
+            Ratio::new(u64::from(close.len()) * u64::from(table.running()) + all, 1)
+        }
+        Storage::Column => {
+            let (mut scans, mut used) = (0, ColumnSet::new());
+            for (columns, slots) in table.groups() {
+                let members = slots.intersection_len(&close);
+                let cached = columns.intersection(&class.key.resident);
+                if members > 0 && !cached.is_empty() {
+                    scans += u64::from(members);
+                    used.union_with(&cached);
+                }
+            }
+            Ratio::new(scans, table.width(&used))
+        }
+    }
+}
+
+/// Whether a starved scan would miss what is cached of this class's chunks.
+pub(crate) fn useful_to_starved(table: &Table, class: &Class) -> bool {
+    let starved = class.key.interested.intersection(table.starved());
+    !starved.is_empty()
+        && table.groups().any(|(columns, slots)| slots.intersects(&starved) && columns.intersects(&class.key.resident))
+}
+
+impl Relevance {
+    /// The chunk to load for a starved scan.
+    fn chunk_for(&self, state: &State, scan: &Scan) -> Option<LoadChoice> {
+        let table = state.table(scan.table);
+        let interest = state.interest(scan);
+        if scan.in_order() {
+            let chunk = first_unsupplied(state, scan, ChunkNo(0))?;
+            let (_, columns) = load_relevance(table, table.class_of(chunk), interest)?;
+            return Some(LoadChoice { scan: scan.id, chunk, columns });
+        }
+        let slot = scan.slot?;
+        let mut best: Option<(Ratio, ChunkNo, ColumnSet)> = None;
+        for class in table.classes().iter().filter(|class| lacks(class, slot, interest)) {
+            let Some((ratio, columns)) = load_relevance(table, class, interest) else { continue };
+            let chunk = table.classes().first_chunk(class);
+            let better = best.as_ref().is_none_or(|(most, first, _)| {
+                ratio.compare(*most).then_with(|| first.cmp(&chunk)) == Ordering::Greater
+            });
+            if better {
+                best = Some((ratio, chunk, columns));
+            }
+        }
+        best.map(|(_, chunk, columns)| LoadChoice { scan: scan.id, chunk, columns })
+    }
+
+    /// Chunks that may be evicted though somebody wants them, least relevant first.
+    fn keep_order<'a>(&self, state: &'a State, victims: &Victims<'_>) -> Vec<(Ratio, u32, TableId, &'a Class)> {
+        let trigger = victims.need().scan.map(|id| state.scan(id));
+        let mut order = Vec::new();
+        for (id, table) in state.tables() {
+            for class in table.classes().iter() {
+                let needed_by_trigger = trigger.is_some_and(|scan| {
+                    scan.table == id
+                        && scan.slot.is_some_and(|slot| class.key.interested.contains(slot))
+                        && scan.columns.intersects(&class.key.resident)
+                });
+                let idle = !class.key.pinned && class.key.arriving.is_empty();
+                let cached = class.wanted.intersects(&class.key.resident);
+                if cached && idle && !needed_by_trigger && !useful_to_starved(table, class) {
+                    order.push((keep_relevance(table, class), class.key.interested.len(), id, class));
+                }
+            }
+        }
+        order.sort_by(|a, b| {
+            let chunk = |t: &TableId, c: &Class| state.table(*t).classes().first_chunk(c);
+            a.0.compare(b.0).then(a.1.cmp(&b.1)).then_with(|| (a.2, chunk(&a.2, a.3)).cmp(&(b.2, chunk(&b.2, b.3))))
+        });
+        order
+    }
+}
+
+/// Whether a scan still needs this class's chunks and they will not be complete for it without a load.
+pub(crate) fn lacks(class: &Class, slot: ScanSlot, interest: &Interest) -> bool {
+    class.key.interested.contains(slot) && !class.key.resident.is_superset(&interest.columns) && {
+        let missing = interest.columns.difference(&class.key.resident);
+        !class.key.arriving.is_superset(&missing)
+    }
+}
+
+/// The available, unclaimed chunk of a scan that fewest others want; the lowest of equals.
+pub(crate) fn least_wanted(state: &State, scan: &Scan) -> Option<ChunkNo> {
+    let table = state.table(scan.table);
+    let (slot, interest) = (scan.slot?, state.interest(scan));
+    let deliverable = |class: &&Class| {
+        class.key.interested.contains(slot)
+            && !class.key.claimed.contains(slot)
+            && class.key.resident.is_superset(&interest.columns)
+    };
+    let classes = table.classes();
+    classes
+        .iter()
+        .filter(deliverable)
+        .map(|class| (competition(table, class, interest), classes.first_chunk(class)))
+        .min()
+        .map(|(_, chunk)| chunk)
+}
+
+/// The next chunks of scans in table order, which are of no use to them if they leave.
+pub(crate) fn in_order_windows(state: &State) -> BTreeSet<(TableId, ChunkNo)> {
+    let mut windows = BTreeSet::new();
+    for (id, table) in state.tables() {
+        for slot in table.in_order().iter() {
+            let scan = state.scan(table.interest(slot).scan);
+            windows.extend(state.in_order_window(scan).map(|chunk| (id, chunk)));
+        }
+    }
+    windows
+}
+
+/// The parts of a class's chunks, for eviction: columns that nobody wants are gone by then.
+pub(crate) fn parts_of<'a>(
+    table: TableId,
+    classes: &'a crate::interest::Classes,
+    class: &'a Class,
+) -> impl Iterator<Item = PartKey> + 'a {
+    classes.chunks_of(class).flat_map(move |chunk| {
+        class.key.resident.iter().map(move |column| PartKey { table, chunk, column })
+    })
+}
+
+impl SharingPolicy for Relevance {
+    fn choose_chunk(&mut self, state: &State, scan: &Scan) -> Option<ChunkNo> {
+        if scan.in_order() { next_in_order(state, scan) } else { least_wanted(state, scan) }
+    }
+
+    fn choose_load(&mut self, state: &State, among: Among) -> Option<LoadChoice> {
+        let running = state.tables().map(|(_, t)| u64::from(t.running())).sum();
+        let mut tried: BTreeSet<ScanId> = BTreeSet::new();
+        loop {
+            let best = state
+                .scans()
+                .filter(|scan| !tried.contains(&scan.id) && among.admits(scan) && could_load(state, scan))
+                .filter_map(|scan| Some((query_relevance(state, scan, running)?, std::cmp::Reverse(scan.id), scan)))
+                .max_by_key(|(relevance, id, _)| (*relevance, *id))?;
+            if let Some(choice) = self.chunk_for(state, best.2) {
+                return Some(choice);
+            }
+            tried.insert(best.2.id);
+        }
+    }
+
+    fn choose_victims(&mut self, state: &State, victims: &mut Victims<'_>) {
+        let windows = in_order_windows(state);
+        let kept = |part: &PartKey| windows.contains(&(part.table, part.chunk));
+        if victims.add_all(state.recency().oldest_unwanted()) {
+            return;
+        }
+        for (_, _, id, class) in self.keep_order(state, victims) {
+            let parts = parts_of(id, state.table(id).classes(), class);
+            if victims.add_all(parts.filter(|part| !kept(part))) {
+                return;
+            }
+        }
+    }
+}
+
+/// Whether something the scan needs is neither there nor on its way; says yes for scans in table order.
+fn could_load(state: &State, scan: &Scan) -> bool {
+    scan.in_order() || state.interest(scan).reach.supplied < scan.chunks_needed()
+}

@@ -1,0 +1,413 @@
+//! One table: the state of its pages, its interest classes, and what each of its scans has in reach.
+//!
+//! All changes to a chunk's facts go through [`Table::change_chunk`], which keeps the per-scan counters
+//! in step, so that "is this scan starved" never needs a walk.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use crate::ids::{ChunkNo, ColumnNo, PageNo, ScanId};
+use crate::interest::{Class, ClassKey, Classes, ScanSlot, SlotSet};
+use crate::layout::TableLayout;
+use crate::scan::Scan;
+use crate::set::{ChunkSet, ColumnSet};
+
+/// Where a page is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PageState {
+    Absent,
+    Loading,
+    Resident,
+}
+
+/// How much of what a scan needs is in the buffer or on its way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reach {
+    /// available(q): needed chunks that are complete for the scan's columns, those in use included.
+    pub available: u32,
+    /// The same with chunks that will be complete when the loads in flight are.
+    pub supplied: u32,
+    /// Available chunks that no worker of the scan has been handed.
+    pub deliverable: u32,
+}
+
+/// What the table knows of a scan.
+#[derive(Clone, Debug)]
+pub struct Interest {
+    /// The scan.
+    pub scan: ScanId,
+    /// Its columns.
+    pub columns: ColumnSet,
+    /// Whether it takes chunks in table order; its reach then counts only an unbroken sequence from its
+    /// next chunk on, and it is in no starvation mask.
+    pub in_order: bool,
+    /// Its reach.
+    pub reach: Reach,
+    /// Below this supply it is starved.
+    pub starved_below: u32,
+}
+
+impl Interest {
+    /// starved(q), chunks on their way counted as available.
+    pub fn starved(&self) -> bool {
+        self.reach.supplied < self.starved_below
+    }
+
+    fn almost_starved(&self) -> bool {
+        self.reach.supplied <= self.starved_below
+    }
+}
+
+/// A table and all that is known about its chunks.
+#[derive(Clone, Debug)]
+pub struct Table {
+    pub(crate) layout: TableLayout,
+    pub(crate) classes: Classes,
+    pub(crate) pages: Vec<Vec<PageState>>,
+    pub(crate) slots: Vec<Option<Interest>>,
+    /// Scans that are starved, and those on the border of it.
+    pub(crate) starved: SlotSet,
+    pub(crate) almost_starved: SlotSet,
+    /// Scans that take chunks in table order.
+    pub(crate) in_order: SlotSet,
+    /// The scans that use the same columns, by columns.
+    pub(crate) groups: BTreeMap<ColumnSet, SlotSet>,
+    /// How many workers hold each chunk.
+    pub(crate) holders: BTreeMap<ChunkNo, u32>,
+    /// Chunks of which some part with data is complete.
+    pub(crate) touched: BTreeSet<ChunkNo>,
+    /// Chunks whose data is gone.
+    pub(crate) invalid: ChunkSet,
+    widths: Vec<u64>,
+}
+
+impl Table {
+    pub(crate) fn new(layout: TableLayout) -> Self {
+        let empty = match layout.storage() {
+            crate::layout::Storage::Row => TableLayout::rows([]),
+            crate::layout::Storage::Column => TableLayout::columns(0, Vec::new()),
+        };
+        let mut table = Table {
+            layout: empty.expect("an empty layout is valid"),
+            classes: Classes::default(),
+            pages: Vec::new(),
+            slots: Vec::new(),
+            starved: SlotSet::new(),
+            almost_starved: SlotSet::new(),
+            in_order: SlotSet::new(),
+            groups: BTreeMap::new(),
+            holders: BTreeMap::new(),
+            touched: BTreeSet::new(),
+            invalid: ChunkSet::new(),
+            widths: Vec::new(),
+        };
+        table.append(layout);
+        table
+    }
+
+    /// Adds chunks behind the last one. Cost: linear in the new parts, and in the old chunks if there are
+    /// new columns.
+    pub(crate) fn append(&mut self, more: TableLayout) {
+        let (old_chunks, old_columns) = (self.layout.chunk_count(), self.layout.column_count());
+        self.layout.append(more);
+        let columns = self.layout.column_count();
+        self.pages.resize(columns as usize, Vec::new());
+        for (at, pages) in self.pages.iter_mut().enumerate() {
+            pages.resize(self.layout.page_count(ColumnNo(at as u32)) as usize, PageState::Absent);
+        }
+        let new_columns: ColumnSet = (old_columns..columns).map(ColumnNo).collect();
+        if !new_columns.is_empty() && old_chunks > 0 {
+            let slots = &self.slots;
+            self.classes.update(0..old_chunks, &|s| columns_of(slots, s), |key| {
+                key.resident.union_with(&new_columns);
+            });
+        }
+        for chunk in old_chunks..self.layout.chunk_count() {
+            let resident = self.parts_without_data(ChunkNo(chunk));
+            self.classes.append(chunk..chunk + 1, ClassKey { resident, ..ClassKey::default() });
+        }
+        self.widths = (0..columns).map(|c| self.layout.mean_part_bytes(ColumnNo(c))).collect();
+    }
+
+    fn parts_without_data(&self, chunk: ChunkNo) -> ColumnSet {
+        (0..self.layout.column_count()).map(ColumnNo).filter(|c| self.layout.span(chunk, *c).is_empty()).collect()
+    }
+
+    /// How the table is cut.
+    pub fn layout(&self) -> &TableLayout {
+        &self.layout
+    }
+
+    /// The interest classes of its chunks.
+    pub fn classes(&self) -> &Classes {
+        &self.classes
+    }
+
+    /// The class of a chunk.
+    pub fn class_of(&self, chunk: ChunkNo) -> &Class {
+        self.classes.class_of(chunk)
+    }
+
+    /// The scans that are starved, those in table order left out.
+    pub fn starved(&self) -> &SlotSet {
+        &self.starved
+    }
+
+    /// The scans that are starved or would be with one chunk less, those in table order left out.
+    pub fn almost_starved(&self) -> &SlotSet {
+        &self.almost_starved
+    }
+
+    /// What the table knows of a scan.
+    pub fn interest(&self, slot: ScanSlot) -> &Interest {
+        self.slots[slot.0 as usize].as_ref().expect("the slot is taken")
+    }
+
+    /// All scans of the table with their slots.
+    pub fn interests(&self) -> impl Iterator<Item = (ScanSlot, &Interest)> {
+        self.slots.iter().enumerate().filter_map(|(at, i)| Some((ScanSlot(at as u32), i.as_ref()?)))
+    }
+
+    /// The scans that use the same columns, by columns: decisions look at groups, not scans.
+    pub fn groups(&self) -> impl Iterator<Item = (&ColumnSet, &SlotSet)> {
+        self.groups.iter()
+    }
+
+    /// The number of chunks of which some data is complete in the buffer.
+    pub fn chunks_with_data(&self) -> usize {
+        self.touched.len()
+    }
+
+    /// The scans that take chunks in table order.
+    pub fn in_order(&self) -> &SlotSet {
+        &self.in_order
+    }
+
+    /// The number of running scans.
+    pub fn running(&self) -> u32 {
+        self.groups.values().map(SlotSet::len).sum()
+    }
+
+    /// The mean bytes per chunk of some columns: the measure of pages in the relevance functions.
+    pub fn width(&self, columns: &ColumnSet) -> u64 {
+        columns.iter().map(|c| self.widths[c.index()]).sum()
+    }
+
+    /// Whether the part is complete in the buffer.
+    pub fn is_complete(&self, chunk: ChunkNo, column: ColumnNo) -> bool {
+        self.page_states(chunk, column).iter().all(|p| *p == PageState::Resident)
+    }
+
+    pub(crate) fn page_states(&self, chunk: ChunkNo, column: ColumnNo) -> &[PageState] {
+        let span = self.layout.span(chunk, column);
+        &self.pages[column.index()][span.start as usize..span.end as usize]
+    }
+
+    fn is_arriving(&self, chunk: ChunkNo, column: ColumnNo) -> bool {
+        let pages = self.page_states(chunk, column);
+        pages.contains(&PageState::Loading) && !pages.contains(&PageState::Absent)
+    }
+
+    /// The first unbroken run of pages of a part that are neither resident nor being read. Usually that is
+    /// all of them; after a neighbour's load failed on both shared pages a second load is needed.
+    pub(crate) fn absent_pages(&self, chunk: ChunkNo, column: ColumnNo) -> Range<u32> {
+        let mut span = self.layout.span(chunk, column);
+        let absent = |p: &u32| self.pages[column.index()][*p as usize] == PageState::Absent;
+        match span.find(absent) {
+            Some(first) => first..first + 1 + span.take_while(absent).count() as u32,
+            None => 0..0,
+        }
+    }
+
+    /// The bytes of a run of pages.
+    pub(crate) fn bytes_of(&self, column: ColumnNo, pages: Range<u32>) -> u64 {
+        pages.map(|p| self.layout.page_bytes(column, PageNo(p))).sum()
+    }
+
+    /// The bytes a chunk's load would read for `columns`.
+    pub(crate) fn absent_bytes(&self, chunk: ChunkNo, columns: &ColumnSet) -> u64 {
+        columns.iter().map(|c| self.bytes_of(c, self.absent_pages(chunk, c))).sum()
+    }
+
+    /// The chunks whose part of `column` lies on one of `pages`.
+    pub(crate) fn chunks_on(&self, column: ColumnNo, pages: Range<u32>) -> Range<u32> {
+        if pages.is_empty() {
+            return 0..0;
+        }
+        let first = self.layout.chunks_of_page(column, PageNo(pages.start));
+        let last = self.layout.chunks_of_page(column, PageNo(pages.end - 1));
+        first.start..last.end
+    }
+
+    /// The chunks whose part of `column` lies on `page`.
+    pub(crate) fn chunks_with_page(&self, column: ColumnNo, page: u32) -> impl Iterator<Item = ChunkNo> {
+        let chunks = self.layout.chunks_of_page(column, PageNo(page)).map(ChunkNo);
+        chunks.filter(move |chunk| self.layout.span(*chunk, column).contains(&page))
+    }
+
+    /// Brings the facts about one part in line with its pages. Returns whether the part is complete.
+    pub(crate) fn refresh_part(&mut self, chunk: ChunkNo, column: ColumnNo) -> bool {
+        let (complete, arriving) = (self.is_complete(chunk, column), self.is_arriving(chunk, column));
+        self.change_chunk(chunk, |key| {
+            set(&mut key.resident, column, complete);
+            set(&mut key.arriving, column, arriving);
+        });
+        complete
+    }
+
+    /// Changes the facts about one chunk and the counters of the scans interested in it.
+    pub(crate) fn change_chunk(&mut self, chunk: ChunkNo, change: impl FnOnce(&mut ClassKey)) {
+        let old = self.class_of(chunk).key.clone();
+        let mut new = old.clone();
+        change(&mut new);
+        if new == old {
+            return;
+        }
+        let slots = &self.slots;
+        self.classes.update(chunk.0..chunk.0 + 1, &|s| columns_of(slots, s), |key| *key = new.clone());
+        let mut concerned = old.interested.clone();
+        concerned.union_with(&new.interested);
+        for slot in concerned.iter() {
+            let interest = self.interest(slot);
+            if interest.in_order {
+                continue;
+            }
+            let (before, after) = (contribution(slot, interest, &old), contribution(slot, interest, &new));
+            if before != after {
+                let reach = interest.reach;
+                let sum = |now: u32, before: u32, after: u32| now + after - before;
+                let reach = Reach {
+                    available: sum(reach.available, before.available, after.available),
+                    supplied: sum(reach.supplied, before.supplied, after.supplied),
+                    deliverable: sum(reach.deliverable, before.deliverable, after.deliverable),
+                };
+                self.set_reach(slot, reach);
+            }
+        }
+    }
+
+    pub(crate) fn set_reach(&mut self, slot: ScanSlot, reach: Reach) {
+        let interest = self.slots[slot.0 as usize].as_mut().expect("the slot is taken");
+        interest.reach = reach;
+        let (starved, almost) = (interest.starved(), interest.almost_starved());
+        if !interest.in_order {
+            set(&mut self.starved, slot, starved);
+            set(&mut self.almost_starved, slot, almost);
+        }
+    }
+
+    /// Gives a new scan a bit in the masks.
+    pub(crate) fn take_slot(&mut self, interest: Interest) -> ScanSlot {
+        let at = match self.slots.iter().position(Option::is_none) {
+            Some(free) => free,
+            None => {
+                self.slots.push(None);
+                self.slots.len() - 1
+            }
+        };
+        let slot = ScanSlot(at as u32);
+        set(&mut self.in_order, slot, interest.in_order);
+        self.groups.entry(interest.columns.clone()).or_default().insert(slot);
+        self.slots[at] = Some(interest);
+        slot
+    }
+
+    /// Marks a new scan's interest in its chunks and counts what is already there.
+    pub(crate) fn enter(&mut self, slot: ScanSlot, chunks: &ChunkSet) {
+        let slots = &self.slots;
+        for run in chunks.runs() {
+            self.classes.update(run, &|s| columns_of(slots, s), |key| key.interested.insert(slot));
+        }
+        if !self.interest(slot).in_order {
+            self.set_reach(slot, self.count_reach(slot, chunks));
+        }
+    }
+
+    /// Takes a scan's interest out of `chunks` for good.
+    pub(crate) fn leave(&mut self, slot: ScanSlot, chunks: &ChunkSet) {
+        let slots = &self.slots;
+        for run in chunks.runs() {
+            self.classes.update(run, &|s| columns_of(slots, s), |key| {
+                key.interested.remove(slot);
+                key.claimed.remove(slot);
+            });
+        }
+    }
+
+    /// Frees a scan's bit; its interest must be gone from all chunks.
+    pub(crate) fn free_slot(&mut self, slot: ScanSlot) {
+        let interest = self.slots[slot.0 as usize].take().expect("the slot is taken");
+        let group = self.groups.get_mut(&interest.columns).expect("every scan is in a group");
+        group.remove(slot);
+        if group.is_empty() {
+            self.groups.remove(&interest.columns);
+        }
+        self.in_order.remove(slot);
+        self.starved.remove(slot);
+        self.almost_starved.remove(slot);
+    }
+
+    /// Counts a scan's reach from the classes of its chunks. Cost: linear in the runs.
+    pub(crate) fn count_reach(&self, slot: ScanSlot, chunks: &ChunkSet) -> Reach {
+        let interest = self.interest(slot);
+        let mut reach = Reach::default();
+        for run in chunks.runs() {
+            for (piece, class) in self.classes.runs_in(run) {
+                let each = contribution(slot, interest, &class.key);
+                let count = piece.end - piece.start;
+                reach.available += each.available * count;
+                reach.supplied += each.supplied * count;
+                reach.deliverable += each.deliverable * count;
+            }
+        }
+        reach
+    }
+
+    /// The reach of a scan that takes its chunks in table order: chunks in hand, and the unbroken
+    /// sequence from the next one on, as far as starvation is concerned.
+    pub(crate) fn count_reach_in_order(&self, scan: &Scan, slot: ScanSlot) -> Reach {
+        let interest = self.interest(slot);
+        let in_hand = scan.claimed_count();
+        let mut reach = Reach { available: in_hand, supplied: in_hand, deliverable: 0 };
+        let (mut complete, mut supplied) = (true, true);
+        for chunk in scan.upcoming(ChunkNo(0), interest.starved_below + 1) {
+            let each = contribution(slot, interest, &self.class_of(chunk).key);
+            complete &= each.available == 1;
+            supplied &= each.supplied == 1;
+            reach.available += u32::from(complete);
+            reach.deliverable += u32::from(complete);
+            reach.supplied += u32::from(supplied);
+        }
+        reach
+    }
+}
+
+/// What one chunk adds to the reach of a scan.
+fn contribution(slot: ScanSlot, interest: &Interest, key: &ClassKey) -> Reach {
+    if !key.interested.contains(slot) {
+        return Reach::default();
+    }
+    let available = key.resident.is_superset(&interest.columns);
+    let supplied = available || {
+        let mut soon = key.resident.clone();
+        soon.union_with(&key.arriving);
+        soon.is_superset(&interest.columns)
+    };
+    Reach {
+        available: u32::from(available),
+        supplied: u32::from(supplied),
+        deliverable: u32::from(available && !key.claimed.contains(slot)),
+    }
+}
+
+fn columns_of(slots: &[Option<Interest>], slot: ScanSlot) -> ColumnSet {
+    slots[slot.0 as usize].as_ref().map(|i| i.columns.clone()).unwrap_or_default()
+}
+
+fn set<T: crate::set::Member>(set: &mut crate::set::BitSet<T>, member: T, on: bool) {
+    if on {
+        set.insert(member);
+    } else {
+        set.remove(member);
+    }
+}

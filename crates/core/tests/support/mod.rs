@@ -1,0 +1,412 @@
+//! A small host for the core: virtual time, a device that serves loads in order, scans that take their
+//! time over chunks. It checks on the fly what every policy must keep, and writes the trace.
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+use coscan_core::{
+    Abm, AbmConfig, Action, ChunkNo, ChunkSet, ColumnLayout, ColumnNo, ColumnSet, DeliveryOrder, Event, FailReason,
+    Instant, LoadId, ScanId, ScanSpec, Span, TableId, TableLayout, WorkerNo,
+};
+
+pub const MS: u64 = 1_000_000;
+pub const TABLE: TableId = TableId(0);
+
+pub fn columns(list: &[u32]) -> ColumnSet {
+    list.iter().copied().map(ColumnNo).collect()
+}
+
+pub fn chunk_set(range: std::ops::Range<u32>) -> ChunkSet {
+    ChunkSet::range(range)
+}
+
+/// A row-storage table of equal chunks.
+pub fn rows(chunks: u32, chunk_bytes: u64) -> TableLayout {
+    TableLayout::rows((0..chunks).map(|_| chunk_bytes)).unwrap()
+}
+
+/// A column-storage table whose columns have the given bytes per chunk.
+pub fn dsm(chunks: u32, widths: &[u64]) -> TableLayout {
+    let column = |w: &u64| ColumnLayout::separate((0..chunks).map(|_| *w));
+    TableLayout::columns(chunks, widths.iter().map(column).collect()).unwrap()
+}
+
+/// A column-storage table with pages of `page` bytes that neighbouring chunks share where a chunk's
+/// `widths` bytes of a column do not fill them.
+pub fn straddling(chunks: u32, widths: &[u64], page: u64) -> TableLayout {
+    let column = |w: &u64| {
+        let pages = (u64::from(chunks) * w).div_ceil(page).max(1);
+        let span = |c: u64| (c * w / page) as u32..((c + 1) * w).div_ceil(page) as u32;
+        ColumnLayout::paged(vec![page; pages as usize], (0..u64::from(chunks)).map(span).collect()).unwrap()
+    };
+    TableLayout::columns(chunks, widths.iter().map(column).collect()).unwrap()
+}
+
+pub fn scan_of(table: TableId, cols: &[u32], chunks: ChunkSet) -> ScanSpec {
+    ScanSpec {
+        table,
+        columns: columns(cols),
+        chunks,
+        workers: 1,
+        order: DeliveryOrder::Any,
+        weight: 1,
+        workspace_bytes: 0,
+    }
+}
+
+/// What a worker of the world does with a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Consumer {
+    /// Takes this long over each chunk, in nanoseconds.
+    Takes(u64),
+    /// Takes one chunk and never comes back, but lets it be taken away.
+    StopsReading,
+}
+
+#[derive(Debug)]
+struct Running {
+    spec: ScanSpec,
+    consumer: Consumer,
+    seen: BTreeMap<ChunkNo, u32>,
+    struck: ChunkSet,
+    holding: BTreeMap<WorkerNo, ChunkNo>,
+    awake: u32,
+    started: u64,
+}
+
+/// How a scan ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Finished { at: u64 },
+    Failed(FailReason),
+    Cancelled,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Due {
+    Start(ScanId, ScanSpec, Consumer),
+    Loaded { load: LoadId, column: ColumnNo, ok: bool },
+    Done { scan: ScanId, worker: WorkerNo },
+    Suspended { scan: ScanId, worker: WorkerNo },
+    Cancel(ScanId),
+    Unneed(ScanId, ChunkSet),
+    Budget(u64),
+    Send(Event),
+    Time,
+}
+
+pub struct World {
+    pub abm: Abm,
+    pub now: u64,
+    pub bytes_per_ms: u64,
+    pub fail: BTreeSet<(TableId, ChunkNo, ColumnNo)>,
+    pub check: bool,
+    pub trace: String,
+    pub outcomes: BTreeMap<ScanId, Outcome>,
+    pub loads: Vec<(u64, TableId, ChunkNo)>,
+    pub bytes_loaded: u64,
+    pub delivered: Vec<(u64, ScanId, ChunkNo)>,
+    agenda: BTreeMap<(u64, u64), Due>,
+    sequence: u64,
+    device_free_at: u64,
+    scans: BTreeMap<ScanId, Running>,
+    resident: BTreeMap<(TableId, ColumnNo, u32), bool>,
+    next_scan: u64,
+}
+
+impl World {
+    pub fn new(config: AbmConfig, tables: Vec<TableLayout>) -> Self {
+        let mut world = World {
+            abm: Abm::new(config).unwrap(),
+            now: 0,
+            bytes_per_ms: 100,
+            fail: BTreeSet::new(),
+            check: true,
+            trace: String::new(),
+            outcomes: BTreeMap::new(),
+            loads: Vec::new(),
+            bytes_loaded: 0,
+            delivered: Vec::new(),
+            agenda: BTreeMap::new(),
+            sequence: 0,
+            device_free_at: 0,
+            scans: BTreeMap::new(),
+            resident: BTreeMap::new(),
+            next_scan: 0,
+        };
+        for (id, layout) in tables.into_iter().enumerate() {
+            world.event(Event::TableOpened { table: TableId(id as u32), layout });
+        }
+        world
+    }
+
+    /// Plans a scan to start at `at` nanoseconds.
+    pub fn start(&mut self, at: u64, spec: ScanSpec, consumer: Consumer) -> ScanId {
+        let scan = ScanId(self.next_scan);
+        self.next_scan += 1;
+        self.plan(at, Due::Start(scan, spec, consumer));
+        scan
+    }
+
+    pub fn cancel(&mut self, at: u64, scan: ScanId) {
+        self.plan(at, Due::Cancel(scan));
+    }
+
+    pub fn unneed(&mut self, at: u64, scan: ScanId, chunks: ChunkSet) {
+        self.plan(at, Due::Unneed(scan, chunks));
+    }
+
+    pub fn budget(&mut self, at: u64, bytes: u64) {
+        self.plan(at, Due::Budget(bytes));
+    }
+
+    pub fn send(&mut self, at: u64, event: Event) {
+        self.plan(at, Due::Send(event));
+    }
+
+    fn plan(&mut self, at: u64, due: Due) {
+        self.sequence += 1;
+        self.agenda.insert((at, self.sequence), due);
+    }
+
+    /// Runs until nothing is due any more, or for `limit` steps.
+    pub fn run(&mut self, limit: usize) {
+        for _ in 0..limit {
+            let Some(((at, _), due)) = self.agenda.pop_first() else { return };
+            self.now = self.now.max(at);
+            self.step(due);
+        }
+        panic!("no end after {limit} steps at {} ms:\n{}", self.now / MS, tail(&self.trace));
+    }
+
+    /// Runs for at most `steps` steps and stops wherever it is.
+    pub fn run_for(&mut self, steps: usize) {
+        for _ in 0..steps {
+            let Some(((at, _), due)) = self.agenda.pop_first() else { return };
+            self.now = self.now.max(at);
+            self.step(due);
+        }
+    }
+
+    fn step(&mut self, due: Due) {
+        match due {
+            Due::Start(scan, spec, consumer) => self.begin(scan, spec, consumer),
+            Due::Loaded { load, column, ok } => {
+                let columns = [column].into_iter().collect();
+                let event = if ok { Event::LoadFinished { load, columns } } else { Event::LoadFailed { load, columns } };
+                self.event(event);
+            }
+            Due::Done { scan, worker } => self.consumed(scan, worker),
+            Due::Suspended { scan, worker } => {
+                if self.scans.contains_key(&scan) {
+                    self.event(Event::ChunkSuspended { scan, worker });
+                }
+            }
+            Due::Cancel(scan) => {
+                if self.scans.remove(&scan).is_some() {
+                    self.outcomes.insert(scan, Outcome::Cancelled);
+                    self.event(Event::ScanGone { scan });
+                }
+            }
+            Due::Unneed(scan, chunks) => {
+                if let Some(running) = self.scans.get_mut(&scan) {
+                    running.struck = running.struck.runs().chain(chunks.runs()).collect();
+                    self.event(Event::ChunksUnneeded { scan, chunks });
+                }
+            }
+            Due::Budget(bytes) => self.event(Event::BudgetChanged { bytes }),
+            Due::Send(event) => self.event(event),
+            Due::Time => {
+                if self.abm.next_deadline().is_some_and(|d| d.as_nanos() <= self.now) {
+                    self.event(Event::TimePassed);
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, scan: ScanId, spec: ScanSpec, consumer: Consumer) {
+        let workers = spec.workers;
+        let running = Running {
+            spec: spec.clone(),
+            consumer,
+            seen: BTreeMap::new(),
+            struck: ChunkSet::new(),
+            holding: BTreeMap::new(),
+            awake: 0,
+            started: self.now,
+        };
+        self.scans.insert(scan, running);
+        self.event(Event::ScanRegistered { scan, spec });
+        for worker in (0..workers).map(WorkerNo) {
+            if self.scans.contains_key(&scan) {
+                self.event(Event::ChunkRequested { scan, worker });
+            }
+        }
+    }
+
+    fn consumed(&mut self, scan: ScanId, worker: WorkerNo) {
+        let Some(running) = self.scans.get_mut(&scan) else { return };
+        if running.holding.remove(&worker).is_some() {
+            self.event(Event::ChunkReleased { scan, worker });
+            if self.scans.contains_key(&scan) {
+                self.event(Event::ChunkRequested { scan, worker });
+            }
+        }
+    }
+
+    /// Feeds one event and carries out what comes back.
+    pub fn event(&mut self, event: Event) {
+        let mut actions = Vec::new();
+        let now = Instant::from_nanos(self.now);
+        let _ = writeln!(self.trace, "{now} {}", describe(&event));
+        self.abm.handle(now, event, &mut actions);
+        if self.check {
+            self.abm.check_invariants();
+        }
+        for action in actions {
+            let _ = writeln!(self.trace, "    {}", describe_action(&action));
+            self.carry_out(action);
+        }
+        if let Some(deadline) = self.abm.next_deadline() {
+            self.plan(deadline.as_nanos().max(self.now + 1), Due::Time);
+        }
+    }
+
+    fn carry_out(&mut self, action: Action) {
+        match action {
+            Action::Load { load, table, chunk, parts } => {
+                assert!(!parts.is_empty(), "a load reads something");
+                self.loads.push((self.now, table, chunk));
+                for part in parts {
+                    for page in part.first_page.0..part.first_page.0 + part.pages {
+                        let before = self.resident.insert((table, part.column, page), false);
+                        assert_eq!(before, None, "page {page} of {chunk} is read while it is there");
+                    }
+                    self.bytes_loaded += part.bytes;
+                    self.device_free_at = self.device_free_at.max(self.now) + part.bytes * MS / self.bytes_per_ms;
+                    let ok = !self.fail.contains(&(table, chunk, part.column));
+                    let at = self.device_free_at;
+                    self.plan(at, Due::Loaded { load, column: part.column, ok });
+                    if !ok {
+                        for page in part.first_page.0..part.first_page.0 + part.pages {
+                            self.resident.remove(&(table, part.column, page));
+                        }
+                    }
+                }
+            }
+            Action::Evict { table, column, first_page, pages, .. } => {
+                for page in first_page.0..first_page.0 + pages {
+                    assert!(self.resident.remove(&(table, column, page)).is_some(), "an evicted page is there");
+                }
+            }
+            Action::Deliver { scan, worker, chunk } => self.deliver(scan, worker, chunk),
+            Action::Wake { scan, worker } => self.wake(scan, worker),
+            Action::Suspend { scan, worker } => {
+                let running = self.scans.get_mut(&scan).expect("a running scan is asked");
+                if running.consumer == Consumer::StopsReading && running.holding.remove(&worker).is_some() {
+                    let now = self.now;
+                    self.plan(now, Due::Suspended { scan, worker });
+                }
+            }
+            Action::Fail { scan, reason, .. } => {
+                self.scans.remove(&scan).expect("a running scan fails");
+                self.outcomes.insert(scan, Outcome::Failed(reason));
+                let now = self.now;
+                self.plan(now, Due::Send(Event::ScanGone { scan }));
+            }
+            Action::DropDecoded { .. } => {}
+        }
+    }
+
+    fn deliver(&mut self, scan: ScanId, worker: WorkerNo, chunk: ChunkNo) {
+        self.delivered.push((self.now, scan, chunk));
+        let running = self.scans.get_mut(&scan).expect("only running scans are served");
+        assert!(running.spec.chunks.contains(chunk), "{scan} never asked for {chunk}");
+        let times = running.seen.entry(chunk).or_default();
+        *times += 1;
+        assert_eq!(*times, 1, "{scan} gets {chunk} once");
+        if running.spec.order == DeliveryOrder::Table {
+            assert_eq!(running.seen.last_key_value().map(|(c, _)| *c), Some(chunk), "{scan} is in order");
+        }
+        assert!(running.holding.insert(worker, chunk).is_none(), "{worker} of {scan} holds one chunk");
+        if let Consumer::Takes(ns) = running.consumer {
+            let at = self.now + ns;
+            self.plan(at, Due::Done { scan, worker });
+        }
+    }
+
+    fn wake(&mut self, scan: ScanId, _worker: WorkerNo) {
+        let running = self.scans.get_mut(&scan).expect("only running scans are woken");
+        running.awake += 1;
+        if running.awake < running.spec.workers {
+            return;
+        }
+        let running = self.scans.remove(&scan).expect("it is running");
+        for chunk in running.spec.chunks.iter() {
+            let seen = running.seen.contains_key(&chunk);
+            assert!(seen || running.struck.contains(chunk), "{scan} ends without {chunk}");
+        }
+        self.outcomes.insert(scan, Outcome::Finished { at: self.now - running.started });
+        let now = self.now;
+        self.plan(now, Due::Send(Event::ScanGone { scan }));
+    }
+
+    /// Scans that have started and neither finished, failed nor been cancelled.
+    pub fn unfinished(&self) -> Vec<ScanId> {
+        self.scans.keys().copied().collect()
+    }
+}
+
+fn tail(trace: &str) -> String {
+    let lines: Vec<&str> = trace.lines().collect();
+    lines[lines.len().saturating_sub(std::env::var("COSCAN_TRACE_LINES").map_or(60, |n| n.parse().unwrap_or(60)))..].join("\n")
+}
+
+fn set(columns: &ColumnSet) -> String {
+    columns.iter().map(|c| c.0.to_string()).collect::<Vec<_>>().join(",")
+}
+
+/// An event as a line of a trace.
+pub fn describe(event: &Event) -> String {
+    match event {
+        Event::TableOpened { table, layout } => format!("opened {table} chunks={}", layout.chunk_count()),
+        Event::ScanRegistered { scan, spec } => {
+            format!("registered {scan} {} columns={} chunks={:?}", spec.table, set(&spec.columns), spec.chunks)
+        }
+        Event::ChunkRequested { scan, worker } => format!("requested {scan} {worker}"),
+        Event::ChunkReleased { scan, worker } => format!("released {scan} {worker}"),
+        Event::LoadFinished { load, columns } => format!("finished {load} columns={}", set(columns)),
+        Event::LoadFailed { load, columns } => format!("failed {load} columns={}", set(columns)),
+        Event::ScanGone { scan } => format!("gone {scan}"),
+        other => format!("{other:?}"),
+    }
+}
+
+/// An action as a line of a trace.
+pub fn describe_action(action: &Action) -> String {
+    match action {
+        Action::Load { load, chunk, parts, .. } => {
+            let columns: ColumnSet = parts.iter().map(|p| p.column).collect();
+            let bytes: u64 = parts.iter().map(|p| p.bytes).sum();
+            format!("load {load} {chunk} columns={} bytes={bytes}", set(&columns))
+        }
+        Action::Evict { chunk, column, bytes, .. } => format!("evict {chunk} {column} bytes={bytes}"),
+        Action::Deliver { scan, worker, chunk } => format!("deliver {scan} {worker} {chunk}"),
+        Action::Wake { scan, worker } => format!("wake {scan} {worker}"),
+        other => format!("{other:?}"),
+    }
+}
+
+/// The longest span a test cares about.
+pub fn never() -> Span {
+    Span::MAX
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("the last events before the failure:\n{}", tail(&self.trace));
+        }
+    }
+}

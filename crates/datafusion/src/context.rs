@@ -1,0 +1,183 @@
+//! A session and its engine in one: the short way to cooperative SQL.
+//!
+//! ```no_run
+//! # async fn example() -> datafusion::common::Result<()> {
+//! use coscan_datafusion::CoscanContext;
+//!
+//! let coscan = CoscanContext::builder().set("policy", "relevance").set("buffer", "512MB").build()?;
+//! coscan.register_parquet("lineitem", "data/lineitem/").await?;
+//! coscan.sql("SELECT count(*) FROM lineitem").await?.show().await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! For a session with rules, functions or catalogs of its own use [`crate::install`].
+
+use std::sync::Arc;
+
+use coscan_engine::{Engine, EngineConfig, PolicyName};
+use datafusion::common::{DataFusionError, Result};
+use datafusion::dataframe::DataFrame;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::prelude::{SessionConfig, SessionContext};
+
+use crate::error::from_engine;
+use crate::install::install;
+use crate::options::CoscanOptions;
+use crate::stores::register_store_for;
+
+/// The policy of an engine for which none was chosen.
+pub const DEFAULT_POLICY: &str = "relevance";
+
+/// A DataFusion session whose scans are cooperative, and the engine they meet in.
+///
+/// Cloning is cheap; clones share session and engine.
+#[derive(Clone)]
+pub struct CoscanContext {
+    /// The session.
+    pub ctx: SessionContext,
+    /// The engine.
+    pub engine: Engine,
+}
+
+impl CoscanContext {
+    /// Begins a context with default settings.
+    pub fn builder() -> CoscanContextBuilder {
+        CoscanContextBuilder::default()
+    }
+
+    /// Registers a Parquet file or a folder of them, local or `s3://`, `gs://`, `az://`, `http(s)://`.
+    ///
+    /// A folder with levels of the form `key=value` becomes a table partitioned by these keys. Stores that
+    /// the session does not know are set up from environment variables.
+    pub async fn register_parquet(&self, name: &str, path_or_url: &str) -> Result<()> {
+        register_store_for(&self.ctx, path_or_url)?;
+        let name = name.replace('"', "\"\"");
+        let location = path_or_url.replace('\'', "''");
+        let sql = format!("CREATE EXTERNAL TABLE \"{name}\" STORED AS PARQUET LOCATION '{location}'");
+        self.ctx.sql(&sql).await?.collect().await?;
+        Ok(())
+    }
+
+    /// Plans a statement; `SET` and `CREATE` take effect at once.
+    pub async fn sql(&self, sql: &str) -> Result<DataFrame> {
+        self.ctx.sql(sql).await
+    }
+
+    /// A session of its own on the same engine, with its own tables and `SET`s.
+    pub fn new_session(&self, config: SessionConfig) -> SessionContext {
+        let builder = SessionStateBuilder::new()
+            .with_config(config)
+            .with_runtime_env(self.ctx.runtime_env())
+            .with_default_features();
+        SessionContext::new_with_state(install(builder, self.engine.clone()).build())
+    }
+}
+
+/// Builds a [`CoscanContext`].
+#[derive(Default)]
+pub struct CoscanContextBuilder {
+    settings: Vec<(String, String)>,
+    from_env: bool,
+    config: Option<SessionConfig>,
+    target_partitions: Option<usize>,
+    memory_limit_bytes: Option<usize>,
+    engine: Option<Engine>,
+    url_tables: bool,
+}
+
+impl CoscanContextBuilder {
+    /// Sets `coscan.<name>`, as `SET` would; see [`crate::options::SETTINGS`].
+    pub fn set(mut self, name: &str, value: &str) -> Self {
+        self.settings.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The sharing policy, by name.
+    pub fn policy(self, policy: &str) -> Self {
+        self.set("policy", policy)
+    }
+
+    /// The buffer, in bytes.
+    pub fn buffer_bytes(self, bytes: u64) -> Self {
+        self.set("buffer", &bytes.to_string())
+    }
+
+    /// The limit on all reads together, in bytes per second.
+    pub fn read_limit(self, bytes_per_s: u64) -> Self {
+        self.set("read_limit", &bytes_per_s.to_string())
+    }
+
+    /// Lets `COSCAN_*` environment variables give settings that are not set here.
+    pub fn from_env(mut self) -> Self {
+        self.from_env = true;
+        self
+    }
+
+    /// DataFusion's own configuration.
+    pub fn session_config(mut self, config: SessionConfig) -> Self {
+        self.config = Some(config);
+        self
+    }
+
+    /// How many partitions a query is run in.
+    pub fn target_partitions(mut self, partitions: usize) -> Self {
+        self.target_partitions = Some(partitions);
+        self
+    }
+
+    /// Memory for sorts, joins and aggregates, in bytes; the engine's buffer is apart from it.
+    pub fn memory_limit(mut self, bytes: usize) -> Self {
+        self.memory_limit_bytes = Some(bytes);
+        self
+    }
+
+    /// Uses an engine that exists; settings of the engine have no effect then.
+    pub fn engine(mut self, engine: Engine) -> Self {
+        self.engine = Some(engine);
+        self
+    }
+
+    /// Allows `SELECT * FROM 'file.parquet'`: whoever may run SQL may then read any file of this process.
+    pub fn url_tables(mut self, allowed: bool) -> Self {
+        self.url_tables = allowed;
+        self
+    }
+
+    /// Starts the engine and opens the session.
+    ///
+    /// Fails if a setting is unknown or impossible.
+    pub fn build(self) -> Result<CoscanContext> {
+        let mut options = if self.from_env { CoscanOptions::from_env()? } else { CoscanOptions::default() };
+        for (name, value) in &self.settings {
+            options.set_value(name, value)?;
+        }
+        let engine = match self.engine {
+            Some(engine) => engine,
+            None => {
+                let policy: PolicyName = DEFAULT_POLICY.parse().map_err(|e| DataFusionError::External(Box::new(e)))?;
+                let config = options.engine_settings.apply(EngineConfig::with_memory_default(policy));
+                Engine::new(config).map_err(from_engine)?
+            }
+        };
+        let mut config = self.config.unwrap_or_default().with_information_schema(true);
+        if let Some(partitions) = self.target_partitions {
+            config = config.with_target_partitions(partitions);
+        }
+        config.options_mut().extensions.insert(options);
+        let mut runtime = RuntimeEnvBuilder::new();
+        if let Some(bytes) = self.memory_limit_bytes {
+            runtime = runtime.with_memory_limit(bytes, 1.0);
+        }
+        let builder = SessionStateBuilder::new()
+            .with_config(config)
+            .with_runtime_env(Arc::new(runtime.build()?))
+            .with_default_features();
+        let mut ctx = SessionContext::new_with_state(install(builder, engine.clone()).build());
+        if self.url_tables {
+            ctx = ctx.enable_url_table();
+        }
+        Ok(CoscanContext { ctx, engine })
+    }
+}

@@ -1,0 +1,211 @@
+//! `CScan`: a cooperative scan as DataFusion sees it, the leaf of a physical plan.
+//!
+//! It keeps the [`FileScanConfig`] it replaces and answers every question of the planner as that one
+//! does: schema, partitions, orderings, statistics, filters. Only reading is different.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use coscan_engine::{DeliveryOrder, Engine};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result, Statistics, internal_err};
+use datafusion::datasource::physical_plan::{FileScanConfig, ParquetSource};
+use datafusion::datasource::source::{DataSource, OpenArgs};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::projection::ProjectionExprs;
+use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, Partitioning, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_plan::execution_plan::SchedulingType;
+use datafusion::physical_plan::filter_pushdown::FilterPushdownPropagation;
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet};
+use datafusion::physical_plan::{DisplayFormatType, SortOrderPushdownResult};
+
+use crate::file_plan::{FilePlanner, FileRequest};
+use crate::metrics::ScanCounters;
+use crate::registration::{Registration, Siblings};
+use crate::rewrite::reason_to_leave;
+use crate::stream::PartitionReader;
+
+/// A scan of Parquet files through an engine.
+#[derive(Clone)]
+pub struct CScan {
+    config: FileScanConfig,
+    engine: Engine,
+}
+
+impl fmt::Debug for CScan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CScan").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+impl CScan {
+    /// A cooperative scan in place of `config`, whose file source must be a [`ParquetSource`].
+    pub(crate) fn new(config: FileScanConfig, engine: Engine) -> Self {
+        CScan { config, engine }
+    }
+
+    /// The scan it stands for.
+    pub fn config(&self) -> &FileScanConfig {
+        &self.config
+    }
+
+    /// The engine it reads through.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// What the planner made of the inner scan, as a cooperative scan again where that is possible.
+    fn wrap(&self, source: Arc<dyn DataSource>) -> Arc<dyn DataSource> {
+        match source.downcast_ref::<FileScanConfig>() {
+            Some(config) if reason_to_leave(config).is_none() => {
+                Arc::new(CScan { config: config.clone(), engine: self.engine.clone() })
+            }
+            _ => source,
+        }
+    }
+
+    fn own_registration(&self, partition: usize) -> Arc<Registration> {
+        let order = if self.config.preserve_order { DeliveryOrder::Table } else { DeliveryOrder::Any };
+        let files = FileRequest::from_files(self.config.file_groups[partition].iter());
+        Registration::new(files, 1, order)
+    }
+
+    fn shared_registration(&self) -> Arc<Registration> {
+        let files = self.config.file_groups.iter().flat_map(|group| group.iter());
+        Registration::new(FileRequest::from_files(files), self.config.file_groups.len(), DeliveryOrder::Any)
+    }
+}
+
+impl DataSource for CScan {
+    fn open(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        self.open_with_args(OpenArgs::new(partition, context))
+    }
+
+    fn create_sibling_state(&self, config: &ConfigOptions) -> Option<Arc<dyn Any + Send + Sync>> {
+        // A distributed engine runs the partitions of one plan in different processes and says so by
+        // switching work stealing off.
+        if self.config.preserve_order
+            || self.config.output_partitioning.is_some()
+            || !config.execution.enable_file_stream_work_stealing
+        {
+            return None;
+        }
+        Some(Arc::new(Siblings::default()))
+    }
+
+    fn open_with_args(&self, args: OpenArgs) -> Result<SendableRecordBatchStream> {
+        let OpenArgs { partition, context, sibling_state } = args;
+        let partitions = self.config.file_groups.len();
+        if partition >= partitions {
+            return internal_err!("CScan has {partitions} partitions, partition {partition} was opened");
+        }
+        let Some(source) = self.config.file_source().downcast_ref::<ParquetSource>() else {
+            return internal_err!("CScan over a {} source", self.config.file_source().file_type());
+        };
+        let planner = FilePlanner::new(&self.config, source, &context, partition)?;
+        let siblings = sibling_state.as_deref().and_then(|state| state.downcast_ref::<Siblings>());
+        let registration = match siblings {
+            Some(siblings) => {
+                siblings.registration(partition, partitions, &context, || self.shared_registration())
+            }
+            None => self.own_registration(partition),
+        };
+        let metrics = self.metrics();
+        let reader = PartitionReader {
+            engine: self.engine.clone(),
+            planner: Arc::new(planner),
+            registration,
+            context,
+            counters: Arc::new(ScanCounters::new(&metrics, partition)),
+            baseline: BaselineMetrics::new(&metrics, partition),
+            remaining: self.config.limit,
+            reading: None,
+        };
+        Ok(reader.into_stream(self.config.projected_schema()?))
+    }
+
+    fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
+        let policy = self.engine.policy();
+        match t {
+            DisplayFormatType::Default | DisplayFormatType::Verbose => {
+                write!(f, "CScan: policy={policy}, ")?;
+            }
+            DisplayFormatType::TreeRender => writeln!(f, "cscan policy={policy}")?,
+        }
+        DataSource::fmt_as(&self.config, t, f)
+    }
+
+    fn repartitioned(
+        &self,
+        target_partitions: usize,
+        repartition_file_min_size: usize,
+        output_ordering: Option<LexOrdering>,
+    ) -> Result<Option<Arc<dyn DataSource>>> {
+        let source = self.config.repartitioned(target_partitions, repartition_file_min_size, output_ordering)?;
+        Ok(source.map(|source| self.wrap(source)))
+    }
+
+    fn output_partitioning(&self) -> Partitioning {
+        self.config.output_partitioning()
+    }
+
+    fn eq_properties(&self) -> EquivalenceProperties {
+        self.config.eq_properties()
+    }
+
+    fn scheduling_type(&self) -> SchedulingType {
+        SchedulingType::Cooperative
+    }
+
+    fn partition_statistics(&self, partition: Option<usize>) -> Result<Arc<Statistics>> {
+        self.config.partition_statistics(partition)
+    }
+
+    fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn DataSource>> {
+        self.config.with_fetch(limit).map(|source| self.wrap(source))
+    }
+
+    fn fetch(&self) -> Option<usize> {
+        self.config.fetch()
+    }
+
+    fn metrics(&self) -> ExecutionPlanMetricsSet {
+        DataSource::metrics(&self.config)
+    }
+
+    fn try_swapping_with_projection(&self, projection: &ProjectionExprs) -> Result<Option<Arc<dyn DataSource>>> {
+        let source = self.config.try_swapping_with_projection(projection)?;
+        Ok(source.map(|source| self.wrap(source)))
+    }
+
+    fn try_pushdown_filters(
+        &self,
+        filters: Vec<Arc<dyn PhysicalExpr>>,
+        config: &ConfigOptions,
+    ) -> Result<FilterPushdownPropagation<Arc<dyn DataSource>>> {
+        let pushed = self.config.try_pushdown_filters(filters, config)?;
+        Ok(FilterPushdownPropagation {
+            filters: pushed.filters,
+            updated_node: pushed.updated_node.map(|source| self.wrap(source)),
+        })
+    }
+
+    fn try_pushdown_sort(&self, order: &[PhysicalSortExpr]) -> Result<SortOrderPushdownResult<Arc<dyn DataSource>>> {
+        self.config.try_pushdown_sort(order)?.try_map(|source| Ok(self.wrap(source)))
+    }
+
+    fn with_preserve_order(&self, preserve_order: bool) -> Option<Arc<dyn DataSource>> {
+        self.config.with_preserve_order(preserve_order).map(|source| self.wrap(source))
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        // The predicate is among them: this is how a hash join finds out whether anybody below listens to
+        // its dynamic filter.
+        self.config.apply_expressions(f)
+    }
+}

@@ -1,0 +1,114 @@
+//! Pruning while the scan runs: the filters that joins and top-k operators fill in later.
+//!
+//! Whenever such a filter has changed, the chunks that nobody has asked for yet are held against it, by
+//! the statistics of their file and of their row group. How often is bounded by what it costs: checks
+//! take at most about a tenth of the time. Nothing here is needed for correct results, so whatever goes
+//! wrong leaves chunks in.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use datafusion::datasource::physical_plan::parquet::{
+    ParquetAccessPlan, ParquetFileMetrics, RowGroupAccessPlanFilter,
+};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::DynamicFilterTracking;
+use datafusion::physical_optimizer::pruning::{FilePruner, PruningPredicateBuilder};
+use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
+
+use crate::file_plan::FilePlan;
+use crate::registration::ScanPlan;
+
+/// A check may take one part in this many of the time since the last.
+const TIME_SHARE: u32 = 10;
+
+/// Watches the dynamic filters of a scan.
+pub(crate) struct DynamicPruner {
+    tracking: DynamicFilterTracking,
+    changed: bool,
+    not_before: Option<Instant>,
+    /// In the order of the plan's files.
+    pruners: Vec<Option<FilePruner>>,
+}
+
+impl Default for DynamicPruner {
+    fn default() -> Self {
+        DynamicPruner::new(None)
+    }
+}
+
+impl DynamicPruner {
+    /// Begins to watch the filters in `predicate`.
+    pub(crate) fn new(predicate: Option<Arc<dyn PhysicalExpr>>) -> Self {
+        let tracking = predicate.map_or(DynamicFilterTracking::Static, |p| DynamicFilterTracking::classify(&p));
+        DynamicPruner { tracking, changed: false, not_before: None, pruners: Vec::new() }
+    }
+
+    /// Adds the next file of the plan.
+    pub(crate) fn add_file(&mut self, pruner: Option<FilePruner>) {
+        self.pruners.push(pruner);
+    }
+
+    /// The chunks, among those that are not settled, that the filters rule out now. Empty and almost free
+    /// if no filter has changed.
+    pub(crate) fn ruled_out(&mut self, plan: &ScanPlan, settled: &[bool]) -> Vec<usize> {
+        let Some(tracker) = self.tracking.watcher() else { return Vec::new() };
+        self.changed |= tracker.changed();
+        let now = Instant::now();
+        if !self.changed || self.not_before.is_some_and(|instant| now < instant) {
+            return Vec::new();
+        }
+        self.changed = false;
+        let ruled_out = self.check(plan, settled);
+        let cost: Duration = now.elapsed();
+        self.not_before = Some(now + cost * TIME_SHARE);
+        ruled_out
+    }
+
+    fn check(&mut self, plan: &ScanPlan, settled: &[bool]) -> Vec<usize> {
+        let mut ruled_out = Vec::new();
+        let mut pending: Vec<usize> = Vec::new();
+        let mut chunks = plan.chunks.iter().enumerate().filter(|(index, _)| !settled[*index]).peekable();
+        // The chunks of a file lie side by side.
+        while let Some((index, chunk)) = chunks.next() {
+            pending.push(index);
+            if chunks.peek().is_none_or(|(_, next)| next.file != chunk.file) {
+                self.check_file(plan, chunk.file, &pending, &mut ruled_out);
+                pending.clear();
+            }
+        }
+        ruled_out
+    }
+
+    fn check_file(&mut self, plan: &ScanPlan, file: usize, pending: &[usize], ruled_out: &mut Vec<usize>) {
+        let whole = self.pruners.get_mut(file).and_then(Option::as_mut);
+        let whole = whole.is_some_and(|pruner| pruner.should_prune().unwrap_or(false));
+        if whole {
+            ruled_out.extend(pending);
+            return;
+        }
+        let kept = row_groups_kept(&plan.files[file], pending.iter().map(|&chunk| plan.chunks[chunk].row_group));
+        ruled_out.extend(pending.iter().filter(|&&chunk| !kept(plan.chunks[chunk].row_group)));
+    }
+}
+
+/// Which of these row groups may still hold a row that the file's predicate accepts.
+fn row_groups_kept(file: &FilePlan, row_groups: impl Iterator<Item = usize>) -> impl Fn(usize) -> bool {
+    let mut access = ParquetAccessPlan::new_none(file.metadata.num_row_groups());
+    row_groups.for_each(|row_group| access.scan(row_group));
+    let mut filter = RowGroupAccessPlanFilter::new(access);
+    let predicate = file.predicate.as_ref().and_then(|predicate| {
+        PruningPredicateBuilder::new()
+            .with_file_schema(Arc::clone(&file.physical_schema))
+            .build(Arc::clone(predicate))
+    });
+    if let Some(predicate) = predicate {
+        // The counters of row groups pruned at the start are not for this.
+        let metrics = ParquetFileMetrics::new(0, file.spec.meta.location.as_ref(), &ExecutionPlanMetricsSet::new());
+        let schema = file.metadata.file_metadata().schema_descr();
+        let row_groups = file.metadata.row_groups();
+        filter.prune_by_statistics(&file.physical_schema, schema, row_groups, &predicate, &metrics);
+    }
+    let access = filter.build();
+    move |row_group| access.should_scan(row_group)
+}

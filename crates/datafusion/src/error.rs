@@ -1,0 +1,32 @@
+//! How errors of the engine reach SQL: as external errors that keep their source.
+
+use coscan_engine::EngineError;
+use datafusion::common::DataFusionError;
+
+/// The engine's error as DataFusion passes it on; [`engine_error`] finds it again.
+pub fn from_engine(error: EngineError) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
+}
+
+/// The engine's error at the bottom of `error`, if there is one.
+pub fn engine_error(error: &DataFusionError) -> Option<&EngineError> {
+    let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = next {
+        if let Some(found) = error.downcast_ref::<EngineError>() {
+            return Some(found);
+        }
+        if let Some(DataFusionError::External(inner)) = error.downcast_ref::<DataFusionError>() {
+            if let Some(found) = inner.downcast_ref::<EngineError>() {
+                return Some(found);
+            }
+            next = Some(inner.as_ref());
+            continue;
+        }
+        if let Some(DataFusionError::Shared(inner)) = error.downcast_ref::<DataFusionError>() {
+            next = Some(inner.as_ref());
+            continue;
+        }
+        next = error.source();
+    }
+    None
+}

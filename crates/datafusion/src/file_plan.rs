@@ -1,0 +1,409 @@
+//! What one scan does with one file: the schema it decodes to, the projection and the filter in terms of
+//! that schema, and which rows of which row groups it needs.
+//!
+//! This follows DataFusion's own Parquet scan step by step, because the results must be the same: columns
+//! that are constant in the file become literals, the file's schema is coerced (views, INT96), projection
+//! and predicate are adapted to it (missing columns, casts), and what remains is pruned. It reads
+//! metadata only, through the session's caches; data is the engine's business.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use coscan_engine::FileSpec;
+use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
+use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef, TimeUnit};
+use datafusion::common::stats::Precision;
+use datafusion::common::{ColumnStatistics, DataFusionError, Result, ScalarValue, Statistics};
+use datafusion::datasource::listing::{FileRange, PartitionedFile};
+use datafusion::datasource::physical_plan::parquet::{
+    CachedParquetFileReaderFactory, Int96Coercer, ParquetFileMetrics, ParquetFileReaderFactory,
+    apply_file_schema_type_coercions,
+};
+use datafusion::datasource::physical_plan::{FileScanConfig, FileSource, ParquetSource};
+use datafusion::execution::TaskContext;
+use datafusion::object_store::ObjectStore;
+use datafusion::parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use datafusion::parquet::arrow::async_reader::AsyncFileReader;
+use datafusion::parquet::file::metadata::{PageIndexPolicy, ParquetMetaData};
+use datafusion::physical_expr::expressions::DynamicFilterTracking;
+use datafusion::physical_expr::projection::{ProjectionExprs, Projector};
+use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
+use datafusion::physical_expr::{PhysicalExpr, PhysicalExprSimplifier, split_conjunction};
+use datafusion::physical_expr_adapter::rewrite::rewrite_input_file_name_in_projection;
+use datafusion::physical_expr_adapter::{
+    DefaultPhysicalExprAdapterFactory, PhysicalExprAdapterFactory, replace_columns_with_literals,
+};
+use datafusion::physical_optimizer::pruning::FilePruner;
+use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder};
+
+use crate::pruning::{self, PruneInputs, RowsNeeded};
+use crate::row_filter::RowFilter;
+use crate::table_root::table_root;
+
+/// Everything that is the same for all files of a scan.
+#[derive(Debug)]
+pub(crate) struct FilePlanner {
+    config: FileScanConfig,
+    source: ParquetSource,
+    store: Arc<dyn ObjectStore>,
+    readers: Arc<dyn ParquetFileReaderFactory>,
+    adapters: Arc<dyn PhysicalExprAdapterFactory>,
+    projection: ProjectionExprs,
+    output_schema: SchemaRef,
+    coerce_int96: Option<(TimeUnit, Option<Arc<str>>)>,
+    metrics: ExecutionPlanMetricsSet,
+    partition: usize,
+    creation_errors: Count,
+}
+
+/// A file as the scan asks for it: one file of the table, or some byte ranges of it.
+#[derive(Clone, Debug)]
+pub(crate) struct FileRequest {
+    pub(crate) file: PartitionedFile,
+    /// Row groups that begin in one of these ranges; all if empty.
+    pub(crate) ranges: Vec<FileRange>,
+}
+
+impl FileRequest {
+    /// The files of a scan. Ranges of one file that lie side by side, made to spread it over partitions,
+    /// are put together again: the engine spreads the work itself.
+    pub(crate) fn from_files<'a>(files: impl Iterator<Item = &'a PartitionedFile>) -> Vec<FileRequest> {
+        let mut requests: Vec<FileRequest> = Vec::new();
+        let mut ranged: HashMap<&str, usize> = HashMap::new();
+        for file in files {
+            let Some(range) = &file.range else {
+                requests.push(FileRequest { file: file.clone(), ranges: Vec::new() });
+                continue;
+            };
+            let known = ranged.get(file.object_meta.location.as_ref()).copied();
+            match known.map(|at| &mut requests[at]) {
+                Some(request) if request.ranges.iter().all(|r| !overlap(r, range)) => {
+                    request.ranges.push(range.clone());
+                }
+                _ => {
+                    ranged.insert(file.object_meta.location.as_ref(), requests.len());
+                    requests.push(FileRequest { file: file.clone(), ranges: vec![range.clone()] });
+                }
+            }
+        }
+        requests
+    }
+}
+
+fn overlap(a: &FileRange, b: &FileRange) -> bool {
+    a.start < b.end && b.start < a.end
+}
+
+/// One file of a scan, ready to be read.
+pub(crate) struct FilePlan {
+    /// The file, as the engine wants to know it.
+    pub(crate) spec: FileSpec,
+    /// Footer and, if it was needed, page index.
+    pub(crate) metadata: Arc<ParquetMetaData>,
+    /// The Arrow schema of all columns of the file, coerced to what the table wants.
+    pub(crate) physical_schema: SchemaRef,
+    /// The root columns to read, ascending.
+    pub(crate) roots: Vec<usize>,
+    /// The row groups to read, and which rows of them.
+    pub(crate) row_groups: Vec<(usize, RowsNeeded)>,
+    /// The predicate in terms of `physical_schema`.
+    pub(crate) predicate: Option<Arc<dyn PhysicalExpr>>,
+    /// Rules out the whole file when a dynamic filter changes.
+    pub(crate) pruner: Option<FilePruner>,
+    batch_schema: SchemaRef,
+    projector: Projector,
+    filter: Option<RowFilter>,
+    output_schema: SchemaRef,
+    replace_schema: bool,
+}
+
+impl FilePlan {
+    /// The columns of a slice as a batch that [`Self::filter`] and [`Self::project`] understand.
+    pub(crate) fn batch(&self, arrays: Vec<datafusion::arrow::array::ArrayRef>, rows: usize) -> Result<RecordBatch> {
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.batch_schema), arrays, &options)?)
+    }
+
+    /// The rows of `batch` that pass the pushed-down filter; the batch itself without one.
+    pub(crate) fn filter(&self, batch: RecordBatch) -> Result<RecordBatch> {
+        match &self.filter {
+            Some(filter) => filter.apply(batch),
+            None => Ok(batch),
+        }
+    }
+
+    /// `batch` as the plan above expects it.
+    pub(crate) fn project(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let projected = self.projector.project_batch(batch)?;
+        if !self.replace_schema {
+            return Ok(projected);
+        }
+        let (_, arrays, rows) = projected.into_parts();
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.output_schema), arrays, &options)?)
+    }
+}
+
+/// Projection and predicate while they are adapted to a file.
+struct Expressions {
+    projection: ProjectionExprs,
+    predicate: Option<Arc<dyn PhysicalExpr>>,
+}
+
+impl FilePlanner {
+    /// Gathers what all files share. Fails on settings that DataFusion would refuse, too.
+    pub(crate) fn new(
+        config: &FileScanConfig,
+        source: &ParquetSource,
+        context: &TaskContext,
+        partition: usize,
+    ) -> Result<Self> {
+        let runtime = context.runtime_env();
+        let store = runtime.object_store(&config.object_store_url)?;
+        let readers = source.parquet_file_reader_factory().cloned().unwrap_or_else(|| {
+            let cache = runtime.cache_manager.get_file_metadata_cache();
+            Arc::new(CachedParquetFileReaderFactory::new(Arc::clone(&store), cache))
+        });
+        let table_schema = source.table_schema().table_schema();
+        let projection = match source.projection() {
+            Some(projection) => projection.clone(),
+            None => {
+                let all: Vec<usize> = (0..table_schema.fields().len()).collect();
+                ProjectionExprs::from_indices(&all, table_schema)
+            }
+        };
+        let output_schema = Arc::new(projection.project_schema(table_schema)?);
+        let metrics = source.metrics().clone();
+        let creation_errors = MetricBuilder::new(&metrics).global_counter("num_predicate_creation_errors");
+        Ok(FilePlanner {
+            adapters: config
+                .expr_adapter_factory
+                .clone()
+                .unwrap_or_else(|| Arc::new(DefaultPhysicalExprAdapterFactory)),
+            coerce_int96: int96_coercion(source)?,
+            config: config.clone(),
+            source: source.clone(),
+            store,
+            readers,
+            projection,
+            output_schema,
+            metrics,
+            partition,
+            creation_errors,
+        })
+    }
+
+    /// The table's predicate, as it was pushed into the scan.
+    pub(crate) fn predicate(&self) -> Option<Arc<dyn PhysicalExpr>> {
+        self.source.filter()
+    }
+
+    /// How many rows the scan needs at most, if any rows will do.
+    pub(crate) fn rows_wanted(&self) -> Option<usize> {
+        let filters = self.source.filter().is_some();
+        self.config.limit.filter(|_| !filters)
+    }
+
+    /// Plans one file; `None` if no row of it is needed.
+    ///
+    /// Costs the reads of footer, page index and bloom filters that are not in the session's cache.
+    pub(crate) async fn plan(&self, request: FileRequest) -> Result<Option<FilePlan>> {
+        let file = &request.file;
+        let name = file.object_meta.location.to_string();
+        let file_metrics = ParquetFileMetrics::new(self.partition, &name, &self.metrics);
+        let logical_schema = Arc::clone(self.source.table_schema().file_schema());
+        let mut expressions = self.with_constants(file, &name, &logical_schema)?;
+
+        let mut pruner = expressions.predicate.as_ref().and_then(|predicate| {
+            FilePruner::try_new(Arc::clone(predicate), &logical_schema, file, self.creation_errors.clone())
+        });
+        if let Some(pruner) = &mut pruner
+            && pruner.should_prune()?
+        {
+            file_metrics.files_ranges_pruned_statistics.add_pruned(1);
+            return Ok(None);
+        }
+        file_metrics.files_ranges_pruned_statistics.add_matched(1);
+
+        let hint = self.size_hint(file);
+        let mut reader: Box<dyn AsyncFileReader> =
+            self.readers.create_reader(self.partition, file.clone(), hint, &self.metrics)?;
+        let mut options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Skip);
+        if let Some(schema) = &file.arrow_schema {
+            options = options.with_schema(Arc::clone(schema));
+        }
+        let loaded = ArrowReaderMetadata::load_async(&mut reader, options).await?;
+        let physical_schema = self.coerce(&logical_schema, &loaded);
+        self.adapt(&mut expressions, &logical_schema, &physical_schema)?;
+
+        let inputs = PruneInputs {
+            options: &self.source.table_parquet_options().global,
+            predicate: expressions.predicate.as_ref(),
+            schema: &physical_schema,
+            ranges: &request.ranges,
+            limit: self.config.limit.filter(|_| !self.config.preserve_order),
+            metrics: &file_metrics,
+            creation_errors: &self.creation_errors,
+        };
+        let pruned = pruning::prune(inputs, Arc::clone(loaded.metadata()), reader).await?;
+        if pruned.row_groups.is_empty() {
+            return Ok(None);
+        }
+        self.finish(file, expressions, physical_schema, pruned, pruner).map(Some)
+    }
+
+    fn size_hint(&self, file: &PartitionedFile) -> Option<usize> {
+        file.metadata_size_hint.or(self.source.table_parquet_options().global.metadata_size_hint)
+    }
+
+    /// Replaces columns whose value is known for the whole file: partition columns, and columns whose
+    /// exact statistics leave one value.
+    fn with_constants(&self, file: &PartitionedFile, name: &str, logical_schema: &Schema) -> Result<Expressions> {
+        let partition_columns = self.source.table_schema().table_partition_cols();
+        let mut constants: HashMap<String, ScalarValue> = partition_columns
+            .iter()
+            .zip(&file.partition_values)
+            .map(|(field, value)| (field.name().clone(), value.clone()))
+            .collect();
+        if let Some(statistics) = &file.statistics {
+            constants.extend(constant_columns(statistics, logical_schema));
+        }
+        let mut projection = self.projection.clone();
+        let mut predicate = self.source.filter();
+        if !constants.is_empty() {
+            projection = projection.try_map_exprs(|expr| replace_columns_with_literals(expr, &constants))?;
+            predicate = predicate.map(|expr| replace_columns_with_literals(expr, &constants)).transpose()?;
+        }
+        let projection = rewrite_input_file_name_in_projection(projection, name)?;
+        Ok(Expressions { projection, predicate })
+    }
+
+    /// The schema to decode to: the file's own, with the table's choice of string and binary types and of
+    /// a unit for INT96 timestamps.
+    fn coerce(&self, logical_schema: &Schema, loaded: &ArrowReaderMetadata) -> SchemaRef {
+        let mut schema = Arc::clone(loaded.schema());
+        if let Some(coerced) = apply_file_schema_type_coercions(logical_schema, &schema) {
+            schema = Arc::new(coerced);
+        }
+        if let Some((unit, timezone)) = &self.coerce_int96
+            && let Some(coerced) =
+                Int96Coercer::new(loaded.parquet_schema(), &schema, unit).with_timezone(timezone.clone()).coerce()
+        {
+            schema = Arc::new(coerced);
+        }
+        schema
+    }
+
+    /// Puts projection and predicate in terms of the file: missing columns become nulls, columns of other
+    /// types are cast.
+    fn adapt(&self, expressions: &mut Expressions, logical: &SchemaRef, physical: &SchemaRef) -> Result<()> {
+        if expressions.predicate.is_none() && logical == physical {
+            return Ok(());
+        }
+        let rewriter = self.adapters.create(Arc::clone(logical), Arc::clone(physical))?;
+        let simplifier = PhysicalExprSimplifier::new(physical);
+        expressions.predicate =
+            expressions.predicate.take().map(|p| simplifier.simplify(rewriter.rewrite(p)?)).transpose()?;
+        expressions.projection =
+            expressions.projection.clone().try_map_exprs(|p| simplifier.simplify(rewriter.rewrite(p)?))?;
+        Ok(())
+    }
+
+    fn finish(
+        &self,
+        file: &PartitionedFile,
+        expressions: Expressions,
+        physical_schema: SchemaRef,
+        pruned: pruning::Pruned,
+        pruner: Option<FilePruner>,
+    ) -> Result<FilePlan> {
+        let Expressions { projection, predicate } = expressions;
+        let pushed_down = predicate.as_ref().filter(|_| self.source.table_parquet_options().global.pushdown_filters);
+        let mut roots = projection.column_indices();
+        if let Some(predicate) = pushed_down {
+            roots.extend(collect_columns(predicate).iter().map(|column| column.index()));
+            roots.sort_unstable();
+            roots.dedup();
+        }
+        let batch_schema = Arc::new(physical_schema.project(&roots)?);
+        let filter = pushed_down
+            .map(|predicate| {
+                let conjuncts = split_conjunction(predicate).into_iter().map(Arc::clone);
+                RowFilter::new(conjuncts, &batch_schema)
+            })
+            .transpose()?;
+        let projector = projection
+            .try_map_exprs(|expr| reassign_expr_columns(expr, &batch_schema))?
+            .make_projector(&batch_schema)?;
+        let replace_schema = projector.output_schema() != &self.output_schema;
+        let dynamic = predicate.as_ref().is_some_and(|p| DynamicFilterTracking::classify(p).contains_dynamic_filter());
+        Ok(FilePlan {
+            spec: self.spec(file, &pruned.metadata),
+            metadata: pruned.metadata,
+            physical_schema,
+            roots,
+            row_groups: pruned.row_groups,
+            predicate: predicate.filter(|_| dynamic),
+            pruner: pruner.filter(FilePruner::is_watching),
+            batch_schema,
+            projector,
+            filter,
+            output_schema: Arc::clone(&self.output_schema),
+            replace_schema,
+        })
+    }
+
+    fn spec(&self, file: &PartitionedFile, metadata: &Arc<ParquetMetaData>) -> FileSpec {
+        FileSpec {
+            store: Arc::clone(&self.store),
+            store_url: self.config.object_store_url.as_str().to_owned(),
+            meta: file.object_meta.clone(),
+            metadata: Arc::clone(metadata),
+            table_root: table_root(&file.object_meta.location, self.source.table_schema().file_schema()),
+        }
+    }
+}
+
+/// The unit, and time zone if any, that INT96 timestamps are read as.
+fn int96_coercion(source: &ParquetSource) -> Result<Option<(TimeUnit, Option<Arc<str>>)>> {
+    let options = &source.table_parquet_options().global;
+    let Some(unit) = &options.coerce_int96 else { return Ok(None) };
+    let unit = match unit.to_lowercase().as_str() {
+        "ns" => TimeUnit::Nanosecond,
+        "us" => TimeUnit::Microsecond,
+        "ms" => TimeUnit::Millisecond,
+        "s" => TimeUnit::Second,
+        _ => {
+            return Err(DataFusionError::Configuration(format!(
+                "datafusion.execution.parquet.coerce_int96: '{unit}' is none of ns, us, ms, s"
+            )));
+        }
+    };
+    Ok(Some((unit, options.coerce_int96_tz.as_deref().map(Arc::from))))
+}
+
+/// Columns that have one value throughout the file, by exact statistics.
+fn constant_columns<'a>(
+    statistics: &'a Statistics,
+    schema: &'a Schema,
+) -> impl Iterator<Item = (String, ScalarValue)> + 'a {
+    let rows = match statistics.num_rows {
+        Precision::Exact(rows) => Some(rows),
+        _ => None,
+    };
+    schema.fields().iter().zip(&statistics.column_statistics).filter_map(move |(field, column)| {
+        Some((field.name().clone(), constant_value(column, rows, field.data_type())?))
+    })
+}
+
+fn constant_value(column: &ColumnStatistics, rows: Option<usize>, data_type: &DataType) -> Option<ScalarValue> {
+    let Precision::Exact(nulls) = column.null_count else { return None };
+    if let (Precision::Exact(min), Precision::Exact(max)) = (&column.min_value, &column.max_value)
+        && min == max
+        && !min.is_null()
+        && nulls == 0
+    {
+        return if min.data_type() == *data_type { Some(min.clone()) } else { min.cast_to(data_type).ok() };
+    }
+    if rows == Some(nulls) { ScalarValue::try_new_null(data_type).ok() } else { None }
+}

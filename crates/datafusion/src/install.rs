@@ -1,0 +1,23 @@
+//! How an existing DataFusion session becomes cooperative: one rule and one set of options.
+
+use std::sync::Arc;
+
+use coscan_engine::Engine;
+use datafusion::execution::session_state::SessionStateBuilder;
+
+use crate::options::CoscanOptions;
+use crate::rewrite::CooperativeScans;
+
+/// Adds to a session under construction the rule that makes its scans cooperative and the settings
+/// under `coscan.*`.
+///
+/// Rules that are added later do not see cooperative scans as DataFusion's own; add them before. Options
+/// that the builder's configuration already has are kept, but those that concern the engine have no
+/// effect on an engine that exists.
+pub fn install(mut builder: SessionStateBuilder, engine: Engine) -> SessionStateBuilder {
+    let mut config = builder.config().take().unwrap_or_default();
+    let mut options = config.options().extensions.get::<CoscanOptions>().cloned().unwrap_or_default();
+    options.attach(engine.clone());
+    config.options_mut().extensions.insert(options);
+    builder.with_config(config).with_physical_optimizer_rule(Arc::new(CooperativeScans::new(engine)))
+}

@@ -1,0 +1,35 @@
+//! Cooperative scans in Apache DataFusion: SQL as always, but queries that read the same Parquet files at
+//! the same time share one stream of I/O, one decode and one bounded buffer.
+//!
+//! The last rule of the physical optimizer puts a [`CScan`] in place of every scan of Parquet files
+//! ([`rewrite`]). Such a scan plans its files as DataFusion would, prunes them, announces what is left
+//! to the engine, and turns the chunks it is handed, in whatever order, into record batches. Results are
+//! the same as without it.
+//!
+//! [`CoscanContext`] is a session ready to use, [`install`] equips an existing one, [`rewrite_plan`] is
+//! for hosts that make plans elsewhere. This is the only crate that knows DataFusion; it decides neither
+//! what is read next nor what stays in memory.
+
+mod context;
+mod cscan;
+mod dynamic;
+mod error;
+mod file_plan;
+mod install;
+mod metrics;
+pub mod options;
+mod pruning;
+mod registration;
+pub mod rewrite;
+mod row_filter;
+mod stores;
+mod stream;
+mod table_root;
+
+pub use context::{CoscanContext, CoscanContextBuilder, DEFAULT_POLICY};
+pub use cscan::CScan;
+pub use error::{engine_error, from_engine};
+pub use install::install;
+pub use options::CoscanOptions;
+pub use rewrite::{CooperativeScans, rewrite_plan};
+pub use stores::{register_store_for, store_for};

@@ -1,0 +1,53 @@
+//! The counters of a scan that EXPLAIN ANALYZE shows, next to those that DataFusion's Parquet scan has.
+
+use coscan_engine::ScanMetrics;
+use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder, MetricType, Time};
+
+/// What one partition, or the first partition of a shared registration, reports.
+pub(crate) struct ScanCounters {
+    delivered: Count,
+    from_buffer: Count,
+    loaded: Count,
+    shared: Count,
+    bytes_from_buffer: Count,
+    bytes_loaded: Count,
+    slices_decoded: Count,
+    slices_shared: Count,
+    decode_time: Time,
+    wait_time: Time,
+    pub(crate) unneeded_by_dynamic_filter: Count,
+}
+
+impl ScanCounters {
+    pub(crate) fn new(metrics: &ExecutionPlanMetricsSet, partition: usize) -> Self {
+        let summary = || MetricBuilder::new(metrics).with_type(MetricType::Summary);
+        let count = |name: &'static str| summary().counter(name, partition);
+        ScanCounters {
+            delivered: count("chunks_delivered"),
+            from_buffer: count("chunks_from_buffer"),
+            loaded: count("chunks_loaded"),
+            shared: count("chunks_shared"),
+            bytes_from_buffer: count("bytes_from_buffer"),
+            bytes_loaded: count("bytes_loaded"),
+            slices_decoded: count("slices_decoded"),
+            slices_shared: count("slices_shared"),
+            decode_time: summary().subset_time("decode_time", partition),
+            wait_time: summary().subset_time("wait_time", partition),
+            unneeded_by_dynamic_filter: count("chunks_unneeded_by_dynamic_filter"),
+        }
+    }
+
+    /// Adds what the engine counted for a scan that is over.
+    pub(crate) fn add(&self, scan: &ScanMetrics) {
+        self.delivered.add(scan.chunks_delivered as usize);
+        self.from_buffer.add(scan.chunks_from_buffer as usize);
+        self.loaded.add(scan.chunks_loaded as usize);
+        self.shared.add(scan.chunks_shared as usize);
+        self.bytes_from_buffer.add(scan.bytes_from_buffer as usize);
+        self.bytes_loaded.add(scan.bytes_loaded as usize);
+        self.slices_decoded.add(scan.slices_decoded as usize);
+        self.slices_shared.add(scan.slices_shared as usize);
+        self.decode_time.add_duration(scan.decode_time);
+        self.wait_time.add_duration(scan.wait_time);
+    }
+}

@@ -1,0 +1,269 @@
+//! Which row groups of a file, and which of their rows, a scan needs: by byte range, by row-group
+//! statistics, by bloom filter, by limit, by page index.
+//!
+//! The decisions are DataFusion's own; this module reads what they need and translates the outcome into
+//! row ranges. Pruning that happens while a scan runs is in [`crate::dynamic`].
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::Result;
+use datafusion::common::config::ParquetOptions;
+use datafusion::datasource::listing::FileRange;
+use datafusion::datasource::physical_plan::parquet::{
+    BloomFilterStatistics, PagePruningAccessPlanFilter, ParquetAccessPlan, ParquetFileMetrics, RowGroupAccess,
+    RowGroupAccessPlanFilter,
+};
+use datafusion::parquet::arrow::ParquetRecordBatchStreamBuilder;
+use datafusion::parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, RowSelection};
+use datafusion::parquet::arrow::async_reader::AsyncFileReader;
+use datafusion::parquet::arrow::parquet_column;
+use datafusion::parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::utils::collect_columns;
+use datafusion::physical_optimizer::pruning::{PruningPredicate, PruningPredicateBuilder};
+use datafusion::physical_plan::metrics::Count;
+
+type Reader = Box<dyn AsyncFileReader>;
+
+/// The rows of a row group that a scan needs.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum RowsNeeded {
+    /// All of them.
+    All,
+    /// These ranges, ascending, not touching each other.
+    Ranges(Arc<[Range<usize>]>),
+}
+
+/// What is left of a file.
+pub(crate) struct Pruned {
+    /// The file's metadata, with the page index if it was read.
+    pub(crate) metadata: Arc<ParquetMetaData>,
+    /// The row groups to read, in the file's order.
+    pub(crate) row_groups: Vec<(usize, RowsNeeded)>,
+}
+
+/// What pruning a file goes by.
+pub(crate) struct PruneInputs<'a> {
+    pub(crate) options: &'a ParquetOptions,
+    /// In terms of `schema`.
+    pub(crate) predicate: Option<&'a Arc<dyn PhysicalExpr>>,
+    pub(crate) schema: &'a SchemaRef,
+    /// Row groups that begin elsewhere belong to somebody else; empty for the whole file.
+    pub(crate) ranges: &'a [FileRange],
+    /// Rows wanted in any order.
+    pub(crate) limit: Option<usize>,
+    pub(crate) metrics: &'a ParquetFileMetrics,
+    pub(crate) creation_errors: &'a Count,
+}
+
+/// Prunes one file.
+pub(crate) async fn prune(
+    inputs: PruneInputs<'_>,
+    mut metadata: Arc<ParquetMetaData>,
+    mut reader: Reader,
+) -> Result<Pruned> {
+    let row_groups = metadata.row_groups();
+    let mut plan = RowGroupAccessPlanFilter::new(initial_plan(row_groups, inputs.ranges));
+    let pruning_predicate = inputs.predicate.and_then(|predicate| {
+        PruningPredicateBuilder::new()
+            .with_file_schema(Arc::clone(inputs.schema))
+            .with_error_counter(inputs.creation_errors)
+            .with_max_in_list_size(inputs.options.max_in_list_size)
+            .build(Arc::clone(predicate))
+    });
+    prune_by_statistics(&inputs, &metadata, &mut plan, pruning_predicate.as_deref());
+
+    let pages = inputs
+        .predicate
+        .filter(|_| inputs.options.enable_page_index && !plan.is_empty())
+        .map(|predicate| (predicate, PagePruningAccessPlanFilter::new(predicate, Arc::clone(inputs.schema))))
+        .filter(|(predicate, pages)| {
+            pages.filter_number() > 0 && has_page_index(predicate, inputs.schema, &metadata, &plan)
+        })
+        .map(|(_, pages)| pages);
+    if pages.is_some() {
+        metadata = with_page_index(metadata, &mut reader).await?;
+    }
+    if let Some(predicate) = pruning_predicate.as_deref()
+        && inputs.options.bloom_filter_on_read
+        && !plan.is_empty()
+    {
+        let filters = bloom_filters(&inputs, &metadata, reader, &plan, predicate).await?;
+        plan.prune_by_bloom_filters(predicate, inputs.metrics, &filters);
+    }
+    if let Some(limit) = inputs.limit {
+        plan.prune_by_limit(limit, metadata.row_groups(), inputs.metrics);
+    }
+    let mut plan = plan.build();
+    if let Some(pages) = pages
+        && !plan.is_empty()
+    {
+        let parquet_schema = metadata.file_metadata().schema_descr();
+        plan = pages.prune_plan_with_page_index(plan, inputs.schema, parquet_schema, &metadata, inputs.metrics);
+    }
+    let row_groups = needed(plan, metadata.row_groups());
+    Ok(Pruned { metadata, row_groups })
+}
+
+/// All row groups that begin in one of the ranges.
+fn initial_plan(row_groups: &[RowGroupMetaData], ranges: &[FileRange]) -> ParquetAccessPlan {
+    let mut plan = ParquetAccessPlan::new_all(row_groups.len());
+    if ranges.is_empty() {
+        return plan;
+    }
+    for (index, row_group) in row_groups.iter().enumerate() {
+        // The same rule as everywhere: the first page of the first column decides, so that each row group
+        // belongs to exactly one range.
+        let begin = row_group.columns().first().map(|column| {
+            column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset())
+        });
+        if !begin.is_some_and(|begin| ranges.iter().any(|range| range.contains(begin))) {
+            plan.skip(index);
+        }
+    }
+    plan
+}
+
+fn prune_by_statistics(
+    inputs: &PruneInputs<'_>,
+    metadata: &ParquetMetaData,
+    plan: &mut RowGroupAccessPlanFilter,
+    predicate: Option<&PruningPredicate>,
+) {
+    match predicate {
+        Some(predicate) if inputs.options.pruning => plan.prune_by_statistics(
+            inputs.schema,
+            metadata.file_metadata().schema_descr(),
+            metadata.row_groups(),
+            predicate,
+            inputs.metrics,
+        ),
+        _ => inputs.metrics.row_groups_pruned_statistics.add_matched(plan.remaining_row_group_count()),
+    }
+}
+
+/// Whether reading the page index can help: some row group that is left may have rows to skip, and its
+/// writer has written an index for a column of the predicate.
+fn has_page_index(
+    predicate: &Arc<dyn PhysicalExpr>,
+    schema: &SchemaRef,
+    metadata: &ParquetMetaData,
+    plan: &RowGroupAccessPlanFilter,
+) -> bool {
+    let fully_matched = plan.is_fully_matched();
+    let parquet_schema = metadata.file_metadata().schema_descr();
+    collect_columns(predicate).iter().any(|column| {
+        let Some((leaf, _)) = parquet_column(parquet_schema, schema, column.name()) else { return false };
+        plan.row_group_indexes().filter(|&row_group| !fully_matched[row_group]).any(|row_group| {
+            let column = metadata.row_group(row_group).column(leaf);
+            column.column_index_offset().is_some() && column.offset_index_offset().is_some()
+        })
+    })
+}
+
+async fn with_page_index(metadata: Arc<ParquetMetaData>, reader: &mut Reader) -> Result<Arc<ParquetMetaData>> {
+    if metadata.column_index().is_some() && metadata.offset_index().is_some() {
+        return Ok(metadata);
+    }
+    let mut loader = ParquetMetaDataReader::new_with_metadata(Arc::unwrap_or_clone(metadata))
+        .with_page_index_policy(PageIndexPolicy::Optional);
+    loader.load_page_index(reader).await?;
+    Ok(Arc::new(loader.finish()?))
+}
+
+/// The bloom filters of the columns that the predicate compares with literals.
+async fn bloom_filters(
+    inputs: &PruneInputs<'_>,
+    metadata: &Arc<ParquetMetaData>,
+    reader: Reader,
+    plan: &RowGroupAccessPlanFilter,
+    predicate: &PruningPredicate,
+) -> Result<Vec<BloomFilterStatistics>> {
+    let mut filters = vec![BloomFilterStatistics::new(); metadata.num_row_groups()];
+    let parquet_schema = metadata.file_metadata().schema_descr();
+    let columns: Vec<(String, usize)> = predicate
+        .literal_columns()
+        .into_iter()
+        .filter_map(|name| {
+            let (leaf, _) = parquet_column(parquet_schema, inputs.schema, &name)?;
+            Some((name, leaf))
+        })
+        .collect();
+    let written = |row_group: usize, leaf: usize| {
+        metadata.row_group(row_group).column(leaf).bloom_filter_offset().is_some()
+    };
+    if !plan.row_group_indexes().any(|row_group| columns.iter().any(|(_, leaf)| written(row_group, *leaf))) {
+        return Ok(filters);
+    }
+    let loaded = ArrowReaderMetadata::try_new(Arc::clone(metadata), ArrowReaderOptions::new())?;
+    let mut builder = ParquetRecordBatchStreamBuilder::new_with_metadata(reader, loaded);
+    for row_group in plan.row_group_indexes() {
+        for (name, leaf) in columns.iter().filter(|(_, leaf)| written(row_group, *leaf)) {
+            match builder.get_row_group_column_bloom_filter(row_group, *leaf).await {
+                Ok(Some(filter)) => {
+                    let column = parquet_schema.column(*leaf);
+                    filters[row_group].insert(name, filter, column.physical_type(), column.type_length());
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    // A bloom filter only saves work; without it the row group is read.
+                    tracing::debug!(%error, row_group, column = name, "cannot read a bloom filter");
+                    inputs.metrics.predicate_evaluation_errors.add(1);
+                }
+            }
+        }
+    }
+    Ok(filters)
+}
+
+fn needed(plan: ParquetAccessPlan, row_groups: &[RowGroupMetaData]) -> Vec<(usize, RowsNeeded)> {
+    let accesses = plan.into_inner().into_iter().enumerate();
+    accesses
+        .filter(|&(index, _)| row_groups[index].num_rows() > 0)
+        .filter_map(|(index, access)| match access {
+            RowGroupAccess::Skip => None,
+            RowGroupAccess::Scan => Some((index, RowsNeeded::All)),
+            RowGroupAccess::Selection(selection) => {
+                let ranges = selected(&selection);
+                (!ranges.is_empty()).then(|| (index, RowsNeeded::Ranges(ranges.into())))
+            }
+        })
+        .collect()
+}
+
+/// The rows that a selection keeps, as ranges.
+fn selected(selection: &RowSelection) -> Vec<Range<usize>> {
+    let mut ranges: Vec<Range<usize>> = Vec::new();
+    let mut row = 0;
+    for selector in selection.iter() {
+        let next = row + selector.row_count;
+        if !selector.skip && selector.row_count > 0 {
+            match ranges.last_mut() {
+                Some(last) if last.end == row => last.end = next,
+                _ => ranges.push(row..next),
+            }
+        }
+        row = next;
+    }
+    ranges
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::parquet::arrow::arrow_reader::RowSelector;
+
+    use super::*;
+
+    #[test]
+    fn a_selection_becomes_ranges() {
+        let selection = RowSelection::from(vec![
+            RowSelector::skip(10),
+            RowSelector::select(5),
+            RowSelector::skip(3),
+            RowSelector::select(2),
+        ]);
+        assert_eq!(selected(&selection), vec![10..15, 18..20]);
+    }
+}

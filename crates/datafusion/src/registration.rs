@@ -1,0 +1,321 @@
+//! One announcement to the engine of what a scan will read, and the partitions that pull from it.
+//!
+//! When the order of rows is free, all partitions of an execution share one registration and whoever asks
+//! first gets the next chunk. Otherwise each partition has its own. A registration begins with the first
+//! partition that is polled, not when it is opened: only then do the filters of joins have their values,
+//! and nobody reserves chunks for a partition that never runs. It ends with the last partition.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use coscan_engine::{Chunk, ChunkRequest, DeliveryOrder, Engine, FileColumns, FileId, Scan, ScanRequest, Worker};
+use datafusion::common::Result;
+use datafusion::execution::TaskContext;
+use futures::{StreamExt, TryStreamExt};
+use tokio::sync::OnceCell;
+
+use crate::dynamic::DynamicPruner;
+use crate::error::from_engine;
+use crate::file_plan::{FilePlan, FilePlanner, FileRequest};
+use crate::metrics::ScanCounters;
+use crate::pruning::RowsNeeded;
+
+/// Files whose metadata is fetched at the same time.
+const FILES_PLANNED_AT_ONCE: usize = 8;
+
+/// All that a scan will read, in the order in which a plain scan would read it.
+pub(crate) struct ScanPlan {
+    pub(crate) files: Vec<FilePlan>,
+    pub(crate) chunks: Vec<PlannedChunk>,
+    dynamic: Mutex<DynamicPruner>,
+}
+
+/// One row group of one file.
+pub(crate) struct PlannedChunk {
+    /// Position in [`ScanPlan::files`].
+    pub(crate) file: usize,
+    pub(crate) row_group: usize,
+    pub(crate) needed: RowsNeeded,
+}
+
+impl ScanPlan {
+    async fn new(planner: &Arc<FilePlanner>, requests: &[FileRequest]) -> Result<ScanPlan> {
+        // Before the files are planned, so that a filter that moves meanwhile is seen to have moved.
+        let mut dynamic = DynamicPruner::new(planner.predicate());
+        let wanted = planner.rows_wanted();
+        let mut plan = ScanPlan { files: Vec::new(), chunks: Vec::new(), dynamic: Mutex::default() };
+        let at_once = if wanted.is_some() { 1 } else { FILES_PLANNED_AT_ONCE };
+        let mut planned = futures::stream::iter(requests.to_vec())
+            .map(|request| {
+                let planner = Arc::clone(planner);
+                async move { planner.plan(request).await }
+            })
+            .buffered(at_once);
+        let mut rows = 0;
+        while wanted.is_none_or(|wanted| rows < wanted)
+            && let Some(file) = planned.try_next().await?
+        {
+            if let Some(mut file) = file {
+                dynamic.add_file(file.pruner.take());
+                rows += plan.add(file, wanted.map(|wanted| wanted - rows));
+            }
+        }
+        plan.dynamic = Mutex::new(dynamic);
+        Ok(plan)
+    }
+
+    /// Adds the file's row groups, but no more than yield `wanted` rows; returns how many they yield.
+    fn add(&mut self, mut file: FilePlan, wanted: Option<usize>) -> usize {
+        let mut rows = 0;
+        for (row_group, needed) in std::mem::take(&mut file.row_groups) {
+            if wanted.is_some_and(|wanted| rows >= wanted) {
+                break;
+            }
+            rows += match &needed {
+                RowsNeeded::All => file.metadata.row_group(row_group).num_rows() as usize,
+                RowsNeeded::Ranges(ranges) => ranges.iter().map(ExactSizeIterator::len).sum(),
+            };
+            self.chunks.push(PlannedChunk { file: self.files.len(), row_group, needed });
+        }
+        self.files.push(file);
+        rows
+    }
+}
+
+/// See the module's documentation.
+pub(crate) struct Registration {
+    requests: Vec<FileRequest>,
+    workers: usize,
+    order: DeliveryOrder,
+    plan: OnceCell<Arc<ScanPlan>>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    live: Option<Live>,
+    /// By position in [`ScanPlan::chunks`]: handed out, or not needed any more.
+    settled: Vec<bool>,
+    members: usize,
+}
+
+/// A scan that the engine knows of.
+struct Live {
+    scan: Scan,
+    /// Where each chunk of the plan is in the request.
+    positions: Vec<Option<usize>>,
+    counters: Arc<ScanCounters>,
+}
+
+impl Registration {
+    /// A registration for these files, to be worked off by so many partitions.
+    pub(crate) fn new(requests: Vec<FileRequest>, workers: usize, order: DeliveryOrder) -> Arc<Self> {
+        Arc::new(Registration {
+            requests,
+            workers,
+            order,
+            plan: OnceCell::new(),
+            state: Mutex::default(),
+        })
+    }
+
+    /// Plans the files if nobody has yet, and registers with the engine if nobody is registered.
+    pub(crate) async fn join(
+        self: &Arc<Self>,
+        planner: &Arc<FilePlanner>,
+        engine: &Engine,
+        counters: &Arc<ScanCounters>,
+    ) -> Result<Member> {
+        let plan = self.plan.get_or_try_init(|| async {
+            ScanPlan::new(planner, &self.requests).await.map(Arc::new)
+        });
+        let plan = Arc::clone(plan.await?);
+        let mut state = lock(&self.state);
+        state.settled.resize(plan.chunks.len(), false);
+        // A filter may have moved while the files were planned, or since the last member left.
+        strike_off(&plan, &mut state, counters);
+        if state.live.is_none() {
+            state.live = self.register(&plan, &state.settled, engine, counters)?;
+        }
+        let worker = state.live.as_ref().map(|live| live.scan.worker());
+        state.members += 1;
+        drop(state);
+        Ok(Member { registration: Arc::clone(self), plan, worker, counters: Arc::clone(counters) })
+    }
+
+    /// Announces all chunks that are not settled; `None` if there are none.
+    fn register(
+        &self,
+        plan: &ScanPlan,
+        settled: &[bool],
+        engine: &Engine,
+        counters: &Arc<ScanCounters>,
+    ) -> Result<Option<Live>> {
+        let mut positions = vec![None; plan.chunks.len()];
+        let mut chunks = Vec::new();
+        let mut columns: HashMap<FileId, FileColumns> = HashMap::new();
+        let mut opened: Option<(usize, FileId)> = None;
+        for (index, chunk) in plan.chunks.iter().enumerate().filter(|(index, _)| !settled[*index]) {
+            // In the order of the plan, because the engine numbers files as they are opened.
+            let file = match opened {
+                Some((file, id)) if file == chunk.file => id,
+                _ => engine.open_file(plan.files[chunk.file].spec.clone()).map_err(from_engine)?,
+            };
+            opened = Some((chunk.file, file));
+            columns.entry(file).or_insert_with(|| {
+                let FilePlan { roots, physical_schema, .. } = &plan.files[chunk.file];
+                FileColumns { file, roots: roots.clone(), schema: Arc::clone(physical_schema) }
+            });
+            positions[index] = Some(chunks.len());
+            chunks.push(ChunkRequest { file, row_group: chunk.row_group, tag: index as u32 });
+        }
+        if chunks.is_empty() {
+            return Ok(None);
+        }
+        let columns = columns.into_values().collect();
+        let request = ScanRequest { chunks, columns, workers: self.workers, order: self.order, weight: 1 };
+        let scan = engine.scan(request).map_err(from_engine)?;
+        Ok(Some(Live { scan, positions, counters: Arc::clone(counters) }))
+    }
+}
+
+/// Un-needs the chunks that dynamic filters rule out by now.
+fn strike_off(plan: &ScanPlan, state: &mut State, counters: &ScanCounters) {
+    let State { live, settled, .. } = state;
+    let ruled_out = lock(&plan.dynamic).ruled_out(plan, settled);
+    if ruled_out.is_empty() {
+        return;
+    }
+    counters.unneeded_by_dynamic_filter.add(ruled_out.len());
+    for &chunk in &ruled_out {
+        settled[chunk] = true;
+    }
+    if let Some(live) = live {
+        let positions: Vec<usize> = ruled_out.iter().filter_map(|&chunk| live.positions[chunk]).collect();
+        live.scan.unneed(&positions);
+    }
+}
+
+/// A partition that pulls chunks from a registration; dropping it at any time gives back what it holds.
+pub(crate) struct Member {
+    registration: Arc<Registration>,
+    pub(crate) plan: Arc<ScanPlan>,
+    worker: Option<Worker>,
+    counters: Arc<ScanCounters>,
+}
+
+impl Member {
+    /// The next chunk and its position in the plan; `None` when there are no more. Releases the previous
+    /// chunk.
+    pub(crate) async fn next(&mut self) -> Result<Option<(usize, Chunk)>> {
+        let Some(worker) = &mut self.worker else { return Ok(None) };
+        loop {
+            strike_off(&self.plan, &mut lock(&self.registration.state), &self.counters);
+            let Some(chunk) = worker.next().await.map_err(from_engine)? else { return Ok(None) };
+            let index = chunk.tag as usize;
+            let mut state = lock(&self.registration.state);
+            // The wait may have been long: look once more before decoding.
+            strike_off(&self.plan, &mut state, &self.counters);
+            if std::mem::replace(&mut state.settled[index], true) {
+                continue;
+            }
+            return Ok(Some((index, chunk)));
+        }
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.worker = None;
+        let mut state = lock(&self.registration.state);
+        state.members -= 1;
+        if state.members == 0
+            && let Some(live) = state.live.take()
+        {
+            live.counters.add(&live.scan.metrics());
+        }
+    }
+}
+
+/// The registrations of one `DataSourceExec` whose partitions share their work: one per execution.
+#[derive(Default)]
+pub(crate) struct Siblings {
+    runs: Mutex<Vec<Run>>,
+}
+
+/// One execution.
+struct Run {
+    context: Weak<TaskContext>,
+    opened: Vec<bool>,
+    registration: Arc<Registration>,
+}
+
+impl Siblings {
+    /// The registration that this partition, one of `partitions`, belongs to.
+    ///
+    /// A partition that is opened again means that the plan is executed again, so it gets a new
+    /// registration. Which of several executions under way it belongs to is told by its task context.
+    pub(crate) fn registration(
+        &self,
+        partition: usize,
+        partitions: usize,
+        context: &Arc<TaskContext>,
+        new: impl FnOnce() -> Arc<Registration>,
+    ) -> Arc<Registration> {
+        let mut runs = lock(&self.runs);
+        let same = |run: &Run| std::ptr::eq(run.context.as_ptr(), Arc::as_ptr(context));
+        let found = runs
+            .iter()
+            .position(|run| same(run) && !run.opened[partition])
+            .or_else(|| runs.iter().rposition(|run| !run.opened[partition]));
+        let at = found.unwrap_or_else(|| {
+            let context = Arc::downgrade(context);
+            runs.push(Run { context, opened: vec![false; partitions], registration: new() });
+            runs.len() - 1
+        });
+        runs[at].opened[partition] = true;
+        let registration = Arc::clone(&runs[at].registration);
+        if runs[at].opened.iter().all(|&opened| opened) {
+            runs.remove(at);
+        }
+        registration
+    }
+}
+
+/// Locks; a panic elsewhere (in a query's own function) does not spoil this state, which is changed in
+/// single steps only.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn registration() -> Arc<Registration> {
+        Registration::new(Vec::new(), 2, DeliveryOrder::Any)
+    }
+
+    #[test]
+    fn partitions_of_one_execution_share_and_executions_do_not() {
+        let siblings = Siblings::default();
+        let (first, second) = (Arc::new(TaskContext::default()), Arc::new(TaskContext::default()));
+        let a0 = siblings.registration(0, 2, &first, registration);
+        let b0 = siblings.registration(0, 2, &second, registration);
+        let a1 = siblings.registration(1, 2, &first, registration);
+        let b1 = siblings.registration(1, 2, &second, registration);
+        assert!(Arc::ptr_eq(&a0, &a1) && Arc::ptr_eq(&b0, &b1) && !Arc::ptr_eq(&a0, &b0));
+        assert!(siblings.runs.lock().unwrap().is_empty());
+        let again = siblings.registration(0, 2, &first, registration);
+        assert!(!Arc::ptr_eq(&a0, &again));
+    }
+
+    #[test]
+    fn partitions_under_different_contexts_still_meet() {
+        let siblings = Siblings::default();
+        let (first, second) = (Arc::new(TaskContext::default()), Arc::new(TaskContext::default()));
+        let p0 = siblings.registration(0, 2, &first, registration);
+        let p1 = siblings.registration(1, 2, &second, registration);
+        assert!(Arc::ptr_eq(&p0, &p1));
+    }
+}

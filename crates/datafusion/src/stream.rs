@@ -1,0 +1,209 @@
+//! One partition's stream of record batches: chunks from the registration, slice by slice through filter
+//! and projection, up to the limit.
+//!
+//! A batch shares its arrays with every other scan that reads the same slice; nothing is copied unless a
+//! pushed-down filter drops rows.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use coscan_engine::{Chunk, Engine, EngineError};
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::coop::cooperative;
+use datafusion::physical_plan::metrics::{BaselineMetrics, RecordOutput};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+
+use crate::error::{engine_error, from_engine};
+use crate::file_plan::FilePlanner;
+use crate::metrics::ScanCounters;
+use crate::pruning::RowsNeeded;
+use crate::registration::{Member, Registration, ScanPlan};
+
+/// Reads one partition.
+pub(crate) struct PartitionReader {
+    pub(crate) engine: Engine,
+    pub(crate) planner: Arc<FilePlanner>,
+    pub(crate) registration: Arc<Registration>,
+    pub(crate) context: Arc<TaskContext>,
+    pub(crate) counters: Arc<ScanCounters>,
+    pub(crate) baseline: BaselineMetrics,
+    /// Rows that may still be emitted.
+    pub(crate) remaining: Option<usize>,
+    pub(crate) reading: Option<Reading>,
+}
+
+/// A partition that has joined its registration.
+pub(crate) struct Reading {
+    // Before the member: a chunk must not outlive its worker's claim on it.
+    open: Option<OpenChunk>,
+    member: Member,
+}
+
+impl PartitionReader {
+    /// The stream of this partition. Nothing happens before its first poll.
+    pub(crate) fn into_stream(self, schema: SchemaRef) -> SendableRecordBatchStream {
+        let batches = futures::stream::try_unfold(self, |mut reader| async move {
+            let batch = reader.next_batch().await.inspect_err(|error| reader.forget_replaced(error))?;
+            Ok(batch.map(|batch| (batch, reader)))
+        });
+        Box::pin(cooperative(RecordBatchStreamAdapter::new(schema, Box::pin(batches))))
+    }
+
+    async fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        while self.remaining != Some(0) {
+            let Some(batch) = self.read().await? else { break };
+            let batch = match &mut self.remaining {
+                Some(remaining) if batch.num_rows() > *remaining => batch.slice(0, std::mem::take(remaining)),
+                Some(remaining) => {
+                    *remaining -= batch.num_rows();
+                    batch
+                }
+                None => batch,
+            };
+            if self.remaining == Some(0) {
+                // Give everything back now: the consumer may keep the stream for long.
+                self.reading = None;
+            }
+            if batch.num_rows() > 0 {
+                return Ok(Some(batch.record_output(&self.baseline)));
+            }
+        }
+        self.reading = None;
+        self.baseline.done();
+        Ok(None)
+    }
+
+    /// The next batch, which may be empty.
+    async fn read(&mut self) -> Result<Option<RecordBatch>> {
+        let slice_rows = self.engine.config().slice_rows;
+        let reading = match &mut self.reading {
+            Some(reading) => reading,
+            None => {
+                let member = self.registration.join(&self.planner, &self.engine, &self.counters).await?;
+                self.reading.insert(Reading { open: None, member })
+            }
+        };
+        loop {
+            if let Some(open) = &mut reading.open {
+                if let Some(batch) = open.next(&reading.member.plan, &self.baseline).await? {
+                    return Ok(Some(batch));
+                }
+                reading.open = None;
+            }
+            let Some((index, chunk)) = reading.member.next().await? else { return Ok(None) };
+            reading.open = Some(OpenChunk::new(chunk, index, &reading.member.plan, slice_rows));
+        }
+    }
+
+    /// A session caches the listing of a table's files. When one of them turns out to be another version,
+    /// the cache is to blame, and the same query shall work when it is run again.
+    fn forget_replaced(&self, error: &datafusion::common::DataFusionError) {
+        if let Some(EngineError::FileReplaced { file, .. }) = engine_error(error) {
+            tracing::info!(file, "file was replaced: listing the table's files anew");
+            let caches = &self.context.runtime_env().cache_manager;
+            if let Some(listings) = caches.get_list_files_cache() {
+                listings.clear();
+            }
+        }
+    }
+}
+
+/// A chunk in the partition's hands.
+struct OpenChunk {
+    chunk: Chunk,
+    file: usize,
+    /// The slices still to read and the rows wanted of each.
+    slices: VecDeque<(usize, Vec<Range<usize>>)>,
+    /// What is left of the slice read last, with the columns of the file.
+    ready: VecDeque<RecordBatch>,
+    columns: bool,
+}
+
+impl OpenChunk {
+    fn new(chunk: Chunk, index: usize, plan: &ScanPlan, slice_rows: usize) -> Self {
+        let planned = &plan.chunks[index];
+        let columns = !plan.files[planned.file].roots.is_empty();
+        // Without columns there is nothing to slice.
+        let slice_rows = if columns { slice_rows } else { usize::MAX };
+        let slices = slices(&planned.needed, chunk.rows, slice_rows);
+        OpenChunk { chunk, file: planned.file, slices, ready: VecDeque::new(), columns }
+    }
+
+    /// The next batch in the table's terms; `None` when the chunk is used up.
+    async fn next(&mut self, plan: &ScanPlan, baseline: &BaselineMetrics) -> Result<Option<RecordBatch>> {
+        let file = &plan.files[self.file];
+        loop {
+            if let Some(batch) = self.ready.pop_front() {
+                let _timer = baseline.elapsed_compute().timer();
+                let batch = file.filter(batch)?;
+                return file.project(&batch).map(Some);
+            }
+            let Some((slice, ranges)) = self.slices.pop_front() else { return Ok(None) };
+            if !self.columns {
+                let rows = ranges.iter().map(ExactSizeIterator::len).sum();
+                self.ready.push_back(file.batch(Vec::new(), rows)?);
+                continue;
+            }
+            // A chunk's slices are decoded one after the other without a wait in between: let others run.
+            tokio::task::consume_budget().await;
+            let arrays = self.chunk.slice(slice).await.map_err(from_engine)?;
+            let rows = arrays.first().map_or(0, |array| array.len());
+            let batch = file.batch(arrays, rows)?;
+            self.ready.extend(ranges.into_iter().map(|range| match range.len() {
+                all if all == rows => batch.clone(),
+                some => batch.slice(range.start, some),
+            }));
+        }
+    }
+}
+
+/// The slices that hold needed rows, and these rows counted from the beginning of the slice.
+fn slices(needed: &RowsNeeded, rows: usize, slice_rows: usize) -> VecDeque<(usize, Vec<Range<usize>>)> {
+    let all = [0..rows];
+    let ranges: &[Range<usize>] = match needed {
+        RowsNeeded::All => &all,
+        RowsNeeded::Ranges(ranges) => ranges,
+    };
+    let mut slices: VecDeque<(usize, Vec<Range<usize>>)> = VecDeque::new();
+    for range in ranges {
+        let mut row = range.start;
+        while row < range.end {
+            let slice = row / slice_rows;
+            let begin = slice * slice_rows;
+            let end = range.end.min(begin.saturating_add(slice_rows));
+            let part = row - begin..end - begin;
+            match slices.back_mut() {
+                Some((last, parts)) if *last == slice => parts.push(part),
+                _ => slices.push_back((slice, vec![part])),
+            }
+            row = end;
+        }
+    }
+    slices
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_needed_row_is_in_one_slice() {
+        let cut: Vec<_> = slices(&RowsNeeded::All, 20, 8).into();
+        assert_eq!(cut, vec![(0, vec![0..8]), (1, vec![0..8]), (2, vec![0..4])]);
+        let ranges = RowsNeeded::Ranges(vec![1..3, 5..18].into());
+        let cut: Vec<_> = slices(&ranges, 20, 8).into();
+        assert_eq!(cut, vec![(0, vec![1..3, 5..8]), (1, vec![0..8]), (2, vec![0..2])]);
+    }
+
+    #[test]
+    fn slices_without_needed_rows_are_skipped() {
+        let cut: Vec<_> = slices(&RowsNeeded::Ranges(vec![17..18].into()), 20, 8).into();
+        assert_eq!(cut, vec![(2, vec![1..2])]);
+        assert!(slices(&RowsNeeded::All, 0, 8).is_empty());
+        assert_eq!(slices(&RowsNeeded::All, 5, usize::MAX).len(), 1);
+    }
+}

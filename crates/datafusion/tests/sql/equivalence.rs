@@ -1,0 +1,117 @@
+//! Every query of the corpus gives the same result as plain DataFusion: under every policy, alone and 16
+//! at a time, with a buffer just above the minimum and with a large one.
+
+use std::sync::Arc;
+
+use coscan_core::registry;
+use datafusion::prelude::SessionContext;
+
+use crate::corpus::{QUERIES, Rows};
+use crate::support::{self, LARGE_BUFFER, VARIANTS, Variant};
+
+/// What plain DataFusion says.
+async fn expected() -> Arc<Vec<Vec<String>>> {
+    static EXPECTED: tokio::sync::OnceCell<Arc<Vec<Vec<String>>>> = tokio::sync::OnceCell::const_new();
+    let compute = || async {
+        let ctx = support::plain(Variant::Default);
+        support::declare(&ctx).await;
+        let mut all = Vec::new();
+        for (_, sql) in QUERIES {
+            all.push(support::rows(&ctx, sql).await.unwrap_or_else(|e| panic!("plain: {sql}: {e}")));
+        }
+        Arc::new(all)
+    };
+    Arc::clone(EXPECTED.get_or_init(compute).await)
+}
+
+fn check(kind: Rows, sql: &str, expected: &[String], found: &[String]) -> Result<(), String> {
+    let (mut expected, mut found) = (expected.to_vec(), found.to_vec());
+    if kind == Rows::Same {
+        expected.sort();
+        found.sort();
+    }
+    let equal = if kind == Rows::AsMany { expected.len() == found.len() } else { expected == found };
+    if equal {
+        return Ok(());
+    }
+    let first = expected.iter().zip(&found).position(|(a, b)| a != b).unwrap_or(expected.len().min(found.len()));
+    Err(format!(
+        "{sql}\n  {} rows expected, {} found; first difference at {first}: {:?} / {:?}",
+        expected.len(),
+        found.len(),
+        expected.get(first),
+        found.get(first)
+    ))
+}
+
+async fn one(ctx: SessionContext, query: usize, expected: Arc<Vec<Vec<String>>>) -> Result<(), String> {
+    let (kind, sql) = QUERIES[query];
+    let frame = ctx.sql(sql).await.unwrap();
+    let p = frame.clone().create_physical_plan().await.unwrap();
+    let b = datafusion::physical_plan::collect(p.clone(), std::sync::Arc::new(frame.task_ctx())).await.map_err(|e| format!("{sql}\n  {e}"))?;
+    let found = support::to_rows(&b).unwrap();
+    if check(kind, sql, &expected[query], &found).is_err() {
+        use futures::StreamExt;
+        for round in 0..2 { for part in 0..datafusion::physical_plan::ExecutionPlanProperties::output_partitioning(p.children()[0]).partition_count() {
+            let st = p.children()[0].execute(part, std::sync::Arc::new(frame.task_ctx())).unwrap();
+            let b: Vec<_> = st.map(|b| b.unwrap()).collect().await;
+            let r = support::to_rows(&b).unwrap();
+            println!("round {round} part {part} rows {} first {:?}", r.len(), &r[..3]);
+        } }
+        let b = datafusion::physical_plan::collect(p.clone(), std::sync::Arc::new(frame.task_ctx())).await.unwrap();
+        println!("again {:?}", &support::to_rows(&b).unwrap()[..3]);
+        for table in ["readings"] { let r = support::rows(&ctx, "SELECT at, value, sensor FROM readings ORDER BY at").await.unwrap(); println!("{} {:?}", r.len(), &r[..10]); }
+    }
+    check(kind, sql, &expected[query], &found).map_err(|e| format!("{e}\n{}", datafusion::physical_plan::display::DisplayableExecutionPlan::with_metrics(p.as_ref()).indent(false)))
+}
+
+async fn smallest_buffer(policy: registry::PolicyName) -> u64 {
+    let engine = support::engine(policy, LARGE_BUFFER);
+    let ctx = support::session(&engine, Variant::Default).await;
+    let queries: Vec<&str> = QUERIES.iter().map(|(_, sql)| *sql).collect();
+    // Just above: the sizes of footers and the like differ between variants of a plan.
+    support::minimum_buffer(&ctx, &engine, &queries).await * 21 / 20
+}
+
+async fn all_queries(policy: registry::PolicyName) {
+    let expected = expected().await;
+    let smallest = smallest_buffer(policy).await;
+    let passes = [(1, smallest), (1, LARGE_BUFFER), (16, smallest), (16, LARGE_BUFFER), (16, smallest * 2)];
+    let shift = registry::sharing().position(|p| p == policy).unwrap_or(0);
+    for (pass, (concurrency, buffer)) in passes.into_iter().enumerate() {
+        // Over the policies, every pass meets every variant.
+        let variant = VARIANTS[(pass + shift) % VARIANTS.len()];
+        let engine = support::engine(policy, buffer);
+        let ctx = support::session(&engine, variant).await;
+        let jobs = (0..QUERIES.len()).map(|query| one(ctx.clone(), query, Arc::clone(&expected))).collect();
+        let results = support::at_a_time(jobs, concurrency).await;
+        let wrong: Vec<String> = results.into_iter().filter_map(Result::err).collect();
+        assert!(
+            wrong.is_empty(),
+            "{policy}, {variant:?}, {concurrency} at a time, {buffer} bytes: {} wrong\n{}",
+            wrong.len(),
+            wrong.join("\n")
+        );
+        support::settled(&engine).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn every_query_under_every_policy() {
+    for policy in registry::sharing() {
+        let begin = std::time::Instant::now();
+        all_queries(policy).await;
+        println!("{policy}: {:?}", begin.elapsed());
+    }
+}
+
+/// The corpus would prove nothing if the scans were left to DataFusion.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_table_is_read_cooperatively() {
+    let engine = support::engine(support::policy("relevance"), LARGE_BUFFER);
+    let ctx = support::session(&engine, Variant::Default).await;
+    for table in ["events", "dims", "orders", "parts", "holes", "old_times", "readings", "evolving"] {
+        let plan = support::rows(&ctx, &format!("EXPLAIN SELECT * FROM {table}")).await.expect("a plan").join("\n");
+        assert!(plan.contains("CScan: policy=relevance"), "{table}: {plan}");
+    }
+}

@@ -1,0 +1,219 @@
+//! What goes wrong in one query must not reach another, and leaves nothing behind in the engine.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use coscan_datafusion::engine_error;
+use coscan_engine::EngineError;
+use datafusion::arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
+use datafusion::arrow::datatypes::{DataType, Int64Type};
+use datafusion::logical_expr::{ColumnarValue, Volatility, create_udf};
+use datafusion::physical_plan::{ExecutionPlanProperties, execute_stream};
+use datafusion::prelude::SessionContext;
+use futures::StreamExt;
+
+use crate::data::{self, EVENTS};
+use crate::support::{self, LARGE_BUFFER, Variant};
+
+const CHECK: &str = "SELECT count(*), sum(id), sum(amount), min(code) FROM events";
+
+async fn check(ctx: SessionContext) -> Vec<String> {
+    support::rows(&ctx, CHECK).await.expect(CHECK)
+}
+
+async fn expected() -> Vec<String> {
+    let plain = support::plain(Variant::Default);
+    support::declare(&plain).await;
+    check(plain).await
+}
+
+/// A function that panics at one row.
+fn register_bomb(ctx: &SessionContext) {
+    let bomb = |arguments: &[ColumnarValue]| {
+        let array = ColumnarValue::values_to_arrays(arguments)?.remove(0);
+        let numbers = array.as_primitive::<Int64Type>();
+        assert!(!numbers.values().contains(&(EVENTS / 2)), "the bomb goes off");
+        Ok(ColumnarValue::Array(array))
+    };
+    let udf = create_udf("bomb", vec![DataType::Int64], DataType::Int64, Volatility::Immutable, Arc::new(bomb));
+    ctx.register_udf(udf);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_panic_in_one_query_leaves_the_others_alone() {
+    let expected = expected().await;
+    let engine = support::engine(support::policy("relevance"), LARGE_BUFFER);
+    for variant in [Variant::Default, Variant::PushdownFilters, Variant::NoWorkStealing] {
+        let ctx = support::session(&engine, variant).await;
+        register_bomb(&ctx);
+        let mut others = Vec::new();
+        let mut bombs = Vec::new();
+        for n in 0..12 {
+            others.push(tokio::spawn(check(ctx.clone())));
+            let ctx = ctx.clone();
+            let sql = match n % 2 {
+                0 => "SELECT sum(bomb(id)) FROM events",
+                _ => "SELECT count(kind) FROM events WHERE bomb(id) >= 0",
+            };
+            bombs.push(tokio::spawn(async move { support::rows(&ctx, sql).await }));
+        }
+        for bomb in bombs {
+            let ended = bomb.await;
+            assert!(!matches!(ended, Ok(Ok(_))), "the bomb did not go off");
+        }
+        for other in others {
+            assert_eq!(other.await.expect("no panic here"), expected);
+        }
+        support::settled(&engine).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn cancelled_queries_give_everything_back() {
+    let expected = expected().await;
+    let queries = [
+        "SELECT kind, count(DISTINCT code) FROM events GROUP BY kind",
+        "SELECT a.id FROM events a JOIN events b ON a.id = b.id WHERE a.big % 3 = 0",
+        "SELECT at, value FROM readings ORDER BY at",
+        "SELECT * FROM events ORDER BY big LIMIT 100",
+    ];
+    for policy in coscan_core::registry::sharing() {
+        let engine = support::engine(policy, 2 << 20);
+        let ctx = support::session(&engine, Variant::Default).await;
+        let mut others = Vec::new();
+        for n in 0..60_u64 {
+            let (ctx, sql) = (ctx.clone(), queries[n as usize % queries.len()]);
+            if n % 10 == 0 {
+                others.push(tokio::spawn(check(ctx.clone())));
+            }
+            let query = tokio::spawn(async move { support::rows(&ctx, sql).await });
+            tokio::time::sleep(Duration::from_micros(n * 997 % 4000)).await;
+            query.abort();
+        }
+        for other in others {
+            assert_eq!(other.await.expect("not cancelled"), expected, "{policy}");
+        }
+        support::settled(&engine).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_consumer_that_stops_reading_holds_nobody_up() {
+    let expected = expected().await;
+    let engine = support::engine(support::policy("relevance"), LARGE_BUFFER);
+    let ctx = support::session(&engine, Variant::Default).await;
+    let smallest = support::minimum_buffer(&ctx, &engine, &[CHECK, "SELECT * FROM events"]).await;
+    engine.set_buffer(smallest * 3 / 2).expect("a small buffer");
+    let mut stalled = Vec::new();
+    for _ in 0..3 {
+        let mut stream = ctx.sql("SELECT * FROM events").await.expect("a frame").execute_stream().await.expect("a stream");
+        let first = stream.next().await.expect("a batch").expect("a batch");
+        stalled.push((stream, first.num_rows()));
+    }
+    for _ in 0..3 {
+        let answer = tokio::time::timeout(Duration::from_secs(20), check(ctx.clone())).await;
+        assert_eq!(answer.expect("the others go on"), expected);
+    }
+    for (mut stream, mut rows) in stalled {
+        while let Some(batch) = stream.next().await {
+            rows += batch.expect("the stalled query goes on").num_rows();
+        }
+        assert_eq!(rows, EVENTS as usize);
+    }
+    support::settled(&engine).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn dropped_streams_give_everything_back() {
+    let engine = support::engine(support::policy("relevance"), LARGE_BUFFER);
+    let ctx = support::session(&engine, Variant::Default).await;
+    for polls in 0..4 {
+        let frame = ctx.sql("SELECT * FROM orders").await.expect("a frame");
+        let (context, plan) = (Arc::new(frame.task_ctx()), frame.create_physical_plan().await.expect("a plan"));
+        let mut streams = Vec::new();
+        for partition in 0..plan.output_partitioning().partition_count() {
+            let mut stream = plan.execute(partition, Arc::clone(&context)).expect("a stream");
+            for _ in 0..polls {
+                stream.next().await.transpose().expect("a batch");
+            }
+            streams.push(stream);
+        }
+        drop(streams);
+        // The plan lives on; only the streams are gone.
+        support::settled(&engine).await;
+        let all = execute_stream(plan, context).expect("a stream");
+        let rows: usize = all.map(|batch| batch.expect("a batch").num_rows()).collect::<Vec<_>>().await.iter().sum();
+        assert_eq!(rows, 8000);
+    }
+    support::settled(&engine).await;
+}
+
+fn numbers(from: i64, rows: i64) -> RecordBatch {
+    let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(from..from + rows));
+    RecordBatch::try_from_iter([("n", numbers)]).expect("numbers")
+}
+
+/// Puts a new version in a file's place, the way it is done where readers may be under way.
+fn replace(path: &Path, batch: &RecordBatch) {
+    let next = path.with_extension("next");
+    data::write(&next, batch, data::row_groups(100).build());
+    std::fs::rename(next, path).expect("rename");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_replaced_file_is_reported_and_then_read_anew() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("numbers/0.parquet");
+    data::write(&path, &numbers(0, 5000), data::row_groups(100).build());
+    let engine = support::engine(support::policy("relevance"), 64 << 10);
+    let ctx = support::cooperative(&engine, Variant::Default);
+    let declare = format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{}/numbers/'", folder.path().display());
+    ctx.sql(&declare).await.expect("declare").collect().await.expect("declare");
+    assert_eq!(support::number(&ctx, "SELECT sum(n) FROM t").await, 4999 * 5000 / 2);
+
+    let mut stream = ctx.sql("SELECT n FROM t").await.expect("a frame").execute_stream().await.expect("a stream");
+    stream.next().await.expect("a batch").expect("a batch of the old version");
+    replace(&path, &numbers(1_000_000, 3000));
+    let mut failed = None;
+    while let Some(batch) = stream.next().await {
+        match batch {
+            Ok(batch) => {
+                let column = batch.column(0).as_primitive::<Int64Type>();
+                assert!(column.values().iter().all(|n| *n < 5000), "versions are mixed");
+            }
+            Err(error) => {
+                failed = Some(error);
+                break;
+            }
+        }
+    }
+    if let Some(error) = failed {
+        let replaced = matches!(engine_error(&error), Some(EngineError::FileReplaced { file, .. }) if file.contains("0.parquet"));
+        assert!(replaced, "{error}");
+    }
+    // The listing may still be the old one; the failure makes the session look again.
+    for _ in 0..2 {
+        if support::rows(&ctx, "SELECT sum(n) FROM t").await.is_ok() {
+            break;
+        }
+    }
+    let sum: i64 = (1_000_000..1_003_000).sum();
+    assert_eq!(support::number(&ctx, "SELECT sum(n) FROM t").await, sum);
+    support::settled(&engine).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_buffer_that_is_too_small_says_how_much_is_needed() {
+    let engine = support::engine(support::policy("relevance"), 1000);
+    let ctx = support::session(&engine, Variant::Default).await;
+    let error = support::rows(&ctx, "SELECT * FROM events").await.expect_err("1000 bytes are too few");
+    let needed = match engine_error(&error) {
+        Some(EngineError::BufferTooSmall { needed, .. }) => *needed,
+        _ => panic!("{error}"),
+    };
+    assert!(error.to_string().contains("coscan.buffer"), "{error}");
+    engine.set_buffer(needed).expect("a larger buffer");
+    let rows = support::rows(&ctx, "SELECT * FROM events").await.expect("now it is enough");
+    assert_eq!(rows.len(), EVENTS as usize);
+}

@@ -1,0 +1,106 @@
+//! Settings, plans as EXPLAIN shows them, and scans that are left to DataFusion.
+
+use std::sync::Arc;
+
+use coscan_datafusion::CoscanContext;
+use datafusion::physical_plan::collect;
+
+use crate::support;
+
+async fn explain(coscan: &CoscanContext, sql: &str) -> String {
+    support::rows(&coscan.ctx, &format!("EXPLAIN {sql}")).await.expect(sql).join("\n")
+}
+
+async fn set(coscan: &CoscanContext, name: &str, value: &str) -> datafusion::common::Result<()> {
+    coscan.sql(&format!("SET coscan.{name} = '{value}'")).await.map(|_| ())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn set_reaches_the_engine() {
+    let coscan = support::context(&[]).await;
+    for policy in coscan_core::registry::sharing() {
+        set(&coscan, "policy", policy.as_str()).await.expect("a policy");
+        assert_eq!(coscan.engine.policy(), policy);
+        let plan = explain(&coscan, "SELECT id FROM events").await;
+        assert!(plan.contains(&format!("CScan: policy={policy}, file_groups=")), "{plan}");
+        assert_eq!(support::number(&coscan.ctx, "SELECT count(id) FROM events WHERE id < 100").await, 100);
+    }
+    set(&coscan, "buffer", "64MiB").await.expect("a buffer");
+    set(&coscan, "read_limit", "100MB").await.expect("a limit");
+    assert_eq!(coscan.engine.usage().budget, 64 << 20);
+    let limit = coscan.engine.read_limiter().and_then(|limiter| limiter.limit());
+    assert_eq!(limit.map(|limit| limit.bytes_per_s), Some(100_000_000));
+    let shown = support::rows(&coscan.ctx, "SHOW coscan.buffer").await.expect("SHOW");
+    assert!(shown[0].contains("67108864"), "{shown:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn impossible_settings_are_refused() {
+    let coscan = support::context(&[]).await;
+    for (name, value) in [("policy", "fifo"), ("buffer", "lots"), ("nonsense", "1"), ("io_threads", "3")] {
+        let error = set(&coscan, name, value).await.expect_err(name).to_string();
+        assert!(error.contains(&format!("coscan.{name}")), "{error}");
+    }
+    assert_eq!(coscan.engine.policy().as_str(), "relevance");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn plans_are_left_alone_when_asked() {
+    let coscan = support::context(&[]).await;
+    assert!(explain(&coscan, "SELECT * FROM dims").await.contains("CScan"));
+    set(&coscan, "small_table_bytes", "1GB").await.expect("small_table_bytes");
+    assert!(!explain(&coscan, "SELECT * FROM events").await.contains("CScan"));
+    set(&coscan, "small_table_bytes", "0").await.expect("small_table_bytes");
+    set(&coscan, "enabled", "false").await.expect("enabled");
+    assert!(!explain(&coscan, "SELECT * FROM events").await.contains("CScan"));
+    set(&coscan, "enabled", "true").await.expect("enabled");
+    assert!(explain(&coscan, "SELECT * FROM events").await.contains("CScan"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn explain_analyze_shows_the_counters() {
+    let coscan = support::context(&[]).await;
+    let sql = "EXPLAIN ANALYZE SELECT sum(tiny), min(code) FROM events WHERE id >= 6000";
+    let cold = support::rows(&coscan.ctx, sql).await.expect(sql).join("\n");
+    for name in ["chunks_delivered=10", "chunks_loaded=", "slices_decoded=", "wait_time=", "decode_time=", "output_rows="] {
+        assert!(cold.contains(name), "{name} is missing in\n{cold}");
+    }
+    assert!(cold.contains("row_groups_pruned_statistics=20 total → 10 matched"), "{cold}");
+    let warm = support::rows(&coscan.ctx, sql).await.expect(sql).join("\n");
+    assert!(warm.contains("chunks_from_buffer=10"), "{warm}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plan_can_be_run_twice_and_at_once() {
+    let coscan = support::context(&[]).await;
+    let frame = coscan.sql("SELECT id, code FROM events").await.expect("a frame");
+    let plan = frame.clone().create_physical_plan().await.expect("a plan");
+    let rows = |batches: Vec<datafusion::arrow::array::RecordBatch>| -> usize {
+        batches.iter().map(|batch| batch.num_rows()).sum()
+    };
+    let run = || collect(Arc::clone(&plan), Arc::new(frame.task_ctx()));
+    let (first, second) = tokio::join!(run(), run());
+    assert_eq!(rows(first.expect("first")), crate::data::EVENTS as usize);
+    assert_eq!(rows(second.expect("second")), crate::data::EVENTS as usize);
+    assert_eq!(rows(run().await.expect("third")), crate::data::EVENTS as usize);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_declared_order_needs_no_sort() {
+    let coscan = support::context(&[]).await;
+    let plan = explain(&coscan, "SELECT at, value FROM readings ORDER BY at").await;
+    assert!(plan.contains("CScan") && plan.contains("output_ordering=[at"), "{plan}");
+    assert!(!plan.contains("SortExec"), "{plan}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files_can_be_queried_by_path() {
+    let builder = CoscanContext::builder().policy("elevator").buffer_bytes(64 << 20).set("small_table_bytes", "0");
+    let coscan = builder.url_tables(true).build().expect("a context");
+    let path = crate::data::folder().join("events.parquet");
+    let sql = format!("SELECT count(*) FROM '{}' WHERE id >= 9000", path.display());
+    assert!(explain(&coscan, &sql).await.contains("CScan: policy=elevator"));
+    assert_eq!(support::number(&coscan.ctx, &sql).await, 3000);
+    coscan.register_parquet("p", &crate::data::folder().join("parts/").to_string_lossy()).await.expect("a folder");
+    assert_eq!(support::number(&coscan.ctx, "SELECT count(*) FROM p WHERE year = '2023'").await, 2000);
+}

@@ -1,0 +1,193 @@
+//! Sessions to compare: the same tables and settings, with and without cooperative scans.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use coscan_datafusion::{CoscanContext, CoscanOptions, engine_error, install};
+use coscan_engine::{Engine, EngineConfig, EngineError, PolicyName, Usage};
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+use datafusion::common::{DataFusionError, Result};
+use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::prelude::{SessionConfig, SessionContext};
+
+use crate::data;
+
+/// Bytes that hold all test data at once, decoded too.
+pub const LARGE_BUFFER: u64 = 512 << 20;
+
+/// How queries of a session are planned. Results must not depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Variant {
+    /// Four partitions that share their work.
+    Default,
+    /// Filters are applied by the scan.
+    PushdownFilters,
+    /// Each partition reads its own files, as distributed engines want it.
+    NoWorkStealing,
+    /// One partition.
+    Single,
+    /// Files are cut into byte ranges as soon as they exceed a few kilobytes.
+    Ranges,
+}
+
+/// All variants.
+pub const VARIANTS: [Variant; 5] =
+    [Variant::Default, Variant::PushdownFilters, Variant::NoWorkStealing, Variant::Single, Variant::Ranges];
+
+/// The configuration of a variant.
+pub fn config(variant: Variant) -> SessionConfig {
+    let mut config = SessionConfig::new().with_target_partitions(4).with_information_schema(true);
+    let options = config.options_mut();
+    options.execution.parquet.pushdown_filters = variant == Variant::PushdownFilters;
+    options.execution.enable_file_stream_work_stealing = variant != Variant::NoWorkStealing;
+    if variant == Variant::Single {
+        config = config.with_target_partitions(1);
+    }
+    if matches!(variant, Variant::Ranges | Variant::NoWorkStealing) {
+        config = config.with_repartition_file_min_size(4096);
+    }
+    config
+}
+
+/// An engine with settings that make tests quick.
+pub fn engine(policy: PolicyName, buffer_bytes: u64) -> Engine {
+    let mut config = EngineConfig::new(policy, buffer_bytes);
+    config.stall_after = Duration::from_millis(5);
+    // Several slices per row group.
+    config.slice_rows = 256;
+    Engine::new(config).expect("an engine")
+}
+
+/// The policy of that name.
+pub fn policy(name: &str) -> PolicyName {
+    name.parse().expect("a policy")
+}
+
+/// A session whose scans are cooperative, of all tables however small.
+pub fn cooperative(engine: &Engine, variant: Variant) -> SessionContext {
+    let mut config = config(variant);
+    let mut options = CoscanOptions::default();
+    options.small_table_bytes = 0;
+    config.options_mut().extensions.insert(options);
+    let builder = SessionStateBuilder::new().with_config(config).with_default_features();
+    SessionContext::new_with_state(install(builder, engine.clone()).build())
+}
+
+/// A session without cooperative scans.
+pub fn plain(variant: Variant) -> SessionContext {
+    SessionContext::new_with_config(config(variant))
+}
+
+/// Declares the tables of [`data`].
+pub async fn declare(ctx: &SessionContext) {
+    for statement in data::declarations() {
+        ctx.sql(&statement).await.expect(&statement).collect().await.expect(&statement);
+    }
+}
+
+/// A cooperative session with the tables of [`data`].
+pub async fn session(engine: &Engine, variant: Variant) -> SessionContext {
+    let ctx = cooperative(engine, variant);
+    declare(&ctx).await;
+    ctx
+}
+
+/// A context over the tables of [`data`] with default settings, all tables cooperative.
+pub async fn context(settings: &[(&str, &str)]) -> CoscanContext {
+    let mut builder = CoscanContext::builder()
+        .policy("relevance")
+        .buffer_bytes(LARGE_BUFFER)
+        .set("small_table_bytes", "0")
+        .set("stall_ms", "5")
+        .session_config(config(Variant::Default));
+    for (name, value) in settings {
+        builder = builder.set(name, value);
+    }
+    let coscan = builder.build().expect("a context");
+    declare(&coscan.ctx).await;
+    coscan
+}
+
+/// The rows of a query's result, each as one line of text.
+pub async fn rows(ctx: &SessionContext, sql: &str) -> Result<Vec<String>> {
+    to_rows(&ctx.sql(sql).await?.collect().await?)
+}
+
+/// The rows of these batches, each as one line of text.
+pub fn to_rows(batches: &[RecordBatch]) -> Result<Vec<String>> {
+    let options = FormatOptions::default().with_null("NULL");
+    let mut rows = Vec::new();
+    for batch in batches {
+        let columns: Vec<_> =
+            batch.columns().iter().map(|c| ArrayFormatter::try_new(c.as_ref(), &options)).collect::<Result<_, _>>()?;
+        for row in 0..batch.num_rows() {
+            let values: Vec<String> = columns.iter().map(|c| c.value(row).to_string()).collect();
+            rows.push(values.join(" | "));
+        }
+    }
+    Ok(rows)
+}
+
+/// The number that a query returns.
+pub async fn number(ctx: &SessionContext, sql: &str) -> i64 {
+    let rows = rows(ctx, sql).await.expect(sql);
+    rows[0].parse().expect("a number")
+}
+
+/// Waits until nothing is being read or consumed, and returns what is left. Scans that were dropped may
+/// still have reads under way.
+pub async fn settled(engine: &Engine) -> Usage {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        let usage = engine.usage();
+        if usage.loading == 0 && usage.workspace == 0 {
+            assert!(usage.resident + usage.decoded <= usage.budget, "over budget: {usage:?}");
+            return usage;
+        }
+        assert!(Instant::now() < deadline, "the engine does not come to rest: {usage:?}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// The smallest buffer in which all these queries can run, as the engine states it.
+pub async fn minimum_buffer(ctx: &SessionContext, engine: &Engine, queries: &[&str]) -> u64 {
+    let mut buffer = 16 << 10;
+    engine.set_buffer(buffer).expect("a small buffer");
+    for sql in queries {
+        while let Err(error) = rows(ctx, sql).await {
+            buffer = needed(&error).unwrap_or_else(|| panic!("{sql}: {error}")).max(buffer + 1);
+            engine.set_buffer(buffer).expect("a larger buffer");
+        }
+    }
+    buffer
+}
+
+fn needed(error: &DataFusionError) -> Option<u64> {
+    match engine_error(error) {
+        Some(EngineError::BufferTooSmall { needed, .. }) => Some(*needed),
+        _ => None,
+    }
+}
+
+/// Runs `jobs` in the background, so many at a time, and returns their results in order.
+pub async fn at_a_time<T, F>(jobs: Vec<F>, concurrency: usize) -> Vec<T>
+where
+    T: Send + 'static,
+    F: Future<Output = T> + Send + 'static,
+{
+    let permits = Arc::new(tokio::sync::Semaphore::new(concurrency));
+    let mut handles = Vec::new();
+    for job in jobs {
+        let permits = Arc::clone(&permits);
+        handles.push(tokio::spawn(async move {
+            let _permit = permits.acquire().await.expect("a permit");
+            job.await
+        }));
+    }
+    let mut results = Vec::new();
+    for handle in handles {
+        results.push(handle.await.expect("a job that ends"));
+    }
+    results
+}

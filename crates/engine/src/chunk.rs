@@ -1,0 +1,190 @@
+//! A delivered chunk: its rows, slice by slice, as Arrow arrays.
+//!
+//! Decoding happens here, on the task that asks. If the buffer manager took the chunk back from a consumer
+//! that stood still, asking for a slice gets it again first.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use arrow::array::ArrayRef;
+use coscan_core::Event;
+use parquet::arrow::arrow_reader::ArrowReaderMetadata;
+use tokio::sync::futures::OwnedNotified;
+
+use crate::decode::Decoded;
+use crate::driver::Driver;
+use crate::error::EngineError;
+use crate::seats::{CScan, Claim, Grip, Loose};
+use crate::stats::ScanCounters;
+use crate::store::{Part, PinnedParts};
+
+/// A chunk of a scan: one row group in the scan's columns. It is released when its worker goes on, or when
+/// it is dropped.
+pub struct Chunk {
+    /// Its place in [`ScanRequest::chunks`](crate::ScanRequest::chunks).
+    pub index: usize,
+    /// The tag that the request gave it.
+    pub tag: u32,
+    /// Its rows.
+    pub rows: usize,
+    hold: Arc<Hold>,
+    counters: Arc<ScanCounters>,
+    decoding: ArrowReaderMetadata,
+    columns: usize,
+}
+
+/// A claimed chunk, given back when dropped.
+pub(crate) struct Hold {
+    driver: Arc<Driver>,
+    pub(crate) cscan: Arc<CScan>,
+    pub(crate) claim: Claim,
+}
+
+impl Hold {
+    pub(crate) fn new(driver: Arc<Driver>, cscan: Arc<CScan>, claim: Claim) -> Self {
+        Hold { driver, cscan, claim }
+    }
+
+    /// Gives the chunk back for good; does nothing the second time.
+    pub(crate) fn release(&self) {
+        let mut loose = Loose::default();
+        // In one turn: nobody may request the seat anew before the manager knows that it is free.
+        self.driver.turn(|turn| {
+            if let Some(event) = self.cscan.release(&self.claim, &mut loose) {
+                turn.scan_event(self.cscan.id, event);
+            }
+        });
+        loose.wakers.into_iter().for_each(|waker| waker.wake());
+    }
+
+    fn poll_parts(&self, cx: &mut Context<'_>) -> Poll<Result<Arc<PinnedParts>, EngineError>> {
+        loop {
+            match self.cscan.grip(&self.claim, cx.waker()) {
+                Grip::Parts(parts) => return Poll::Ready(Ok(parts)),
+                Grip::Request(worker) => {
+                    let scan = self.cscan.id;
+                    self.driver.scan_event(scan, Event::ChunkRequested { scan, worker });
+                }
+                Grip::Wait => return Poll::Pending,
+                Grip::Failed(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+/// The parts while they are worked on; the chunk cannot be taken back meanwhile.
+struct Busy<'a> {
+    hold: &'a Hold,
+    parts: Arc<PinnedParts>,
+}
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        if let Some(event) = self.hold.cscan.rest(&self.hold.claim) {
+            self.hold.driver.scan_event(self.hold.cscan.id, event);
+        }
+    }
+}
+
+impl Chunk {
+    pub(crate) fn new(hold: Arc<Hold>, index: usize, tag: u32, counters: Arc<ScanCounters>) -> Self {
+        let read = &hold.cscan.reads[&hold.claim.file];
+        let rows = read.file.rows(read.file.row_group(hold.claim.chunk));
+        let (decoding, columns) = (read.decoding.clone(), read.roots.len());
+        Chunk { index, tag, rows, hold, counters, decoding, columns }
+    }
+
+    /// The number of slices: rows by [`EngineConfig::slice_rows`](crate::EngineConfig::slice_rows),
+    /// rounded up.
+    pub fn slices(&self) -> usize {
+        self.rows.div_ceil(self.hold.driver.config.slice_rows)
+    }
+
+    /// The arrays of the scan's columns for slice `i`. Slices may be left out; ascending order is fast,
+    /// going back decodes again. May be dropped at any point.
+    pub async fn slice(&mut self, i: usize) -> Result<Vec<ArrayRef>, EngineError> {
+        if i >= self.slices() {
+            let message = format!("slice {i} of a chunk of {} slices", self.slices());
+            return Err(EngineError::InvalidRequest(message));
+        }
+        let mut arrays: Vec<Option<ArrayRef>> = vec![None; self.columns];
+        loop {
+            let waited = Instant::now();
+            let parts = poll_fn(|cx| self.hold.poll_parts(cx)).await?;
+            self.note_wait(waited);
+            let busy = Busy { hold: &self.hold, parts };
+            let contended = self.decode(&busy.parts, i, &mut arrays)?;
+            // Before any further wait: what others wait for must not depend on this task being polled.
+            drop(busy);
+            match contended {
+                Some(free) => free.await,
+                None => return Ok(arrays.into_iter().flatten().collect()),
+            }
+        }
+    }
+
+    fn note_wait(&self, since: Instant) {
+        let waited = since.elapsed();
+        self.counters.wait_ns.add_time(waited);
+        self.hold.driver.work.wait_ns.add_time(waited);
+    }
+
+    /// Fills in what is missing of `arrays`, first what nobody else is decoding. Returns whom to wait for
+    /// if some of it is being decoded by others.
+    fn decode(
+        &self,
+        parts: &[Arc<Part>],
+        i: usize,
+        arrays: &mut [Option<ArrayRef>],
+    ) -> Result<Option<Pin<Box<OwnedNotified>>>, EngineError> {
+        let slice_rows = self.hold.driver.config.slice_rows;
+        let work = &self.hold.driver.work;
+        let mut contended = None;
+        let mut kept_now: Vec<&Arc<Part>> = Vec::new();
+        let mut failed = None;
+        for (part, array) in parts.iter().zip(arrays).filter(|(_, array)| array.is_none()) {
+            let decoder = part.decoder(&self.decoding);
+            let mut free = Box::pin(decoder.free().clone().notified_owned());
+            free.as_mut().enable();
+            match decoder.slice(part, i, slice_rows) {
+                Ok(Decoded::Shared(shared)) => {
+                    self.counters.slices_shared.add(1);
+                    work.slices_shared.add(1);
+                    *array = Some(shared);
+                }
+                Ok(Decoded::Fresh { array: fresh, time, kept }) => {
+                    self.counters.slices_decoded.add(1);
+                    work.slices_decoded.add(1);
+                    self.counters.decode_ns.add_time(time);
+                    work.decode_ns.add_time(time);
+                    *array = Some(fresh);
+                    kept_now.extend(kept.then_some(part));
+                }
+                Ok(Decoded::Busy) => contended = contended.or(Some(free)),
+                Err(error) => {
+                    failed = Some(error);
+                    break;
+                }
+            }
+        }
+        if !kept_now.is_empty() {
+            self.hold.driver.decoded(kept_now.into_iter());
+        }
+        failed.map_or(Ok(contended), Err)
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        self.hold.release();
+    }
+}

@@ -1,0 +1,111 @@
+//! How an engine is set up. Nothing here is read from the environment or from files, the host does that.
+
+use std::time::Duration;
+
+use coscan_core::PolicyName;
+
+/// The settings of an [`Engine`](crate::Engine).
+#[derive(Clone, Debug, PartialEq)]
+pub struct EngineConfig {
+    /// The sharing policy.
+    pub policy: PolicyName,
+    /// The byte budget of everything the ledger counts.
+    pub buffer_bytes: u64,
+    /// How many loads may be in flight at once.
+    pub loads_in_flight: usize,
+    /// How many threads read, and so how many requests are under way at once.
+    pub io_threads: usize,
+    /// Whether local files are read past the page cache (`O_DIRECT`) where the file system can do that.
+    pub direct_io: bool,
+    /// The limit on all reads of this engine together; none by default.
+    pub read_limit: Option<ReadLimit>,
+    /// What happens after a transient error.
+    pub retry: RetryConfig,
+    /// Parts of one load that lie nearer to each other than this are read by one request, in bytes.
+    pub coalesce_gap_bytes: u64,
+    /// Rows per slice: the unit of decoding and of hand-over.
+    pub slice_rows: usize,
+    /// How long a consumer may sit on a chunk while others are blocked for its room.
+    pub stall_after: Duration,
+    /// The share of the buffer that decoded arrays may hold against encoded data, in percent.
+    pub decoded_share_percent: u8,
+}
+
+/// A limit on reading, shared by all requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadLimit {
+    /// Bytes per second over all requests together; 0 means no limit on bandwidth.
+    pub bytes_per_s: u64,
+    /// Added to every request.
+    pub latency: Duration,
+}
+
+/// What happens after a transient read error: wait, twice as long each time, and try again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetryConfig {
+    /// How often a request is tried without anything arriving, at least once.
+    pub attempts: u32,
+    /// The wait after the first failure; the actual wait is between half of it and all of it.
+    pub base_delay: Duration,
+    /// The longest wait.
+    pub max_delay: Duration,
+}
+
+impl Default for RetryConfig {
+    fn default() -> Self {
+        RetryConfig { attempts: 5, base_delay: Duration::from_millis(20), max_delay: Duration::from_secs(2) }
+    }
+}
+
+impl EngineConfig {
+    /// The defaults for a policy and a buffer.
+    pub fn new(policy: PolicyName, buffer_bytes: u64) -> Self {
+        EngineConfig {
+            policy,
+            buffer_bytes,
+            loads_in_flight: 4,
+            io_threads: 4,
+            direct_io: true,
+            read_limit: None,
+            retry: RetryConfig::default(),
+            coalesce_gap_bytes: 64 * 1024,
+            slice_rows: 8192,
+            stall_after: Duration::from_millis(200),
+            decoded_share_percent: 50,
+        }
+    }
+
+    /// The defaults with a buffer of 40 % of the memory there is: the smaller of the control group's
+    /// limit and the machine's memory.
+    pub fn with_memory_default(policy: PolicyName) -> Self {
+        Self::new(policy, memory_bytes() / 5 * 2)
+    }
+}
+
+/// The memory this process may use, in bytes; 1 GiB if the system does not tell.
+pub fn memory_bytes() -> u64 {
+    let read = |path: &str| std::fs::read_to_string(path).ok();
+    let limits = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
+    let limits = limits.iter().filter_map(|path| read(path)?.trim().parse().ok());
+    let machine = read("/proc/meminfo").as_deref().and_then(mem_total);
+    limits.chain(machine).filter(|&bytes: &u64| bytes > 0).min().unwrap_or(1 << 30)
+}
+
+/// `MemTotal` of /proc/meminfo, in bytes.
+fn mem_total(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find(|line| line.starts_with("MemTotal:"))?;
+    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_read_in_bytes() {
+        assert_eq!(mem_total("MemFree: 1 kB\nMemTotal:       2048 kB\n"), Some(2 << 20));
+        assert_eq!(mem_total("nothing"), None);
+        assert!(memory_bytes() > 1 << 20);
+    }
+}

@@ -1,0 +1,289 @@
+//! From a part's encoded bytes to Arrow arrays, slice by slice.
+//!
+//! The first scan that needs a slice decodes it; scans that come while it is kept get the same array. A
+//! decoder never makes anybody wait in a queue: who finds it busy does something else and tries again
+//! when it is told to, so a consumer that stops being polled cannot hold a place that others need.
+
+use std::any::Any;
+use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
+
+use arrow::array::{Array, ArrayData, ArrayRef};
+use arrow::datatypes::DataType;
+use bytes::{Buf, Bytes};
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection,
+    RowSelectionPolicy, RowSelector,
+};
+use parquet::errors::{ParquetError, Result as ParquetResult};
+use parquet::file::reader::{ChunkReader, Length};
+use tokio::sync::Notify;
+
+use crate::error::{EngineError, SharedSource};
+use crate::io::pool::panic_message;
+use crate::store::Part;
+
+/// Decodes one part to one Arrow type.
+#[derive(Debug)]
+pub(crate) struct Decoder {
+    decoding: ArrowReaderMetadata,
+    data_type: DataType,
+    kept: Mutex<Kept>,
+    readers: Mutex<Vec<SliceReader>>,
+    /// Told whenever a slice is finished.
+    free: Arc<Notify>,
+}
+
+/// The slices kept for others.
+#[derive(Debug, Default)]
+struct Kept {
+    slices: Vec<Option<ArrayRef>>,
+    /// Buffers counted already: views and dictionaries share theirs between slices.
+    counted: HashSet<usize>,
+    bytes: u64,
+}
+
+/// A sequential reader and the slice it will give next.
+#[derive(Debug)]
+struct SliceReader {
+    next: usize,
+    reader: ParquetRecordBatchReader,
+}
+
+/// What asking for a slice gives.
+pub(crate) enum Decoded {
+    /// Another scan had decoded it.
+    Shared(ArrayRef),
+    /// Decoded just now, in that time; kept for others or not.
+    Fresh { array: ArrayRef, time: Duration, kept: bool },
+    /// Somebody is decoding this part; ask again when told.
+    Busy,
+}
+
+impl Decoder {
+    pub(crate) fn new(decoding: ArrowReaderMetadata, data_type: DataType) -> Self {
+        Decoder {
+            decoding,
+            data_type,
+            kept: Mutex::default(),
+            readers: Mutex::default(),
+            free: Arc::default(),
+        }
+    }
+
+    pub(crate) fn data_type(&self) -> &DataType {
+        &self.data_type
+    }
+
+    /// Tells when it is worth asking again after [`Decoded::Busy`].
+    pub(crate) fn free(&self) -> &Arc<Notify> {
+        &self.free
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn kept_bytes(&self) -> u64 {
+        self.kept().bytes
+    }
+
+    pub(crate) fn take_kept(&self) -> Vec<ArrayRef> {
+        std::mem::take(&mut *self.kept()).slices.into_iter().flatten().collect()
+    }
+
+    /// Forgets the decoder state; kept slices stay. A decode under way keeps its own.
+    pub(crate) fn drop_readers(&self) {
+        if let Ok(mut readers) = self.readers.try_lock() {
+            readers.clear();
+        }
+    }
+
+    /// Slice `at` of `part`, which this decoder belongs to.
+    pub(crate) fn slice(&self, part: &Part, at: usize, slice_rows: usize) -> Result<Decoded, EngineError> {
+        if let Some(array) = self.kept().get(at) {
+            return Ok(Decoded::Shared(array));
+        }
+        let mut readers = match self.readers.try_lock() {
+            Ok(readers) => readers,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return Ok(Decoded::Busy),
+        };
+        // Whoever held the lock until now may have decoded this very slice.
+        if let Some(array) = self.kept().get(at) {
+            return Ok(Decoded::Shared(array));
+        }
+        let started = Instant::now();
+        let outcome = self.decode(&mut readers, part, at, slice_rows);
+        if outcome.is_err() {
+            readers.clear();
+        }
+        let keep = part.is_shared();
+        if let (Ok(array), true) = (&outcome, keep) {
+            self.kept().put(at, array);
+        }
+        drop(readers);
+        self.free.notify_waiters();
+        let array = outcome.map_err(|source| part.corrupt(source))?;
+        Ok(Decoded::Fresh { array, time: started.elapsed(), kept: keep })
+    }
+
+    fn decode(
+        &self,
+        readers: &mut Vec<SliceReader>,
+        part: &Part,
+        at: usize,
+        slice_rows: usize,
+    ) -> Result<ArrayRef, SharedSource> {
+        let rows = part.file.rows(part.row_group);
+        let wanted = slice_rows.min(rows - (at * slice_rows).min(rows));
+        let step = || -> ParquetResult<ArrayRef> {
+            let mut slice_reader = match readers.iter().position(|r| r.next == at) {
+                Some(known) => readers.swap_remove(known),
+                None => SliceReader { next: at, reader: self.open(part, at * slice_rows, rows, slice_rows)? },
+            };
+            let batch = slice_reader.reader.next().transpose()?;
+            let array = batch.map(|batch| batch.column(0).clone());
+            let array = array.filter(|array| array.len() == wanted).ok_or_else(|| {
+                ParquetError::EOF(format!("rows {}.. are missing, expected {wanted}", at * slice_rows))
+            })?;
+            slice_reader.next = at + 1;
+            if slice_reader.next * slice_rows < rows {
+                // The oldest give way: each worker that holds the part has room for one.
+                let room = (part.pins().max(1) as usize).saturating_sub(1);
+                readers.drain(..readers.len().saturating_sub(room));
+                readers.push(slice_reader);
+            }
+            Ok(array)
+        };
+        match catch_unwind(AssertUnwindSafe(step)) {
+            Ok(outcome) => outcome.map_err(|error| Arc::new(error) as SharedSource),
+            Err(panic) => Err(corrupt_panic(&*panic)),
+        }
+    }
+
+    /// A reader that starts at row `from`.
+    fn open(
+        &self,
+        part: &Part,
+        from: usize,
+        rows: usize,
+        slice_rows: usize,
+    ) -> ParquetResult<ParquetRecordBatchReader> {
+        let input = PartBytes {
+            bytes: part.bytes.clone(),
+            start: part.start,
+            end: part.file.source.meta.size,
+            detach: has_views(&self.data_type),
+        };
+        let mask = ProjectionMask::roots(self.decoding.parquet_schema(), [part.root]);
+        let mut builder = ParquetRecordBatchReaderBuilder::new_with_metadata(input, self.decoding.clone())
+            .with_row_groups(vec![part.row_group])
+            .with_projection(mask)
+            .with_batch_size(slice_rows);
+        if from > 0 {
+            let rest = vec![RowSelector::skip(from), RowSelector::select(rows.saturating_sub(from))];
+            builder = builder
+                .with_row_selection(RowSelection::from(rest))
+                .with_row_selection_policy(RowSelectionPolicy::Selectors);
+        }
+        builder.build()
+    }
+}
+
+/// The decoder meets data its authors thought impossible: that, too, is corruption.
+fn corrupt_panic(panic: &(dyn Any + Send)) -> SharedSource {
+    Arc::new(ParquetError::General(format!("the decoder gave up: {}", panic_message(panic))))
+}
+
+impl Kept {
+    fn get(&self, at: usize) -> Option<ArrayRef> {
+        self.slices.get(at)?.clone()
+    }
+
+    fn put(&mut self, at: usize, array: &ArrayRef) {
+        if self.slices.len() <= at {
+            self.slices.resize(at + 1, None);
+        }
+        if self.slices[at].is_none() {
+            self.bytes += uncounted_bytes(&array.to_data(), &mut self.counted);
+            self.slices[at] = Some(array.clone());
+        }
+    }
+}
+
+/// Bytes of the buffers not in `counted` yet, which they are afterwards.
+fn uncounted_bytes(data: &ArrayData, counted: &mut HashSet<usize>) -> u64 {
+    let nulls = data.nulls().map(|nulls| nulls.buffer());
+    let own: u64 = data
+        .buffers()
+        .iter()
+        .chain(nulls)
+        .filter(|buffer| counted.insert(buffer.data_ptr().as_ptr() as usize))
+        .map(|buffer| buffer.capacity() as u64)
+        .sum();
+    own + data.child_data().iter().map(|child| uncounted_bytes(child, counted)).sum::<u64>()
+}
+
+fn has_views(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Utf8View | DataType::BinaryView => true,
+        DataType::List(field)
+        | DataType::LargeList(field)
+        | DataType::ListView(field)
+        | DataType::LargeListView(field)
+        | DataType::FixedSizeList(field, _)
+        | DataType::Map(field, _) => has_views(field.data_type()),
+        DataType::Struct(fields) => fields.iter().any(|field| has_views(field.data_type())),
+        DataType::Dictionary(_, values) => has_views(values),
+        DataType::RunEndEncoded(_, values) => has_views(values.data_type()),
+        _ => false,
+    }
+}
+
+/// A part's bytes under their offsets in the file.
+struct PartBytes {
+    bytes: Bytes,
+    start: u64,
+    /// The file's size.
+    end: u64,
+    /// Copy pages on their way to the decoder: arrays of views point into uncompressed pages, and would
+    /// keep the whole part in memory after the buffer manager evicted it.
+    detach: bool,
+}
+
+impl PartBytes {
+    fn after(&self, start: u64) -> ParquetResult<Bytes> {
+        let at = start.checked_sub(self.start).filter(|&at| at <= self.bytes.len() as u64);
+        let at =
+            at.ok_or_else(|| ParquetError::EOF(format!("offset {start} lies outside the column chunk")))?;
+        Ok(self.bytes.slice(at as usize..))
+    }
+}
+
+impl Length for PartBytes {
+    fn len(&self) -> u64 {
+        self.end
+    }
+}
+
+impl ChunkReader for PartBytes {
+    type T = bytes::buf::Reader<Bytes>;
+
+    fn get_read(&self, start: u64) -> ParquetResult<Self::T> {
+        Ok(self.after(start)?.reader())
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
+        let rest = self.after(start)?;
+        if length > rest.len() {
+            let message = format!("{length} bytes at offset {start} reach beyond the column chunk");
+            return Err(ParquetError::EOF(message));
+        }
+        let page = rest.slice(..length);
+        Ok(if self.detach { Bytes::copy_from_slice(&page) } else { page })
+    }
+}

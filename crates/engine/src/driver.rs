@@ -1,0 +1,428 @@
+//! Owns the buffer manager: feeds it events and carries out its actions.
+//!
+//! One lock covers the manager, the catalog and the store, so that what is resident here and what the
+//! manager believes to be resident are the same at any time somebody else can look. Under the lock nothing
+//! is read, decoded, freed or woken: reads go to the I/O threads, the rest is done after unlocking.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use arrow::array::ArrayRef;
+use coscan_core::{
+    Abm, AbmConfig, Action, ChunkNo, ColumnNo, ColumnSet, Event, FailReason, LoadId, PartLoad, ScanId, Span,
+    TableId, WorkerNo,
+};
+
+use crate::clock::Clock;
+use crate::config::EngineConfig;
+use crate::error::EngineError;
+use crate::io::limit::TokenBucket;
+use crate::io::pool::{IoCounters, Outcome, Pool, Request};
+use crate::io::{Closing, RangeReader, ReadError, coalesce};
+use crate::request::Plan;
+use crate::seats::{CScan, Delivery, Loose};
+use crate::stats::{EngineStats, LoadRecord, ScanCounters, WorkCounters};
+use crate::store::{Part, PartKey, PinnedParts, Store};
+use crate::table::{Catalog, File};
+
+/// What the I/O threads hand back with the bytes.
+pub(crate) struct LoadContext {
+    load: LoadId,
+    file: Arc<File>,
+    chunk: ChunkNo,
+    columns: Vec<(ColumnNo, usize)>,
+}
+
+/// The driver of one engine.
+pub(crate) struct Driver {
+    pub(crate) config: EngineConfig,
+    pub(crate) work: WorkCounters,
+    pub(crate) bucket: Arc<TokenBucket>,
+    started: Instant,
+    state: Mutex<State>,
+    pool: Pool<LoadContext>,
+    clock: Arc<Clock>,
+}
+
+/// Everything under the lock.
+pub(crate) struct State {
+    pub(crate) abm: Abm,
+    pub(crate) catalog: Catalog,
+    pub(crate) store: Store,
+    scans: BTreeMap<ScanId, Arc<CScan>>,
+    next_scan: u64,
+    stats: EngineStats,
+    actions: Vec<Action>,
+    /// Loads since recording began, if they are recorded.
+    trace: Option<(Instant, Vec<LoadRecord>)>,
+}
+
+/// What is to be done once the lock is free: memory to give back, tasks to wake, reads to start.
+#[derive(Default)]
+struct Aftermath {
+    parts: Vec<Arc<Part>>,
+    arrays: Vec<ArrayRef>,
+    loose: Loose,
+    requests: Vec<Request<LoadContext>>,
+}
+
+/// The lock held, and what will have to be done after it.
+pub(crate) struct Turn<'a> {
+    driver: &'a Driver,
+    pub(crate) state: MutexGuard<'a, State>,
+    after: Aftermath,
+    /// Why a load failed, while that is being handled.
+    cause: Option<EngineError>,
+}
+
+impl Driver {
+    pub(crate) fn start(
+        config: EngineConfig,
+        reader: Arc<dyn RangeReader>,
+        closing: Arc<Closing>,
+    ) -> Result<Arc<Self>, EngineError> {
+        let abm = Abm::new(AbmConfig {
+            loads_in_flight_max: config.loads_in_flight as u32,
+            stall_after: Span::from_nanos(config.stall_after.as_nanos() as u64),
+            decoded_share_percent: config.decoded_share_percent,
+            ..AbmConfig::new(config.policy, config.buffer_bytes)
+        })?;
+        let failed = |error| EngineError::Start(Arc::new(error));
+        let bucket = Arc::new(TokenBucket::new(config.read_limit));
+        let home: Arc<OnceLock<Weak<Driver>>> = Arc::default();
+        let report = {
+            let home = home.clone();
+            move |context: &LoadContext, outcome| {
+                if let Some(driver) = home.get().and_then(Weak::upgrade) {
+                    driver.loaded(context, outcome);
+                }
+            }
+        };
+        let threads = config.io_threads;
+        let pool = Pool::start(threads, reader, closing, bucket.clone(), config.retry, Box::new(report))
+            .map_err(failed)?;
+        let state = State {
+            abm,
+            catalog: Catalog::default(),
+            store: Store::default(),
+            scans: BTreeMap::new(),
+            next_scan: 0,
+            stats: EngineStats::default(),
+            actions: Vec::new(),
+            trace: None,
+        };
+        let (work, clock) = (WorkCounters::default(), Arc::<Clock>::default());
+        let (started, state) = (Instant::now(), Mutex::new(state));
+        let driver = Arc::new(Driver { config, work, bucket, started, state, pool, clock });
+        let _ = home.set(Arc::downgrade(&driver));
+        let ring = |driver: &Driver| driver.turn(|turn| turn.event(Event::TimePassed));
+        driver.clock.start(Arc::downgrade(&driver), ring).map_err(failed)?;
+        Ok(driver)
+    }
+
+    /// Does something under the lock, and what follows from it after.
+    pub(crate) fn turn<R>(&self, work: impl FnOnce(&mut Turn<'_>) -> R) -> R {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut turn = Turn { driver: self, state, after: Aftermath::default(), cause: None };
+        let result = work(&mut turn);
+        let deadline = turn.state.abm.next_deadline();
+        self.clock.set(deadline.map(|at| self.started + Duration::from_nanos(at.as_nanos())));
+        let Turn { state, after, .. } = turn;
+        drop(state);
+        after.requests.into_iter().for_each(|request| self.pool.push(request));
+        after.loose.wakers.into_iter().for_each(|waker| waker.wake());
+        result
+    }
+
+    /// An event of a scan, if that is still registered.
+    pub(crate) fn scan_event(&self, scan: ScanId, event: Event) {
+        self.turn(|turn| turn.scan_event(scan, event));
+    }
+
+    /// Reports how much is kept decoded of these parts now.
+    pub(crate) fn decoded<'a>(&self, parts: impl Iterator<Item = &'a Arc<Part>>) {
+        self.turn(|turn| {
+            for part in parts {
+                if turn.state.store.holds(part) {
+                    let PartKey { table, chunk, column } = part.key;
+                    let bytes = part.decoded_bytes();
+                    turn.event(Event::Decoded { table, chunk, column, bytes });
+                } else {
+                    // It was evicted meanwhile: what was decoded belongs to nobody's account.
+                    turn.after.arrays.append(&mut part.take_decoded());
+                }
+            }
+        });
+    }
+
+    fn loaded(&self, context: &LoadContext, outcome: Outcome) {
+        self.turn(|turn| match outcome {
+            Outcome::Arrived(at, bytes) => {
+                let (column, root) = context.columns[at];
+                let key = PartKey { table: context.file.table, chunk: context.chunk, column };
+                turn.state.stats.parts_loaded += 1;
+                turn.state.stats.bytes_read += bytes.len() as u64;
+                turn.state.store.insert(key, context.file.clone(), root, bytes);
+                let columns = [column].into_iter().collect();
+                turn.event(Event::LoadFinished { load: context.load, columns });
+            }
+            Outcome::Failed(missing, error) => turn.load_failed(context, &missing, error),
+        });
+    }
+
+    /// Records loads from now on, or stops doing so; hands over those recorded so far.
+    pub(crate) fn record_loads(&self, on: bool) -> Vec<LoadRecord> {
+        self.turn(|turn| {
+            let before = std::mem::replace(&mut turn.state.trace, on.then(|| (Instant::now(), Vec::new())));
+            before.map_or_else(Vec::new, |(_, records)| records)
+        })
+    }
+
+    pub(crate) fn io_counters(&self) -> &IoCounters {
+        self.pool.counters()
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.clock.close();
+    }
+}
+
+impl Turn<'_> {
+    /// An event of a scan, if that is still registered.
+    pub(crate) fn scan_event(&mut self, scan: ScanId, event: Event) {
+        if self.state.scans.contains_key(&scan) {
+            self.event(event);
+        }
+    }
+
+    /// Tells the buffer manager and carries out what it answers, and what that leads to.
+    pub(crate) fn event(&mut self, event: Event) {
+        let mut events = VecDeque::from([event]);
+        while let Some(event) = events.pop_front() {
+            let started = Instant::now();
+            let since_start = started.duration_since(self.driver.started).as_nanos() as u64;
+            let now = coscan_core::Instant::from_nanos(since_start);
+            let state = &mut *self.state;
+            let mut actions = std::mem::take(&mut state.actions);
+            state.abm.handle(now, event, &mut actions);
+            state.stats.decision_ns.record(started.elapsed());
+            for action in actions.drain(..) {
+                self.carry_out(action, &mut events);
+            }
+            self.state.actions = actions;
+        }
+    }
+
+    fn carry_out(&mut self, action: Action, events: &mut VecDeque<Event>) {
+        match action {
+            Action::Load { load, table, chunk, parts } => self.load(load, table, chunk, &parts),
+            Action::Evict { table, chunk, column, .. } => {
+                if let Some(part) = self.state.store.remove(PartKey { table, chunk, column }) {
+                    self.state.stats.evictions += 1;
+                    self.after.arrays.append(&mut part.take_decoded());
+                    self.after.parts.push(part);
+                }
+            }
+            Action::DropDecoded { table, chunk, column } => {
+                if let Some(part) = self.state.store.get(PartKey { table, chunk, column }) {
+                    self.after.arrays.append(&mut part.take_decoded());
+                }
+            }
+            Action::Deliver { scan, worker, chunk } => self.deliver(scan, worker, chunk, events),
+            Action::Wake { scan, worker } => {
+                if let Some(cscan) = self.state.scans.get(&scan) {
+                    cscan.drain(worker, &mut self.after.loose);
+                }
+            }
+            Action::Suspend { scan, worker } => {
+                let given =
+                    self.state.scans.get(&scan).is_some_and(|s| s.suspend(worker, &mut self.after.loose));
+                if given {
+                    self.state.stats.suspensions += 1;
+                    events.push_back(Event::ChunkSuspended { scan, worker });
+                }
+            }
+            Action::Fail { scan, chunk, reason } => {
+                if let Some(error) = self.state.scans.get(&scan).map(|s| self.failure(s.table, chunk, reason))
+                {
+                    self.forget(scan, error);
+                    events.push_back(Event::ScanGone { scan });
+                }
+            }
+        }
+    }
+
+    fn load(&mut self, load: LoadId, table: TableId, chunk: ChunkNo, parts: &[PartLoad]) {
+        self.state.stats.loads += 1;
+        let file = self.state.catalog.file_of(table, chunk).clone();
+        if let Some((began, records)) = &mut self.state.trace {
+            let (file, columns) = (file.name().to_owned(), parts.len());
+            records.push(LoadRecord { at: began.elapsed(), file, chunk: chunk.0, columns });
+        }
+        let row_group = file.row_group(chunk);
+        let wanted: Vec<(ColumnNo, usize)> =
+            parts.iter().filter_map(|part| Some((part.column, file.root_of(part.column)?))).collect();
+        let ranges: Vec<_> = wanted.iter().map(|&(_, root)| file.range(row_group, root)).collect();
+        for group in coalesce(&ranges, self.driver.config.coalesce_gap_bytes) {
+            let columns = group.iter().map(|&at| wanted[at]).collect();
+            self.after.requests.push(Request {
+                source: file.source.clone(),
+                ranges: group.iter().map(|&at| ranges[at].clone()).collect(),
+                context: LoadContext { load, file: file.clone(), chunk, columns },
+            });
+        }
+    }
+
+    fn load_failed(&mut self, context: &LoadContext, missing: &[usize], error: ReadError) {
+        let file = &context.file;
+        let replaced = match &error {
+            ReadError::Replaced(detail) => Some(detail.clone()),
+            _ => None,
+        };
+        self.cause = Some(match &replaced {
+            Some(detail) => {
+                EngineError::FileReplaced { file: file.name().to_owned(), detail: detail.clone() }
+            }
+            None => EngineError::Read {
+                file: file.name().to_owned(),
+                row_group: file.row_group(context.chunk),
+                column: missing
+                    .first()
+                    .map_or_else(String::new, |&at| file.columns[context.columns[at].1].name.clone()),
+                source: Arc::new(error),
+            },
+        });
+        let columns: ColumnSet = missing.iter().map(|&at| context.columns[at].0).collect();
+        self.event(Event::LoadFailed { load: context.load, columns });
+        if let Some(detail) = replaced {
+            self.replaced(&file.clone(), detail);
+        }
+        self.cause = None;
+    }
+
+    /// Nothing of this version of the file is to be used any more.
+    pub(crate) fn replaced(&mut self, file: &Arc<File>, detail: String) {
+        if file.replaced.set(detail).is_ok() {
+            self.event(Event::ChunksInvalidated { table: file.table, chunks: file.chunks() });
+        }
+    }
+
+    fn failure(&self, table: TableId, chunk: Option<ChunkNo>, reason: FailReason) -> EngineError {
+        let file = chunk.map(|chunk| self.state.catalog.file_of(table, chunk));
+        let cause = match reason {
+            FailReason::BudgetTooSmall { needed } => {
+                let (budget, what) = (self.state.abm.usage().budget, "a running scan".into());
+                return EngineError::BufferTooSmall { needed, budget, what };
+            }
+            FailReason::LoadFailed => self.cause.clone(),
+            FailReason::ChunkInvalidated | FailReason::TableDropped => None,
+        };
+        cause.or_else(|| file.and_then(|file| file.replaced_error())).unwrap_or(EngineError::Closed)
+    }
+
+    fn deliver(&mut self, scan: ScanId, worker: WorkerNo, chunk: ChunkNo, events: &mut VecDeque<Event>) {
+        let Some(cscan) = self.state.scans.get(&scan).cloned() else { return };
+        let file = self.state.catalog.file_of(cscan.table, chunk).clone();
+        let Some(read) = cscan.reads.get(&file.id) else { return };
+        let row_group = file.row_group(chunk);
+        let parts = read.columns.iter().zip(&read.roots).map(|(&column, &root)| {
+            let key = PartKey { table: cscan.table, chunk, column };
+            self.state.store.get(key).cloned().unwrap_or_else(|| {
+                debug_assert!(
+                    file.range(row_group, root).is_empty(),
+                    "{chunk} was delivered without {column}"
+                );
+                Arc::new(Part::new(key, file.clone(), root, bytes::Bytes::new(), 0))
+            })
+        });
+        let pinned = Arc::new(PinnedParts::new(parts.collect()));
+        match cscan.deliver(worker, chunk, file.id, pinned.clone(), &mut self.after.loose) {
+            Delivery::New => self.count(&cscan, &pinned),
+            Delivery::Again => {}
+            Delivery::Unwanted => events.push_back(Event::ChunkReleased { scan, worker }),
+        }
+        self.after.loose.parts.push(pinned);
+    }
+
+    fn count(&mut self, cscan: &CScan, parts: &[Arc<Part>]) {
+        let counters = &cscan.counters;
+        let (mut loaded, mut shared) = (false, false);
+        for part in parts {
+            let first = part.used_first_by(cscan.id.0);
+            let new = part.loaded > cscan.registered;
+            let bytes = part.bytes.len() as u64;
+            if new && first {
+                loaded = true;
+                counters.bytes_loaded.add(bytes);
+            } else {
+                shared |= new;
+                counters.bytes_from_buffer.add(bytes);
+                self.state.stats.parts_from_buffer += 1;
+            }
+        }
+        self.state.stats.chunks_delivered += 1;
+        counters.chunks_delivered.add(1);
+        let kind = match (loaded, shared) {
+            (true, _) => &counters.chunks_loaded,
+            (false, true) => &counters.chunks_shared,
+            (false, false) => &counters.chunks_from_buffer,
+        };
+        kind.add(1);
+    }
+
+    /// Registers one segment of a request.
+    pub(crate) fn register(
+        &mut self,
+        plan: &Plan,
+        segment: usize,
+        skip: &HashSet<usize>,
+        counters: &Arc<ScanCounters>,
+    ) -> Arc<CScan> {
+        let id = ScanId(self.state.next_scan);
+        self.state.next_scan += 1;
+        let spec = plan.spec(segment, skip);
+        let chunks = &plan.segments[segment].chunks;
+        let cscan = Arc::new(CScan::new(
+            id,
+            spec.table,
+            spec.columns.clone(),
+            self.state.store.loaded(),
+            chunks.iter().copied().collect::<HashMap<_, _>>(),
+            plan.reads.clone(),
+            counters.clone(),
+            self.driver.config.stall_after,
+            plan.workers,
+        ));
+        for column in spec.columns.iter() {
+            self.state.catalog.readers(spec.table, column).fetch_add(1, Ordering::Relaxed);
+        }
+        self.state.scans.insert(id, cscan.clone());
+        self.event(Event::ScanRegistered { scan: id, spec });
+        cscan
+    }
+
+    /// Ends a scan that has not ended yet.
+    pub(crate) fn deregister(&mut self, scan: ScanId) {
+        if self.forget(scan, EngineError::Closed) {
+            self.event(Event::ScanGone { scan });
+        }
+    }
+
+    fn forget(&mut self, scan: ScanId, error: EngineError) -> bool {
+        let Some(cscan) = self.state.scans.remove(&scan) else { return false };
+        for column in cscan.columns.iter() {
+            self.state.catalog.readers(cscan.table, column).fetch_sub(1, Ordering::Relaxed);
+        }
+        cscan.end(error, &mut self.after.loose);
+        true
+    }
+
+    /// A copy of what was counted under the lock.
+    pub(crate) fn stats(&self) -> EngineStats {
+        self.state.stats.clone()
+    }
+}

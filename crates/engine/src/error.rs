@@ -1,0 +1,80 @@
+//! What can go wrong, said so that a person knows which file, row group, column or setting it is.
+//!
+//! Errors are `Clone`: one failed read is reported by every scan that needed it. There is no variant for
+//! "something": a new kind of failure gets a name.
+
+use std::sync::Arc;
+
+use coscan_core::ConfigError;
+use thiserror::Error;
+
+/// A cause that several scans share.
+pub type SharedSource = Arc<dyn std::error::Error + Send + Sync>;
+
+/// Why an engine, a scan or a chunk could not do what was asked.
+#[derive(Clone, Debug, Error)]
+pub enum EngineError {
+    /// A setting is impossible.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The scan can never run in this buffer: raise `coscan.buffer`, lower the number of workers or read
+    /// fewer columns.
+    #[error("{what} needs a buffer of at least {needed} bytes, coscan.buffer is {budget} bytes: raise it")]
+    BufferTooSmall {
+        /// The smallest buffer that would do, in bytes.
+        needed: u64,
+        /// The buffer there is, in bytes.
+        budget: u64,
+        /// Who needs it.
+        what: String,
+    },
+    /// A part could not be read, all retries included.
+    #[error("cannot read {file}, row group {row_group}, column '{column}': {source}")]
+    Read {
+        /// The file's address.
+        file: String,
+        /// The row group, counted from zero.
+        row_group: usize,
+        /// The root column.
+        column: String,
+        /// What the device or the store said last.
+        source: SharedSource,
+    },
+    /// The bytes of a part are not what the file's metadata promises.
+    #[error("corrupt data in {file}, row group {row_group}, column '{column}': {source}")]
+    Corrupt {
+        /// The file's address.
+        file: String,
+        /// The row group, counted from zero.
+        row_group: usize,
+        /// The root column.
+        column: String,
+        /// What the decoder said.
+        source: SharedSource,
+    },
+    /// The file is not the one that was opened: open it again to read the new version.
+    #[error("{file} was replaced while in use ({detail}): run the query again")]
+    FileReplaced {
+        /// The file's address.
+        file: String,
+        /// What differs.
+        detail: String,
+    },
+    /// The schema to decode to does not fit the file.
+    #[error("{file} cannot be decoded to the requested schema: {source}")]
+    Schema {
+        /// The file's address.
+        file: String,
+        /// What does not fit.
+        source: SharedSource,
+    },
+    /// The request names something that does not exist; a bug of the caller.
+    #[error("invalid scan request: {0}")]
+    InvalidRequest(String),
+    /// The scan was dropped, or the chunk already released.
+    #[error("the scan is closed")]
+    Closed,
+    /// The engine could not start its I/O threads.
+    #[error("cannot start the engine: {0}")]
+    Start(Arc<std::io::Error>),
+}

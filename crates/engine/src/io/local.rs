@@ -1,0 +1,285 @@
+//! Local files: from the page cache if the data is there, else by `O_DIRECT`, else buffered.
+//!
+//! Each part is read into memory of its own by one scattering read. Files are opened per request: an
+//! open costs microseconds and makes a file replaced by rename visible. No threads here.
+
+use std::fs::{File, OpenOptions};
+use std::io::IoSliceMut;
+use std::ops::Range;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use object_store::ObjectMeta;
+use rustix::fs::OFlags;
+use rustix::io::{Errno, ReadWriteFlags};
+
+use super::ReadError;
+use super::aligned::{ALIGN, AlignedBuf, Spare, align_down, align_up};
+
+pub(super) struct LocalReader {
+    direct_io: bool,
+    refusal_logged: AtomicBool,
+    spare: Arc<Spare>,
+}
+
+/// The buffers of one request, back to back in the file: one per part, and one per gap of a sector or
+/// more between parts.
+struct Scatter {
+    start: u64,
+    /// Bytes from `start` that must arrive.
+    wanted: u64,
+    pieces: Vec<Piece>,
+}
+
+struct Piece {
+    /// Which part it is for; none for a gap.
+    part: Option<usize>,
+    start: u64,
+    /// Bytes of the file that are read into it. A part's last sector is read into the next piece if that
+    /// begins in the same sector; the buffer has room for it all the same.
+    len: u64,
+    buffer: AlignedBuf,
+}
+
+impl LocalReader {
+    pub(super) fn new(direct_io: bool) -> Self {
+        LocalReader { direct_io, refusal_logged: AtomicBool::new(false), spare: Arc::default() }
+    }
+
+    pub(super) fn read(
+        &self,
+        path: &Path,
+        meta: &ObjectMeta,
+        parts: &[Range<u64>],
+        arrived: &mut dyn FnMut(usize, Bytes),
+    ) -> Result<(), ReadError> {
+        let file = File::open(path)?;
+        check_version(&file, meta)?;
+        let mut scatter = Scatter::new(parts, &self.spare)?;
+        self.fill(path, &file, &mut scatter)?;
+        check_version(&file, meta)?;
+        scatter.finish(parts, &self.spare, arrived);
+        Ok(())
+    }
+
+    fn fill(&self, path: &Path, file: &File, scatter: &mut Scatter) -> Result<(), ReadError> {
+        if !self.direct_io {
+            return scatter.fill(file, 0, ReadWriteFlags::empty());
+        }
+        let cached = scatter.probe(file);
+        if cached >= scatter.wanted {
+            return Ok(());
+        }
+        let direct = OpenOptions::new().read(true).custom_flags(OFlags::DIRECT.bits() as i32).open(path);
+        let refused = match direct {
+            // A file renamed into place since the first open must not be mixed with what was cached.
+            Ok(direct) if same_file(file, &direct)? => {
+                match scatter.fill(&direct, align_down(cached), ReadWriteFlags::empty()) {
+                    Err(ReadError::Io(error)) if refuses_direct(&error) => error,
+                    outcome => return outcome,
+                }
+            }
+            Ok(_) => return Err(ReadError::Replaced("another file has its name now".into())),
+            Err(error) if refuses_direct(&error) => error,
+            Err(error) => return Err(error.into()),
+        };
+        if !self.refusal_logged.swap(true, Ordering::Relaxed) {
+            tracing::info!(path = %path.display(), %refused, "no O_DIRECT on this file system, reading buffered");
+        }
+        scatter.fill(file, cached, ReadWriteFlags::empty())
+    }
+}
+
+fn refuses_direct(error: &std::io::Error) -> bool {
+    let codes = [Errno::INVAL, Errno::NOTSUP].map(Errno::raw_os_error);
+    error.raw_os_error().is_some_and(|code| codes.contains(&code))
+}
+
+fn same_file(a: &File, b: &File) -> Result<bool, ReadError> {
+    let (a, b) = (a.metadata()?, b.metadata()?);
+    Ok(a.ino() == b.ino() && a.dev() == b.dev())
+}
+
+/// Compares what is on disk with what was opened: size, modification time and, from the ETag that local
+/// stores make of it, the inode.
+fn check_version(file: &File, meta: &ObjectMeta) -> Result<(), ReadError> {
+    let found = file.metadata()?;
+    if found.len() != meta.size {
+        return Err(ReadError::Replaced(format!("{} bytes, was {}", found.len(), meta.size)));
+    }
+    let modified_us = found.mtime() * 1_000_000 + found.mtime_nsec() / 1_000;
+    if modified_us != meta.last_modified.timestamp_micros() {
+        return Err(ReadError::Replaced("modified since it was opened".into()));
+    }
+    let inode = meta.e_tag.as_deref().filter(|tag| tag.split('-').count() == 3);
+    let inode = inode.and_then(|tag| u64::from_str_radix(tag.split('-').next()?, 16).ok());
+    if inode.is_some_and(|inode| inode != found.ino()) {
+        return Err(ReadError::Replaced("another file has its name now".into()));
+    }
+    Ok(())
+}
+
+impl Scatter {
+    fn new(parts: &[Range<u64>], spare: &Spare) -> Result<Self, ReadError> {
+        let start = align_down(parts[0].start);
+        let mut pieces: Vec<Piece> = Vec::with_capacity(parts.len());
+        for (part, range) in parts.iter().enumerate() {
+            let from = align_down(range.start);
+            if let Some(before) = pieces.last_mut() {
+                let end = before.start + before.len;
+                if from < end {
+                    before.len = from - before.start;
+                } else if from > end {
+                    let buffer = spare.take(from - end)?;
+                    pieces.push(Piece { part: None, start: end, len: from - end, buffer });
+                }
+            }
+            let len = align_up(range.end) - from;
+            pieces.push(Piece { part: Some(part), start: from, len, buffer: spare.take(len)? });
+        }
+        Ok(Scatter { start, wanted: parts[parts.len() - 1].end - start, pieces })
+    }
+
+    /// One read at `at` bytes from the start into what lies behind.
+    fn read_once(&mut self, file: &File, at: u64, flags: ReadWriteFlags) -> Result<u64, Errno> {
+        let position = self.start + at;
+        let mut buffers: Vec<IoSliceMut<'_>> = Vec::with_capacity(self.pieces.len());
+        for piece in &mut self.pieces {
+            let (from, len) = (position.saturating_sub(piece.start).min(piece.len), piece.len);
+            let rest = &mut piece.buffer.as_mut_slice()[from as usize..len as usize];
+            if !rest.is_empty() {
+                buffers.push(IoSliceMut::new(rest));
+            }
+        }
+        if flags.is_empty() {
+            rustix::io::preadv(file, &mut buffers, position).map(|n| n as u64)
+        } else {
+            rustix::io::preadv2(file, &mut buffers, position, flags).map(|n| n as u64)
+        }
+    }
+
+    /// Copies what the page cache holds, up to the first byte it does not; returns how far that is.
+    fn probe(&mut self, file: &File) -> u64 {
+        let mut at = 0;
+        while at < self.wanted {
+            match self.read_once(file, at, ReadWriteFlags::NOWAIT) {
+                Ok(0) | Err(_) => break,
+                Ok(n) => at += n,
+            }
+        }
+        at
+    }
+
+    /// Reads from `at` to the end.
+    fn fill(&mut self, file: &File, mut at: u64, flags: ReadWriteFlags) -> Result<(), ReadError> {
+        while at < self.wanted {
+            match self.read_once(file, at, flags) {
+                Ok(0) => return Err(ReadError::Short { wanted: self.wanted, got: at }),
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(ReadError::Io(errno.into())),
+                // A direct read that stopped inside a sector goes on at that sector's start.
+                Ok(n) if at + n < self.wanted && n >= ALIGN => at = align_down(at + n),
+                Ok(n) => at += n,
+            }
+        }
+        Ok(())
+    }
+
+    /// Completes the parts whose last sector went into the next piece, and reports all of them.
+    fn finish(mut self, parts: &[Range<u64>], spare: &Arc<Spare>, arrived: &mut dyn FnMut(usize, Bytes)) {
+        for at in 0..self.pieces.len() {
+            let (done, rest) = self.pieces.split_at_mut(at + 1);
+            let piece = &mut done[at];
+            let Some(part) = piece.part else { continue };
+            let mut next = piece.start + piece.len;
+            for follower in rest.iter() {
+                let end = (follower.start + follower.len).min(parts[part].end);
+                if next >= parts[part].end {
+                    break;
+                }
+                let target = (next - piece.start) as usize..(end.max(next) - piece.start) as usize;
+                let source = (next - follower.start) as usize..(end.max(next) - follower.start) as usize;
+                piece.buffer.as_mut_slice()[target].copy_from_slice(&follower.buffer.as_slice()[source]);
+                next = end.max(next);
+            }
+        }
+        for piece in self.pieces {
+            if let Some(part) = piece.part {
+                let range = &parts[part];
+                let from = (range.start - piece.start) as usize;
+                arrived(
+                    part,
+                    piece.buffer.into_bytes(from..from + (range.end - range.start) as usize, spare),
+                );
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use object_store::local::LocalFileSystem;
+    use object_store::{ObjectStoreExt, path};
+
+    fn read(direct: bool, file: &Path, meta: &ObjectMeta, parts: &[Range<u64>]) -> Vec<Bytes> {
+        let mut got = vec![Bytes::new(); parts.len()];
+        let reader = LocalReader::new(direct);
+        reader.read(file, meta, parts, &mut |at, bytes| got[at] = bytes).unwrap();
+        got
+    }
+
+    async fn meta(path: &Path) -> ObjectMeta {
+        let location = path::Path::from_filesystem_path(path).unwrap();
+        LocalFileSystem::new().head(&location).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn any_cut_of_a_file_comes_back_as_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("data");
+        let data: Vec<u8> = (0..100_003u32).map(|i| (i * 31 >> 3) as u8).collect();
+        std::fs::write(&path, &data).unwrap();
+        let meta = meta(&path).await;
+        let mut random = fastrand::Rng::with_seed(7);
+        for round in 0..200 {
+            let mut cuts: Vec<u64> = (0..random.usize(2..12)).map(|_| random.u64(0..=100_003)).collect();
+            if round % 3 == 0 {
+                cuts.iter_mut().for_each(|cut| *cut %= 9_000);
+            }
+            cuts.sort_unstable();
+            cuts.dedup();
+            let parts: Vec<_> = cuts.windows(2).map(|w| w[0]..w[1]).filter(|_| random.u8(0..4) > 0).collect();
+            if parts.is_empty() {
+                continue;
+            }
+            if random.bool() {
+                let file = File::open(&path).unwrap();
+                let _ = file.sync_all();
+                let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
+            }
+            for (bytes, part) in read(random.bool(), &path, &meta, &parts).iter().zip(&parts) {
+                assert_eq!(
+                    bytes[..],
+                    data[part.start as usize..part.end as usize],
+                    "round {round} {parts:?}"
+                );
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_replaced_file_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("data");
+        std::fs::write(&path, b"first version").unwrap();
+        let meta = meta(&path).await;
+        std::fs::write(dir.path().join("other"), b"second versio").unwrap();
+        std::fs::rename(dir.path().join("other"), &path).unwrap();
+        let outcome = LocalReader::new(true).read(&path, &meta, &[0..5], &mut |_, _| panic!("no bytes"));
+        assert!(matches!(outcome, Err(ReadError::Replaced(_))), "{outcome:?}");
+    }
+}

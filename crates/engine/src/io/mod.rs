@@ -1,0 +1,177 @@
+//! Reading: from byte ranges of parts to bytes in memory.
+//!
+//! ```text
+//! load ── coalesce ──> requests ── pool ──> limit ──> retry ──> RangeReader ──> bytes of each part
+//!                                  threads  (bucket)            local | object
+//! ```
+//!
+//! A request is one contiguous read; its parts are reported one by one as they arrive, each in memory of
+//! its own, so that dropping one part frees exactly that part. Nothing here knows the buffer manager.
+
+mod aligned;
+pub(crate) mod limit;
+mod local;
+mod object;
+pub(crate) mod pool;
+mod retry;
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use object_store::{ObjectMeta, ObjectStore};
+use thiserror::Error;
+
+pub(crate) use pool::Closing;
+
+/// Joined parts never make a request larger than this; a single part may be.
+const REQUEST_BYTES_MAX: u64 = 16 << 20;
+
+/// Parts per request: stays far below the 1024 buffers that one `preadv` takes.
+const REQUEST_PARTS_MAX: usize = 256;
+const _: () = assert!(2 * REQUEST_PARTS_MAX < 1024);
+
+/// Where the bytes of a file come from.
+#[derive(Debug)]
+pub struct Source {
+    /// The file's address, for messages.
+    pub name: String,
+    /// The store that holds it.
+    pub store: Arc<dyn ObjectStore>,
+    /// The version that was opened.
+    pub meta: ObjectMeta,
+    /// Its path on this machine, if it is a local file.
+    pub path: Option<PathBuf>,
+}
+
+/// Reads one request. Wrap it to inject faults: see [`Engine::with_reader`](crate::Engine::with_reader).
+pub trait RangeReader: Send + Sync + 'static {
+    /// Reads `parts` (ascending, disjoint) and reports each by its position as it arrives; blocks the
+    /// calling I/O thread. After an error only the parts not reported are asked for again.
+    fn read(
+        &self,
+        source: &Source,
+        parts: &[Range<u64>],
+        arrived: &mut dyn FnMut(usize, Bytes),
+    ) -> Result<(), ReadError>;
+}
+
+/// Why a request failed.
+#[derive(Debug, Error)]
+pub enum ReadError {
+    /// The operating system said no.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    /// The object store said no.
+    #[error(transparent)]
+    Store(#[from] object_store::Error),
+    /// Fewer bytes than asked for.
+    #[error("short read: {got} of {wanted} bytes")]
+    Short {
+        /// Bytes asked for.
+        wanted: u64,
+        /// Bytes that came.
+        got: u64,
+    },
+    /// The file is another one than was opened.
+    #[error("file replaced: {0}")]
+    Replaced(String),
+    /// The reader panicked; a bug in it.
+    #[error("the reader panicked: {0}")]
+    Panicked(String),
+    /// The engine is going down.
+    #[error("the engine is closed")]
+    Closed,
+}
+
+impl ReadError {
+    /// Whether the same request may succeed if it is tried again.
+    pub fn is_transient(&self) -> bool {
+        use std::io::ErrorKind;
+        match self {
+            ReadError::Io(error) => !matches!(
+                error.kind(),
+                ErrorKind::NotFound
+                    | ErrorKind::PermissionDenied
+                    | ErrorKind::InvalidInput
+                    | ErrorKind::Unsupported
+            ),
+            ReadError::Store(error) => matches!(error, object_store::Error::Generic { .. }),
+            ReadError::Short { .. } => true,
+            ReadError::Replaced(_) | ReadError::Panicked(_) | ReadError::Closed => false,
+        }
+    }
+}
+
+/// The reader of a real engine: local files directly, all others through their store.
+pub(crate) struct DefaultReader {
+    local: local::LocalReader,
+    object: object::ObjectReader,
+}
+
+impl DefaultReader {
+    pub(crate) fn new(direct_io: bool, closing: Arc<Closing>) -> Self {
+        DefaultReader {
+            local: local::LocalReader::new(direct_io),
+            object: object::ObjectReader::new(closing),
+        }
+    }
+}
+
+impl RangeReader for DefaultReader {
+    fn read(
+        &self,
+        source: &Source,
+        parts: &[Range<u64>],
+        arrived: &mut dyn FnMut(usize, Bytes),
+    ) -> Result<(), ReadError> {
+        match &source.path {
+            Some(path) => self.local.read(path, &source.meta, parts, arrived),
+            None => self.object.read(source, parts, arrived),
+        }
+    }
+}
+
+/// Groups parts into requests: neighbours at most `gap` bytes apart go together. Takes ranges in order of
+/// urgency, returns groups of their positions: by offset inside, the group with the most urgent part first.
+pub(crate) fn coalesce(ranges: &[Range<u64>], gap: u64) -> Vec<Vec<usize>> {
+    let mut by_offset: Vec<usize> = (0..ranges.len()).collect();
+    by_offset.sort_by_key(|&at| ranges[at].start);
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for at in by_offset {
+        let range = &ranges[at];
+        let joins = groups.last().is_some_and(|group| {
+            let (first, last) = (&ranges[group[0]], &ranges[group[group.len() - 1]]);
+            group.len() < REQUEST_PARTS_MAX
+                && range.start >= last.end
+                && range.start - last.end <= gap
+                && range.end - first.start <= REQUEST_BYTES_MAX
+        });
+        match groups.last_mut() {
+            Some(group) if joins => group.push(at),
+            _ => groups.push(vec![at]),
+        }
+    }
+    groups.sort_by_key(|group| group.iter().min().copied());
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_go_together_and_the_urgent_come_first() {
+        let ranges = [500..600, 0..100, 110..200, 1000..1001, 600..700];
+        assert_eq!(coalesce(&ranges, 10), vec![vec![0, 4], vec![1, 2], vec![3]]);
+        assert_eq!(coalesce(&ranges, 0), vec![vec![0, 4], vec![1], vec![2], vec![3]]);
+    }
+
+    #[test]
+    fn overlapping_or_huge_parts_stay_apart() {
+        assert_eq!(coalesce(&[0..100, 50..150], 10), vec![vec![0], vec![1]]);
+        let big = REQUEST_BYTES_MAX;
+        assert_eq!(coalesce(&[0..big, big..big + 1], 10).len(), 2);
+    }
+}

@@ -1,0 +1,46 @@
+//! Cooperative scans over Parquet: real reads, one decode, one bounded buffer.
+//!
+//! An [`Engine`] makes files known, registers scans and delivers row groups as Arrow arrays, in the order
+//! that suits all scans together. It knows Parquet and Arrow, but no query engine and no SQL. What to read,
+//! keep and hand out is decided by [`coscan_core`]; here is everything that touches the world:
+//!
+//! ```text
+//! Engine ── table, request: which row group is which chunk; what a scan is to the buffer manager
+//!    │
+//!    ├── driver (+ clock): owns the buffer manager; events in, actions out
+//!    ├── store, decode: encoded parts, and the arrays made from them, once for all scans
+//!    ├── io: local files by O_DIRECT, everything else through object_store; limit, retry
+//!    └── scan, seats, chunk: what a consumer holds, waits for and reads
+//! ```
+//!
+//! The unit of residency is a part (one root column of one row group, encoded), the unit of decoding a
+//! slice of it.
+#![warn(missing_docs)]
+
+mod chunk;
+mod clock;
+mod config;
+mod decode;
+mod driver;
+mod engine;
+mod error;
+mod io;
+mod request;
+mod scan;
+mod seats;
+mod stats;
+mod store;
+mod table;
+mod workspace;
+
+pub use chunk::Chunk;
+pub use config::{EngineConfig, ReadLimit, RetryConfig, memory_bytes};
+pub use coscan_core::{ConfigError, DeliveryOrder, PolicyName, Usage, registry};
+pub use engine::Engine;
+pub use error::{EngineError, SharedSource};
+pub use io::limit::{Granted, LimitedStore, TokenBucket};
+pub use io::{RangeReader, ReadError, Source};
+pub use request::{ChunkRequest, FileColumns, ScanRequest};
+pub use scan::{Scan, Worker};
+pub use stats::{EngineStats, Histogram, LoadRecord, ScanMetrics};
+pub use table::{FileId, FileSpec};

@@ -1,0 +1,192 @@
+//! What the engine and its scans count. Counters only grow; nothing here decides anything.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Durations by order of magnitude: bucket `i` counts those from `2^i` to `2^(i+1)` nanoseconds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Histogram {
+    /// The counts.
+    pub buckets: [u64; 40],
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Histogram { buckets: [0; 40] }
+    }
+}
+
+impl Histogram {
+    pub(crate) fn record(&mut self, duration: Duration) {
+        let ns = (duration.as_nanos() as u64).max(1);
+        self.buckets[(ns.ilog2() as usize).min(39)] += 1;
+    }
+
+    /// How many durations were recorded.
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+
+    /// The duration that a `share` (0 to 1) of all did not exceed, to within a factor of two.
+    pub fn quantile(&self, share: f64) -> Duration {
+        let wanted = (share.clamp(0.0, 1.0) * self.count() as f64).ceil() as u64;
+        let mut seen = 0;
+        for (at, &n) in self.buckets.iter().enumerate() {
+            seen += n;
+            if seen >= wanted && seen > 0 {
+                return Duration::from_nanos(1 << (at + 1));
+            }
+        }
+        Duration::ZERO
+    }
+}
+
+/// What an engine has done since it started.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EngineStats {
+    /// Bytes of parts read, the gaps of coalesced requests not counted.
+    pub bytes_read: u64,
+    /// Loads the buffer manager asked for.
+    pub loads: u64,
+    /// Requests to devices and stores, retries included.
+    pub requests: u64,
+    /// Requests repeated after a transient error.
+    pub retries: u64,
+    /// Parts read.
+    pub parts_loaded: u64,
+    /// Parts delivered that the scan found resident or that another scan had used first.
+    pub parts_from_buffer: u64,
+    /// Parts dropped from the buffer.
+    pub evictions: u64,
+    /// Chunks handed to workers.
+    pub chunks_delivered: u64,
+    /// Chunks taken back from consumers that stood still.
+    pub suspensions: u64,
+    /// Slices decoded.
+    pub slices_decoded: u64,
+    /// Slices taken from another scan's decoding.
+    pub slices_shared: u64,
+    /// Time spent decoding, in nanoseconds over all workers.
+    pub decode_ns: u64,
+    /// Time workers waited for chunks, in nanoseconds over all workers.
+    pub abm_wait_ns: u64,
+    /// How long the buffer manager took per event.
+    pub decision_ns: Histogram,
+}
+
+/// One load, as the buffer manager asked for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadRecord {
+    /// When, since recording began.
+    pub at: Duration,
+    /// The file's address.
+    pub file: String,
+    /// The chunk's position in its table.
+    pub chunk: u32,
+    /// How many columns are read.
+    pub columns: usize,
+}
+
+/// What one scan has done so far.
+///
+/// A chunk counts as *loaded* if this scan was the first to use what was read for it, as *shared* if it
+/// was read after this scan registered and another scan used it first, as *from buffer* if it was already
+/// resident when the scan registered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ScanMetrics {
+    /// Chunks handed to the scan's workers.
+    pub chunks_delivered: u64,
+    /// Of these, those resident before the scan registered.
+    pub chunks_from_buffer: u64,
+    /// Of these, those read for this scan.
+    pub chunks_loaded: u64,
+    /// Of these, those read for another scan.
+    pub chunks_shared: u64,
+    /// Encoded bytes it did not have to read.
+    pub bytes_from_buffer: u64,
+    /// Encoded bytes read for it.
+    pub bytes_loaded: u64,
+    /// Slices it decoded.
+    pub slices_decoded: u64,
+    /// Slices another scan had decoded.
+    pub slices_shared: u64,
+    /// Time spent decoding, over all workers.
+    pub decode_time: Duration,
+    /// Time its workers waited for chunks, over all workers.
+    pub wait_time: Duration,
+}
+
+/// A counter that any thread may raise.
+#[derive(Debug, Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(crate) fn add(&self, n: u64) {
+        self.0.fetch_add(n, Ordering::Relaxed);
+    }
+
+    pub(crate) fn add_time(&self, time: Duration) {
+        self.add(time.as_nanos() as u64);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The counters behind [`ScanMetrics`], shared by the scan's workers.
+#[derive(Debug, Default)]
+pub(crate) struct ScanCounters {
+    pub(crate) chunks_delivered: Counter,
+    pub(crate) chunks_from_buffer: Counter,
+    pub(crate) chunks_loaded: Counter,
+    pub(crate) chunks_shared: Counter,
+    pub(crate) bytes_from_buffer: Counter,
+    pub(crate) bytes_loaded: Counter,
+    pub(crate) slices_decoded: Counter,
+    pub(crate) slices_shared: Counter,
+    pub(crate) decode_ns: Counter,
+    pub(crate) wait_ns: Counter,
+}
+
+impl ScanCounters {
+    pub(crate) fn metrics(&self) -> ScanMetrics {
+        ScanMetrics {
+            chunks_delivered: self.chunks_delivered.get(),
+            chunks_from_buffer: self.chunks_from_buffer.get(),
+            chunks_loaded: self.chunks_loaded.get(),
+            chunks_shared: self.chunks_shared.get(),
+            bytes_from_buffer: self.bytes_from_buffer.get(),
+            bytes_loaded: self.bytes_loaded.get(),
+            slices_decoded: self.slices_decoded.get(),
+            slices_shared: self.slices_shared.get(),
+            decode_time: Duration::from_nanos(self.decode_ns.get()),
+            wait_time: Duration::from_nanos(self.wait_ns.get()),
+        }
+    }
+}
+
+/// What all workers of an engine count together, outside of its lock.
+#[derive(Debug, Default)]
+pub(crate) struct WorkCounters {
+    pub(crate) slices_decoded: Counter,
+    pub(crate) slices_shared: Counter,
+    pub(crate) decode_ns: Counter,
+    pub(crate) wait_ns: Counter,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_right_to_a_factor_of_two() {
+        let mut histogram = Histogram::default();
+        (0..90).for_each(|_| histogram.record(Duration::from_nanos(1_000)));
+        (0..10).for_each(|_| histogram.record(Duration::from_micros(100)));
+        assert_eq!(histogram.count(), 100);
+        assert_eq!(histogram.quantile(0.5), Duration::from_nanos(1_024));
+        assert_eq!(histogram.quantile(0.99), Duration::from_nanos(131_072));
+        assert_eq!(Histogram::default().quantile(0.5), Duration::ZERO);
+    }
+}

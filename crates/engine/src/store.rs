@@ -1,0 +1,187 @@
+//! What is in memory: the encoded bytes of parts, and what was decoded from them.
+//!
+//! The buffer manager says what comes and goes; a part that a worker holds is pinned there, and here kept
+//! by its `Arc`. Decoder state lives only while somebody holds the part: it is that worker's workspace.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arrow::array::ArrayRef;
+use bytes::Bytes;
+use coscan_core::{ChunkNo, ColumnNo, TableId};
+use parquet::arrow::arrow_reader::ArrowReaderMetadata;
+
+use crate::decode::Decoder;
+use crate::error::EngineError;
+use crate::table::File;
+
+/// A part's name in the buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct PartKey {
+    pub(crate) table: TableId,
+    pub(crate) chunk: ChunkNo,
+    pub(crate) column: ColumnNo,
+}
+
+/// One root column of one row group.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub(crate) key: PartKey,
+    pub(crate) file: Arc<File>,
+    pub(crate) row_group: usize,
+    pub(crate) root: usize,
+    /// The encoded bytes.
+    pub(crate) bytes: Bytes,
+    /// Where they begin in the file.
+    pub(crate) start: u64,
+    /// When it became resident, counted in parts.
+    pub(crate) loaded: u64,
+    /// The first scan it was delivered to, plus one; zero before that.
+    first_user: AtomicU64,
+    /// One per Arrow type it is decoded to, which is almost always one.
+    decoders: Mutex<Vec<Arc<Decoder>>>,
+    pins: AtomicU32,
+}
+
+impl Part {
+    pub(crate) fn new(key: PartKey, file: Arc<File>, root: usize, bytes: Bytes, loaded: u64) -> Self {
+        let row_group = file.row_group(key.chunk);
+        let start = file.range(row_group, root).start;
+        let (first_user, pins) = (AtomicU64::new(0), AtomicU32::new(0));
+        Part {
+            key,
+            file,
+            row_group,
+            root,
+            bytes,
+            start,
+            loaded,
+            first_user,
+            decoders: Mutex::default(),
+            pins,
+        }
+    }
+
+    fn decoders(&self) -> MutexGuard<'_, Vec<Arc<Decoder>>> {
+        self.decoders.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The decoder to the type that `decoding` gives this part's column.
+    pub(crate) fn decoder(&self, decoding: &ArrowReaderMetadata) -> Arc<Decoder> {
+        let field = decoding.schema().field(self.root);
+        let mut decoders = self.decoders();
+        if let Some(known) = decoders.iter().find(|d| d.data_type() == field.data_type()) {
+            return known.clone();
+        }
+        let decoder = Arc::new(Decoder::new(decoding.clone(), field.data_type().clone()));
+        decoders.push(decoder.clone());
+        decoder
+    }
+
+    /// Bytes of the slices kept.
+    pub(crate) fn decoded_bytes(&self) -> u64 {
+        self.decoders().iter().map(|d| d.kept_bytes()).sum()
+    }
+
+    /// Takes out the slices kept, for the caller to drop outside of its locks.
+    pub(crate) fn take_decoded(&self) -> Vec<ArrayRef> {
+        self.decoders().iter().flat_map(|d| d.take_kept()).collect()
+    }
+
+    /// Whether another scan is registered that reads this column of the table: only then is it worth
+    /// keeping what was decoded. A lone scan's memory is better reused at once.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.file.columns[self.root].readers.load(Ordering::Relaxed) > 1
+    }
+
+    /// Notes a delivery to a scan; returns whether no other scan had the part before.
+    pub(crate) fn used_first_by(&self, scan: u64) -> bool {
+        let first = self.first_user.compare_exchange(0, scan + 1, Ordering::Relaxed, Ordering::Relaxed);
+        matches!(first, Ok(_)) || first == Err(scan + 1)
+    }
+
+    /// How many delivered chunks hold the part: each may have a decoder state of its own.
+    pub(crate) fn pins(&self) -> u32 {
+        self.pins.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn corrupt(&self, source: crate::error::SharedSource) -> EngineError {
+        EngineError::Corrupt {
+            file: self.file.name().to_owned(),
+            row_group: self.row_group,
+            column: self.file.columns[self.root].name.clone(),
+            source,
+        }
+    }
+}
+
+/// The parts of a delivered chunk, in the order of the scan's columns.
+#[derive(Debug)]
+pub(crate) struct PinnedParts {
+    parts: Vec<Arc<Part>>,
+}
+
+impl PinnedParts {
+    pub(crate) fn new(parts: Vec<Arc<Part>>) -> Self {
+        for part in &parts {
+            part.pins.fetch_add(1, Ordering::Relaxed);
+        }
+        PinnedParts { parts }
+    }
+}
+
+impl std::ops::Deref for PinnedParts {
+    type Target = [Arc<Part>];
+    fn deref(&self) -> &[Arc<Part>] {
+        &self.parts
+    }
+}
+
+impl Drop for PinnedParts {
+    fn drop(&mut self) {
+        for part in &self.parts {
+            if part.pins.fetch_sub(1, Ordering::AcqRel) == 1 {
+                part.decoders().iter().for_each(|d| d.drop_readers());
+            }
+        }
+    }
+}
+
+/// The resident parts.
+#[derive(Debug, Default)]
+pub(crate) struct Store {
+    parts: HashMap<PartKey, Arc<Part>>,
+    loaded: u64,
+}
+
+impl Store {
+    /// How many parts have become resident so far.
+    pub(crate) fn loaded(&self) -> u64 {
+        self.loaded
+    }
+
+    pub(crate) fn insert(&mut self, key: PartKey, file: Arc<File>, root: usize, bytes: Bytes) {
+        self.loaded += 1;
+        let part = Part::new(key, file, root, bytes, self.loaded);
+        self.parts.insert(key, Arc::new(part));
+    }
+
+    pub(crate) fn get(&self, key: PartKey) -> Option<&Arc<Part>> {
+        self.parts.get(&key)
+    }
+
+    pub(crate) fn remove(&mut self, key: PartKey) -> Option<Arc<Part>> {
+        self.parts.remove(&key)
+    }
+
+    /// Whether `part` is what is resident under its name now.
+    pub(crate) fn holds(&self, part: &Arc<Part>) -> bool {
+        self.parts.get(&part.key).is_some_and(|resident| Arc::ptr_eq(resident, part))
+    }
+
+    /// Encoded bytes resident.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.parts.values().map(|part| part.bytes.len() as u64).sum()
+    }
+}

@@ -1,0 +1,145 @@
+//! The buffer never exceeds its budget, and the smallest one that is allowed suffices.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use coscan_engine::{Engine, EngineError, ScanRequest};
+
+use crate::support::*;
+
+/// The smallest buffer in which `wanted` may register, as the engine says itself.
+fn smallest(engine: &Engine, wanted: &ScanRequest) -> u64 {
+    engine.set_buffer(1).unwrap();
+    match engine.scan(wanted.clone()).map(drop) {
+        Err(EngineError::BufferTooSmall { needed, .. }) => needed,
+        other => panic!("one byte sufficed: {other:?}"),
+    }
+}
+
+/// Looks at the ledger all the time until told to stop.
+fn watch(engine: &Engine) -> (Arc<AtomicBool>, std::thread::JoinHandle<u64>) {
+    let (stop, engine) = (Arc::new(AtomicBool::new(false)), engine.clone());
+    let stopped = stop.clone();
+    let watcher = std::thread::spawn(move || {
+        let mut most = 0;
+        loop {
+            // Once more after the end, so that there is something to see on the busiest machine.
+            let last = stopped.load(Ordering::Relaxed);
+            let usage = engine.usage();
+            assert!(usage.total() <= usage.budget, "{usage:?}");
+            assert!(engine.resident_bytes() <= usage.budget);
+            most = most.max(usage.total());
+            if last {
+                return most;
+            }
+            std::thread::sleep(Duration::from_micros(50));
+        }
+    });
+    (stop, watcher)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_smallest_buffer_suffices_for_many_scans_under_every_policy() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = sample(dir.path(), "a.parquet", 6, 3_000);
+    let whole = plain(&[&path], None);
+    for policy in policies() {
+        let engine = Engine::new(config(policy.as_str(), 1 << 30)).unwrap();
+        let file = open(&engine, &path).await;
+        let mut wanted = request(&[file], None);
+        wanted.workers = 2;
+        let needed = smallest(&engine, &wanted);
+        engine.set_buffer(needed - 1).unwrap();
+        let refused = engine.scan(wanted.clone()).map(drop);
+        assert!(matches!(refused, Err(EngineError::BufferTooSmall { .. })), "{refused:?}");
+        engine.set_buffer(needed).unwrap();
+        let (stop, watcher) = watch(&engine);
+        let scans: Vec<_> = (0..4).map(|_| engine.scan(wanted.clone()).unwrap()).collect();
+        let all = futures::future::join_all(scans.iter().map(|scan| scan_all(scan, 2)));
+        let got = tokio::time::timeout(Duration::from_secs(30), all).await;
+        let got = got.unwrap_or_else(|_| panic!("{policy}: stuck, {:?}", engine.usage()));
+        stop.store(true, Ordering::Relaxed);
+        assert!(watcher.join().unwrap() > 0);
+        got.into_iter().for_each(|chunks| assert_eq!(chunks.unwrap(), whole, "{policy}"));
+        drop(scans);
+        assert_idle(&engine).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_budget_may_shrink_and_grow_under_way() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = sample(dir.path(), "a.parquet", 10, 3_000);
+    let whole = plain(&[&path], None);
+    let engine = Engine::new(config("relevance", 64 << 20)).unwrap();
+    let wanted = request(&[open(&engine, &path).await], None);
+    let needed = smallest(&engine, &wanted);
+    engine.set_buffer(needed * 4).unwrap();
+    let scans: Vec<_> = (0..4).map(|_| engine.scan(wanted.clone()).unwrap()).collect();
+    let changing = async {
+        for factor in [1, 3, 1, 2, 5, 1, 4] {
+            tokio::time::sleep(Duration::from_millis(3)).await;
+            engine.set_buffer(needed * factor).unwrap();
+        }
+    };
+    let (got, ()) = tokio::join!(futures::future::join_all(scans.iter().map(|s| scan_all(s, 1))), changing);
+    got.into_iter().for_each(|chunks| assert_eq!(chunks.unwrap(), whole));
+    drop(scans);
+    assert_idle(&engine).await;
+    engine.set_buffer(1).unwrap();
+    assert_eq!(engine.usage().resident, 0, "an idle engine gives everything back");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_consumer_that_stops_reading_does_not_block_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = sample(dir.path(), "a.parquet", 5, 3_000);
+    let whole = plain(&[&path], None);
+    for policy in policies() {
+        let engine = Engine::new(config(policy.as_str(), 1 << 30)).unwrap();
+        let wanted = request(&[open(&engine, &path).await], None);
+        engine.set_buffer(smallest(&engine, &wanted)).unwrap();
+        let (slow, other) = (engine.scan(wanted.clone()).unwrap(), engine.scan(wanted.clone()).unwrap());
+        let mut worker = slow.worker();
+        let mut chunk = worker.next().await.unwrap().unwrap();
+        let first = chunk.slice(0).await.unwrap();
+        // While `slow` sits on its chunk, `other` must get through the whole table.
+        let got = tokio::time::timeout(Duration::from_secs(20), scan_all(&other, 1)).await;
+        let got = got.unwrap_or_else(|_| panic!("{policy}: blocked, {:?}", engine.usage()));
+        assert_eq!(got.unwrap(), whole, "{policy}");
+        assert!(engine.stats().suspensions > 0, "{policy}");
+        drop(other);
+        // And `slow` goes on where it stood.
+        let mut slices = vec![first];
+        for i in 1..chunk.slices() {
+            slices.push(chunk.slice(i).await.unwrap());
+        }
+        let mut rest = std::collections::BTreeMap::from([(chunk.index, joined(&slices))]);
+        rest.extend(drain(&mut worker).await.unwrap());
+        assert_eq!(rest, whole, "{policy}");
+        drop((chunk, worker, slow));
+        assert_idle(&engine).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_chunk_given_back_may_be_given_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = sample(dir.path(), "a.parquet", 4, 2_000);
+    let engine = Engine::new(config("relevance", 1 << 30)).unwrap();
+    let wanted = request(&[open(&engine, &path).await], None);
+    engine.set_buffer(smallest(&engine, &wanted)).unwrap();
+    let (slow, other) = (engine.scan(wanted.clone()).unwrap(), engine.scan(wanted.clone()).unwrap());
+    let mut worker = slow.worker();
+    let chunk = worker.next().await.unwrap().unwrap();
+    let taken = chunk.index;
+    scan_all(&other, 1).await.unwrap();
+    assert!(engine.stats().suspensions > 0);
+    drop((chunk, other));
+    let rest = tokio::time::timeout(Duration::from_secs(20), drain(&mut worker)).await.unwrap().unwrap();
+    assert!(!rest.contains_key(&taken), "what was taken once does not come again");
+    assert_eq!(rest.len(), 3);
+    drop((worker, slow));
+    assert_idle(&engine).await;
+}

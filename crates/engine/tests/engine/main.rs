@@ -1,0 +1,11 @@
+//! The engine against real files, stores and faults.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod budget;
+mod cancellation;
+mod faults;
+mod s3;
+mod sharing;
+mod types;

@@ -1,0 +1,63 @@
+//! Engines that come and go leave no thread and no file handle behind. Alone in its process, so that
+//! there is nothing else to count.
+
+#[path = "support/mod.rs"]
+mod support;
+
+use std::time::Duration;
+
+use coscan_engine::Engine;
+use support::*;
+
+fn count(of: &str) -> usize {
+    std::fs::read_dir(format!("/proc/self/{of}")).unwrap().count()
+}
+
+#[test]
+fn threads_and_file_handles_return_to_what_they_were() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = sample(dir.path(), "a.parquet", 4, 1_000);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let round = |memory: bool| {
+        runtime.block_on(async {
+            let engine = Engine::new(config("relevance", 4 << 20)).unwrap();
+            let file = if memory {
+                let (mut spec, arrow) = spec(&path).await;
+                spec.store_url = "through-the-store://".into();
+                opened(&engine, spec, &arrow)
+            } else {
+                open(&engine, &path).await
+            };
+            let (done, cut) =
+                (engine.scan(request(&[file.clone()], None)), engine.scan(request(&[file], None)));
+            let cut = cut.unwrap();
+            let _ = tokio::time::timeout(Duration::from_micros(500), scan_all(&cut, 2)).await;
+            scan_all(&done.unwrap(), 2).await.unwrap();
+        });
+    };
+    // The runtimes' own threads and handles come with their first use.
+    round(false);
+    round(true);
+    let settle = |threads: usize, handles: usize| {
+        for _ in 0..400 {
+            if count("task") <= threads && count("fd") <= handles {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    std::thread::sleep(Duration::from_millis(300));
+    let (threads, handles) = (count("task"), count("fd"));
+    for at in 0..20 {
+        round(at % 2 == 0);
+    }
+    // Threads of tokio's blocking pool, which local stores use, come and go on their own.
+    settle(threads, handles);
+    assert!(count("fd") <= handles, "{} file handles, {handles} before", count("fd"));
+    let named: Vec<String> = std::fs::read_dir("/proc/self/task")
+        .unwrap()
+        .filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).ok())
+        .filter(|name| name.starts_with("coscan"))
+        .collect();
+    assert!(named.is_empty(), "threads left: {named:?}");
+}
