@@ -18,7 +18,7 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::file::metadata::ParquetMetaData;
 
 use crate::error::EngineError;
-use crate::io::Source;
+use crate::io::{Source, same_etag};
 
 /// A file the engine knows; one id per version of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -283,10 +283,10 @@ pub(crate) fn difference(then: &ObjectMeta, now: &ObjectMeta) -> Option<String> 
     if then.size != now.size {
         return Some(format!("{} bytes, was {}", now.size, then.size));
     }
+    // Equal tags settle it: times come in whole seconds from some requests and not from others.
     match (&then.e_tag, &now.e_tag) {
-        (Some(a), Some(b)) if a != b => return Some(format!("ETag {b}, was {a}")),
-        _ => {}
+        (Some(a), Some(b)) => (!same_etag(a, b)).then(|| format!("ETag {b}, was {a}")),
+        _ => (then.last_modified != now.last_modified)
+            .then(|| format!("modified at {}, was {}", now.last_modified, then.last_modified)),
     }
-    (then.last_modified != now.last_modified)
-        .then(|| format!("modified at {}, was {}", now.last_modified, then.last_modified))
 }

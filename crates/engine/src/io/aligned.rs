@@ -5,7 +5,7 @@
 //! last is kept for the next read of that size. The parts of a column are alike from row group to row
 //! group. What is kept is small, constant and beside the ledger.
 
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::alloc::{Layout, alloc, dealloc};
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -38,16 +38,15 @@ impl AlignedBuf {
     /// At least `len` bytes, rounded up to the alignment.
     pub(super) fn new(len: u64) -> std::io::Result<Self> {
         let bytes = align_up(len.max(1));
+        let out_of_memory = || std::io::Error::from(std::io::ErrorKind::OutOfMemory);
         let layout = usize::try_from(bytes)
             .ok()
             .and_then(|bytes| Layout::from_size_align(bytes, ALIGN as usize).ok())
-            .ok_or_else(|| std::io::Error::from(std::io::ErrorKind::OutOfMemory))?;
+            .ok_or_else(out_of_memory)?;
         // SAFETY: the layout has a non-zero size.
         let start = unsafe { alloc(layout) };
-        match NonNull::new(start) {
-            Some(start) => Ok(AlignedBuf { start, layout }),
-            None => handle_alloc_error(layout),
-        }
+        let start = NonNull::new(start).ok_or_else(out_of_memory)?;
+        Ok(AlignedBuf { start, layout })
     }
 
     pub(super) fn as_mut_slice(&mut self) -> &mut [u8] {

@@ -133,6 +133,11 @@ impl RangeReader for DefaultReader {
     }
 }
 
+/// Whether two ETags are the same: listings of some stores leave out the quotes that responses have.
+pub(crate) fn same_etag(a: &str, b: &str) -> bool {
+    a.trim_matches('"') == b.trim_matches('"')
+}
+
 /// Groups parts into requests: neighbours at most `gap` bytes apart go together. Takes ranges in order of
 /// urgency, returns groups of their positions: by offset inside, the group with the most urgent part first.
 pub(crate) fn coalesce(ranges: &[Range<u64>], gap: u64) -> Vec<Vec<usize>> {

@@ -11,7 +11,7 @@ use futures::StreamExt;
 use object_store::{GetOptions, GetResult, ObjectMeta};
 use tokio::runtime::{Builder, Runtime};
 
-use super::{Closing, ReadError, Source};
+use super::{Closing, ReadError, Source, same_etag};
 
 pub(super) struct ObjectReader {
     runtime: OnceLock<Runtime>,
@@ -65,8 +65,10 @@ async fn request(
     arrived: &mut dyn FnMut(usize, Bytes),
 ) -> Result<(), ReadError> {
     let range = parts[0].start..parts[parts.len() - 1].end;
-    // A weak ETag never matches in a condition (RFC 9110); it is compared afterwards all the same.
-    let etag = source.meta.e_tag.clone().filter(|tag| !tag.starts_with("W/"));
+    // Conditions take strong, quoted ETags only (RFC 9110); others are compared with the response's,
+    // which is just as safe and costs a request that is cut short.
+    let etag =
+        source.meta.e_tag.clone().filter(|tag| tag.len() > 1 && tag.starts_with('"') && tag.ends_with('"'));
     let mut options = GetOptions::new().with_range(Some(range.clone())).with_if_match(etag);
     options.version = source.meta.version.clone();
     let result = match source.store.get_opts(&source.meta.location, options).await {
@@ -87,7 +89,9 @@ fn check_version(found: &ObjectMeta, opened: &ObjectMeta) -> Result<(), ReadErro
         return Err(ReadError::Replaced(format!("{} bytes, was {}", found.size, opened.size)));
     }
     match (&found.e_tag, &opened.e_tag) {
-        (Some(now), Some(then)) if now != then => Err(ReadError::Replaced(format!("ETag {now}, was {then}"))),
+        (Some(now), Some(then)) if !same_etag(now, then) => {
+            Err(ReadError::Replaced(format!("ETag {now}, was {then}")))
+        }
         (Some(_), Some(_)) => Ok(()),
         // HTTP dates have whole seconds.
         _ if found.last_modified.timestamp() != opened.last_modified.timestamp() => {

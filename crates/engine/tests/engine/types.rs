@@ -5,8 +5,10 @@ use std::sync::Arc;
 use arrow::array::*;
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::*;
-use coscan_engine::{DeliveryOrder, Engine, EngineError};
+use coscan_engine::{DeliveryOrder, Engine, EngineError, FileSpec};
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::basic::{Compression, GzipLevel, ZstdLevel};
+use parquet::file::metadata::PageIndexPolicy;
 use parquet::file::properties::{WriterProperties, WriterVersion};
 
 use crate::support::*;
@@ -146,13 +148,18 @@ async fn all_types_under_all_codecs_and_page_versions() {
                 .set_data_page_row_count_limit(700)
                 .build();
             write(&path, &batches, properties);
-            let engine = Engine::new(config("relevance", 64 << 20)).unwrap();
-            let file = open(&engine, &path).await;
-            let mut wanted = request(&[file], None);
-            wanted.workers = 2;
-            let got = scan_all(&engine.scan(wanted).unwrap(), 2).await.unwrap();
-            assert_eq!(got, plain(&[&path], None), "{codec:?} {version:?}");
-            assert_idle(&engine).await;
+            let whole = plain(&[&path], None);
+            for page_index in [PageIndexPolicy::Skip, PageIndexPolicy::Required] {
+                let engine = Engine::new(config("relevance", 64 << 20)).unwrap();
+                let options = ArrowReaderOptions::new().with_page_index_policy(page_index);
+                let arrow = ArrowReaderMetadata::load(&std::fs::File::open(&path).unwrap(), options).unwrap();
+                let spec = FileSpec { metadata: arrow.metadata().clone(), ..spec(&path).await.0 };
+                let mut wanted = request(&[opened(&engine, spec, &arrow)], None);
+                wanted.workers = 2;
+                let got = scan_all(&engine.scan(wanted).unwrap(), 2).await.unwrap();
+                assert_eq!(got, whole, "{codec:?} {version:?}");
+                assert_idle(&engine).await;
+            }
         }
     }
 }
