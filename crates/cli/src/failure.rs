@@ -44,8 +44,9 @@ pub fn catch(work: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
             tracing::error!(message, place, "panic");
         }
     }));
-    panic::catch_unwind(AssertUnwindSafe(work))
-        .unwrap_or_else(|payload| Err(anyhow!("stopped by a bug or a broken file: {}", panic_text(&*payload))))
+    panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| {
+        Err(anyhow!("stopped by a bug or a broken file: {}", panic_text(&*payload)))
+    })
 }
 
 /// What a panic said.

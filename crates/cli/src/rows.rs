@@ -106,7 +106,8 @@ mod tests {
 
     #[test]
     fn cells_become_the_json_the_contract_names() {
-        let decimals = Decimal128Array::from(vec![Some(3_773_410_700)]).with_precision_and_scale(15, 2).unwrap();
+        let decimals =
+            Decimal128Array::from(vec![Some(3_773_410_700)]).with_precision_and_scale(15, 2).unwrap();
         let columns: [(&str, ArrayRef); 6] = [
             ("flag", Arc::new(StringArray::from(vec!["A"]))),
             ("sum", Arc::new(decimals)),
@@ -117,14 +118,17 @@ mod tests {
         ];
         let batch = RecordBatch::try_from_iter_with_nullable(columns.map(|(n, c)| (n, c, true))).unwrap();
         let rows = rows_of(&[batch]).unwrap();
-        assert_eq!(rows, [vec![
-            json!("A"),
-            json!("37734107.00"),
-            json!(1478493),
-            json!("1998-09-02"),
-            json!(null),
-            json!("NaN")
-        ]]);
+        assert_eq!(
+            rows,
+            [vec![
+                json!("A"),
+                json!("37734107.00"),
+                json!(1478493),
+                json!("1998-09-02"),
+                json!(null),
+                json!("NaN")
+            ]]
+        );
     }
 
     #[test]

@@ -37,13 +37,32 @@ const BUFFER_AND_QUERIES_PERCENT: u64 = 75;
 /// Queries get at least this much, however large the buffer.
 const QUERIES_PERCENT_MIN: u64 = 10;
 
-/// Threads for queries.
-pub fn runtime(threads: usize) -> anyhow::Result<Runtime> {
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(threads)
-        .enable_all()
-        .build()
-        .context("cannot start threads")
+/// The threads that run queries. Dropping them waits for nobody: a cancelled query may be deep in a loop.
+pub struct Threads(Option<Runtime>);
+
+impl Threads {
+    /// Starts this many.
+    pub fn start(count: usize) -> anyhow::Result<Self> {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        let runtime = builder.worker_threads(count).enable_all().build().context("cannot start threads")?;
+        Ok(Threads(Some(runtime)))
+    }
+
+    /// Runs a future to its end, in this thread and on these.
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        match &self.0 {
+            Some(runtime) => runtime.block_on(future),
+            None => unreachable!("the threads are there until they are dropped"),
+        }
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
 }
 
 /// A session.
@@ -221,7 +240,8 @@ impl Memory {
     fn divide(all: u64, buffer: Option<u64>) -> Self {
         let percent = |percent: u64| all / 100 * percent;
         let buffer = buffer.unwrap_or(percent(BUFFER_PERCENT));
-        let queries = percent(BUFFER_AND_QUERIES_PERCENT).saturating_sub(buffer).max(percent(QUERIES_PERCENT_MIN));
+        let queries =
+            percent(BUFFER_AND_QUERIES_PERCENT).saturating_sub(buffer).max(percent(QUERIES_PERCENT_MIN));
         Memory { buffer, queries }
     }
 }
@@ -230,7 +250,10 @@ impl Memory {
 fn config(settings: &Settings) -> anyhow::Result<SessionConfig> {
     let mut config = SessionConfig::new();
     for (key, value) in settings.set.iter().filter(|(key, _)| !key.starts_with("coscan.")) {
-        config.options_mut().set(key, value).map_err(|error| wrong_usage(squeeze(&error.strip_backtrace())))?;
+        config
+            .options_mut()
+            .set(key, value)
+            .map_err(|error| wrong_usage(squeeze(&error.strip_backtrace())))?;
     }
     Ok(config)
 }

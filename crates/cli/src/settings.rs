@@ -114,7 +114,9 @@ impl EngineArgs {
         let from_flags = self.set.iter().map(|a| (a.key.clone(), a.value.clone()));
         let set: Vec<(String, String)> = from_file.chain(from_flags).collect();
         if let Some(flag) = set.iter().find_map(|(key, _)| flag_for(key)) {
-            return Err(wrong_usage(format!("there is an option for coscan.{flag}: use it instead of a SET")));
+            return Err(wrong_usage(format!(
+                "there is an option for coscan.{flag}: use it instead of a SET"
+            )));
         }
         Ok(Settings {
             policy,
@@ -139,7 +141,8 @@ impl ConfigFile {
 }
 
 /// The settings of the engine that have an option of their own.
-const FLAGS: [&str; 6] = ["policy", "buffer", "read_limit", "read_latency_ms", "loads_in_flight", "direct_io"];
+const FLAGS: [&str; 6] =
+    ["policy", "buffer", "read_limit", "read_latency_ms", "loads_in_flight", "direct_io"];
 
 fn flag_for(key: &str) -> Option<&'static str> {
     let name = key.strip_prefix("coscan.")?;

@@ -57,7 +57,10 @@ fn crates_depend_on_each_other_in_one_direction() {
 fn only_two_crates_know_the_query_engine() {
     for (member, uses) in dependencies() {
         let knows = uses.iter().any(|name| name == "datafusion" || name.starts_with("datafusion-"));
-        assert!(!knows || KNOW_DATAFUSION.contains(&member.as_str()), "{member} must not depend on DataFusion");
+        assert!(
+            !knows || KNOW_DATAFUSION.contains(&member.as_str()),
+            "{member} must not depend on DataFusion"
+        );
     }
 }
 

@@ -116,7 +116,8 @@ fn scans_are_cooperative_and_explain_says_so() {
 
 #[test]
 fn commands_run_at_once_and_print_in_order() {
-    let commands: Vec<String> = (0..8).map(|n| format!("SELECT {n} AS n, count(*) AS c FROM lineitem WHERE l_tax >= 0")).collect();
+    let commands: Vec<String> =
+        (0..8).map(|n| format!("SELECT {n} AS n, count(*) AS c FROM lineitem WHERE l_tax >= 0")).collect();
     let mut args = vec!["--format", "ndjson", "--timing"];
     commands.iter().for_each(|command| args.extend(["-c", command]));
     let lines = sql_stdout(&args);
@@ -126,7 +127,8 @@ fn commands_run_at_once_and_print_in_order() {
 
 #[test]
 fn a_command_that_fails_leaves_the_others_alone() {
-    let output = run(&["sql", "--format", "csv", "-c", "SELECT 1 AS a", "-c", "SELECT x", "-c", "SELECT 3 AS c"]);
+    let output =
+        run(&["sql", "--format", "csv", "-c", "SELECT 1 AS a", "-c", "SELECT x", "-c", "SELECT 3 AS c"]);
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(text(&output.stdout), "a\n1\nc\n3\n");
     let stderr = text(&output.stderr);
@@ -224,7 +226,8 @@ fn generated_tables_are_whole_and_made_once() {
 /// Two streams, one with a query that fails.
 fn workload() -> Value {
     let files: Vec<_> = (1..=2).map(|n| data().join(format!("lineitem/lineitem.{n}.parquet"))).collect();
-    let table = json!({"format": "parquet", "files": files, "rows": LINEITEM_ROWS, "sorted_by": ["l_orderkey"]});
+    let table =
+        json!({"format": "parquet", "files": files, "rows": LINEITEM_ROWS, "sorted_by": ["l_orderkey"]});
     let query = |id: &str, sql: &str| json!({"id": id, "kind": "x", "key_lo": 1, "key_hi": 2, "sql": sql});
     let flags = "SELECT l_returnflag, sum(l_tax), count(*) FROM lineitem GROUP BY 1 ORDER BY 1";
     json!({
@@ -253,7 +256,15 @@ fn check_results(results: &Value) {
     assert!(queries[1]["error"].as_str().unwrap().contains("nothing"));
     assert_eq!(queries[2]["rows"].as_array().unwrap().len(), 3);
     assert_eq!(queries[0]["rows"], queries[3]["rows"]);
-    let names = ["bytes_read", "loads", "parts_from_buffer", "parts_loaded", "decode_s", "abm_wait_s", "decision_ns_p50"];
+    let names = [
+        "bytes_read",
+        "loads",
+        "parts_from_buffer",
+        "parts_loaded",
+        "decode_s",
+        "abm_wait_s",
+        "decision_ns_p50",
+    ];
     for name in names {
         assert!(results["stats"][name].is_number(), "{name}");
     }
@@ -266,7 +277,17 @@ fn a_workload_runs_by_the_protocol() {
     let (input, output) = (folder.path().join("w.json"), folder.path().join("r.json"));
     fs::write(&input, workload().to_string()).unwrap();
     let mut child = coscan()
-        .args(["bench", "--buffer", "64MB", "--policy", "relevance", "--threads", "2", "--read-limit", "200000000"])
+        .args([
+            "bench",
+            "--buffer",
+            "64MB",
+            "--policy",
+            "relevance",
+            "--threads",
+            "2",
+            "--read-limit",
+            "200000000",
+        ])
         .args(COOPERATIVE)
         .arg("--workload")
         .arg(&input)

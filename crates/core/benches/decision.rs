@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 
 use coscan_core::registry::PolicyName;
 use coscan_core::{
-    Abm, AbmConfig, Action, ChunkSet, ColumnLayout, ColumnNo, DeliveryOrder, Event, Instant, ScanId, ScanSpec, TableId,
-    TableLayout, WorkerNo,
+    Abm, AbmConfig, Action, ChunkSet, ColumnLayout, ColumnNo, DeliveryOrder, Event, Instant, ScanId,
+    ScanSpec, TableId, TableLayout, WorkerNo,
 };
 use divan::counter::ItemsCount;
 

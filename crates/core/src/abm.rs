@@ -30,6 +30,8 @@ pub struct Abm {
     pub(crate) dirty: BTreeSet<ScanId>,
     /// Scans with a worker whose chunk is available while its workspace does not fit.
     pub(crate) lacking_room: BTreeSet<ScanId>,
+    /// Whether the budget, not the share of workspaces, is what one of them lacks.
+    pub(crate) room_denied: bool,
     /// Workers that asked for a chunk they had to give back.
     pub(crate) resuming: BTreeSet<(ScanId, WorkerNo)>,
     pub(crate) deadline: Option<Instant>,
@@ -52,6 +54,7 @@ impl Abm {
             policy,
             dirty: BTreeSet::new(),
             lacking_room: BTreeSet::new(),
+            room_denied: false,
             resuming: BTreeSet::new(),
             deadline: None,
             dropped: BTreeSet::new(),

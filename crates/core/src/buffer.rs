@@ -24,7 +24,12 @@ impl State {
                 let pages = t.absent_pages(chunk, column);
                 let bytes = t.bytes_of(column, pages.clone());
                 let count = pages.end - pages.start;
-                (count > 0).then_some(PartLoad { column, first_page: PageNo(pages.start), pages: count, bytes })
+                (count > 0).then_some(PartLoad {
+                    column,
+                    first_page: PageNo(pages.start),
+                    pages: count,
+                    bytes,
+                })
             })
             .collect();
         parts.sort_by_key(|p| (p.bytes, p.column));
@@ -101,12 +106,7 @@ impl State {
     }
 
     /// Drops a part with the pages it shares, as far as their other parts may leave too.
-    pub(crate) fn evict_shared(
-        &mut self,
-        part: PartKey,
-        target: Option<&Target>,
-        actions: &mut Vec<Action>,
-    ) {
+    pub(crate) fn evict_shared(&mut self, part: PartKey, target: Option<&Target>, actions: &mut Vec<Action>) {
         let PartKey { table, chunk, column } = part;
         for page in self.shared_pages_to_leave(part, target) {
             for neighbour in self.table(table).chunks_on(column, page..page + 1) {
@@ -205,9 +205,11 @@ impl State {
         for page in reach {
             let t = self.table(table);
             let orphan = t.pages[column.index()][page as usize] == PageState::Resident
-                && !t.layout.chunks_of_page(column, PageNo(page)).map(ChunkNo).any(|c| {
-                    t.layout.span(c, column).contains(&page) && t.is_complete(c, column)
-                });
+                && !t
+                    .layout
+                    .chunks_of_page(column, PageNo(page))
+                    .map(ChunkNo)
+                    .any(|c| t.layout.span(c, column).contains(&page) && t.is_complete(c, column));
             if orphan {
                 self.orphans.insert((table, column, page));
             } else {

@@ -20,6 +20,10 @@ pub struct AbmConfig {
     /// How long a worker may sit on a chunk while others are blocked for its room, before the chunk is
     /// asked back.
     pub stall_after: Span,
+    /// The share of the budget that the workspaces of workers may take together, in percent, once one
+    /// worker is at work. More workers than there are processors only take room from the data; who goes
+    /// first is the policy's choice.
+    pub workspace_share_percent: u8,
     /// The share of the budget that decoded arrays may keep against encoded data, in percent. They may
     /// use more while nothing else wants the room.
     pub decoded_share_percent: u8,
@@ -34,6 +38,7 @@ impl AbmConfig {
             loads_in_flight_max: 1,
             starved_below: 2,
             stall_after: Span::from_millis(200),
+            workspace_share_percent: 25,
             decoded_share_percent: 25,
         }
     }
@@ -48,8 +53,12 @@ impl AbmConfig {
         if self.starved_below == 0 {
             return Err(ConfigError::Zero { setting: "starved_below" });
         }
-        if self.decoded_share_percent > 100 {
-            return Err(ConfigError::Percent { setting: "decoded_share", value: self.decoded_share_percent });
+        let shares = [
+            ("workspace_share", self.workspace_share_percent),
+            ("decoded_share", self.decoded_share_percent),
+        ];
+        if let Some((setting, value)) = shares.into_iter().find(|(_, percent)| *percent > 100) {
+            return Err(ConfigError::Percent { setting, value });
         }
         Ok(())
     }

@@ -63,7 +63,8 @@ pub enum Event {
         /// The worker; it must hold no chunk.
         worker: WorkerNo,
     },
-    /// A worker has consumed the chunk it holds: the scan will never see that chunk again.
+    /// A worker has consumed the chunk it holds, or does not want the one it gave back any more: the scan
+    /// will never see that chunk again.
     ChunkReleased {
         /// The scan.
         scan: ScanId,

@@ -150,11 +150,16 @@ fn check_chunks(state: &State, id: TableId, table: &Table) {
     for (column, pages) in table.pages.iter().enumerate() {
         for (page, page_state) in pages.iter().enumerate() {
             let (column, page) = (ColumnNo(column as u32), page as u32);
-            let complete = table.chunks_on(column, page..page + 1).map(ChunkNo).any(|c| {
-                table.layout.span(c, column).contains(&page) && table.is_complete(c, column)
-            });
+            let complete = table
+                .chunks_on(column, page..page + 1)
+                .map(ChunkNo)
+                .any(|c| table.layout.span(c, column).contains(&page) && table.is_complete(c, column));
             let orphan = *page_state == PageState::Resident && !complete;
-            assert_eq!(state.orphans.contains(&(id, column, page)), orphan, "{id}: orphaned pages are listed");
+            assert_eq!(
+                state.orphans.contains(&(id, column, page)),
+                orphan,
+                "{id}: orphaned pages are listed"
+            );
         }
     }
 }
@@ -176,7 +181,8 @@ fn check_reach(state: &State, table: &Table) {
         assert_eq!(masked(&table.almost_starved), almost, "{}: almost starvation is masked", scan.id);
         assert!(table.groups[&interest.columns].contains(slot), "{}: it is in its group", scan.id);
     }
-    let members: u32 = table.groups.values().map(|slots| slots.iter().filter(live(table)).count() as u32).sum();
+    let members: u32 =
+        table.groups.values().map(|slots| slots.iter().filter(live(table)).count() as u32).sum();
     assert_eq!(members as usize, table.interests().count(), "groups hold running scans only");
 }
 

@@ -55,7 +55,12 @@ impl ColumnLayout {
                 before.start <= span.start && before.end <= span.end
             };
             if span.start > span.end || span.end > pages || !ascends {
-                return Err(ConfigError::BadSpan { chunk: chunk as u32, start: span.start, end: span.end, pages });
+                return Err(ConfigError::BadSpan {
+                    chunk: chunk as u32,
+                    start: span.start,
+                    end: span.end,
+                    pages,
+                });
             }
         }
         if let Some(page) = page_bytes.iter().position(|&b| b == 0) {
@@ -84,7 +89,11 @@ impl TableLayout {
     pub fn columns(chunks: u32, columns: Vec<ColumnLayout>) -> Result<Self, ConfigError> {
         for (at, column) in columns.iter().enumerate() {
             if column.spans.len() != chunks as usize {
-                return Err(ConfigError::PartCount { column: at as u32, parts: column.spans.len() as u32, chunks });
+                return Err(ConfigError::PartCount {
+                    column: at as u32,
+                    parts: column.spans.len() as u32,
+                    chunks,
+                });
             }
         }
         Ok(TableLayout { storage: Storage::Column, chunks, columns })

@@ -5,12 +5,12 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::config::ConfigError;
+use crate::sharing::SharingPolicy;
 use crate::sharing::attach::Attach;
 use crate::sharing::elevator::Elevator;
 use crate::sharing::normal::Normal;
 use crate::sharing::relevance::Relevance;
 use crate::sharing::relevance_2004::Relevance2004;
-use crate::sharing::SharingPolicy;
 
 /// What kind of decision a policy makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -252,7 +252,8 @@ impl State {
     /// Strikes unclaimed chunks off a scan's list and returns those that were on it.
     pub(crate) fn unneed(&mut self, id: ScanId, chunks: &ChunkSet) -> ChunkSet {
         let scan = self.scan_mut(id);
-        let struck: ChunkSet = chunks.runs().flat_map(|r| scan.unclaimed.runs_in(r).collect::<Vec<_>>()).collect();
+        let struck: ChunkSet =
+            chunks.runs().flat_map(|r| scan.unclaimed.runs_in(r).collect::<Vec<_>>()).collect();
         if struck.is_empty() {
             return struck;
         }
@@ -299,8 +300,14 @@ impl State {
 
     /// A worker is done with its chunk for good; returns the chunk.
     pub(crate) fn release(&mut self, id: ScanId, worker: WorkerNo) -> ChunkNo {
-        let chunk = self.held_by(id, worker);
-        self.unpin(id, chunk);
+        let chunk = match self.scan(id).active.get(&worker) {
+            Some(WorkerState::Suspended { chunk }) => *chunk,
+            _ => {
+                let chunk = self.held_by(id, worker);
+                self.unpin(id, chunk);
+                chunk
+            }
+        };
         let scan = self.scan_mut(id);
         scan.active.remove(&worker);
         scan.needed.remove(chunk);

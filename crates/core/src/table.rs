@@ -130,7 +130,10 @@ impl Table {
     }
 
     fn parts_without_data(&self, chunk: ChunkNo) -> ColumnSet {
-        (0..self.layout.column_count()).map(ColumnNo).filter(|c| self.layout.span(chunk, *c).is_empty()).collect()
+        (0..self.layout.column_count())
+            .map(ColumnNo)
+            .filter(|c| self.layout.span(chunk, *c).is_empty())
+            .collect()
     }
 
     /// How the table is cut.

@@ -74,7 +74,11 @@ fn scans_in_table_order_are_served_in_order_beside_others() {
     each(|policy| {
         let mut world = World::new(config(policy, 500), vec![dsm(30, &[40, 60])]);
         for i in 0..3 {
-            world.start(i * 20 * MS, scan_of(TABLE, &[0, 1], chunk_set(0..30)), Consumer::Takes((1 + i) * MS));
+            world.start(
+                i * 20 * MS,
+                scan_of(TABLE, &[0, 1], chunk_set(0..30)),
+                Consumer::Takes((1 + i) * MS),
+            );
             let spec = ScanSpec {
                 order: DeliveryOrder::Table,
                 workers: 2,
@@ -113,10 +117,16 @@ fn consumers_that_stop_reading_hold_nobody_up() {
         for i in 0..4 {
             world.start(i * MS, spec(), Consumer::StopsReading);
         }
-        let reading = [world.start(5 * MS, spec(), Consumer::Takes(MS)), world.start(6 * MS, spec(), Consumer::Takes(MS))];
+        let reading = [
+            world.start(5 * MS, spec(), Consumer::Takes(MS)),
+            world.start(6 * MS, spec(), Consumer::Takes(MS)),
+        ];
         world.run(STEPS);
         for scan in reading {
-            assert!(matches!(world.outcomes.get(&scan), Some(Outcome::Finished { .. })), "{policy}: {scan} finishes");
+            assert!(
+                matches!(world.outcomes.get(&scan), Some(Outcome::Finished { .. })),
+                "{policy}: {scan} finishes"
+            );
         }
         assert_eq!(world.unfinished().len(), 4);
         for scan in world.unfinished() {
@@ -228,7 +238,11 @@ fn neighbouring_chunks_share_pages() {
             let mut world = World::new(config(policy, budget), vec![straddling(30, &[7, 23, 2], 10)]);
             for i in 0..4u32 {
                 let cols = [&[0, 1][..], &[2], &[1, 2], &[0]][i as usize];
-                world.start(u64::from(i) * 2 * MS, scan_of(TABLE, cols, chunk_set(i..30)), Consumer::Takes(MS));
+                world.start(
+                    u64::from(i) * 2 * MS,
+                    scan_of(TABLE, cols, chunk_set(i..30)),
+                    Consumer::Takes(MS),
+                );
             }
             world.run(STEPS);
             assert_eq!(finished(&world), 4, "{:?}", world.unfinished());

@@ -29,7 +29,11 @@ fn against_a_stream_of_short_scans(policy: registry::PolicyName, others: u32, ne
         for i in 0..others {
             let from = next % (2000 - 2) + 1;
             let at = u64::from(wave) * u64::from(others) * 10 * MS + u64::from(i);
-            world.start(at, scan_of(TABLE, &[0], chunk_set(from.max(needed)..from.max(needed) + 1)), Consumer::Takes(MS));
+            world.start(
+                at,
+                scan_of(TABLE, &[0], chunk_set(from.max(needed)..from.max(needed) + 1)),
+                Consumer::Takes(MS),
+            );
             next += 1;
         }
     }

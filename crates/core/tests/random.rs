@@ -8,7 +8,8 @@ mod support;
 
 use coscan_core::registry;
 use coscan_core::{
-    AbmConfig, ChunkNo, ChunkSet, ColumnNo, DeliveryOrder, Event, FailReason, ScanSpec, Span, TableId, TableLayout,
+    AbmConfig, ChunkNo, ChunkSet, ColumnNo, DeliveryOrder, Event, FailReason, ScanSpec, Span, TableId,
+    TableLayout,
 };
 use fastrand::Rng;
 use support::{Consumer, MS, Outcome, World, chunk_set, columns, dsm, rows, straddling};
@@ -16,7 +17,8 @@ use support::{Consumer, MS, Outcome, World, chunk_set, columns, dsm, rows, strad
 fn seeds() -> std::ops::Range<u64> {
     let Ok(text) = std::env::var("COSCAN_SEEDS") else { return 0..400 };
     let (from, to) = text.split_once("..").expect("COSCAN_SEEDS is A..B");
-    from.parse().expect("COSCAN_SEEDS starts with a number")..to.parse().expect("COSCAN_SEEDS ends with a number")
+    from.parse().expect("COSCAN_SEEDS starts with a number")
+        ..to.parse().expect("COSCAN_SEEDS ends with a number")
 }
 
 fn random_table(rng: &mut Rng) -> TableLayout {
@@ -87,7 +89,11 @@ fn run(seed: u64) -> World {
     if faulty {
         let table = rng.u32(0..tables.len() as u32);
         let chunk = ChunkNo(rng.u32(0..tables[table as usize].chunk_count()));
-        world.fail.insert((TableId(table), chunk, ColumnNo(rng.u32(0..tables[table as usize].column_count()))));
+        world.fail.insert((
+            TableId(table),
+            chunk,
+            ColumnNo(rng.u32(0..tables[table as usize].column_count())),
+        ));
     }
     let mut started = Vec::new();
     for spec in scans {
@@ -113,7 +119,10 @@ fn run(seed: u64) -> World {
                 let table = rng.u32(0..tables.len() as u32);
                 let chunks = tables[table as usize].chunk_count();
                 let gone = rng.u32(0..chunks);
-                world.send(at, Event::ChunksInvalidated { table: TableId(table), chunks: chunk_set(gone..gone + 1) });
+                world.send(
+                    at,
+                    Event::ChunksInvalidated { table: TableId(table), chunks: chunk_set(gone..gone + 1) },
+                );
             }
             _ => {
                 let table = rng.u32(0..tables.len() as u32);
@@ -121,7 +130,10 @@ fn run(seed: u64) -> World {
                     ChunkNo(rng.u32(0..tables[table as usize].chunk_count())),
                     ColumnNo(rng.u32(0..tables[table as usize].column_count())),
                 );
-                world.send(at, Event::Decoded { table: TableId(table), chunk, column, bytes: rng.u64(0..budget) });
+                world.send(
+                    at,
+                    Event::Decoded { table: TableId(table), chunk, column, bytes: rng.u64(0..budget) },
+                );
             }
         }
     }
@@ -133,7 +145,10 @@ fn run(seed: u64) -> World {
             Consumer::StopsReading => {}
         }
         if let Some(Outcome::Failed(reason)) = outcome {
-            assert!(!matches!(reason, FailReason::BudgetTooSmall { .. } | FailReason::TableDropped), "{scan}: {reason:?}");
+            assert!(
+                !matches!(reason, FailReason::BudgetTooSmall { .. } | FailReason::TableDropped),
+                "{scan}: {reason:?}"
+            );
             assert!(faulty || *reason != FailReason::LoadFailed, "{scan} fails without a fault");
         }
     }
@@ -145,14 +160,21 @@ fn standstill(world: &World) -> String {
     let state = world.abm.state();
     let scans = state.scans().map(|s| (s.id, s.workers_active().collect::<Vec<_>>(), s.workspace_bytes));
     let loads = state.loads().count();
-    format!("{:?} {loads} loads, {:?}, due {:?}", scans.collect::<Vec<_>>(), state.usage(), world.abm.next_deadline())
+    format!(
+        "{:?} {loads} loads, {:?}, due {:?}",
+        scans.collect::<Vec<_>>(),
+        state.usage(),
+        world.abm.next_deadline()
+    )
 }
 
 #[test]
 fn random_worlds_keep_all_invariants_and_come_to_an_end() {
     for seed in seeds() {
         let result = std::panic::catch_unwind(|| run(seed));
-        let Ok(mut world) = result else { panic!("seed {seed} fails; run COSCAN_SEEDS={seed}..{}", seed + 1) };
+        let Ok(mut world) = result else {
+            panic!("seed {seed} fails; run COSCAN_SEEDS={seed}..{}", seed + 1)
+        };
         for scan in world.unfinished() {
             let now = world.now;
             world.cancel(now, scan);

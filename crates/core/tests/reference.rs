@@ -70,7 +70,8 @@ impl<'a> Reference<'a> {
     fn width(&self, columns: &ColumnSet) -> u64 {
         let layout = self.state.table(TABLE).layout();
         let chunks = u64::from(layout.chunk_count());
-        let mean = |c: ColumnNo| (self.chunks().map(|k| layout.part_bytes(k, c)).sum::<u64>() / chunks).max(1);
+        let mean =
+            |c: ColumnNo| (self.chunks().map(|k| layout.part_bytes(k, c)).sum::<u64>() / chunks).max(1);
         columns.iter().map(mean).sum()
     }
 
@@ -227,7 +228,8 @@ fn reach_is_what_a_walk_counts() {
 fn relevance_2004_loads_as_the_report() {
     let mut compared = 0;
     each_state("relevance-2004", |state, slow| {
-        let Some(LoadChoice { scan, chunk, .. }) = Relevance2004::default().choose_load(state, Among::All) else {
+        let Some(LoadChoice { scan, chunk, .. }) = Relevance2004::default().choose_load(state, Among::All)
+        else {
             return;
         };
         compared += 1;
@@ -255,7 +257,10 @@ fn victims_are_the_least_relevant() {
     each_state("relevance", |state, slow| {
         let Some(choice) = Relevance::default().choose_load(state, Among::All) else { return };
         let trigger = state.scan(choice.scan);
-        let Some(first) = coscan_core::sharing::first_victim(state, &mut Relevance::default(), &choice) else { return };
+        let Some(first) = coscan_core::sharing::first_victim(state, &mut Relevance::default(), &choice)
+        else {
+            return;
+        };
         let users = slow.interested(first.chunk).into_iter().filter(|s| s.columns.contains(first.column));
         if users.count() == 0 {
             return;
@@ -266,14 +271,15 @@ fn victims_are_the_least_relevant() {
             let users = slow.interested(*c);
             let wanted = users.iter().any(|s| s.columns.intersects(&resident));
             let held = state.table(TABLE).class_of(*c).key.pinned;
-            let needed = trigger.needed().contains(*c) && trigger.columns.intersects(&resident);
-            let starved = users.iter().any(|s| slow.starved(s) && s.columns.intersects(&resident));
+            let needed = trigger.needed().contains(*c) && resident.is_superset(&trigger.columns);
+            let starved = users.iter().any(|s| slow.starved(s) && resident.is_superset(&s.columns));
             let fresh = trigger.waiting_since().is_none()
                 && resident.iter().all(|column| {
                     let part = coscan_core::recency::PartKey { table: TABLE, chunk: *c, column };
                     state.recency().is_fresh(part)
                 });
-            wanted && !held && !needed && !starved && !fresh && slow.arriving(*c).is_empty()
+            let target = *c == choice.chunk && trigger.columns.is_superset(&resident);
+            wanted && !target && !held && !needed && !starved && !fresh && slow.arriving(*c).is_empty()
         };
         let keep = |c: ChunkNo| {
             let resident = slow.resident(c);

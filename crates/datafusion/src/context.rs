@@ -14,6 +14,7 @@
 //! For a session with rules, functions or catalogs of its own use [`crate::install`].
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use coscan_engine::{Engine, EngineConfig, PolicyName};
 use datafusion::common::{DataFusionError, Result};
@@ -25,7 +26,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use crate::error::from_engine;
 use crate::install::install;
 use crate::options::CoscanOptions;
-use crate::stores::register_store_for;
+use crate::stores::EnvironmentStores;
 
 /// The policy of an engine for which none was chosen.
 pub const DEFAULT_POLICY: &str = "relevance";
@@ -50,9 +51,8 @@ impl CoscanContext {
     /// Registers a Parquet file or a folder of them, local or `s3://`, `gs://`, `az://`, `http(s)://`.
     ///
     /// A folder with levels of the form `key=value` becomes a table partitioned by these keys. Stores that
-    /// the session does not know are set up from environment variables.
+    /// the session does not know are set up from environment variables ([`EnvironmentStores`]).
     pub async fn register_parquet(&self, name: &str, path_or_url: &str) -> Result<()> {
-        register_store_for(&self.ctx, path_or_url)?;
         let name = name.replace('"', "\"\"");
         let location = path_or_url.replace('\'', "''");
         let sql = format!("CREATE EXTERNAL TABLE \"{name}\" STORED AS PARQUET LOCATION '{location}'");
@@ -85,6 +85,7 @@ pub struct CoscanContextBuilder {
     memory_limit_bytes: Option<usize>,
     engine: Option<Engine>,
     url_tables: bool,
+    listings_for: Option<Duration>,
 }
 
 impl CoscanContextBuilder {
@@ -139,6 +140,13 @@ impl CoscanContextBuilder {
         self
     }
 
+    /// Lists the files of a table at most once in this time instead of for every query. A query that meets
+    /// a file which was replaced since then fails and has to be run again.
+    pub fn cache_listings(mut self, time: Duration) -> Self {
+        self.listings_for = Some(time);
+        self
+    }
+
     /// Allows `SELECT * FROM 'file.parquet'`: whoever may run SQL may then read any file of this process.
     pub fn url_tables(mut self, allowed: bool) -> Self {
         self.url_tables = allowed;
@@ -166,13 +174,17 @@ impl CoscanContextBuilder {
             config = config.with_target_partitions(partitions);
         }
         config.options_mut().extensions.insert(options);
-        let mut runtime = RuntimeEnvBuilder::new();
+        let mut runtime = match self.listings_for {
+            Some(_) => RuntimeEnvBuilder::new().with_object_list_cache_ttl(self.listings_for),
+            None => RuntimeEnvBuilder::new().with_object_list_cache_limit(0),
+        };
+        runtime = runtime.with_object_store_registry(Arc::new(EnvironmentStores::default()));
         if let Some(bytes) = self.memory_limit_bytes {
             runtime = runtime.with_memory_limit(bytes, 1.0);
         }
         let builder = SessionStateBuilder::new()
             .with_config(config)
-            .with_runtime_env(Arc::new(runtime.build()?))
+            .with_runtime_env(runtime.build_arc()?)
             .with_default_features();
         let mut ctx = SessionContext::new_with_state(install(builder, engine.clone()).build());
         if self.url_tables {

@@ -66,8 +66,14 @@ impl CScan {
         }
     }
 
+    /// Whether rows must come in the order of the files. An ordering that the plan was told of counts,
+    /// even where no limit depends on it: a merge above may.
+    fn ordered(&self) -> bool {
+        self.config.preserve_order || self.config.eq_properties().output_ordering().is_some()
+    }
+
     fn own_registration(&self, partition: usize) -> Arc<Registration> {
-        let order = if self.config.preserve_order { DeliveryOrder::Table } else { DeliveryOrder::Any };
+        let order = if self.ordered() { DeliveryOrder::Table } else { DeliveryOrder::Any };
         let files = FileRequest::from_files(self.config.file_groups[partition].iter());
         Registration::new(files, 1, order)
     }
@@ -86,7 +92,7 @@ impl DataSource for CScan {
     fn create_sibling_state(&self, config: &ConfigOptions) -> Option<Arc<dyn Any + Send + Sync>> {
         // A distributed engine runs the partitions of one plan in different processes and says so by
         // switching work stealing off.
-        if self.config.preserve_order
+        if self.ordered()
             || self.config.output_partitioning.is_some()
             || !config.execution.enable_file_stream_work_stealing
         {

@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use coscan_engine::FileSpec;
+use coscan_engine::{EngineError, FileSpec};
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef, TimeUnit};
 use datafusion::common::stats::Precision;
@@ -21,7 +21,7 @@ use datafusion::datasource::physical_plan::parquet::{
 };
 use datafusion::datasource::physical_plan::{FileScanConfig, FileSource, ParquetSource};
 use datafusion::execution::TaskContext;
-use datafusion::object_store::ObjectStore;
+use datafusion::object_store::{ObjectStore, ObjectStoreExt};
 use datafusion::parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use datafusion::parquet::arrow::async_reader::AsyncFileReader;
 use datafusion::parquet::file::metadata::{PageIndexPolicy, ParquetMetaData};
@@ -36,6 +36,7 @@ use datafusion::physical_expr_adapter::{
 use datafusion::physical_optimizer::pruning::FilePruner;
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder};
 
+use crate::error::from_engine;
 use crate::pruning::{self, PruneInputs, RowsNeeded};
 use crate::row_filter::RowFilter;
 use crate::table_root::table_root;
@@ -224,6 +225,7 @@ impl FilePlanner {
             return Ok(None);
         }
         file_metrics.files_ranges_pruned_statistics.add_matched(1);
+        self.check_version(file).await?;
 
         let hint = self.size_hint(file);
         let mut reader: Box<dyn AsyncFileReader> =
@@ -250,6 +252,27 @@ impl FilePlanner {
             return Ok(None);
         }
         self.finish(file, expressions, physical_schema, pruned, pruner).map(Some)
+    }
+
+    /// Fails if a local file is not the version that was listed. The engine looks when it reads, but what
+    /// it still has in memory it would hand out unread; asking a remote store for every file of every
+    /// query would cost too much.
+    async fn check_version(&self, file: &PartitionedFile) -> Result<()> {
+        if self.config.object_store_url.as_str() != "file:///" {
+            return Ok(());
+        }
+        let listed = &file.object_meta;
+        let found = self.store.head(&listed.location).await?;
+        if found.size == listed.size && found.last_modified == listed.last_modified {
+            return Ok(());
+        }
+        Err(from_engine(EngineError::FileReplaced {
+            file: format!("file:///{}", listed.location),
+            detail: format!(
+                "listed with {} bytes of {}, found with {} bytes of {}",
+                listed.size, listed.last_modified, found.size, found.last_modified
+            ),
+        }))
     }
 
     fn size_hint(&self, file: &PartitionedFile) -> Option<usize> {

@@ -32,4 +32,4 @@ pub use error::{engine_error, from_engine};
 pub use install::install;
 pub use options::CoscanOptions;
 pub use rewrite::{CooperativeScans, rewrite_plan};
-pub use stores::{register_store_for, store_for};
+pub use stores::{EnvironmentStores, store_for};

@@ -93,6 +93,9 @@ impl PartitionReader {
                     return Ok(Some(batch));
                 }
                 reading.open = None;
+                // Chunks that are at hand come without a wait: without this turn a long scan keeps its
+                // thread for many chunks, and short queries queue behind it for a multiple of their own time.
+                tokio::task::yield_now().await;
             }
             let Some((index, chunk)) = reading.member.next().await? else { return Ok(None) };
             reading.open = Some(OpenChunk::new(chunk, index, &reading.member.plan, slice_rows));

@@ -71,7 +71,7 @@ impl EngineConfig {
             coalesce_gap_bytes: 64 * 1024,
             slice_rows: 8192,
             stall_after: Duration::from_millis(200),
-            decoded_share_percent: 50,
+            decoded_share_percent: 25,
         }
     }
 

@@ -207,7 +207,7 @@ impl CScan {
         let (seat, event) = match (&parts, requested) {
             (Some(_), _) => (Seat::Idle, Some(Event::ChunkReleased { scan, worker })),
             (None, true) => (Seat::Discarded, None),
-            (None, false) => (Seat::Discarded, Some(Event::ChunkRequested { scan, worker })),
+            (None, false) => (Seat::Idle, Some(Event::ChunkReleased { scan, worker })),
         };
         seats.seats[claim.seat.index()] = seat;
         loose.parts.extend(parts);
@@ -264,8 +264,11 @@ impl CScan {
         let anybody_waits = seats.waiting.iter().any(Option::is_some);
         match &mut seats.seats[seat.index()] {
             Seat::Held(held) if !held.busy && held.polled.elapsed() >= self.stall_after => {
-                loose.parts.extend(held.parts.take());
-                true
+                // Asked twice before the first answer was heard: it is given back only once.
+                let parts = held.parts.take();
+                let given = parts.is_some();
+                loose.parts.extend(parts);
+                given
             }
             ready @ Seat::Ready { .. } => {
                 let Seat::Ready { parts, since, .. } = &*ready else { return false };

@@ -14,7 +14,7 @@ use clap::Args;
 use super::run::run_streams;
 use super::workload::{Results, VERSION, Workload};
 use crate::progress;
-use crate::session::{Session, runtime};
+use crate::session::{Session, Threads};
 use crate::settings::EngineArgs;
 
 /// Arguments of `coscan bench` without a subcommand.
@@ -40,15 +40,15 @@ pub struct ExternalArgs {
 pub fn run(args: &ExternalArgs, workload_path: &Path, out: &Path) -> anyhow::Result<()> {
     let settings = args.engine.resolve()?;
     let workload = Workload::read(workload_path)?;
-    let runtime = runtime(settings.threads)?;
-    let session = Arc::new(runtime.block_on(open(&settings, &workload))?);
+    let threads = Threads::start(settings.threads)?;
+    let session = Arc::new(threads.block_on(open(&settings, &workload))?);
     say(&format!("READY {}", env!("CARGO_PKG_VERSION")))?;
     wait(args.now)?;
 
     let bar = progress::counter(workload.query_count(), "queries");
     let before = session.counters();
     let t0_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |now| now.as_secs_f64());
-    let queries = runtime.block_on(run_streams(&session, &workload, Instant::now(), &bar));
+    let queries = threads.block_on(run_streams(&session, &workload, Instant::now(), &bar));
     bar.finish_and_clear();
     for failed in queries.iter().filter(|query| query.error.is_some()) {
         tracing::warn!(query = failed.id, error = failed.error, "query failed");
@@ -69,7 +69,10 @@ pub fn run(args: &ExternalArgs, workload_path: &Path, out: &Path) -> anyhow::Res
 async fn open(settings: &crate::settings::Settings, workload: &Workload) -> anyhow::Result<Session> {
     let session = Session::cooperative(settings)?;
     for (name, table) in &workload.tables {
-        session.register_files(name, &table.files).await.with_context(|| format!("cannot open table {name}"))?;
+        session
+            .register_files(name, &table.files)
+            .await
+            .with_context(|| format!("cannot open table {name}"))?;
     }
     Ok(session)
 }

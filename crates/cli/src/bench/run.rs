@@ -17,7 +17,12 @@ use crate::session::Session;
 
 /// Runs all streams at once; `t0` is when their clocks start. A query that fails says so in its
 /// outcome and its stream goes on. Outcomes come in the order of the workload.
-pub async fn run_streams(session: &Arc<Session>, workload: &Workload, t0: Instant, bar: &ProgressBar) -> Vec<Outcome> {
+pub async fn run_streams(
+    session: &Arc<Session>,
+    workload: &Workload,
+    t0: Instant,
+    bar: &ProgressBar,
+) -> Vec<Outcome> {
     let tasks: Vec<_> = workload
         .streams
         .iter()

@@ -57,8 +57,8 @@ pub struct Query {
 impl Workload {
     /// Reads and checks a workload file.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
-        let text =
-            fs::read_to_string(path).with_context(|| format!("cannot read the workload {}", path.display()))?;
+        let text = fs::read_to_string(path)
+            .with_context(|| format!("cannot read the workload {}", path.display()))?;
         let workload: Workload = serde_json::from_str(&text)
             .with_context(|| format!("{} is no workload as `coscan bench` reads it", path.display()))?;
         workload.check().with_context(|| format!("workload {}", path.display()))?;
@@ -67,11 +67,17 @@ impl Workload {
 
     fn check(&self) -> anyhow::Result<()> {
         if self.version != VERSION {
-            return Err(wrong_usage(format!("is version {}, this coscan reads version {VERSION}", self.version)));
+            return Err(wrong_usage(format!(
+                "is version {}, this coscan reads version {VERSION}",
+                self.version
+            )));
         }
         for (name, table) in &self.tables {
             if !table.format.eq_ignore_ascii_case("parquet") {
-                return Err(wrong_usage(format!("table {name} is {}, only parquet can be read", table.format)));
+                return Err(wrong_usage(format!(
+                    "table {name} is {}, only parquet can be read",
+                    table.format
+                )));
             }
             if table.files.is_empty() {
                 return Err(wrong_usage(format!("table {name} has no files")));

@@ -119,7 +119,8 @@ fn selected(tables: &[Table]) -> Vec<Table> {
 
 fn jobs_of(table: Table, args: &TpchArgs) -> Vec<FileJob> {
     // Tables of fixed size cannot be split, and an empty file would help nobody.
-    let files = args.files_per_table.min(table.units(args.scale_factor).min(u64::from(u32::MAX)) as u32).max(1);
+    let files =
+        args.files_per_table.min(table.units(args.scale_factor).min(u64::from(u32::MAX)) as u32).max(1);
     (0..files)
         .map(|file| FileJob {
             table,
@@ -155,12 +156,16 @@ fn is_done(job: &FileJob, force: bool) -> anyhow::Result<bool> {
         return Ok(false);
     }
     let made = found.map_or_else(|| "not by this command".to_owned(), |recipe| format!("with {recipe}"));
-    bail!("{} exists but was made {made}; add --force to replace it, or choose another --out", job.path.display())
+    bail!(
+        "{} exists but was made {made}; add --force to replace it, or choose another --out",
+        job.path.display()
+    )
 }
 
 fn write(job: &FileJob, threads: usize, bar: &ProgressBar) -> anyhow::Result<()> {
     if let Some(folder) = job.path.parent() {
-        fs::create_dir_all(folder).with_context(|| format!("cannot create the directory {}", folder.display()))?;
+        fs::create_dir_all(folder)
+            .with_context(|| format!("cannot create the directory {}", folder.display()))?;
     }
     write_file(job, threads, bar).with_context(|| format!("cannot write {}", job.path.display()))
 }

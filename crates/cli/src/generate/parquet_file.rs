@@ -54,7 +54,11 @@ impl FileJob {
 
     /// What the progress bar says.
     pub fn label(&self) -> String {
-        if self.files == 1 { self.table.to_string() } else { format!("{} {}/{}", self.table, self.file + 1, self.files) }
+        if self.files == 1 {
+            self.table.to_string()
+        } else {
+            format!("{} {}/{}", self.table, self.file + 1, self.files)
+        }
     }
 
     /// Everything the content depends on, as text.
@@ -105,7 +109,8 @@ pub fn recipe_in(path: &Path) -> Option<String> {
 pub fn write_file(job: &FileJob, threads: usize, bar: &ProgressBar) -> anyhow::Result<()> {
     let partial = Partial::create(&job.path)?;
     let schema = job.table.schema();
-    let writer = ArrowWriter::try_new(BufWriter::new(&partial.file), schema.clone(), Some(job.properties()?))?;
+    let writer =
+        ArrowWriter::try_new(BufWriter::new(&partial.file), schema.clone(), Some(job.properties()?))?;
     let (mut writer, factory) = writer.into_serialized_writer()?;
     let turns = Turns::new(job.row_groups(), threads * AHEAD_PER_THREAD);
     thread::scope(|scope| {
@@ -234,7 +239,9 @@ impl Partial {
         // What a killed run left behind is overwritten, what a living one is writing is not.
         match file.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => bail!("another coscan is writing it just now; wait for that to finish"),
+            Err(TryLockError::WouldBlock) => {
+                bail!("another coscan is writing it just now; wait for that to finish")
+            }
             Err(TryLockError::Error(error)) => tracing::debug!(%error, "the file system has no locks"),
         }
         file.set_len(0)?;

@@ -13,7 +13,8 @@ use tpchgen::generators::{
     RegionGenerator, SupplierGenerator,
 };
 use tpchgen_arrow::{
-    CustomerArrow, LineItemArrow, NationArrow, OrderArrow, PartArrow, PartSuppArrow, RegionArrow, SupplierArrow,
+    CustomerArrow, LineItemArrow, NationArrow, OrderArrow, PartArrow, PartSuppArrow, RegionArrow,
+    SupplierArrow,
 };
 
 /// A table of TPC-H.
@@ -102,14 +103,22 @@ impl Table {
     pub fn piece(self, scale_factor: f64, piece: u32, pieces: u32) -> Box<dyn RecordBatchReader> {
         let (part, parts) = (piece as i32 + 1, pieces as i32);
         match self {
-            Table::Customer => Box::new(CustomerArrow::new(CustomerGenerator::new(scale_factor, part, parts))),
-            Table::Lineitem => Box::new(LineItemArrow::new(LineItemGenerator::new(scale_factor, part, parts))),
+            Table::Customer => {
+                Box::new(CustomerArrow::new(CustomerGenerator::new(scale_factor, part, parts)))
+            }
+            Table::Lineitem => {
+                Box::new(LineItemArrow::new(LineItemGenerator::new(scale_factor, part, parts)))
+            }
             Table::Nation => Box::new(NationArrow::new(NationGenerator::new(scale_factor, part, parts))),
             Table::Orders => Box::new(OrderArrow::new(OrderGenerator::new(scale_factor, part, parts))),
             Table::Part => Box::new(PartArrow::new(PartGenerator::new(scale_factor, part, parts))),
-            Table::Partsupp => Box::new(PartSuppArrow::new(PartSuppGenerator::new(scale_factor, part, parts))),
+            Table::Partsupp => {
+                Box::new(PartSuppArrow::new(PartSuppGenerator::new(scale_factor, part, parts)))
+            }
             Table::Region => Box::new(RegionArrow::new(RegionGenerator::new(scale_factor, part, parts))),
-            Table::Supplier => Box::new(SupplierArrow::new(SupplierGenerator::new(scale_factor, part, parts))),
+            Table::Supplier => {
+                Box::new(SupplierArrow::new(SupplierGenerator::new(scale_factor, part, parts)))
+            }
         }
     }
 }

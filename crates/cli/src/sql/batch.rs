@@ -46,9 +46,9 @@ pub async fn run_script(session: &Session, text: &str, format: Format, timing: b
     let statements = statements::all(text);
     for (number, statement) in statements.iter().enumerate() {
         let out = io::BufWriter::new(io::stdout());
-        let done = run_statement(session, statement, format, out)
-            .await
-            .with_context(|| if statements.len() == 1 { String::new() } else { format!("statement {}", number + 1) })?;
+        let done = run_statement(session, statement, format, out).await.with_context(|| {
+            if statements.len() == 1 { String::new() } else { format!("statement {}", number + 1) }
+        })?;
         if timing {
             eprintln!("{}", done.to_text());
         }
@@ -58,7 +58,12 @@ pub async fn run_script(session: &Session, text: &str, format: Format, timing: b
 
 /// Runs all commands at the same time and prints their results in the order of the commands. All of
 /// them run to their end; then the failures are reported.
-pub async fn run_commands(session: &Arc<Session>, commands: &[String], format: Format, timing: bool) -> anyhow::Result<()> {
+pub async fn run_commands(
+    session: &Arc<Session>,
+    commands: &[String],
+    format: Format,
+    timing: bool,
+) -> anyhow::Result<()> {
     if let Some(empty) = commands.iter().position(|text| statements::all(text).is_empty()) {
         return Err(wrong_usage(format!("command {} holds no SQL", empty + 1)));
     }
@@ -89,7 +94,11 @@ pub async fn run_commands(session: &Arc<Session>, commands: &[String], format: F
 }
 
 /// Runs the statements of one command, with the output held back so that commands do not mix.
-async fn run_buffered(session: &Session, text: &str, format: Format) -> (Vec<u8>, Vec<String>, anyhow::Result<()>) {
+async fn run_buffered(
+    session: &Session,
+    text: &str,
+    format: Format,
+) -> (Vec<u8>, Vec<String>, anyhow::Result<()>) {
     let (mut output, mut timings) = (Vec::new(), Vec::new());
     for statement in statements::all(text) {
         match run_statement(session, statement, format, &mut output).await {

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use clap::Args;
 
-use crate::session::{Session, runtime};
+use crate::session::{Session, Threads};
 use crate::settings::EngineArgs;
 use output::Format;
 
@@ -78,14 +78,15 @@ impl FromStr for TableArg {
 
 fn is_name(text: &str) -> bool {
     let mut chars = text.chars();
-    chars.next().is_some_and(|c| c.is_alphabetic() || c == '_') && chars.all(|c| c.is_alphanumeric() || c == '_')
+    chars.next().is_some_and(|c| c.is_alphabetic() || c == '_')
+        && chars.all(|c| c.is_alphanumeric() || c == '_')
 }
 
 /// Opens the tables and runs what was asked for: commands, a file, a pipe, or a shell.
 pub fn run(args: &SqlArgs) -> anyhow::Result<()> {
     let settings = args.engine.resolve()?;
-    let runtime = runtime(settings.threads)?;
-    let session = Arc::new(runtime.block_on(async {
+    let threads = Threads::start(settings.threads)?;
+    let session = Arc::new(threads.block_on(async {
         let session = Session::cooperative(&settings)?;
         for table in &args.table {
             session
@@ -96,18 +97,18 @@ pub fn run(args: &SqlArgs) -> anyhow::Result<()> {
         anyhow::Ok(session)
     })?);
     if !args.command.is_empty() {
-        return runtime.block_on(batch::run_commands(&session, &args.command, args.format, args.timing));
+        return threads.block_on(batch::run_commands(&session, &args.command, args.format, args.timing));
     }
     if let Some(path) = &args.file {
-        let text =
-            std::fs::read_to_string(path).with_context(|| format!("cannot read the SQL file {}", path.display()))?;
-        return runtime.block_on(batch::run_script(&session, &text, args.format, args.timing));
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read the SQL file {}", path.display()))?;
+        return threads.block_on(batch::run_script(&session, &text, args.format, args.timing));
     }
     if io::stdin().is_terminal() {
-        return shell::run(&runtime, &session, args.format, args.timing);
+        return shell::run(&threads, &session, args.format, args.timing);
     }
     let text = io::read_to_string(io::stdin()).context("cannot read SQL from stdin")?;
-    runtime.block_on(batch::run_script(&session, &text, args.format, args.timing))
+    threads.block_on(batch::run_script(&session, &text, args.format, args.timing))
 }
 
 #[cfg(test)]

@@ -7,13 +7,12 @@ use std::sync::Arc;
 
 use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
-use tokio::runtime::Runtime;
 
 use super::batch::run_statement;
 use super::output::Format;
 use super::statements;
 use crate::failure::one_line;
-use crate::session::Session;
+use crate::session::{Session, Threads};
 
 const HELP: &str = "\
 \\d            list the tables
@@ -26,15 +25,15 @@ const HELP: &str = "\
 Statements end with a semicolon. Ctrl-C cancels.";
 
 struct Shell<'a> {
-    runtime: &'a Runtime,
+    threads: &'a Threads,
     session: &'a Arc<Session>,
     format: Format,
     timing: bool,
 }
 
 /// Talks to the person at the terminal until they leave.
-pub fn run(runtime: &Runtime, session: &Arc<Session>, format: Format, timing: bool) -> anyhow::Result<()> {
-    let mut shell = Shell { runtime, session, format, timing };
+pub fn run(threads: &Threads, session: &Arc<Session>, format: Format, timing: bool) -> anyhow::Result<()> {
+    let mut shell = Shell { threads, session, format, timing };
     let mut editor = DefaultEditor::new()?;
     let history = history_file();
     if let Some(path) = &history {
@@ -86,7 +85,7 @@ fn history_file() -> Option<PathBuf> {
 impl Shell<'_> {
     /// Runs a statement; its failure is printed and the shell goes on.
     fn statement(&self, statement: &str) -> anyhow::Result<()> {
-        let result = self.runtime.block_on(async {
+        let result = self.threads.block_on(async {
             tokio::select! {
                 result = run_statement(self.session, statement, self.format, io::stdout().lock()) => Some(result),
                 _ = tokio::signal::ctrl_c() => None,
@@ -105,7 +104,8 @@ impl Shell<'_> {
     /// Carries out a command; false means leave.
     fn command(&mut self, line: &str) -> anyhow::Result<bool> {
         let mut words = line.split_whitespace();
-        let (name, argument) = (words.next().unwrap_or_default(), words.next().map(|w| w.trim_end_matches(';')));
+        let (name, argument) =
+            (words.next().unwrap_or_default(), words.next().map(|w| w.trim_end_matches(';')));
         match (name, argument) {
             ("\\q", _) => return Ok(false),
             ("\\?", _) => println!("{HELP}"),

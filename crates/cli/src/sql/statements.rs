@@ -45,7 +45,8 @@ fn push<'a>(statements: &mut Vec<&'a str>, text: &'a str) {
 /// Bytes of the token that `rest` begins with: a string, a quoted name, a comment or one character. What
 /// is not closed goes to the end.
 fn skip(rest: &str) -> usize {
-    let until = |from: usize, end: &str| rest[from..].find(end).map_or(rest.len(), |at| from + at + end.len());
+    let until =
+        |from: usize, end: &str| rest[from..].find(end).map_or(rest.len(), |at| from + at + end.len());
     match rest.as_bytes() {
         // A doubled quote is read as two strings, which comes to the same.
         [b'\'', ..] => until(1, "'"),

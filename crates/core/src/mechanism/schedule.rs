@@ -3,9 +3,9 @@
 use crate::abm::Abm;
 use crate::action::{Action, FailReason};
 use crate::ids::{ChunkNo, ScanId, WorkerNo};
+use crate::scan::Scan;
 use crate::scan::WorkerState;
 use crate::set::ColumnSet;
-use crate::scan::Scan;
 use crate::sharing::relevance::least_wanted;
 use crate::sharing::{Among, LoadChoice, Need, Target, first_unsupplied, next_in_order};
 use crate::time::Instant;
@@ -14,7 +14,7 @@ impl Abm {
     /// Issues loads while the policy wants any, slots are free and room can be made.
     pub(crate) fn schedule(&mut self, actions: &mut Vec<Action>) {
         self.deadline = None;
-        if self.lacking_room.is_empty() {
+        if !self.room_denied {
             let mut among = Among::All;
             while (self.state.loads.len() as u32) < self.state.config.loads_in_flight_max {
                 let choice = self.resuming().or_else(|| self.policy.choose_load(&self.state, among));
@@ -54,12 +54,7 @@ impl Abm {
         own != choice.columns && !own.is_empty() && self.load_columns(choice, &own, actions)
     }
 
-    fn load_columns(
-        &mut self,
-        choice: &LoadChoice,
-        columns: &ColumnSet,
-        actions: &mut Vec<Action>,
-    ) -> bool {
+    fn load_columns(&mut self, choice: &LoadChoice, columns: &ColumnSet, actions: &mut Vec<Action>) -> bool {
         let scan = self.state.scan(choice.scan);
         let (table, urgent) = (scan.table, scan.waiting_since().is_some());
         // Room for the chunk alone would not get a waiting worker going.
@@ -154,7 +149,9 @@ impl Abm {
             _ => None,
         });
         let (_, worker, resume) = waiting.min()?;
-        let available = |scan: &Scan| if scan.in_order() { next_in_order(&self.state, scan) } else { least_wanted(&self.state, scan) };
+        let available = |scan: &Scan| {
+            if scan.in_order() { next_in_order(&self.state, scan) } else { least_wanted(&self.state, scan) }
+        };
         let chunk = resume
             .or_else(|| self.policy.choose_chunk(&self.state, scan))
             .or_else(|| available(scan))

@@ -1,4 +1,7 @@
-//! Handing chunks to waiting workers, first come first served among those that can be served.
+//! Handing chunks to waiting workers, as far as their workspaces fit.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use crate::abm::Abm;
 use crate::action::Action;
@@ -13,34 +16,65 @@ enum Served {
     Answered,
     /// Nothing it could take is available.
     NothingThere,
-    /// Its chunk is available, but its workspace does not fit.
-    NoRoom(ChunkNo),
+    /// A chunk is available, but its workspace is above the share of workspaces.
+    AboveShare,
+    /// A chunk is available, but its workspace does not fit.
+    NoRoom,
 }
 
 impl Abm {
-    /// Serves the waiting workers of the scans in `self.dirty`, and those that lacked room before.
+    /// Serves the waiting workers of the scans in `self.dirty`, and those that lacked room before, the
+    /// most urgent first. Once one lacks room the less urgent ones are not handed anything either: what
+    /// becomes free is for the one that waits for it.
     pub(crate) fn serve(&mut self, actions: &mut Vec<Action>) {
+        let mut refused = None;
         self.dirty.append(&mut self.lacking_room);
-        while let Some(id) = self.dirty.pop_first() {
-            let Some(scan) = self.state.scans.get(&id).filter(|s| !s.failed()) else { continue };
-            let mut waiting: Vec<_> = scan
-                .active
-                .iter()
-                .filter_map(|(worker, state)| match state {
-                    WorkerState::Waiting { since, .. } => Some((*since, *worker)),
-                    _ => None,
-                })
-                .collect();
-            waiting.sort();
-            for (_, worker) in waiting {
-                if let Served::NoRoom(_) = self.serve_worker(id, worker, actions) {
-                    self.lacking_room.insert(id);
+        while !self.dirty.is_empty() {
+            let candidates = std::mem::take(&mut self.dirty);
+            for id in self.by_urgency(candidates) {
+                for worker in self.waiting_workers(id) {
+                    let outcome = self.serve_worker(id, worker, refused, actions);
+                    if matches!(outcome, Served::NoRoom | Served::AboveShare) {
+                        refused = refused.or(Some(outcome));
+                        self.lacking_room.insert(id);
+                    }
                 }
             }
         }
+        self.room_denied = refused == Some(Served::NoRoom);
     }
 
-    fn serve_worker(&mut self, id: ScanId, worker: WorkerNo, actions: &mut Vec<Action>) -> Served {
+    fn by_urgency(&self, candidates: BTreeSet<ScanId>) -> Vec<ScanId> {
+        let live = |id: &ScanId| self.state.scans.get(id).is_some_and(|s| !s.failed());
+        let mut order: Vec<ScanId> = candidates.into_iter().filter(live).collect();
+        if order.len() > 1 {
+            order.sort_by_cached_key(|id| {
+                (Reverse(self.policy.urgency(&self.state, self.state.scan(*id))), *id)
+            });
+        }
+        order
+    }
+
+    /// The workers of a scan that wait, longest first.
+    fn waiting_workers(&self, id: ScanId) -> Vec<WorkerNo> {
+        let active = self.state.scan(id).workers_active();
+        let mut waiting: Vec<_> = active
+            .filter_map(|(worker, state)| match state {
+                WorkerState::Waiting { since, .. } => Some((since, worker)),
+                _ => None,
+            })
+            .collect();
+        waiting.sort();
+        waiting.into_iter().map(|(_, worker)| worker).collect()
+    }
+
+    fn serve_worker(
+        &mut self,
+        id: ScanId,
+        worker: WorkerNo,
+        refused: Option<Served>,
+        actions: &mut Vec<Action>,
+    ) -> Served {
         let scan = self.state.scan(id);
         let Some(WorkerState::Waiting { resume, .. }) = scan.active.get(&worker).copied() else {
             return Served::NothingThere;
@@ -57,17 +91,34 @@ impl Abm {
         };
         let Some(chunk) = chunk else { return Served::NothingThere };
         let (table, bytes) = (scan.table, scan.workspace_bytes);
+        if let Some(refused) = refused.filter(|_| bytes > 0) {
+            return refused;
+        }
+        if bytes > 0 && !self.within_share(bytes) {
+            return Served::AboveShare;
+        }
         let target = Some(Target { table, chunk, columns: scan.columns.clone() });
-        let need = Need { bytes, scan: Some(id), urgent: true, target };
-        if !self.make_room(need, actions) {
-            return Served::NoRoom(chunk);
+        if !self.make_room(Need { bytes, scan: Some(id), urgent: true, target }, actions) {
+            return Served::NoRoom;
         }
         self.hand_out(id, worker, chunk, actions);
         Served::Answered
     }
 
+    /// Whether one workspace more is within the share of workspaces, or the only one.
+    fn within_share(&self, bytes: u64) -> bool {
+        let (usage, share) = (self.state.usage, u64::from(self.state.config.workspace_share_percent));
+        usage.workspace == 0 || usage.workspace + bytes <= usage.budget / 100 * share
+    }
+
     /// Gives an available chunk to a waiting worker whose workspace fits.
-    pub(crate) fn hand_out(&mut self, id: ScanId, worker: WorkerNo, chunk: ChunkNo, actions: &mut Vec<Action>) {
+    pub(crate) fn hand_out(
+        &mut self,
+        id: ScanId,
+        worker: WorkerNo,
+        chunk: ChunkNo,
+        actions: &mut Vec<Action>,
+    ) {
         self.state.claim(id, worker, chunk);
         self.policy.on_delivered(&self.state, id, chunk);
         actions.push(Action::Deliver { scan: id, worker, chunk });

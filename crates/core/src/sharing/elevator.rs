@@ -15,7 +15,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Among, LoadChoice, SharingPolicy, Victims, next_in_order};
+use super::{Among, LoadChoice, SharingPolicy, Victims, next_in_order, time_waited};
 use crate::ids::{ChunkNo, ScanId, TableId};
 use crate::interest::{Class, ScanSlot};
 use crate::recency::PartKey;
@@ -119,7 +119,9 @@ fn first_available(state: &State, scan: &Scan, oldest: ChunkNo) -> Option<ChunkN
     let (slot, classes) = (scan.slot?, table.classes());
     let deliverable = classes.iter().filter(|class| {
         let key = &class.key;
-        key.interested.contains(slot) && !key.claimed.contains(slot) && key.resident.is_superset(&scan.columns)
+        key.interested.contains(slot)
+            && !key.claimed.contains(slot)
+            && key.resident.is_superset(&scan.columns)
     });
     let first = deliverable.map(|class| classes.first_chunk_from(class, oldest));
     first.min_by_key(|chunk| (*chunk < oldest, *chunk))
@@ -157,6 +159,10 @@ impl SharingPolicy for Elevator {
         first_available(state, scan, oldest)
     }
 
+    fn urgency(&self, state: &State, scan: &Scan) -> i128 {
+        time_waited(state, scan)
+    }
+
     fn choose_load(&mut self, state: &State, among: Among) -> Option<LoadChoice> {
         let mut tables: BTreeMap<TableId, (bool, crate::time::Instant)> = BTreeMap::new();
         for scan in state.scans() {
@@ -177,7 +183,8 @@ impl SharingPolicy for Elevator {
             columns.subtract(&key.resident);
             columns.subtract(&key.arriving);
             let longest = stop.users.iter().map(|s| state.scan(table.interest(*s).scan));
-            let urgency = |s: &&Scan| (s.waiting_since().is_none(), s.waiting_since().unwrap_or(s.served), s.id);
+            let urgency =
+                |s: &&Scan| (s.waiting_since().is_none(), s.waiting_since().unwrap_or(s.served), s.id);
             let scan = longest.min_by_key(urgency).filter(|scan| among.admits(scan))?.id;
             Some(LoadChoice { scan, chunk: stop.chunk, columns })
         })

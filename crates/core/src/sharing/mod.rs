@@ -146,6 +146,10 @@ pub trait SharingPolicy: Debug + Send {
     /// order may only be given its next chunk.
     fn choose_chunk(&mut self, state: &State, scan: &Scan) -> Option<ChunkNo>;
 
+    /// How urgently does the scan want its next chunk? If there is not room for all workers that could be
+    /// served, those of the most urgent scans are.
+    fn urgency(&self, state: &State, scan: &Scan) -> i128;
+
     /// What is to be read next, for one of these scans? `None` if nothing should be. The choice must lack
     /// something that is neither resident nor being read.
     fn choose_load(&mut self, state: &State, among: Among) -> Option<LoadChoice>;
@@ -164,6 +168,11 @@ pub fn first_victim(state: &State, policy: &mut dyn SharingPolicy, choice: &Load
     let mut victims = Victims::new(state, need);
     policy.choose_victims(state, &mut victims);
     victims.parts.first().copied()
+}
+
+/// First come, first served: the time that the scan has waited, in nanoseconds.
+pub(crate) fn time_waited(state: &State, scan: &Scan) -> i128 {
+    i128::from(scan.waiting_time(state.now()).as_nanos())
 }
 
 /// The next chunk of a scan in table order, if it is available. Every policy serves such scans alike.

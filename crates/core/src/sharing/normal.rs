@@ -13,7 +13,7 @@
 //! need none.
 
 use super::sequential::{Sequences, lru};
-use super::{Among, LoadChoice, SharingPolicy, Victims};
+use super::{Among, LoadChoice, SharingPolicy, Victims, time_waited};
 use crate::ids::{ChunkNo, ScanId};
 use crate::scan::Scan;
 use crate::state::State;
@@ -39,6 +39,10 @@ impl SharingPolicy for Normal {
 
     fn choose_chunk(&mut self, state: &State, scan: &Scan) -> Option<ChunkNo> {
         self.sequences.choose_chunk(state, scan)
+    }
+
+    fn urgency(&self, state: &State, scan: &Scan) -> i128 {
+        time_waited(state, scan)
     }
 
     fn choose_load(&mut self, state: &State, among: Among) -> Option<LoadChoice> {

@@ -16,6 +16,9 @@
 //! - A starved scan's weight divides the chunks it needs and multiplies its waiting time.
 //! - Chunks of equal keep relevance go by fewest interested scans; parts nobody wants go first, least
 //!   recently used first.
+//! - In column storage a chunk is useful to a scan, and needed by the trigger, if it is complete for its
+//!   columns. Chunks that lack some are kept by their keep relevance only: the buffer could fill up with
+//!   chunks that nobody can be handed and nobody may evict.
 //! - A scan in table order asks for its next chunk only, and keeps the next ones from leaving.
 //!
 //! Bounded wait: a starved scan that still needs C chunks, among n running scans, is chosen after at most
@@ -57,17 +60,24 @@ impl Ratio {
     }
 }
 
-/// queryRelevance(q) (Fig. 3), scaled by the number of running scans to stay in integers: chunk load
-/// times waited minus running scans times chunks needed. `None` if the scan is not starved.
-pub(crate) fn query_relevance(state: &State, scan: &Scan, running: u64) -> Option<i128> {
-    if !state.interest(scan).starved() {
-        return None;
-    }
+/// queryRelevance(q) (Fig. 3). `None` if the scan is not starved.
+fn query_relevance(state: &State, scan: &Scan, running: u64) -> Option<i128> {
+    state.interest(scan).starved().then(|| relevance_among(state, scan, running))
+}
+
+/// The number of running scans of all tables.
+fn running(state: &State) -> u64 {
+    state.tables().map(|(_, table)| u64::from(table.running())).sum()
+}
+
+/// What a scan's needs count against those of others: the time waited minus running scans times chunks
+/// needed times the time of a load, which is the paper's formula times running scans, in integers.
+fn relevance_among(state: &State, scan: &Scan, running: u64) -> i128 {
     let weight = i128::from(scan.weight);
     let unit = i128::from(state.load_time_ns().max(1));
     let waited = i128::from(scan.waiting_time(state.now()).as_nanos()) * weight;
     let needed = i128::from(scan.chunks_needed()) * i128::from(running);
-    Some(waited - needed * unit / weight)
+    waited - needed * unit / weight
 }
 
 /// The columns a load of this class's chunks would read for `scan`, and its load relevance (Fig. 3, 11).
@@ -133,11 +143,12 @@ pub(crate) fn keep_relevance(table: &Table, class: &Class) -> Ratio {
     }
 }
 
-/// Whether a starved scan would miss what is cached of this class's chunks.
+/// Whether a starved scan could be handed this class's chunks.
 pub(crate) fn useful_to_starved(table: &Table, class: &Class) -> bool {
     let starved = class.key.interested.intersection(table.starved());
+    let served_by = |columns: &ColumnSet| class.key.resident.is_superset(columns);
     !starved.is_empty()
-        && table.groups().any(|(columns, slots)| slots.intersects(&starved) && columns.intersects(&class.key.resident))
+        && table.groups().any(|(columns, slots)| slots.intersects(&starved) && served_by(columns))
 }
 
 impl Relevance {
@@ -166,7 +177,11 @@ impl Relevance {
     }
 
     /// Chunks that may be evicted though somebody wants them, least relevant first.
-    fn keep_order<'a>(&self, state: &'a State, victims: &Victims<'_>) -> Vec<(Ratio, u32, TableId, &'a Class)> {
+    fn keep_order<'a>(
+        &self,
+        state: &'a State,
+        victims: &Victims<'_>,
+    ) -> Vec<(Ratio, u32, TableId, &'a Class)> {
         let trigger = victims.need().scan.map(|id| state.scan(id));
         let mut order = Vec::new();
         for (id, table) in state.tables() {
@@ -174,7 +189,7 @@ impl Relevance {
                 let needed_by_trigger = trigger.is_some_and(|scan| {
                     scan.table == id
                         && scan.slot.is_some_and(|slot| class.key.interested.contains(slot))
-                        && scan.columns.intersects(&class.key.resident)
+                        && class.key.resident.is_superset(&scan.columns)
                 });
                 let idle = !class.key.pinned && class.key.arriving.is_empty();
                 let cached = class.wanted.intersects(&class.key.resident);
@@ -185,7 +200,9 @@ impl Relevance {
         }
         order.sort_by(|a, b| {
             let chunk = |t: &TableId, c: &Class| state.table(*t).classes().first_chunk(c);
-            a.0.compare(b.0).then(a.1.cmp(&b.1)).then_with(|| (a.2, chunk(&a.2, a.3)).cmp(&(b.2, chunk(&b.2, b.3))))
+            a.0.compare(b.0)
+                .then(a.1.cmp(&b.1))
+                .then_with(|| (a.2, chunk(&a.2, a.3)).cmp(&(b.2, chunk(&b.2, b.3))))
         });
         order
     }
@@ -235,9 +252,9 @@ pub(crate) fn parts_of<'a>(
     classes: &'a crate::interest::Classes,
     class: &'a Class,
 ) -> impl Iterator<Item = PartKey> + 'a {
-    classes.chunks_of(class).flat_map(move |chunk| {
-        class.key.resident.iter().map(move |column| PartKey { table, chunk, column })
-    })
+    classes
+        .chunks_of(class)
+        .flat_map(move |chunk| class.key.resident.iter().map(move |column| PartKey { table, chunk, column }))
 }
 
 impl SharingPolicy for Relevance {
@@ -245,14 +262,20 @@ impl SharingPolicy for Relevance {
         if scan.in_order() { next_in_order(state, scan) } else { least_wanted(state, scan) }
     }
 
+    fn urgency(&self, state: &State, scan: &Scan) -> i128 {
+        relevance_among(state, scan, running(state))
+    }
+
     fn choose_load(&mut self, state: &State, among: Among) -> Option<LoadChoice> {
-        let running = state.tables().map(|(_, t)| u64::from(t.running())).sum();
+        let running = running(state);
         let mut tried: BTreeSet<ScanId> = BTreeSet::new();
         loop {
             let best = state
                 .scans()
                 .filter(|scan| !tried.contains(&scan.id) && among.admits(scan) && could_load(state, scan))
-                .filter_map(|scan| Some((query_relevance(state, scan, running)?, std::cmp::Reverse(scan.id), scan)))
+                .filter_map(|scan| {
+                    Some((query_relevance(state, scan, running)?, std::cmp::Reverse(scan.id), scan))
+                })
                 .max_by_key(|(relevance, id, _)| (*relevance, *id))?;
             if let Some(choice) = self.chunk_for(state, best.2) {
                 return Some(choice);

@@ -16,7 +16,7 @@
 use std::cmp::Reverse;
 
 use super::relevance::{in_order_windows, lacks, least_wanted, parts_of};
-use super::{Among, LoadChoice, SharingPolicy, Victims, first_unsupplied, next_in_order};
+use super::{Among, LoadChoice, SharingPolicy, Victims, first_unsupplied, next_in_order, time_waited};
 use crate::ids::{ChunkNo, TableId};
 use crate::interest::{Class, SlotSet};
 use crate::recency::PartKey;
@@ -80,6 +80,10 @@ impl Relevance2004 {
 impl SharingPolicy for Relevance2004 {
     fn choose_chunk(&mut self, state: &State, scan: &Scan) -> Option<ChunkNo> {
         if scan.in_order() { next_in_order(state, scan) } else { least_wanted(state, scan) }
+    }
+
+    fn urgency(&self, state: &State, scan: &Scan) -> i128 {
+        time_waited(state, scan)
     }
 
     fn choose_load(&mut self, state: &State, among: Among) -> Option<LoadChoice> {

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use coscan_core::{
-    Abm, AbmConfig, Action, ChunkNo, ChunkSet, ColumnLayout, ColumnNo, ColumnSet, DeliveryOrder, Event, FailReason,
-    Instant, LoadId, ScanId, ScanSpec, Span, TableId, TableLayout, WorkerNo,
+    Abm, AbmConfig, Action, ChunkNo, ChunkSet, ColumnLayout, ColumnNo, ColumnSet, DeliveryOrder, Event,
+    FailReason, Instant, LoadId, ScanId, ScanSpec, Span, TableId, TableLayout, WorkerNo,
 };
 
 pub const MS: u64 = 1_000_000;
@@ -194,7 +194,11 @@ impl World {
             Due::Start(scan, spec, consumer) => self.begin(scan, spec, consumer),
             Due::Loaded { load, column, ok } => {
                 let columns = [column].into_iter().collect();
-                let event = if ok { Event::LoadFinished { load, columns } } else { Event::LoadFailed { load, columns } };
+                let event = if ok {
+                    Event::LoadFinished { load, columns }
+                } else {
+                    Event::LoadFailed { load, columns }
+                };
                 self.event(event);
             }
             Due::Done { scan, worker } => self.consumed(scan, worker),
@@ -284,7 +288,8 @@ impl World {
                         assert_eq!(before, None, "page {page} of {chunk} is read while it is there");
                     }
                     self.bytes_loaded += part.bytes;
-                    self.device_free_at = self.device_free_at.max(self.now) + part.bytes * MS / self.bytes_per_ms;
+                    self.device_free_at =
+                        self.device_free_at.max(self.now) + part.bytes * MS / self.bytes_per_ms;
                     let ok = !self.fail.contains(&(table, chunk, part.column));
                     let at = self.device_free_at;
                     self.plan(at, Due::Loaded { load, column: part.column, ok });
@@ -297,7 +302,10 @@ impl World {
             }
             Action::Evict { table, column, first_page, pages, .. } => {
                 for page in first_page.0..first_page.0 + pages {
-                    assert!(self.resident.remove(&(table, column, page)).is_some(), "an evicted page is there");
+                    assert!(
+                        self.resident.remove(&(table, column, page)).is_some(),
+                        "an evicted page is there"
+                    );
                 }
             }
             Action::Deliver { scan, worker, chunk } => self.deliver(scan, worker, chunk),
@@ -360,7 +368,10 @@ impl World {
 
 fn tail(trace: &str) -> String {
     let lines: Vec<&str> = trace.lines().collect();
-    lines[lines.len().saturating_sub(std::env::var("COSCAN_TRACE_LINES").map_or(60, |n| n.parse().unwrap_or(60)))..].join("\n")
+    lines[lines
+        .len()
+        .saturating_sub(std::env::var("COSCAN_TRACE_LINES").map_or(60, |n| n.parse().unwrap_or(60)))..]
+        .join("\n")
 }
 
 fn set(columns: &ColumnSet) -> String {
@@ -372,7 +383,12 @@ pub fn describe(event: &Event) -> String {
     match event {
         Event::TableOpened { table, layout } => format!("opened {table} chunks={}", layout.chunk_count()),
         Event::ScanRegistered { scan, spec } => {
-            format!("registered {scan} {} columns={} chunks={:?}", spec.table, set(&spec.columns), spec.chunks)
+            format!(
+                "registered {scan} {} columns={} chunks={:?}",
+                spec.table,
+                set(&spec.columns),
+                spec.chunks
+            )
         }
         Event::ChunkRequested { scan, worker } => format!("requested {scan} {worker}"),
         Event::ChunkReleased { scan, worker } => format!("released {scan} {worker}"),

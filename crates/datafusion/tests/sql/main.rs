@@ -2,10 +2,11 @@
 
 mod corpus;
 mod data;
-mod debug;
 mod dynamic_filters;
 mod equivalence;
 mod faults;
 mod settings;
+mod speed;
+mod stores;
 mod support;
 mod tpch;

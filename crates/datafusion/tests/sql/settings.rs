@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use coscan_datafusion::CoscanContext;
-use datafusion::physical_plan::collect;
+use coscan_datafusion::{CoscanContext, rewrite_plan};
+use datafusion::datasource::physical_plan::parquet::ParquetAccessPlan;
+use datafusion::datasource::physical_plan::{FileGroup, ParquetSource};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
 
 use crate::support;
 
@@ -103,4 +106,27 @@ async fn files_can_be_queried_by_path() {
     assert_eq!(support::number(&coscan.ctx, &sql).await, 3000);
     coscan.register_parquet("p", &crate::data::folder().join("parts/").to_string_lossy()).await.expect("a folder");
     assert_eq!(support::number(&coscan.ctx, "SELECT count(*) FROM p WHERE year = '2023'").await, 2000);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn scans_that_are_special_are_left_alone() {
+    let coscan = support::context(&[]).await;
+    let numbered = explain(&coscan, "SELECT file_row_index(), id FROM events").await;
+    assert!(!numbered.contains("CScan"), "{numbered}");
+
+    // Somebody has chosen row groups of the file beforehand.
+    let plain = support::plain(support::Variant::Single);
+    support::declare(&plain).await;
+    let plan = plain.sql("SELECT id FROM events").await.expect("a frame").create_physical_plan().await.expect("a plan");
+    let rewrite = |plan| rewrite_plan(plan, &coscan.engine, coscan.ctx.state().config_options());
+    let shown = |plan: &Arc<dyn ExecutionPlan>| displayable(plan.as_ref()).indent(false).to_string();
+    let rewritten = rewrite(Arc::clone(&plan)).expect("a plan");
+    assert!(shown(&rewritten).contains("CScan"), "{}", shown(&rewritten));
+    let exec = plan.downcast_ref::<DataSourceExec>().expect("a scan");
+    let (config, _) = exec.downcast_to_file_source::<ParquetSource>().expect("a Parquet scan");
+    let mut config = config.clone();
+    let file = config.file_groups[0].files()[0].clone().with_extension(ParquetAccessPlan::new_none(20));
+    config.file_groups = vec![FileGroup::new(vec![file])];
+    let left = rewrite(DataSourceExec::from_data_source(config)).expect("a plan");
+    assert!(!shown(&left).contains("CScan"), "{}", shown(&left));
 }

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use coscan_datafusion::{CoscanContext, CoscanOptions, engine_error, install};
 use coscan_engine::{Engine, EngineConfig, EngineError, PolicyName, Usage};
-use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionStateBuilder;
@@ -15,6 +14,9 @@ use crate::data;
 
 /// Bytes that hold all test data at once, decoded too.
 pub const LARGE_BUFFER: u64 = 512 << 20;
+
+/// No query of these tests takes nearly as long.
+const QUERY_ENDS_AFTER: Duration = Duration::from_secs(8);
 
 /// How queries of a session are planned. Results must not depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,16 +111,13 @@ pub async fn context(settings: &[(&str, &str)]) -> CoscanContext {
     coscan
 }
 
-/// The rows of a query's result, each as one line of text.
+/// The rows of a query's result, each as one line of text. A query that does not end is an error, too.
 pub async fn rows(ctx: &SessionContext, sql: &str) -> Result<Vec<String>> {
-    to_rows(&ctx.sql(sql).await?.collect().await?)
-}
-
-/// The rows of these batches, each as one line of text.
-pub fn to_rows(batches: &[RecordBatch]) -> Result<Vec<String>> {
+    let batches = tokio::time::timeout(QUERY_ENDS_AFTER, async { ctx.sql(sql).await?.collect().await });
+    let batches = batches.await.map_err(|_| DataFusionError::Execution(format!("does not end: {sql}")))??;
     let options = FormatOptions::default().with_null("NULL");
     let mut rows = Vec::new();
-    for batch in batches {
+    for batch in &batches {
         let columns: Vec<_> =
             batch.columns().iter().map(|c| ArrayFormatter::try_new(c.as_ref(), &options)).collect::<Result<_, _>>()?;
         for row in 0..batch.num_rows() {

@@ -4,7 +4,7 @@
 //! At scale factor 0.05, or what `COSCAN_TEST_SF` says.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use coscan_core::registry;
@@ -26,9 +26,10 @@ macro_rules! queries {
 }
 
 /// The queries with the parameters of the benchmark's validation run.
-const QUERIES: [&str; 22] = queries!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22);
+pub const QUERIES: [&str; 22] = queries!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22);
 
-fn scale_factor() -> f64 {
+/// The scale factor of the test data.
+pub fn scale_factor() -> f64 {
     match std::env::var("COSCAN_TEST_SF") {
         Ok(factor) => factor.parse().expect("COSCAN_TEST_SF is a number"),
         Err(_) => 0.05,
@@ -48,7 +49,8 @@ fn write(folder: &Path, table: &str, rows: usize, batches: impl RecordBatchReade
     writer.close().expect("close");
 }
 
-fn write_tables(folder: &Path, factor: f64) {
+/// Writes the eight tables, a folder each.
+pub fn write_tables(folder: &Path, factor: f64) {
     let rows = ((factor * 200_000.0) as usize).clamp(1000, 200_000);
     let write = |table: &str, batches: Box<dyn RecordBatchReader>| write(folder, table, rows, batches);
     write("nation", Box::new(arrow::NationArrow::new(generate::NationGenerator::new(factor, 1, 1))));
@@ -61,7 +63,8 @@ fn write_tables(folder: &Path, factor: f64) {
     write("lineitem", Box::new(arrow::LineItemArrow::new(generate::LineItemGenerator::new(factor, 1, 1))));
 }
 
-async fn declare(ctx: &SessionContext, folder: &Path) {
+/// Declares the eight tables.
+pub async fn declare(ctx: &SessionContext, folder: &Path) {
     for table in TABLES {
         let location = folder.join(table);
         let sql = format!("CREATE EXTERNAL TABLE {table} STORED AS PARQUET LOCATION '{}/'", location.display());
@@ -80,13 +83,11 @@ async fn one(ctx: SessionContext, query: usize, expected: Arc<Vec<Vec<String>>>)
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn all_22_queries_under_every_policy() {
-    let folder: PathBuf = {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        write_tables(folder.path(), scale_factor());
-        folder.keep()
-    };
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = folder.path();
+    write_tables(folder, scale_factor());
     let plain = support::plain(Variant::Default);
-    declare(&plain, &folder).await;
+    declare(&plain, folder).await;
     let mut expected = Vec::new();
     for (query, sql) in QUERIES.iter().enumerate() {
         let rows = support::rows(&plain, sql).await.unwrap_or_else(|e| panic!("plain Q{}: {e}", query + 1));
@@ -97,13 +98,13 @@ async fn all_22_queries_under_every_policy() {
         let begin = std::time::Instant::now();
         let engine = support::engine(policy, support::LARGE_BUFFER);
         let ctx = support::cooperative(&engine, Variant::Default);
-        declare(&ctx, &folder).await;
+        declare(&ctx, folder).await;
         let smallest = support::minimum_buffer(&ctx, &engine, &QUERIES).await * 21 / 20;
         let large = support::LARGE_BUFFER * (1 + scale_factor() as u64);
         for (concurrency, buffer) in [(1, smallest), (1, large), (16, smallest), (16, large)] {
             let engine = support::engine(policy, buffer);
             let ctx = support::cooperative(&engine, Variant::Default);
-            declare(&ctx, &folder).await;
+            declare(&ctx, folder).await;
             let jobs = (0..QUERIES.len()).map(|query| one(ctx.clone(), query, Arc::clone(&expected))).collect();
             let results = support::at_a_time(jobs, concurrency).await;
             let wrong: Vec<String> = results.into_iter().filter_map(Result::err).collect();
@@ -113,5 +114,4 @@ async fn all_22_queries_under_every_policy() {
         }
         println!("{policy}: smallest buffer {smallest}, {:?}", begin.elapsed());
     }
-    std::fs::remove_dir_all(folder).expect("remove the tables");
 }

@@ -229,21 +229,26 @@ async fn slices_may_be_left_out_and_gone_back_to() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.parquet");
     write(&path, &[wide(1)], WriterProperties::builder().set_data_page_row_count_limit(500).build());
-    let engine = Engine::new(config("relevance", 64 << 20)).unwrap();
-    let file = open(&engine, &path).await;
     let whole = plain(&[&path], None);
-    let scan = engine.scan(request(&[file.clone()], None)).unwrap();
-    let other = engine.scan(request(&[file], None)).unwrap();
-    let (mut worker, mut second) = (scan.worker(), other.worker());
-    let mut chunk = worker.next().await.unwrap().unwrap();
-    let mut again = second.next().await.unwrap().unwrap();
-    assert_eq!(chunk.slices(), 4);
-    for i in [2, 0, 3, 1, 1, 3] {
-        assert_eq!(chunk.slice(i).await.unwrap(), slices_of(&whole[&0], i));
-        assert_eq!(again.slice(3 - i).await.unwrap(), slices_of(&whole[&0], 3 - i));
+    for page_index in [PageIndexPolicy::Skip, PageIndexPolicy::Required] {
+        let engine = Engine::new(config("relevance", 64 << 20)).unwrap();
+        let options = ArrowReaderOptions::new().with_page_index_policy(page_index);
+        let arrow = ArrowReaderMetadata::load(&std::fs::File::open(&path).unwrap(), options).unwrap();
+        let spec = FileSpec { metadata: arrow.metadata().clone(), ..spec(&path).await.0 };
+        let file = opened(&engine, spec, &arrow);
+        let scan = engine.scan(request(&[file.clone()], None)).unwrap();
+        let other = engine.scan(request(&[file], None)).unwrap();
+        let (mut worker, mut second) = (scan.worker(), other.worker());
+        let mut chunk = worker.next().await.unwrap().unwrap();
+        let mut again = second.next().await.unwrap().unwrap();
+        assert_eq!(chunk.slices(), 4);
+        for i in [2, 0, 3, 1, 1, 3] {
+            assert_eq!(chunk.slice(i).await.unwrap(), slices_of(&whole[&0], i));
+            assert_eq!(again.slice(3 - i).await.unwrap(), slices_of(&whole[&0], 3 - i));
+        }
+        let outside = chunk.slice(4).await;
+        assert!(matches!(outside, Err(EngineError::InvalidRequest(_))), "{outside:?}");
     }
-    let outside = chunk.slice(4).await;
-    assert!(matches!(outside, Err(EngineError::InvalidRequest(_))), "{outside:?}");
 }
 
 fn slices_of(columns: &[ArrayRef], i: usize) -> Vec<ArrayRef> {

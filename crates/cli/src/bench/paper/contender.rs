@@ -50,7 +50,12 @@ impl Run {
 
 impl Contender {
     /// Runs the workload on a fresh engine under the limits of `settings`.
-    pub async fn run(self, settings: &Settings, workload: &Workload, bar: &ProgressBar) -> anyhow::Result<Run> {
+    pub async fn run(
+        self,
+        settings: &Settings,
+        workload: &Workload,
+        bar: &ProgressBar,
+    ) -> anyhow::Result<Run> {
         let session = match self {
             Contender::Policy(policy) => Session::cooperative(&Settings { policy, ..settings.clone() })?,
             Contender::DataFusion => Session::plain(settings)?,

@@ -94,7 +94,9 @@ fn draw_panel(area: &Area<'_>, panel: &Panel, seconds: Range<f64>, chunks: Range
     let (first, again): (Vec<&Load>, Vec<&Load>) =
         panel.loads.iter().partition(|load| seen.insert(load.chunk));
     let place = |load: &Load| (load.at_s, load.chunk);
-    chart.draw_series(first.iter().map(|load| Circle::new(place(load), 2, FIRST.filled()))).map_err(failed)?;
+    chart
+        .draw_series(first.iter().map(|load| Circle::new(place(load), 2, FIRST.filled())))
+        .map_err(failed)?;
     chart
         .draw_series(again.iter().map(|load| Cross::new(place(load), 2, AGAIN.stroke_width(1))))
         .map_err(failed)?;

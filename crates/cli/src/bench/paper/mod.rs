@@ -27,7 +27,7 @@ use crate::failure::wrong_usage;
 use crate::generate::{self, Codec, TpchArgs};
 use crate::progress;
 use crate::rows::difference;
-use crate::session::{Session, registry, runtime};
+use crate::session::{Session, Threads, registry};
 use crate::settings::{EngineArgs, Policy, Settings};
 use contender::{Contender, Run};
 use figure::Panel;
@@ -113,7 +113,7 @@ pub fn run(args: &PaperArgs) -> anyhow::Result<()> {
         (None, Some(bytes)) => bytes,
         (percent, _) => data.bytes * percent.unwrap_or(PAPER_BUFFER_PERCENT) / 100,
     });
-    let bench = Bench { args, runtime: runtime(settings.threads)?, settings, data };
+    let bench = Bench { args, threads: Threads::start(settings.threads)?, settings, data };
     let report = bench.run()?;
     let mut out = io::stdout().lock();
     if args.json {
@@ -136,7 +136,8 @@ struct Data {
 impl Data {
     /// Finds the table, generating it where there is none.
     fn open(args: &PaperArgs, settings: &Settings) -> anyhow::Result<Self> {
-        let at = args.data.clone().unwrap_or_else(|| PathBuf::from(format!("data/tpch-sf{}", args.scale_factor)));
+        let at =
+            args.data.clone().unwrap_or_else(|| PathBuf::from(format!("data/tpch-sf{}", args.scale_factor)));
         let mut files = parquet_files(&at)?;
         if files.is_empty() {
             let table = generate::tpch::Table::Lineitem;
@@ -188,7 +189,7 @@ fn parquet_files(at: &std::path::Path) -> anyhow::Result<Vec<PathBuf>> {
 struct Bench<'a> {
     args: &'a PaperArgs,
     settings: Settings,
-    runtime: tokio::runtime::Runtime,
+    threads: Threads,
     data: Data,
 }
 
@@ -220,7 +221,9 @@ impl Bench<'_> {
                 let run = self.measure(contender, &workload, &bar)?;
                 match &reference {
                     None => reference = Some((contender, run.outcomes.clone())),
-                    Some((other, expected)) => compare(&workload, contender, &run.outcomes, *other, expected)?,
+                    Some((other, expected)) => {
+                        compare(&workload, contender, &run.outcomes, *other, expected)?
+                    }
                 }
                 series.runs.push(Measurement::of(&workload, &run.outcomes, run.cost, &base));
                 if seed == seeds[0] {
@@ -251,7 +254,11 @@ impl Bench<'_> {
     fn contenders(&self) -> Vec<Contender> {
         let mut policies: Vec<_> = self.args.policies.iter().map(|policy| policy.0).collect();
         if policies.is_empty() {
-            policies = self.args.engine.policy.map_or_else(|| registry::sharing().collect(), |policy| vec![policy.0]);
+            policies = self
+                .args
+                .engine
+                .policy
+                .map_or_else(|| registry::sharing().collect(), |policy| vec![policy.0]);
         }
         let datafusion = (!self.args.no_datafusion).then_some(Contender::DataFusion);
         policies.into_iter().map(Contender::Policy).chain(datafusion).collect()
@@ -260,7 +267,7 @@ impl Bench<'_> {
     /// The range of keys, from the statistics of the files.
     fn domain(&self) -> anyhow::Result<Domain> {
         let session = Session::plain(&self.settings)?;
-        let rows = self.runtime.block_on(async {
+        let rows = self.threads.block_on(async {
             session.register_files("lineitem", &self.data.table.files).await?;
             session.rows("SELECT min(l_orderkey), max(l_orderkey) FROM lineitem").await
         })?;
@@ -289,9 +296,11 @@ impl Bench<'_> {
 
     /// One run on a fresh engine. A query that fails is a failure of the benchmark.
     fn measure(&self, contender: Contender, workload: &Workload, bar: &ProgressBar) -> anyhow::Result<Run> {
-        let run = self.runtime.block_on(contender.run(&self.settings, workload, bar))?;
+        let run = self.threads.block_on(contender.run(&self.settings, workload, bar))?;
         match run.outcomes.iter().find_map(|outcome| Some((outcome, outcome.error.as_ref()?))) {
-            Some((outcome, error)) => bail!("{contender}: query {} of seed {} failed: {error}", outcome.id, workload.seed),
+            Some((outcome, error)) => {
+                bail!("{contender}: query {} of seed {} failed: {error}", outcome.id, workload.seed)
+            }
             None => Ok(run),
         }
     }
@@ -306,7 +315,8 @@ impl Bench<'_> {
                 Some(Panel { title: series.name.clone(), loads: run.loads.clone(), total_time_s })
             })
             .collect();
-        let chunks = panels.iter().flat_map(|panel| &panel.loads).map(|load| load.chunk + 1).max().unwrap_or(0);
+        let chunks =
+            panels.iter().flat_map(|panel| &panel.loads).map(|load| load.chunk + 1).max().unwrap_or(0);
         let heading = format!(
             "Chunks loaded over time: {} streams of {} queries, seed {}",
             self.args.streams, self.args.queries, self.args.seed
@@ -317,7 +327,10 @@ impl Bench<'_> {
 
     fn setting(&self, delay_s: f64) -> Vec<String> {
         let size = |bytes: u64| format!("{:.1} MB", bytes as f64 / 1e6);
-        let limit = self.settings.read_limit_bytes_per_s.map_or("no read limit".to_owned(), |b| format!("{}/s", size(b)));
+        let limit = self
+            .settings
+            .read_limit_bytes_per_s
+            .map_or("no read limit".to_owned(), |b| format!("{}/s", size(b)));
         vec![
             format!(
                 "{} streams of {} queries, {delay_s:.2} s apart; {} seeds from {}, medians (and range)",

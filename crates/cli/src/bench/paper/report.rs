@@ -48,7 +48,8 @@ impl Report {
     }
 
     fn header(&self, first: &[&str]) -> Table {
-        let names: Vec<&str> = first.iter().copied().chain(self.all().map(|series| series.name.as_str())).collect();
+        let names: Vec<&str> =
+            first.iter().copied().chain(self.all().map(|series| series.name.as_str())).collect();
         let mut table = tables::plain(&names);
         for column in table.column_iter_mut().skip(1) {
             column.set_cell_alignment(CellAlignment::Right);
@@ -68,7 +69,8 @@ impl Report {
     fn ratios(&self, baseline: &Series) -> Table {
         let mut table = self.header(&[""]);
         for quantity in &QUANTITIES {
-            let cells = self.all().map(|series| cell(series.ratio(baseline, quantity), |v| format!("{v:.2}")));
+            let cells =
+                self.all().map(|series| cell(series.ratio(baseline, quantity), |v| format!("{v:.2}")));
             let title = quantity.title.split(" (").next().unwrap_or(quantity.title);
             table.add_row(std::iter::once(title.to_owned()).chain(cells));
         }
@@ -83,7 +85,9 @@ impl Report {
                 continue;
             }
             let alone = self.base.get(&kind.to_string()).map_or("-".to_owned(), |s| format!("{s:.2}"));
-            let cells = self.all().map(|s| s.latency_s(kind).map_or("-".to_owned(), |(mean, _)| format!("{mean:.2}")));
+            let cells = self
+                .all()
+                .map(|s| s.latency_s(kind).map_or("-".to_owned(), |(mean, _)| format!("{mean:.2}")));
             table.add_row([kind.to_string(), count.to_string(), alone].into_iter().chain(cells));
         }
         table
@@ -117,7 +121,10 @@ impl Report {
             object.insert(quantity.key.to_owned(), json!(spread.map(|s| s.median)));
             spreads.insert(quantity.key.to_owned(), json!(spread.map(|s| [s.min, s.max])));
             if let Some(baseline) = self.baseline() {
-                ratios.insert(quantity.key.to_owned(), json!(series.ratio(baseline, quantity).map(|s| s.median)));
+                ratios.insert(
+                    quantity.key.to_owned(),
+                    json!(series.ratio(baseline, quantity).map(|s| s.median)),
+                );
             }
         }
         let latencies = Kind::ALL.iter().filter_map(|&kind| {

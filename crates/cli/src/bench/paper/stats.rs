@@ -99,9 +99,19 @@ pub const QUANTITIES: [Quantity; 6] = [
         of: |m| Some(m.total_time_s),
         show: |v| format!("{v:.2}"),
     },
-    Quantity { key: "cpu_use", title: "CPU use (%)", of: |m| m.cpu_use, show: |v| format!("{:.1}", v * 100.0) },
+    Quantity {
+        key: "cpu_use",
+        title: "CPU use (%)",
+        of: |m| m.cpu_use,
+        show: |v| format!("{:.1}", v * 100.0),
+    },
     Quantity { key: "loads", title: "I/O requests", of: |m| Some(m.loads), show: |v| format!("{v:.0}") },
-    Quantity { key: "bytes", title: "bytes read (MB)", of: |m| Some(m.bytes), show: |v| format!("{:.0}", v / 1e6) },
+    Quantity {
+        key: "bytes",
+        title: "bytes read (MB)",
+        of: |m| Some(m.bytes),
+        show: |v| format!("{:.0}", v / 1e6),
+    },
 ];
 
 /// A figure over several seeds.
@@ -151,13 +161,16 @@ impl Series {
     /// A quantity relative to `baseline`, seed by seed: both saw the same queries.
     pub fn ratio(&self, baseline: &Series, quantity: &Quantity) -> Option<Spread> {
         let pairs = self.runs.iter().zip(&baseline.runs);
-        Spread::of(pairs.filter_map(|(a, b)| Some((quantity.of)(a)? / (quantity.of)(b)?)).filter(|r| r.is_finite()))
+        Spread::of(
+            pairs.filter_map(|(a, b)| Some((quantity.of)(a)? / (quantity.of)(b)?)).filter(|r| r.is_finite()),
+        )
     }
 
     /// The mean latency of a kind over all seeds, and how many queries that were.
     pub fn latency_s(&self, kind: Kind) -> Option<(f64, usize)> {
         let name = kind.to_string();
-        let all: Vec<f64> = self.runs.iter().filter_map(|run| run.latencies_s.get(&name)).flatten().copied().collect();
+        let all: Vec<f64> =
+            self.runs.iter().filter_map(|run| run.latencies_s.get(&name)).flatten().copied().collect();
         (!all.is_empty()).then(|| (mean(&all), all.len()))
     }
 }
