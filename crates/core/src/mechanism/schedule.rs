@@ -66,6 +66,8 @@ impl Abm {
         let mut targeted = self.state.scan(choice.scan).columns.clone();
         targeted.union_with(columns);
         let target = Target { table, chunk: choice.chunk, columns: targeted };
+        // What was read for a worker that only lacks its workspace is not to be read again and again.
+        let urgent = urgent && self.lacking_room.is_empty();
         let need = Need { bytes, scan: Some(choice.scan), urgent, target: Some(target) };
         if !self.make_room(need, actions) {
             return false;
