@@ -14,6 +14,7 @@ use coscan_core::{
 use fastrand::Rng;
 use support::{Consumer, MS, Outcome, World, chunk_set, columns, dsm, rows, straddling};
 
+#[expect(clippy::disallowed_methods, reason = "a test's seeds are chosen from outside")]
 fn seeds() -> std::ops::Range<u64> {
     let Ok(text) = std::env::var("COSCAN_SEEDS") else { return 0..400 };
     let (from, to) = text.split_once("..").expect("COSCAN_SEEDS is A..B");

@@ -164,7 +164,8 @@ impl CoscanContextBuilder {
         let engine = match self.engine {
             Some(engine) => engine,
             None => {
-                let policy: PolicyName = DEFAULT_POLICY.parse().map_err(|e| DataFusionError::External(Box::new(e)))?;
+                let policy: PolicyName =
+                    DEFAULT_POLICY.parse().map_err(|e| DataFusionError::External(Box::new(e)))?;
                 let config = options.engine_settings.apply(EngineConfig::with_memory_default(policy));
                 Engine::new(config).map_err(from_engine)?
             }

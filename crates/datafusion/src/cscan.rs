@@ -15,7 +15,9 @@ use datafusion::datasource::physical_plan::{FileScanConfig, ParquetSource};
 use datafusion::datasource::source::{DataSource, OpenArgs};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::projection::ProjectionExprs;
-use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, Partitioning, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_expr::{
+    EquivalenceProperties, LexOrdering, Partitioning, PhysicalExpr, PhysicalSortExpr,
+};
 use datafusion::physical_plan::execution_plan::SchedulingType;
 use datafusion::physical_plan::filter_pushdown::FilterPushdownPropagation;
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet};
@@ -149,7 +151,8 @@ impl DataSource for CScan {
         repartition_file_min_size: usize,
         output_ordering: Option<LexOrdering>,
     ) -> Result<Option<Arc<dyn DataSource>>> {
-        let source = self.config.repartitioned(target_partitions, repartition_file_min_size, output_ordering)?;
+        let source =
+            self.config.repartitioned(target_partitions, repartition_file_min_size, output_ordering)?;
         Ok(source.map(|source| self.wrap(source)))
     }
 
@@ -181,7 +184,10 @@ impl DataSource for CScan {
         DataSource::metrics(&self.config)
     }
 
-    fn try_swapping_with_projection(&self, projection: &ProjectionExprs) -> Result<Option<Arc<dyn DataSource>>> {
+    fn try_swapping_with_projection(
+        &self,
+        projection: &ProjectionExprs,
+    ) -> Result<Option<Arc<dyn DataSource>>> {
         let source = self.config.try_swapping_with_projection(projection)?;
         Ok(source.map(|source| self.wrap(source)))
     }
@@ -198,7 +204,10 @@ impl DataSource for CScan {
         })
     }
 
-    fn try_pushdown_sort(&self, order: &[PhysicalSortExpr]) -> Result<SortOrderPushdownResult<Arc<dyn DataSource>>> {
+    fn try_pushdown_sort(
+        &self,
+        order: &[PhysicalSortExpr],
+    ) -> Result<SortOrderPushdownResult<Arc<dyn DataSource>>> {
         self.config.try_pushdown_sort(order)?.try_map(|source| Ok(self.wrap(source)))
     }
 

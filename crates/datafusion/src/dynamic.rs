@@ -40,7 +40,8 @@ impl Default for DynamicPruner {
 impl DynamicPruner {
     /// Begins to watch the filters in `predicate`.
     pub(crate) fn new(predicate: Option<Arc<dyn PhysicalExpr>>) -> Self {
-        let tracking = predicate.map_or(DynamicFilterTracking::Static, |p| DynamicFilterTracking::classify(&p));
+        let tracking =
+            predicate.map_or(DynamicFilterTracking::Static, |p| DynamicFilterTracking::classify(&p));
         DynamicPruner { tracking, changed: false, not_before: None, pruners: Vec::new() }
     }
 
@@ -87,7 +88,8 @@ impl DynamicPruner {
             ruled_out.extend(pending);
             return;
         }
-        let kept = row_groups_kept(&plan.files[file], pending.iter().map(|&chunk| plan.chunks[chunk].row_group));
+        let kept =
+            row_groups_kept(&plan.files[file], pending.iter().map(|&chunk| plan.chunks[chunk].row_group));
         ruled_out.extend(pending.iter().filter(|&&chunk| !kept(plan.chunks[chunk].row_group)));
     }
 }
@@ -104,7 +106,8 @@ fn row_groups_kept(file: &FilePlan, row_groups: impl Iterator<Item = usize>) -> 
     });
     if let Some(predicate) = predicate {
         // The counters of row groups pruned at the start are not for this.
-        let metrics = ParquetFileMetrics::new(0, file.spec.meta.location.as_ref(), &ExecutionPlanMetricsSet::new());
+        let metrics =
+            ParquetFileMetrics::new(0, file.spec.meta.location.as_ref(), &ExecutionPlanMetricsSet::new());
         let schema = file.metadata.file_metadata().schema_descr();
         let row_groups = file.metadata.row_groups();
         filter.prune_by_statistics(&file.physical_schema, schema, row_groups, &predicate, &metrics);

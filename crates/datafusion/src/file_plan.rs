@@ -120,7 +120,11 @@ pub(crate) struct FilePlan {
 
 impl FilePlan {
     /// The columns of a slice as a batch that [`Self::filter`] and [`Self::project`] understand.
-    pub(crate) fn batch(&self, arrays: Vec<datafusion::arrow::array::ArrayRef>, rows: usize) -> Result<RecordBatch> {
+    pub(crate) fn batch(
+        &self,
+        arrays: Vec<datafusion::arrow::array::ArrayRef>,
+        rows: usize,
+    ) -> Result<RecordBatch> {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         Ok(RecordBatch::try_new_with_options(Arc::clone(&self.batch_schema), arrays, &options)?)
     }
@@ -281,7 +285,12 @@ impl FilePlanner {
 
     /// Replaces columns whose value is known for the whole file: partition columns, and columns whose
     /// exact statistics leave one value.
-    fn with_constants(&self, file: &PartitionedFile, name: &str, logical_schema: &Schema) -> Result<Expressions> {
+    fn with_constants(
+        &self,
+        file: &PartitionedFile,
+        name: &str,
+        logical_schema: &Schema,
+    ) -> Result<Expressions> {
         let partition_columns = self.source.table_schema().table_partition_cols();
         let mut constants: HashMap<String, ScalarValue> = partition_columns
             .iter()
@@ -309,8 +318,9 @@ impl FilePlanner {
             schema = Arc::new(coerced);
         }
         if let Some((unit, timezone)) = &self.coerce_int96
-            && let Some(coerced) =
-                Int96Coercer::new(loaded.parquet_schema(), &schema, unit).with_timezone(timezone.clone()).coerce()
+            && let Some(coerced) = Int96Coercer::new(loaded.parquet_schema(), &schema, unit)
+                .with_timezone(timezone.clone())
+                .coerce()
         {
             schema = Arc::new(coerced);
         }
@@ -341,7 +351,8 @@ impl FilePlanner {
         pruner: Option<FilePruner>,
     ) -> Result<FilePlan> {
         let Expressions { projection, predicate } = expressions;
-        let pushed_down = predicate.as_ref().filter(|_| self.source.table_parquet_options().global.pushdown_filters);
+        let pushed_down =
+            predicate.as_ref().filter(|_| self.source.table_parquet_options().global.pushdown_filters);
         let mut roots = projection.column_indices();
         if let Some(predicate) = pushed_down {
             roots.extend(collect_columns(predicate).iter().map(|column| column.index()));
@@ -359,7 +370,8 @@ impl FilePlanner {
             .try_map_exprs(|expr| reassign_expr_columns(expr, &batch_schema))?
             .make_projector(&batch_schema)?;
         let replace_schema = projector.output_schema() != &self.output_schema;
-        let dynamic = predicate.as_ref().is_some_and(|p| DynamicFilterTracking::classify(p).contains_dynamic_filter());
+        let dynamic =
+            predicate.as_ref().is_some_and(|p| DynamicFilterTracking::classify(p).contains_dynamic_filter());
         Ok(FilePlan {
             spec: self.spec(file, &pruned.metadata),
             metadata: pruned.metadata,
@@ -419,7 +431,11 @@ fn constant_columns<'a>(
     })
 }
 
-fn constant_value(column: &ColumnStatistics, rows: Option<usize>, data_type: &DataType) -> Option<ScalarValue> {
+fn constant_value(
+    column: &ColumnStatistics,
+    rows: Option<usize>,
+    data_type: &DataType,
+) -> Option<ScalarValue> {
     let Precision::Exact(nulls) = column.null_count else { return None };
     if let (Precision::Exact(min), Precision::Exact(max)) = (&column.min_value, &column.max_value)
         && min == max

@@ -74,7 +74,11 @@ pub const SETTINGS: &[Setting] = &[
         scope: Scope::Engine,
         summary: "milliseconds added to every read request, for experiments",
     },
-    Setting { name: "loads_in_flight", scope: Scope::Startup, summary: "how many loads may be under way at once" },
+    Setting {
+        name: "loads_in_flight",
+        scope: Scope::Startup,
+        summary: "how many loads may be under way at once",
+    },
     Setting { name: "io_threads", scope: Scope::Startup, summary: "threads that read local files" },
     Setting {
         name: "direct_io",
@@ -367,7 +371,10 @@ fn number<T: FromStr>(name: &str, value: &str, wanted: &str) -> Result<T> {
 
 fn unknown(name: &str) -> DataFusionError {
     let known: Vec<_> = SETTINGS.iter().map(|s| s.name).collect();
-    DataFusionError::Configuration(format!("there is no setting coscan.{name}; there are {}", known.join(", ")))
+    DataFusionError::Configuration(format!(
+        "there is no setting coscan.{name}; there are {}",
+        known.join(", ")
+    ))
 }
 
 #[cfg(test)]

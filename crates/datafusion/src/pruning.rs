@@ -12,14 +12,16 @@ use datafusion::common::Result;
 use datafusion::common::config::ParquetOptions;
 use datafusion::datasource::listing::FileRange;
 use datafusion::datasource::physical_plan::parquet::{
-    BloomFilterStatistics, PagePruningAccessPlanFilter, ParquetAccessPlan, ParquetFileMetrics, RowGroupAccess,
-    RowGroupAccessPlanFilter,
+    BloomFilterStatistics, PagePruningAccessPlanFilter, ParquetAccessPlan, ParquetFileMetrics,
+    RowGroupAccess, RowGroupAccessPlanFilter,
 };
 use datafusion::parquet::arrow::ParquetRecordBatchStreamBuilder;
 use datafusion::parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, RowSelection};
 use datafusion::parquet::arrow::async_reader::AsyncFileReader;
 use datafusion::parquet::arrow::parquet_column;
-use datafusion::parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData};
+use datafusion::parquet::file::metadata::{
+    PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData,
+};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_optimizer::pruning::{PruningPredicate, PruningPredicateBuilder};
@@ -101,7 +103,8 @@ pub(crate) async fn prune(
         && !plan.is_empty()
     {
         let parquet_schema = metadata.file_metadata().schema_descr();
-        plan = pages.prune_plan_with_page_index(plan, inputs.schema, parquet_schema, &metadata, inputs.metrics);
+        plan =
+            pages.prune_plan_with_page_index(plan, inputs.schema, parquet_schema, &metadata, inputs.metrics);
     }
     let row_groups = needed(plan, metadata.row_groups());
     Ok(Pruned { metadata, row_groups })
@@ -116,9 +119,10 @@ fn initial_plan(row_groups: &[RowGroupMetaData], ranges: &[FileRange]) -> Parque
     for (index, row_group) in row_groups.iter().enumerate() {
         // The same rule as everywhere: the first page of the first column decides, so that each row group
         // belongs to exactly one range.
-        let begin = row_group.columns().first().map(|column| {
-            column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset())
-        });
+        let begin = row_group
+            .columns()
+            .first()
+            .map(|column| column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset()));
         if !begin.is_some_and(|begin| ranges.iter().any(|range| range.contains(begin))) {
             plan.skip(index);
         }
@@ -163,7 +167,10 @@ fn has_page_index(
     })
 }
 
-async fn with_page_index(metadata: Arc<ParquetMetaData>, reader: &mut Reader) -> Result<Arc<ParquetMetaData>> {
+async fn with_page_index(
+    metadata: Arc<ParquetMetaData>,
+    reader: &mut Reader,
+) -> Result<Arc<ParquetMetaData>> {
     if metadata.column_index().is_some() && metadata.offset_index().is_some() {
         return Ok(metadata);
     }

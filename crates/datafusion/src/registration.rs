@@ -8,7 +8,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use coscan_engine::{Chunk, ChunkRequest, DeliveryOrder, Engine, FileColumns, FileId, Scan, ScanRequest, Worker};
+use coscan_engine::{
+    Chunk, ChunkRequest, DeliveryOrder, Engine, FileColumns, FileId, Scan, ScanRequest, Worker,
+};
 use datafusion::common::Result;
 use datafusion::execution::TaskContext;
 use futures::{StreamExt, TryStreamExt};
@@ -110,13 +112,7 @@ struct Live {
 impl Registration {
     /// A registration for these files, to be worked off by so many partitions.
     pub(crate) fn new(requests: Vec<FileRequest>, workers: usize, order: DeliveryOrder) -> Arc<Self> {
-        Arc::new(Registration {
-            requests,
-            workers,
-            order,
-            plan: OnceCell::new(),
-            state: Mutex::default(),
-        })
+        Arc::new(Registration { requests, workers, order, plan: OnceCell::new(), state: Mutex::default() })
     }
 
     /// Plans the files if nobody has yet, and registers with the engine if nobody is registered.
@@ -126,9 +122,9 @@ impl Registration {
         engine: &Engine,
         counters: &Arc<ScanCounters>,
     ) -> Result<Member> {
-        let plan = self.plan.get_or_try_init(|| async {
-            ScanPlan::new(planner, &self.requests).await.map(Arc::new)
-        });
+        let plan = self
+            .plan
+            .get_or_try_init(|| async { ScanPlan::new(planner, &self.requests).await.map(Arc::new) });
         let plan = Arc::clone(plan.await?);
         let mut state = lock(&self.state);
         state.settled.resize(plan.chunks.len(), false);

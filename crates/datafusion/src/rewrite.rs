@@ -69,7 +69,8 @@ pub(crate) fn reason_to_leave(config: &FileScanConfig) -> Option<Reason> {
     let files = config.file_groups.iter().flat_map(|group| group.iter());
     files
         .filter(|file| {
-            file.extensions.contains::<ParquetAccessPlan>() || file.extensions.contains::<ParquetRowSelection>()
+            file.extensions.contains::<ParquetAccessPlan>()
+                || file.extensions.contains::<ParquetRowSelection>()
         })
         .map(|file| Reason::AccessPlan(file.object_meta.location.to_string()))
         .next()
@@ -145,7 +146,11 @@ impl fmt::Debug for CooperativeScans {
 }
 
 impl PhysicalOptimizerRule for CooperativeScans {
-    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
         rewrite_plan(plan, &self.engine, config)
     }
 

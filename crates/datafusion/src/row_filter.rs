@@ -23,7 +23,8 @@ impl RowFilter {
         conjuncts: impl Iterator<Item = Arc<dyn PhysicalExpr>>,
         batch_schema: &SchemaRef,
     ) -> Result<Self> {
-        let conjuncts = conjuncts.map(|expr| reassign_expr_columns(expr, batch_schema)).collect::<Result<_>>()?;
+        let conjuncts =
+            conjuncts.map(|expr| reassign_expr_columns(expr, batch_schema)).collect::<Result<_>>()?;
         Ok(RowFilter { conjuncts })
     }
 

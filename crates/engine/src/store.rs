@@ -98,7 +98,7 @@ impl Part {
     /// Notes a delivery to a scan; returns whether no other scan had the part before.
     pub(crate) fn used_first_by(&self, scan: u64) -> bool {
         let first = self.first_user.compare_exchange(0, scan + 1, Ordering::Relaxed, Ordering::Relaxed);
-        matches!(first, Ok(_)) || first == Err(scan + 1)
+        first.is_ok() || first == Err(scan + 1)
     }
 
     /// How many delivered chunks hold the part: each may have a decoder state of its own.

@@ -28,8 +28,10 @@ fn threads_and_file_handles_return_to_what_they_were() {
             } else {
                 open(&engine, &path).await
             };
-            let (done, cut) =
-                (engine.scan(request(&[file.clone()], None)), engine.scan(request(&[file], None)));
+            let (done, cut) = (
+                engine.scan(request(std::slice::from_ref(&file), None)),
+                engine.scan(request(&[file], None)),
+            );
             let cut = cut.unwrap();
             let _ = tokio::time::timeout(Duration::from_micros(500), scan_all(&cut, 2)).await;
             scan_all(&done.unwrap(), 2).await.unwrap();

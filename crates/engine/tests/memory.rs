@@ -32,7 +32,8 @@ fn the_resident_set_stays_near_the_budget() {
     }
     let before = status("VmRSS");
     runtime.block_on(async {
-        let scans: Vec<_> = (0..3).map(|_| engine.scan(request(&[file.clone()], None)).unwrap()).collect();
+        let scans: Vec<_> =
+            (0..3).map(|_| engine.scan(request(std::slice::from_ref(&file), None)).unwrap()).collect();
         let consume = scans.iter().map(|scan| {
             let mut worker = scan.worker();
             tokio::spawn(async move {

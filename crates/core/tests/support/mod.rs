@@ -368,10 +368,7 @@ impl World {
 
 fn tail(trace: &str) -> String {
     let lines: Vec<&str> = trace.lines().collect();
-    lines[lines
-        .len()
-        .saturating_sub(std::env::var("COSCAN_TRACE_LINES").map_or(60, |n| n.parse().unwrap_or(60)))..]
-        .join("\n")
+    lines[lines.len().saturating_sub(60)..].join("\n")
 }
 
 fn set(columns: &ColumnSet) -> String {

@@ -53,9 +53,15 @@ pub const QUERIES: &[(Rows, &str)] = &[
     (Same, "SELECT id, points[1]['px'] FROM events WHERE cardinality(points) > 0 AND id < 500"),
     (Same, "SELECT count(*) FROM events WHERE attrs IS NULL"),
     // Aggregates.
-    (Same, "SELECT kind, count(*), count(score), round(sum(price), 3) FROM events JOIN orders ON id = event_id GROUP BY kind"),
+    (
+        Same,
+        "SELECT kind, count(*), count(score), round(sum(price), 3) FROM events JOIN orders ON id = event_id GROUP BY kind",
+    ),
     (Same, "SELECT dim, count(DISTINCT code), min(at), max(at) FROM events GROUP BY dim"),
-    (Same, "SELECT kind, flag, count(*) FROM events GROUP BY GROUPING SETS ((kind), (flag), (kind, flag), ())"),
+    (
+        Same,
+        "SELECT kind, flag, count(*) FROM events GROUP BY GROUPING SETS ((kind), (flag), (kind, flag), ())",
+    ),
     (Same, "SELECT dim FROM events GROUP BY dim HAVING sum(amount) > 600000"),
     (Same, "SELECT approx_distinct(dim), bool_or(flag), median(tiny) FROM events"),
     (Same, "SELECT max(id), min(id) FROM events WHERE kind = 'green'"),
@@ -65,13 +71,28 @@ pub const QUERIES: &[(Rows, &str)] = &[
     (Same, "SELECT id, label FROM events JOIN dims ON dim = dim_id WHERE grp = 3 AND tiny < 50"),
     (Same, "SELECT e.id, o.order_id FROM orders o JOIN events e ON o.event_id = e.id WHERE o.order_id < 40"),
     (Same, "SELECT e.id, d.label FROM dims d JOIN events e ON e.id = d.first_event WHERE d.grp = 0"),
-    (Same, "SELECT d.label, o.price FROM dims d LEFT JOIN orders o ON d.first_event = o.order_id AND o.status = 'open'"),
-    (Same, "SELECT o.order_id, e.kind FROM orders o FULL JOIN events e ON o.event_id = e.id WHERE o.order_id IS NULL AND e.id < 900"),
+    (
+        Same,
+        "SELECT d.label, o.price FROM dims d LEFT JOIN orders o ON d.first_event = o.order_id AND o.status = 'open'",
+    ),
+    (
+        Same,
+        "SELECT o.order_id, e.kind FROM orders o FULL JOIN events e ON o.event_id = e.id WHERE o.order_id IS NULL AND e.id < 900",
+    ),
     (Same, "SELECT count(*) FROM events a JOIN events b ON a.id = b.id + 1 WHERE a.kind <> b.kind"),
     (Same, "SELECT count(*) FROM orders o, dims d WHERE o.price < d.dim_id AND o.order_id % 50 = 0"),
-    (Same, "SELECT d.grp, count(*) FROM events e JOIN dims d ON e.dim = d.dim_id JOIN orders o ON o.event_id = e.id WHERE o.status = 'returned' AND d.grp IN (1, 2) GROUP BY d.grp"),
-    (Same, "SELECT order_id FROM orders WHERE event_id IN (SELECT id FROM events WHERE kind = 'red' AND tiny = 7)"),
-    (Same, "SELECT dim_id FROM dims WHERE EXISTS (SELECT 1 FROM events WHERE dim = dim_id AND tiny = 33 AND flag)"),
+    (
+        Same,
+        "SELECT d.grp, count(*) FROM events e JOIN dims d ON e.dim = d.dim_id JOIN orders o ON o.event_id = e.id WHERE o.status = 'returned' AND d.grp IN (1, 2) GROUP BY d.grp",
+    ),
+    (
+        Same,
+        "SELECT order_id FROM orders WHERE event_id IN (SELECT id FROM events WHERE kind = 'red' AND tiny = 7)",
+    ),
+    (
+        Same,
+        "SELECT dim_id FROM dims WHERE EXISTS (SELECT 1 FROM events WHERE dim = dim_id AND tiny = 33 AND flag)",
+    ),
     (Same, "SELECT dim_id FROM dims WHERE NOT EXISTS (SELECT 1 FROM events WHERE dim = dim_id AND id < 300)"),
     (Same, "SELECT id, (SELECT max(price) FROM orders WHERE event_id = id) FROM events WHERE id < 60"),
     (Same, "SELECT id FROM events WHERE amount > (SELECT avg(amount) * 1.95 FROM events)"),
@@ -91,23 +112,41 @@ pub const QUERIES: &[(Rows, &str)] = &[
     (InOrder, "SELECT at, count(*) FROM readings GROUP BY at ORDER BY at LIMIT 20"),
     (Same, "SELECT a.at, a.value, b.value FROM readings a JOIN readings b ON a.at = b.at WHERE a.sensor = 1"),
     // Window functions.
-    (Same, "SELECT at, sensor, sum(value) OVER (PARTITION BY sensor ORDER BY at ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) FROM readings"),
+    (
+        Same,
+        "SELECT at, sensor, sum(value) OVER (PARTITION BY sensor ORDER BY at ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) FROM readings",
+    ),
     (Same, "SELECT at, lag(value) OVER (ORDER BY at), row_number() OVER (ORDER BY at) FROM readings"),
     (Same, "SELECT id, rank() OVER (PARTITION BY dim ORDER BY id) AS r FROM events WHERE id < 2500"),
-    (InOrder, "SELECT * FROM (SELECT id, dim, row_number() OVER (PARTITION BY dim ORDER BY id DESC) AS r FROM events) WHERE r <= 2 ORDER BY dim, r"),
+    (
+        InOrder,
+        "SELECT * FROM (SELECT id, dim, row_number() OVER (PARTITION BY dim ORDER BY id DESC) AS r FROM events) WHERE r <= 2 ORDER BY dim, r",
+    ),
     // Set operations, common table expressions.
     (Same, "SELECT id FROM events WHERE id < 50 UNION ALL SELECT order_id FROM orders WHERE order_id < 60"),
     (Same, "SELECT dim FROM events UNION SELECT dim_id FROM dims"),
     (Same, "SELECT dim FROM events WHERE id < 40 EXCEPT SELECT dim_id FROM dims WHERE grp < 3"),
     (Same, "SELECT dim FROM events WHERE id < 40 INTERSECT SELECT dim_id FROM dims WHERE grp < 3"),
-    (Same, "WITH w AS (SELECT dim, count(*) AS c FROM events GROUP BY dim) SELECT a.dim, b.c FROM w a JOIN w b ON a.dim = b.dim WHERE a.c > 100"),
-    (Same, "WITH RECURSIVE walk(n) AS (SELECT first_event FROM dims WHERE dim_id = 7 UNION ALL SELECT e.id * 2 FROM walk JOIN events e ON e.id = walk.n WHERE e.id < 2000) SELECT n FROM walk"),
-    (Same, "WITH RECURSIVE up(i) AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM up WHERE i < (SELECT max(grp) FROM dims)) SELECT i FROM up"),
+    (
+        Same,
+        "WITH w AS (SELECT dim, count(*) AS c FROM events GROUP BY dim) SELECT a.dim, b.c FROM w a JOIN w b ON a.dim = b.dim WHERE a.c > 100",
+    ),
+    (
+        Same,
+        "WITH RECURSIVE walk(n) AS (SELECT first_event FROM dims WHERE dim_id = 7 UNION ALL SELECT e.id * 2 FROM walk JOIN events e ON e.id = walk.n WHERE e.id < 2000) SELECT n FROM walk",
+    ),
+    (
+        Same,
+        "WITH RECURSIVE up(i) AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM up WHERE i < (SELECT max(grp) FROM dims)) SELECT i FROM up",
+    ),
     // Partitioned folders, evolving schemas, empty files.
     (Same, "SELECT year, month, count(*), min(n) FROM parts GROUP BY year, month"),
     (Same, "SELECT n FROM parts WHERE year = '2024' AND month = '2' AND v > 60"),
     (Same, "SELECT n, month FROM parts WHERE constant = 202401 AND n % 10 = 0"),
-    (Same, "SELECT p.year, count(*) FROM parts p JOIN (SELECT '2023' AS y) q ON p.year = q.y GROUP BY p.year"),
+    (
+        Same,
+        "SELECT p.year, count(*) FROM parts p JOIN (SELECT '2023' AS y) q ON p.year = q.y GROUP BY p.year",
+    ),
     (InOrder, "SELECT year, n FROM parts ORDER BY year DESC, n LIMIT 5"),
     (Same, "SELECT a, b, c, d FROM evolving"),
     (Same, "SELECT a, c FROM evolving WHERE c IS NULL OR c > 190"),

@@ -12,7 +12,7 @@ use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
 use datafusion::arrow::datatypes::*;
 use datafusion::arrow::record_batch::RecordBatch;
 use parquet::arrow::ArrowWriter;
-use parquet::data_type::{Int96, Int96Type, Int64Type as ParquetInt64};
+use parquet::data_type::{Int64Type as ParquetInt64, Int96, Int96Type};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
@@ -122,27 +122,58 @@ fn events() -> RecordBatch {
     let columns: Vec<(&str, ArrayRef)> = vec![
         ("id", Arc::new(Int64Array::from_iter_values(rows()))),
         ("dim", Arc::new(Int32Array::from_iter_values(rows().map(|i| (mix(i) % 100) as i32)))),
-        ("at", Arc::new(TimestampMicrosecondArray::from_iter_values(rows().map(|i| 1_700_000_000_000_000 + i * 60_000_000)))),
+        (
+            "at",
+            Arc::new(TimestampMicrosecondArray::from_iter_values(
+                rows().map(|i| 1_700_000_000_000_000 + i * 60_000_000),
+            )),
+        ),
         ("day", Arc::new(Date32Array::from_iter_values(rows().map(|i| 19_000 + (i / 100) as i32)))),
         ("kind", Arc::new(StringArray::from_iter_values(rows().map(|i| category[(i / 3000) as usize])))),
-        ("code", Arc::new(StringArray::from_iter(rows().map(|i| some(i, 7).then(|| format!("code-{:05}", mix(i) % 50_000)))))),
-        ("large", Arc::new(LargeStringArray::from_iter_values(rows().map(|i| format!("large text number {}", i % 37))))),
+        (
+            "code",
+            Arc::new(StringArray::from_iter(
+                rows().map(|i| some(i, 7).then(|| format!("code-{:05}", mix(i) % 50_000))),
+            )),
+        ),
+        (
+            "large",
+            Arc::new(LargeStringArray::from_iter_values(
+                rows().map(|i| format!("large text number {}", i % 37)),
+            )),
+        ),
         ("colour", Arc::new(dictionary)),
         ("amount", Arc::new(amount)),
-        ("score", Arc::new(Float64Array::from_iter(rows().map(|i| some(i + 2, 9).then(|| if i % 1000 == 999 { f64::NAN } else { (mix(i) % 10_000) as f64 / 16.0 }))))),
+        (
+            "score",
+            Arc::new(Float64Array::from_iter(rows().map(|i| {
+                some(i + 2, 9)
+                    .then(|| if i % 1000 == 999 { f64::NAN } else { (mix(i) % 10_000) as f64 / 16.0 })
+            }))),
+        ),
         ("flag", Arc::new(BooleanArray::from_iter(rows().map(|i| some(i + 4, 13).then_some(i % 3 == 0))))),
         ("tiny", Arc::new(Int16Array::from_iter_values(rows().map(|i| (i % 500) as i16)))),
         ("big", Arc::new(UInt64Array::from_iter_values(rows().map(|i| mix(i) as u64)))),
         ("raw", Arc::new(BinaryArray::from_iter_values(rows().map(|i| (i * 7).to_le_bytes())))),
-        ("fixed", Arc::new(FixedSizeBinaryArray::try_from_iter(rows().map(|i| (i as i32).to_be_bytes())).expect("fixed"))),
-        ("noon", Arc::new(Time64MicrosecondArray::from_iter_values(rows().map(|i| (i % 86_400) * 1_000_000)))),
+        (
+            "fixed",
+            Arc::new(
+                FixedSizeBinaryArray::try_from_iter(rows().map(|i| (i as i32).to_be_bytes())).expect("fixed"),
+            ),
+        ),
+        (
+            "noon",
+            Arc::new(Time64MicrosecondArray::from_iter_values(rows().map(|i| (i % 86_400) * 1_000_000))),
+        ),
         ("tags", Arc::new(tags())),
         ("attrs", Arc::new(attrs())),
         ("props", Arc::new(props())),
         ("points", Arc::new(points())),
     ];
-    RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, name != "id")))
-        .expect("the events")
+    RecordBatch::try_from_iter_with_nullable(
+        columns.into_iter().map(|(name, array)| (name, array, name != "id")),
+    )
+    .expect("the events")
 }
 
 fn tags() -> ListArray {
@@ -157,7 +188,8 @@ fn tags() -> ListArray {
 }
 
 fn attrs() -> StructArray {
-    let inner_fields = Fields::from(vec![Field::new("x", DataType::Float64, true), Field::new("y", DataType::Utf8, true)]);
+    let inner_fields =
+        Fields::from(vec![Field::new("x", DataType::Float64, true), Field::new("y", DataType::Utf8, true)]);
     let inner = StructArray::new(
         inner_fields.clone(),
         vec![
@@ -193,7 +225,8 @@ fn props() -> MapArray {
 }
 
 fn points() -> ListArray {
-    let fields = Fields::from(vec![Field::new("px", DataType::Int32, true), Field::new("py", DataType::Int32, true)]);
+    let fields =
+        Fields::from(vec![Field::new("px", DataType::Int32, true), Field::new("py", DataType::Int32, true)]);
     let lengths: Vec<usize> = (0..EVENTS).map(|i| (mix(i + 12) % 3) as usize).collect();
     let total: usize = lengths.iter().sum();
     let values = StructArray::new(
@@ -223,9 +256,17 @@ pub fn orders(part: i64) -> RecordBatch {
     let rows = || part * 2000..(part + 1) * 2000;
     RecordBatch::try_from_iter(vec![
         ("order_id", Arc::new(Int64Array::from_iter_values(rows())) as ArrayRef),
-        ("event_id", Arc::new(Int64Array::from_iter(rows().map(|i| (i % 19 != 0).then_some(mix(i) % EVENTS))))),
+        (
+            "event_id",
+            Arc::new(Int64Array::from_iter(rows().map(|i| (i % 19 != 0).then_some(mix(i) % EVENTS)))),
+        ),
         ("price", Arc::new(Float64Array::from_iter_values(rows().map(|i| (mix(i) % 100_000) as f64 / 64.0)))),
-        ("status", Arc::new(StringArray::from_iter_values(rows().map(|i| ["open", "shipped", "returned"][(mix(i) % 3) as usize])))),
+        (
+            "status",
+            Arc::new(StringArray::from_iter_values(
+                rows().map(|i| ["open", "shipped", "returned"][(mix(i) % 3) as usize]),
+            )),
+        ),
     ])
     .expect("the orders")
 }
@@ -234,7 +275,12 @@ fn partition(year: i64, month: i64) -> RecordBatch {
     let base = year * 10_000 + month * 1000;
     RecordBatch::try_from_iter(vec![
         ("n", Arc::new(Int64Array::from_iter_values(base..base + 1000)) as ArrayRef),
-        ("v", Arc::new(Float64Array::from_iter_values((base..base + 1000).map(|i| (mix(i) % 512) as f64 / 8.0)))),
+        (
+            "v",
+            Arc::new(Float64Array::from_iter_values(
+                (base..base + 1000).map(|i| (mix(i) % 512) as f64 / 8.0),
+            )),
+        ),
         ("constant", Arc::new(Int32Array::from_iter_values((0..1000).map(|_| (year * 100 + month) as i32)))),
     ])
     .expect("a partition")
@@ -245,7 +291,13 @@ fn readings(part: i64) -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable(vec![
         ("at", Arc::new(Int64Array::from_iter_values(rows().map(|i| i * 10))) as ArrayRef, false),
         ("sensor", Arc::new(Int32Array::from_iter_values(rows().map(|i| (mix(i) % 8) as i32))), false),
-        ("value", Arc::new(Float64Array::from_iter(rows().map(|i| (i % 23 != 0).then_some((mix(i) % 4096) as f64 / 32.0)))), true),
+        (
+            "value",
+            Arc::new(Float64Array::from_iter(
+                rows().map(|i| (i % 23 != 0).then_some((mix(i) % 4096) as f64 / 32.0)),
+            )),
+            true,
+        ),
     ])
     .expect("the readings")
 }
@@ -255,15 +307,23 @@ fn write_evolving(folder: &Path) {
     let strings = |offset: i64| -> ArrayRef {
         Arc::new(StringArray::from_iter((0..800).map(|i| (i % 6 != 0).then(|| format!("b{}", offset + i)))))
     };
-    let floats = || -> ArrayRef { Arc::new(Float64Array::from_iter_values((0..800).map(|i| f64::from(i) / 4.0))) };
-    let first = vec![("a", Arc::new(Int32Array::from_iter_values(0..800)) as ArrayRef, true), ("b", strings(0), true)];
+    let floats =
+        || -> ArrayRef { Arc::new(Float64Array::from_iter_values((0..800).map(|i| f64::from(i) / 4.0))) };
+    let first = vec![
+        ("a", Arc::new(Int32Array::from_iter_values(0..800)) as ArrayRef, true),
+        ("b", strings(0), true),
+    ];
     let second = vec![
         ("a", Arc::new(Int64Array::from_iter_values(800..1600)) as ArrayRef, true),
         ("b", strings(800), true),
         ("c", floats(), true),
     ];
     let third = vec![
-        ("d", Arc::new(StringArray::from_iter_values((0..800).map(|i| format!("d{}", i % 10)))) as ArrayRef, true),
+        (
+            "d",
+            Arc::new(StringArray::from_iter_values((0..800).map(|i| format!("d{}", i % 10)))) as ArrayRef,
+            true,
+        ),
         ("c", Arc::new(Float32Array::from_iter_values((0..800).map(|i| i as f32 / 2.0))) as ArrayRef, true),
         ("b", strings(1600), true),
         ("a", Arc::new(Int16Array::from_iter_values(1600..2400)) as ArrayRef, true),

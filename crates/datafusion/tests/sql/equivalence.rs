@@ -34,7 +34,8 @@ fn check(kind: Rows, sql: &str, expected: &[String], found: &[String]) -> Result
     if equal {
         return Ok(());
     }
-    let first = expected.iter().zip(&found).position(|(a, b)| a != b).unwrap_or(expected.len().min(found.len()));
+    let first =
+        expected.iter().zip(&found).position(|(a, b)| a != b).unwrap_or(expected.len().min(found.len()));
     Err(format!(
         "{sql}\n  {} rows expected, {} found; first difference at {first}: {:?} / {:?}",
         expected.len(),
@@ -96,7 +97,8 @@ async fn every_table_is_read_cooperatively() {
     let engine = support::engine(support::policy("relevance"), LARGE_BUFFER);
     let ctx = support::session(&engine, Variant::Default).await;
     for table in ["events", "dims", "orders", "parts", "holes", "old_times", "readings", "evolving"] {
-        let plan = support::rows(&ctx, &format!("EXPLAIN SELECT * FROM {table}")).await.expect("a plan").join("\n");
+        let plan =
+            support::rows(&ctx, &format!("EXPLAIN SELECT * FROM {table}")).await.expect("a plan").join("\n");
         assert!(plan.contains("CScan: policy=relevance"), "{table}: {plan}");
     }
 }

@@ -36,7 +36,8 @@ fn register_bomb(ctx: &SessionContext) {
         assert!(!numbers.values().contains(&(EVENTS / 2)), "the bomb goes off");
         Ok(ColumnarValue::Array(array))
     };
-    let udf = create_udf("bomb", vec![DataType::Int64], DataType::Int64, Volatility::Immutable, Arc::new(bomb));
+    let udf =
+        create_udf("bomb", vec![DataType::Int64], DataType::Int64, Volatility::Immutable, Arc::new(bomb));
     ctx.register_udf(udf);
 }
 
@@ -107,7 +108,8 @@ async fn a_consumer_that_stops_reading_holds_nobody_up() {
     engine.set_buffer(smallest * 3 / 2).expect("a small buffer");
     let mut stalled = Vec::new();
     for _ in 0..3 {
-        let mut stream = ctx.sql("SELECT * FROM events").await.expect("a frame").execute_stream().await.expect("a stream");
+        let mut stream =
+            ctx.sql("SELECT * FROM events").await.expect("a frame").execute_stream().await.expect("a stream");
         let first = stream.next().await.expect("a batch").expect("a batch");
         stalled.push((stream, first.num_rows()));
     }
@@ -130,7 +132,8 @@ async fn dropped_streams_give_everything_back() {
     let ctx = support::session(&engine, Variant::Default).await;
     for polls in 0..4 {
         let frame = ctx.sql("SELECT * FROM orders").await.expect("a frame");
-        let (context, plan) = (Arc::new(frame.task_ctx()), frame.create_physical_plan().await.expect("a plan"));
+        let (context, plan) =
+            (Arc::new(frame.task_ctx()), frame.create_physical_plan().await.expect("a plan"));
         let mut streams = Vec::new();
         for partition in 0..plan.output_partitioning().partition_count() {
             let mut stream = plan.execute(partition, Arc::clone(&context)).expect("a stream");
@@ -143,7 +146,8 @@ async fn dropped_streams_give_everything_back() {
         // The plan lives on; only the streams are gone.
         support::settled(&engine).await;
         let all = execute_stream(plan, context).expect("a stream");
-        let rows: usize = all.map(|batch| batch.expect("a batch").num_rows()).collect::<Vec<_>>().await.iter().sum();
+        let rows: usize =
+            all.map(|batch| batch.expect("a batch").num_rows()).collect::<Vec<_>>().await.iter().sum();
         assert_eq!(rows, 8000);
     }
     support::settled(&engine).await;
@@ -168,11 +172,13 @@ async fn a_replaced_file_is_reported_and_then_read_anew() {
     data::write(&path, &numbers(0, 5000), data::row_groups(100).build());
     let engine = support::engine(support::policy("relevance"), 64 << 10);
     let ctx = support::cooperative(&engine, Variant::Default);
-    let declare = format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{}/numbers/'", folder.path().display());
+    let declare =
+        format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{}/numbers/'", folder.path().display());
     ctx.sql(&declare).await.expect("declare").collect().await.expect("declare");
     assert_eq!(support::number(&ctx, "SELECT sum(n) FROM t").await, 4999 * 5000 / 2);
 
-    let mut stream = ctx.sql("SELECT n FROM t").await.expect("a frame").execute_stream().await.expect("a stream");
+    let mut stream =
+        ctx.sql("SELECT n FROM t").await.expect("a frame").execute_stream().await.expect("a stream");
     stream.next().await.expect("a batch").expect("a batch of the old version");
     replace(&path, &numbers(1_000_000, 3000));
     let mut failed = None;

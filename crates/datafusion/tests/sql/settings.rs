@@ -65,7 +65,14 @@ async fn explain_analyze_shows_the_counters() {
     let coscan = support::context(&[]).await;
     let sql = "EXPLAIN ANALYZE SELECT sum(tiny), min(code) FROM events WHERE id >= 6000";
     let cold = support::rows(&coscan.ctx, sql).await.expect(sql).join("\n");
-    for name in ["chunks_delivered=10", "chunks_loaded=", "slices_decoded=", "wait_time=", "decode_time=", "output_rows="] {
+    for name in [
+        "chunks_delivered=10",
+        "chunks_loaded=",
+        "slices_decoded=",
+        "wait_time=",
+        "decode_time=",
+        "output_rows=",
+    ] {
         assert!(cold.contains(name), "{name} is missing in\n{cold}");
     }
     assert!(cold.contains("row_groups_pruned_statistics=20 total → 10 matched"), "{cold}");
@@ -98,13 +105,17 @@ async fn a_declared_order_needs_no_sort() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn files_can_be_queried_by_path() {
-    let builder = CoscanContext::builder().policy("elevator").buffer_bytes(64 << 20).set("small_table_bytes", "0");
+    let builder =
+        CoscanContext::builder().policy("elevator").buffer_bytes(64 << 20).set("small_table_bytes", "0");
     let coscan = builder.url_tables(true).build().expect("a context");
     let path = crate::data::folder().join("events.parquet");
     let sql = format!("SELECT count(*) FROM '{}' WHERE id >= 9000", path.display());
     assert!(explain(&coscan, &sql).await.contains("CScan: policy=elevator"));
     assert_eq!(support::number(&coscan.ctx, &sql).await, 3000);
-    coscan.register_parquet("p", &crate::data::folder().join("parts/").to_string_lossy()).await.expect("a folder");
+    coscan
+        .register_parquet("p", &crate::data::folder().join("parts/").to_string_lossy())
+        .await
+        .expect("a folder");
     assert_eq!(support::number(&coscan.ctx, "SELECT count(*) FROM p WHERE year = '2023'").await, 2000);
 }
 
@@ -117,7 +128,13 @@ async fn scans_that_are_special_are_left_alone() {
     // Somebody has chosen row groups of the file beforehand.
     let plain = support::plain(support::Variant::Single);
     support::declare(&plain).await;
-    let plan = plain.sql("SELECT id FROM events").await.expect("a frame").create_physical_plan().await.expect("a plan");
+    let plan = plain
+        .sql("SELECT id FROM events")
+        .await
+        .expect("a frame")
+        .create_physical_plan()
+        .await
+        .expect("a plan");
     let rewrite = |plan| rewrite_plan(plan, &coscan.engine, coscan.ctx.state().config_options());
     let shown = |plan: &Arc<dyn ExecutionPlan>| displayable(plan.as_ref()).indent(false).to_string();
     let rewritten = rewrite(Arc::clone(&plan)).expect("a plan");

@@ -29,7 +29,8 @@ async fn alone_it_is_as_fast_as_plain_datafusion() {
     let plain = SessionContext::new_with_config(config());
     tpch::declare(&plain, folder.path()).await;
     let buffer = LARGE_BUFFER * (1 + 2 * tpch::scale_factor() as u64);
-    let coscan = CoscanContext::builder().buffer_bytes(buffer).session_config(config()).build().expect("a context");
+    let coscan =
+        CoscanContext::builder().buffer_bytes(buffer).session_config(config()).build().expect("a context");
     tpch::declare(&coscan.ctx, folder.path()).await;
 
     let mut slow = Vec::new();
@@ -42,7 +43,10 @@ async fn alone_it_is_as_fast_as_plain_datafusion() {
         let first = with[0];
         let (with, without) = (with.iter().min().expect("runs"), without.iter().min().expect("runs"));
         let ratio = without.as_secs_f64() / with.as_secs_f64();
-        println!("Q{:<2} plain {without:>9.1?}  coscan {with:>9.1?} (first {first:.1?})  {ratio:.2}", query + 1);
+        println!(
+            "Q{:<2} plain {without:>9.1?}  coscan {with:>9.1?} (first {first:.1?})  {ratio:.2}",
+            query + 1
+        );
         if ratio < 0.9 {
             slow.push(query + 1);
         }

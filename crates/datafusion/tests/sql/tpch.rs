@@ -17,7 +17,8 @@ use tpchgen_arrow as arrow;
 use crate::data::row_groups;
 use crate::support::{self, Variant};
 
-const TABLES: [&str; 8] = ["nation", "region", "part", "supplier", "partsupp", "customer", "orders", "lineitem"];
+const TABLES: [&str; 8] =
+    ["nation", "region", "part", "supplier", "partsupp", "customer", "orders", "lineitem"];
 
 macro_rules! queries {
     ($($n:literal)*) => {
@@ -41,7 +42,8 @@ fn write(folder: &Path, table: &str, rows: usize, batches: impl RecordBatchReade
     let path = folder.join(table).join("part-0.parquet");
     std::fs::create_dir_all(path.parent().expect("a folder")).expect("create the folder");
     let file = File::create(path).expect("create the file");
-    let mut writer = ArrowWriter::try_new(file, batches.schema(), Some(row_groups(rows).build())).expect("a writer");
+    let mut writer =
+        ArrowWriter::try_new(file, batches.schema(), Some(row_groups(rows).build())).expect("a writer");
     for batch in batches {
         let batch: RecordBatch = batch.expect("a generated batch");
         writer.write(&batch).expect("write");
@@ -67,7 +69,8 @@ pub fn write_tables(folder: &Path, factor: f64) {
 pub async fn declare(ctx: &SessionContext, folder: &Path) {
     for table in TABLES {
         let location = folder.join(table);
-        let sql = format!("CREATE EXTERNAL TABLE {table} STORED AS PARQUET LOCATION '{}/'", location.display());
+        let sql =
+            format!("CREATE EXTERNAL TABLE {table} STORED AS PARQUET LOCATION '{}/'", location.display());
         ctx.sql(&sql).await.expect(&sql).collect().await.expect(&sql);
     }
 }
@@ -105,7 +108,8 @@ async fn all_22_queries_under_every_policy() {
             let engine = support::engine(policy, buffer);
             let ctx = support::cooperative(&engine, Variant::Default);
             declare(&ctx, folder).await;
-            let jobs = (0..QUERIES.len()).map(|query| one(ctx.clone(), query, Arc::clone(&expected))).collect();
+            let jobs =
+                (0..QUERIES.len()).map(|query| one(ctx.clone(), query, Arc::clone(&expected))).collect();
             let results = support::at_a_time(jobs, concurrency).await;
             let wrong: Vec<String> = results.into_iter().filter_map(Result::err).collect();
             let wrong = wrong.join("\n");

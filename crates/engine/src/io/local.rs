@@ -241,7 +241,7 @@ mod tests {
     async fn any_cut_of_a_file_comes_back_as_written() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("data");
-        let data: Vec<u8> = (0..100_003u32).map(|i| (i * 31 >> 3) as u8).collect();
+        let data: Vec<u8> = (0..100_003u32).map(|i| ((i * 31) >> 3) as u8).collect();
         std::fs::write(&path, &data).unwrap();
         let meta = meta(&path).await;
         let mut random = fastrand::Rng::with_seed(7);

@@ -16,14 +16,15 @@ async fn a_thousand_random_cancellations_leave_nothing_behind() {
     for policy in policies() {
         let engine = Engine::new(config(policy.as_str(), 2 << 20)).unwrap();
         let file = open(&engine, &path).await;
-        let survivor = engine.scan(request(&[file.clone()], None)).unwrap();
+        let survivor = engine.scan(request(std::slice::from_ref(&file), None)).unwrap();
         let survived = tokio::spawn(async move {
             let chunks = scan_all(&survivor, 2).await;
             (chunks, survivor)
         });
         let mut tasks = Vec::new();
         for _ in 0..200 {
-            let mut wanted = request(&[file.clone()], Some(&[random.usize(0..2), random.usize(2..4)]));
+            let mut wanted =
+                request(std::slice::from_ref(&file), Some(&[random.usize(0..2), random.usize(2..4)]));
             wanted.workers = random.usize(1..4);
             let workers = wanted.workers;
             let scan = engine.scan(wanted).unwrap();
@@ -105,8 +106,10 @@ async fn a_panicking_consumer_harms_nobody_else() {
     let path = sample(dir.path(), "a.parquet", 5, 2_000);
     let engine = Engine::new(config("elevator", 64 << 20)).unwrap();
     let file = open(&engine, &path).await;
-    let (bad, good) =
-        (engine.scan(request(&[file.clone()], None)).unwrap(), engine.scan(request(&[file], None)).unwrap());
+    let (bad, good) = (
+        engine.scan(request(std::slice::from_ref(&file), None)).unwrap(),
+        engine.scan(request(&[file], None)).unwrap(),
+    );
     let panicking = tokio::spawn(async move {
         let mut worker = bad.worker();
         let mut chunk = worker.next().await.unwrap().unwrap();

@@ -107,8 +107,8 @@ async fn a_permanent_error_fails_only_the_scans_that_need_the_part() {
                 false => Kind::None,
             });
             let file = open(&engine, &path).await;
-            let needing = engine.scan(request(&[file.clone()], None)).unwrap();
-            let other_columns = engine.scan(request(&[file.clone()], Some(&[0, 1, 2]))).unwrap();
+            let needing = engine.scan(request(std::slice::from_ref(&file), None)).unwrap();
+            let other_columns = engine.scan(request(std::slice::from_ref(&file), Some(&[0, 1, 2]))).unwrap();
             let mut wanted = request(&[file], None);
             wanted.chunks.remove(2);
             wanted.chunks.iter_mut().enumerate().for_each(|(at, chunk)| chunk.tag = at as u32 + 7);
@@ -149,7 +149,7 @@ async fn a_flipped_bit_is_named_or_harmless() {
         });
         let file = open(&engine, &path).await;
         let (all, others) = (
-            engine.scan(request(&[file.clone()], None)).unwrap(),
+            engine.scan(request(std::slice::from_ref(&file), None)).unwrap(),
             engine.scan(request(&[file], Some(&[0, 1, 3]))).unwrap(),
         );
         let (all, others) = tokio::join!(scan_all(&all, 1), scan_all(&others, 1));
@@ -175,7 +175,7 @@ async fn a_replaced_or_truncated_file_is_reported_and_never_mixed() {
         let old = plain(&[&path], None);
         let engine = Engine::new(config("normal", 64 << 20)).unwrap();
         let (file, other) = (open(&engine, &path).await, open(&engine, &untouched).await);
-        let mut first = request(&[file.clone()], None);
+        let mut first = request(std::slice::from_ref(&file), None);
         first.chunks.truncate(2);
         let before = scan_all(&engine.scan(first).unwrap(), 1).await.unwrap();
         assert_eq!(before[&0], old[&0]);
@@ -186,13 +186,13 @@ async fn a_replaced_or_truncated_file_is_reported_and_never_mixed() {
             std::fs::rename(dir.path().join("new"), &path).unwrap();
         }
         let (scan, unharmed) = (
-            engine.scan(request(&[file.clone()], None)).unwrap(),
+            engine.scan(request(std::slice::from_ref(&file), None)).unwrap(),
             engine.scan(request(&[other], None)).unwrap(),
         );
         let (failed, fine) = tokio::join!(scan_all(&scan, 1), scan_all(&unharmed, 1));
         assert!(matches!(failed, Err(EngineError::FileReplaced { .. })), "{failed:?}");
         assert_eq!(fine.unwrap(), plain(&[&untouched], None));
-        let again = engine.scan(request(&[file.clone()], None)).map(drop);
+        let again = engine.scan(request(std::slice::from_ref(&file), None)).map(drop);
         assert!(matches!(again, Err(EngineError::FileReplaced { .. })), "{again:?}");
         if !truncate {
             let new = open(&engine, &path).await;

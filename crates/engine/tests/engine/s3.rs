@@ -54,7 +54,8 @@ async fn scans_of_an_s3_bucket_share_reads_and_notice_replacement() {
     let (spec, arrow) = store_spec(store.clone(), "s3://bucket", location.clone(), "table".into()).await;
     let engine = Engine::new(config("relevance", 64 << 20)).unwrap();
     let file = opened(&engine, spec, &arrow);
-    let scans: Vec<_> = (0..3).map(|_| engine.scan(request(&[file.clone()], None)).unwrap()).collect();
+    let scans: Vec<_> =
+        (0..3).map(|_| engine.scan(request(std::slice::from_ref(&file), None)).unwrap()).collect();
     for chunks in futures::future::join_all(scans.iter().map(|scan| scan_all(scan, 1))).await {
         assert_eq!(chunks.unwrap(), whole);
     }
@@ -66,11 +67,11 @@ async fn scans_of_an_s3_bucket_share_reads_and_notice_replacement() {
     let file = opened(&fresh, spec, &arrow);
     let other = sample(dir.path(), "other.parquet", 5, 2_100);
     store.put(&location, std::fs::read(&other).unwrap().into()).await.unwrap();
-    let failed = scan_all(&fresh.scan(request(&[file.clone()], None)).unwrap(), 1).await;
+    let failed = scan_all(&fresh.scan(request(std::slice::from_ref(&file), None)).unwrap(), 1).await;
     assert!(matches!(failed, Err(EngineError::FileReplaced { .. })), "{failed:?}");
     let (spec, arrow) = store_spec(store.clone(), "s3://bucket", location.clone(), "table".into()).await;
     let file = opened(&fresh, spec, &arrow);
-    let scan = fresh.scan(request(&[file.clone()], None)).unwrap();
+    let scan = fresh.scan(request(std::slice::from_ref(&file), None)).unwrap();
     assert_eq!(scan_all(&scan, 2).await.unwrap(), plain(&[&other], None));
 
     // A file that is gone is a read error, not a replaced one.

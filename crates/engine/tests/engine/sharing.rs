@@ -18,7 +18,8 @@ async fn many_scans_load_each_part_once_under_every_policy() {
         settings.read_limit = Some(ReadLimit { bytes_per_s: 0, latency: Duration::from_millis(30) });
         let engine = Engine::new(settings).unwrap();
         let file = open(&engine, &path).await;
-        let scans: Vec<_> = (0..6).map(|_| engine.scan(request(&[file.clone()], None)).unwrap()).collect();
+        let scans: Vec<_> =
+            (0..6).map(|_| engine.scan(request(std::slice::from_ref(&file), None)).unwrap()).collect();
         let got = futures::future::join_all(scans.iter().map(|scan| scan_all(scan, 1))).await;
         for chunks in got {
             assert_eq!(&chunks.unwrap(), &*whole, "{policy}");
@@ -45,8 +46,10 @@ async fn two_scans_side_by_side_decode_once() {
     let path = sample(dir.path(), "a.parquet", 1, 10_000);
     let engine = Engine::new(config("relevance", 64 << 20)).unwrap();
     let file = open(&engine, &path).await;
-    let (a, b) =
-        (engine.scan(request(&[file.clone()], None)).unwrap(), engine.scan(request(&[file], None)).unwrap());
+    let (a, b) = (
+        engine.scan(request(std::slice::from_ref(&file), None)).unwrap(),
+        engine.scan(request(&[file], None)).unwrap(),
+    );
     let (mut a, mut b) = (a.worker_of(), b.worker_of());
     let (mut chunk_a, mut chunk_b) = (a.1.next().await.unwrap().unwrap(), b.1.next().await.unwrap().unwrap());
     for i in 0..chunk_a.slices() {
@@ -76,7 +79,7 @@ async fn a_second_query_finds_the_data_resident() {
     let path = sample(dir.path(), "a.parquet", 5, 3_000);
     let engine = Engine::new(config("relevance", 64 << 20)).unwrap();
     let file = open(&engine, &path).await;
-    let first = scan_all(&engine.scan(request(&[file.clone()], None)).unwrap(), 2).await.unwrap();
+    let first = scan_all(&engine.scan(request(std::slice::from_ref(&file), None)).unwrap(), 2).await.unwrap();
     let read = engine.stats().bytes_read;
     assert!(engine.usage().resident > 0);
     assert_eq!(engine.usage().decoded, 0, "a lone scan keeps nothing decoded");
@@ -93,7 +96,7 @@ async fn overlapping_column_sets_load_the_union_once() {
     let engine = Engine::new(config("relevance", 64 << 20)).unwrap();
     let file = open(&engine, &path).await;
     let sets: [&[usize]; 4] = [&[0, 1], &[1, 2], &[2, 3], &[1]];
-    let scans = sets.map(|roots| engine.scan(request(&[file.clone()], Some(roots))).unwrap());
+    let scans = sets.map(|roots| engine.scan(request(std::slice::from_ref(&file), Some(roots))).unwrap());
     for (scan, roots) in scans.iter().zip(sets) {
         assert_eq!(scan_all(scan, 2).await.unwrap(), plain(&[&path], Some(roots)));
     }
@@ -111,7 +114,8 @@ async fn the_limit_holds_for_all_scans_together_and_policies_switch_under_way() 
     assert!(engine.read_limiter().is_some());
     let file = open(&engine, &path).await;
     let started = std::time::Instant::now();
-    let scans: Vec<_> = (0..3).map(|_| engine.scan(request(&[file.clone()], None)).unwrap()).collect();
+    let scans: Vec<_> =
+        (0..3).map(|_| engine.scan(request(std::slice::from_ref(&file), None)).unwrap()).collect();
     let switching = async {
         for policy in policies() {
             tokio::time::sleep(Duration::from_millis(60)).await;

@@ -20,7 +20,7 @@ fn column<A: Array + 'static>(name: &str, array: A) -> (String, ArrayRef) {
 }
 
 fn numbers(seed: usize) -> impl Iterator<Item = Option<i64>> {
-    (0..ROWS).map(move |row| ((row + seed) % 11 != 0).then_some((row * 37 + seed) as i64 % 120))
+    (0..ROWS).map(move |row| (!(row + seed).is_multiple_of(11)).then_some((row * 37 + seed) as i64 % 120))
 }
 
 fn flat(seed: usize) -> Vec<(String, ArrayRef)> {
@@ -45,7 +45,7 @@ fn flat(seed: usize) -> Vec<(String, ArrayRef)> {
         column("u64", n().map(|v| v.map(|v| v as u64)).collect::<UInt64Array>()),
         column("f32", n().map(|v| v.map(|v| v as f32 / 7.0)).collect::<Float32Array>()),
         column("f64", n().map(|v| v.map(|v| v as f64 / 7.0)).collect::<Float64Array>()),
-        column("f16", n().map(|v| v.map(|v| half(v))).collect::<Float16Array>()),
+        column("f16", n().map(|v| v.map(half)).collect::<Float16Array>()),
         column("date32", n().map(|v| v.map(|v| v as i32)).collect::<Date32Array>()),
         column("time32", n().map(|v| v.map(|v| v as i32)).collect::<Time32MillisecondArray>()),
         column("time64", n().collect::<Time64NanosecondArray>()),
@@ -236,7 +236,7 @@ async fn slices_may_be_left_out_and_gone_back_to() {
         let arrow = ArrowReaderMetadata::load(&std::fs::File::open(&path).unwrap(), options).unwrap();
         let spec = FileSpec { metadata: arrow.metadata().clone(), ..spec(&path).await.0 };
         let file = opened(&engine, spec, &arrow);
-        let scan = engine.scan(request(&[file.clone()], None)).unwrap();
+        let scan = engine.scan(request(std::slice::from_ref(&file), None)).unwrap();
         let other = engine.scan(request(&[file], None)).unwrap();
         let (mut worker, mut second) = (scan.worker(), other.worker());
         let mut chunk = worker.next().await.unwrap().unwrap();

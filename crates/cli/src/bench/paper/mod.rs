@@ -38,7 +38,7 @@ use stats::{Base, Measurement, Series, median};
 /// Arguments of `coscan bench paper`.
 #[derive(Args, Debug)]
 pub struct PaperArgs {
-    /// Directory with the lineitem table; generated there if missing [default: data/tpch-sf<N>]
+    /// Directory with the lineitem table; generated there if missing [default: data/tpch-sfN]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
 
@@ -331,10 +331,15 @@ impl Bench<'_> {
             .settings
             .read_limit_bytes_per_s
             .map_or("no read limit".to_owned(), |b| format!("{}/s", size(b)));
+        let (first, count) = (self.args.seed, self.args.seeds);
+        let seeds = match count {
+            1 => format!("seed {first}"),
+            _ => format!("{count} seeds from {first}: medians, and the range below"),
+        };
         vec![
             format!(
-                "{} streams of {} queries, {delay_s:.2} s apart; {} seeds from {}, medians (and range)",
-                self.args.streams, self.args.queries, self.args.seeds, self.args.seed
+                "{} streams of {} queries, {delay_s:.2} s apart; {seeds}",
+                self.args.streams, self.args.queries
             ),
             format!(
                 "lineitem {}, buffer {}, {limit}, {} threads",
