@@ -85,10 +85,33 @@ impl EngineConfig {
 /// The memory this process may use, in bytes; 1 GiB if the system does not tell.
 pub fn memory_bytes() -> u64 {
     let read = |path: &str| std::fs::read_to_string(path).ok();
-    let limits = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
-    let limits = limits.iter().filter_map(|path| read(path)?.trim().parse().ok());
+    let groups = read("/proc/self/cgroup").unwrap_or_default();
+    let limits = limit_files(&groups).into_iter().filter_map(|path| read(&path)?.trim().parse().ok());
     let machine = read("/proc/meminfo").as_deref().and_then(mem_total);
     limits.chain(machine).filter(|&bytes: &u64| bytes > 0).min().unwrap_or(1 << 30)
+}
+
+/// Where the memory limits of the process's control groups (v1 and v2) and of all groups above them are,
+/// by what /proc/self/cgroup says. Inside a container some of these files do not exist.
+fn limit_files(groups: &str) -> Vec<String> {
+    let mut files = Vec::new();
+    for line in groups.lines() {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
+        let places: &[(&str, &str)] = if controllers.is_empty() {
+            &[("/sys/fs/cgroup", "memory.max"), ("/sys/fs/cgroup/unified", "memory.max")]
+        } else if controllers.split(',').any(|name| name == "memory") {
+            &[("/sys/fs/cgroup/memory", "memory.limit_in_bytes")]
+        } else {
+            continue;
+        };
+        for (mount, file) in places {
+            let group = path.trim_end_matches('/');
+            let ends = group.match_indices('/').map(|(at, _)| at).chain([group.len()]);
+            files.extend(ends.map(|end| format!("{mount}{}/{file}", &group[..end])));
+        }
+    }
+    files
 }
 
 /// `MemTotal` of /proc/meminfo, in bytes.
@@ -101,6 +124,21 @@ fn mem_total(meminfo: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn limits_hold_for_all_groups_below() {
+        let files = limit_files("4:cpu,memory:/a/b\n2:cpuacct:/x\n0::/\n");
+        assert_eq!(
+            files,
+            [
+                "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+                "/sys/fs/cgroup/memory/a/memory.limit_in_bytes",
+                "/sys/fs/cgroup/memory/a/b/memory.limit_in_bytes",
+                "/sys/fs/cgroup/memory.max",
+                "/sys/fs/cgroup/unified/memory.max",
+            ]
+        );
+    }
 
     #[test]
     fn memory_is_read_in_bytes() {
