@@ -23,7 +23,8 @@ use datafusion::physical_plan::filter_pushdown::FilterPushdownPropagation;
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet};
 use datafusion::physical_plan::{DisplayFormatType, SortOrderPushdownResult};
 
-use crate::file_plan::{FilePlanner, FileRequest};
+use crate::file_plan::FilePlanner;
+use crate::file_request::FileRequest;
 use crate::metrics::ScanCounters;
 use crate::registration::{Registration, Siblings};
 use crate::rewrite::reason_to_leave;

@@ -11,10 +11,9 @@ use std::sync::Arc;
 
 use coscan_engine::{EngineError, FileSpec};
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
-use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef, TimeUnit};
-use datafusion::common::stats::Precision;
-use datafusion::common::{ColumnStatistics, DataFusionError, Result, ScalarValue, Statistics};
-use datafusion::datasource::listing::{FileRange, PartitionedFile};
+use datafusion::arrow::datatypes::{Schema, SchemaRef, TimeUnit};
+use datafusion::common::{DataFusionError, Result, ScalarValue};
+use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::parquet::{
     CachedParquetFileReaderFactory, Int96Coercer, ParquetFileMetrics, ParquetFileReaderFactory,
     apply_file_schema_type_coercions,
@@ -36,7 +35,9 @@ use datafusion::physical_expr_adapter::{
 use datafusion::physical_optimizer::pruning::FilePruner;
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder};
 
+use crate::constants::constant_columns;
 use crate::error::from_engine;
+use crate::file_request::FileRequest;
 use crate::pruning::{self, PruneInputs, RowsNeeded};
 use crate::row_filter::RowFilter;
 use crate::table_root::table_root;
@@ -55,44 +56,6 @@ pub(crate) struct FilePlanner {
     metrics: ExecutionPlanMetricsSet,
     partition: usize,
     creation_errors: Count,
-}
-
-/// A file as the scan asks for it: one file of the table, or some byte ranges of it.
-#[derive(Clone, Debug)]
-pub(crate) struct FileRequest {
-    pub(crate) file: PartitionedFile,
-    /// Row groups that begin in one of these ranges; all if empty.
-    pub(crate) ranges: Vec<FileRange>,
-}
-
-impl FileRequest {
-    /// The files of a scan. Ranges of one file that lie side by side, made to spread it over partitions,
-    /// are put together again: the engine spreads the work itself.
-    pub(crate) fn from_files<'a>(files: impl Iterator<Item = &'a PartitionedFile>) -> Vec<FileRequest> {
-        let mut requests: Vec<FileRequest> = Vec::new();
-        let mut ranged: HashMap<&str, usize> = HashMap::new();
-        for file in files {
-            let Some(range) = &file.range else {
-                requests.push(FileRequest { file: file.clone(), ranges: Vec::new() });
-                continue;
-            };
-            let known = ranged.get(file.object_meta.location.as_ref()).copied();
-            match known.map(|at| &mut requests[at]) {
-                Some(request) if request.ranges.iter().all(|r| !overlap(r, range)) => {
-                    request.ranges.push(range.clone());
-                }
-                _ => {
-                    ranged.insert(file.object_meta.location.as_ref(), requests.len());
-                    requests.push(FileRequest { file: file.clone(), ranges: vec![range.clone()] });
-                }
-            }
-        }
-        requests
-    }
-}
-
-fn overlap(a: &FileRange, b: &FileRange) -> bool {
-    a.start < b.end && b.start < a.end
 }
 
 /// One file of a scan, ready to be read.
@@ -415,34 +378,4 @@ fn int96_coercion(source: &ParquetSource) -> Result<Option<(TimeUnit, Option<Arc
         }
     };
     Ok(Some((unit, options.coerce_int96_tz.as_deref().map(Arc::from))))
-}
-
-/// Columns that have one value throughout the file, by exact statistics.
-fn constant_columns<'a>(
-    statistics: &'a Statistics,
-    schema: &'a Schema,
-) -> impl Iterator<Item = (String, ScalarValue)> + 'a {
-    let rows = match statistics.num_rows {
-        Precision::Exact(rows) => Some(rows),
-        _ => None,
-    };
-    schema.fields().iter().zip(&statistics.column_statistics).filter_map(move |(field, column)| {
-        Some((field.name().clone(), constant_value(column, rows, field.data_type())?))
-    })
-}
-
-fn constant_value(
-    column: &ColumnStatistics,
-    rows: Option<usize>,
-    data_type: &DataType,
-) -> Option<ScalarValue> {
-    let Precision::Exact(nulls) = column.null_count else { return None };
-    if let (Precision::Exact(min), Precision::Exact(max)) = (&column.min_value, &column.max_value)
-        && min == max
-        && !min.is_null()
-        && nulls == 0
-    {
-        return if min.data_type() == *data_type { Some(min.clone()) } else { min.cast_to(data_type).ok() };
-    }
-    if rows == Some(nulls) { ScalarValue::try_new_null(data_type).ok() } else { None }
 }

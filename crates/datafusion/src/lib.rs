@@ -10,11 +10,13 @@
 //! for hosts that make plans elsewhere. This is the only crate that knows DataFusion; it decides neither
 //! what is read next nor what stays in memory.
 
+mod constants;
 mod context;
 mod cscan;
 mod dynamic;
 mod error;
 mod file_plan;
+mod file_request;
 mod install;
 mod metrics;
 pub mod options;

@@ -18,7 +18,8 @@ use tokio::sync::OnceCell;
 
 use crate::dynamic::DynamicPruner;
 use crate::error::from_engine;
-use crate::file_plan::{FilePlan, FilePlanner, FileRequest};
+use crate::file_plan::{FilePlan, FilePlanner};
+use crate::file_request::FileRequest;
 use crate::metrics::ScanCounters;
 use crate::pruning::RowsNeeded;
 
@@ -250,7 +251,10 @@ impl Siblings {
     /// The registration that this partition, one of `partitions`, belongs to.
     ///
     /// A partition that is opened again means that the plan is executed again, so it gets a new
-    /// registration. Which of several executions under way it belongs to is told by its task context.
+    /// registration. Which of several executions it belongs to is told by its task context, if one of
+    /// them has the same. Another context alone does not make another execution: operators may give each
+    /// partition below them a context of its own. So the same plan can be executed again at any time once
+    /// all its partitions are open, but not while they are being opened.
     pub(crate) fn registration(
         &self,
         partition: usize,

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use coscan_datafusion::{CoscanContext, rewrite_plan};
+use datafusion::arrow::array::RecordBatch;
 use datafusion::datasource::physical_plan::parquet::ParquetAccessPlan;
 use datafusion::datasource::physical_plan::{FileGroup, ParquetSource};
 use datafusion::datasource::source::DataSourceExec;
-use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, collect, displayable};
+use futures::StreamExt;
 
-use crate::support;
+use crate::{data, support};
 
 async fn explain(coscan: &CoscanContext, sql: &str) -> String {
     support::rows(&coscan.ctx, &format!("EXPLAIN {sql}")).await.expect(sql).join("\n")
@@ -81,18 +84,29 @@ async fn explain_analyze_shows_the_counters() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_plan_can_be_run_twice_and_at_once() {
+async fn a_plan_can_be_run_again_while_it_runs() {
     let coscan = support::context(&[]).await;
     let frame = coscan.sql("SELECT id, code FROM events").await.expect("a frame");
     let plan = frame.clone().create_physical_plan().await.expect("a plan");
-    let rows = |batches: Vec<datafusion::arrow::array::RecordBatch>| -> usize {
-        batches.iter().map(|batch| batch.num_rows()).sum()
+    let partitions = plan.output_partitioning().partition_count();
+    assert!(partitions > 1, "{}", displayable(plan.as_ref()).indent(false));
+    let open = || -> Vec<SendableRecordBatchStream> {
+        let context = Arc::new(frame.task_ctx());
+        (0..partitions).map(|p| plan.execute(p, Arc::clone(&context)).expect("a stream")).collect()
     };
-    let run = || collect(Arc::clone(&plan), Arc::new(frame.task_ctx()));
-    let (first, second) = tokio::join!(run(), run());
-    assert_eq!(rows(first.expect("first")), crate::data::EVENTS as usize);
-    assert_eq!(rows(second.expect("second")), crate::data::EVENTS as usize);
-    assert_eq!(rows(run().await.expect("third")), crate::data::EVENTS as usize);
+    // All partitions of the first are open and one has begun before the second begins.
+    let (mut first, mut rows) = (open(), 0);
+    rows += first[0].next().await.expect("a batch").expect("a batch").num_rows();
+    let again = collect(Arc::clone(&plan), Arc::new(frame.task_ctx())).await.expect("the second");
+    assert_eq!(again.iter().map(RecordBatch::num_rows).sum::<usize>(), data::EVENTS as usize);
+    for mut stream in first {
+        while let Some(batch) = stream.next().await {
+            rows += batch.expect("a batch").num_rows();
+        }
+    }
+    assert_eq!(rows, data::EVENTS as usize);
+    let third = collect(plan, Arc::new(frame.task_ctx())).await.expect("the third");
+    assert_eq!(third.iter().map(RecordBatch::num_rows).sum::<usize>(), data::EVENTS as usize);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -108,14 +122,11 @@ async fn files_can_be_queried_by_path() {
     let builder =
         CoscanContext::builder().policy("elevator").buffer_bytes(64 << 20).set("small_table_bytes", "0");
     let coscan = builder.url_tables(true).build().expect("a context");
-    let path = crate::data::folder().join("events.parquet");
+    let path = data::folder().join("events.parquet");
     let sql = format!("SELECT count(*) FROM '{}' WHERE id >= 9000", path.display());
     assert!(explain(&coscan, &sql).await.contains("CScan: policy=elevator"));
     assert_eq!(support::number(&coscan.ctx, &sql).await, 3000);
-    coscan
-        .register_parquet("p", &crate::data::folder().join("parts/").to_string_lossy())
-        .await
-        .expect("a folder");
+    coscan.register_parquet("p", &data::folder().join("parts/").to_string_lossy()).await.expect("a folder");
     assert_eq!(support::number(&coscan.ctx, "SELECT count(*) FROM p WHERE year = '2023'").await, 2000);
 }
 

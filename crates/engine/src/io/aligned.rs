@@ -105,7 +105,7 @@ pub(super) struct Spare {
 }
 
 /// What is kept at most, in bytes.
-const SPARE_BYTES_MAX: usize = 4 << 20;
+const SPARE_BYTES_MAX: usize = 16 << 20;
 
 impl Spare {
     fn buffers(&self) -> MutexGuard<'_, Vec<AlignedBuf>> {
