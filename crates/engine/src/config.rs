@@ -70,7 +70,7 @@ impl EngineConfig {
             retry: RetryConfig::default(),
             coalesce_gap_bytes: 64 * 1024,
             slice_rows: 8192,
-            stall_after: Duration::from_millis(200),
+            stall_after: Duration::from_secs(1),
             decoded_share_percent: 25,
         }
     }
