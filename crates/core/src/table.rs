@@ -1,6 +1,6 @@
 //! One table: the state of its pages, its interest classes, and what each of its scans has in reach.
 //!
-//! All changes to a chunk's facts go through [`Table::change_chunk`], which keeps the per-scan counters
+//! All changes to a chunk's facts go through `Table::change_chunk`, which keeps the per-scan counters
 //! in step, so that "is this scan starved" never needs a walk.
 
 use std::collections::{BTreeMap, BTreeSet};
