@@ -205,11 +205,7 @@ impl State {
         for page in reach {
             let t = self.table(table);
             let orphan = t.pages[column.index()][page as usize] == PageState::Resident
-                && !t
-                    .layout
-                    .chunks_of_page(column, PageNo(page))
-                    .map(ChunkNo)
-                    .any(|c| t.layout.span(c, column).contains(&page) && t.is_complete(c, column));
+                && !t.chunks_with_page(column, page).any(|c| t.is_complete(c, column));
             if orphan {
                 self.orphans.insert((table, column, page));
             } else {

@@ -150,10 +150,7 @@ fn check_chunks(state: &State, id: TableId, table: &Table) {
     for (column, pages) in table.pages.iter().enumerate() {
         for (page, page_state) in pages.iter().enumerate() {
             let (column, page) = (ColumnNo(column as u32), page as u32);
-            let complete = table
-                .chunks_on(column, page..page + 1)
-                .map(ChunkNo)
-                .any(|c| table.layout.span(c, column).contains(&page) && table.is_complete(c, column));
+            let complete = table.chunks_with_page(column, page).any(|c| table.is_complete(c, column));
             let orphan = *page_state == PageState::Resident && !complete;
             assert_eq!(
                 state.orphans.contains(&(id, column, page)),

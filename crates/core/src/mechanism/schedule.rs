@@ -3,8 +3,7 @@
 use crate::abm::Abm;
 use crate::action::{Action, FailReason};
 use crate::ids::{ChunkNo, ScanId, WorkerNo};
-use crate::scan::Scan;
-use crate::scan::WorkerState;
+use crate::scan::{Scan, WorkerState};
 use crate::set::ColumnSet;
 use crate::sharing::relevance::least_wanted;
 use crate::sharing::{Among, LoadChoice, Need, Target, first_unsupplied, next_in_order};
