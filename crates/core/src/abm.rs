@@ -199,9 +199,9 @@ impl Abm {
 
     fn evict_chunks(&mut self, table: TableId, chunks: &ChunkSet, actions: &mut Vec<Action>) {
         let t = self.state.table(table);
-        let touched = chunks.runs().flat_map(|r| t.touched.range(ChunkNo(r.start)..ChunkNo(r.end)));
+        let touched = chunks.runs().flat_map(|run| t.with_data(run));
         let parts: Vec<PartKey> = touched
-            .flat_map(|chunk| t.class_of(*chunk).key.resident.iter().map(|c| (*chunk, c)))
+            .flat_map(|chunk| t.class_of(chunk).key.resident.iter().map(move |c| (chunk, c)))
             .map(|(chunk, column)| PartKey { table, chunk, column })
             .collect();
         for part in parts {

@@ -217,8 +217,7 @@ impl State {
     /// Notes for the resident parts of `chunks` whether some scan still wants them.
     pub(crate) fn refresh_wanted(&mut self, table: TableId, chunks: &ChunkSet) {
         for run in chunks.runs() {
-            let touched: Vec<ChunkNo> =
-                self.table(table).touched.range(ChunkNo(run.start)..ChunkNo(run.end)).copied().collect();
+            let touched: Vec<ChunkNo> = self.table(table).with_data(run).collect();
             for chunk in touched {
                 self.refresh_wanted_chunk(table, chunk);
             }

@@ -44,6 +44,13 @@ pub struct ClassKey {
     pub pinned: bool,
 }
 
+impl ClassKey {
+    /// Whether these columns are, or will be when the loads in flight are done, complete.
+    pub fn supplies(&self, columns: &ColumnSet) -> bool {
+        columns.is_covered_by(&self.resident, &self.arriving)
+    }
+}
+
 /// A class and the chunks in it.
 #[derive(Clone, Debug)]
 pub struct Class {

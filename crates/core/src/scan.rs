@@ -106,6 +106,11 @@ impl Scan {
         self.order == DeliveryOrder::Table
     }
 
+    /// The chunk it is handed next if it takes them in table order.
+    pub fn next_in_order(&self) -> Option<ChunkNo> {
+        self.unclaimed.first_from(ChunkNo(0))
+    }
+
     /// Whether it failed and is only waiting to be taken off the books.
     pub fn failed(&self) -> bool {
         self.slot.is_none()

@@ -109,6 +109,11 @@ impl<T: Member> BitSet<T> {
             && other.tail.iter().zip(&self.tail).all(|(o, s)| o & !s == 0)
     }
 
+    /// Whether every member is in at least one of `a` and `b`.
+    pub fn is_covered_by(&self, a: &Self, b: &Self) -> bool {
+        self.words().enumerate().all(|(at, word)| word & !(a.word(at) | b.word(at)) == 0)
+    }
+
     /// Whether the two have a member in common.
     pub fn intersects(&self, other: &Self) -> bool {
         self.head & other.head != 0 || self.tail.iter().zip(&other.tail).any(|(a, b)| a & b != 0)
@@ -181,9 +186,16 @@ impl<T: Member> Default for BitSet<T> {
     }
 }
 
+impl<T> BitSet<T> {
+    /// Whether both have no more than 64 members: sets are compared often enough for a call to count.
+    fn is_short(&self, other: &Self) -> bool {
+        self.tail.is_empty() && other.tail.is_empty()
+    }
+}
+
 impl<T> PartialEq for BitSet<T> {
     fn eq(&self, other: &Self) -> bool {
-        self.head == other.head && self.tail == other.tail
+        self.head == other.head && (self.is_short(other) || self.tail == other.tail)
     }
 }
 
@@ -197,7 +209,10 @@ impl<T> PartialOrd for BitSet<T> {
 
 impl<T> Ord for BitSet<T> {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.head.cmp(&other.head).then_with(|| self.tail.cmp(&other.tail))
+        self.head.cmp(&other.head).then_with(|| match self.is_short(other) {
+            true => Ordering::Equal,
+            false => self.tail.cmp(&other.tail),
+        })
     }
 }
 

@@ -168,8 +168,7 @@ impl State {
 
     /// Whether the chunk is, or will be when the loads in flight are done, complete for the scan.
     pub fn is_supplied(&self, scan: &Scan, chunk: ChunkNo) -> bool {
-        let key = &self.table(scan.table).class_of(chunk).key;
-        scan.columns.difference(&key.resident).iter().all(|c| key.arriving.contains(c))
+        self.table(scan.table).class_of(chunk).key.supplies(&scan.columns)
     }
 
     /// Whether nobody reads the scan: no worker of it waits, and one has sat on its chunk for longer than

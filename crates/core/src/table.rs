@@ -181,6 +181,11 @@ impl Table {
         self.touched.len()
     }
 
+    /// The chunks in `range` of which some data is complete in the buffer, ascending.
+    pub fn with_data(&self, range: Range<u32>) -> impl Iterator<Item = ChunkNo> {
+        self.touched.range(ChunkNo(range.start)..ChunkNo(range.end)).copied()
+    }
+
     /// The scans that take chunks in table order.
     pub fn in_order(&self) -> &SlotSet {
         &self.in_order
@@ -391,11 +396,7 @@ fn contribution(slot: ScanSlot, interest: &Interest, key: &ClassKey) -> Reach {
         return Reach::default();
     }
     let available = key.resident.is_superset(&interest.columns);
-    let supplied = available || {
-        let mut soon = key.resident.clone();
-        soon.union_with(&key.arriving);
-        soon.is_superset(&interest.columns)
-    };
+    let supplied = available || key.supplies(&interest.columns);
     Reach {
         available: u32::from(available),
         supplied: u32::from(supplied),

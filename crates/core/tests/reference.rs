@@ -176,7 +176,7 @@ fn relevance_loads_as_the_pseudo_code() {
             .into_iter()
             .filter(|q| slow.starved(q) && slow.chunks().any(|c| slow.lacks(q, c)))
             .collect();
-        let Some(LoadChoice { scan, chunk, columns }) = fast else {
+        let Some(LoadChoice { scan, chunk, columns, .. }) = fast else {
             assert!(candidates.is_empty(), "the fast one finds nothing");
             return;
         };

@@ -3,10 +3,8 @@
 use crate::abm::Abm;
 use crate::action::{Action, FailReason};
 use crate::ids::{ChunkNo, ScanId, WorkerNo};
-use crate::scan::{Scan, WorkerState};
-use crate::set::ColumnSet;
-use crate::sharing::relevance::least_wanted;
-use crate::sharing::{Among, LoadChoice, Need, Target, first_unsupplied, next_in_order};
+use crate::scan::WorkerState;
+use crate::sharing::{Among, LoadChoice, Need, Target, first_unsupplied, least_wanted};
 use crate::time::Instant;
 
 impl Abm {
@@ -41,46 +39,51 @@ impl Abm {
         });
         let lacking = waiting.filter(|(_, id, chunk)| !self.state.is_supplied(self.state.scan(*id), *chunk));
         let (_, scan, chunk) = lacking.min()?;
-        Some(LoadChoice { scan, chunk, columns: self.state.scan(scan).columns.clone() })
+        Some(LoadChoice::own(self.state.scan(scan), chunk))
     }
 
-    /// Issues the load if room can be made for it; with the scan's own columns if not for all.
+    /// Issues the load if room can be made for it; with the scan's own columns if the policy agrees.
     fn load(&mut self, choice: &LoadChoice, actions: &mut Vec<Action>) -> bool {
-        if self.load_columns(choice, &choice.columns, actions) {
+        if self.load_columns(choice, actions) {
             return true;
         }
-        let own = choice.columns.intersection(&self.state.scan(choice.scan).columns);
-        own != choice.columns && !own.is_empty() && self.load_columns(choice, &own, actions)
+        let own = LoadChoice::own(self.state.scan(choice.scan), choice.chunk);
+        choice.or_own
+            && own.columns != choice.columns
+            && !self.state.is_supplied(self.state.scan(choice.scan), choice.chunk)
+            && self.load_columns(&own, actions)
     }
 
-    fn load_columns(&mut self, choice: &LoadChoice, columns: &ColumnSet, actions: &mut Vec<Action>) -> bool {
+    fn load_columns(&mut self, choice: &LoadChoice, actions: &mut Vec<Action>) -> bool {
+        let LoadChoice { chunk, columns, .. } = choice;
         let scan = self.state.scan(choice.scan);
-        let (table, urgent) = (scan.table, scan.waiting_since().is_some());
+        let (table, waits, workspace) = (scan.table, scan.waiting_since().is_some(), scan.workspace_bytes);
+        let absent = self.state.table(table).absent_bytes(*chunk, columns);
+        assert!(absent > 0, "the policy chose to load {chunk} of {table}, which lacks nothing");
         // Room for the chunk alone would not get a waiting worker going.
-        let reserve = if urgent { scan.workspace_bytes } else { 0 };
-        let absent = self.state.table(table).absent_bytes(choice.chunk, columns);
-        assert!(absent > 0, "the policy chose to load {} of {table}, which lacks nothing", choice.chunk);
-        let fits = self.state.usage.budget >= absent + reserve;
-        let bytes = if fits { absent + reserve } else { absent };
-        let mut targeted = self.state.scan(choice.scan).columns.clone();
+        let with_workspace = absent + if waits { workspace } else { 0 };
+        let fits = self.state.usage.budget >= with_workspace;
+        let mut targeted = scan.columns.clone();
         targeted.union_with(columns);
-        let target = Target { table, chunk: choice.chunk, columns: targeted };
-        // What was read for a worker that only lacks its workspace is not to be read again and again.
-        let urgent = urgent && self.lacking_room.is_empty();
-        let need = Need { bytes, scan: Some(choice.scan), urgent, target: Some(target) };
-        if !self.make_room(need, actions) {
-            return false;
+        let need = Need {
+            bytes: if fits { with_workspace } else { absent },
+            scan: Some(choice.scan),
+            // What was read for a worker that only lacks its workspace is not to be read again and again.
+            urgent: waits && self.lacking_room.is_empty(),
+            target: Some(Target { table, chunk: *chunk, columns: targeted }),
+        };
+        let room = self.make_room(need, actions);
+        if room {
+            self.issue(choice, actions);
         }
-        self.issue(choice, columns, actions);
-        true
+        room
     }
 
-    fn issue(&mut self, choice: &LoadChoice, columns: &ColumnSet, actions: &mut Vec<Action>) {
+    fn issue(&mut self, choice: &LoadChoice, actions: &mut Vec<Action>) {
         let table = self.state.scan(choice.scan).table;
-        let load = self.state.begin_load(table, choice.chunk, columns);
+        let load = self.state.begin_load(table, choice.chunk, &choice.columns);
         actions.push(load);
-        let issued = LoadChoice { columns: columns.clone(), ..choice.clone() };
-        self.policy.on_load_issued(&self.state, &issued);
+        self.policy.on_load_issued(&self.state, choice);
     }
 
     /// If workers wait and nothing is under way that could serve them, overrides the policy.
@@ -134,7 +137,7 @@ impl Abm {
             return false;
         }
         if absent > 0 {
-            self.issue(&LoadChoice { scan: id, chunk, columns: columns.clone() }, &columns, actions);
+            self.issue(&LoadChoice::own(self.state.scan(id), chunk), actions);
         } else {
             self.hand_out(id, worker, chunk, actions);
             self.serve(actions);
@@ -150,14 +153,12 @@ impl Abm {
             _ => None,
         });
         let (_, worker, resume) = waiting.min()?;
-        let available = |scan: &Scan| {
-            if scan.in_order() { next_in_order(&self.state, scan) } else { least_wanted(&self.state, scan) }
-        };
+        let position = if scan.in_order() { ChunkNo(0) } else { self.policy.position(scan) };
         let chunk = resume
             .or_else(|| self.policy.choose_chunk(&self.state, scan))
-            .or_else(|| available(scan))
-            .or_else(|| first_unsupplied(&self.state, scan, ChunkNo(0)))
-            .or_else(|| scan.unclaimed().first_from(ChunkNo(0)))?;
+            .or_else(|| least_wanted(&self.state, scan))
+            .or_else(|| first_unsupplied(&self.state, scan, position))
+            .or_else(|| scan.next_in_order())?;
         Some((worker, chunk))
     }
 

@@ -66,6 +66,10 @@ impl SharingPolicy for Attach {
         time_waited(state, scan)
     }
 
+    fn position(&self, scan: &Scan) -> ChunkNo {
+        self.sequences.position(scan.id)
+    }
+
     fn choose_load(&mut self, state: &State, among: Among) -> Option<LoadChoice> {
         self.sequences.choose_load(state, among)
     }

@@ -9,13 +9,15 @@
 //! **Choices:** scans that come later may use what they find in the window but do not hold it. A scan
 //! that sits on a chunk for longer than `stall_after` holds nothing up any more. With several tables the
 //! one whose scan has waited longest reads next. A scan in table order joins when the cursor comes to its
-//! next chunk.
+//! next chunk. A stop is made for all its users or not yet; only if the whole buffer could not hold the
+//! union of their columns it is made for one scan alone. What the mechanism reads when nothing else moves
+//! leaves cursor and window alone.
 //! Cost: a load is linear in the runs of chunks that the cursor skips and in the scans that use the stop;
-//! handing out a chunk is linear in the interest classes; the end of a scan in what the window holds.
+//! handing out a chunk is logarithmic in the chunks if scans take what they find in order; the end of a scan in what the window holds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Among, LoadChoice, SharingPolicy, Victims, next_in_order, time_waited};
+use super::{Among, LoadChoice, SharingPolicy, Victims, lacks, least_wanted, next_in_order, time_waited};
 use crate::ids::{ChunkNo, ScanId, TableId};
 use crate::interest::{Class, ScanSlot};
 use crate::recency::PartKey;
@@ -23,6 +25,7 @@ use crate::scan::Scan;
 use crate::set::ColumnSet;
 use crate::state::State;
 use crate::table::Table;
+use crate::time::Instant;
 
 /// See the module's text.
 #[derive(Debug, Default)]
@@ -38,6 +41,8 @@ struct Sweep {
     stops_made: u64,
     window: BTreeMap<ChunkNo, Stop>,
     by_age: BTreeMap<u64, ChunkNo>,
+    /// The stop that was chosen last.
+    chosen: Option<ChunkNo>,
 }
 
 #[derive(Debug)]
@@ -89,8 +94,8 @@ struct Candidate {
 fn waits_for(state: &State, table: &Table, class: &Class, slot: ScanSlot, chunk: ChunkNo) -> bool {
     let interest = table.interest(slot);
     let scan = state.scan(interest.scan);
-    let next = !interest.in_order || scan.unclaimed().first_from(ChunkNo(0)) == Some(chunk);
-    next && super::relevance::lacks(class, slot, interest) && !state.is_stalled(scan)
+    let next = !interest.in_order || scan.next_in_order() == Some(chunk);
+    next && lacks(class, slot, interest) && !state.is_stalled(scan)
 }
 
 /// The next chunk from `cursor` on that somebody lacks, going round.
@@ -100,7 +105,7 @@ fn next_stop(state: &State, table: &Table, cursor: ChunkNo) -> Option<Candidate>
     rounds.into_iter().flat_map(|range| table.classes().runs_in(range)).find_map(|(run, class)| {
         let interested = || class.key.interested.iter();
         let ordered = interested().filter(|s| table.interest(*s).in_order).filter_map(|s| {
-            let next = state.scan(table.interest(s).scan).unclaimed().first_from(ChunkNo(0))?;
+            let next = state.scan(table.interest(s).scan).next_in_order()?;
             run.contains(&next.0).then_some(next)
         });
         let first = ChunkNo(run.start);
@@ -113,18 +118,31 @@ fn next_stop(state: &State, table: &Table, cursor: ChunkNo) -> Option<Candidate>
     })
 }
 
-/// The available chunk of a scan that comes first in cyclic order from `oldest` on.
+/// The read at a stop, on behalf of the user that has waited longest.
+fn choice_at(state: &State, table: &Table, stop: &Candidate) -> Option<LoadChoice> {
+    let users = || stop.users.iter().map(|slot| state.scan(table.interest(*slot).scan));
+    let longest = users().min_by_key(|s| (s.waiting_since().is_none(), last_wish(s), s.id))?;
+    let mut columns = ColumnSet::new();
+    users().for_each(|scan| columns.union_with(&scan.columns));
+    if table.layout().chunk_bytes(stop.chunk, &columns) > state.usage().budget {
+        return Some(LoadChoice::own(longest, stop.chunk));
+    }
+    Some(LoadChoice { scan: longest.id, chunk: stop.chunk, columns, or_own: false })
+}
+
+/// Since when the scan waits, or when it was last handed a chunk.
+fn last_wish(scan: &Scan) -> Instant {
+    scan.waiting_since().unwrap_or(scan.served)
+}
+
+/// The available chunk of a scan that comes first in cyclic order from `oldest` on; chunks that are
+/// available because they have no data come last.
 fn first_available(state: &State, scan: &Scan, oldest: ChunkNo) -> Option<ChunkNo> {
     let table = state.table(scan.table);
-    let (slot, classes) = (scan.slot?, table.classes());
-    let deliverable = classes.iter().filter(|class| {
-        let key = &class.key;
-        key.interested.contains(slot)
-            && !key.claimed.contains(slot)
-            && key.resident.is_superset(&scan.columns)
-    });
-    let first = deliverable.map(|class| classes.first_chunk_from(class, oldest));
-    first.min_by_key(|chunk| (*chunk < oldest, *chunk))
+    let rounds = [oldest.0..u32::MAX, 0..oldest.0];
+    let runs = rounds.into_iter().flat_map(|round| scan.unclaimed().runs_in(round));
+    let mut there = runs.flat_map(|run| table.with_data(run));
+    there.find(|chunk| state.is_available(scan, *chunk)).or_else(|| least_wanted(state, scan))
 }
 
 impl SharingPolicy for Elevator {
@@ -141,14 +159,12 @@ impl SharingPolicy for Elevator {
     fn on_load_issued(&mut self, state: &State, choice: &LoadChoice) {
         let id = state.scan(choice.scan).table;
         let table = state.table(id);
-        let next = |scan: ScanId| state.scan(scan).unclaimed().first_from(ChunkNo(0));
-        let interested = table.class_of(choice.chunk).key.interested.iter().map(|slot| table.interest(slot));
-        let waiting = interested
-            .filter(|i| i.columns.intersects(&choice.columns))
-            .filter(|i| !i.in_order || next(i.scan) == Some(choice.chunk))
-            .map(|i| i.scan)
-            .collect();
-        self.sweeps.entry(id).or_default().add(choice.chunk, waiting);
+        let Some(sweep) = self.sweeps.get_mut(&id).filter(|s| s.chosen == Some(choice.chunk)) else { return };
+        let next = |scan: &Scan| !scan.in_order() || scan.next_in_order() == Some(choice.chunk);
+        let interested = table.class_of(choice.chunk).key.interested.iter();
+        let users = interested.map(|slot| state.scan(table.interest(slot).scan)).filter(|scan| next(scan));
+        let served = users.filter(|scan| state.is_supplied(scan, choice.chunk)).map(|scan| scan.id);
+        sweep.add(choice.chunk, served.collect());
     }
 
     fn choose_chunk(&mut self, state: &State, scan: &Scan) -> Option<ChunkNo> {
@@ -163,30 +179,26 @@ impl SharingPolicy for Elevator {
         time_waited(state, scan)
     }
 
+    fn position(&self, scan: &Scan) -> ChunkNo {
+        self.sweeps.get(&scan.table).map(|s| s.cursor).unwrap_or_default()
+    }
+
     fn choose_load(&mut self, state: &State, among: Among) -> Option<LoadChoice> {
-        let mut tables: BTreeMap<TableId, (bool, crate::time::Instant)> = BTreeMap::new();
+        let mut tables: BTreeMap<TableId, (bool, Instant)> = BTreeMap::new();
         for scan in state.scans() {
-            let urgency = (scan.waiting_since().is_none(), scan.waiting_since().unwrap_or(scan.served));
+            let urgency = (scan.waiting_since().is_none(), last_wish(scan));
             tables.entry(scan.table).and_modify(|u| *u = (*u).min(urgency)).or_insert(urgency);
         }
         let mut order: Vec<_> = tables.into_iter().map(|(table, urgency)| (urgency, table)).collect();
         order.sort();
         order.into_iter().find_map(|(_, id)| {
-            let table = state.table(id);
-            let cursor = self.sweeps.get(&id).map(|s| s.cursor).unwrap_or_default();
-            let stop = next_stop(state, table, cursor)?;
-            let key = &table.class_of(stop.chunk).key;
-            let mut columns = ColumnSet::new();
-            for slot in &stop.users {
-                columns.union_with(&table.interest(*slot).columns);
-            }
-            columns.subtract(&key.resident);
-            columns.subtract(&key.arriving);
-            let longest = stop.users.iter().map(|s| state.scan(table.interest(*s).scan));
-            let urgency =
-                |s: &&Scan| (s.waiting_since().is_none(), s.waiting_since().unwrap_or(s.served), s.id);
-            let scan = longest.min_by_key(urgency).filter(|scan| among.admits(scan))?.id;
-            Some(LoadChoice { scan, chunk: stop.chunk, columns })
+            let sweep = self.sweeps.entry(id).or_default();
+            let stop = next_stop(state, state.table(id), sweep.cursor)?;
+            let choice = choice_at(state, state.table(id), &stop)?;
+            among.admits(state.scan(choice.scan)).then(|| {
+                sweep.chosen = Some(stop.chunk);
+                choice
+            })
         })
     }
 

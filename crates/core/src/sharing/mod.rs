@@ -19,10 +19,12 @@ use std::collections::BTreeSet;
 use std::fmt::Debug;
 
 use crate::ids::{ChunkNo, ScanId, TableId};
+use crate::interest::{Class, Classes, ScanSlot};
 use crate::recency::PartKey;
 use crate::scan::Scan;
 use crate::set::ColumnSet;
 use crate::state::State;
+use crate::table::Interest;
 
 /// A read the policy wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,8 +33,17 @@ pub struct LoadChoice {
     pub scan: ScanId,
     /// The chunk of that scan's table.
     pub chunk: ChunkNo,
-    /// The columns to complete. If there is no room for all of them the mechanism takes the scan's own.
+    /// The columns to complete, those of them that are resident already included: they stay.
     pub columns: ColumnSet,
+    /// Whether the scan's own columns are to be read if there is no room for all of them.
+    pub or_own: bool,
+}
+
+impl LoadChoice {
+    /// A read of what the scan itself uses.
+    pub(crate) fn own(scan: &Scan, chunk: ChunkNo) -> Self {
+        LoadChoice { scan: scan.id, chunk, columns: scan.columns.clone(), or_own: false }
+    }
 }
 
 /// The scans a load may be chosen for.
@@ -150,6 +161,9 @@ pub trait SharingPolicy: Debug + Send {
     /// served, those of the most urgent scans are.
     fn urgency(&self, state: &State, scan: &Scan) -> i128;
 
+    /// Where does the scan go on if nothing moves and it has to be served by itself?
+    fn position(&self, scan: &Scan) -> ChunkNo;
+
     /// What is to be read next, for one of these scans? `None` if nothing should be. The choice must lack
     /// something that is neither resident nor being read.
     fn choose_load(&mut self, state: &State, among: Among) -> Option<LoadChoice>;
@@ -177,7 +191,35 @@ pub(crate) fn time_waited(state: &State, scan: &Scan) -> i128 {
 
 /// The next chunk of a scan in table order, if it is available. Every policy serves such scans alike.
 pub(crate) fn next_in_order(state: &State, scan: &Scan) -> Option<ChunkNo> {
-    scan.unclaimed.first_from(ChunkNo(0)).filter(|c| state.is_available(scan, *c))
+    scan.next_in_order().filter(|c| state.is_available(scan, *c))
+}
+
+/// The next chunk of a scan in table order, else the available, unclaimed one that fewest others want; the
+/// lowest of equals.
+pub(crate) fn least_wanted(state: &State, scan: &Scan) -> Option<ChunkNo> {
+    if scan.in_order() {
+        return next_in_order(state, scan);
+    }
+    let table = state.table(scan.table);
+    let (slot, interest) = (scan.slot?, state.interest(scan));
+    let classes = table.classes();
+    let deliverable = classes.iter().filter(|class| deliverable(class, slot, interest));
+    deliverable
+        .map(|class| (relevance::competition(table, class, interest), classes.first_chunk(class)))
+        .min()
+        .map(|(_, chunk)| chunk)
+}
+
+/// Whether this class's chunks can be handed to the scan.
+pub(crate) fn deliverable(class: &Class, slot: ScanSlot, interest: &Interest) -> bool {
+    class.key.interested.contains(slot)
+        && !class.key.claimed.contains(slot)
+        && class.key.resident.is_superset(&interest.columns)
+}
+
+/// Whether a scan still needs this class's chunks and they will not be complete for it without a load.
+pub(crate) fn lacks(class: &Class, slot: ScanSlot, interest: &Interest) -> bool {
+    class.key.interested.contains(slot) && !class.key.supplies(&interest.columns)
 }
 
 /// The first of a scan's upcoming chunks from `position` on that is not on its way, looking as far ahead
@@ -186,4 +228,27 @@ pub(crate) fn first_unsupplied(state: &State, scan: &Scan, position: ChunkNo) ->
     let in_hand = scan.claimed_count();
     let ahead = (state.config.starved_below * scan.workers).saturating_sub(in_hand);
     scan.upcoming(position, ahead).find(|c| !state.is_supplied(scan, *c))
+}
+
+/// The parts of a class's chunks, for eviction: columns that nobody wants are gone by then.
+pub(crate) fn parts_of<'a>(
+    table: TableId,
+    classes: &'a Classes,
+    class: &'a Class,
+) -> impl Iterator<Item = PartKey> + 'a {
+    classes
+        .chunks_of(class)
+        .flat_map(move |chunk| class.key.resident.iter().map(move |column| PartKey { table, chunk, column }))
+}
+
+/// The next chunks of scans in table order, which are of no use to them if they leave.
+pub(crate) fn in_order_windows(state: &State) -> BTreeSet<(TableId, ChunkNo)> {
+    let mut windows = BTreeSet::new();
+    for (id, table) in state.tables() {
+        for slot in table.in_order().iter() {
+            let scan = state.scan(table.interest(slot).scan);
+            windows.extend(state.in_order_window(scan).map(|chunk| (id, chunk)));
+        }
+    }
+    windows
 }

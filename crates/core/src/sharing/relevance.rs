@@ -28,9 +28,12 @@
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-use super::{Among, LoadChoice, SharingPolicy, Victims, first_unsupplied, next_in_order};
+use super::{
+    Among, LoadChoice, SharingPolicy, Victims, first_unsupplied, in_order_windows, lacks, least_wanted,
+    parts_of,
+};
 use crate::ids::{ChunkNo, ScanId, TableId};
-use crate::interest::{Class, ScanSlot};
+use crate::interest::Class;
 use crate::layout::Storage;
 use crate::recency::PartKey;
 use crate::scan::Scan;
@@ -80,8 +83,8 @@ fn relevance_among(state: &State, scan: &Scan, running: u64) -> i128 {
     waited - needed * unit / weight
 }
 
-/// The columns a load of this class's chunks would read for `scan`, and its load relevance (Fig. 3, 11).
-/// `None` if the chunks lack nothing.
+/// The columns a load of this class's chunks would complete for `scan`, and its load relevance (Fig. 3,
+/// 11). `None` if the chunks lack nothing.
 pub(crate) fn load_relevance(table: &Table, class: &Class, scan: &Interest) -> Option<(Ratio, ColumnSet)> {
     let helped = class.key.interested.intersection(table.starved());
     let mut columns = scan.columns.clone();
@@ -93,9 +96,9 @@ pub(crate) fn load_relevance(table: &Table, class: &Class, scan: &Interest) -> O
             columns.union_with(group);
         }
     }
-    columns.subtract(&class.key.resident);
-    columns.subtract(&class.key.arriving);
-    if columns.is_empty() {
+    let mut missing = columns.difference(&class.key.resident);
+    missing.subtract(&class.key.arriving);
+    if missing.is_empty() {
         return None;
     }
     let ratio = match table.layout().storage() {
@@ -103,7 +106,7 @@ pub(crate) fn load_relevance(table: &Table, class: &Class, scan: &Interest) -> O
             let all = u64::from(class.key.interested.len());
             Ratio::new(starved * u64::from(table.running()) + all, 1)
         }
-        Storage::Column => Ratio::new(starved, table.width(&columns)),
+        Storage::Column => Ratio::new(starved, table.width(&missing)),
     };
     Some((ratio, columns))
 }
@@ -159,7 +162,7 @@ impl Relevance {
         if scan.in_order() {
             let chunk = first_unsupplied(state, scan, ChunkNo(0))?;
             let (_, columns) = load_relevance(table, table.class_of(chunk), interest)?;
-            return Some(LoadChoice { scan: scan.id, chunk, columns });
+            return Some(LoadChoice { scan: scan.id, chunk, columns, or_own: true });
         }
         let slot = scan.slot?;
         let mut best: Option<(Ratio, ChunkNo, ColumnSet)> = None;
@@ -173,7 +176,7 @@ impl Relevance {
                 best = Some((ratio, chunk, columns));
             }
         }
-        best.map(|(_, chunk, columns)| LoadChoice { scan: scan.id, chunk, columns })
+        best.map(|(_, chunk, columns)| LoadChoice { scan: scan.id, chunk, columns, or_own: true })
     }
 
     /// Chunks that may be evicted though somebody wants them, least relevant first.
@@ -208,58 +211,13 @@ impl Relevance {
     }
 }
 
-/// Whether a scan still needs this class's chunks and they will not be complete for it without a load.
-pub(crate) fn lacks(class: &Class, slot: ScanSlot, interest: &Interest) -> bool {
-    class.key.interested.contains(slot) && !class.key.resident.is_superset(&interest.columns) && {
-        let missing = interest.columns.difference(&class.key.resident);
-        !class.key.arriving.is_superset(&missing)
-    }
-}
-
-/// The available, unclaimed chunk of a scan that fewest others want; the lowest of equals.
-pub(crate) fn least_wanted(state: &State, scan: &Scan) -> Option<ChunkNo> {
-    let table = state.table(scan.table);
-    let (slot, interest) = (scan.slot?, state.interest(scan));
-    let deliverable = |class: &&Class| {
-        class.key.interested.contains(slot)
-            && !class.key.claimed.contains(slot)
-            && class.key.resident.is_superset(&interest.columns)
-    };
-    let classes = table.classes();
-    classes
-        .iter()
-        .filter(deliverable)
-        .map(|class| (competition(table, class, interest), classes.first_chunk(class)))
-        .min()
-        .map(|(_, chunk)| chunk)
-}
-
-/// The next chunks of scans in table order, which are of no use to them if they leave.
-pub(crate) fn in_order_windows(state: &State) -> BTreeSet<(TableId, ChunkNo)> {
-    let mut windows = BTreeSet::new();
-    for (id, table) in state.tables() {
-        for slot in table.in_order().iter() {
-            let scan = state.scan(table.interest(slot).scan);
-            windows.extend(state.in_order_window(scan).map(|chunk| (id, chunk)));
-        }
-    }
-    windows
-}
-
-/// The parts of a class's chunks, for eviction: columns that nobody wants are gone by then.
-pub(crate) fn parts_of<'a>(
-    table: TableId,
-    classes: &'a crate::interest::Classes,
-    class: &'a Class,
-) -> impl Iterator<Item = PartKey> + 'a {
-    classes
-        .chunks_of(class)
-        .flat_map(move |chunk| class.key.resident.iter().map(move |column| PartKey { table, chunk, column }))
-}
-
 impl SharingPolicy for Relevance {
     fn choose_chunk(&mut self, state: &State, scan: &Scan) -> Option<ChunkNo> {
-        if scan.in_order() { next_in_order(state, scan) } else { least_wanted(state, scan) }
+        least_wanted(state, scan)
+    }
+
+    fn position(&self, _scan: &Scan) -> ChunkNo {
+        ChunkNo(0)
     }
 
     fn urgency(&self, state: &State, scan: &Scan) -> i128 {
@@ -285,11 +243,11 @@ impl SharingPolicy for Relevance {
     }
 
     fn choose_victims(&mut self, state: &State, victims: &mut Victims<'_>) {
-        let windows = in_order_windows(state);
-        let kept = |part: &PartKey| windows.contains(&(part.table, part.chunk));
         if victims.add_all(state.recency().oldest_unwanted()) {
             return;
         }
+        let windows = in_order_windows(state);
+        let kept = |part: &PartKey| windows.contains(&(part.table, part.chunk));
         for (_, _, id, class) in self.keep_order(state, victims) {
             let parts = parts_of(id, state.table(id).classes(), class);
             if victims.add_all(parts.filter(|part| !kept(part))) {

@@ -15,8 +15,10 @@
 
 use std::cmp::Reverse;
 
-use super::relevance::{in_order_windows, lacks, least_wanted, parts_of};
-use super::{Among, LoadChoice, SharingPolicy, Victims, first_unsupplied, next_in_order, time_waited};
+use super::{
+    Among, LoadChoice, SharingPolicy, Victims, first_unsupplied, in_order_windows, lacks, least_wanted,
+    parts_of, time_waited,
+};
 use crate::ids::{ChunkNo, TableId};
 use crate::interest::{Class, SlotSet};
 use crate::recency::PartKey;
@@ -60,8 +62,6 @@ impl Relevance2004 {
             for (group, _) in table.groups().filter(|(_, slots)| slots.intersects(&helped)) {
                 columns.union_with(group);
             }
-            columns.subtract(&class.key.resident);
-            columns.subtract(&class.key.arriving);
             columns
         };
         let chunk = if scan.in_order() {
@@ -73,13 +73,17 @@ impl Relevance2004 {
             scored.max()?.1.0
         };
         let columns: ColumnSet = columns(table.class_of(chunk));
-        Some(LoadChoice { scan: scan.id, chunk, columns })
+        Some(LoadChoice { scan: scan.id, chunk, columns, or_own: true })
     }
 }
 
 impl SharingPolicy for Relevance2004 {
     fn choose_chunk(&mut self, state: &State, scan: &Scan) -> Option<ChunkNo> {
-        if scan.in_order() { next_in_order(state, scan) } else { least_wanted(state, scan) }
+        least_wanted(state, scan)
+    }
+
+    fn position(&self, _scan: &Scan) -> ChunkNo {
+        ChunkNo(0)
     }
 
     fn urgency(&self, state: &State, scan: &Scan) -> i128 {

@@ -66,7 +66,7 @@ impl Sequences {
             let scan = Some(state.scan(*id)).filter(|scan| among.admits(scan))?;
             let position = if scan.in_order() { ChunkNo(0) } else { self.position(*id) };
             let chunk = first_unsupplied(state, scan, position)?;
-            Some(LoadChoice { scan: *id, chunk, columns: scan.columns.clone() })
+            Some(LoadChoice::own(scan, chunk))
         })
     }
 }
