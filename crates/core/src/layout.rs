@@ -148,6 +148,14 @@ impl TableLayout {
     /// The chunks that share `page` of `column`. Cost: logarithmic.
     pub fn chunks_of_page(&self, column: ColumnNo, page: PageNo) -> Range<u32> {
         let spans = &self.columns[column.index()].spans;
+        // Where every chunk has a page of its own, as most have, no search is needed.
+        let at = page.index();
+        let own = spans.get(at).is_some_and(|span| *span == (page.0..page.0 + 1));
+        let before = || at == 0 || spans[at - 1].end <= page.0;
+        let behind = || spans.get(at + 1).is_none_or(|span| span.start > page.0);
+        if own && before() && behind() {
+            return page.0..page.0 + 1;
+        }
         let first = spans.partition_point(|s| s.end <= page.0);
         let end = spans.partition_point(|s| s.start <= page.0);
         first as u32..end as u32

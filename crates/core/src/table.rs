@@ -181,6 +181,11 @@ impl Table {
         self.touched.len()
     }
 
+    /// Whether some data of the chunk is complete in the buffer.
+    pub fn has_data(&self, chunk: ChunkNo) -> bool {
+        self.touched.contains(&chunk)
+    }
+
     /// The chunks in `range` of which some data is complete in the buffer, ascending.
     pub fn with_data(&self, range: Range<u32>) -> impl Iterator<Item = ChunkNo> {
         self.touched.range(ChunkNo(range.start)..ChunkNo(range.end)).copied()

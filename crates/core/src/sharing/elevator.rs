@@ -10,10 +10,12 @@
 //! that sits on a chunk for longer than `stall_after` holds nothing up any more. With several tables the
 //! one whose scan has waited longest reads next. A scan in table order joins when the cursor comes to its
 //! next chunk. A stop is made for all its users or not yet; only if the whole buffer could not hold the
-//! union of their columns it is made for one scan alone. What the mechanism reads when nothing else moves
-//! leaves cursor and window alone.
+//! union of their columns it is made for one scan alone. Of what has left the window and is wanted by
+//! scans that came later, that goes first which the cursor comes to last. What the mechanism reads when
+//! nothing else moves leaves cursor and window alone.
 //! Cost: a load is linear in the runs of chunks that the cursor skips and in the scans that use the stop;
-//! handing out a chunk is logarithmic in the chunks if scans take what they find in order; the end of a scan in what the window holds.
+//! handing out a chunk is logarithmic in the chunks if scans take what they find in order; the end of a
+//! scan is linear in what the window holds, making room in what has left it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,6 +43,8 @@ struct Sweep {
     stops_made: u64,
     window: BTreeMap<ChunkNo, Stop>,
     by_age: BTreeMap<u64, ChunkNo>,
+    /// Chunks that have left the window or were never in it; some have no data any more.
+    outside: BTreeSet<ChunkNo>,
     /// The stop that was chosen last.
     chosen: Option<ChunkNo>,
 }
@@ -54,13 +58,21 @@ struct Stop {
 
 impl Sweep {
     fn add(&mut self, chunk: ChunkNo, waiting: BTreeSet<ScanId>) {
-        let age = self.stops_made;
-        self.stops_made += 1;
         self.cursor = ChunkNo(chunk.0 + 1);
-        if let Some(before) = self.window.insert(chunk, Stop { age, waiting }) {
-            self.by_age.remove(&before.age);
+        self.leave(chunk);
+        if !waiting.is_empty() {
+            self.outside.remove(&chunk);
+            self.by_age.insert(self.stops_made, chunk);
+            self.window.insert(chunk, Stop { age: self.stops_made, waiting });
+            self.stops_made += 1;
         }
-        self.by_age.insert(age, chunk);
+    }
+
+    fn leave(&mut self, chunk: ChunkNo) {
+        if let Some(stop) = self.window.remove(&chunk) {
+            self.by_age.remove(&stop.age);
+        }
+        self.outside.insert(chunk);
     }
 
     fn oldest(&self) -> ChunkNo {
@@ -72,8 +84,7 @@ impl Sweep {
         if let Some(stop) = self.window.get_mut(&chunk) {
             stop.waiting.remove(&scan);
             if stop.waiting.is_empty() {
-                self.by_age.remove(&stop.age);
-                self.window.remove(&chunk);
+                self.leave(chunk);
             }
         }
     }
@@ -102,7 +113,8 @@ fn waits_for(state: &State, table: &Table, class: &Class, slot: ScanSlot, chunk:
 fn next_stop(state: &State, table: &Table, cursor: ChunkNo) -> Option<Candidate> {
     let end = table.layout().chunk_count();
     let rounds = [cursor.0.min(end)..end, 0..cursor.0.min(end)];
-    rounds.into_iter().flat_map(|range| table.classes().runs_in(range)).find_map(|(run, class)| {
+    let runs = rounds.into_iter().flat_map(|range| table.classes().runs_in(range));
+    runs.filter(|(_, class)| !class.key.supplies(&class.wanted)).find_map(|(run, class)| {
         let interested = || class.key.interested.iter();
         let ordered = interested().filter(|s| table.interest(*s).in_order).filter_map(|s| {
             let next = state.scan(table.interest(s).scan).next_in_order()?;
@@ -159,7 +171,13 @@ impl SharingPolicy for Elevator {
     fn on_load_issued(&mut self, state: &State, choice: &LoadChoice) {
         let id = state.scan(choice.scan).table;
         let table = state.table(id);
-        let Some(sweep) = self.sweeps.get_mut(&id).filter(|s| s.chosen == Some(choice.chunk)) else { return };
+        let sweep = self.sweeps.entry(id).or_default();
+        if sweep.chosen != Some(choice.chunk) {
+            if !sweep.window.contains_key(&choice.chunk) {
+                sweep.outside.insert(choice.chunk);
+            }
+            return;
+        }
         let next = |scan: &Scan| !scan.in_order() || scan.next_in_order() == Some(choice.chunk);
         let interested = table.class_of(choice.chunk).key.interested.iter();
         let users = interested.map(|slot| state.scan(table.interest(slot).scan)).filter(|scan| next(scan));
@@ -209,14 +227,21 @@ impl SharingPolicy for Elevator {
         for scan in state.scans().filter(|scan| state.is_stalled(scan)) {
             self.on_gone(scan.id);
         }
-        let held = |part: &PartKey| {
-            self.sweeps.get(&part.table).is_some_and(|sweep| sweep.window.contains_key(&part.chunk))
-        };
-        let beyond_window = state.tables().any(|(id, table)| {
-            table.chunks_with_data() > self.sweeps.get(&id).map_or(0, |sweep| sweep.window.len())
-        });
-        if beyond_window {
-            victims.add_all(state.recency().oldest().filter(|part| !held(part)));
+        for (id, table) in state.tables() {
+            let sweep = self.sweeps.entry(id).or_default();
+            if table.chunks_with_data() > sweep.window.len() + sweep.outside.len() {
+                // Read before this policy was in charge.
+                let all = table.with_data(0..u32::MAX);
+                sweep.outside.extend(all.filter(|chunk| !sweep.window.contains_key(chunk)));
+            }
+            sweep.outside.retain(|chunk| table.has_data(*chunk));
+            let (ahead, behind) = (sweep.outside.range(sweep.cursor..), sweep.outside.range(..sweep.cursor));
+            for chunk in behind.rev().chain(ahead.rev()) {
+                let resident = table.class_of(*chunk).key.resident.iter();
+                if victims.add_all(resident.map(|column| PartKey { table: id, chunk: *chunk, column })) {
+                    return;
+                }
+            }
         }
     }
 }
