@@ -108,6 +108,10 @@ impl Session {
             }
         }
         let coscan = builder.build().map_err(usage_or_failure)?;
+        if let Some(path) = &settings.record {
+            let recording = coscan.engine.record_to(path);
+            recording.with_context(|| format!("cannot record to {}", path.display()))?;
+        }
         Ok(Session { ctx: coscan.ctx.clone(), backend: Backend::Cooperative(coscan) })
     }
 
@@ -185,6 +189,17 @@ impl Session {
                     ..Counters::default()
                 }
             }
+        }
+    }
+
+    /// Ends the recording of events, if there is one, with everything written.
+    pub fn finish_recording(&self) -> anyhow::Result<()> {
+        match &self.backend {
+            Backend::Cooperative(coscan) => match coscan.engine.record(None) {
+                Some(recorder) => recorder.finish().context("cannot write the recording"),
+                None => Ok(()),
+            },
+            Backend::Plain(_) => Ok(()),
         }
     }
 

@@ -57,6 +57,10 @@ pub struct EngineArgs {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<Assignment>,
 
+    /// Record every scheduling event of the run, for `coscan sim replay`
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+
     /// TOML file with these options
     #[arg(long, env = "COSCAN_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -77,6 +81,8 @@ pub struct Settings {
     /// `None`: what the machine and its cgroup allow.
     pub memory_bytes: Option<u64>,
     pub set: Vec<(String, String)>,
+    /// Where the trace of this run goes, if it is recorded.
+    pub record: Option<PathBuf>,
 }
 
 /// The policy that holds when nobody says otherwise.
@@ -128,6 +134,7 @@ impl EngineArgs {
             threads: self.threads.or(file.threads).filter(|&n| n > 0).unwrap_or_else(cores),
             memory_bytes: positive(self.memory.or(file.memory)),
             set,
+            record: self.record.clone(),
         })
     }
 }

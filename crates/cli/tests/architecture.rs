@@ -9,11 +9,14 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Every crate and the crates of the workspace it may use. A new crate needs a line.
-const ALLOWED: [(&str, &[&str]); 4] = [
+const ALLOWED: [(&str, &[&str]); 7] = [
     ("coscan-core", &[]),
-    ("coscan-engine", &["coscan-core"]),
+    ("coscan-device", &["coscan-core"]),
+    ("coscan-trace", &["coscan-core"]),
+    ("coscan-sim", &["coscan-core", "coscan-device", "coscan-trace"]),
+    ("coscan-engine", &["coscan-core", "coscan-trace"]),
     ("coscan-datafusion", &["coscan-core", "coscan-engine"]),
-    ("coscan-cli", &["coscan-core", "coscan-engine", "coscan-datafusion"]),
+    ("coscan-cli", &["coscan-core", "coscan-engine", "coscan-datafusion", "coscan-sim"]),
 ];
 
 /// Who may know DataFusion.

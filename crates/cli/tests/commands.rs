@@ -224,6 +224,28 @@ fn generated_tables_are_whole_and_made_once() {
 }
 
 /// Two streams, one with a query that fails.
+/// A limit on the size of files stands in for a full disk: both end a write half way.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_reported_and_leaves_no_half_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("tpch");
+    let script = "trap '' XFSZ; ulimit -f 200; exec \"$0\" generate tpch --scale-factor 0.1 --out \"$1\"";
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", script, env!("CARGO_BIN_EXE_coscan")]).arg(&out);
+    let output = shell.output().unwrap();
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("cannot write") && stderr.contains(".parquet"), "{stderr}");
+    let whole = |entry: fs::DirEntry| entry.metadata().unwrap().len() <= 200 * 1024;
+    assert!(fs::read_dir(&out).unwrap().all(|entry| whole(entry.unwrap())), "no file was cut off");
+    let names = fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().file_name());
+    assert!(
+        names.into_iter().all(|name| name.to_string_lossy().ends_with(".parquet")),
+        "nothing is left over"
+    );
+}
+
 fn workload() -> Value {
     let files: Vec<_> = (1..=2).map(|n| data().join(format!("lineitem/lineitem.{n}.parquet"))).collect();
     let table =

@@ -140,7 +140,12 @@ impl Abm {
             Event::LoadFinished { load, columns } => self.load_finished(load, &columns, actions),
             Event::LoadFailed { load, columns } => self.load_failed(load, &columns, actions),
             Event::Decoded { table, chunk, column, bytes } => {
+                let used = self.state.usage.total();
                 self.decoded(PartKey { table, chunk, column }, bytes, actions);
+                if self.state.usage.total() >= used {
+                    // No room was gained: nothing is to be decided. There are many of these events.
+                    return;
+                }
             }
             Event::ScanGone { scan } => self.scan_gone(scan),
             Event::BudgetChanged { bytes } => {

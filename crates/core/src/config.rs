@@ -24,6 +24,9 @@ pub struct AbmConfig {
     /// worker is at work. More workers than there are processors only take room from the data; who goes
     /// first is the policy's choice.
     pub workspace_share_percent: u8,
+    /// How many workers can run at once. Loads leave room for so many workspaces and one more, within their
+    /// share: a buffer that data fill to the brim is emptied by one worker after another.
+    pub processors: u32,
     /// The share of the budget that decoded arrays may keep against encoded data, in percent. They may
     /// use more while nothing else wants the room.
     pub decoded_share_percent: u8,
@@ -39,6 +42,7 @@ impl AbmConfig {
             starved_below: 2,
             stall_after: Span::from_millis(200),
             workspace_share_percent: 25,
+            processors: 1,
             decoded_share_percent: 25,
         }
     }

@@ -161,19 +161,20 @@ impl CoscanContextBuilder {
         for (name, value) in &self.settings {
             options.set_value(name, value)?;
         }
+        let mut config = self.config.unwrap_or_default().with_information_schema(true);
+        if let Some(partitions) = self.target_partitions {
+            config = config.with_target_partitions(partitions);
+        }
         let engine = match self.engine {
             Some(engine) => engine,
             None => {
                 let policy: PolicyName =
                     DEFAULT_POLICY.parse().map_err(|e| DataFusionError::External(Box::new(e)))?;
-                let config = options.engine_settings.apply(EngineConfig::with_memory_default(policy));
-                Engine::new(config).map_err(from_engine)?
+                let processors = config.target_partitions();
+                let engine = EngineConfig { processors, ..EngineConfig::with_memory_default(policy) };
+                Engine::new(options.engine_settings.apply(engine)).map_err(from_engine)?
             }
         };
-        let mut config = self.config.unwrap_or_default().with_information_schema(true);
-        if let Some(partitions) = self.target_partitions {
-            config = config.with_target_partitions(partitions);
-        }
         config.options_mut().extensions.insert(options);
         let mut runtime = match self.listings_for {
             Some(_) => RuntimeEnvBuilder::new().with_object_list_cache_ttl(self.listings_for),

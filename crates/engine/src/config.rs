@@ -15,6 +15,8 @@ pub struct EngineConfig {
     pub loads_in_flight: usize,
     /// How many threads read, and so how many requests are under way at once.
     pub io_threads: usize,
+    /// How many workers of scans can run at once; loads leave room for their workspaces.
+    pub processors: usize,
     /// Whether local files are read past the page cache (`O_DIRECT`) where the file system can do that.
     pub direct_io: bool,
     /// The limit on all reads of this engine together; none by default.
@@ -65,6 +67,7 @@ impl EngineConfig {
             buffer_bytes,
             loads_in_flight: 4,
             io_threads: 4,
+            processors: std::thread::available_parallelism().map_or(1, |n| n.get()),
             direct_io: true,
             read_limit: None,
             retry: RetryConfig::default(),

@@ -15,6 +15,8 @@ use coscan_core::{
     TableId, WorkerNo,
 };
 
+use coscan_trace::{Record, Recorder};
+
 use crate::clock::Clock;
 use crate::config::EngineConfig;
 use crate::error::EngineError;
@@ -56,7 +58,9 @@ pub(crate) struct State {
     stats: EngineStats,
     actions: Vec<Action>,
     /// Loads since recording began, if they are recorded.
-    trace: Option<(Instant, Vec<LoadRecord>)>,
+    recorded_loads: Option<(Instant, Vec<LoadRecord>)>,
+    /// Where every event goes, if they are recorded.
+    recorder: Option<Recorder>,
 }
 
 /// What is to be done once the lock is free: memory to give back, tasks to wake, reads to start.
@@ -86,6 +90,7 @@ impl Driver {
         let abm = Abm::new(AbmConfig {
             loads_in_flight_max: config.loads_in_flight as u32,
             stall_after: Span::from_nanos(config.stall_after.as_nanos() as u64),
+            processors: config.processors as u32,
             decoded_share_percent: config.decoded_share_percent,
             ..AbmConfig::new(config.policy, config.buffer_bytes)
         })?;
@@ -111,7 +116,8 @@ impl Driver {
             next_scan: 0,
             stats: EngineStats::default(),
             actions: Vec::new(),
-            trace: None,
+            recorded_loads: None,
+            recorder: None,
         };
         let (work, clock) = (WorkCounters::default(), Arc::<Clock>::default());
         let (started, state) = (Instant::now(), Mutex::new(state));
@@ -175,8 +181,24 @@ impl Driver {
     /// Records loads from now on, or stops doing so; hands over those recorded so far.
     pub(crate) fn record_loads(&self, on: bool) -> Vec<LoadRecord> {
         self.turn(|turn| {
-            let before = std::mem::replace(&mut turn.state.trace, on.then(|| (Instant::now(), Vec::new())));
+            let fresh = on.then(|| (Instant::now(), Vec::new()));
+            let before = std::mem::replace(&mut turn.state.recorded_loads, fresh);
             before.map_or_else(Vec::new, |(_, records)| records)
+        })
+    }
+
+    /// Records every event from now on, after a line for each table that is open; hands back the recorder
+    /// so far.
+    pub(crate) fn record(&self, recorder: Option<Recorder>) -> Option<Recorder> {
+        self.turn(|turn| {
+            if let Some(recorder) = &recorder {
+                let now = self.started.elapsed().as_nanos() as u64;
+                for (table, open) in turn.state.abm.state().tables() {
+                    let layout = open.layout().into();
+                    recorder.record(now, Record::TableOpened { table: table.0, layout });
+                }
+            }
+            std::mem::replace(&mut turn.state.recorder, recorder)
         })
     }
 
@@ -208,8 +230,13 @@ impl Turn<'_> {
             let now = coscan_core::Instant::from_nanos(since_start);
             let state = &mut *self.state;
             let mut actions = std::mem::take(&mut state.actions);
+            let recorded = state.recorder.is_some().then(|| Record::from(&event));
             state.abm.handle(now, event, &mut actions);
             state.stats.decision_ns.record(started.elapsed());
+            if let (Some(recorder), Some(event)) = (&state.recorder, recorded) {
+                recorder.record(since_start, event);
+                actions.iter().filter_map(Record::of_action).for_each(|a| recorder.record(since_start, a));
+            }
             for action in actions.drain(..) {
                 self.carry_out(action, &mut events);
             }
@@ -259,7 +286,7 @@ impl Turn<'_> {
     fn load(&mut self, load: LoadId, table: TableId, chunk: ChunkNo, parts: &[PartLoad]) {
         self.state.stats.loads += 1;
         let file = self.state.catalog.file_of(table, chunk).clone();
-        if let Some((began, records)) = &mut self.state.trace {
+        if let Some((began, records)) = &mut self.state.recorded_loads {
             let (file, columns) = (file.name().to_owned(), parts.len());
             records.push(LoadRecord { at: began.elapsed(), file, chunk: chunk.0, columns });
         }

@@ -2,10 +2,12 @@
 
 use std::collections::HashSet;
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use coscan_core::{ConfigError, Event, PolicyName, Usage};
+use coscan_trace::{Header, Recorder, VERSION};
 
 use crate::config::{EngineConfig, ReadLimit};
 use crate::driver::{Driver, Turn};
@@ -124,6 +126,26 @@ impl Engine {
     /// record grows without bound: for experiments.
     pub fn record_loads(&self, on: bool) -> Vec<LoadRecord> {
         self.driver.record_loads(on)
+    }
+
+    /// Records every event of the buffer manager from now on, or stops doing so, and hands back the recorder
+    /// so far, to be finished. Chunks of files that were given up are in the trace as any others.
+    pub fn record(&self, recorder: Option<Recorder>) -> Option<Recorder> {
+        self.driver.record(recorder)
+    }
+
+    /// Begins a trace of this engine's events in a new file.
+    pub fn record_to(&self, path: &Path) -> std::io::Result<()> {
+        let config = self.config();
+        let header = Header {
+            coscan_trace: VERSION,
+            policy: self.policy().as_str().to_owned(),
+            buffer_bytes: self.usage().budget,
+            loads_in_flight: config.loads_in_flight as u32,
+            read_limit_bytes_per_s: self.driver.bucket.limit().map_or(0, |limit| limit.bytes_per_s),
+        };
+        drop(self.record(Some(Recorder::create(path, &header)?)));
+        Ok(())
     }
 
     /// The ledger in bytes.

@@ -50,6 +50,7 @@ pub fn run(args: &ExternalArgs, workload_path: &Path, out: &Path) -> anyhow::Res
     let t0_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |now| now.as_secs_f64());
     let queries = threads.block_on(run_streams(&session, &workload, Instant::now(), &bar));
     bar.finish_and_clear();
+    session.finish_recording()?;
     for failed in queries.iter().filter(|query| query.error.is_some()) {
         tracing::warn!(query = failed.id, error = failed.error, "query failed");
     }

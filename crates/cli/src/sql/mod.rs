@@ -96,19 +96,27 @@ pub fn run(args: &SqlArgs) -> anyhow::Result<()> {
         }
         anyhow::Ok(session)
     })?);
+    let outcome = statements(args, &threads, &session);
+    // What was recorded before a statement failed is worth having.
+    session.finish_recording()?;
+    outcome
+}
+
+/// Runs what was asked for.
+fn statements(args: &SqlArgs, threads: &Threads, session: &Arc<Session>) -> anyhow::Result<()> {
     if !args.command.is_empty() {
-        return threads.block_on(batch::run_commands(&session, &args.command, args.format, args.timing));
+        return threads.block_on(batch::run_commands(session, &args.command, args.format, args.timing));
     }
     if let Some(path) = &args.file {
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("cannot read the SQL file {}", path.display()))?;
-        return threads.block_on(batch::run_script(&session, &text, args.format, args.timing));
+        return threads.block_on(batch::run_script(session, &text, args.format, args.timing));
     }
     if io::stdin().is_terminal() {
-        return shell::run(&threads, &session, args.format, args.timing);
+        return shell::run(threads, session, args.format, args.timing);
     }
     let text = io::read_to_string(io::stdin()).context("cannot read SQL from stdin")?;
-    threads.block_on(batch::run_script(&session, &text, args.format, args.timing))
+    threads.block_on(batch::run_script(session, &text, args.format, args.timing))
 }
 
 #[cfg(test)]

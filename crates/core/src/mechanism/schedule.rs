@@ -60,13 +60,13 @@ impl Abm {
         let (table, waits, workspace) = (scan.table, scan.waiting_since().is_some(), scan.workspace_bytes);
         let absent = self.state.table(table).absent_bytes(*chunk, columns);
         assert!(absent > 0, "the policy chose to load {chunk} of {table}, which lacks nothing");
-        // Room for the chunk alone would not get a waiting worker going.
-        let with_workspace = absent + if waits { workspace } else { 0 };
-        let fits = self.state.usage.budget >= with_workspace;
+        // Room for the chunk alone would not get a worker going: data leaves the workspaces their share.
+        let beside = self.workspace_reserve().max(if waits { workspace } else { 0 });
+        let bytes = absent + beside.min(self.state.usage.budget.saturating_sub(absent));
         let mut targeted = scan.columns.clone();
         targeted.union_with(columns);
         let need = Need {
-            bytes: if fits { with_workspace } else { absent },
+            bytes,
             scan: Some(choice.scan),
             // What was read for a worker that only lacks its workspace is not to be read again and again.
             urgent: waits && self.lacking_room.is_empty(),

@@ -107,8 +107,23 @@ impl Abm {
 
     /// Whether one workspace more is within the share of workspaces, or the only one.
     fn within_share(&self, bytes: u64) -> bool {
-        let (usage, share) = (self.state.usage, u64::from(self.state.config.workspace_share_percent));
-        usage.workspace == 0 || usage.workspace + bytes <= usage.budget / 100 * share
+        let used = self.state.usage.workspace;
+        used == 0 || used + bytes <= self.workspace_share()
+    }
+
+    fn workspace_share(&self) -> u64 {
+        self.state.usage.budget / 100 * u64::from(self.state.config.workspace_share_percent)
+    }
+
+    /// The room that loads leave for workspaces: those of all processors and one more, within their share.
+    pub(crate) fn workspace_reserve(&self) -> u64 {
+        let (mut largest, mut all) = (0, 0);
+        for scan in self.state.scans() {
+            largest = largest.max(scan.workspace_bytes);
+            all += scan.workspace_bytes * u64::from(scan.workers);
+        }
+        let at_once = largest * (u64::from(self.state.config.processors) + 1);
+        at_once.min(all).min(self.workspace_share()).saturating_sub(self.state.usage.workspace)
     }
 
     /// Gives an available chunk to a waiting worker whose workspace fits.

@@ -17,7 +17,8 @@ use tpchgen_arrow as arrow;
 use crate::data::row_groups;
 use crate::support::{self, Variant};
 
-const TABLES: [&str; 8] =
+/// The tables of TPC-H.
+pub const TABLES: [&str; 8] =
     ["nation", "region", "part", "supplier", "partsupp", "customer", "orders", "lineitem"];
 
 macro_rules! queries {

@@ -1,6 +1,7 @@
 //! Who is measured: a sharing policy on a fresh engine, or the query engine without coscan.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -57,7 +58,10 @@ impl Contender {
         bar: &ProgressBar,
     ) -> anyhow::Result<Run> {
         let session = match self {
-            Contender::Policy(policy) => Session::cooperative(&Settings { policy, ..settings.clone() })?,
+            Contender::Policy(policy) => {
+                let record = settings.record.as_deref().map(|path| of_run(path, policy, workload.seed));
+                Session::cooperative(&Settings { policy, record, ..settings.clone() })?
+            }
             Contender::DataFusion => Session::plain(settings)?,
         };
         for (name, table) in &workload.tables {
@@ -72,6 +76,14 @@ impl Contender {
         let cpu_s = cpu::process_seconds().zip(cpu_before).map(|(after, before)| after - before);
         let spent = session.counters().since(&before);
         let cost = Cost { cpu_s, loads: spent.loads, bytes: spent.bytes_read, cores: settings.threads };
+        session.finish_recording()?;
         Ok(Run { outcomes, cost, loads: session.take_loads() })
     }
+}
+
+/// The trace of one run: policy and seed before the file's extension.
+fn of_run(path: &Path, policy: PolicyName, seed: u64) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let extension = path.extension().map(|e| format!(".{}", e.to_string_lossy())).unwrap_or_default();
+    path.with_file_name(format!("{stem}-{policy}-{seed}{extension}"))
 }

@@ -1,0 +1,1 @@
+//! The simulator: the active buffer manager of `coscan-core` in virtual time.
