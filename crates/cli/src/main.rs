@@ -7,6 +7,7 @@
 //! | `bench` | `coscan bench`: workloads from outside and the paper's |
 //! | `generate` | `coscan generate`: TPC-H as Parquet |
 //! | `policies` | `coscan policies`: the registry |
+//! | `sim`, `repro` | `coscan sim`, `coscan repro`: the simulator, the papers' experiments |
 //! | `failure`, `progress`, `tables`, `rows`, `counters`, `cpu` | how things are said and measured |
 //!
 //! Only `session` knows the query engine's and the scan engine's interfaces.
@@ -18,9 +19,11 @@ mod failure;
 mod generate;
 mod policies;
 mod progress;
+mod repro;
 mod rows;
 mod session;
 mod settings;
+mod sim;
 mod sql;
 mod tables;
 
@@ -51,6 +54,10 @@ enum Command {
     /// Write test data as Parquet files
     #[command(subcommand)]
     Generate(generate::Generate),
+    /// Simulate: scenarios, the papers' experiments, recorded traces
+    Sim(sim::SimArgs),
+    /// Reproduce the papers' experiments and compare with what the papers measured
+    Repro(repro::ReproArgs),
     /// List the policies there are
     Policies(policies::PoliciesArgs),
 }
@@ -62,6 +69,8 @@ fn main() -> ExitCode {
         Command::Sql(args) => sql::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Generate(command) => generate::run(command),
+        Command::Sim(args) => sim::run(args),
+        Command::Repro(args) => repro::run(args),
         Command::Policies(args) => policies::run(args),
     });
     match done {

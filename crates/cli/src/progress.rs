@@ -14,6 +14,14 @@ pub fn counter(total: u64, unit: &'static str) -> ProgressBar {
     bar
 }
 
+/// A line that says what is being done.
+pub fn spinner() -> ProgressBar {
+    let bar = ProgressBar::new_spinner();
+    bar.set_style(style("{spinner} {msg} {elapsed}"));
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }

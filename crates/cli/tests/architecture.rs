@@ -16,7 +16,7 @@ const ALLOWED: [(&str, &[&str]); 7] = [
     ("coscan-sim", &["coscan-core", "coscan-device", "coscan-trace"]),
     ("coscan-engine", &["coscan-core", "coscan-trace"]),
     ("coscan-datafusion", &["coscan-core", "coscan-engine"]),
-    ("coscan-cli", &["coscan-core", "coscan-engine", "coscan-datafusion", "coscan-sim"]),
+    ("coscan-cli", &["coscan-core", "coscan-engine", "coscan-datafusion", "coscan-sim", "coscan-trace"]),
 ];
 
 /// Who may know DataFusion.

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use crate::action::{Action, FailReason};
 use crate::config::{AbmConfig, ConfigError};
 use crate::event::{Event, ScanSpec};
-use crate::ids::{ChunkNo, LoadId, ScanId, TableId, WorkerNo};
+use crate::ids::{ChunkNo, ColumnNo, LoadId, ScanId, TableId, WorkerNo};
 use crate::layout::TableLayout;
 use crate::ledger::Usage;
 use crate::recency::PartKey;
@@ -22,7 +22,7 @@ use crate::time::Instant;
 
 /// Decides, for any number of scans over any number of tables and one byte budget, what to read next, who
 /// gets what is there, and what goes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Abm {
     pub(crate) state: State,
     pub(crate) policy: Box<dyn SharingPolicy>,
@@ -199,18 +199,34 @@ impl Abm {
         }
         let t = self.state.table_mut(table);
         t.invalid = t.invalid.runs().chain(gone.runs()).collect();
-        self.evict_chunks(table, gone, actions);
+        self.evict_invalid(table, actions);
     }
 
-    fn evict_chunks(&mut self, table: TableId, chunks: &ChunkSet, actions: &mut Vec<Action>) {
+    /// Drops what is resident of chunks whose data is gone, except what a load in flight keeps for now.
+    fn evict_invalid(&mut self, table: TableId, actions: &mut Vec<Action>) {
         let t = self.state.table(table);
-        let touched = chunks.runs().flat_map(|run| t.with_data(run));
-        let parts: Vec<PartKey> = touched
+        if t.invalid.is_empty() {
+            return;
+        }
+        let parts: Vec<PartKey> = t
+            .invalid
+            .runs()
+            .flat_map(|run| t.with_data(run))
             .flat_map(|chunk| t.class_of(chunk).key.resident.iter().map(move |c| (chunk, c)))
             .map(|(chunk, column)| PartKey { table, chunk, column })
             .collect();
         for part in parts {
             self.state.evict(part, actions);
+        }
+        let t = self.state.table(table);
+        let gone = |(_, column, page): &(TableId, ColumnNo, u32)| {
+            let mut chunks = t.chunks_with_page(*column, *page);
+            chunks.all(|c| t.invalid.contains(c) && !t.class_of(c).key.arriving.contains(*column))
+        };
+        let of_table = self.state.orphans.iter().filter(|(id, ..)| *id == table);
+        let orphans: Vec<_> = of_table.filter(|orphan| gone(orphan)).copied().collect();
+        for orphan in orphans {
+            self.state.evict_orphan(orphan, actions);
         }
     }
 
@@ -249,9 +265,7 @@ impl Abm {
 
     fn load_finished(&mut self, load: LoadId, columns: &ColumnSet, actions: &mut Vec<Action>) {
         let (table, chunk) = self.state.end_load(load, columns, true);
-        if self.state.table(table).invalid.contains(chunk) {
-            self.evict_chunks(table, &ChunkSet::range(chunk.0..chunk.0 + 1), actions);
-        }
+        self.evict_invalid(table, actions);
         for column in columns.iter() {
             let t = self.state.table(table);
             let span = t.layout.span(chunk, column);
@@ -272,6 +286,7 @@ impl Abm {
         for scan in concerned {
             self.fail_scan(scan, Some(chunk), FailReason::LoadFailed, actions);
         }
+        self.evict_invalid(table, actions);
         self.forget_dropped(table);
     }
 

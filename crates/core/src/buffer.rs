@@ -71,12 +71,19 @@ impl State {
         (table, chunk)
     }
 
-    /// Drops a part's pages, except those that another complete or arriving part, or a part somebody
-    /// still wants, lies on too.
+    /// Drops a part with those of its pages that nobody else needs.
     pub(crate) fn evict(&mut self, part: PartKey, actions: &mut Vec<Action>) {
+        self.evict_pages(part, self.droppable_pages(part), actions);
+    }
+
+    /// Drops pages of a part, and what was decoded of it and of the parts that lie on these pages too.
+    pub(crate) fn evict_pages(&mut self, part: PartKey, runs: Vec<Range<u32>>, actions: &mut Vec<Action>) {
         let PartKey { table, chunk, column } = part;
         self.forget_decoded(part);
-        for pages in self.droppable_pages(part) {
+        for pages in runs {
+            for neighbour in self.table(table).chunks_on(column, pages.clone()) {
+                self.forget_decoded(PartKey { table, chunk: ChunkNo(neighbour), column });
+            }
             self.drop_pages(table, chunk, column, pages, actions);
         }
         self.recount_in_order(table);
@@ -134,7 +141,8 @@ impl State {
         pages.filter(|page| t.chunks_with_page(column, *page).all(free)).collect()
     }
 
-    /// The runs of pages that evicting the part would free.
+    /// The runs of pages that evicting the part would free: those that no other part lies on which somebody
+    /// wants or which is arriving. What nobody wants keeps no neighbour.
     fn droppable_pages(&self, part: PartKey) -> Vec<Range<u32>> {
         let PartKey { table, chunk, column } = part;
         let t = self.table(table);
@@ -143,7 +151,7 @@ impl State {
             let resident = t.pages[column.index()][page as usize] == PageState::Resident;
             let kept = t.chunks_with_page(column, page).filter(|c| *c != chunk).any(|c| {
                 let class = t.class_of(c);
-                [&class.key.resident, &class.key.arriving, &class.wanted].iter().any(|s| s.contains(column))
+                class.key.arriving.contains(column) || class.wanted.contains(column)
             });
             if resident && !kept {
                 match runs.last_mut() {
@@ -153,12 +161,6 @@ impl State {
             }
         }
         runs
-    }
-
-    /// The bytes that evicting the part would free.
-    pub fn evictable_bytes(&self, part: PartKey) -> u64 {
-        let t = self.table(part.table);
-        self.droppable_pages(part).into_iter().map(|pages| t.bytes_of(part.column, pages)).sum()
     }
 
     fn set_pages(&mut self, table: TableId, column: ColumnNo, pages: Range<u32>, state: PageState) {

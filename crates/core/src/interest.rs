@@ -8,6 +8,7 @@
 //! This file keeps the classes; what the facts mean is for `table.rs` and the policies.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::ops::Range;
 
 use crate::ids::ChunkNo;
@@ -70,12 +71,20 @@ struct Run {
 }
 
 /// All chunks of a table, partitioned into classes.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Classes {
     runs: BTreeMap<u32, Run>,
     classes: Vec<Option<Class>>,
     free: Vec<usize>,
     by_key: BTreeMap<ClassKey, usize>,
+}
+
+/// Shows the runs and what is known of each, not how classes are numbered.
+impl fmt::Debug for Classes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let runs = self.runs_in(0..u32::MAX).map(|(run, class)| (run, &class.key));
+        f.debug_map().entries(runs).finish()
+    }
 }
 
 impl Classes {

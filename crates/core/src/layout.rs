@@ -169,7 +169,7 @@ impl TableLayout {
 
     /// Puts the chunks of `more` behind the last one. Columns that only one of the two has are empty in
     /// the chunks of the other.
-    pub(crate) fn append(&mut self, more: TableLayout) {
+    pub fn append(&mut self, more: TableLayout) {
         assert_eq!(self.storage, more.storage, "a table keeps its storage model as it grows");
         let (old_chunks, new_chunks) = (self.chunks as usize, more.chunks as usize);
         if self.columns.len() < more.columns.len() {

@@ -23,6 +23,7 @@ mod ledger;
 mod mechanism;
 pub mod recency;
 pub mod registry;
+pub mod replacement;
 pub mod scan;
 pub mod set;
 pub mod sharing;

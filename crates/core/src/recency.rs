@@ -5,6 +5,7 @@
 //! look-up and nothing else.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use crate::ids::{ChunkNo, ColumnNo, TableId};
 
@@ -44,12 +45,22 @@ struct Ends {
 }
 
 /// The parts that are complete in the buffer, by the time of their last use.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Recency {
     nodes: Vec<Node>,
     free: Vec<u32>,
     index: BTreeMap<PartKey, u32>,
     ends: [Ends; 2],
+}
+
+/// Shows both orders and not how they are linked: what looks alike behaves alike.
+impl fmt::Debug for Recency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let flags = |part: PartKey| self.node(part).map(|node| (part, node.wanted, node.used));
+        let all: Vec<_> = self.oldest().filter_map(flags).collect();
+        let unwanted: Vec<_> = self.oldest_unwanted().collect();
+        f.debug_struct("Recency").field("all", &all).field("unwanted", &unwanted).finish()
+    }
 }
 
 impl Recency {

@@ -5,10 +5,13 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::config::ConfigError;
+use crate::replacement::sampling::Sampling;
+use crate::replacement::timeline::Timeline;
 use crate::sharing::SharingPolicy;
 use crate::sharing::attach::Attach;
 use crate::sharing::elevator::Elevator;
 use crate::sharing::normal::Normal;
+use crate::sharing::pbm::Pbm;
 use crate::sharing::relevance::Relevance;
 use crate::sharing::relevance_2004::Relevance2004;
 
@@ -17,7 +20,7 @@ use crate::sharing::relevance_2004::Relevance2004;
 pub enum PolicyKind {
     /// Which chunk next, and for whom?
     Sharing,
-    /// Which page leaves?
+    /// Which page or chunk leaves? Scans go in table order, each by itself.
     Replacement,
     /// How many frames, and may it start?
     Allocation,
@@ -119,6 +122,22 @@ static POLICIES: &[PolicyInfo] = &[
         traits: &[OutOfOrder, Cooperative, InterestAware],
         build: || Box::new(Relevance2004::default()),
     },
+    PolicyInfo {
+        name: "pbm",
+        kind: PolicyKind::Replacement,
+        summary: "scans in table order; what is predicted to be consumed last leaves first, by a timeline",
+        paper: "From Cooperative Scans to Predictive Buffer Management, VLDB 2012",
+        traits: &[InOrder, InterestAware, BoundedWait],
+        build: || Box::new(Pbm::<Timeline>::default()),
+    },
+    PolicyInfo {
+        name: "pbm-sampling",
+        kind: PolicyKind::Replacement,
+        summary: "as pbm, but of ten parts drawn at random the one consumed last leaves",
+        paper: "From Cooperative Scans to Predictive Buffer Management, VLDB 2012; sampling: Vanderkooy, 2023",
+        traits: &[InOrder, InterestAware, BoundedWait],
+        build: || Box::new(Pbm::<Sampling>::default()),
+    },
 ];
 
 /// All policies, in the order in which tables show them.
@@ -126,12 +145,14 @@ pub fn all() -> &'static [PolicyInfo] {
     POLICIES
 }
 
-/// The sharing policies alone.
+/// The policies a manager of sharing scans can be set to: those that decide how scans share, and those
+/// that decide what leaves while every scan goes its own way.
 pub fn sharing() -> impl Iterator<Item = PolicyName> {
-    POLICIES.iter().filter(|p| p.kind == PolicyKind::Sharing).map(PolicyName)
+    let kinds = [PolicyKind::Sharing, PolicyKind::Replacement];
+    POLICIES.iter().filter(move |p| kinds.contains(&p.kind)).map(PolicyName)
 }
 
-/// The name of a sharing policy that exists.
+/// The name of a policy that a manager can be set to.
 #[derive(Clone, Copy)]
 pub struct PolicyName(&'static PolicyInfo);
 

@@ -211,6 +211,10 @@ impl Table {
         self.page_states(chunk, column).iter().all(|p| *p == PageState::Resident)
     }
 
+    pub(crate) fn is_resident(&self, column: ColumnNo, page: u32) -> bool {
+        self.pages[column.index()][page as usize] == PageState::Resident
+    }
+
     pub(crate) fn page_states(&self, chunk: ChunkNo, column: ColumnNo) -> &[PageState] {
         let span = self.layout.span(chunk, column);
         &self.pages[column.index()][span.start as usize..span.end as usize]

@@ -1,12 +1,38 @@
 //! Service-time models of storage devices: how long a request takes and how many are served at once.
 //!
-//! Pure like the core: no I/O, no clock, no randomness of its own.
+//! Pure like the core: no I/O, no clock, no randomness but from seeds that are passed in. Files of settings
+//! and units are the business of whoever reads them: a [`DeviceModel`] is plain numbers, a [`DeviceSpec`] one
+//! that was checked, and builds any number of idle devices.
+//!
+//! | model | what it is | file |
+//! |---|---|---|
+//! | seek disk | one request after the other; a fixed cost unless it continues the last; bandwidth | `disk.rs` |
+//! | RAID | levels 0, 1 and 5 over members of any model | `raid/` |
+//! | parallel | a solid-state drive or object store: several at once, latency, shared bandwidth | `parallel.rs` |
+//! | throttled, faulty, delayed | wrappers of any device: a token bucket, failures, latency | `wrap/` |
+//!
+//! [`SharedRate`] is the processor sharing beneath the parallel device, for processors too.
+
+mod completed;
+mod disk;
+mod parallel;
+mod raid;
+mod sharing;
+mod spec;
+mod transfer;
+mod wrap;
 
 use std::fmt::Debug;
 
 use coscan_core::{Instant, Span};
 
-/// A request's name, given by whoever submits it.
+pub use raid::RaidLevel;
+pub use sharing::SharedRate;
+pub use spec::{DeviceModel, DeviceSpec, SpecError};
+pub use transfer::transfer_time;
+pub use wrap::{Delay, FaultRule};
+
+/// A request's name, given by whoever submits it; no two requests under way may have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RequestId(pub u64);
 
@@ -23,6 +49,13 @@ pub struct Request {
     pub kind: Transfer,
 }
 
+impl Request {
+    /// The byte behind its last.
+    pub fn end(&self) -> u64 {
+        self.offset + self.bytes
+    }
+}
+
 /// The direction of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transfer {
@@ -32,17 +65,28 @@ pub enum Transfer {
     Write,
 }
 
+/// What became of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// Its name.
+    pub id: RequestId,
+    /// Whether its bytes were transferred. A failed request has taken its time nevertheless.
+    pub ok: bool,
+}
+
 /// A device in virtual time: takes requests, queues them as it pleases, says when the next one is done.
 pub trait Device: Debug {
     /// Takes a request at `now`; times never go backwards.
     fn submit(&mut self, now: Instant, request: Request);
 
-    /// When the next request completes if nothing more is submitted; `None` if none is under way.
+    /// Before when no request completes if nothing more is submitted; `None` if none is under way. A host
+    /// calls [`Device::advance`] then. That call may yield nothing, because a device that is made of devices
+    /// has steps of its own; the next call of this function then names a later time.
     fn next_completion(&self) -> Option<Instant>;
 
     /// Brings the device to `now` and appends what has completed by then, in order of completion.
-    fn advance(&mut self, now: Instant, done: &mut Vec<RequestId>);
+    fn advance(&mut self, now: Instant, done: &mut Vec<Completion>);
 
-    /// For how long at least one request has been in service, up to the last call.
+    /// For how long at least one request has been under way, up to the last call with a time.
     fn busy(&self) -> Span;
 }

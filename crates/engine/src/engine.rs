@@ -142,6 +142,7 @@ impl Engine {
             policy: self.policy().as_str().to_owned(),
             buffer_bytes: self.usage().budget,
             loads_in_flight: config.loads_in_flight as u32,
+            processors: config.processors as u32,
             read_limit_bytes_per_s: self.driver.bucket.limit().map_or(0, |limit| limit.bytes_per_s),
         };
         drop(self.record(Some(Recorder::create(path, &header)?)));

@@ -13,5 +13,5 @@ mod record;
 mod writer;
 
 pub use reader::{TraceError, read};
-pub use record::{Columns, Header, Layout, Line, Record, Runs, VERSION};
+pub use record::{Column, Columns, Header, Layout, Line, Record, Runs, VERSION};
 pub use writer::Recorder;

@@ -74,6 +74,7 @@ mod tests {
             policy: "relevance".to_owned(),
             buffer_bytes: 1 << 30,
             loads_in_flight: 4,
+            processors: 2,
             read_limit_bytes_per_s: 0,
         }
     }

@@ -23,6 +23,8 @@ pub struct Header {
     pub buffer_bytes: u64,
     /// The loads that may be in flight at once.
     pub loads_in_flight: u32,
+    /// The workers that can run at once.
+    pub processors: u32,
     /// The limit on reading in bytes per second; 0 if there is none.
     pub read_limit_bytes_per_s: u64,
 }

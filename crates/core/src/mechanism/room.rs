@@ -4,17 +4,28 @@
 //! those above their share of the budget. Then pages no complete part lies on, then the parts the policy
 //! names. What is left of the decoded arrays is the last resort.
 
+use std::ops::Range;
+
 use crate::abm::Abm;
 use crate::action::Action;
 use crate::ids::{ColumnNo, TableId};
 use crate::recency::PartKey;
-use crate::sharing::{Need, Target, Victims};
+use crate::sharing::{Need, Target, Victim, Victims};
 use crate::state::State;
 
 /// Something that leaves.
 enum Leaving {
     Decoded(PartKey),
     Orphan((TableId, ColumnNo, u32)),
+    /// A part and the pages that leave with it.
+    Part(PartKey, Vec<Range<u32>>),
+}
+
+/// The next thing to go when the policy is overridden.
+enum Forced {
+    Decoded(PartKey),
+    Orphan((TableId, ColumnNo, u32)),
+    /// A part with the pages it shares.
     Part(PartKey),
 }
 
@@ -52,8 +63,8 @@ impl Abm {
         if !plan.enough() {
             let mut victims = Victims::new(&self.state, Need { bytes: missing - plan.bytes, ..need.clone() });
             self.policy.choose_victims(&self.state, &mut victims);
-            for part in victims.parts {
-                plan.add(Leaving::Part(part), self.state.evictable_bytes(part));
+            for Victim { part, pages, bytes } in victims.parts {
+                plan.add(Leaving::Part(part, pages), bytes);
             }
         }
         plan_decoded(&self.state, &mut plan, true);
@@ -73,9 +84,9 @@ impl Abm {
     pub(crate) fn force_room(&mut self, need: Need, actions: &mut Vec<Action>) -> bool {
         while !self.fits(need.bytes) {
             match next_forced(&self.state, need.target.as_ref()) {
-                Some(Leaving::Decoded(part)) => self.drop_decoded(part, actions),
-                Some(Leaving::Orphan(page)) => self.state.evict_orphan(page, actions),
-                Some(Leaving::Part(part)) => self.state.evict_shared(part, need.target.as_ref(), actions),
+                Some(Forced::Decoded(part)) => self.drop_decoded(part, actions),
+                Some(Forced::Orphan(page)) => self.state.evict_orphan(page, actions),
+                Some(Forced::Part(part)) => self.state.evict_shared(part, need.target.as_ref(), actions),
                 None => break,
             }
         }
@@ -93,7 +104,7 @@ impl Abm {
                     self.state.evict_orphan(page, actions);
                 }
                 Leaving::Orphan(_) => {}
-                Leaving::Part(part) => self.state.evict(part, actions),
+                Leaving::Part(part, pages) => self.state.evict_pages(part, pages, actions),
             }
         }
     }
@@ -126,15 +137,15 @@ impl Abm {
 }
 
 /// The next thing to go when the policy is overridden.
-fn next_forced(state: &State, target: Option<&Target>) -> Option<Leaving> {
+fn next_forced(state: &State, target: Option<&Target>) -> Option<Forced> {
     if let Some(part) = state.decoded_recency.oldest().next() {
-        return Some(Leaving::Decoded(part));
+        return Some(Forced::Decoded(part));
     }
     if let Some(page) = state.orphans.iter().find(|o| orphan_may_leave(state, **o, target)) {
-        return Some(Leaving::Orphan(*page));
+        return Some(Forced::Orphan(*page));
     }
     let mut parts = state.recency.oldest_unwanted().chain(state.recency.oldest());
-    parts.find(|part| !state.shared_pages_to_leave(*part, target).is_empty()).map(Leaving::Part)
+    parts.find(|part| !state.shared_pages_to_leave(*part, target).is_empty()).map(Forced::Part)
 }
 
 /// Adds decoded arrays: unwanted ones and those above their share, or, as the last resort, all the rest.

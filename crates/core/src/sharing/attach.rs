@@ -13,14 +13,15 @@
 
 use std::cmp::Reverse;
 
-use super::sequential::{Sequences, lru};
+use super::sequential::Sequences;
 use super::{Among, LoadChoice, SharingPolicy, Victims, time_waited};
 use crate::ids::{ChunkNo, ScanId};
+use crate::replacement::lru::lru;
 use crate::scan::Scan;
 use crate::state::State;
 
 /// See the module's text.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Attach {
     sequences: Sequences,
 }

@@ -30,14 +30,14 @@ use crate::table::Table;
 use crate::time::Instant;
 
 /// See the module's text.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Elevator {
     sweeps: BTreeMap<TableId, Sweep>,
 }
 
 /// The cursor of one table and the stops it made that somebody still waits for. The cursor only goes
 /// forward, so the window is in cyclic order from its oldest stop on.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Sweep {
     cursor: ChunkNo,
     stops_made: u64,
@@ -49,7 +49,7 @@ struct Sweep {
     chosen: Option<ChunkNo>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Stop {
     age: u64,
     /// The scans for which the chunk was read and which have not used it up.

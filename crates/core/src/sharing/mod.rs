@@ -5,20 +5,23 @@
 //! changes nothing but its own notes. The mechanism (`mechanism/`) asks, applies the answers, and sees to
 //! it that budget, pins and progress hold whatever the policy says.
 //!
-//! One policy, one file: [`normal`], [`attach`], [`elevator`], [`relevance`], [`relevance_2004`]. What
-//! normal and attach share, a position per scan and a queue, is in `sequential`.
+//! One policy, one file: [`normal`], [`attach`], [`elevator`], [`relevance`], [`relevance_2004`], [`pbm`].
+//! What normal, attach and pbm share, a position per scan and a queue, is in `sequential`; what leaves
+//! under them is decided in `replacement/`.
 
 pub mod attach;
 pub mod elevator;
 pub mod normal;
+pub mod pbm;
 pub mod relevance;
 pub mod relevance_2004;
 mod sequential;
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
+use std::ops::Range;
 
-use crate::ids::{ChunkNo, ScanId, TableId};
+use crate::ids::{ChunkNo, ColumnNo, ScanId, TableId};
 use crate::interest::{Class, Classes, ScanSlot};
 use crate::recency::PartKey;
 use crate::scan::Scan;
@@ -94,20 +97,39 @@ impl Target {
     }
 }
 
+/// A part to evict.
+#[derive(Clone, Debug)]
+pub(crate) struct Victim {
+    pub part: PartKey,
+    /// The pages that leave with it.
+    pub pages: Vec<Range<u32>>,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
 /// Parts to evict, gathered until they free what is needed.
 #[derive(Debug)]
 pub struct Victims<'a> {
     state: &'a State,
     need: Need,
-    /// The parts, in the order in which they go.
-    pub(crate) parts: Vec<PartKey>,
+    /// The parts, in the order in which they go, with the pages that each takes with it.
+    pub(crate) parts: Vec<Victim>,
     seen: BTreeSet<PartKey>,
+    /// Pages that several parts lie on and that one of them takes with it.
+    shared_pages: BTreeSet<(TableId, ColumnNo, u32)>,
     pub(crate) bytes: u64,
 }
 
 impl<'a> Victims<'a> {
     pub(crate) fn new(state: &'a State, need: Need) -> Self {
-        Victims { state, need, parts: Vec::new(), seen: BTreeSet::new(), bytes: 0 }
+        Victims {
+            state,
+            need,
+            parts: Vec::new(),
+            seen: BTreeSet::new(),
+            shared_pages: BTreeSet::new(),
+            bytes: 0,
+        }
     }
 
     /// Whether enough is gathered.
@@ -125,13 +147,47 @@ impl<'a> Victims<'a> {
         let fresh = !self.need.urgent && self.state.recency().is_fresh(part);
         let may_leave = self.state.may_leave(part, self.need.target.as_ref());
         if !self.enough() && !fresh && may_leave && self.seen.insert(part) {
-            let bytes = self.state.evictable_bytes(part);
+            let pages = self.pages_leaving_with(part);
+            let bytes =
+                pages.iter().map(|run| self.state.table(part.table).bytes_of(part.column, run.clone()));
+            let bytes: u64 = bytes.sum();
             if bytes > 0 {
                 self.bytes += bytes;
-                self.parts.push(part);
+                self.parts.push(Victim { part, pages, bytes });
             }
         }
         self.enough()
+    }
+
+    /// The pages that leave with the part: a page that several complete parts lie on leaves with the last of
+    /// them that is evicted, unless nobody wants the others.
+    fn pages_leaving_with(&mut self, part: PartKey) -> Vec<Range<u32>> {
+        let PartKey { table, chunk, column } = part;
+        let t = self.state.table(table);
+        let mut runs: Vec<Range<u32>> = Vec::new();
+        for page in t.layout().span(chunk, column) {
+            let neighbours = || t.chunks_with_page(column, page).filter(|c| *c != chunk);
+            let stays = |c: ChunkNo| {
+                let class = t.class_of(c);
+                let wanted = class.key.resident.contains(column) && class.wanted.contains(column);
+                let neighbour = PartKey { table, chunk: c, column };
+                let targeted = self.need.target.as_ref().is_some_and(|t| t.contains(neighbour));
+                let leaves_too = || self.seen.contains(&neighbour);
+                targeted || class.key.arriving.contains(column) || (wanted && !leaves_too())
+            };
+            let key = (table, column, page);
+            if !t.is_resident(column, page) || self.shared_pages.contains(&key) || neighbours().any(stays) {
+                continue;
+            }
+            if neighbours().next().is_some() {
+                self.shared_pages.insert(key);
+            }
+            match runs.last_mut() {
+                Some(run) if run.end == page => run.end += 1,
+                _ => runs.push(page..page + 1),
+            }
+        }
+        runs
     }
 
     /// Adds parts in the given order until there are enough.
@@ -140,8 +196,27 @@ impl<'a> Victims<'a> {
     }
 }
 
+/// A copy of a policy with its notes, so that a manager can be copied as a whole. Every policy that is
+/// `Clone` has it.
+pub trait ClonePolicy {
+    /// The copy.
+    fn boxed_clone(&self) -> Box<dyn SharingPolicy>;
+}
+
+impl<P: SharingPolicy + Clone + 'static> ClonePolicy for P {
+    fn boxed_clone(&self) -> Box<dyn SharingPolicy> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn SharingPolicy> {
+    fn clone(&self) -> Self {
+        (**self).boxed_clone()
+    }
+}
+
 /// A policy for sharing scans. Questions have no defaults; notifications may be ignored.
-pub trait SharingPolicy: Debug + Send {
+pub trait SharingPolicy: ClonePolicy + Debug + Send {
     /// A scan registered (or was there when the policy was switched in).
     fn on_registered(&mut self, _state: &State, _scan: ScanId) {}
     /// A scan finished, failed or was cancelled.
@@ -181,7 +256,7 @@ pub fn first_victim(state: &State, policy: &mut dyn SharingPolicy, choice: &Load
     let need = Need { bytes: 1, scan: Some(choice.scan), urgent, target: Some(target) };
     let mut victims = Victims::new(state, need);
     policy.choose_victims(state, &mut victims);
-    victims.parts.first().copied()
+    victims.parts.first().map(|victim| victim.part)
 }
 
 /// First come, first served: the time that the scan has waited, in nanoseconds.

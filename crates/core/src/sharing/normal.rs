@@ -12,14 +12,15 @@
 //! Cost: a delivery is logarithmic in the runs of chunks; choosing a load is linear in the scans that
 //! need none.
 
-use super::sequential::{Sequences, lru};
+use super::sequential::Sequences;
 use super::{Among, LoadChoice, SharingPolicy, Victims, time_waited};
 use crate::ids::{ChunkNo, ScanId};
+use crate::replacement::lru::lru;
 use crate::scan::Scan;
 use crate::state::State;
 
 /// See the module's text.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Normal {
     sequences: Sequences,
 }

@@ -42,7 +42,7 @@ use crate::state::State;
 use crate::table::{Interest, Table};
 
 /// See the module's text.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Relevance {}
 
 /// A fraction compared without rounding: scans helped, over bytes.

@@ -28,7 +28,7 @@ use crate::state::State;
 use crate::table::Table;
 
 /// See the module's text.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Relevance2004 {}
 
 /// The scans without any chunk in reach.

@@ -1,18 +1,18 @@
 //! What policies with a position per scan have in common: scans go through their chunks in a fixed
-//! circular order, loads are served first come first served, eviction is LRU.
+//! circular order, loads are served first come first served.
 //!
-//! Where a scan starts is the policy's business.
+//! Where a scan starts and what leaves the buffer is the policy's business.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Among, LoadChoice, Victims, first_unsupplied, next_in_order};
+use super::{Among, LoadChoice, first_unsupplied, next_in_order};
 use crate::ids::{ChunkNo, ScanId};
 use crate::scan::Scan;
 use crate::state::State;
 use crate::time::Instant;
 
 /// The position of every scan and the queue of their wishes.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Sequences {
     position: BTreeMap<ScanId, ChunkNo>,
     /// Scans by the time their present wish came up: when they were last handed a chunk.
@@ -69,9 +69,4 @@ impl Sequences {
             Some(LoadChoice::own(scan, chunk))
         })
     }
-}
-
-/// Least recently used parts first.
-pub(super) fn lru(state: &State, victims: &mut Victims<'_>) {
-    victims.add_all(state.recency().oldest());
 }

@@ -1,0 +1,116 @@
+//! `coscan sim`: the buffer manager in virtual time. Nothing is read from any table.
+//!
+//! What a scenario or a trace means, and how it runs, is the simulator's business (`coscan-sim`); this
+//! module turns arguments into calls and results into tables, JSON and figures.
+
+mod replay;
+mod scenario;
+mod search;
+
+use std::fmt::Display;
+use std::io::{self, Write};
+
+use clap::{Args, Subcommand};
+use coscan_sim::experiments;
+use coscan_sim::outcome::{Measurement, QUANTITIES, Quantity};
+
+use crate::session::PolicyName;
+use crate::settings::Policy;
+use crate::tables;
+
+/// Arguments of `coscan sim`.
+#[derive(Args, Debug)]
+pub struct SimArgs {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// List the experiments that come with coscan
+    List,
+    /// Run a scenario under one or more policies
+    Run(scenario::RunArgs),
+    /// Search for broken promises: random worlds with faults, one per seed
+    Fuzz(search::FuzzArgs),
+    /// Search for broken promises: every state of small worlds
+    Check(search::CheckArgs),
+    /// Run the queries of a recorded trace under another policy, buffer or device
+    Replay(replay::ReplayArgs),
+}
+
+/// Runs one of the subcommands.
+pub fn run(args: &SimArgs) -> anyhow::Result<()> {
+    match &args.command {
+        Command::List => list(),
+        Command::Run(args) => scenario::run(args),
+        Command::Fuzz(args) => search::fuzz(args),
+        Command::Check(args) => search::check(args),
+        Command::Replay(args) => replay::run(args),
+    }
+}
+
+fn list() -> anyhow::Result<()> {
+    let mut table = tables::plain(&["experiment", "what it shows", "source"]);
+    for experiment in experiments::all() {
+        let scenario = experiment.scenario()?;
+        table.add_row([experiment.name.to_owned(), scenario.title, scenario.source]);
+    }
+    writeln!(io::stdout().lock(), "{table}")?;
+    Ok(())
+}
+
+/// Threads that run simulations, all cores unless said otherwise.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct ThreadsArg {
+    /// Threads; the results do not depend on them [default: one per core]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+}
+
+impl ThreadsArg {
+    /// How many.
+    pub fn count(self) -> usize {
+        self.threads.filter(|n| *n > 0).unwrap_or_else(crate::settings::cores)
+    }
+}
+
+/// The policies that were named, or those there are otherwise.
+fn policies_or(named: &[Policy], otherwise: impl FnOnce() -> Vec<PolicyName>) -> Vec<PolicyName> {
+    if named.is_empty() { otherwise() } else { named.iter().map(|policy| policy.0).collect() }
+}
+
+/// A table with a line per figure and a column per policy.
+fn figures_table<'a, P: Display + 'a>(
+    policies: &'a [P],
+    cell: impl Fn(&'a P, Quantity) -> String,
+) -> comfy_table::Table {
+    let names: Vec<String> = policies.iter().map(ToString::to_string).collect();
+    let header: Vec<&str> = std::iter::once("").chain(names.iter().map(String::as_str)).collect();
+    let mut table = tables::plain(&header);
+    for quantity in QUANTITIES {
+        let cells = policies.iter().map(|policy| cell(policy, quantity));
+        table.add_row(std::iter::once(quantity.title.to_owned()).chain(cells));
+    }
+    for column in 1..=policies.len() {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(comfy_table::CellAlignment::Right);
+        }
+    }
+    table
+}
+
+/// A figure as people read it: three digits that matter, whole numbers where they are large.
+fn shown(value: f64) -> String {
+    match value.abs() {
+        large if large >= 1e7 => format!("{:.1} M", value / 1e6),
+        large if large >= 1000.0 => format!("{value:.0}"),
+        middle if middle >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+/// One figure of one run.
+fn of(measurement: &Measurement, quantity: Quantity) -> String {
+    shown((quantity.of)(measurement))
+}

@@ -1,0 +1,151 @@
+//! `coscan sim run`: a scenario file, or an experiment by name.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::Args;
+use coscan_sim::experiments;
+use coscan_sim::figure::loads;
+use coscan_sim::host::{self, Observe, RunRecord};
+use coscan_sim::outcome::{Outcome, PointOutcome, PolicyOutcome};
+use coscan_sim::run::run_scenario;
+use coscan_sim::scenario::{Scenario, Setting};
+
+use super::{ThreadsArg, figures_table, policies_or, shown};
+use crate::failure::wrong_usage;
+use crate::session::PolicyName;
+use crate::settings::Policy;
+
+/// Arguments of `coscan sim run`.
+#[derive(Args, Debug)]
+pub struct RunArgs {
+    /// A scenario file, or the name of an experiment that `coscan sim list` shows
+    #[arg(value_name = "FILE")]
+    scenario: String,
+
+    /// Policies to compare, separated by commas [default: those of the scenario]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    policy: Vec<Policy>,
+
+    /// How many runs of each policy, with seeds 1, 2, .. [default: as in the scenario]
+    #[arg(long, value_name = "N")]
+    seeds: Option<u64>,
+
+    /// Change a key of the scenario, as in system.buffer=1GB; repeatable
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = Setting::parse)]
+    set: Vec<Setting>,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+
+    /// Draw the first seed's run under every policy into this directory, as SVG
+    #[arg(long, value_name = "DIR")]
+    plot: Option<PathBuf>,
+
+    /// Write every event and action of the first seed's run under every policy as text
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+
+    #[command(flatten)]
+    threads: ThreadsArg,
+}
+
+/// Runs the scenario and prints what came of it.
+pub fn run(args: &RunArgs) -> anyhow::Result<()> {
+    let scenario = open(&args.scenario, &args.set)?;
+    let policies = policies_or(&args.policy, || scenario.policies.clone());
+    let seeds = match args.seeds {
+        Some(0) => return Err(wrong_usage("--seeds must be at least 1")),
+        Some(count) => (1..=count).collect(),
+        None => scenario.seeds.clone(),
+    };
+    let outcome = run_scenario(&scenario, &policies, &seeds, args.threads.count())?;
+    if args.plot.is_some() || args.trace.is_some() {
+        observe(args, &scenario, &policies, seeds[0])?;
+    }
+    let mut out = io::stdout().lock();
+    if args.json {
+        writeln!(out, "{:#}", outcome.to_json())?;
+    } else {
+        write!(out, "{}", text(&scenario, &outcome, seeds.len()))?;
+    }
+    Ok(())
+}
+
+/// A file if there is one, else an experiment of that name.
+fn open(scenario: &str, settings: &[Setting]) -> anyhow::Result<Scenario> {
+    let path = Path::new(scenario);
+    if !path.exists()
+        && let Some(experiment) = experiments::find(scenario)
+    {
+        return Ok(experiment.scenario_with(settings)?);
+    }
+    Ok(Scenario::load(path, settings)?)
+}
+
+/// Runs the first seed once more with everything noted, and writes what was asked for.
+fn observe(args: &RunArgs, scenario: &Scenario, policies: &[PolicyName], seed: u64) -> anyhow::Result<()> {
+    let point = &scenario.points[0];
+    let workload = point.recipe.draw(seed);
+    let noted = Observe { text: args.trace.is_some(), timeline: args.plot.is_some(), ..Observe::default() };
+    let mut traces = String::new();
+    for policy in policies {
+        let record = host::run(&point.world, &workload, *policy, noted)?;
+        if let Some(trace) = &record.text {
+            traces += &format!("# {} under {policy}, seed {seed}\n{trace}\n", scenario.name);
+        }
+        if let Some(directory) = &args.plot {
+            draw(directory, &scenario.name, *policy, &record)?;
+        }
+    }
+    if let Some(path) = &args.trace {
+        fs::write(path, traces).with_context(|| format!("cannot write the trace to {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// Up to this many chunks have a lane each.
+const LANES_MAX: u32 = 64;
+
+fn draw(directory: &Path, scenario: &str, policy: PolicyName, record: &RunRecord) -> anyhow::Result<()> {
+    let Some(run) = &record.timeline else { return Ok(()) };
+    let svg = match run.chunks {
+        ..=LANES_MAX => run.svg()?,
+        _ => loads::svg(&run.title, "Chunks loaded over time", std::slice::from_ref(run))?,
+    };
+    let path = directory.join(format!("{scenario}-{policy}.svg"));
+    fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
+    fs::write(&path, svg).with_context(|| format!("cannot write the figure {}", path.display()))
+}
+
+fn text(scenario: &Scenario, outcome: &Outcome, seeds: usize) -> String {
+    let mut text = format!("{}\n{}\n", scenario.title, scenario.source);
+    if seeds > 1 {
+        text += &format!("medians over {seeds} seeds, with the middle half of them\n");
+    }
+    for point in &outcome.points {
+        let at: Vec<String> = point.at.iter().map(|(key, value)| format!("{key} = {value}")).collect();
+        text += &format!("\n{}{}\n", at.join(", "), if at.is_empty() { "" } else { "\n" });
+        text += &figures(point);
+        text += "\n";
+    }
+    text
+}
+
+fn figures(point: &PointOutcome) -> String {
+    let names: Vec<PolicyName> = point.policies.iter().map(|policy| policy.policy).collect();
+    let of = |name: &PolicyName| point.policy(name.as_str()).expect("every policy has run");
+    let table = figures_table(&names, |name, quantity| {
+        let policy: &PolicyOutcome = of(name);
+        let summary = policy.summary(quantity.of);
+        let (low, high) = summary.quartiles;
+        match policy.runs.len() {
+            1 => shown(summary.median),
+            _ => format!("{}\n{} - {}", shown(summary.median), shown(low), shown(high)),
+        }
+    });
+    format!("{table}\n")
+}

@@ -1,0 +1,43 @@
+//! Which page or chunk leaves?
+//!
+//! The part of a decision that is about eviction alone: the order of reads and deliveries is somebody
+//! else's. [`lru`] looks back: what was used last stays. Predictive buffer management looks ahead, as scans
+//! announce what they will read: [`next_use`] predicts when a part is consumed next, and what is consumed
+//! last leaves first, found by a [`timeline`] of buckets or by [`sampling`].
+//!
+//! Policies that evict and nothing else leave scans in table order, one for all of them: see
+//! `sharing/pbm.rs`. There is no page-level pool here.
+
+pub(crate) mod lru;
+pub mod next_use;
+pub mod sampling;
+pub mod timeline;
+
+use std::fmt::Debug;
+
+use crate::ids::{ChunkNo, TableId};
+use crate::recency::PartKey;
+use crate::replacement::next_use::NextUse;
+use crate::sharing::Victims;
+use crate::state::State;
+use crate::time::Instant;
+
+/// A way to find the parts that are consumed last. It knows the complete parts that some scan wants from
+/// what it is told, and may be behind on those that left meanwhile: the buffer is asked before a part is
+/// named.
+pub trait Predictive: Clone + Debug + Default + Send {
+    /// The chunk's parts arrived or left, or the interest in them changed.
+    fn refresh(&mut self, state: &State, next_use: &NextUse, table: TableId, chunk: ChunkNo);
+
+    /// The chunks with a part whose prediction has not come true by `now`; they are to be refreshed.
+    fn overdue(&mut self, now: Instant) -> Vec<(TableId, ChunkNo)>;
+
+    /// Adds parts that some scan wants to `victims`, the one consumed last first, until there are enough.
+    fn choose_victims(&mut self, state: &State, next_use: &NextUse, victims: &mut Victims<'_>);
+}
+
+/// The smallest and the largest key of a chunk's parts.
+fn parts_of_chunk(table: TableId, chunk: ChunkNo) -> std::ops::RangeInclusive<PartKey> {
+    let part = |column| PartKey { table, chunk, column: crate::ids::ColumnNo(column) };
+    part(0)..=part(u32::MAX)
+}

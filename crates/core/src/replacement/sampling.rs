@@ -1,0 +1,185 @@
+//! The sampling variant of predictive buffer management: ten parts drawn at random, and the one consumed
+//! last of them leaves.
+//!
+//! There is no timeline to keep and every prediction is as fresh as the scans' positions; the price is
+//! that the part which leaves is only likely to be among the furthest.
+//!
+//! Source: Vanderkooy, 2023, on sampling for predictive buffer management.
+//! **Choice:** a part that may not leave is set aside and another batch drawn, so that a part which may is
+//! found if there is one. The draws come from a hash of the time and a counter: the same run draws the
+//! same parts.
+//! Cost: a victim takes ten predictions, and as many more as parts are in use.
+
+use std::collections::BTreeMap;
+
+use super::next_use::NextUse;
+use super::{Predictive, parts_of_chunk};
+use crate::ids::{ChunkNo, TableId};
+use crate::recency::PartKey;
+use crate::sharing::Victims;
+use crate::state::State;
+use crate::time::Instant;
+
+/// How many candidates are compared for one victim.
+const CANDIDATES: usize = 10;
+
+/// The parts to draw from: see the module's text.
+#[derive(Clone, Debug, Default)]
+pub struct Sampling {
+    parts: Vec<PartKey>,
+    index: BTreeMap<PartKey, usize>,
+}
+
+/// An evenly spread sequence of numbers that follows from where it starts (SplitMix64; Steele, Lea, Flood,
+/// OOPSLA 2014).
+struct Numbers {
+    at: u64,
+}
+
+impl Numbers {
+    /// The sequence that starts at a time: no two evictions need the same one, no state has to be kept.
+    fn from(now: Instant) -> Self {
+        Numbers { at: Numbers { at: now.as_nanos() }.next() }
+    }
+
+    fn next(&mut self) -> u64 {
+        self.at = self.at.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = self.at;
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ (x >> 31)
+    }
+}
+
+impl Sampling {
+    fn insert(&mut self, part: PartKey) {
+        if !self.index.contains_key(&part) {
+            self.index.insert(part, self.parts.len());
+            self.parts.push(part);
+        }
+    }
+
+    fn remove(&mut self, part: PartKey) {
+        if let Some(at) = self.index.remove(&part) {
+            self.parts.swap_remove(at);
+            if let Some(moved) = self.parts.get(at) {
+                self.index.insert(*moved, at);
+            }
+        }
+    }
+
+    fn swap(&mut self, a: usize, b: usize) {
+        self.parts.swap(a, b);
+        self.index.insert(self.parts[a], a);
+        self.index.insert(self.parts[b], b);
+    }
+
+    /// Draws distinct parts from those at `from` and behind; they are at `from` and behind afterwards.
+    fn draw(&mut self, from: usize, numbers: &mut Numbers) -> Vec<PartKey> {
+        let count = CANDIDATES.min(self.parts.len() - from);
+        for at in from..from + count {
+            let rest = (self.parts.len() - at) as u64;
+            let drawn = at + (numbers.next() % rest) as usize;
+            self.swap(at, drawn);
+        }
+        self.parts[from..from + count].to_vec()
+    }
+}
+
+impl Predictive for Sampling {
+    fn refresh(&mut self, state: &State, _next_use: &NextUse, table: TableId, chunk: ChunkNo) {
+        let known: Vec<PartKey> =
+            self.index.range(parts_of_chunk(table, chunk)).map(|(part, _)| *part).collect();
+        let wanted = |part: PartKey| state.recency().is_wanted(part) == Some(true);
+        for part in known.into_iter().filter(|part| !wanted(*part)) {
+            self.remove(part);
+        }
+        let Some(facts) = state.tables.get(&table) else { return };
+        let resident = facts.class_of(chunk).key.resident.iter();
+        for part in resident.map(|column| PartKey { table, chunk, column }).filter(|part| wanted(*part)) {
+            self.insert(part);
+        }
+    }
+
+    /// Nothing is predicted before it is asked for.
+    fn overdue(&mut self, _now: Instant) -> Vec<(TableId, ChunkNo)> {
+        Vec::new()
+    }
+
+    fn choose_victims(&mut self, state: &State, next_use: &NextUse, victims: &mut Victims<'_>) {
+        let mut numbers = Numbers::from(state.now());
+        let mut aside = 0;
+        while !victims.enough() && aside < self.parts.len() {
+            let mut candidates = self.draw(aside, &mut numbers);
+            candidates.retain(|part| {
+                let here = state.recency().contains(*part);
+                if !here {
+                    self.remove(*part);
+                }
+                here
+            });
+            candidates.sort_by_cached_key(|part| {
+                std::cmp::Reverse(next_use.of_part(state, part.table, part.chunk, part.column))
+            });
+            let chosen = victims.parts.len();
+            for part in candidates {
+                victims.add(part);
+                // It was taken or may not leave: either way it is not drawn again.
+                self.swap(self.index[&part], aside);
+                aside += 1;
+                if victims.parts.len() > chosen {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::ColumnNo;
+    use std::collections::BTreeSet;
+
+    fn part(chunk: u32) -> PartKey {
+        PartKey { table: TableId(0), chunk: ChunkNo(chunk), column: ColumnNo(0) }
+    }
+
+    fn consistent(sampling: &Sampling) -> bool {
+        sampling.parts.len() == sampling.index.len()
+            && sampling.parts.iter().enumerate().all(|(at, part)| sampling.index[part] == at)
+    }
+
+    #[test]
+    fn parts_come_and_go() {
+        let mut sampling = Sampling::default();
+        (0..5).for_each(|chunk| sampling.insert(part(chunk)));
+        sampling.insert(part(2));
+        sampling.remove(part(0));
+        sampling.remove(part(3));
+        sampling.remove(part(9));
+        assert!(consistent(&sampling));
+        assert_eq!(
+            sampling.parts.iter().copied().collect::<BTreeSet<_>>(),
+            [part(1), part(2), part(4)].into()
+        );
+    }
+
+    #[test]
+    fn draws_are_distinct_repeatable_and_even() {
+        let mut sampling = Sampling::default();
+        (0..40).for_each(|chunk| sampling.insert(part(chunk)));
+        let mut again = sampling.clone();
+        let mut drawn = [0u32; 40];
+        for ms in 0..4000 {
+            let now = || Numbers::from(Instant::from_nanos(ms * 1_000_000));
+            let batch = sampling.draw(4, &mut now());
+            assert_eq!(batch, again.draw(4, &mut now()));
+            assert_eq!(batch.iter().collect::<BTreeSet<_>>().len(), CANDIDATES);
+            batch.iter().for_each(|part| drawn[part.chunk.index()] += 1);
+        }
+        assert!(consistent(&sampling));
+        assert!(drawn[..4].iter().all(|n| *n == 0), "what is set aside is not drawn");
+        assert!(drawn[4..].iter().all(|n| (950..1280).contains(n)), "about 1111 each: {drawn:?}");
+    }
+}

@@ -1,0 +1,148 @@
+//! PBM, predictive buffer management: every scan by itself in table order, and what is consumed last
+//! leaves first.
+//!
+//! Scans say what they will read, so the buffer can look ahead: parts that no scan has asked for leave
+//! first, the one unwanted for longest before the others, then those whose next consumption is furthest.
+//! Delivery and loads are those of `normal`. How the furthest part is found is the parameter: a
+//! [`Timeline`] of buckets or [`Sampling`].
+//!
+//! Source: Switakowski, Boncz, Zukowski, VLDB 2012; sampling: Vanderkooy, 2023.
+//! **Choice:** residency is by part, not by page. A prediction is renewed when a scan registers, is handed
+//! the chunk, has consumed or pruned it or is gone, not whenever a pace changes.
+//! A scan that is cancelled leaves predictions behind that nobody will fulfil: the chunks it had ahead are
+//! predicted anew. Two workers at one chunk do no harm: what anybody holds stays, and each scan counts
+//! until it has been handed the chunk.
+//! Bounded wait: as `normal`.
+//! Cost: an event is logarithmic; registration and end of a scan are linear in the resident chunks of its
+//! need, which it pays for by consuming them. Eviction looks at the chunks that changed since the last one.
+//!
+//! [`Timeline`]: crate::replacement::timeline::Timeline
+//! [`Sampling`]: crate::replacement::sampling::Sampling
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::sequential::Sequences;
+use super::{Among, LoadChoice, SharingPolicy, Victims, time_waited};
+use crate::ids::{ChunkNo, ScanId, TableId};
+use crate::replacement::Predictive;
+use crate::replacement::next_use::NextUse;
+use crate::scan::Scan;
+use crate::set::ChunkSet;
+use crate::state::State;
+
+/// See the module's text.
+#[derive(Clone, Debug, Default)]
+pub struct Pbm<R> {
+    sequences: Sequences,
+    next_use: NextUse,
+    replacement: R,
+    /// Chunks of which a part is new or has another next use than was predicted.
+    changed: BTreeMap<TableId, BTreeSet<ChunkNo>>,
+    /// What scans that are gone had ahead.
+    abandoned: Vec<(TableId, ChunkSet)>,
+    /// Whether the parts are known that were there when this policy came to be in charge.
+    took_over: bool,
+}
+
+impl<R: Predictive> Pbm<R> {
+    fn change(&mut self, table: TableId, chunk: ChunkNo) {
+        self.changed.entry(table).or_default().insert(chunk);
+    }
+
+    fn change_resident(&mut self, state: &State, id: TableId, chunks: &ChunkSet) {
+        if let Some(table) = state.tables.get(&id) {
+            let resident = chunks.runs().flat_map(|run| table.with_data(run));
+            self.changed.entry(id).or_default().extend(resident);
+        }
+    }
+
+    /// Notes the chunks that scans left behind; forgets tables that are gone.
+    fn settle(&mut self, state: &State) {
+        for (table, chunks) in std::mem::take(&mut self.abandoned) {
+            self.change_resident(state, table, &chunks);
+        }
+        self.changed.retain(|table, _| state.tables.contains_key(table));
+    }
+
+    /// Brings what is predicted up to date.
+    fn predict(&mut self, state: &State) {
+        self.settle(state);
+        self.next_use.recount(state);
+        if !std::mem::replace(&mut self.took_over, true) {
+            for part in state.recency().oldest() {
+                self.change(part.table, part.chunk);
+            }
+        }
+        for (table, chunk) in self.replacement.overdue(state.now()) {
+            self.change(table, chunk);
+        }
+        for (id, chunks) in std::mem::take(&mut self.changed) {
+            for chunk in chunks {
+                self.replacement.refresh(state, &self.next_use, id, chunk);
+                let arriving = state.tables.get(&id).map(|t| &t.class_of(chunk).key.arriving);
+                if arriving.is_some_and(|columns| !columns.is_empty()) {
+                    self.change(id, chunk);
+                }
+            }
+        }
+    }
+}
+
+impl<R: Predictive + 'static> SharingPolicy for Pbm<R> {
+    fn on_registered(&mut self, state: &State, scan: ScanId) {
+        let scan = state.scan(scan);
+        self.sequences.start(state, scan.id, ChunkNo(0));
+        self.next_use.enter(state, scan);
+        self.settle(state);
+        self.change_resident(state, scan.table, scan.needed());
+    }
+
+    fn on_gone(&mut self, scan: ScanId) {
+        self.sequences.forget(scan);
+        self.abandoned.extend(self.next_use.leave(scan).filter(|(_, ahead)| !ahead.is_empty()));
+    }
+
+    fn on_delivered(&mut self, state: &State, scan: ScanId, chunk: ChunkNo) {
+        self.sequences.advance(state, scan, chunk);
+        self.next_use.advance(state.now(), scan, chunk);
+        self.change(state.scan(scan).table, chunk);
+    }
+
+    fn on_satisfied(&mut self, table: TableId, scan: ScanId, chunk: ChunkNo) {
+        self.next_use.satisfied(scan, chunk);
+        self.change(table, chunk);
+    }
+
+    fn on_load_issued(&mut self, state: &State, choice: &LoadChoice) {
+        let id = state.scan(choice.scan).table;
+        let table = state.table(id);
+        for column in choice.columns.iter() {
+            // A page that is read may complete the neighbours it serves too.
+            let chunks = table.chunks_on(column, table.layout().span(choice.chunk, column));
+            self.changed.entry(id).or_default().extend(chunks.map(ChunkNo));
+        }
+    }
+
+    fn choose_chunk(&mut self, state: &State, scan: &Scan) -> Option<ChunkNo> {
+        self.sequences.choose_chunk(state, scan)
+    }
+
+    fn urgency(&self, state: &State, scan: &Scan) -> i128 {
+        time_waited(state, scan)
+    }
+
+    fn position(&self, scan: &Scan) -> ChunkNo {
+        self.sequences.position(scan.id)
+    }
+
+    fn choose_load(&mut self, state: &State, among: Among) -> Option<LoadChoice> {
+        self.sequences.choose_load(state, among)
+    }
+
+    fn choose_victims(&mut self, state: &State, victims: &mut Victims<'_>) {
+        self.predict(state);
+        if !victims.add_all(state.recency().oldest_unwanted()) {
+            self.replacement.choose_victims(state, &self.next_use, victims);
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Requests that are complete but not reported yet.
+//!
+//! A device that is made of steps goes through all of them whenever it learns the time, also when that is
+//! because of a new request; what completes on the way waits here for the next call that may report it.
+
+use std::collections::VecDeque;
+
+use coscan_core::Instant;
+
+use crate::Completion;
+
+/// Completions in the order of their times.
+#[derive(Debug, Default)]
+pub(crate) struct Completed {
+    queue: VecDeque<(Instant, Completion)>,
+}
+
+impl Completed {
+    pub(crate) fn push(&mut self, at: Instant, completion: Completion) {
+        self.queue.push_back((at, completion));
+    }
+
+    /// When the first of them completed.
+    pub(crate) fn first(&self) -> Option<Instant> {
+        self.queue.front().map(|(at, _)| *at)
+    }
+
+    /// Reports all.
+    pub(crate) fn drain_into(&mut self, done: &mut Vec<Completion>) {
+        done.extend(self.queue.drain(..).map(|(_, completion)| completion));
+    }
+}

@@ -1,0 +1,204 @@
+//! An array of disks, levels 0, 1 and 5, as in Cooperative Scans 2004, §3.2 (Table 3).
+//!
+//! `striping.rs` says which bytes of which members a request consists of; this file submits them to the
+//! members, which queue them as they please, and puts the answers together. A request is done when all its
+//! pieces are. Members do not fail and are not rebuilt: a piece that fails fails its request.
+
+mod striping;
+
+use std::collections::BTreeMap;
+
+use coscan_core::{Instant, Span};
+
+use crate::completed::Completed;
+use crate::transfer::BusyTime;
+use crate::{Completion, Device, Request, RequestId, SpecError, Transfer};
+use striping::{Piece, Place, Striping};
+
+/// How an array stores its data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RaidLevel {
+    /// Striped over all members, no redundancy.
+    Zero,
+    /// Striped over pairs of members that hold the same: a read takes either, a write both.
+    One,
+    /// Striped over all members, one unit of every stripe being its parity, which moves from member to
+    /// member. A write of less than a stripe reads old data and parity first.
+    Five,
+}
+
+impl RaidLevel {
+    /// The level's number.
+    pub fn number(self) -> u8 {
+        match self {
+            RaidLevel::Zero => 0,
+            RaidLevel::One => 1,
+            RaidLevel::Five => 5,
+        }
+    }
+
+    pub(crate) fn check(self, disks: u32) -> Result<(), SpecError> {
+        let (possible, wanted) = match self {
+            RaidLevel::Zero => (disks >= 1, "at least 1"),
+            RaidLevel::One => (disks >= 2 && disks.is_multiple_of(2), "an even number, at least 2"),
+            RaidLevel::Five => (disks >= 3, "at least 3"),
+        };
+        if possible { Ok(()) } else { Err(SpecError::Disks { level: self.number(), disks, wanted }) }
+    }
+}
+
+/// An array of members. A request costs time linear in its stripe units; a step, linear in the members.
+#[derive(Debug)]
+pub(crate) struct Raid {
+    striping: Striping,
+    members: Vec<Member>,
+    /// Requests under way.
+    requests: BTreeMap<RequestId, Parts>,
+    /// Pieces under way and the requests they belong to. Members know pieces by these names.
+    pieces: BTreeMap<RequestId, RequestId>,
+    piece_count: u64,
+    done: Completed,
+    busy: BusyTime,
+}
+
+/// A member and what it takes to choose between mirrors.
+#[derive(Debug)]
+struct Member {
+    device: Box<dyn Device>,
+    /// Where the last piece that it got ends.
+    head: u64,
+    /// Bytes of pieces under way, by piece.
+    queued: BTreeMap<RequestId, u64>,
+    queued_bytes: u64,
+}
+
+/// What is missing of a request.
+#[derive(Debug)]
+struct Parts {
+    pending: usize,
+    ok: bool,
+    /// What is to be written once old data and parity have been read.
+    then: Vec<(usize, Piece)>,
+}
+
+impl Raid {
+    /// An idle array; the number of members fits the level.
+    pub(crate) fn new(level: RaidLevel, stripe_unit_bytes: u64, members: Vec<Box<dyn Device>>) -> Self {
+        let member = |device| Member { device, head: u64::MAX, queued: BTreeMap::new(), queued_bytes: 0 };
+        Raid {
+            striping: Striping::new(level, members.len(), stripe_unit_bytes),
+            members: members.into_iter().map(member).collect(),
+            requests: BTreeMap::new(),
+            pieces: BTreeMap::new(),
+            piece_count: 0,
+            done: Completed::default(),
+            busy: BusyTime::default(),
+        }
+    }
+
+    /// Which members get a piece. Of mirrors a read takes the one with less to do, then the one whose head
+    /// is in place, so that two readers of chunks settle on a side each.
+    fn members_of(&self, piece: &Piece) -> Vec<usize> {
+        match (piece.place, piece.kind) {
+            (Place::Member(member), _) => vec![member],
+            (Place::Pair(first), Transfer::Write) => vec![first, first + 1],
+            (Place::Pair(first), Transfer::Read) => {
+                let burden = |member: &usize| {
+                    let Member { head, queued_bytes, .. } = &self.members[*member];
+                    (*queued_bytes, *head != piece.offset)
+                };
+                [first, first + 1].into_iter().min_by_key(burden).into_iter().collect()
+            }
+        }
+    }
+
+    fn issue(&mut self, now: Instant, request: RequestId, pieces: Vec<(usize, Piece)>) {
+        for (member, piece) in pieces {
+            let id = RequestId(self.piece_count);
+            self.piece_count += 1;
+            self.pieces.insert(id, request);
+            let member = &mut self.members[member];
+            member.head = piece.offset + piece.bytes;
+            member.queued.insert(id, piece.bytes);
+            member.queued_bytes += piece.bytes;
+            let Piece { offset, bytes, kind, .. } = piece;
+            member.device.submit(now, Request { id, offset, bytes, kind });
+        }
+    }
+
+    fn assign(&self, pieces: Vec<Piece>) -> Vec<(usize, Piece)> {
+        let assigned = pieces
+            .into_iter()
+            .flat_map(|piece| self.members_of(&piece).into_iter().map(move |member| (member, piece)));
+        assigned.collect()
+    }
+
+    fn next_step(&self) -> Option<Instant> {
+        self.members.iter().filter_map(|member| member.device.next_completion()).min()
+    }
+
+    /// One step of any member after the other up to `now`, because a read that ends may start a write.
+    fn catch_up(&mut self, now: Instant) {
+        let mut done = Vec::new();
+        while let Some(at) = self.next_step().filter(|at| *at <= now) {
+            for member in &mut self.members {
+                let before = done.len();
+                member.device.advance(at, &mut done);
+                for completion in &done[before..] {
+                    member.queued_bytes -= member.queued.remove(&completion.id).unwrap_or_default();
+                }
+            }
+            for piece in done.drain(..) {
+                self.piece_done(at, piece);
+            }
+        }
+        self.busy.set(now, !self.requests.is_empty());
+    }
+
+    fn piece_done(&mut self, at: Instant, piece: Completion) {
+        let id = self.pieces.remove(&piece.id).expect("members complete what they were given, once");
+        let parts = self.requests.get_mut(&id).expect("a request is there until its last piece is done");
+        parts.pending -= 1;
+        parts.ok &= piece.ok;
+        if parts.pending > 0 {
+            return;
+        }
+        let (ok, then) = (parts.ok, std::mem::take(&mut parts.then));
+        if ok && !then.is_empty() {
+            parts.pending = then.len();
+            self.issue(at, id, then);
+        } else {
+            self.requests.remove(&id);
+            self.busy.set(at, !self.requests.is_empty());
+            self.done.push(at, Completion { id, ok });
+        }
+    }
+}
+
+impl Device for Raid {
+    fn submit(&mut self, now: Instant, request: Request) {
+        self.catch_up(now);
+        let plan = self.striping.plan(&request);
+        let (first, then) = (self.assign(plan.first), self.assign(plan.then));
+        if first.is_empty() {
+            self.done.push(now, Completion { id: request.id, ok: true });
+            return;
+        }
+        self.requests.insert(request.id, Parts { pending: first.len(), ok: true, then });
+        self.busy.set(now, true);
+        self.issue(now, request.id, first);
+    }
+
+    fn next_completion(&self) -> Option<Instant> {
+        self.done.first().or_else(|| self.next_step())
+    }
+
+    fn advance(&mut self, now: Instant, done: &mut Vec<Completion>) {
+        self.catch_up(now);
+        self.done.drain_into(done);
+    }
+
+    fn busy(&self) -> Span {
+        self.busy.total()
+    }
+}

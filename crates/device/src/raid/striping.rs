@@ -1,0 +1,178 @@
+//! Where the bytes of an array lie on its members, and what a request needs of them.
+//!
+//! Arithmetic only: nothing here queues or takes time. Data goes over the members in stripe units; a row of
+//! units, one per member, is a stripe. A request's units on one member become one piece as far as they are
+//! contiguous there, so that a chunk costs every member one access, however small the units are.
+
+use super::RaidLevel;
+use crate::{Request, Transfer};
+
+/// Who gets a piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// This member.
+    Member(usize),
+    /// This member or, for writes and, the one behind it: mirrors.
+    Pair(usize),
+}
+
+/// A contiguous run of bytes on a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub(super) place: Place,
+    pub(super) offset: u64,
+    pub(super) bytes: u64,
+    pub(super) kind: Transfer,
+}
+
+/// What a request consists of.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Plan {
+    /// Pieces for now.
+    pub(super) first: Vec<Piece>,
+    /// Pieces for when those are done.
+    pub(super) then: Vec<Piece>,
+}
+
+/// How data is spread.
+#[derive(Debug)]
+pub(super) struct Striping {
+    level: RaidLevel,
+    /// Places that a stripe goes over, its parity included: members, or pairs of them.
+    width: u64,
+    unit: u64,
+}
+
+/// The part of a request that lies in one stripe.
+#[derive(Clone, Copy, Debug)]
+struct InStripe {
+    stripe: u64,
+    /// Bytes from the start of the stripe's data.
+    from: u64,
+    to: u64,
+}
+
+impl Striping {
+    pub(super) fn new(level: RaidLevel, disks: usize, unit: u64) -> Self {
+        let width = if level == RaidLevel::One { disks / 2 } else { disks };
+        Striping { level, width: width as u64, unit }
+    }
+
+    /// What a request needs of the members, in ascending order on each of them.
+    pub(super) fn plan(&self, request: &Request) -> Plan {
+        match (self.level, request.kind) {
+            (RaidLevel::Five, Transfer::Write) => self.parity_write(request),
+            (_, kind) => {
+                let mut pieces = Runs::new(self, kind);
+                for part in self.stripes(request) {
+                    self.add_data(&mut pieces, part);
+                }
+                Plan { first: pieces.into_pieces(), then: Vec::new() }
+            }
+        }
+    }
+
+    /// Whole stripes are written with their parity. Of the others, at the ends of the request, the old data
+    /// and parity that change are read first; then everything is written.
+    fn parity_write(&self, request: &Request) -> Plan {
+        let (mut old, mut new) = (Runs::new(self, Transfer::Read), Runs::new(self, Transfer::Write));
+        for part in self.stripes(request) {
+            self.add_data(&mut new, part);
+            self.add_parity(&mut new, part);
+            if part.to - part.from < self.stripe_bytes() {
+                self.add_data(&mut old, part);
+                self.add_parity(&mut old, part);
+            }
+        }
+        let (old, new) = (old.into_pieces(), new.into_pieces());
+        if old.is_empty() { Plan { first: new, then: old } } else { Plan { first: old, then: new } }
+    }
+
+    /// Data bytes of a stripe.
+    fn stripe_bytes(&self) -> u64 {
+        self.unit * if self.level == RaidLevel::Five { self.width - 1 } else { self.width }
+    }
+
+    fn stripes(&self, request: &Request) -> impl Iterator<Item = InStripe> + use<> {
+        let (size, from, end) = (self.stripe_bytes(), request.offset, request.end());
+        (from / size..end.div_ceil(size)).map(move |stripe| {
+            let start = stripe * size;
+            InStripe { stripe, from: from.max(start) - start, to: (end - start).min(size) }
+        })
+    }
+
+    /// The place of a stripe's parity: the last for the first stripe, then going down.
+    fn parity_place(&self, stripe: u64) -> u64 {
+        self.width - 1 - stripe % self.width
+    }
+
+    /// The place of a stripe's data unit. Behind the parity, going round, so that a run of units as long as
+    /// the array is wide uses every member.
+    fn data_place(&self, stripe: u64, unit: u64) -> u64 {
+        match self.level {
+            RaidLevel::Five => (self.parity_place(stripe) + 1 + unit) % self.width,
+            RaidLevel::Zero | RaidLevel::One => unit,
+        }
+    }
+
+    fn add_data(&self, runs: &mut Runs, part: InStripe) {
+        let mut at = part.from;
+        while at < part.to {
+            let unit = at / self.unit;
+            let end = part.to.min((unit + 1) * self.unit);
+            let offset = part.stripe * self.unit + at % self.unit;
+            runs.add(self.data_place(part.stripe, unit), offset, end - at);
+            at = end;
+        }
+    }
+
+    /// The parity bytes that depend on a part of the data.
+    fn add_parity(&self, runs: &mut Runs, part: InStripe) {
+        let within_unit = part.from / self.unit == (part.to - 1) / self.unit;
+        let (from, bytes) =
+            if within_unit { (part.from % self.unit, part.to - part.from) } else { (0, self.unit) };
+        runs.add(self.parity_place(part.stripe), part.stripe * self.unit + from, bytes);
+    }
+}
+
+/// Pieces under construction, per place.
+struct Runs {
+    level: RaidLevel,
+    kind: Transfer,
+    /// A gap up to here is read along.
+    bridged: u64,
+    runs: Vec<Vec<(u64, u64)>>,
+}
+
+impl Runs {
+    /// A read of data on RAID-5 meets a parity unit in every stripe. The member reads it along: that takes
+    /// the time of its bytes, leaving X - 1 of X bandwidths, where stopping would take a rotation.
+    fn new(striping: &Striping, kind: Transfer) -> Self {
+        let bridges = striping.level == RaidLevel::Five && kind == Transfer::Read;
+        Runs {
+            level: striping.level,
+            kind,
+            bridged: if bridges { striping.unit } else { 0 },
+            runs: vec![Vec::new(); striping.width as usize],
+        }
+    }
+
+    fn add(&mut self, place: u64, offset: u64, bytes: u64) {
+        let runs = &mut self.runs[place as usize];
+        match runs.last_mut() {
+            Some((start, length)) if offset <= *start + *length + self.bridged => {
+                *length = offset + bytes - *start;
+            }
+            _ => runs.push((offset, bytes)),
+        }
+    }
+
+    fn into_pieces(self) -> Vec<Piece> {
+        let (level, kind) = (self.level, self.kind);
+        let place = |at| if level == RaidLevel::One { Place::Pair(2 * at) } else { Place::Member(at) };
+        let pieces = self.runs.into_iter().enumerate().flat_map(|(at, runs)| {
+            runs.into_iter().map(move |(offset, bytes)| Piece { place: place(at), offset, bytes, kind })
+        });
+        pieces.collect()
+    }
+}

@@ -1,0 +1,100 @@
+//! Latency behind a device: every completion arrives later than it happened, by a time drawn from a seeded
+//! generator. Delays overlap, so that completions may overtake each other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use coscan_core::{Instant, Span};
+
+use crate::{Completion, Device, Request, RequestId, SpecError};
+
+/// By how much completions are late: evenly distributed, and now and then by much more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Delay {
+    /// The shortest usual delay.
+    pub least: Span,
+    /// The longest usual delay.
+    pub most: Span,
+    /// How many of a million requests are late by [`Delay::rare`] on top.
+    pub rare_per_million: u32,
+    /// What these are late by.
+    pub rare: Span,
+}
+
+impl Delay {
+    pub(crate) fn check(&self) -> Result<(), SpecError> {
+        if self.least > self.most {
+            return Err(SpecError::Rule("a delay's shortest time is above its longest: swap them"));
+        }
+        if self.rare_per_million > 1_000_000 {
+            return Err(SpecError::Rule(
+                "more than a million of a million delays are rare: use at most that",
+            ));
+        }
+        Ok(())
+    }
+
+    fn draw(&self, rng: &mut fastrand::Rng) -> Span {
+        let usual = rng.u64(self.least.as_nanos()..=self.most.as_nanos());
+        let rare = rng.u32(0..1_000_000) < self.rare_per_million;
+        Span::from_nanos(usual + if rare { self.rare.as_nanos() } else { 0 })
+    }
+}
+
+/// Holds every completion back for a while.
+#[derive(Debug)]
+pub(crate) struct Delayed {
+    delay: Delay,
+    rng: fastrand::Rng,
+    device: Box<dyn Device>,
+    /// Delays are drawn in the order of submission, whatever order the device serves in.
+    delays: BTreeMap<RequestId, Span>,
+    /// Completions under way: when they arrive, their number, and what they say.
+    late: BTreeSet<(Instant, u64, RequestId, bool)>,
+    completed: u64,
+}
+
+impl Delayed {
+    pub(crate) fn new(delay: Delay, rng: fastrand::Rng, device: Box<dyn Device>) -> Self {
+        Delayed { delay, rng, device, delays: BTreeMap::new(), late: BTreeSet::new(), completed: 0 }
+    }
+
+    fn catch_up(&mut self, now: Instant) {
+        let mut done = Vec::new();
+        while let Some(at) = self.device.next_completion().filter(|at| *at <= now) {
+            self.device.advance(at, &mut done);
+            for Completion { id, ok } in done.drain(..) {
+                let delay = self.delays.remove(&id).expect("a delay is drawn for every request");
+                self.late.insert((at + delay, self.completed, id, ok));
+                self.completed += 1;
+            }
+        }
+        // All steps up to now are done; this only tells the device the time.
+        self.device.advance(now, &mut done);
+    }
+}
+
+impl Device for Delayed {
+    fn submit(&mut self, now: Instant, request: Request) {
+        self.catch_up(now);
+        self.delays.insert(request.id, self.delay.draw(&mut self.rng));
+        self.device.submit(now, request);
+    }
+
+    fn next_completion(&self) -> Option<Instant> {
+        let arriving = self.late.first().map(|(at, ..)| *at);
+        arriving.into_iter().chain(self.device.next_completion()).min()
+    }
+
+    fn advance(&mut self, now: Instant, done: &mut Vec<Completion>) {
+        self.catch_up(now);
+        while self.late.first().is_some_and(|(at, ..)| *at <= now)
+            && let Some((_, _, id, ok)) = self.late.pop_first()
+        {
+            done.push(Completion { id, ok });
+        }
+    }
+
+    fn busy(&self) -> Span {
+        self.device.busy()
+    }
+}

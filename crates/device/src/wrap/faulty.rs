@@ -1,0 +1,115 @@
+//! A device some of whose requests fail.
+//!
+//! Failing costs what succeeding would have. Which requests fail is decided when they are submitted, by
+//! rules; what a host does about it is its own business.
+
+use std::collections::BTreeSet;
+
+use coscan_core::{Instant, Span};
+
+use crate::{Completion, Device, Request, RequestId, SpecError};
+
+/// Which requests fail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FaultRule {
+    /// Every nth one submitted, the nth first.
+    EveryNth(u64),
+    /// Each with this probability, in millionths.
+    Chance {
+        /// Out of a million.
+        per_million: u32,
+    },
+    /// Those that touch a run of bytes, such as a defective sector.
+    Range {
+        /// The first byte.
+        from: u64,
+        /// The byte behind the last.
+        to: u64,
+        /// How many of them fail before it works again; `None` for all.
+        times: Option<u32>,
+    },
+    /// Those submitted during an outage.
+    Outage {
+        /// Its start.
+        from: Instant,
+        /// Its end.
+        until: Instant,
+    },
+}
+
+impl FaultRule {
+    pub(crate) fn check(&self) -> Result<(), SpecError> {
+        let mistake = match self {
+            FaultRule::EveryNth(0) => "every 0th request cannot fail: use 1 for all of them",
+            FaultRule::Chance { per_million: 1_000_001.. } => {
+                "a chance of more than 1,000,000 in a million: use at most that"
+            }
+            FaultRule::Range { from, to, .. } if from >= to => "a defective range is empty: use from < to",
+            FaultRule::Outage { from, until } if from >= until => "an outage is empty: use from < until",
+            _ => return Ok(()),
+        };
+        Err(SpecError::Rule(mistake))
+    }
+
+    /// Whether the rule hits the request, the `number`th from 1. A rule that draws draws once.
+    fn hits(&mut self, now: Instant, number: u64, request: &Request, rng: &mut fastrand::Rng) -> bool {
+        match self {
+            FaultRule::EveryNth(n) => number.is_multiple_of(*n),
+            FaultRule::Chance { per_million } => rng.u32(0..1_000_000) < *per_million,
+            FaultRule::Range { from, to, times } => {
+                let hits = request.offset < *to && request.end() > *from && *times != Some(0);
+                if hits && let Some(times) = times {
+                    *times -= 1;
+                }
+                hits
+            }
+            FaultRule::Outage { from, until } => (*from..*until).contains(&now),
+        }
+    }
+}
+
+/// Marks the completions of chosen requests as failed.
+#[derive(Debug)]
+pub(crate) struct Faulty {
+    rules: Vec<FaultRule>,
+    rng: fastrand::Rng,
+    device: Box<dyn Device>,
+    submitted: u64,
+    failing: BTreeSet<RequestId>,
+}
+
+impl Faulty {
+    pub(crate) fn new(rules: Vec<FaultRule>, rng: fastrand::Rng, device: Box<dyn Device>) -> Self {
+        Faulty { rules, rng, device, submitted: 0, failing: BTreeSet::new() }
+    }
+}
+
+impl Device for Faulty {
+    fn submit(&mut self, now: Instant, request: Request) {
+        self.submitted += 1;
+        let mut fails = false;
+        for rule in &mut self.rules {
+            fails |= rule.hits(now, self.submitted, &request, &mut self.rng);
+        }
+        if fails {
+            self.failing.insert(request.id);
+        }
+        self.device.submit(now, request);
+    }
+
+    fn next_completion(&self) -> Option<Instant> {
+        self.device.next_completion()
+    }
+
+    fn advance(&mut self, now: Instant, done: &mut Vec<Completion>) {
+        let before = done.len();
+        self.device.advance(now, done);
+        for completion in &mut done[before..] {
+            completion.ok &= !self.failing.remove(&completion.id);
+        }
+    }
+
+    fn busy(&self) -> Span {
+        self.device.busy()
+    }
+}

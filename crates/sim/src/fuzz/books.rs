@@ -1,0 +1,386 @@
+//! The host's own books: what it was told to read, hold and drop, and what it promised to whom.
+//!
+//! Every action of the core is checked against them before it is entered. They are kept without a look at
+//! the core's state, so that an error there is not repeated here. Which steps a host takes is for
+//! `host.rs`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use coscan_core::{
+    Action, ChunkNo, ColumnNo, ColumnSet, DeliveryOrder, FailReason, LoadId, PageNo, PartLoad, ScanId,
+    ScanSpec, TableId, TableLayout, WorkerNo,
+};
+
+use super::violation::{Kind, Violation, check};
+
+/// Where the bytes of a page are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Page {
+    Absent,
+    Loading,
+    Resident,
+}
+
+/// A table that was opened once.
+#[derive(Clone, Debug)]
+pub(crate) struct TableBook {
+    pub(crate) layout: TableLayout,
+    pub(crate) dropped: bool,
+    pub(crate) invalid: BTreeSet<u32>,
+    pages: Vec<Vec<Page>>,
+}
+
+/// What a worker is doing as its host sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Worker {
+    Idle,
+    Waiting { resume: Option<ChunkNo> },
+    Holding { chunk: ChunkNo, asked: bool },
+    Suspended { chunk: ChunkNo },
+    Done,
+}
+
+/// How far a scan is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    Running,
+    Failed,
+    Gone,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct ScanBook {
+    pub(crate) progress: Progress,
+    pub(crate) spec: ScanSpec,
+    /// Chunks neither consumed nor struck off.
+    pub(crate) remaining: BTreeSet<u32>,
+    delivered: BTreeSet<u32>,
+    pub(crate) workers: Vec<Worker>,
+}
+
+impl ScanBook {
+    pub(crate) fn running(&self) -> bool {
+        self.progress == Progress::Running
+    }
+
+    /// Whether every worker was told that nothing is left.
+    pub(crate) fn finished(&self) -> bool {
+        self.running() && self.workers.iter().all(|w| *w == Worker::Done)
+    }
+}
+
+/// A read in flight.
+#[derive(Clone, Debug)]
+pub(crate) struct LoadBook {
+    pub(crate) id: LoadId,
+    pub(crate) table: usize,
+    pub(crate) chunk: ChunkNo,
+    pub(crate) pending: Vec<PartLoad>,
+}
+
+/// Why a scan must fail with the event that is being handled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reason {
+    Load,
+    Invalidated,
+    Dropped,
+    Budget,
+}
+
+/// Everything the host knows.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Books {
+    pub(crate) tables: Vec<TableBook>,
+    pub(crate) scans: Vec<Option<ScanBook>>,
+    pub(crate) loads: Vec<LoadBook>,
+    decoded: BTreeMap<(usize, u32, u32), u64>,
+    pub(crate) budget: u64,
+    pub(crate) resident_bytes: u64,
+    pub(crate) loading_bytes: u64,
+    pub(crate) decoded_bytes: u64,
+    /// The scans that the event being handled must fail.
+    pub(crate) due_to_fail: BTreeMap<usize, Reason>,
+    /// The part that the event being handled said was decoded.
+    pub(crate) just_decoded: Option<(usize, u32, u32)>,
+}
+
+impl TableBook {
+    pub(crate) fn new(layout: TableLayout) -> Self {
+        let mut table = TableBook { layout, dropped: false, invalid: BTreeSet::new(), pages: Vec::new() };
+        table.fit_pages();
+        table
+    }
+
+    pub(crate) fn grow(&mut self, more: TableLayout) {
+        self.layout.append(more);
+        self.fit_pages();
+    }
+
+    fn fit_pages(&mut self) {
+        self.pages.resize(self.layout.column_count() as usize, Vec::new());
+        for (column, pages) in self.pages.iter_mut().enumerate() {
+            pages.resize(self.layout.page_count(ColumnNo(column as u32)) as usize, Page::Absent);
+        }
+    }
+
+    fn bytes(&self, column: ColumnNo, first: PageNo, pages: u32) -> u64 {
+        (first.0..first.0 + pages).map(|page| self.layout.page_bytes(column, PageNo(page))).sum()
+    }
+
+    pub(crate) fn is_complete(&self, chunk: ChunkNo, column: ColumnNo) -> bool {
+        let span = self.layout.span(chunk, column);
+        span.into_iter().all(|page| self.pages[column.index()][page as usize] == Page::Resident)
+    }
+
+    fn set(&mut self, column: ColumnNo, first: PageNo, pages: u32, from: Page, to: Page) -> bool {
+        let range = first.index()..first.index() + pages as usize;
+        let pages = &mut self.pages[column.index()][range];
+        let expected = pages.iter().all(|page| *page == from);
+        pages.fill(to);
+        expected
+    }
+}
+
+impl Books {
+    pub(crate) fn new(budget: u64, scans: usize) -> Self {
+        Books { budget, scans: vec![None; scans], ..Books::default() }
+    }
+
+    /// The bytes in use, workspaces included.
+    pub(crate) fn total(&self) -> u64 {
+        self.resident_bytes + self.loading_bytes + self.decoded_bytes + self.workspace_bytes()
+    }
+
+    pub(crate) fn workspace_bytes(&self) -> u64 {
+        let holding = |w: &&Worker| matches!(w, Worker::Holding { .. });
+        let of = |s: &ScanBook| s.workers.iter().filter(holding).count() as u64 * s.spec.workspace_bytes;
+        self.running().map(|(_, scan)| of(scan)).sum()
+    }
+
+    pub(crate) fn running(&self) -> impl Iterator<Item = (usize, &ScanBook)> {
+        let registered = self.scans.iter().enumerate().filter_map(|(at, s)| Some((at, s.as_ref()?)));
+        registered.filter(|(_, scan)| scan.running())
+    }
+
+    /// The smallest budget under which what is left of a scan can go on.
+    pub(crate) fn needed_by(&self, scan: &ScanBook) -> u64 {
+        let layout = &self.tables[scan.spec.table.index()].layout;
+        let bytes = |chunk: &u32| layout.chunk_bytes(ChunkNo(*chunk), &scan.spec.columns);
+        scan.remaining.iter().map(bytes).max().unwrap_or(0) + scan.spec.workspace_bytes
+    }
+
+    /// Checks an action and enters it.
+    pub(crate) fn enter(&mut self, action: &Action) -> Result<(), Violation> {
+        match action {
+            Action::Load { load, table, chunk, parts } => self.load(*load, *table, *chunk, parts),
+            Action::Evict { table, chunk: _, column, first_page, pages, bytes } => {
+                self.evict(*table, *column, *first_page, *pages, *bytes)
+            }
+            Action::DropDecoded { table, chunk, column } => {
+                let part = (table.index(), chunk.0, column.0);
+                let known = self.decoded.remove(&part);
+                self.decoded_bytes -= known.unwrap_or(0);
+                let known = known.is_some() || self.just_decoded == Some(part);
+                check(known, Kind::Decoded, || format!("{action:?}, of which nothing is held"))
+            }
+            Action::Deliver { scan, worker, chunk } => self.deliver(*scan, *worker, *chunk),
+            Action::Wake { scan, worker } => self.wake(*scan, *worker),
+            Action::Suspend { scan, worker } => {
+                let state = self.worker(*scan, *worker)?;
+                let Worker::Holding { asked, .. } = state else {
+                    return Err(Violation::new(Kind::Answer, format!("{action:?} while {state:?}")));
+                };
+                *asked = true;
+                Ok(())
+            }
+            Action::Fail { scan, chunk: _, reason } => self.fail(*scan, *reason),
+        }
+    }
+
+    fn load(
+        &mut self,
+        id: LoadId,
+        table: TableId,
+        chunk: ChunkNo,
+        parts: &[PartLoad],
+    ) -> Result<(), Violation> {
+        let book = &self.tables[table.index()];
+        let gone = book.dropped || book.invalid.contains(&chunk.0);
+        check(!gone, Kind::Load, || format!("{id} reads {chunk} of {table}, which is gone"))?;
+        check(!parts.is_empty(), Kind::Load, || format!("{id} reads nothing"))?;
+        for part in parts {
+            let used = self.running().any(|(_, scan)| {
+                scan.spec.table == table
+                    && scan.remaining.contains(&chunk.0)
+                    && scan.spec.columns.contains(part.column)
+            });
+            check(used, Kind::Load, || format!("{id} reads {} of {chunk} for nobody", part.column))?;
+            let book = &mut self.tables[table.index()];
+            let absent = book.set(part.column, part.first_page, part.pages, Page::Absent, Page::Loading);
+            check(absent, Kind::Load, || format!("{id} reads {part:?} of {chunk}, which is there already"))?;
+            let bytes = book.bytes(part.column, part.first_page, part.pages);
+            check(bytes == part.bytes, Kind::Ledger, || format!("{part:?} has {bytes} bytes"))?;
+            self.loading_bytes += bytes;
+        }
+        self.loads.push(LoadBook { id, table: table.index(), chunk, pending: parts.to_vec() });
+        Ok(())
+    }
+
+    /// Enters that columns of a load have arrived, or will not. Returns false if it reads none of them.
+    pub(crate) fn end_load(&mut self, at: usize, columns: &ColumnSet, arrived: bool) {
+        let load = &mut self.loads[at];
+        let table = &mut self.tables[load.table];
+        let to = if arrived { Page::Resident } else { Page::Absent };
+        for part in load.pending.iter().filter(|p| columns.contains(p.column)) {
+            table.set(part.column, part.first_page, part.pages, Page::Loading, to);
+            self.loading_bytes -= part.bytes;
+            self.resident_bytes += if arrived { part.bytes } else { 0 };
+        }
+        load.pending.retain(|p| !columns.contains(p.column));
+        if load.pending.is_empty() {
+            self.loads.remove(at);
+        }
+    }
+
+    fn evict(
+        &mut self,
+        table: TableId,
+        column: ColumnNo,
+        first: PageNo,
+        pages: u32,
+        bytes: u64,
+    ) -> Result<(), Violation> {
+        let name = || format!("{table} {column} {first}+{pages}");
+        let range = first.0..first.0 + pages;
+        for (at, scan) in self.running().filter(|(_, s)| s.spec.table == table) {
+            for worker in scan.workers.iter().filter(|_| scan.spec.columns.contains(column)) {
+                if let Worker::Holding { chunk, .. } = worker {
+                    let span = self.tables[table.index()].layout.span(*chunk, column);
+                    let apart = span.end <= range.start || range.end <= span.start;
+                    check(apart, Kind::Evict, || format!("{} goes while q{at} holds {chunk}", name()))?;
+                }
+            }
+        }
+        let book = &mut self.tables[table.index()];
+        let resident = book.set(column, first, pages, Page::Resident, Page::Absent);
+        check(resident, Kind::Evict, || format!("{} is dropped and was not there", name()))?;
+        let held = book.bytes(column, first, pages);
+        check(bytes == held, Kind::Ledger, || format!("{} has {held} bytes, not {bytes}", name()))?;
+        self.resident_bytes -= bytes;
+        let layout = &book.layout;
+        let mut gone = 0;
+        self.decoded.retain(|(t, chunk, col), bytes| {
+            let touched = (*t, *col) == (table.index(), column.0) && {
+                let span = layout.span(ChunkNo(*chunk), column);
+                span.start < range.end && range.start < span.end
+            };
+            gone += if touched { *bytes } else { 0 };
+            !touched
+        });
+        self.decoded_bytes -= gone;
+        Ok(())
+    }
+
+    /// Enters that the host holds decoded arrays of a part, if the part is there.
+    pub(crate) fn decode(&mut self, table: usize, chunk: ChunkNo, column: ColumnNo, bytes: u64) {
+        let part = (table, chunk.0, column.0);
+        let book = &self.tables[table];
+        self.just_decoded = Some(part);
+        if !book.layout.span(chunk, column).is_empty() && book.is_complete(chunk, column) {
+            self.decoded_bytes += bytes;
+            let before =
+                if bytes > 0 { self.decoded.insert(part, bytes) } else { self.decoded.remove(&part) };
+            self.decoded_bytes -= before.unwrap_or(0);
+        }
+    }
+
+    fn running_scan(&mut self, id: ScanId) -> Result<&mut ScanBook, Violation> {
+        let scan = self.scans[id.index()].as_mut().filter(|scan| scan.running());
+        scan.ok_or_else(|| Violation::new(Kind::Answer, format!("an action for {id}, which is not running")))
+    }
+
+    fn worker(&mut self, id: ScanId, worker: WorkerNo) -> Result<&mut Worker, Violation> {
+        Ok(&mut self.running_scan(id)?.workers[worker.index()])
+    }
+
+    fn deliver(&mut self, id: ScanId, worker: WorkerNo, chunk: ChunkNo) -> Result<(), Violation> {
+        let scan = self.running_scan(id)?;
+        let name = || format!("{chunk} for {id} {worker}");
+        let state = scan.workers[worker.index()];
+        let Worker::Waiting { resume } = state else {
+            return Err(Violation::new(Kind::Answer, format!("{} while {state:?}", name())));
+        };
+        check(scan.remaining.contains(&chunk.0), Kind::Delivery, || format!("{} was not needed", name()))?;
+        match resume {
+            Some(own) => check(own == chunk, Kind::Delivery, || format!("{}, not its own {own}", name()))?,
+            None => {
+                let behind = scan.delivered.range(chunk.0..).next();
+                if scan.spec.order == DeliveryOrder::Table {
+                    check(behind.is_none(), Kind::Delivery, || format!("{} is out of order", name()))?;
+                }
+                let first = scan.delivered.insert(chunk.0);
+                check(first, Kind::Delivery, || format!("{} comes twice", name()))?;
+            }
+        }
+        scan.workers[worker.index()] = Worker::Holding { chunk, asked: false };
+        let (table, columns) = (scan.spec.table.index(), scan.spec.columns.clone());
+        let lacking = columns.iter().find(|column| !self.tables[table].is_complete(chunk, *column));
+        check(lacking.is_none(), Kind::Delivery, || format!("{} lacks {lacking:?}", name()))
+    }
+
+    fn wake(&mut self, id: ScanId, worker: WorkerNo) -> Result<(), Violation> {
+        let scan = self.running_scan(id)?;
+        let state = scan.workers[worker.index()];
+        let free = state == Worker::Waiting { resume: None };
+        check(free, Kind::Answer, || format!("{id} {worker} is woken while {state:?}"))?;
+        let left = scan.remaining.iter().find(|chunk| !scan.delivered.contains(chunk));
+        check(left.is_none(), Kind::Delivery, || format!("{id} {worker} is sent home without c{left:?}"))?;
+        scan.workers[worker.index()] = Worker::Done;
+        Ok(())
+    }
+
+    fn fail(&mut self, id: ScanId, reason: FailReason) -> Result<(), Violation> {
+        let expected = self.due_to_fail.remove(&id.index());
+        let (is, needed) = match reason {
+            FailReason::LoadFailed => (Reason::Load, None),
+            FailReason::ChunkInvalidated => (Reason::Invalidated, None),
+            FailReason::TableDropped => (Reason::Dropped, None),
+            FailReason::BudgetTooSmall { needed } => (Reason::Budget, Some(needed)),
+        };
+        check(expected == Some(is), Kind::Failure, || {
+            format!("{id} fails for {reason:?}, expected {expected:?}")
+        })?;
+        let own = self.running_scan(id)?.clone();
+        let true_need = self.needed_by(&own);
+        check(needed.is_none_or(|n| n == true_need), Kind::Failure, || {
+            format!("{id} fails for {reason:?} but needs {true_need}")
+        })?;
+        self.running_scan(id)?.progress = Progress::Failed;
+        Ok(())
+    }
+
+    /// A worker has consumed its chunk, or does not want it any more.
+    pub(crate) fn consume(&mut self, scan: usize, worker: u32) {
+        let scan = self.scans[scan].as_mut().expect("it is registered");
+        let state = &mut scan.workers[worker as usize];
+        if let Worker::Holding { chunk, .. } | Worker::Suspended { chunk } = *state {
+            scan.remaining.remove(&chunk.0);
+            *state = Worker::Idle;
+        }
+    }
+
+    /// A scan strikes off chunks, except those its workers were ever handed.
+    pub(crate) fn strike(&mut self, scan: usize, chunks: impl Iterator<Item = ChunkNo>) {
+        let scan = self.scans[scan].as_mut().expect("it is registered");
+        for chunk in chunks.filter(|chunk| !scan.delivered.contains(&chunk.0)) {
+            scan.remaining.remove(&chunk.0);
+        }
+    }
+
+    pub(crate) fn register(&mut self, at: usize, spec: ScanSpec) {
+        let remaining: BTreeSet<u32> = spec.chunks.iter().map(|chunk| chunk.0).collect();
+        let workers = vec![Worker::Idle; spec.workers as usize];
+        let delivered = BTreeSet::new();
+        self.scans[at] = Some(ScanBook { progress: Progress::Running, spec, remaining, delivered, workers });
+    }
+}

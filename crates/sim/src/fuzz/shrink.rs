@@ -1,0 +1,83 @@
+//! Makes a failing world small: leaves out, cuts and halves as long as it still fails in the same way.
+//!
+//! Steps go first, by delta debugging (Zeller, Hildebrandt 2002: halves, quarters, ... single steps), then
+//! everything that the world consists of, one candidate after another, until none is accepted any more.
+//! What a candidate is is for `simpler.rs`. The result is small, not the smallest.
+
+use super::violation::Kind;
+use super::{Build, Violation, World, play, simpler};
+
+/// Enough for every world that is drawn; a bound for those that are not.
+const TRIES_MAX: usize = 4_000;
+
+struct Shrinker<'a> {
+    best: World,
+    violation: Violation,
+    build: Build<'a>,
+    tries: usize,
+}
+
+/// The smallest world found that breaks the same promise, and how it does. A world that does not fail
+/// when it is played again is returned as it is.
+pub(super) fn shrink(world: World, violation: Violation, build: Build<'_>) -> (World, Violation) {
+    let mut shrinker = Shrinker { best: world.clone(), violation, build, tries: 0 };
+    if shrinker.violation.kind != Kind::Repeat && shrinker.accepts(world) {
+        loop {
+            let before = shrinker.best.clone();
+            shrinker.leave_out_steps();
+            shrinker.simplify();
+            if shrinker.best == before || shrinker.tries >= TRIES_MAX {
+                break;
+            }
+        }
+    }
+    (shrinker.best, shrinker.violation)
+}
+
+impl Shrinker<'_> {
+    /// Plays a candidate; if it fails in the same way it is the best from now on.
+    fn accepts(&mut self, candidate: World) -> bool {
+        self.tries += 1;
+        if self.tries > TRIES_MAX || candidate.check().is_err() {
+            return false;
+        }
+        match play(&candidate, self.build) {
+            Err(violation) if violation.signature() == self.violation.signature() => {
+                self.best = candidate;
+                self.violation = violation;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn leave_out_steps(&mut self) {
+        let mut length = self.best.steps.len().div_ceil(2);
+        while length > 0 {
+            let mut at = 0;
+            while at < self.best.steps.len() {
+                let mut candidate = self.best.clone();
+                let end = (at + length).min(candidate.steps.len());
+                candidate.steps.drain(at..end);
+                if !self.accepts(candidate) {
+                    at += length;
+                }
+            }
+            length /= 2;
+        }
+    }
+
+    /// Tries every simpler world; after one that is accepted, goes on with the next in the new list.
+    fn simplify(&mut self) {
+        let mut at = 0;
+        let mut candidates = simpler::than(&self.best);
+        while at < candidates.len() {
+            let candidate = candidates[at].clone();
+            if self.accepts(candidate) {
+                candidates = simpler::than(&self.best);
+            } else {
+                at += 1;
+            }
+        }
+    }
+}

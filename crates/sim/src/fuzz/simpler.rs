@@ -1,0 +1,288 @@
+//! The worlds that are one thing simpler than a given one: without a scan, a table, a chunk or a column,
+//! with a smaller number, with a default.
+//!
+//! When something goes, the names of what is behind it are moved up, in scans and in steps. Whether a
+//! simpler world still fails is for `shrink.rs`.
+
+use coscan_trace::{Column, Layout, Runs};
+
+use super::step::Step;
+use super::world::{Config, Scan, World};
+
+/// All worlds one thing simpler, those that take away most first.
+pub(super) fn than(world: &World) -> Vec<World> {
+    let mut found = Vec::new();
+    found.extend((0..world.scans.len()).map(|at| without_scan(world, at)));
+    found.extend((0..world.additions.len()).map(|at| without_addition(world, at)));
+    found.extend((0..world.tables.len()).filter_map(|at| without_table(world, at)));
+    for (at, table) in world.tables.iter().enumerate() {
+        let (chunks, columns) = extent(table);
+        found.extend((0..chunks).rev().map(|chunk| without_chunk(world, at, chunk)));
+        found.extend((0..columns).rev().filter_map(|column| without_column(world, at, column)));
+    }
+    found.extend(configs(&world.config).into_iter().map(|config| World { config, ..world.clone() }));
+    for (at, scan) in world.scans.iter().enumerate() {
+        found.extend(scans(scan).into_iter().map(|scan| with(world, |w| w.scans[at] = scan)));
+    }
+    for (at, step) in world.steps.iter().enumerate() {
+        found.extend(steps(step).into_iter().map(|step| with(world, |w| w.steps[at] = step)));
+    }
+    for at in 0..world.tables.len() {
+        found.extend(smaller(&world.tables[at]).into_iter().map(|t| with(world, |w| w.tables[at] = t)));
+    }
+    for at in 0..world.additions.len() {
+        let layouts = smaller(&world.additions[at].layout).into_iter();
+        found.extend(layouts.map(|layout| with(world, |w| w.additions[at].layout = layout)));
+    }
+    found.retain(|candidate| candidate != world);
+    found
+}
+
+fn with(world: &World, change: impl FnOnce(&mut World)) -> World {
+    let mut world = world.clone();
+    change(&mut world);
+    world
+}
+
+fn extent(layout: &Layout) -> (u32, u32) {
+    match layout {
+        Layout::Rows(bytes) => (bytes.len() as u32, 1),
+        Layout::Columns { chunks, columns } => (*chunks, columns.len() as u32),
+    }
+}
+
+/// The position after `gone` was taken out; `None` for `gone` itself.
+fn moved(at: usize, gone: usize) -> Option<usize> {
+    (at != gone).then(|| at - usize::from(at > gone))
+}
+
+fn without_scan(world: &World, gone: usize) -> World {
+    let mut world = world.clone();
+    world.scans.remove(gone);
+    world.steps.retain_mut(|step| match step {
+        Step::Register(scan)
+        | Step::Work(scan, _)
+        | Step::Active(scan, _)
+        | Step::Suspend(scan, _)
+        | Step::Discard(scan, _)
+        | Step::Gone(scan)
+        | Step::Unneed(scan, _) => moved(*scan, gone).map(|at| *scan = at).is_some(),
+        _ => true,
+    });
+    world
+}
+
+fn without_addition(world: &World, gone: usize) -> World {
+    let mut world = world.clone();
+    world.additions.remove(gone);
+    world.steps.retain_mut(|step| match step {
+        Step::Grow(addition) => moved(*addition, gone).map(|at| *addition = at).is_some(),
+        _ => true,
+    });
+    world
+}
+
+/// Without a table that no scan and no addition names.
+fn without_table(world: &World, gone: usize) -> Option<World> {
+    let mut names = world.scans.iter().map(|s| s.table).chain(world.additions.iter().map(|a| a.table));
+    if names.any(|table| table == gone) {
+        return None;
+    }
+    let mut world = world.clone();
+    world.tables.remove(gone);
+    world.scans.iter_mut().for_each(|s| s.table -= usize::from(s.table > gone));
+    world.additions.iter_mut().for_each(|a| a.table -= usize::from(a.table > gone));
+    world.steps.retain_mut(|step| match step {
+        Step::Invalidate(table, _) | Step::Drop(table) | Step::Decoded(table, ..) => {
+            moved(*table, gone).map(|at| *table = at).is_some()
+        }
+        _ => true,
+    });
+    Some(world)
+}
+
+fn without_chunk(world: &World, table: usize, gone: u32) -> World {
+    let mut world = world.clone();
+    match &mut world.tables[table] {
+        Layout::Rows(bytes) => {
+            bytes.remove(gone as usize);
+        }
+        Layout::Columns { chunks, columns } => {
+            *chunks -= 1;
+            for column in columns {
+                match column {
+                    Column::Parts(bytes) => {
+                        bytes.remove(gone as usize);
+                    }
+                    Column::Pages { spans, .. } => {
+                        spans.remove(gone as usize);
+                    }
+                }
+            }
+        }
+    }
+    let of_table: Vec<bool> = world.scans.iter().map(|scan| scan.table == table).collect();
+    for scan in world.scans.iter_mut().filter(|scan| scan.table == table) {
+        close_gap(&mut scan.chunks, gone);
+    }
+    world.steps.retain_mut(|step| match step {
+        Step::Unneed(scan, runs) if of_table.get(*scan) == Some(&true) => close_gap(runs, gone),
+        Step::Invalidate(at, runs) if *at == table => close_gap(runs, gone),
+        Step::Decoded(at, chunk, ..) if *at == table => {
+            let kept = *chunk != gone;
+            *chunk -= u32::from(*chunk > gone);
+            kept
+        }
+        _ => true,
+    });
+    world
+}
+
+/// Moves runs up behind a chunk that is gone; returns whether any is left.
+fn close_gap(runs: &mut Runs, gone: u32) -> bool {
+    for (from, to) in runs.iter_mut() {
+        *from -= u32::from(*from > gone);
+        *to -= u32::from(*to > gone);
+    }
+    runs.retain(|(from, to)| from < to);
+    !runs.is_empty()
+}
+
+fn without_column(world: &World, table: usize, gone: u32) -> Option<World> {
+    let mut world = world.clone();
+    let Layout::Columns { columns, .. } = &mut world.tables[table] else { return None };
+    columns.remove(gone as usize);
+    for scan in world.scans.iter_mut().filter(|scan| scan.table == table) {
+        scan.columns.retain(|column| *column != gone);
+        scan.columns.iter_mut().for_each(|column| *column -= u32::from(*column > gone));
+    }
+    world.steps.retain_mut(|step| match step {
+        Step::Decoded(at, _, column, _) if *at == table => {
+            let kept = *column != gone;
+            *column -= u32::from(*column > gone);
+            kept
+        }
+        _ => true,
+    });
+    Some(world)
+}
+
+/// Numbers to try instead of `n`: the simplest, half, one less.
+fn lower(n: u64, simplest: u64) -> Vec<u64> {
+    let mut tries = vec![simplest, n / 2, n.saturating_sub(1)];
+    tries.retain(|t| *t >= simplest && *t < n);
+    tries.dedup();
+    tries
+}
+
+fn configs(config: &Config) -> Vec<Config> {
+    let mut found = Vec::new();
+    let mut add = |change: &dyn Fn(&mut Config)| {
+        let mut config = config.clone();
+        change(&mut config);
+        found.push(config);
+    };
+    add(&|c| c.policy = "normal".to_owned());
+    add(&|c| c.loads_in_flight_max = 1);
+    add(&|c| c.starved_below = 2);
+    add(&|c| c.starved_below = 1);
+    add(&|c| c.workspace_share_percent = 25);
+    add(&|c| c.decoded_share_percent = 25);
+    add(&|c| c.processors = 1);
+    add(&|c| c.tick_ns = 0);
+    lower(config.buffer_bytes, 1).into_iter().for_each(|n| add(&|c| c.buffer_bytes = n));
+    lower(config.stall_after_ns, 1).into_iter().for_each(|n| add(&|c| c.stall_after_ns = n));
+    found
+}
+
+fn scans(scan: &Scan) -> Vec<Scan> {
+    let mut found = Vec::new();
+    let mut add = |change: &dyn Fn(&mut Scan)| {
+        let mut scan = scan.clone();
+        change(&mut scan);
+        found.push(scan);
+    };
+    add(&|s| s.stops = false);
+    add(&|s| s.in_order = false);
+    add(&|s| s.weight = 1);
+    lower(u64::from(scan.workers), 1).into_iter().for_each(|n| add(&|s| s.workers = n as u32));
+    lower(scan.workspace_bytes, 0).into_iter().for_each(|n| add(&|s| s.workspace_bytes = n));
+    for at in 0..scan.columns.len() {
+        add(&|s| {
+            s.columns.remove(at);
+        });
+    }
+    fewer(&scan.chunks).into_iter().for_each(|runs| add(&|s| s.chunks = runs.clone()));
+    found
+}
+
+/// Runs with one less, or with one cut to a half or by one at either end.
+fn fewer(runs: &Runs) -> Vec<Runs> {
+    let mut found = Vec::new();
+    for (at, (from, to)) in runs.iter().copied().enumerate() {
+        let mut rest = runs.clone();
+        rest.remove(at);
+        found.push(rest);
+        let middle = from + (to - from) / 2;
+        for cut in [(from, middle), (middle, to), (from + 1, to), (from, to - 1)] {
+            if cut.0 < cut.1 && cut != (from, to) {
+                let mut runs = runs.clone();
+                runs[at] = cut;
+                found.push(runs);
+            }
+        }
+    }
+    found
+}
+
+fn steps(step: &Step) -> Vec<Step> {
+    match step {
+        Step::Finish(load, columns) if !columns.is_empty() => vec![Step::Finish(*load, Vec::new())],
+        Step::Fail(load, columns) if !columns.is_empty() => vec![Step::Fail(*load, Vec::new())],
+        Step::Unneed(scan, runs) => fewer(runs).into_iter().map(|r| Step::Unneed(*scan, r)).collect(),
+        Step::Invalidate(table, runs) => {
+            fewer(runs).into_iter().map(|r| Step::Invalidate(*table, r)).collect()
+        }
+        Step::Budget(bytes) => lower(*bytes, 0).into_iter().map(Step::Budget).collect(),
+        Step::Decoded(table, chunk, column, bytes) => {
+            lower(*bytes, 1).into_iter().map(|n| Step::Decoded(*table, *chunk, *column, n)).collect()
+        }
+        Step::Clock(ns) if ns.abs() > 1 => vec![Step::Clock(ns / 2)],
+        _ => Vec::new(),
+    }
+}
+
+/// The table with smaller pages: all of them, then one at a time.
+fn smaller(layout: &Layout) -> Vec<Layout> {
+    let count = numbers(&mut layout.clone()).len();
+    let mut found = Vec::new();
+    for simplest in [1, 0] {
+        found.push(rewritten(layout, |_, n| if n > simplest { simplest } else { n }));
+    }
+    found.push(rewritten(layout, |_, n| n.div_ceil(2)));
+    for at in 0..count {
+        found.push(rewritten(layout, |i, n| if i == at { n.min(1) } else { n }));
+        found.push(rewritten(layout, |i, n| if i == at { n.div_ceil(2) } else { n }));
+    }
+    found.extend((0..count).map(|at| rewritten(layout, |i, n| if i == at { n - n.min(1) } else { n })));
+    found
+}
+
+/// The bytes of all pages of a layout.
+fn numbers(layout: &mut Layout) -> Vec<&mut u64> {
+    match layout {
+        Layout::Rows(bytes) => bytes.iter_mut().collect(),
+        Layout::Columns { columns, .. } => columns
+            .iter_mut()
+            .flat_map(|column| match column {
+                Column::Parts(bytes) | Column::Pages { bytes, .. } => bytes.iter_mut(),
+            })
+            .collect(),
+    }
+}
+
+fn rewritten(layout: &Layout, change: impl Fn(usize, u64) -> u64) -> Layout {
+    let mut layout = layout.clone();
+    numbers(&mut layout).into_iter().enumerate().for_each(|(at, bytes)| *bytes = change(at, *bytes));
+    layout
+}

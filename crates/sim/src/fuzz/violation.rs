@@ -1,0 +1,120 @@
+//! What a run can do wrong, and panics turned into the same thing.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
+
+/// What kind of promise was broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// The core or its invariants panicked.
+    Panic,
+    /// A load of what is there, is being read, is gone or nobody wants.
+    Load,
+    /// A page left that a worker holds or that was not there.
+    Evict,
+    /// Decoded arrays were dropped that nobody holds.
+    Decoded,
+    /// A delivery that is incomplete, repeated, unwanted or out of order.
+    Delivery,
+    /// A worker was answered that did not ask, or a scan that is not running.
+    Answer,
+    /// A scan failed without cause, or did not fail with cause.
+    Failure,
+    /// More than the budget is in use.
+    Budget,
+    /// The ledgers of core and host differ.
+    Ledger,
+    /// Workers wait and nothing is under way.
+    Standstill,
+    /// Scans do not end although everybody does their part.
+    Endless,
+    /// The same world ran differently a second time.
+    Repeat,
+}
+
+/// A promise that a run broke.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The kind.
+    pub kind: Kind,
+    /// What happened.
+    pub message: String,
+}
+
+impl Violation {
+    pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Violation { kind, message: message.into() }
+    }
+
+    /// What two violations have in common that are probably one bug: the kind, and the message's first line
+    /// without numbers and without what follows a bracket.
+    pub fn signature(&self) -> (Kind, String) {
+        let mut text = String::new();
+        for c in self.message.lines().next().unwrap_or_default().chars() {
+            match c {
+                '[' | '{' => break,
+                '0'..='9' if text.ends_with('#') => {}
+                '0'..='9' => text.push('#'),
+                other => text.push(other),
+            }
+        }
+        (self.kind, text)
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {}", self.kind, self.message)
+    }
+}
+
+/// A violation unless `holds`.
+pub(crate) fn check(holds: bool, kind: Kind, message: impl FnOnce() -> String) -> Result<(), Violation> {
+    if holds { Ok(()) } else { Err(Violation::new(kind, message())) }
+}
+
+thread_local! {
+    static CATCHING: Cell<bool> = const { Cell::new(false) };
+    static CAUGHT: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+static HOOK: Once = Once::new();
+
+/// Runs `f`; a panic in it becomes a violation and is not printed.
+pub(crate) fn catching<T>(f: impl FnOnce() -> Result<T, Violation>) -> Result<T, Violation> {
+    HOOK.call_once(|| {
+        let print = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if !CATCHING.get() {
+                return print(info);
+            }
+            let payload = info.payload();
+            let text = payload.downcast_ref::<&str>().copied().map(str::to_owned);
+            let text = text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default();
+            let place = info.location().map(|at| format!(" ({}:{})", at.file(), at.line()));
+            CAUGHT.set(Some(text + &place.unwrap_or_default()));
+        }));
+    });
+    let before = CATCHING.replace(true);
+    let result = catch_unwind(AssertUnwindSafe(f));
+    CATCHING.set(before);
+    result.unwrap_or_else(|_| {
+        let text = CAUGHT.take().unwrap_or_else(|| "a panic without a message".to_owned());
+        Err(Violation::new(Kind::Panic, text))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_a_violation_with_its_message() {
+        let violation = catching::<()>(|| panic!("page {} of l{}", 3, 12)).unwrap_err();
+        assert_eq!(violation.kind, Kind::Panic);
+        assert!(violation.message.starts_with("page 3 of l12 ("), "{violation}");
+        assert!(violation.signature().1.starts_with("page # of l# ("));
+    }
+}

@@ -1,0 +1,229 @@
+//! A world as data: configuration, tables, scans and the decisions of its host, one after another.
+//!
+//! A world and nothing else decides a run, so it can be written to a file, read by a person, shrunk and
+//! kept as a regression test. Steps name things by position (`q0` is the first scan, `l0` the oldest load
+//! in flight) and a step that does not apply when its turn comes is passed over: that is what lets the
+//! shrinker leave out others. Drawing worlds is for `draw.rs`, playing them for `host.rs`.
+
+use coscan_core::{
+    AbmConfig, ChunkSet, ColumnNo, ConfigError, DeliveryOrder, ScanSpec, Span, TableId, TableLayout,
+};
+use coscan_trace::{Layout, Runs};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::step::Step;
+
+/// Why a file is not a world.
+#[derive(Debug, Error)]
+pub enum WorldError {
+    /// The text is not TOML or has keys a world has not.
+    #[error("not a world: {0}")]
+    Text(#[from] toml::de::Error),
+    /// A setting or a layout is impossible.
+    #[error("not a possible world: {0}")]
+    Config(#[from] ConfigError),
+    /// A scan or an addition names a table that is not there.
+    #[error("{what} {at} names table {table}, but there are {tables} tables, counted from 0")]
+    NoSuchTable {
+        /// `scan` or `addition`.
+        what: &'static str,
+        /// Its position, counted from 0.
+        at: usize,
+        /// The table it names.
+        table: usize,
+        /// How many there are.
+        tables: usize,
+    },
+    /// A scan without workers never asks for anything.
+    #[error("scan {0} has no workers; give it at least 1")]
+    NoWorkers(usize),
+    /// The file cannot be read.
+    #[error("cannot read {path}: {source}")]
+    Read {
+        /// The file.
+        path: std::path::PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// A small closed world and everything that happens in it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct World {
+    /// The failure this world once showed, for the reader.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+    /// The seed it was drawn from, before it was shrunk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// What the host does, in order. Afterwards it lets everything run to its end.
+    pub steps: Vec<Step>,
+    /// The settings of the manager, and the speed of time.
+    pub config: Config,
+    /// The tables that are open from the start.
+    #[serde(rename = "table")]
+    pub tables: Vec<Layout>,
+    /// What may be put behind them.
+    #[serde(default, rename = "addition", skip_serializing_if = "Vec::is_empty")]
+    pub additions: Vec<Addition>,
+    /// The scans that may register.
+    #[serde(default, rename = "scan")]
+    pub scans: Vec<Scan>,
+}
+
+/// The settings: those of [`AbmConfig`], and the time that passes with every event.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The name of a sharing policy.
+    pub policy: String,
+    /// The budget in bytes.
+    pub buffer_bytes: u64,
+    /// Loads in flight at once, at least 1.
+    pub loads_in_flight_max: u32,
+    /// A scan is starved below this many chunks per worker, at least 1.
+    pub starved_below: u32,
+    /// When a worker counts as stalled, in nanoseconds.
+    pub stall_after_ns: u64,
+    /// The share of workspaces in percent.
+    pub workspace_share_percent: u8,
+    /// Workers that can run at once.
+    pub processors: u32,
+    /// The share of decoded arrays in percent.
+    pub decoded_share_percent: u8,
+    /// The time before every event, in nanoseconds.
+    pub tick_ns: u64,
+}
+
+/// Chunks that can join a table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Addition {
+    /// The table's position.
+    pub table: usize,
+    /// The new chunks; of the table's storage model.
+    pub layout: Layout,
+}
+
+/// A scan that can register.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scan {
+    /// The table's position.
+    pub table: usize,
+    /// The columns; those the table has not when the scan registers are left out.
+    pub columns: Vec<u32>,
+    /// The chunks as `[first, end)`; those the table has not when the scan registers are left out.
+    pub chunks: Runs,
+    /// Its workers, at least 1.
+    pub workers: u32,
+    /// Whether it takes chunks in table order.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub in_order: bool,
+    /// Its weight, at least 1.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub weight: u32,
+    /// The workspace of a worker in bytes.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub workspace_bytes: u64,
+    /// Whether its workers never finish a chunk. They give it back when asked and do not come back.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub stops: bool,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn is_one(n: &u32) -> bool {
+    *n == 1
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+impl World {
+    /// Reads a world from text.
+    pub fn parse(text: &str) -> Result<Self, WorldError> {
+        let world: World = toml::from_str(text)?;
+        world.check()?;
+        Ok(world)
+    }
+
+    /// The world as text that a person can read.
+    pub fn to_toml(&self) -> String {
+        lines_for_steps(&toml::to_string(self).expect("a world has nothing TOML cannot say"))
+    }
+
+    /// Checks that tables are possible and that names have something to name.
+    pub fn check(&self) -> Result<(), WorldError> {
+        self.abm_config()?;
+        for layout in self.tables.iter().chain(self.additions.iter().map(|a| &a.layout)) {
+            TableLayout::try_from(layout)?;
+        }
+        let additions = self.additions.iter().enumerate().map(|(at, a)| ("addition", at, a.table));
+        let scans = self.scans.iter().enumerate().map(|(at, s)| ("scan", at, s.table));
+        for (what, at, table) in additions.chain(scans) {
+            let tables = self.tables.len();
+            if table >= tables {
+                return Err(WorldError::NoSuchTable { what, at, table, tables });
+            }
+        }
+        match self.scans.iter().position(|s| s.workers == 0) {
+            Some(at) => Err(WorldError::NoWorkers(at)),
+            None => Ok(()),
+        }
+    }
+
+    /// The manager's settings.
+    pub fn abm_config(&self) -> Result<AbmConfig, ConfigError> {
+        let config = &self.config;
+        Ok(AbmConfig {
+            policy: config.policy.parse()?,
+            buffer_bytes: config.buffer_bytes,
+            loads_in_flight_max: config.loads_in_flight_max,
+            starved_below: config.starved_below,
+            stall_after: Span::from_nanos(config.stall_after_ns),
+            workspace_share_percent: config.workspace_share_percent,
+            processors: config.processors,
+            decoded_share_percent: config.decoded_share_percent,
+        })
+    }
+}
+
+impl Scan {
+    /// What the scan announces to a table of this layout.
+    pub fn spec(&self, layout: &TableLayout) -> ScanSpec {
+        let known = |column: &u32| *column < layout.column_count();
+        ScanSpec {
+            table: TableId(self.table as u32),
+            columns: self.columns.iter().copied().filter(known).map(ColumnNo).collect(),
+            chunks: clipped(&self.chunks, layout.chunk_count()),
+            workers: self.workers,
+            order: if self.in_order { DeliveryOrder::Table } else { DeliveryOrder::Any },
+            weight: self.weight,
+            workspace_bytes: self.workspace_bytes,
+        }
+    }
+}
+
+/// The chunks of some runs that lie below `count`.
+pub(crate) fn clipped(runs: &[(u32, u32)], count: u32) -> ChunkSet {
+    runs.iter().map(|(from, to)| *from..(*to).min(count)).filter(|run| run.start < run.end).collect()
+}
+
+/// Puts every step on a line of its own.
+fn lines_for_steps(toml: &str) -> String {
+    let split = |line: &str| match line.strip_prefix("steps = [\"") {
+        Some(rest) => {
+            let steps = rest.trim_end_matches("\"]").split("\", \"");
+            let lines: String = steps.map(|step| format!("    \"{step}\",\n")).collect();
+            format!("steps = [\n{lines}]\n")
+        }
+        None => format!("{line}\n"),
+    };
+    toml.lines().map(split).collect()
+}

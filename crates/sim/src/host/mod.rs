@@ -1,0 +1,500 @@
+//! The simulator: one buffer manager of the core in virtual time.
+//!
+//! A [`Simulation`] plays the part that the engine plays in earnest: queries arrive and announce their
+//! scans, workers ask for chunks and process them on simulated processors, loads go to a simulated device.
+//! Time jumps from one thing that happens to the next, so hours pass in seconds, and the same world,
+//! workload and policy give the same run, event for event.
+//!
+//! At one instant the device's completions come first, then the processors', then what was planned.
+//! What is chosen is the core's business, how long things take the models'; no policy is in here.
+
+mod observer;
+mod timeline;
+mod trace;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+
+use coscan_core::{
+    Abm, Action, ChunkNo, ColumnNo, ConfigError, Event, FailReason, Instant, LoadId, PartLoad, PolicyName,
+    ScanId, Span, TableId, WorkerNo,
+};
+use coscan_device::{Completion, Device, Request, RequestId, Transfer};
+use thiserror::Error;
+
+pub use observer::{Delivery, Observe};
+pub use trace::TraceHash;
+
+use crate::cpu::Cpu;
+use crate::figure::timeline::Timeline;
+use crate::placement::Placement;
+use crate::workload::{Query, Workload, World};
+use observer::Observer;
+
+/// Why a run did not end.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// The manager cannot be set up like this.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// Nothing is under way although queries are unfinished: a bug of the policy or the core.
+    #[error("under {policy} nothing happens any more at {at} while {unfinished} queries are unfinished")]
+    Stuck {
+        /// The policy.
+        policy: PolicyName,
+        /// When the last thing happened.
+        at: Instant,
+        /// How many queries have arrived and not ended.
+        unfinished: usize,
+    },
+}
+
+/// How a query ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// It got all its chunks.
+    Finished,
+    /// It was cancelled.
+    Cancelled,
+    /// It could not be completed.
+    Failed(FailReason),
+}
+
+/// What became of one query.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct QueryRecord {
+    /// The stream it belongs to.
+    pub stream: usize,
+    /// Its kind, as an index into [`Workload::kinds`].
+    pub kind: usize,
+    /// When it arrived.
+    pub start: Instant,
+    /// When it was over.
+    pub end: Instant,
+    /// How it ended.
+    pub ending: Ending,
+}
+
+impl QueryRecord {
+    /// From its arrival to its end, in seconds.
+    pub fn latency_s(&self) -> f64 {
+        seconds(self.end - self.start)
+    }
+}
+
+/// What was measured in one run.
+#[derive(Clone, Debug)]
+pub struct RunRecord {
+    /// The queries, in the order of [`Workload::queries`].
+    pub queries: Vec<QueryRecord>,
+    /// When the last query was over.
+    pub end: Instant,
+    /// Loads the core asked for; one reads one or more columns of one chunk.
+    pub loads: u64,
+    /// Reads the device was asked for, one per column of a load.
+    pub requests: u64,
+    /// Bytes read.
+    pub bytes: u64,
+    /// Processor time used, all cores together.
+    pub cpu_busy: Span,
+    /// For how long the device was busy.
+    pub device_busy: Span,
+    /// Events the core handled.
+    pub events: u64,
+    /// The hash of all events and actions.
+    pub trace_hash: u64,
+    /// The events and actions as text, if asked for.
+    pub text: Option<String>,
+    /// The run as a figure shows it, if asked for.
+    pub timeline: Option<Timeline>,
+    /// What was handed to whom, in order, if asked for.
+    pub deliveries: Option<Vec<Delivery>>,
+}
+
+/// A span in seconds.
+pub(crate) fn seconds(span: Span) -> f64 {
+    span.as_nanos() as f64 / 1e9
+}
+
+/// Runs a workload in a world under a policy. Cost: the core's, plus a logarithm of what is under way per
+/// event.
+pub fn run(
+    world: &World,
+    workload: &Workload,
+    policy: PolicyName,
+    observe: Observe,
+) -> Result<RunRecord, RunError> {
+    Simulation::new(world, workload, policy, observe)?.run()
+}
+
+/// Something planned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Due {
+    Arrival(ScanId),
+    Cancel(ScanId),
+    Budget(u64),
+}
+
+/// Something to be done at once.
+#[derive(Debug)]
+enum Step {
+    Register(ScanId),
+    Request(ScanId, WorkerNo),
+    Release(ScanId, WorkerNo),
+    Decoded(TableId, ChunkNo, ColumnNo),
+    End(ScanId, Ending),
+}
+
+/// A query and how far it is.
+#[derive(Debug)]
+struct Running<'a> {
+    query: &'a Query,
+    stream: usize,
+    /// Whether another query of the stream follows.
+    followed: bool,
+    start: Option<Instant>,
+    end: Option<(Instant, Ending)>,
+    /// Workers that have not been told that nothing is left.
+    workers_left: u32,
+}
+
+impl Running<'_> {
+    fn is_running(&self) -> bool {
+        self.start.is_some() && self.end.is_none()
+    }
+}
+
+/// One run, from arrival of the first query to the end of the last.
+#[derive(Debug)]
+struct Simulation<'a> {
+    policy: PolicyName,
+    abm: Abm,
+    now: Instant,
+    placement: Placement,
+    device: Box<dyn Device>,
+    decoded: &'a BTreeMap<(TableId, ChunkNo, ColumnNo), u64>,
+    cpu: Cpu,
+    agenda: BinaryHeap<Reverse<(Instant, u64, Due)>>,
+    planned: u64,
+    steps: VecDeque<Step>,
+    /// By number of the scan.
+    scans: Vec<Running<'a>>,
+    /// What each request in flight reads; free entries are listed in `free_requests`.
+    requests: Vec<(LoadId, ColumnNo)>,
+    free_requests: Vec<usize>,
+    observer: Observer,
+    loads: u64,
+    request_count: u64,
+    bytes: u64,
+    events: u64,
+    /// Kept for their allocations.
+    actions: Vec<Action>,
+    read: Vec<Completion>,
+    processed: Vec<u64>,
+}
+
+impl<'a> Simulation<'a> {
+    fn new(
+        world: &'a World,
+        workload: &'a Workload,
+        policy: PolicyName,
+        observe: Observe,
+    ) -> Result<Self, RunError> {
+        let mut simulation = Simulation {
+            policy,
+            abm: Abm::new(world.abm_config(policy))?,
+            now: Instant::ZERO,
+            placement: Placement::of(&world.tables),
+            device: world.device.build(),
+            decoded: &world.decoded,
+            cpu: Cpu::new(world.cores),
+            agenda: BinaryHeap::new(),
+            planned: 0,
+            steps: VecDeque::new(),
+            scans: Vec::new(),
+            requests: Vec::new(),
+            free_requests: Vec::new(),
+            observer: Observer::new(observe, policy, world, workload),
+            loads: 0,
+            request_count: 0,
+            bytes: 0,
+            events: 0,
+            actions: Vec::new(),
+            read: Vec::new(),
+            processed: Vec::new(),
+        };
+        simulation.plan_arrivals(workload);
+        for (id, table) in world.tables.iter().enumerate() {
+            let layout = table.layout.clone();
+            simulation.send(Event::TableOpened { table: TableId(id as u32), layout });
+        }
+        Ok(simulation)
+    }
+
+    fn plan_arrivals(&mut self, workload: &'a Workload) {
+        for (at, stream) in workload.streams.iter().enumerate() {
+            if !stream.queries.is_empty() {
+                self.plan(stream.start, Due::Arrival(ScanId(self.scans.len() as u64)));
+            }
+            let last = stream.queries.len().saturating_sub(1);
+            self.scans.extend(stream.queries.iter().enumerate().map(|(n, query)| Running {
+                query,
+                stream: at,
+                followed: n < last,
+                start: None,
+                end: None,
+                workers_left: query.workers,
+            }));
+        }
+        for (at, bytes) in &workload.budget_changes {
+            self.plan(*at, Due::Budget(*bytes));
+        }
+    }
+
+    fn plan(&mut self, at: Instant, due: Due) {
+        self.planned += 1;
+        self.agenda.push(Reverse((at, self.planned, due)));
+    }
+
+    fn run(mut self) -> Result<RunRecord, RunError> {
+        while let Some(at) = self.next_instant() {
+            self.now = at;
+            self.turn();
+        }
+        let unfinished = self.scans.iter().filter(|s| s.is_running()).count();
+        if unfinished > 0 {
+            return Err(RunError::Stuck { policy: self.policy, at: self.now, unfinished });
+        }
+        Ok(self.into_record())
+    }
+
+    fn next_instant(&self) -> Option<Instant> {
+        let planned = self.agenda.peek().map(|Reverse((at, ..))| *at);
+        let deadline = self.abm.next_deadline().filter(|at| *at < Instant::ZERO + Span::MAX);
+        let sources = [self.device.next_completion(), self.cpu.next_completion(), planned, deadline];
+        sources.into_iter().flatten().min().map(|at| at.max(self.now))
+    }
+
+    /// Everything that happens at one instant.
+    fn turn(&mut self) {
+        let (mut read, mut processed) = (std::mem::take(&mut self.read), std::mem::take(&mut self.processed));
+        self.device.advance(self.now, &mut read);
+        self.cpu.advance(self.now, &mut processed);
+        for request in read.drain(..) {
+            self.arrived(request);
+        }
+        for job in processed.drain(..) {
+            self.consumed(job);
+        }
+        (self.read, self.processed) = (read, processed);
+        while let Some(due) = self.next_due() {
+            self.happen(due);
+        }
+        if self.abm.next_deadline().is_some_and(|at| at <= self.now) {
+            self.send(Event::TimePassed);
+            self.settle();
+        }
+        self.observer.use_of(self.now, self.cpu.running(), self.request_count_in_flight());
+    }
+
+    fn next_due(&mut self) -> Option<Due> {
+        self.agenda.peek().filter(|Reverse((at, ..))| *at <= self.now)?;
+        self.agenda.pop().map(|Reverse((_, _, due))| due)
+    }
+
+    fn request_count_in_flight(&self) -> usize {
+        self.requests.len() - self.free_requests.len()
+    }
+
+    fn arrived(&mut self, Completion { id, ok }: Completion) {
+        let slot = id.0 as usize;
+        let (load, column) = self.requests[slot];
+        self.free_requests.push(slot);
+        let columns = [column].into_iter().collect();
+        self.send(match ok {
+            true => Event::LoadFinished { load, columns },
+            false => Event::LoadFailed { load, columns },
+        });
+        self.settle();
+    }
+
+    fn consumed(&mut self, job: u64) {
+        let (scan, worker) = worker_of(job);
+        self.observer.processed(self.now, scan, worker);
+        self.steps.push_back(Step::Release(scan, worker));
+        self.steps.push_back(Step::Request(scan, worker));
+        self.settle();
+    }
+
+    fn happen(&mut self, due: Due) {
+        match due {
+            Due::Arrival(scan) => self.steps.push_back(Step::Register(scan)),
+            Due::Cancel(scan) if self.running(scan).is_running() => {
+                self.steps.push_back(Step::End(scan, Ending::Cancelled));
+            }
+            Due::Cancel(_) => {}
+            Due::Budget(bytes) => self.send(Event::BudgetChanged { bytes }),
+        }
+        self.settle();
+    }
+
+    fn running(&mut self, scan: ScanId) -> &mut Running<'a> {
+        &mut self.scans[scan.0 as usize]
+    }
+
+    /// Does what is to be done at once, until nothing is.
+    fn settle(&mut self) {
+        while let Some(step) = self.steps.pop_front() {
+            match step {
+                Step::Register(scan) => self.register(scan),
+                Step::Request(scan, worker) if self.running(scan).is_running() => {
+                    self.observer.requested(self.now, scan);
+                    self.send(Event::ChunkRequested { scan, worker });
+                }
+                Step::Release(scan, worker) if self.running(scan).is_running() => {
+                    self.send(Event::ChunkReleased { scan, worker });
+                }
+                Step::Request(..) | Step::Release(..) => {}
+                Step::Decoded(table, chunk, column) => {
+                    if let Some(bytes) = self.decoded.get(&(table, chunk, column)).copied() {
+                        self.send(Event::Decoded { table, chunk, column, bytes });
+                    }
+                }
+                Step::End(scan, ending) if self.running(scan).is_running() => self.end(scan, ending),
+                Step::End(..) => {}
+            }
+        }
+    }
+
+    fn register(&mut self, scan: ScanId) {
+        let now = self.now;
+        let running = self.running(scan);
+        running.start = Some(now);
+        let query = running.query;
+        if let Some(after) = query.cancel_after {
+            self.plan(now + after, Due::Cancel(scan));
+        }
+        self.steps.extend((0..query.workers).map(|worker| Step::Request(scan, WorkerNo(worker))));
+        self.send(Event::ScanRegistered { scan, spec: query.spec() });
+    }
+
+    fn end(&mut self, scan: ScanId, ending: Ending) {
+        let now = self.now;
+        let running = self.running(scan);
+        running.end = Some((now, ending));
+        let (followed, workers) = (running.followed, running.query.workers);
+        if ending != Ending::Finished {
+            for worker in 0..workers {
+                self.cpu.cancel(now, job_of(scan, WorkerNo(worker)));
+                self.observer.processed(now, scan, WorkerNo(worker));
+            }
+        }
+        self.observer.ended(now, scan);
+        self.send(Event::ScanGone { scan });
+        if followed {
+            self.steps.push_back(Step::Register(ScanId(scan.0 + 1)));
+        }
+    }
+
+    /// Feeds the core one event and carries out what comes back.
+    fn send(&mut self, event: Event) {
+        self.events += 1;
+        self.observer.event(self.now, &event);
+        let mut actions = std::mem::take(&mut self.actions);
+        self.abm.handle(self.now, event, &mut actions);
+        for action in &actions {
+            self.observer.action(self.now, action);
+        }
+        self.observer.handled(self.now, &self.abm);
+        for action in actions.drain(..) {
+            self.carry_out(action);
+        }
+        self.actions = actions;
+    }
+
+    fn carry_out(&mut self, action: Action) {
+        match action {
+            Action::Load { load, table, parts, .. } => {
+                self.loads += 1;
+                parts.iter().for_each(|part| self.submit(load, table, part));
+            }
+            Action::Deliver { scan, worker, chunk } => self.deliver(scan, worker, chunk),
+            Action::Wake { scan, .. } => {
+                let running = self.running(scan);
+                running.workers_left -= 1;
+                if running.workers_left == 0 {
+                    self.steps.push_back(Step::End(scan, Ending::Finished));
+                }
+            }
+            Action::Fail { scan, reason, .. } => {
+                self.steps.push_back(Step::End(scan, Ending::Failed(reason)))
+            }
+            // A simulated worker that holds a chunk is processing it. What is dropped has no bytes here.
+            Action::Suspend { .. } | Action::Evict { .. } | Action::DropDecoded { .. } => {}
+        }
+    }
+
+    fn submit(&mut self, load: LoadId, table: TableId, part: &PartLoad) {
+        let slot = match self.free_requests.pop() {
+            Some(free) => {
+                self.requests[free] = (load, part.column);
+                free
+            }
+            None => {
+                self.requests.push((load, part.column));
+                self.requests.len() - 1
+            }
+        };
+        self.request_count += 1;
+        self.bytes += part.bytes;
+        let offset = self.placement.offset(table, part);
+        let id = RequestId(slot as u64);
+        self.device.submit(self.now, Request { id, offset, bytes: part.bytes, kind: Transfer::Read });
+    }
+
+    fn deliver(&mut self, scan: ScanId, worker: WorkerNo, chunk: ChunkNo) {
+        let query = self.running(scan).query;
+        let work = query.work_for(chunk);
+        if !self.decoded.is_empty() {
+            let parts = query.columns.iter().map(|column| Step::Decoded(query.table, chunk, column));
+            self.steps.extend(parts);
+        }
+        self.cpu.start(self.now, job_of(scan, worker), work);
+    }
+
+    fn into_record(self) -> RunRecord {
+        let queries: Vec<QueryRecord> = self.scans.iter().map(record_of).collect();
+        let (end, observed) = (self.now, self.observer.finish(self.now));
+        RunRecord {
+            queries,
+            end,
+            loads: self.loads,
+            requests: self.request_count,
+            bytes: self.bytes,
+            cpu_busy: self.cpu.busy(),
+            device_busy: self.device.busy(),
+            events: self.events,
+            trace_hash: observed.hash,
+            text: observed.text,
+            timeline: observed.timeline,
+            deliveries: observed.deliveries,
+        }
+    }
+}
+
+fn record_of(scan: &Running<'_>) -> QueryRecord {
+    let start = scan.start.expect("every query of a stream arrives");
+    let (end, ending) = scan.end.expect("no query is unfinished");
+    QueryRecord { stream: scan.stream, kind: scan.query.kind, start, end, ending }
+}
+
+/// More workers than any scan has.
+const WORKERS_MAX: u64 = 1 << 20;
+
+fn job_of(scan: ScanId, worker: WorkerNo) -> u64 {
+    scan.0 * WORKERS_MAX + u64::from(worker.0)
+}
+
+fn worker_of(job: u64) -> (ScanId, WorkerNo) {
+    (ScanId(job / WORKERS_MAX), WorkerNo((job % WORKERS_MAX) as u32))
+}

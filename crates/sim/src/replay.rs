@@ -1,0 +1,338 @@
+//! A recorded run as a workload: what the queries of a trace needed, to be run under another policy, buffer
+//! or device.
+//!
+//! `docs/traces.md` says what a replay keeps and what it cannot know. Reading the file is `coscan-trace`'s
+//! business, running the workload the host's.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use coscan_core::{ChunkNo, ChunkSet, ColumnNo, ConfigError, Instant, ScanSpec, Span, TableId, TableLayout};
+use coscan_device::{DeviceModel, DeviceSpec, SpecError};
+use coscan_trace::{Header, Line, Record};
+use thiserror::Error;
+
+use crate::workload::{Query, Stream, Table, Workload, World};
+
+/// Why a trace cannot be replayed.
+#[derive(Debug, Error)]
+pub enum ReplayError {
+    /// No scan was registered while the trace was recorded.
+    #[error("the trace holds no scan: record a run with queries in it")]
+    Empty,
+    /// A table is cut in an impossible way.
+    #[error("the trace describes an impossible table: {0}")]
+    Layout(#[from] ConfigError),
+    /// The device that was asked for is impossible.
+    #[error(transparent)]
+    Device(#[from] SpecError),
+    /// A scan names a table that the trace does not describe.
+    #[error("the trace has a scan of table {table}, which it does not describe: was it cut?")]
+    UnknownTable {
+        /// The table's number.
+        table: u32,
+    },
+}
+
+/// How queries that followed each other are recognised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrivals {
+    /// They are not: every query starts when it was recorded to start.
+    AsRecorded,
+    /// A query that began no later than this after another ended is taken for the next one of the same
+    /// client, and starts when that one ends.
+    BackToBack(Span),
+}
+
+/// What a trace says about a run.
+#[derive(Clone, Debug)]
+pub struct Recording {
+    /// The tables, with all chunks that ever joined them.
+    pub tables: Vec<Table>,
+    /// The queries.
+    pub workload: Workload,
+    /// The loads that were issued.
+    pub loads: u64,
+    /// The bytes that were read.
+    pub bytes: u64,
+    /// Bytes read per second while reads were under way; `None` if nothing was read.
+    pub bandwidth: Option<f64>,
+    /// Bytes of decoded arrays per part at most, by table, chunk and column.
+    pub decoded: BTreeMap<(TableId, ChunkNo, ColumnNo), u64>,
+    /// The settings of the run.
+    pub header: Header,
+}
+
+/// A scan as the trace shows it.
+#[derive(Debug)]
+struct Seen {
+    spec: ScanSpec,
+    began: u64,
+    ended: Option<u64>,
+    unneeded: ChunkSet,
+    /// How long a worker took for each chunk, from its delivery to the worker's next request.
+    took: BTreeMap<ChunkNo, u64>,
+    /// What each worker was handed last, and when.
+    holds: BTreeMap<u32, (ChunkNo, u64)>,
+    /// Workers that were told that nothing is left.
+    finished: BTreeSet<u32>,
+}
+
+impl Arrivals {
+    /// Back to back with at most so many milliseconds between.
+    pub fn back_to_back_ms(ms: u64) -> Self {
+        Arrivals::BackToBack(Span::from_millis(ms))
+    }
+}
+
+/// What is to be different in a replay; what is `None` is as recorded.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WhatIf {
+    /// The buffer in bytes.
+    pub buffer_bytes: Option<u64>,
+    /// Loads in flight at once.
+    pub loads_in_flight: Option<u32>,
+    /// The device's bytes per second; as recorded means the recorded limit, else what reads got.
+    pub bandwidth: Option<u64>,
+    /// What the device takes for a read before data flow.
+    pub latency: Span,
+    /// Processors; as recorded means no limit, because recorded times hold the waiting for processors.
+    pub cores: Option<u32>,
+}
+
+/// A device for a trace that reads nothing, in bytes per second.
+const BANDWIDTH_ASSUMED: u64 = 1_000_000_000;
+
+impl Recording {
+    /// The machine of a replay.
+    pub fn world(&self, what_if: &WhatIf) -> Result<World, ReplayError> {
+        let limit = Some(self.header.read_limit_bytes_per_s).filter(|limit| *limit > 0);
+        let recorded = || limit.or(self.bandwidth.map(|bandwidth| bandwidth as u64));
+        let bandwidth = what_if.bandwidth.or_else(recorded).unwrap_or(BANDWIDTH_ASSUMED);
+        let loads_in_flight = what_if.loads_in_flight.unwrap_or(self.header.loads_in_flight).max(1);
+        let device = DeviceModel::Parallel {
+            places: loads_in_flight,
+            latency: what_if.latency,
+            bytes_per_s_each: bandwidth,
+            bytes_per_s: bandwidth,
+        };
+        let workers = self.workload.queries().map(|(_, query)| query.workers).sum::<u32>();
+        Ok(World {
+            tables: self.tables.clone(),
+            buffer_bytes: what_if.buffer_bytes.unwrap_or(self.header.buffer_bytes),
+            loads_in_flight,
+            cores: what_if.cores.unwrap_or(workers).max(1),
+            processors: self.header.processors,
+            device: DeviceSpec::new(device)?,
+            decoded: self.decoded.clone(),
+            ..World::plain()
+        })
+    }
+
+    /// Makes a workload of a trace. Cost: linear in the trace, but for logarithms.
+    pub fn new(header: Header, lines: &[Line], arrivals: Arrivals) -> Result<Self, ReplayError> {
+        let mut reader = Reader::default();
+        for line in lines {
+            reader.take(line)?;
+        }
+        let Reader { tables, scans, .. } = &reader;
+        if scans.is_empty() {
+            return Err(ReplayError::Empty);
+        }
+        let queries: Vec<(&Seen, Query)> = scans
+            .values()
+            .map(|scan| (scan, query_of(scan, &tables[scan.spec.table.index()].layout)))
+            .collect();
+        let streams = streams(queries, arrivals);
+        let busy_s = reader.reading_ns as f64 / 1e9;
+        Ok(Recording {
+            workload: Workload { kinds: vec!["scan".to_owned()], streams, budget_changes: Vec::new() },
+            loads: reader.loads,
+            bytes: reader.bytes,
+            bandwidth: (reader.bytes > 0 && busy_s > 0.0).then(|| reader.bytes as f64 / busy_s),
+            decoded: reader.decoded,
+            tables: reader.tables,
+            header,
+        })
+    }
+}
+
+/// What has been read of a trace.
+#[derive(Debug, Default)]
+struct Reader {
+    tables: Vec<Table>,
+    /// The position of a table by its number in the trace.
+    positions: BTreeMap<u32, usize>,
+    scans: BTreeMap<u64, Seen>,
+    loads: u64,
+    bytes: u64,
+    /// Columns that each load still lacks.
+    in_flight: BTreeMap<u64, BTreeSet<u32>>,
+    reading_since: u64,
+    reading_ns: u64,
+    decoded: BTreeMap<(TableId, ChunkNo, ColumnNo), u64>,
+}
+
+impl Reader {
+    fn take(&mut self, line: &Line) -> Result<(), ReplayError> {
+        let ns = line.ns;
+        match &line.record {
+            Record::TableOpened { table, layout } => {
+                self.positions.insert(*table, self.tables.len());
+                self.tables.push(Table { name: format!("t{table}"), layout: layout.try_into()? });
+            }
+            Record::TableGrown { table, layout } => {
+                let more = TableLayout::try_from(layout)?;
+                let at = self.position(*table)?;
+                self.tables[at].layout.append(more);
+            }
+            Record::ScanRegistered { scan, table, .. } => {
+                let mut spec = line.record.scan_spec().expect("the line announces a scan");
+                spec.table = TableId(self.position(*table)? as u32);
+                self.scans.insert(*scan, Seen::new(spec, ns));
+            }
+            Record::Load { load, columns, bytes, .. } => {
+                if self.in_flight.is_empty() {
+                    self.reading_since = ns;
+                }
+                self.in_flight.insert(*load, columns.iter().copied().collect());
+                self.loads += 1;
+                self.bytes += bytes;
+            }
+            Record::LoadFinished { load, columns } | Record::LoadFailed { load, columns } => {
+                self.arrived(*load, columns, ns);
+            }
+            Record::Decoded { table, chunk, column, bytes } => {
+                let table = TableId(self.position(*table)? as u32);
+                let most = self.decoded.entry((table, ChunkNo(*chunk), ColumnNo(*column))).or_default();
+                *most = (*most).max(*bytes);
+            }
+            other => self.of_scan(other, ns),
+        }
+        Ok(())
+    }
+
+    /// What happened to a scan; those that were running before the trace began are left out.
+    fn of_scan(&mut self, record: &Record, ns: u64) {
+        let (scan, worker) = match record {
+            Record::Deliver { scan, worker, .. }
+            | Record::ChunkRequested { scan, worker }
+            | Record::Wake { scan, worker } => (scan, *worker),
+            Record::ChunksUnneeded { scan, .. } | Record::ScanGone { scan } => (scan, 0),
+            _ => return,
+        };
+        let Some(seen) = self.scans.get_mut(scan) else { return };
+        match record {
+            Record::Deliver { chunk, .. } => {
+                seen.holds.insert(worker, (ChunkNo(*chunk), ns));
+            }
+            Record::ChunkRequested { .. } => seen.done_with(worker, ns),
+            Record::Wake { .. } => {
+                seen.finished.insert(worker);
+            }
+            Record::ChunksUnneeded { chunks, .. } => {
+                let runs = chunks.iter().map(|(from, to)| *from..*to);
+                seen.unneeded = seen.unneeded.runs().chain(runs).collect();
+            }
+            _ => {
+                let workers: Vec<u32> = seen.holds.keys().copied().collect();
+                workers.into_iter().for_each(|worker| seen.done_with(worker, ns));
+                seen.ended = Some(ns);
+            }
+        }
+    }
+
+    fn arrived(&mut self, load: u64, columns: &[u32], ns: u64) {
+        if let Some(lacking) = self.in_flight.get_mut(&load) {
+            columns.iter().for_each(|column| {
+                lacking.remove(column);
+            });
+            if lacking.is_empty() {
+                self.in_flight.remove(&load);
+                if self.in_flight.is_empty() {
+                    self.reading_ns += ns - self.reading_since;
+                }
+            }
+        }
+    }
+
+    fn position(&self, table: u32) -> Result<usize, ReplayError> {
+        self.positions.get(&table).copied().ok_or(ReplayError::UnknownTable { table })
+    }
+}
+
+impl Seen {
+    fn new(spec: ScanSpec, began: u64) -> Self {
+        Seen {
+            spec,
+            began,
+            ended: None,
+            unneeded: ChunkSet::new(),
+            took: BTreeMap::new(),
+            holds: BTreeMap::new(),
+            finished: BTreeSet::new(),
+        }
+    }
+
+    fn done_with(&mut self, worker: u32, ns: u64) {
+        if let Some((chunk, since)) = self.holds.remove(&worker) {
+            // A chunk that was given back half consumed is handed out again.
+            *self.took.entry(chunk).or_default() += ns - since;
+        }
+    }
+
+    /// Whether it ended before it had all it needed.
+    fn cut_short(&self) -> bool {
+        self.finished.len() < self.spec.workers as usize
+            && self.spec.chunks.iter().any(|c| !self.took.contains_key(&c) && !self.unneeded.contains(c))
+    }
+}
+
+fn query_of(seen: &Seen, layout: &TableLayout) -> Query {
+    let measured: Vec<u64> = seen.took.values().copied().collect();
+    let mean = measured.iter().sum::<u64>() / (measured.len() as u64).max(1);
+    let work = |chunk: ChunkNo| Span::from_nanos(seen.took.get(&chunk).copied().unwrap_or(mean));
+    let needed = seen.spec.chunks.iter().filter(|c| seen.took.contains_key(c) || !seen.unneeded.contains(*c));
+    let ended = seen.ended.filter(|_| seen.cut_short());
+    Query {
+        kind: 0,
+        table: seen.spec.table,
+        columns: seen.spec.columns.clone(),
+        chunks: needed.map(|chunk| chunk.0..chunk.0 + 1).collect(),
+        order: seen.spec.order,
+        workers: seen.spec.workers,
+        weight: seen.spec.weight,
+        workspace_bytes: seen.spec.workspace_bytes,
+        work: layout.all_chunks().iter().map(work).collect::<Vec<Span>>().into(),
+        cancel_after: ended.map(|ended| Span::from_nanos(ended - seen.began)),
+    }
+}
+
+/// The queries as streams: one each, or those that followed each other together.
+fn streams(queries: Vec<(&Seen, Query)>, arrivals: Arrivals) -> Vec<Stream> {
+    let gap_max = match arrivals {
+        Arrivals::AsRecorded => None,
+        Arrivals::BackToBack(gap) => Some(gap.as_nanos()),
+    };
+    let first = queries.iter().map(|(seen, _)| seen.began).min().unwrap_or(0);
+    let mut streams: Vec<(Option<u64>, Stream)> = Vec::new();
+    let mut sorted = queries;
+    sorted.sort_by_key(|(seen, _)| seen.began);
+    for (seen, query) in sorted {
+        let gap = |(ended, _): &(Option<u64>, Stream)| seen.began.checked_sub((*ended)?);
+        let follows = gap_max.and_then(|most| {
+            let open = streams.iter_mut().filter_map(|stream| Some((gap(stream)?, stream)));
+            open.filter(|(gap, _)| *gap <= most).min_by_key(|(gap, _)| *gap)
+        });
+        match follows {
+            Some((_, stream)) => {
+                stream.0 = seen.ended;
+                stream.1.queries.push(query);
+            }
+            None => {
+                let start = Instant::from_nanos(seen.began - first);
+                streams.push((seen.ended, Stream { start, queries: vec![query] }));
+            }
+        }
+    }
+    streams.into_iter().map(|(_, stream)| stream).collect()
+}

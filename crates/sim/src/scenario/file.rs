@@ -1,0 +1,256 @@
+//! A scenario file as it is written. What the keys mean is in `docs/scenarios.md`; whether they fit
+//! together is checked where a [`Scenario`](super::Scenario) is made of them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Error, SeqAccess, Visitor};
+
+use super::units::{BufferSize, Bytes, Cost, Count, Frequency, Percent, Rate, Time};
+
+/// The whole file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScenarioFile {
+    pub name: String,
+    pub title: String,
+    #[serde(default)]
+    pub source: String,
+    #[serde(default)]
+    pub notes: String,
+    /// Names of sharing policies; all there are if absent.
+    pub policies: Option<Vec<String>>,
+    pub seeds: Option<Seeds>,
+    pub system: SystemFile,
+    pub device: DeviceFile,
+    /// In the order of their names, which is also their order on the device.
+    pub table: BTreeMap<String, TableFile>,
+    pub class: BTreeMap<String, ClassFile>,
+    #[serde(default)]
+    pub stream: Vec<StreamFile>,
+    pub random: Option<RandomFile>,
+    #[serde(default)]
+    pub budget_changes: Vec<BudgetChangeFile>,
+    #[serde(default)]
+    pub sweep: Vec<SweepFile>,
+    pub paper: Option<PaperFile>,
+    #[serde(default)]
+    pub expect: Vec<ExpectFile>,
+}
+
+/// How many runs, or which.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seeds(pub Vec<u64>);
+
+impl<'de> Deserialize<'de> for Seeds {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Seeds;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number of seeds such as 20, or a list such as [3, 5, 8]")
+            }
+
+            fn visit_i64<E: Error>(self, count: i64) -> Result<Seeds, E> {
+                let seeds: Vec<u64> = (1..=u64::try_from(count).unwrap_or(0)).collect();
+                if seeds.is_empty() {
+                    return Err(E::custom("at least one seed is needed"));
+                }
+                Ok(Seeds(seeds))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Seeds, A::Error> {
+                let mut seeds = Vec::new();
+                while let Some(seed) = list.next_element()? {
+                    seeds.push(seed);
+                }
+                if seeds.is_empty() {
+                    return Err(A::Error::custom("at least one seed is needed"));
+                }
+                Ok(Seeds(seeds))
+            }
+        }
+        deserializer.deserialize_any(Reader)
+    }
+}
+
+/// The machine and the buffer manager.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SystemFile {
+    pub cores: u32,
+    pub clock: Option<Frequency>,
+    pub buffer: BufferSize,
+    pub loads_in_flight: Option<u32>,
+    pub starved_below: Option<u32>,
+}
+
+/// The device. Which keys are wanted depends on its kind.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceFile {
+    pub kind: String,
+    pub bandwidth: Option<Rate>,
+    pub seek: Option<Time>,
+}
+
+/// A table. Which keys are wanted depends on its storage.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TableFile {
+    pub storage: StorageFile,
+    pub chunks: Option<u32>,
+    pub chunk_size: Option<Bytes>,
+    pub size: Option<Bytes>,
+    pub rows: Option<Count>,
+    pub rows_per_chunk: Option<Count>,
+    pub page: Option<Bytes>,
+    pub columns: Option<Vec<ColumnFile>>,
+}
+
+/// How rows are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StorageFile {
+    Row,
+    Column,
+}
+
+/// A column and its width as stored.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ColumnFile {
+    pub name: String,
+    pub bits: Option<f64>,
+    pub bytes: Option<f64>,
+}
+
+/// A class of queries: what they do with the chunks they read.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClassFile {
+    pub table: Option<String>,
+    pub cost: Cost,
+    pub columns: Option<Vec<String>>,
+    #[serde(default)]
+    pub in_order: bool,
+    pub workers: Option<u32>,
+    pub weight: Option<u32>,
+}
+
+/// A stream whose queries are written out.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StreamFile {
+    pub start: Time,
+    pub queries: Vec<QueryFile>,
+}
+
+/// A query that is written out.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QueryFile {
+    pub class: String,
+    pub name: Option<String>,
+    pub ranges: Option<Vec<String>>,
+    pub cancel_after: Option<Time>,
+}
+
+/// Streams whose queries are drawn.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RandomFile {
+    pub streams: u32,
+    pub queries: u32,
+    pub stagger: Time,
+    pub classes: Option<Vec<String>>,
+    pub shares: Option<Vec<Percent>>,
+    #[serde(default)]
+    pub assign: Assign,
+    /// Whether queries read whole chunks; they do unless the file says otherwise.
+    pub aligned: Option<bool>,
+    #[serde(default)]
+    pub counts: Vec<CountFile>,
+}
+
+/// How classes come to queries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Assign {
+    /// Each query is of a random class.
+    #[default]
+    Random,
+    /// One after another over streams and queries.
+    RoundRobin,
+}
+
+/// So many queries of one kind.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CountFile {
+    pub class: String,
+    pub share: Percent,
+    pub count: u32,
+}
+
+/// The buffer's size from some moment on.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BudgetChangeFile {
+    pub at: Time,
+    pub buffer: BufferSize,
+}
+
+/// A key that takes several values.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SweepFile {
+    pub key: String,
+    pub values: Vec<toml::Value>,
+    pub labels: Option<Vec<String>>,
+}
+
+/// What the paper measured.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PaperFile {
+    pub baseline: String,
+    pub tolerance: Percent,
+    #[serde(default)]
+    pub alone_s: BTreeMap<String, f64>,
+    #[serde(default)]
+    pub policies: BTreeMap<String, PaperValues>,
+    /// Why a quantity of the scoreboard, such as `relevance.loads_ratio`, is not within the tolerance.
+    #[serde(default)]
+    pub explain: BTreeMap<String, String>,
+}
+
+/// What the paper measured for one policy.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PaperValues {
+    pub stream_time_s: Option<f64>,
+    pub normalised_latency: Option<f64>,
+    pub total_time_s: Option<f64>,
+    pub cpu_use: Option<Percent>,
+    pub loads: Option<f64>,
+    pub requests: Option<f64>,
+    pub latency_s: Option<f64>,
+    #[serde(default)]
+    pub latencies_s: BTreeMap<String, f64>,
+}
+
+/// A value to be met.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExpectFile {
+    pub quantity: String,
+    #[serde(default)]
+    pub at: BTreeMap<String, String>,
+    pub paper: f64,
+    pub tolerance: Percent,
+    #[serde(default)]
+    pub note: String,
+}

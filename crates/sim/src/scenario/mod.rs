@@ -1,0 +1,165 @@
+//! Scenario files: an experiment as text. `docs/scenarios.md` explains every key.
+//!
+//! A [`Scenario`] is what a file and the settings on top of it say, checked and put together: one or more
+//! points (more if a key is swept), each a world and a recipe for the queries, with policies and seeds to
+//! run them under and the values of the paper beside. Nothing runs here.
+
+mod build;
+mod draw;
+mod error;
+mod file;
+mod overrides;
+mod table;
+mod units;
+
+use std::path::Path;
+
+use coscan_core::PolicyName;
+use toml::Table;
+
+pub use draw::Recipe;
+pub use error::ScenarioError;
+pub use file::{ExpectFile, PaperFile, PaperValues};
+pub use overrides::Setting;
+
+use crate::workload::World;
+use error::{KeyError, Source};
+use file::{ScenarioFile, SweepFile};
+
+/// An experiment, ready to run.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// What commands call it.
+    pub name: String,
+    /// What figures and tables call it.
+    pub title: String,
+    /// Where it comes from.
+    pub source: String,
+    /// What there is to know about it: what was calibrated, what deviates.
+    pub notes: String,
+    /// The policies to compare.
+    pub policies: Vec<PolicyName>,
+    /// One run of each policy per seed.
+    pub seeds: Vec<u64>,
+    /// What to run: one point, or one per combination of swept values.
+    pub points: Vec<Point>,
+    /// What the paper measured.
+    pub paper: Option<PaperFile>,
+    /// Single values to be met.
+    pub expect: Vec<ExpectFile>,
+}
+
+/// One combination of swept values.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// The swept keys and what they are set to; empty if nothing is swept.
+    pub at: Vec<(String, String)>,
+    /// The machine and the tables.
+    pub world: World,
+    /// The queries, up to the seed.
+    pub recipe: Recipe,
+}
+
+impl Scenario {
+    /// Reads a scenario from a file, with settings on top.
+    pub fn load(path: &Path, settings: &[Setting]) -> Result<Self, ScenarioError> {
+        let origin = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|error| ScenarioError {
+            origin: origin.clone(),
+            line: None,
+            key: String::new(),
+            message: format!("cannot be read: {error}"),
+        })?;
+        Self::parse(&origin, &text, settings)
+    }
+
+    /// Reads a scenario from text; `origin` is what errors call it.
+    pub fn parse(origin: &str, text: &str, settings: &[Setting]) -> Result<Self, ScenarioError> {
+        let source = Source { origin, text };
+        let read = |text: &str| toml::from_str::<ScenarioFile>(text);
+        let mut file = read(text).map_err(|e| source.toml_error(&e))?;
+        let mut document: Table = text.parse().map_err(|e| source.toml_error(&e))?;
+        for setting in settings {
+            setting.apply(&mut document).map_err(|e| source.locate(e))?;
+        }
+        if !settings.is_empty() {
+            file = reread(&source, &document)?;
+        }
+        let mut points = Vec::new();
+        for at in combinations(&file.sweep, settings).map_err(|e| source.locate(e))? {
+            let mut point = document.clone();
+            for (setting, _) in &at {
+                setting.apply(&mut point).map_err(|e| source.locate(e))?;
+            }
+            let swept = if at.is_empty() { file.clone() } else { reread(&source, &point)? };
+            let (world, recipe) = build::build(&swept).map_err(|e| source.locate(e))?;
+            let at = at.into_iter().map(|(setting, label)| (setting.key, label)).collect();
+            points.push(Point { at, world, recipe });
+        }
+        let policies = build::policies(&file).map_err(|e| source.locate(e))?;
+        build::check_paper(&file).map_err(|e| source.locate(e))?;
+        Ok(Scenario {
+            name: file.name,
+            title: file.title,
+            source: file.source,
+            notes: file.notes,
+            policies,
+            seeds: file.seeds.map_or_else(|| vec![1], |seeds| seeds.0),
+            points,
+            paper: file.paper,
+            expect: file.expect,
+        })
+    }
+}
+
+/// Reads a document that settings have changed. Errors name the key, and its line if the file has it.
+fn reread(source: &Source<'_>, document: &Table) -> Result<ScenarioFile, ScenarioError> {
+    let text = document.to_string();
+    toml::from_str(&text).map_err(|error| {
+        let changed = Source { origin: source.origin, text: &text };
+        let ScenarioError { key, message, .. } = changed.toml_error(&error);
+        source.locate(KeyError { key, message })
+    })
+}
+
+/// All combinations of swept values, the last key fastest; a key that is set by hand is not swept.
+fn combinations(sweeps: &[SweepFile], settings: &[Setting]) -> Result<Vec<Vec<(Setting, String)>>, KeyError> {
+    let mut combinations = vec![Vec::new()];
+    for (number, sweep) in sweeps.iter().enumerate() {
+        if settings.iter().any(|setting| setting.key == sweep.key) {
+            continue;
+        }
+        let labels = labels(number, sweep)?;
+        let values: Vec<(Setting, String)> = sweep
+            .values
+            .iter()
+            .zip(labels)
+            .map(|(value, label)| (Setting { key: sweep.key.clone(), value: value.clone() }, label))
+            .collect();
+        combinations = combinations
+            .into_iter()
+            .flat_map(|before| {
+                values.iter().map(move |value| [before.as_slice(), std::slice::from_ref(value)].concat())
+            })
+            .collect();
+    }
+    Ok(combinations)
+}
+
+/// What the values of a sweep are called.
+fn labels(number: usize, sweep: &SweepFile) -> Result<Vec<String>, KeyError> {
+    if sweep.values.is_empty() {
+        return Err(KeyError::new(format!("sweep.{number}.values"), "a sweep needs at least one value"));
+    }
+    match &sweep.labels {
+        Some(labels) if labels.len() != sweep.values.len() => {
+            let message = format!("{} labels for {} values", labels.len(), sweep.values.len());
+            Err(KeyError::new(format!("sweep.{number}.labels"), message))
+        }
+        Some(labels) => Ok(labels.clone()),
+        None => {
+            let text = |value: &toml::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            Ok(sweep.values.iter().map(text).collect())
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! The scenarios as a whole: same seed, same run; errors that say where; the core's invariants in runs.
+
+use coscan_core::registry;
+use coscan_sim::host::{Ending, Observe, run};
+use coscan_sim::run::run_scenario;
+use coscan_sim::scenario::{Scenario, Setting};
+
+const TABLE2: &str = include_str!("../../../experiments/scan07-table2.toml");
+
+fn scenario(settings: &[&str]) -> Scenario {
+    let settings: Vec<Setting> = settings.iter().map(|s| Setting::parse(s).unwrap()).collect();
+    Scenario::parse("scan07-table2.toml", TABLE2, &settings).unwrap()
+}
+
+fn error(text: &str, settings: &[&str]) -> String {
+    let settings: Vec<Setting> = settings.iter().map(|s| Setting::parse(s).unwrap()).collect();
+    Scenario::parse("test.toml", text, &settings).expect_err("a mistake is refused").to_string()
+}
+
+#[test]
+fn the_outcome_does_not_depend_on_threads() {
+    let scenario = scenario(&["random.streams=6", "seeds=3"]);
+    let outcome =
+        |threads| run_scenario(&scenario, &scenario.policies, &scenario.seeds, threads).unwrap().to_json();
+    assert_eq!(outcome(1), outcome(3));
+}
+
+#[test]
+fn every_policy_keeps_the_invariants_and_finishes_every_query() {
+    let scenario = scenario(&["random.streams=8", "system.buffer=12 chunks"]);
+    let point = &scenario.points[0];
+    let workload = point.recipe.draw(11);
+    for policy in registry::sharing() {
+        let observe = Observe { check: true, deliveries: true, ..Observe::default() };
+        let record = run(&point.world, &workload, policy, observe).unwrap();
+        assert!(record.queries.iter().all(|q| q.ending == Ending::Finished), "{policy}");
+        let wanted: u32 = workload.queries().map(|(_, q)| q.chunks.len()).sum();
+        assert_eq!(record.deliveries.unwrap().len(), wanted as usize, "{policy}");
+        assert!(record.bytes >= record.loads * (16 << 20), "{policy}");
+    }
+}
+
+#[test]
+fn mistakes_are_reported_with_file_line_and_key() {
+    let line_of = |needle: &str| TABLE2.lines().position(|line| line.starts_with(needle)).unwrap() + 1;
+    let wrong = |from: &str, to: &str| error(&TABLE2.replace(from, to), &[]);
+    let at = |needle: &str, rest: &str| format!("test.toml:{}: {rest}", line_of(needle));
+    assert_eq!(
+        wrong("\"64 chunks\"", "\"64 chnks\""),
+        at("buffer", "system.buffer: '64 chnks' is not a buffer such as \"1GB\", \"64 chunks\" or \"12.5%\"")
+    );
+    assert_eq!(
+        wrong("[\"F\", \"S\"]", "[\"F\", \"X\"]"),
+        at("classes", "random.classes.1: there is no class 'X'; there are F, S")
+    );
+    assert!(wrong("stagger", "staggger").starts_with(&at("stagger", "random.staggger: unknown field")));
+    assert_eq!(
+        wrong("seek = \"28ms\"", ""),
+        at("[device]", "device: a device of kind 'disk' needs seek").replace("[", "")
+    );
+}
+
+#[test]
+fn a_setting_that_does_not_fit_is_reported_with_its_key() {
+    let message = error(TABLE2, &["system.buffer=3 parsecs"]);
+    assert!(message.contains("system.buffer: '3 parsecs' is not"), "{message}");
+    let message = error(TABLE2, &["system.bufer=3"]);
+    assert!(message.contains("system.bufer: unknown field"), "{message}");
+    let message = error(TABLE2, &["random.queries=0"]);
+    assert!(message.contains("random.queries"), "{message}");
+}
