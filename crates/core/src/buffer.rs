@@ -79,6 +79,10 @@ impl State {
     /// Drops pages of a part, and what was decoded of it and of the parts that lie on these pages too.
     pub(crate) fn evict_pages(&mut self, part: PartKey, runs: Vec<Range<u32>>, actions: &mut Vec<Action>) {
         let PartKey { table, chunk, column } = part;
+        if runs.is_empty() && self.decoded.contains_key(&part) {
+            // No eviction tells the host.
+            actions.push(Action::DropDecoded { table, chunk, column });
+        }
         self.forget_decoded(part);
         for pages in runs {
             for neighbour in self.table(table).chunks_on(column, pages.clone()) {

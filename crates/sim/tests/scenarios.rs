@@ -69,3 +69,19 @@ fn a_setting_that_does_not_fit_is_reported_with_its_key() {
     let message = error(TABLE2, &["random.queries=0"]);
     assert!(message.contains("random.queries"), "{message}");
 }
+
+/// The example of `docs/scenarios.md` is a scenario, every key of it, and runs.
+#[test]
+fn the_documented_example_runs() {
+    let docs = include_str!("../../../docs/scenarios.md");
+    let (_, rest) = docs.split_once("```toml\n").expect("the example begins");
+    let (example, _) = rest.split_once("```").expect("the example ends");
+    let scenario = Scenario::parse("docs/scenarios.md", example, &[]).unwrap_or_else(|e| panic!("{e}"));
+    let outcome = run_scenario(&scenario, &scenario.policies, &scenario.seeds[..1], 2).expect("it runs");
+    assert_eq!(outcome.points.len(), 2);
+    for point in &outcome.points {
+        for policy in &point.policies {
+            assert!(policy.runs[0].loads > 0.0 && policy.runs[0].total_time_s > 0.0);
+        }
+    }
+}

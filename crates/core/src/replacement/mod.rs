@@ -1,7 +1,7 @@
 //! Which page or chunk leaves?
 //!
 //! The part of a decision that is about eviction alone: the order of reads and deliveries is somebody
-//! else's. [`lru`] looks back: what was used last stays. Predictive buffer management looks ahead, as scans
+//! else's. `lru` looks back: what was used last stays. Predictive buffer management looks ahead, as scans
 //! announce what they will read: [`next_use`] predicts when a part is consumed next, and what is consumed
 //! last leaves first, found by a [`timeline`] of buckets or by [`sampling`].
 //!

@@ -5,10 +5,11 @@
 //! that the part which leaves is only likely to be among the furthest.
 //!
 //! Source: Vanderkooy, 2023, on sampling for predictive buffer management.
-//! **Choice:** a part that may not leave is set aside and another batch drawn, so that a part which may is
-//! found if there is one. The draws come from a hash of the time and a counter: the same run draws the
-//! same parts.
-//! Cost: a victim takes ten predictions, and as many more as parts are in use.
+//! **Choice:** the furthest of a batch is set aside even if it may not leave, or frees nothing because a
+//! neighbour needs its pages, and another batch is drawn: the next best of the same ten may be wanted soon.
+//! A part that may leave is found if there is one. The draws come from a hash of the time and a counter:
+//! the same run draws the same parts.
+//! Cost: a victim takes ten predictions, and ten more for each part set aside.
 
 use std::collections::BTreeMap;
 
@@ -118,18 +119,13 @@ impl Predictive for Sampling {
                 }
                 here
             });
-            candidates.sort_by_cached_key(|part| {
-                std::cmp::Reverse(next_use.of_part(state, part.table, part.chunk, part.column))
-            });
-            let chosen = victims.parts.len();
-            for part in candidates {
+            let furthest = candidates
+                .into_iter()
+                .max_by_key(|part| next_use.of_part(state, part.table, part.chunk, part.column));
+            if let Some(part) = furthest {
                 victims.add(part);
-                // It was taken or may not leave: either way it is not drawn again.
                 self.swap(self.index[&part], aside);
                 aside += 1;
-                if victims.parts.len() > chosen {
-                    break;
-                }
             }
         }
     }

@@ -166,7 +166,7 @@ fn seed_with(seed: u64, build: Build<'_>) -> Result<Played, Box<Failure>> {
     });
     world.steps = steps;
     let result = result.and_then(|first| {
-        if seed % REPEAT_EVERY > 0 {
+        if !seed.is_multiple_of(REPEAT_EVERY) {
             return Ok(first);
         }
         let again = play(&world, build)?;
