@@ -226,7 +226,7 @@ impl Books {
         Ok(())
     }
 
-    /// Enters that columns of a load have arrived, or will not. Returns false if it reads none of them.
+    /// Enters that columns of a load have arrived, or will not.
     pub(crate) fn end_load(&mut self, at: usize, columns: &ColumnSet, arrived: bool) {
         let load = &mut self.loads[at];
         let table = &mut self.tables[load.table];

@@ -1,6 +1,6 @@
 //! The simulator: one buffer manager of the core in virtual time.
 //!
-//! A [`Simulation`] plays the part that the engine plays in earnest: queries arrive and announce their
+//! A simulation plays the part that the engine plays in earnest: queries arrive and announce their
 //! scans, workers ask for chunks and process them on simulated processors, loads go to a simulated device.
 //! Time jumps from one thing that happens to the next, so hours pass in seconds, and the same world,
 //! workload and policy give the same run, event for event.

@@ -76,12 +76,8 @@ fn bounded_for(policy: &str) -> Vec<ModelConfig> {
     let budget =
         ModelConfig { budgets: vec![10, 20], ..model("rows-budget", rows(policy, 3, &[(0, 3), (1, 3)])) };
     let columns = shared_page(policy, 2);
-    vec![
-        model("rows", rows(policy, 3, &[(0, 3), (0, 2), (2, 3)])),
-        faults,
-        budget,
-        model("shared-page", columns),
-    ]
+    let three = ModelConfig { stalls_max: 0, ..model("rows", rows(policy, 3, &[(0, 3), (0, 2), (2, 3)])) };
+    vec![three, faults, budget, model("shared-page", columns)]
 }
 
 /// Larger worlds for every policy: minutes each.
@@ -96,5 +92,6 @@ fn large_for(policy: &str) -> Vec<ModelConfig> {
         cancels_max: 1,
         ..model("rows-large-faults", rows(policy, 3, &[(0, 3), (0, 3), (1, 2)]))
     };
-    vec![model("rows-large", rows(policy, 4, &[(0, 4), (0, 3), (2, 4)])), faults, columns]
+    let stalls = model("rows-stalls", rows(policy, 3, &[(0, 3), (0, 2), (2, 3)]));
+    vec![stalls, model("rows-large", rows(policy, 4, &[(0, 4), (0, 3), (2, 4)])), faults, columns]
 }
