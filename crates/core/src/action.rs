@@ -82,7 +82,8 @@ pub enum Action {
     },
 }
 
-/// One part of a load: the pages of one column that are neither resident nor being read.
+/// An unbroken run of a part's pages that are neither resident nor being read. A part with resident pages in
+/// between, which neighbours share, is read by several of these; its column is complete when all have arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartLoad {
     /// The column.

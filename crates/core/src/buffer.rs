@@ -2,6 +2,7 @@
 //!
 //! Every byte that moves is booked in the ledger here and nowhere else.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::action::{Action, PartLoad};
@@ -10,7 +11,7 @@ use crate::recency::PartKey;
 use crate::set::{ChunkSet, ColumnSet};
 use crate::sharing::Target;
 use crate::state::{Load, State};
-use crate::table::PageState;
+use crate::table::{PageState, runs_of};
 
 impl State {
     /// Begins a load of the absent pages of `columns`; smallest part first (2007 §6.2).
@@ -18,25 +19,21 @@ impl State {
         let load = LoadId(self.next_load);
         self.next_load += 1;
         let t = self.table(table);
-        let mut parts: Vec<PartLoad> = columns
-            .iter()
-            .filter_map(|column| {
-                let pages = t.absent_pages(chunk, column);
-                let bytes = t.bytes_of(column, pages.clone());
-                let count = pages.end - pages.start;
-                (count > 0).then_some(PartLoad {
-                    column,
-                    first_page: PageNo(pages.start),
-                    pages: count,
-                    bytes,
-                })
-            })
-            .collect();
+        let mut parts: Vec<PartLoad> = Vec::new();
+        for column in columns.iter() {
+            parts.extend(t.absent_runs(chunk, column).into_iter().map(|pages| PartLoad {
+                column,
+                first_page: PageNo(pages.start),
+                pages: pages.end - pages.start,
+                bytes: t.bytes_of(column, pages),
+            }));
+        }
         parts.sort_by_key(|p| (p.bytes, p.column));
-        let pending = parts.iter().map(|p| (p.column, p.first_page.0..p.first_page.0 + p.pages)).collect();
+        let mut pending: BTreeMap<ColumnNo, Vec<Range<u32>>> = BTreeMap::new();
         for part in &parts {
             self.usage.loading += part.bytes;
             let pages = part.first_page.0..part.first_page.0 + part.pages;
+            pending.entry(part.column).or_default().push(pages.clone());
             self.set_pages(table, part.column, pages, PageState::Loading);
         }
         let depth = self.loads.len() as u32 + 1;
@@ -49,10 +46,11 @@ impl State {
     pub(crate) fn end_load(&mut self, id: LoadId, columns: &ColumnSet, ok: bool) -> (TableId, ChunkNo) {
         let load = self.loads.get_mut(&id).unwrap_or_else(|| panic!("load {id} is not in flight"));
         let (table, chunk) = (load.table, load.chunk);
-        let arrived: Vec<(ColumnNo, Range<u32>)> = columns
-            .iter()
-            .map(|c| (c, load.pending.remove(&c).unwrap_or_else(|| panic!("load {id} reads no {c}"))))
-            .collect();
+        let mut arrived: Vec<(ColumnNo, Range<u32>)> = Vec::new();
+        for column in columns.iter() {
+            let runs = load.pending.remove(&column).unwrap_or_else(|| panic!("load {id} reads no {column}"));
+            arrived.extend(runs.into_iter().map(|run| (column, run)));
+        }
         let done = load.pending.is_empty();
         for (column, pages) in arrived {
             let bytes = self.table(table).bytes_of(column, pages.clone());
@@ -150,21 +148,13 @@ impl State {
     fn droppable_pages(&self, part: PartKey) -> Vec<Range<u32>> {
         let PartKey { table, chunk, column } = part;
         let t = self.table(table);
-        let mut runs: Vec<Range<u32>> = Vec::new();
-        for page in t.layout.span(chunk, column) {
-            let resident = t.pages[column.index()][page as usize] == PageState::Resident;
-            let kept = t.chunks_with_page(column, page).filter(|c| *c != chunk).any(|c| {
+        let kept = |page: u32| {
+            t.chunks_with_page(column, page).filter(|c| *c != chunk).any(|c| {
                 let class = t.class_of(c);
                 class.key.arriving.contains(column) || class.wanted.contains(column)
-            });
-            if resident && !kept {
-                match runs.last_mut() {
-                    Some(run) if run.end == page => run.end += 1,
-                    _ => runs.push(page..page + 1),
-                }
-            }
-        }
-        runs
+            })
+        };
+        runs_of(t.layout.span(chunk, column).filter(|page| t.is_resident(column, *page) && !kept(*page)))
     }
 
     fn set_pages(&mut self, table: TableId, column: ColumnNo, pages: Range<u32>, state: PageState) {

@@ -84,8 +84,8 @@ fn check_loads(state: &State) {
     let mut in_flight: BTreeSet<(TableId, ColumnNo, u32)> = BTreeSet::new();
     for (id, load) in &state.loads {
         assert!(!load.pending.is_empty(), "{id}: a load reads something");
-        for (column, pages) in &load.pending {
-            for page in pages.clone() {
+        for (column, runs) in &load.pending {
+            for page in runs.iter().cloned().flatten() {
                 assert!(in_flight.insert((load.table, *column, page)), "{id}: no page is read twice at once");
             }
         }

@@ -24,7 +24,7 @@ pub struct Load {
     /// The chunk.
     pub chunk: ChunkNo,
     /// The columns not yet arrived, with the pages being read for each.
-    pub(crate) pending: BTreeMap<crate::ids::ColumnNo, std::ops::Range<u32>>,
+    pub(crate) pending: BTreeMap<crate::ids::ColumnNo, Vec<std::ops::Range<u32>>>,
     /// When it was issued.
     pub issued: Instant,
     /// The loads in flight when it was issued, itself included.

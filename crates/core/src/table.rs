@@ -225,15 +225,11 @@ impl Table {
         pages.contains(&PageState::Loading) && !pages.contains(&PageState::Absent)
     }
 
-    /// The first unbroken run of pages of a part that are neither resident nor being read. Usually that is
-    /// all of them; after a neighbour's load failed on both shared pages a second load is needed.
-    pub(crate) fn absent_pages(&self, chunk: ChunkNo, column: ColumnNo) -> Range<u32> {
-        let mut span = self.layout.span(chunk, column);
+    /// The unbroken runs of pages of a part that are neither resident nor being read. Usually that is one;
+    /// pages shared with neighbours may lie between them.
+    pub(crate) fn absent_runs(&self, chunk: ChunkNo, column: ColumnNo) -> Vec<Range<u32>> {
         let absent = |p: &u32| self.pages[column.index()][*p as usize] == PageState::Absent;
-        match span.find(absent) {
-            Some(first) => first..first + 1 + span.take_while(absent).count() as u32,
-            None => 0..0,
-        }
+        runs_of(self.layout.span(chunk, column).filter(absent))
     }
 
     /// The bytes of a run of pages.
@@ -243,7 +239,8 @@ impl Table {
 
     /// The bytes a chunk's load would read for `columns`.
     pub(crate) fn absent_bytes(&self, chunk: ChunkNo, columns: &ColumnSet) -> u64 {
-        columns.iter().map(|c| self.bytes_of(c, self.absent_pages(chunk, c))).sum()
+        let runs = columns.iter().flat_map(|c| self.absent_runs(chunk, c).into_iter().map(move |run| (c, run)));
+        runs.map(|(column, run)| self.bytes_of(column, run)).sum()
     }
 
     /// The chunks whose part of `column` lies on one of `pages`.
@@ -423,4 +420,16 @@ fn set<T: crate::set::Member>(set: &mut crate::set::BitSet<T>, member: T, on: bo
     } else {
         set.remove(member);
     }
+}
+
+/// Ascending page numbers as unbroken runs.
+pub(crate) fn runs_of(pages: impl IntoIterator<Item = u32>) -> Vec<Range<u32>> {
+    let mut runs: Vec<Range<u32>> = Vec::new();
+    for page in pages {
+        match runs.last_mut() {
+            Some(run) if run.end == page => run.end += 1,
+            _ => runs.push(page..page + 1),
+        }
+    }
+    runs
 }

@@ -27,7 +27,7 @@ use crate::recency::PartKey;
 use crate::scan::Scan;
 use crate::set::ColumnSet;
 use crate::state::State;
-use crate::table::Interest;
+use crate::table::{Interest, runs_of};
 
 /// A read the policy wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -164,7 +164,7 @@ impl<'a> Victims<'a> {
     fn pages_leaving_with(&mut self, part: PartKey) -> Vec<Range<u32>> {
         let PartKey { table, chunk, column } = part;
         let t = self.state.table(table);
-        let mut runs: Vec<Range<u32>> = Vec::new();
+        let mut leaving: Vec<u32> = Vec::new();
         for page in t.layout().span(chunk, column) {
             let neighbours = || t.chunks_with_page(column, page).filter(|c| *c != chunk);
             let stays = |c: ChunkNo| {
@@ -182,12 +182,9 @@ impl<'a> Victims<'a> {
             if neighbours().next().is_some() {
                 self.shared_pages.insert(key);
             }
-            match runs.last_mut() {
-                Some(run) if run.end == page => run.end += 1,
-                _ => runs.push(page..page + 1),
-            }
+            leaving.push(page);
         }
-        runs
+        runs_of(leaving)
     }
 
     /// Adds parts in the given order until there are enough.

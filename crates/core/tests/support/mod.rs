@@ -282,7 +282,7 @@ impl World {
             Action::Load { load, table, chunk, parts } => {
                 assert!(!parts.is_empty(), "a load reads something");
                 self.loads.push((self.now, table, chunk));
-                for part in parts {
+                for (no, part) in parts.iter().enumerate() {
                     for page in part.first_page.0..part.first_page.0 + part.pages {
                         let before = self.resident.insert((table, part.column, page), false);
                         assert_eq!(before, None, "page {page} of {chunk} is read while it is there");
@@ -292,7 +292,9 @@ impl World {
                         self.device_free_at.max(self.now) + part.bytes * MS / self.bytes_per_ms;
                     let ok = !self.fail.contains(&(table, chunk, part.column));
                     let at = self.device_free_at;
-                    self.plan(at, Due::Loaded { load, column: part.column, ok });
+                    if !parts[no + 1..].iter().any(|later| later.column == part.column) {
+                        self.plan(at, Due::Loaded { load, column: part.column, ok });
+                    }
                     if !ok {
                         for page in part.first_page.0..part.first_page.0 + part.pages {
                             self.resident.remove(&(table, part.column, page));

@@ -164,6 +164,15 @@ impl Running<'_> {
     }
 }
 
+/// What a request in flight reads.
+#[derive(Clone, Copy, Debug)]
+struct Reading {
+    load: LoadId,
+    column: ColumnNo,
+    /// Another run of the same part could not be read.
+    failed: bool,
+}
+
 /// One run, from arrival of the first query to the end of the last.
 #[derive(Debug)]
 struct Simulation<'a> {
@@ -180,7 +189,7 @@ struct Simulation<'a> {
     /// By number of the scan.
     scans: Vec<Running<'a>>,
     /// What each request in flight reads; free entries are listed in `free_requests`.
-    requests: Vec<(LoadId, ColumnNo)>,
+    requests: Vec<Option<Reading>>,
     free_requests: Vec<usize>,
     observer: Observer,
     loads: u64,
@@ -308,12 +317,19 @@ impl<'a> Simulation<'a> {
 
     fn arrived(&mut self, Completion { id, ok }: Completion) {
         let slot = id.0 as usize;
-        let (load, column) = self.requests[slot];
+        let Reading { load, column, failed } = self.requests[slot].take().expect("it was in flight");
         self.free_requests.push(slot);
+        let failed = failed || !ok;
+        let mut in_flight = self.requests.iter_mut().flatten();
+        if let Some(other) = in_flight.find(|r| r.load == load && r.column == column) {
+            // The part has another run of pages on its way.
+            other.failed |= failed;
+            return;
+        }
         let columns = [column].into_iter().collect();
-        self.send(match ok {
-            true => Event::LoadFinished { load, columns },
-            false => Event::LoadFailed { load, columns },
+        self.send(match failed {
+            false => Event::LoadFinished { load, columns },
+            true => Event::LoadFailed { load, columns },
         });
         self.settle();
     }
@@ -437,11 +453,11 @@ impl<'a> Simulation<'a> {
     fn submit(&mut self, load: LoadId, table: TableId, part: &PartLoad) {
         let slot = match self.free_requests.pop() {
             Some(free) => {
-                self.requests[free] = (load, part.column);
+                self.requests[free] = Some(Reading { load, column: part.column, failed: false });
                 free
             }
             None => {
-                self.requests.push((load, part.column));
+                self.requests.push(Some(Reading { load, column: part.column, failed: false }));
                 self.requests.len() - 1
             }
         };
