@@ -239,7 +239,8 @@ impl Table {
 
     /// The bytes a chunk's load would read for `columns`.
     pub(crate) fn absent_bytes(&self, chunk: ChunkNo, columns: &ColumnSet) -> u64 {
-        let runs = columns.iter().flat_map(|c| self.absent_runs(chunk, c).into_iter().map(move |run| (c, run)));
+        let runs =
+            columns.iter().flat_map(|c| self.absent_runs(chunk, c).into_iter().map(move |run| (c, run)));
         runs.map(|(column, run)| self.bytes_of(column, run)).sum()
     }
 

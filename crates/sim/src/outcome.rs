@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 use coscan_core::PolicyName;
 use serde_json::{Value, json};
 
-use crate::host::{Ending, RunRecord, seconds};
+use crate::bounds::Deliveries;
+use crate::host::{Delivery, Ending, RunRecord, seconds};
 use crate::scenario::Point;
-use crate::workload::{Workload, World};
+use crate::workload::{Query, Workload, World};
 
 /// The figures of one run.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +31,11 @@ pub struct Measurement {
     pub requests: f64,
     /// Bytes read.
     pub bytes: f64,
+    /// Bytes that the same deliveries, in their order, would cost at least with the same buffer: what OPT, which
+    /// knows the future, reads. NaN where deliveries were not noted or a single one exceeds the buffer.
+    pub opt_bytes: f64,
+    /// Bytes if every part that is wanted were read once. NaN where deliveries were not noted.
+    pub once_bytes: f64,
     /// Seconds a query takes, mean over queries.
     pub latency_s: f64,
     /// Queries that were cancelled or failed; they count in none of the times above but the total.
@@ -53,6 +59,7 @@ impl Measurement {
             latencies_s.entry(kind.clone()).or_default().push(query.latency_s());
             alone_by_kind.entry(kind.clone()).or_default().push(*alone);
         }
+        let (opt_bytes, once_bytes) = bounds(world, workload, record);
         let total_time_s = record.queries.iter().map(|q| q.end.as_nanos()).max().unwrap_or(0) as f64 / 1e9;
         Measurement {
             stream_time_s: mean(stream_times(workload, record)),
@@ -63,6 +70,8 @@ impl Measurement {
             loads: record.loads as f64,
             requests: record.requests as f64,
             bytes: record.bytes as f64,
+            opt_bytes,
+            once_bytes,
             latency_s: mean(finished().map(|(q, _)| q.latency_s())),
             unfinished: record.queries.len() - finished().count(),
             latencies_s,
@@ -70,6 +79,21 @@ impl Measurement {
             trace_hash: record.trace_hash,
         }
     }
+}
+
+/// What replacement alone could at best have saved, and what nothing can go below, in bytes.
+fn bounds(world: &World, workload: &Workload, record: &RunRecord) -> (f64, f64) {
+    let Some(delivered) = &record.deliveries else { return (f64::NAN, f64::NAN) };
+    let queries: Vec<&Query> = workload.queries().map(|(_, query)| query).collect();
+    let mut deliveries = Deliveries::default();
+    for Delivery { query, table, chunk } in delivered {
+        let layout = &world.tables[table.index()].layout;
+        deliveries.add_chunk(*table, layout, *chunk, &queries[*query].columns);
+    }
+    let later = workload.budget_changes.iter().map(|(_, bytes)| *bytes);
+    let buffer = later.fold(world.buffer_bytes, u64::max);
+    let opt = deliveries.fewest_bytes(buffer).map_or(f64::NAN, |bytes| bytes as f64);
+    (opt, deliveries.each_once().bytes as f64)
 }
 
 /// How long each stream took, in seconds.
@@ -94,7 +118,7 @@ pub struct Quantity {
 }
 
 /// The figures, in the order of the papers' tables.
-pub const QUANTITIES: [Quantity; 9] = [
+pub const QUANTITIES: [Quantity; 11] = [
     Quantity { key: "stream_time_s", title: "avg stream time (s)", of: |m| m.stream_time_s },
     Quantity { key: "normalised_latency", title: "avg normalised latency", of: |m| m.normalised_latency },
     Quantity { key: "total_time_s", title: "total time (s)", of: |m| m.total_time_s },
@@ -103,6 +127,8 @@ pub const QUANTITIES: [Quantity; 9] = [
     Quantity { key: "loads", title: "chunk loads", of: |m| m.loads },
     Quantity { key: "requests", title: "I/O requests", of: |m| m.requests },
     Quantity { key: "bytes", title: "bytes read", of: |m| m.bytes },
+    Quantity { key: "opt_bytes", title: "bytes if OPT evicts", of: |m| m.opt_bytes },
+    Quantity { key: "once_bytes", title: "bytes, each part once", of: |m| m.once_bytes },
     Quantity { key: "latency_s", title: "avg query time (s)", of: |m| m.latency_s },
 ];
 

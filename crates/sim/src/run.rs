@@ -60,7 +60,8 @@ pub fn run_scenario(
         let runs = in_parallel(policies.len() * seeds.len(), threads, |at| {
             let (policy, seed) = (policies[at / seeds.len()], at % seeds.len());
             let draw = &draws[seed];
-            let record = host::run(&point.world, &draw.workload, policy, Observe::default());
+            let observe = Observe { deliveries: true, ..Observe::default() };
+            let record = host::run(&point.world, &draw.workload, policy, observe);
             let record: RunRecord = record.map_err(failed(seeds[seed]))?;
             Ok(Measurement::of(&point.world, &draw.workload, &record, &draw.alone_s))
         });

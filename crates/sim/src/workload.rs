@@ -12,6 +12,8 @@ use coscan_core::{
 use coscan_core::{ScanSpec, TableId, TableLayout};
 use coscan_device::{DeviceModel, DeviceSpec};
 
+use crate::cpu::Scheduler;
+
 /// The machine and the tables.
 #[derive(Clone, Debug)]
 pub struct World {
@@ -23,8 +25,12 @@ pub struct World {
     pub loads_in_flight: u32,
     /// Below how many available chunks per worker a scan is starved.
     pub starved_below: u32,
-    /// Processors; each serves one worker at a time, and they are shared evenly.
+    /// Processors; each serves one worker at a time.
     pub cores: u32,
+    /// Who goes first where there are more workers than processors.
+    pub scheduler: Scheduler,
+    /// Processor time that a request to the device takes beside it; what is read has arrived when both are done.
+    pub io_cost: Span,
     /// For how many workers the buffer manager keeps room, see
     /// [`AbmConfig::processors`]; matters only where workers take room of the buffer.
     pub processors: u32,
@@ -46,6 +52,8 @@ impl World {
             loads_in_flight: 1,
             starved_below: 2,
             cores: 1,
+            scheduler: Scheduler::ProcessorSharing,
+            io_cost: Span::ZERO,
             processors: 1,
             device: DeviceSpec::new(device).expect("the model is sound"),
             decoded: BTreeMap::new(),

@@ -40,6 +40,38 @@ fn every_policy_keeps_the_invariants_and_finishes_every_query() {
     }
 }
 
+/// What no eviction can go below is below what was read, and every part has to be read once.
+#[test]
+fn bounds_are_bounds() {
+    let scenario = scenario(&["random.streams=6", "seeds=2"]);
+    let outcome = run_scenario(&scenario, &scenario.policies, &scenario.seeds, 2).unwrap();
+    for policy in &outcome.points[0].policies {
+        for run in &policy.runs {
+            assert!(
+                run.once_bytes <= run.opt_bytes && run.opt_bytes <= run.bytes,
+                "{}: {run:?}",
+                policy.policy
+            );
+        }
+    }
+    let normal = outcome.points[0].policy("normal").unwrap();
+    assert!(normal.runs.iter().all(|run| run.opt_bytes < run.bytes), "LRU over many scans is not OPT");
+}
+
+#[test]
+fn a_read_costs_processor_time() {
+    let cpu = |io_cost: &str| {
+        let scenario = scenario(&["random.streams=2", "seeds=1", io_cost]);
+        let point = &scenario.points[0];
+        run(&point.world, &point.recipe.draw(1), "normal".parse().unwrap(), Observe::default()).unwrap()
+    };
+    let (free, paid) = (cpu("system.io_cost=0ms"), cpu("system.io_cost=3ms"));
+    let more = paid.cpu_busy.as_nanos() - free.cpu_busy.as_nanos();
+    // Rounded per job to less than a nanosecond; both runs read alike.
+    assert_eq!(paid.requests, free.requests);
+    assert!(more.abs_diff(paid.requests * 3_000_000) < 1_000, "{more} for {} reads", paid.requests);
+}
+
 #[test]
 fn mistakes_are_reported_with_file_line_and_key() {
     let line_of = |needle: &str| TABLE2.lines().position(|line| line.starts_with(needle)).unwrap() + 1;
@@ -66,6 +98,10 @@ fn a_setting_that_does_not_fit_is_reported_with_its_key() {
     assert!(message.contains("system.buffer: '3 parsecs' is not"), "{message}");
     let message = error(TABLE2, &["system.bufer=3"]);
     assert!(message.contains("system.bufer: unknown field"), "{message}");
+    let message = error(TABLE2, &["system.scheduler=fair"]);
+    assert!(message.contains("system.scheduler") && message.contains("sleepers-first"), "{message}");
+    let message = error(TABLE2, &["system.scheduler=processor-sharing", "system.sleep_credit=2s"]);
+    assert!(message.contains("system.sleep_credit: even shares know no credit"), "{message}");
     let message = error(TABLE2, &["random.queries=0"]);
     assert!(message.contains("random.queries"), "{message}");
 }

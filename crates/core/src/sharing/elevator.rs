@@ -6,7 +6,8 @@
 //! of the slowest.
 //!
 //! Source: Zukowski, Boncz, Kersten 2004, section 3.1; Zukowski et al., VLDB 2007, section 3.
-//! **Choices:** scans that come later may use what they find in the window but do not hold it. A scan
+//! **Choices:** a scan takes what was read for it in the order of reading; what it finds in the window when it
+//! comes it may use after that, but does not hold. A scan
 //! that sits on a chunk for longer than `stall_after` holds nothing up any more. With several tables the
 //! one whose scan has waited longest reads next. A scan in table order joins when the cursor comes to its
 //! next chunk. A stop is made for all its users or not yet; only if the whole buffer could not hold the
@@ -14,8 +15,8 @@
 //! scans that came later, that goes first which the cursor comes to last. What the mechanism reads when
 //! nothing else moves leaves cursor and window alone.
 //! Cost: a load is linear in the runs of chunks that the cursor skips and in the scans that use the stop;
-//! handing out a chunk is logarithmic in the chunks if scans take what they find in order; the end of a
-//! scan is linear in what the window holds, making room in what has left it.
+//! handing out a chunk is logarithmic in the window, or in the chunks if nothing was read for the scan; the end
+//! of a scan is linear in the stops that wait for it, making room in what has left the window.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,6 +44,8 @@ struct Sweep {
     stops_made: u64,
     window: BTreeMap<ChunkNo, Stop>,
     by_age: BTreeMap<u64, ChunkNo>,
+    /// The stops that wait for a scan, by age.
+    waiting_for: BTreeMap<ScanId, BTreeMap<u64, ChunkNo>>,
     /// Chunks that have left the window or were never in it; some have no data any more.
     outside: BTreeSet<ChunkNo>,
     /// The stop that was chosen last.
@@ -63,6 +66,9 @@ impl Sweep {
         if !waiting.is_empty() {
             self.outside.remove(&chunk);
             self.by_age.insert(self.stops_made, chunk);
+            for scan in &waiting {
+                self.waiting_for.entry(*scan).or_default().insert(self.stops_made, chunk);
+            }
             self.window.insert(chunk, Stop { age: self.stops_made, waiting });
             self.stops_made += 1;
         }
@@ -71,6 +77,7 @@ impl Sweep {
     fn leave(&mut self, chunk: ChunkNo) {
         if let Some(stop) = self.window.remove(&chunk) {
             self.by_age.remove(&stop.age);
+            stop.waiting.into_iter().for_each(|scan| self.forget(scan, stop.age));
         }
         self.outside.insert(chunk);
     }
@@ -81,17 +88,33 @@ impl Sweep {
 
     /// A scan does not wait for a stop any more.
     fn strike(&mut self, chunk: ChunkNo, scan: ScanId) {
-        if let Some(stop) = self.window.get_mut(&chunk) {
-            stop.waiting.remove(&scan);
-            if stop.waiting.is_empty() {
-                self.leave(chunk);
-            }
+        let Some(stop) = self.window.get_mut(&chunk) else { return };
+        let (age, waited) = (stop.age, stop.waiting.remove(&scan));
+        if stop.waiting.is_empty() {
+            self.leave(chunk);
+        }
+        if waited {
+            self.forget(scan, age);
         }
     }
 
     fn strike_all(&mut self, scan: ScanId) {
-        let stops: Vec<ChunkNo> = self.window.keys().copied().collect();
+        let stops: Vec<ChunkNo> = self.read_for(scan).collect();
         stops.into_iter().for_each(|chunk| self.strike(chunk, scan));
+    }
+
+    fn forget(&mut self, scan: ScanId, age: u64) {
+        if let Some(stops) = self.waiting_for.get_mut(&scan) {
+            stops.remove(&age);
+            if stops.is_empty() {
+                self.waiting_for.remove(&scan);
+            }
+        }
+    }
+
+    /// The stops that wait for a scan, in the order in which they were made.
+    fn read_for(&self, scan: ScanId) -> impl Iterator<Item = ChunkNo> {
+        self.waiting_for.get(&scan).into_iter().flat_map(|stops| stops.values().copied())
     }
 }
 
@@ -189,8 +212,12 @@ impl SharingPolicy for Elevator {
         if scan.in_order() {
             return next_in_order(state, scan);
         }
-        let oldest = self.sweeps.get(&scan.table).map(Sweep::oldest).unwrap_or_default();
-        first_available(state, scan, oldest)
+        let Some(sweep) = self.sweeps.get(&scan.table) else {
+            return first_available(state, scan, ChunkNo(0));
+        };
+        let there = |chunk: &ChunkNo| scan.unclaimed().contains(*chunk) && state.is_available(scan, *chunk);
+        let own = sweep.read_for(scan.id).find(there);
+        own.or_else(|| first_available(state, scan, sweep.oldest()))
     }
 
     fn urgency(&self, state: &State, scan: &Scan) -> i128 {

@@ -169,8 +169,10 @@ impl Running<'_> {
 struct Reading {
     load: LoadId,
     column: ColumnNo,
-    /// Another run of the same part could not be read.
+    /// It, or another run of the same part, could not be read.
     failed: bool,
+    /// Whom it keeps busy: the device, and a processor if that costs anything.
+    busy: u8,
 }
 
 /// One run, from arrival of the first query to the end of the last.
@@ -183,6 +185,7 @@ struct Simulation<'a> {
     device: Box<dyn Device>,
     decoded: &'a BTreeMap<(TableId, ChunkNo, ColumnNo), u64>,
     cpu: Cpu,
+    io_cost: Span,
     agenda: BinaryHeap<Reverse<(Instant, u64, Due)>>,
     planned: u64,
     steps: VecDeque<Step>,
@@ -216,7 +219,8 @@ impl<'a> Simulation<'a> {
             placement: Placement::of(&world.tables),
             device: world.device.build(),
             decoded: &world.decoded,
-            cpu: Cpu::new(world.cores),
+            cpu: Cpu::new(world.cores, world.scheduler),
+            io_cost: world.io_cost,
             agenda: BinaryHeap::new(),
             planned: 0,
             steps: VecDeque::new(),
@@ -293,7 +297,10 @@ impl<'a> Simulation<'a> {
             self.arrived(request);
         }
         for job in processed.drain(..) {
-            self.consumed(job);
+            match slot_of(job) {
+                Some(slot) => self.done(slot),
+                None => self.consumed(job),
+            }
         }
         (self.read, self.processed) = (read, processed);
         while let Some(due) = self.next_due() {
@@ -315,11 +322,23 @@ impl<'a> Simulation<'a> {
         self.requests.len() - self.free_requests.len()
     }
 
+    /// The device is done with a request.
     fn arrived(&mut self, Completion { id, ok }: Completion) {
         let slot = id.0 as usize;
-        let Reading { load, column, failed } = self.requests[slot].take().expect("it was in flight");
+        let request = self.requests[slot].as_mut().expect("it was in flight");
+        request.failed |= !ok;
+        self.done(slot);
+    }
+
+    /// The device or the processor is done with a request.
+    fn done(&mut self, slot: usize) {
+        let request = self.requests[slot].as_mut().expect("it was in flight");
+        request.busy -= 1;
+        if request.busy > 0 {
+            return;
+        }
+        let Reading { load, column, failed, .. } = self.requests[slot].take().expect("it was in flight");
         self.free_requests.push(slot);
-        let failed = failed || !ok;
         let mut in_flight = self.requests.iter_mut().flatten();
         if let Some(other) = in_flight.find(|r| r.load == load && r.column == column) {
             // The part has another run of pages on its way.
@@ -451,16 +470,16 @@ impl<'a> Simulation<'a> {
     }
 
     fn submit(&mut self, load: LoadId, table: TableId, part: &PartLoad) {
-        let slot = match self.free_requests.pop() {
-            Some(free) => {
-                self.requests[free] = Some(Reading { load, column: part.column, failed: false });
-                free
-            }
-            None => {
-                self.requests.push(Some(Reading { load, column: part.column, failed: false }));
-                self.requests.len() - 1
-            }
-        };
+        let busy = if self.io_cost > Span::ZERO { 2 } else { 1 };
+        let reading = Reading { load, column: part.column, failed: false, busy };
+        let slot = self.free_requests.pop().unwrap_or_else(|| {
+            self.requests.push(None);
+            self.requests.len() - 1
+        });
+        self.requests[slot] = Some(reading);
+        if busy == 2 {
+            self.cpu.start(self.now, IO_JOB | slot as u64, self.io_cost);
+        }
         self.request_count += 1;
         self.bytes += part.bytes;
         let offset = self.placement.offset(table, part);
@@ -506,6 +525,14 @@ fn record_of(scan: &Running<'_>) -> QueryRecord {
 
 /// More workers than any scan has.
 const WORKERS_MAX: u64 = 1 << 20;
+
+/// Marks the jobs of requests; what remains is the request's place.
+const IO_JOB: u64 = 1 << 63;
+
+/// The request whose job this is, if it is one.
+fn slot_of(job: u64) -> Option<usize> {
+    (job & IO_JOB != 0).then_some((job & !IO_JOB) as usize)
+}
 
 fn job_of(scan: ScanId, worker: WorkerNo) -> u64 {
     scan.0 * WORKERS_MAX + u64::from(worker.0)

@@ -7,9 +7,10 @@ use coscan_device::{DeviceModel, DeviceSpec};
 
 use super::draw::{Class, Kind, Random, Recipe, chunks_of_share};
 use super::error::KeyError;
-use super::file::{ClassFile, DeviceFile, QueryFile, RandomFile, ScenarioFile};
+use super::file::{ClassFile, DeviceFile, QueryFile, RandomFile, ScenarioFile, SchedulerFile, SystemFile};
 use super::table::TableInfo;
 use super::units::{BufferSize, Percent};
+use crate::cpu::Scheduler;
 use crate::workload::{Stream, World};
 
 /// The policies a file names, or all there are.
@@ -59,10 +60,28 @@ fn world(file: &ScenarioFile, tables: Vec<TableInfo>) -> Result<World, KeyError>
         loads_in_flight: at_least_one("loads_in_flight", system.loads_in_flight.unwrap_or(1))?,
         starved_below: at_least_one("starved_below", system.starved_below.unwrap_or(2))?,
         cores: at_least_one("cores", system.cores)?,
+        scheduler: scheduler(system)?,
+        io_cost: system.io_cost.map_or(Span::ZERO, |time| time.0),
         device: device(&file.device)?,
         tables: tables.into_iter().map(|info| info.table).collect(),
         ..World::plain()
     })
+}
+
+/// What a thread that has slept is ahead of others at most, unless the file says otherwise: what Linux 2.6 had.
+const SLEEP_CREDIT: Span = Span::from_millis(1000);
+
+fn scheduler(system: &SystemFile) -> Result<Scheduler, KeyError> {
+    match (system.scheduler, system.sleep_credit) {
+        (SchedulerFile::ProcessorSharing, None) => Ok(Scheduler::ProcessorSharing),
+        (SchedulerFile::ProcessorSharing, Some(_)) => Err(KeyError::new(
+            "system.sleep_credit",
+            "even shares know no credit: remove it, or set scheduler = \"sleepers-first\"",
+        )),
+        (SchedulerFile::SleepersFirst, credit) => {
+            Ok(Scheduler::SleepersFirst { credit: credit.map_or(SLEEP_CREDIT, |time| time.0) })
+        }
+    }
 }
 
 fn buffer_bytes(key: &str, size: BufferSize, tables: &[TableInfo]) -> Result<u64, KeyError> {

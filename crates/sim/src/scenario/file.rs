@@ -81,10 +81,23 @@ impl<'de> Deserialize<'de> for Seeds {
 #[serde(deny_unknown_fields)]
 pub struct SystemFile {
     pub cores: u32,
+    #[serde(default)]
+    pub scheduler: SchedulerFile,
+    pub sleep_credit: Option<Time>,
+    pub io_cost: Option<Time>,
     pub clock: Option<Frequency>,
     pub buffer: BufferSize,
     pub loads_in_flight: Option<u32>,
     pub starved_below: Option<u32>,
+}
+
+/// Who goes first where there are more workers than processors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SchedulerFile {
+    #[default]
+    ProcessorSharing,
+    SleepersFirst,
 }
 
 /// The device. Which keys are wanted depends on its kind.

@@ -1,0 +1,235 @@
+//! Cores that serve first whoever has slept, as time-sharing systems do.
+//!
+//! A thread has credit: full when it is new, less by the time it runs, more by the time it has nothing to do, up
+//! to a maximum (Linux 2.6 kept such a sleep average, of at most a second). Threads with credit share the cores
+//! evenly; the others share what these leave. Two classes in place of a scale of priorities, and no time slices:
+//! enough to show what it means for a scan that it waits for I/O.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use coscan_core::{Instant, Span};
+
+use super::Job;
+
+/// Binary digits behind the nanosecond in which service is kept.
+const FRACTION_BITS: u32 = 24;
+
+/// A thread with a job.
+#[derive(Debug)]
+struct Running {
+    job: Job,
+    /// Work left, and credit, in fractions of a nanosecond.
+    work: u128,
+    credit: u128,
+}
+
+/// A thread without one.
+#[derive(Debug)]
+struct Asleep {
+    credit: u128,
+    since: u128,
+}
+
+#[derive(Debug)]
+pub(super) struct SleepersFirst {
+    cores: u128,
+    credit_max: u128,
+    /// In the order they came.
+    running: Vec<Running>,
+    asleep: BTreeMap<Job, Asleep>,
+    finished: VecDeque<Job>,
+    /// Where time stands, in fractions of a nanosecond.
+    now: u128,
+    busy: u128,
+}
+
+/// A share of a core for each of some jobs: `cores / jobs`, at most one.
+#[derive(Clone, Copy)]
+struct Share {
+    cores: u128,
+    jobs: u128,
+}
+
+impl Share {
+    fn of(cores: u128, jobs: u128) -> Self {
+        if jobs <= cores { Share { cores: 1, jobs: 1 } } else { Share { cores, jobs } }
+    }
+
+    fn service(self, time: u128) -> u128 {
+        time * self.cores / self.jobs
+    }
+
+    /// How long it takes to receive a service, rounded up; never if there is no core.
+    fn time(self, service: u128) -> Option<u128> {
+        (self.cores > 0).then(|| (service * self.jobs).div_ceil(self.cores))
+    }
+}
+
+impl SleepersFirst {
+    pub fn new(cores: u32, credit: Span) -> Self {
+        assert!(cores > 0, "jobs need a processor");
+        SleepersFirst {
+            cores: u128::from(cores),
+            credit_max: fraction(credit.as_nanos()),
+            running: Vec::new(),
+            asleep: BTreeMap::new(),
+            finished: VecDeque::new(),
+            now: 0,
+            busy: 0,
+        }
+    }
+
+    pub fn start(&mut self, now: Instant, job: Job, work: Span) {
+        self.catch_up(now);
+        assert!(self.running.iter().all(|r| r.job != job), "job {job} is running already");
+        let credit = match self.asleep.remove(&job) {
+            Some(Asleep { credit, since }) => (credit + (self.now - since)).min(self.credit_max),
+            None => self.credit_max,
+        };
+        self.running.push(Running { job, work: fraction(work.as_nanos()), credit });
+    }
+
+    pub fn cancel(&mut self, now: Instant, job: Job) {
+        self.catch_up(now);
+        self.running.retain(|r| r.job != job);
+        self.finished.retain(|finished| *finished != job);
+    }
+
+    /// When the next job ends or the next credit is used up.
+    pub fn next_change(&self) -> Option<Instant> {
+        if !self.finished.is_empty() {
+            return Some(instant(self.now));
+        }
+        self.time_to_change().map(|time| instant(self.now + time))
+    }
+
+    pub fn advance(&mut self, now: Instant, done: &mut Vec<Job>) {
+        self.catch_up(now);
+        done.extend(self.finished.drain(..));
+    }
+
+    pub fn running(&self) -> usize {
+        self.running.len()
+    }
+
+    pub fn busy(&self) -> Span {
+        let ns = self.busy >> FRACTION_BITS;
+        Span::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))
+    }
+
+    /// The shares of threads with and without credit.
+    fn shares(&self) -> (Share, Share) {
+        let favoured = self.running.iter().filter(|r| r.credit > 0).count() as u128;
+        let others = self.running.len() as u128 - favoured;
+        let left = self.cores.saturating_sub(favoured);
+        (Share::of(self.cores, favoured), Share::of(left, others))
+    }
+
+    fn time_to_change(&self) -> Option<u128> {
+        let (favoured, others) = self.shares();
+        let times = self.running.iter().filter_map(|r| match r.credit {
+            0 => others.time(r.work),
+            credit => favoured.time(r.work.min(credit)),
+        });
+        times.min()
+    }
+
+    /// Lets work be done up to `now`.
+    fn catch_up(&mut self, now: Instant) {
+        let until = fraction(now.as_nanos());
+        while let Some(time) = self.time_to_change().filter(|time| self.now + time <= until) {
+            self.work_for(time);
+        }
+        if until > self.now {
+            self.work_for(until - self.now);
+        }
+    }
+
+    /// Lets time pass in which shares do not change.
+    fn work_for(&mut self, time: u128) {
+        let (favoured, others) = self.shares();
+        self.busy += time * self.cores.min(self.running.len() as u128);
+        self.now += time;
+        for thread in &mut self.running {
+            let share = if thread.credit > 0 { favoured } else { others };
+            let service = share.service(time);
+            thread.work = thread.work.saturating_sub(service);
+            thread.credit = thread.credit.saturating_sub(service);
+        }
+        let since = self.now;
+        let (asleep, finished) = (&mut self.asleep, &mut self.finished);
+        self.running.retain(|thread| {
+            if thread.work == 0 {
+                asleep.insert(thread.job, Asleep { credit: thread.credit, since });
+                finished.push_back(thread.job);
+            }
+            thread.work > 0
+        });
+    }
+}
+
+fn fraction(ns: u64) -> u128 {
+    u128::from(ns) << FRACTION_BITS
+}
+
+/// The first whole nanosecond not before.
+fn instant(at: u128) -> Instant {
+    let ns = at.div_ceil(1 << FRACTION_BITS);
+    Instant::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn at(ms: u64) -> Instant {
+        Instant::from_nanos(ms * MS)
+    }
+
+    /// When each job ends, in milliseconds.
+    fn ends(cores: &mut SleepersFirst, until_ms: u64) -> Vec<(Job, u64)> {
+        let mut ends = Vec::new();
+        while let Some(next) = cores.next_change().filter(|next| *next <= at(until_ms)) {
+            let mut done = Vec::new();
+            cores.advance(next, &mut done);
+            ends.extend(done.into_iter().map(|job| (job, next.as_nanos() / MS)));
+        }
+        ends
+    }
+
+    #[test]
+    fn who_has_used_up_its_credit_waits_for_who_has_not() {
+        let mut cores = SleepersFirst::new(1, Span::from_millis(100));
+        cores.start(at(0), 1, Span::from_millis(400));
+        // At 200 the first has no credit left; the second runs alone until its own is used up at 300, then
+        // they share: the second needs 50 more, which takes 100.
+        assert_eq!(ends(&mut cores, 200), []);
+        cores.start(at(200), 2, Span::from_millis(150));
+        assert_eq!(ends(&mut cores, 1000), [(2, 400), (1, 550)]);
+        assert_eq!(cores.busy(), Span::from_millis(550));
+    }
+
+    #[test]
+    fn sleep_gives_credit_back() {
+        let mut cores = SleepersFirst::new(1, Span::from_millis(100));
+        cores.start(at(0), 1, Span::from_millis(1_000));
+        cores.start(at(0), 2, Span::from_millis(100));
+        // Even shares while both have credit, so both are done with it at 200, and so is the second job.
+        assert_eq!(ends(&mut cores, 200), [(2, 200)]);
+        // It slept 30 ms: its next job goes first for that long, then shares.
+        cores.advance(at(230), &mut Vec::new());
+        cores.start(at(230), 2, Span::from_millis(40));
+        assert_eq!(ends(&mut cores, 300), [(2, 280)]);
+    }
+
+    #[test]
+    fn nobody_is_faster_than_a_core() {
+        let mut cores = SleepersFirst::new(2, Span::from_millis(10));
+        cores.start(at(0), 1, Span::from_millis(50));
+        cores.start(at(0), 2, Span::from_millis(20));
+        assert_eq!(ends(&mut cores, 100), [(2, 20), (1, 50)]);
+        assert_eq!(cores.busy(), Span::from_millis(70));
+    }
+}
