@@ -20,6 +20,7 @@ pub mod interest;
 mod invariants;
 pub mod layout;
 mod ledger;
+pub mod locality;
 mod mechanism;
 pub mod recency;
 pub mod registry;

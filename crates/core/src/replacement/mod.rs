@@ -10,6 +10,7 @@
 
 pub(crate) mod lru;
 pub mod next_use;
+pub mod page;
 pub mod sampling;
 pub mod timeline;
 
