@@ -5,6 +5,18 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::config::ConfigError;
+use crate::replacement::page::arc::Arc;
+use crate::replacement::page::clock::Clock;
+use crate::replacement::page::fifo::Fifo;
+use crate::replacement::page::lru::Lru;
+use crate::replacement::page::lru_k::LruK;
+use crate::replacement::page::mru::Mru;
+use crate::replacement::page::opt::Opt;
+use crate::replacement::page::random::Random;
+use crate::replacement::page::s3_fifo::S3Fifo;
+use crate::replacement::page::sieve::Sieve;
+use crate::replacement::page::two_q::TwoQ;
+use crate::replacement::page::{PageReplacement, PageSetup, PageSetupError};
 use crate::replacement::sampling::Sampling;
 use crate::replacement::timeline::Timeline;
 use crate::sharing::SharingPolicy;
@@ -49,6 +61,10 @@ pub enum Trait {
     InterestAware,
     /// The wait of a starved scan has a stated bound that does not depend on how fast others consume.
     BoundedWait,
+    /// Replaces pages in a pool; a manager of sharing scans cannot be set to it.
+    PageLevel,
+    /// Has to be told all references before the first.
+    Offline,
 }
 
 impl fmt::Display for Trait {
@@ -59,6 +75,8 @@ impl fmt::Display for Trait {
             Trait::Cooperative => "cooperative",
             Trait::InterestAware => "interest-aware",
             Trait::BoundedWait => "bounded-wait",
+            Trait::PageLevel => "page-level",
+            Trait::Offline => "offline",
         })
     }
 }
@@ -76,10 +94,19 @@ pub struct PolicyInfo {
     pub paper: &'static str,
     /// Its properties.
     pub traits: &'static [Trait],
-    build: fn() -> Box<dyn SharingPolicy>,
+    build: Build,
 }
 
-use Trait::{BoundedWait, Cooperative, InOrder, InterestAware, OutOfOrder};
+/// What a line builds: that says who can be set to it.
+#[derive(Clone, Copy, Debug)]
+enum Build {
+    /// A policy of the manager of sharing scans.
+    Scans(fn() -> Box<dyn SharingPolicy>),
+    /// A policy of a pool of pages.
+    Pages(fn(&PageSetup) -> Result<Box<dyn PageReplacement>, PageSetupError>),
+}
+
+use Trait::{BoundedWait, Cooperative, InOrder, InterestAware, Offline, OutOfOrder, PageLevel};
 
 static POLICIES: &[PolicyInfo] = &[
     PolicyInfo {
@@ -88,7 +115,7 @@ static POLICIES: &[PolicyInfo] = &[
         summary: "every scan reads its chunks in table order, first come first served, LRU buffer",
         paper: "Cooperative Scans, VLDB 2007, section 3",
         traits: &[InOrder, BoundedWait],
-        build: || Box::new(Normal::default()),
+        build: Build::Scans(|| Box::new(Normal::default())),
     },
     PolicyInfo {
         name: "attach",
@@ -96,7 +123,7 @@ static POLICIES: &[PolicyInfo] = &[
         summary: "a new scan joins the running scan it overlaps most and wraps around, LRU buffer",
         paper: "Cooperative Scans, VLDB 2007, sections 3 and 6.2",
         traits: &[OutOfOrder, Cooperative, BoundedWait],
-        build: || Box::new(Attach::default()),
+        build: Build::Scans(|| Box::new(Attach::default())),
     },
     PolicyInfo {
         name: "elevator",
@@ -104,7 +131,7 @@ static POLICIES: &[PolicyInfo] = &[
         summary: "one cursor per table sweeps over what anybody needs; fewest reads, slowest scan sets the pace",
         paper: "Cooperative Scans, VLDB 2007, section 3",
         traits: &[OutOfOrder, Cooperative, InterestAware],
-        build: || Box::new(Elevator::default()),
+        build: Build::Scans(|| Box::new(Elevator::default())),
     },
     PolicyInfo {
         name: "relevance",
@@ -112,7 +139,7 @@ static POLICIES: &[PolicyInfo] = &[
         summary: "loads, keeps and hands out chunks by their relevance to all scans, short and starved scans first",
         paper: "Cooperative Scans, VLDB 2007, sections 4 and 6",
         traits: &[OutOfOrder, Cooperative, InterestAware, BoundedWait],
-        build: || Box::new(Relevance::default()),
+        build: Build::Scans(|| Box::new(Relevance::default())),
     },
     PolicyInfo {
         name: "relevance-2004",
@@ -120,7 +147,7 @@ static POLICIES: &[PolicyInfo] = &[
         summary: "the first relevance functions: loads what most starved scans want, keeps what most scans want",
         paper: "Cooperative Scans, CWI INS-E0411, 2004, sections 3.1 and 4.1",
         traits: &[OutOfOrder, Cooperative, InterestAware],
-        build: || Box::new(Relevance2004::default()),
+        build: Build::Scans(|| Box::new(Relevance2004::default())),
     },
     PolicyInfo {
         name: "pbm",
@@ -128,7 +155,7 @@ static POLICIES: &[PolicyInfo] = &[
         summary: "scans in table order; what is predicted to be consumed last leaves first, by a timeline",
         paper: "From Cooperative Scans to Predictive Buffer Management, VLDB 2012",
         traits: &[InOrder, InterestAware, BoundedWait],
-        build: || Box::new(Pbm::<Timeline>::default()),
+        build: Build::Scans(|| Box::new(Pbm::<Timeline>::default())),
     },
     PolicyInfo {
         name: "pbm-sampling",
@@ -136,7 +163,95 @@ static POLICIES: &[PolicyInfo] = &[
         summary: "as pbm, but of ten parts drawn at random the one consumed last leaves",
         paper: "From Cooperative Scans to Predictive Buffer Management, VLDB 2012; sampling: Vanderkooy, 2023",
         traits: &[InOrder, InterestAware, BoundedWait],
-        build: || Box::new(Pbm::<Sampling>::default()),
+        build: Build::Scans(|| Box::new(Pbm::<Sampling>::default())),
+    },
+    PolicyInfo {
+        name: "random",
+        kind: PolicyKind::Replacement,
+        summary: "any page leaves",
+        paper: "Belady, IBM Systems Journal 1966 (RAND)",
+        traits: &[PageLevel],
+        build: Build::Pages(|setup| Ok(Box::new(Random::new(setup)))),
+    },
+    PolicyInfo {
+        name: "fifo",
+        kind: PolicyKind::Replacement,
+        summary: "the page that came first leaves",
+        paper: "Belady, IBM Systems Journal 1966",
+        traits: &[PageLevel],
+        build: Build::Pages(|setup| Ok(Box::new(Fifo::new(setup)))),
+    },
+    PolicyInfo {
+        name: "lru",
+        kind: PolicyKind::Replacement,
+        summary: "the page that was not used for longest leaves",
+        paper: "Mattson et al., IBM Systems Journal 1970",
+        traits: &[PageLevel],
+        build: Build::Pages(|setup| Ok(Box::new(Lru::new(setup)))),
+    },
+    PolicyInfo {
+        name: "mru",
+        kind: PolicyKind::Replacement,
+        summary: "the page that was used last leaves: for loops longer than the pool",
+        paper: "Chou, DeWitt, VLDB 1985, section 3",
+        traits: &[PageLevel],
+        build: Build::Pages(|setup| Ok(Box::new(Mru::new(setup)))),
+    },
+    PolicyInfo {
+        name: "clock",
+        kind: PolicyKind::Replacement,
+        summary: "the page not referenced since the hand last passed leaves, clean ones first",
+        paper: "Corbató, 1968; clean first: Chou, DeWitt, VLDB 1985, section 4",
+        traits: &[PageLevel],
+        build: Build::Pages(|setup| Ok(Box::new(Clock::new(setup)))),
+    },
+    PolicyInfo {
+        name: "lru-2",
+        kind: PolicyKind::Replacement,
+        summary: "the page whose last reference but one lies furthest back leaves",
+        paper: "The LRU-K Page Replacement Algorithm, SIGMOD 1993, section 2.1",
+        traits: &[PageLevel],
+        build: Build::Pages(|setup| Ok(Box::new(LruK::new(setup)))),
+    },
+    PolicyInfo {
+        name: "2q",
+        kind: PolicyKind::Replacement,
+        summary: "pages that came back after they had left are kept by LRU, new ones pass through a short queue",
+        paper: "2Q, VLDB 1994, full version",
+        traits: &[PageLevel],
+        build: Build::Pages(|setup| Ok(Box::new(TwoQ::new(setup)))),
+    },
+    PolicyInfo {
+        name: "arc",
+        kind: PolicyKind::Replacement,
+        summary: "recency and frequency share the frames by which of them was missed more",
+        paper: "ARC, FAST 2003, section III",
+        traits: &[PageLevel],
+        build: Build::Pages(|setup| Ok(Box::new(Arc::new(setup)))),
+    },
+    PolicyInfo {
+        name: "sieve",
+        kind: PolicyKind::Replacement,
+        summary: "a hand goes from old to new and takes the first page not visited; what it spares stays in place",
+        paper: "SIEVE is Simpler than LRU, NSDI 2024, section 3",
+        traits: &[PageLevel],
+        build: Build::Pages(|setup| Ok(Box::new(Sieve::new(setup)))),
+    },
+    PolicyInfo {
+        name: "s3-fifo",
+        kind: PolicyKind::Replacement,
+        summary: "a small queue filters what is not used again, a ghost queue brings back what was",
+        paper: "FIFO Queues are All You Need for Cache Eviction, SOSP 2023, section 4",
+        traits: &[PageLevel],
+        build: Build::Pages(|setup| Ok(Box::new(S3Fifo::new(setup)))),
+    },
+    PolicyInfo {
+        name: "opt",
+        kind: PolicyKind::Replacement,
+        summary: "the page that is needed again last leaves: the least misses there can be",
+        paper: "Belady, IBM Systems Journal 1966 (MIN); Mattson et al., 1970",
+        traits: &[PageLevel, Offline],
+        build: Build::Pages(|setup| Ok(Box::new(Opt::new(setup)?))),
     },
 ];
 
@@ -148,27 +263,30 @@ pub fn all() -> &'static [PolicyInfo] {
 /// The policies a manager of sharing scans can be set to: those that decide how scans share, and those
 /// that decide what leaves while every scan goes its own way.
 pub fn sharing() -> impl Iterator<Item = PolicyName> {
-    let kinds = [PolicyKind::Sharing, PolicyKind::Replacement];
-    POLICIES.iter().filter(move |p| kinds.contains(&p.kind)).map(PolicyName)
+    POLICIES.iter().filter_map(|info| match info.build {
+        Build::Scans(build) => Some(PolicyName { info, build }),
+        Build::Pages(_) => None,
+    })
+}
+
+/// The policies a pool of pages can be set to.
+pub fn pages() -> impl Iterator<Item = PagePolicyName> {
+    POLICIES.iter().filter_map(|info| match info.build {
+        Build::Pages(build) => Some(PagePolicyName { info, build }),
+        Build::Scans(_) => None,
+    })
 }
 
 /// The name of a policy that a manager can be set to.
 #[derive(Clone, Copy)]
-pub struct PolicyName(&'static PolicyInfo);
+pub struct PolicyName {
+    info: &'static PolicyInfo,
+    build: fn() -> Box<dyn SharingPolicy>,
+}
 
 impl PolicyName {
-    /// Its line in the registry.
-    pub fn info(self) -> &'static PolicyInfo {
-        self.0
-    }
-
-    /// The name as text.
-    pub fn as_str(self) -> &'static str {
-        self.0.name
-    }
-
     pub(crate) fn build(self) -> Box<dyn SharingPolicy> {
-        (self.0.build)()
+        (self.build)()
     }
 }
 
@@ -183,22 +301,75 @@ impl FromStr for PolicyName {
     }
 }
 
-impl PartialEq for PolicyName {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.name == other.0.name
+/// The name of a policy that a pool of pages can be set to.
+#[derive(Clone, Copy)]
+pub struct PagePolicyName {
+    info: &'static PolicyInfo,
+    build: fn(&PageSetup) -> Result<Box<dyn PageReplacement>, PageSetupError>,
+}
+
+impl PagePolicyName {
+    /// The policy of an empty pool.
+    ///
+    /// # Errors
+    /// [`PageSetupError::NoFrames`], [`PageSetupError::TooManyFrames`], and [`PageSetupError::NeedsFuture`] for a
+    /// policy that is [`Trait::Offline`] and was not told what comes.
+    pub fn build(self, setup: &PageSetup) -> Result<Box<dyn PageReplacement>, PageSetupError> {
+        match setup.frames {
+            0 => Err(PageSetupError::NoFrames),
+            frames if frames > PageSetup::FRAMES_MAX => Err(PageSetupError::TooManyFrames { frames }),
+            _ => (self.build)(setup),
+        }
     }
 }
 
-impl Eq for PolicyName {}
+impl FromStr for PagePolicyName {
+    type Err = PageSetupError;
 
-impl fmt::Debug for PolicyName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.name)
+    fn from_str(name: &str) -> Result<Self, PageSetupError> {
+        pages().find(|p| p.as_str() == name).ok_or_else(|| PageSetupError::UnknownPolicy {
+            name: name.to_owned(),
+            known: pages().map(PagePolicyName::as_str).collect::<Vec<_>>().join(", "),
+        })
     }
 }
 
-impl fmt::Display for PolicyName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.name)
-    }
+/// What the names have in common.
+macro_rules! name_of_policy {
+    ($name:ty) => {
+        impl $name {
+            /// Its line in the registry.
+            pub fn info(self) -> &'static PolicyInfo {
+                self.info
+            }
+
+            /// The name as text.
+            pub fn as_str(self) -> &'static str {
+                self.info.name
+            }
+        }
+
+        impl PartialEq for $name {
+            fn eq(&self, other: &Self) -> bool {
+                self.info.name == other.info.name
+            }
+        }
+
+        impl Eq for $name {}
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.info.name)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.info.name)
+            }
+        }
+    };
 }
+
+name_of_policy!(PolicyName);
+name_of_policy!(PagePolicyName);

@@ -6,7 +6,8 @@
 //! last leaves first, found by a [`timeline`] of buckets or by [`sampling`].
 //!
 //! Policies that evict and nothing else leave scans in table order, one for all of them: see
-//! `sharing/pbm.rs`. There is no page-level pool here.
+//! `sharing/pbm.rs`. What leaves a pool of single pages, under policies that know nothing of scans, is
+//! answered in [`page`]; the pool itself is not here.
 
 pub(crate) mod lru;
 pub mod next_use;
