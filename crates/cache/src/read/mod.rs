@@ -1,0 +1,109 @@
+//! Trace files: opened, decompressed, and read request by request.
+//!
+//! Compression is told from the first bytes of a file (gzip, zstd), its format from its name unless it is
+//! given. Content that is not as the format says ends in an error that names the line or record; nothing is
+//! skipped or mended, except blank lines.
+
+mod binary;
+mod table;
+mod text;
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+
+use crate::ids::Id;
+use crate::{At, CacheError, Format, Trace};
+
+/// One request of a trace file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Request<'a> {
+    pub(crate) id: Id<'a>,
+    /// In seconds, if the format has it.
+    pub(crate) time: Option<u32>,
+    /// In bytes; one if the format has no sizes.
+    pub(crate) size: u32,
+}
+
+impl<'a> Request<'a> {
+    /// A request of a format that has nothing else.
+    fn of(id: Id<'a>) -> Self {
+        Request { id, time: None, size: 1 }
+    }
+}
+
+/// Why reading ends before the file does.
+pub(crate) enum Stop {
+    /// There are as many requests as were asked for.
+    Enough,
+    /// The file or what it is unpacked by failed.
+    Io(io::Error),
+    /// The content is not as the format says.
+    Bad(At, String),
+    /// There are more requests than a trace can have.
+    TooLong,
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        Stop::Io(error)
+    }
+}
+
+/// Takes requests; says when to stop.
+type Sink<'a> = dyn FnMut(Request<'_>) -> Result<(), Stop> + 'a;
+
+const BUFFER_BYTES: usize = 1 << 18;
+
+/// Reads a file, or its first `most` requests; returns how many there were, at least one.
+pub(crate) fn read(
+    path: &Path,
+    format: Option<&Format>,
+    most: Option<u64>,
+    on_request: &mut dyn FnMut(Request<'_>),
+) -> Result<u64, CacheError> {
+    let format = format.map_or_else(|| Format::of_path(path), |format| Ok(format.clone()))?;
+    let mut input = open(path).map_err(CacheError::io("open", path))?;
+    let mut requests = 0;
+    let mut sink = |request: Request<'_>| {
+        if most.is_some_and(|most| requests >= most) {
+            return Err(Stop::Enough);
+        }
+        if requests == Trace::REQUESTS_MAX {
+            return Err(Stop::TooLong);
+        }
+        requests += 1;
+        on_request(request);
+        Ok(())
+    };
+    let end = match &format {
+        Format::OracleGeneral => binary::oracle_general(&mut input, &mut sink),
+        Format::Ids => text::ids(&mut input, &mut sink),
+        Format::Arc => text::arc(&mut input, &mut sink),
+        Format::Lirs => text::lirs(&mut input, &mut sink),
+        Format::Csv(csv) => table::csv(&mut input, csv, &mut sink),
+    };
+    let path = || path.to_owned();
+    match end {
+        Ok(()) | Err(Stop::Enough) if requests == 0 => Err(CacheError::EmptyTrace { path: path() }),
+        Ok(()) | Err(Stop::Enough) => Ok(requests),
+        Err(Stop::Io(source)) => Err(CacheError::Io { action: "read", path: path(), source }),
+        Err(Stop::Bad(at, reason)) => Err(CacheError::BadRecord { path: path(), at, reason }),
+        Err(Stop::TooLong) => Err(CacheError::TooLong { path: path(), most: Trace::REQUESTS_MAX }),
+    }
+}
+
+/// The content of a file, unpacked.
+fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
+    let mut packed = BufReader::with_capacity(BUFFER_BYTES, File::open(path)?);
+    let start = packed.fill_buf()?;
+    if start.starts_with(&[0x1f, 0x8b]) {
+        let unpacked = flate2::bufread::MultiGzDecoder::new(packed);
+        Ok(Box::new(BufReader::with_capacity(BUFFER_BYTES, unpacked)))
+    } else if start.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+        let unpacked = zstd::stream::read::Decoder::with_buffer(packed)?;
+        Ok(Box::new(BufReader::with_capacity(BUFFER_BYTES, unpacked)))
+    } else {
+        Ok(Box::new(packed))
+    }
+}

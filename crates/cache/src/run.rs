@@ -1,0 +1,181 @@
+//! A trace under several policies in pools of several sizes, all on all cores.
+//!
+//! Each point is a simulation of its own on one thread; threads take the next point when they are done with one.
+//! The inner loop is compiled for each policy and touches arrays only. LRU in many sizes is told from one
+//! pass, see [`stack`](crate::stack).
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use coscan_core::registry::{PagePolicyName, Trait};
+use coscan_core::replacement::page::PageSetup;
+use serde::{Deserialize, Serialize};
+
+use crate::stack::StackDistances;
+use crate::{CacheError, Format, Size, Trace};
+
+/// From how many sizes on LRU is told from one pass: it takes about as long as so many simulations.
+const STACK_FROM: usize = 12;
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// The trace file.
+    pub trace: PathBuf,
+    /// Its format; by default what its name says.
+    pub format: Option<Format>,
+    /// Take only so many requests from its beginning.
+    pub requests_max: Option<u64>,
+    /// The policies to compare, in the order in which points are to come.
+    pub policies: Vec<PagePolicyName>,
+    /// The sizes of the pool.
+    pub sizes: Vec<Size>,
+    /// Where policies that draw lots begin.
+    pub seed: u64,
+    /// How many simulations run at the same time; by default as many as there are cores.
+    pub threads: Option<NonZeroUsize>,
+}
+
+/// How one policy did in one pool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// Its name in the registry.
+    pub policy: String,
+    /// The pool, in pages.
+    pub size: usize,
+    /// Requests of the trace.
+    pub requests: u64,
+    /// Those that found their page missing.
+    pub misses: u64,
+    /// Time the simulation took on its thread, reading the trace and computing the future not included; of LRU in
+    /// many sizes the time of the one pass, in each of its points.
+    pub seconds: f64,
+}
+
+impl Point {
+    /// Misses per request.
+    pub fn miss_ratio(&self) -> f64 {
+        self.misses as f64 / self.requests as f64
+    }
+}
+
+/// Reads a trace and runs it: see [`simulate`].
+///
+/// # Errors
+/// Those of [`Trace::read`] and [`simulate`].
+pub fn run(options: &RunOptions) -> Result<Vec<Point>, CacheError> {
+    if options.policies.is_empty() || options.sizes.is_empty() {
+        return Err(CacheError::Nothing(if options.sizes.is_empty() { "size" } else { "policy" }));
+    }
+    let trace = Trace::read(&options.trace, options.format.as_ref(), options.requests_max)?;
+    simulate(&trace, &options.policies, &options.sizes, options.seed, options.threads)
+}
+
+/// Plays the trace from an empty pool under each policy at each size. Points come in the order of policies, then
+/// from small to large; a size asked for twice comes once.
+///
+/// # Errors
+/// A policy cannot be made for such a pool.
+pub fn simulate(
+    trace: &Trace,
+    policies: &[PagePolicyName],
+    sizes: &[Size],
+    seed: u64,
+    threads: Option<NonZeroUsize>,
+) -> Result<Vec<Point>, CacheError> {
+    let mut frames: Vec<usize> = sizes.iter().map(|size| size.pages(trace.distinct())).collect();
+    frames.sort_unstable();
+    frames.dedup();
+    let looks_ahead = policies.iter().any(|policy| policy.info().traits.contains(&Trait::Offline));
+    let future = if looks_ahead { Some(trace.future()?) } else { None };
+    let setup = PageSetup { frames: 0, seed, future };
+    let tasks: Vec<Task> = policies.iter().flat_map(|policy| Task::of(*policy, &frames)).collect();
+    let mut points = on_all_cores(&tasks, threads, &|task| task.run(trace, &setup))?;
+    let order = |point: &Point| policies.iter().position(|policy| policy.as_str() == point.policy);
+    points.sort_by_key(|point| (order(point), point.size));
+    Ok(points)
+}
+
+/// What one thread does at a time.
+enum Task {
+    /// One point.
+    Simulation(PagePolicyName, usize),
+    /// LRU in all of these sizes.
+    Stack(PagePolicyName, Vec<usize>),
+}
+
+impl Task {
+    fn of(policy: PagePolicyName, frames: &[usize]) -> Vec<Task> {
+        if policy.as_str() == "lru" && frames.len() >= STACK_FROM {
+            vec![Task::Stack(policy, frames.to_vec())]
+        } else {
+            frames.iter().map(|frames| Task::Simulation(policy, *frames)).collect()
+        }
+    }
+
+    fn run(&self, trace: &Trace, setup: &PageSetup) -> Result<Vec<Point>, CacheError> {
+        let requests = trace.references().len() as u64;
+        match self {
+            Task::Simulation(policy, frames) => {
+                let mut replacement = policy.build(&PageSetup { frames: *frames, ..setup.clone() })?;
+                let start = Instant::now();
+                let misses = replacement.replay(trace.references(), *frames);
+                let seconds = start.elapsed().as_secs_f64();
+                Ok(vec![Point { policy: policy.to_string(), size: *frames, requests, misses, seconds }])
+            }
+            Task::Stack(policy, sizes) => {
+                let start = Instant::now();
+                let curve = StackDistances::of(trace).curve();
+                let seconds = start.elapsed().as_secs_f64();
+                let point = |size: &usize| Point {
+                    policy: policy.to_string(),
+                    size: *size,
+                    requests,
+                    misses: curve[(*size).min(curve.len()) - 1],
+                    seconds,
+                };
+                Ok(sizes.iter().map(point).collect())
+            }
+        }
+    }
+}
+
+/// Runs tasks on as many threads as there are cores, or as given, and gathers what they return; after a failure no
+/// other task is begun.
+fn on_all_cores<T: Send>(
+    tasks: &[Task],
+    threads: Option<NonZeroUsize>,
+    run: &(dyn Fn(&Task) -> Result<Vec<T>, CacheError> + Sync),
+) -> Result<Vec<T>, CacheError> {
+    let cores = || thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let threads = threads.unwrap_or_else(cores).get().min(tasks.len());
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
+            match run(task) {
+                Ok(points) => done.extend(points),
+                Err(error) => {
+                    next.store(tasks.len(), Ordering::Relaxed);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(done)
+    };
+    let parts: Vec<Result<Vec<T>, CacheError>> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let join = |worker: thread::ScopedJoinHandle<'_, _>| {
+            worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        workers.into_iter().map(join).collect()
+    });
+    let mut all = Vec::new();
+    for part in parts {
+        all.extend(part?);
+    }
+    Ok(all)
+}

@@ -1,0 +1,60 @@
+//! A trace in memory: which page each request is for.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use coscan_core::replacement::page::{Future, PageSlot};
+
+use crate::ids::Ids;
+use crate::read::read;
+use crate::{CacheError, Format};
+
+/// The requests of a trace. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    references: Arc<[PageSlot]>,
+    distinct: usize,
+}
+
+impl Trace {
+    /// The most requests a trace can have.
+    pub const REQUESTS_MAX: u64 = Future::NEVER as u64 - 1;
+
+    /// Reads a trace file; of a longer one the first `most` requests, if that is given. Memory: 4 bytes for each
+    /// request, and while reading some 30 for each distinct id.
+    ///
+    /// # Errors
+    /// The file cannot be read, is not in its format, or has no requests or too many.
+    pub fn read(path: &Path, format: Option<&Format>, most: Option<u64>) -> Result<Self, CacheError> {
+        let (mut ids, mut references) = (Ids::default(), Vec::new());
+        read(path, format, most, &mut |request| references.push(PageSlot(ids.slot(request.id))))?;
+        Ok(Trace { references: references.into(), distinct: ids.len() })
+    }
+
+    /// A trace of these pages, which are to be numbered from zero without gaps for memory's sake.
+    pub fn of_pages(references: impl IntoIterator<Item = u32>) -> Self {
+        let references: Arc<[PageSlot]> = references.into_iter().map(PageSlot).collect();
+        let slots = references.iter().max().map_or(0, |page| page.0 as usize + 1);
+        let mut seen = vec![false; slots];
+        references.iter().for_each(|page| seen[page.0 as usize] = true);
+        Trace { distinct: seen.into_iter().filter(|seen| *seen).count(), references }
+    }
+
+    /// The pages, in the order of requests.
+    pub fn references(&self) -> &[PageSlot] {
+        &self.references
+    }
+
+    /// How many pages there are.
+    pub fn distinct(&self) -> usize {
+        self.distinct
+    }
+
+    /// When each page is requested next.
+    ///
+    /// # Errors
+    /// The trace is too long; one that was read is not.
+    pub fn future(&self) -> Result<Future, CacheError> {
+        Ok(Future::new(Arc::clone(&self.references))?)
+    }
+}
