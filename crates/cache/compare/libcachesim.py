@@ -5,7 +5,7 @@
 
 TRACE is an oracleGeneral file, not packed (any other trace can be converted to one by coscan); POINTS.json is what
 coscan says of the same trace, a list of points {policy, size, requests, misses, seconds}, made on one thread for
-the policies lru, fifo, clock, arc, sieve, s3-fifo and opt at, say, 1%, 5% and 10%. Each point is run again by
+the policies lru, fifo, clock, arc, sieve, s3-fifo, 2q and opt at, say, 1%, 5% and 10%. Each point is run again by
 libCacheSim with sizes of objects ignored. The exit status is the number of points whose misses differ, capped at
 100.
 
@@ -15,7 +15,7 @@ all points; its time is that of the simulation. The time of coscan's reading is 
 difference between the time of its whole run and the sum of its points, divided by their number.
 
 What is compared is not all: libCacheSim keeps nothing in an S3-FIFO pool of less than 20 objects, so such
-points are left out. Its TwoQ and LRU-K differ by definition, see the headers of two_q.rs and lru_k.rs.
+points are left out. Its LRUK is another policy, see the header of lru_k.rs; RANDOM draws other lots.
 """
 
 import argparse
@@ -35,6 +35,7 @@ POLICIES = {
     "arc": lcs.ARC,
     "sieve": lcs.Sieve,
     "s3-fifo": lcs.S3FIFO,
+    "2q": lcs.TwoQ,
     "opt": lcs.Belady,
 }
 # Below this many objects a tenth of the pool is less than two.

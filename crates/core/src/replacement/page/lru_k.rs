@@ -12,6 +12,10 @@
 //! - LRU is the subsidiary policy among infinite distances (the paper's proposal).
 //! - Pages in use are passed over.
 //!
+//! Differences to libCacheSim's LRUK: it forgets a page when it leaves (section 2.1.2 of the paper is about remembering
+//! it), and lets pages that were referenced once leave in the order of arrival, which for them is that of
+//! use.
+//!
 //! Cost: a hit is one store. An eviction is amortised logarithmic in the frames: keys in the heap only grow, so
 //! they are put right when they come up instead of at every hit; plus the pages in use that are passed over.
 

@@ -12,8 +12,7 @@
 //!   reverse.
 //! - Pages in use are passed over and keep their place.
 //!
-//! Difference to libCacheSim's TwoQ: there Am may have no more than three quarters of the frames and then drops
-//! a page by itself though others are free; here, as in the paper, it may have all that A1in leaves.
+//! libCacheSim's TwoQ decides the same, except in pools of less than four frames.
 //!
 //! Cost: constant per reference and per eviction, plus the pages in use that are passed over.
 
