@@ -64,7 +64,7 @@ def main() -> int:
     with open(args.points, encoding="utf-8") as file:
         points = json.load(file)
     rows = []
-    print(f"{'policy':8} {'size':>9} {'coscan':>10} {'libCacheSim':>12}        {'coscan':>8} {'libCacheSim':>12} M requests/s")
+    print(f"{'policy':8} {'size':>9} {'misses':>10} {'libCacheSim':>12} {'':6} {'M req/s':>8} {'libCacheSim':>12}")
     for point in points:
         policy, size, mine = point["policy"], point["size"], point["misses"]
         if policy not in POLICIES or (policy == "s3-fifo" and size < S3_FIFO_LEAST):

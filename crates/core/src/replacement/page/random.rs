@@ -4,7 +4,7 @@
 //! be made to defeat it.
 //!
 //! Paper: Belady: A Study of Replacement Algorithms for a Virtual-Storage Computer, IBM Systems Journal 1966 (RAND).
-//! Silent there: pages in use; after [`DRAWS`] draws that met one the next page that may leave goes, in the order of
+//! Silent there: pages in use; after eight draws that met one the next page that may leave goes, in the order of
 //! frames. The generator is SplitMix64 (Steele, Lea, Flood, OOPSLA 2014), so that the same seed gives the same
 //! victims everywhere.
 //!
