@@ -28,7 +28,7 @@ use coscan_core::{Instant, Span};
 
 pub use raid::RaidLevel;
 pub use sharing::SharedRate;
-pub use spec::{DeviceModel, DeviceSpec, SpecError};
+pub use spec::{DeviceModel, DeviceSpec, Part, SpecError};
 pub use transfer::transfer_time;
 pub use wrap::{Delay, FaultRule};
 

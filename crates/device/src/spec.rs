@@ -2,6 +2,8 @@
 //!
 //! Reading them from files, with units, is the caller's business.
 
+use std::fmt;
+
 use coscan_core::Span;
 
 use crate::Device;
@@ -76,30 +78,57 @@ pub enum DeviceModel {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceSpec(DeviceModel);
 
+/// Which number of a model an error is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// A disk's bandwidth or seek.
+    Disk,
+    /// What one request of a parallel device gets.
+    ParallelEach,
+    /// What all requests of a parallel device get, or its latency.
+    Parallel,
+    /// A throttle's limit.
+    Throttle,
+    /// A delay.
+    Delay,
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Part::Disk => "disk",
+            Part::ParallelEach => "parallel device, one request",
+            Part::Parallel => "parallel device, all requests",
+            Part::Throttle => "throttle",
+            Part::Delay => "delay",
+        })
+    }
+}
+
 /// Why a model makes no sense, and what to change. Members and devices behind wrappers are checked too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
     /// A bandwidth of zero.
     #[error("{of}: a bandwidth must be at least 1 byte/s")]
     NoBandwidth {
-        /// Which device.
-        of: &'static str,
+        /// Whose.
+        of: Part,
     },
     /// More than arithmetic in nanoseconds is exact for.
     #[error(
         "{of}: a bandwidth of {bytes_per_s} bytes/s is more than the model computes with: use at most 1 TiB/s"
     )]
     BandwidthTooHigh {
-        /// Which device.
-        of: &'static str,
+        /// Whose.
+        of: Part,
         /// What was asked for.
         bytes_per_s: u64,
     },
     /// A fixed cost or delay that no run would outlast.
     #[error("{of}: a time of more than a day is not a cost of a request: use a shorter one")]
     TooLong {
-        /// Which device.
-        of: &'static str,
+        /// Whose.
+        of: Part,
     },
     /// Too few members, or an odd number of mirrors.
     #[error("RAID-{level} of {disks} disks: use {wanted}")]
@@ -111,6 +140,9 @@ pub enum SpecError {
         /// What there must be.
         wanted: &'static str,
     },
+    /// More members, those of arrays in arrays included, than anybody builds on purpose.
+    #[error("an array of {0} disks in all is more than the model builds: use at most {MEMBERS_MAX}")]
+    TooManyDisks(u64),
     /// A stripe unit too small to be one.
     #[error("a stripe unit of {0} bytes is too small: use at least 512")]
     StripeUnit(u64),
@@ -126,6 +158,8 @@ pub enum SpecError {
 const BYTES_PER_S_MAX: u64 = 1 << 40;
 /// Nothing that a request costs takes longer.
 const COST_MAX: Span = Span::from_millis(24 * 3600 * 1000);
+/// Disks of a device in all, so that a slip of the pen does not fill the memory.
+const MEMBERS_MAX: u64 = 4096;
 
 impl DeviceSpec {
     /// Checks a model.
@@ -173,26 +207,30 @@ fn build(model: &DeviceModel) -> Box<dyn Device> {
 fn check(model: &DeviceModel) -> Result<(), SpecError> {
     match model {
         DeviceModel::SeekDisk { bytes_per_s, seek } => {
-            check_bandwidth("disk", *bytes_per_s)?;
-            check_cost("disk", *seek)
+            check_bandwidth(Part::Disk, *bytes_per_s)?;
+            check_cost(Part::Disk, *seek)
         }
         DeviceModel::Raid { level, disks, stripe_unit_bytes, member } => {
             level.check(*disks)?;
             if *stripe_unit_bytes < 512 {
                 return Err(SpecError::StripeUnit(*stripe_unit_bytes));
             }
-            check(member)
+            check(member)?;
+            match members(model) {
+                0..=MEMBERS_MAX => Ok(()),
+                count => Err(SpecError::TooManyDisks(count)),
+            }
         }
         DeviceModel::Parallel { places, latency, bytes_per_s_each, bytes_per_s } => {
             if *places == 0 {
                 return Err(SpecError::NoPlaces);
             }
-            check_bandwidth("parallel device, one request", *bytes_per_s_each)?;
-            check_bandwidth("parallel device, all requests", *bytes_per_s)?;
-            check_cost("parallel device", *latency)
+            check_bandwidth(Part::ParallelEach, *bytes_per_s_each)?;
+            check_bandwidth(Part::Parallel, *bytes_per_s)?;
+            check_cost(Part::Parallel, *latency)
         }
         DeviceModel::Throttled { bytes_per_s, device, .. } => {
-            check_bandwidth("throttle", *bytes_per_s)?;
+            check_bandwidth(Part::Throttle, *bytes_per_s)?;
             check(device)
         }
         DeviceModel::Faulty { rules, device, .. } => {
@@ -201,14 +239,25 @@ fn check(model: &DeviceModel) -> Result<(), SpecError> {
         }
         DeviceModel::Delayed { delay, device, .. } => {
             delay.check()?;
-            check_cost("delay", delay.most)?;
-            check_cost("delay", delay.rare)?;
+            check_cost(Part::Delay, delay.most)?;
+            check_cost(Part::Delay, delay.rare)?;
             check(device)
         }
     }
 }
 
-fn check_bandwidth(of: &'static str, bytes_per_s: u64) -> Result<(), SpecError> {
+/// Devices that a model builds beneath its arrays and wrappers.
+fn members(model: &DeviceModel) -> u64 {
+    match model {
+        DeviceModel::SeekDisk { .. } | DeviceModel::Parallel { .. } => 1,
+        DeviceModel::Raid { disks, member, .. } => u64::from(*disks).saturating_mul(members(member)),
+        DeviceModel::Throttled { device, .. }
+        | DeviceModel::Faulty { device, .. }
+        | DeviceModel::Delayed { device, .. } => members(device),
+    }
+}
+
+fn check_bandwidth(of: Part, bytes_per_s: u64) -> Result<(), SpecError> {
     match bytes_per_s {
         0 => Err(SpecError::NoBandwidth { of }),
         1..=BYTES_PER_S_MAX => Ok(()),
@@ -216,6 +265,6 @@ fn check_bandwidth(of: &'static str, bytes_per_s: u64) -> Result<(), SpecError> 
     }
 }
 
-fn check_cost(of: &'static str, cost: Span) -> Result<(), SpecError> {
+fn check_cost(of: Part, cost: Span) -> Result<(), SpecError> {
     if cost > COST_MAX { Err(SpecError::TooLong { of }) } else { Ok(()) }
 }
