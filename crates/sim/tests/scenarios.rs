@@ -121,3 +121,173 @@ fn the_documented_example_runs() {
         }
     }
 }
+
+/// A scan of 8 chunks of 8 MB that costs next to nothing but its reads, on a device of these keys.
+fn on_device(device: &str) -> String {
+    format!(
+        "name = \"t\"\ntitle = \"t\"\npolicies = [\"normal\"]\n\
+         [system]\ncores = 1\nbuffer = \"64MB\"\n\
+         [table.t]\nstorage = \"row\"\nchunks = 8\nchunk_size = \"8MB\"\n\
+         [class.c]\ncost = \"1us/chunk\"\n\
+         [[stream]]\nstart = \"0s\"\nqueries = [{{ class = \"c\" }}]\n\
+         [device]\n{device}\n"
+    )
+}
+
+/// How long that scan takes, in seconds, and how many queries did not finish.
+#[track_caller]
+fn scan_on(device: &str) -> (f64, usize) {
+    let scenario = Scenario::parse("test.toml", &on_device(device), &[]).unwrap_or_else(|e| panic!("{e}"));
+    let outcome = run_scenario(&scenario, &scenario.policies, &[1], 1).unwrap();
+    let run = &outcome.points[0].policies[0].runs[0];
+    (run.total_time_s, run.unfinished)
+}
+
+#[track_caller]
+fn takes(device: &str, seconds: f64) {
+    let (measured, unfinished) = scan_on(device);
+    assert!(
+        (measured - seconds).abs() < 1e-3 && unfinished == 0,
+        "{measured} instead of {seconds}: {device}"
+    );
+}
+
+const PERFECT: &str = "kind = \"perfect\"\nbandwidth = \"80MB/s\"\n";
+const RAID: &str = "kind = \"raid\"\nlevel = 0\ndisks = 4\nstripe_unit = \"1MB\"\n\
+                    [device.member]\nkind = \"disk\"\nbandwidth = \"20MB/s\"\nseek = \"10ms\"\n";
+const PARALLEL: &str = "kind = \"parallel\"\nrequests = 16\nlatency = \"10ms\"\n\
+                        bandwidth_each = \"40MB/s\"\nbandwidth = \"1GB/s\"\n";
+
+/// One read at a time, so that a read of 8 MB takes what the numbers say.
+#[test]
+fn every_kind_of_device_takes_the_time_it_says() {
+    takes(PERFECT, 8.0 * 0.1);
+    // The chunks follow each other on the disk: one seek.
+    takes("kind = \"disk\"\nbandwidth = \"80MB/s\"\nseek = \"10ms\"", 0.01 + 8.0 * 0.1);
+    takes(RAID, 0.01 + 8.0 * 0.1);
+    // Mirrors in pairs: half the bandwidth. RAID-5 of 4 with a stripe of 4 MB holds 3 of data.
+    takes(&RAID.replace("level = 0", "level = 1"), 0.01 + 8.0 * 0.2);
+    let (raid5_s, _) = scan_on(&RAID.replace("level = 0", "level = 5"));
+    assert!((8.0 * 8.0 / 60.0..8.0 * 0.2).contains(&raid5_s), "{raid5_s}");
+    takes(PARALLEL, 8.0 * (0.01 + 0.2));
+}
+
+#[test]
+fn wrappers_change_what_they_say() {
+    let with = |section: &str| format!("{PERFECT}{section}");
+    // The bucket holds one chunk: the first starts at once, the others when 8 MB have been earned.
+    takes(&with("[device.throttle]\nlimit = \"40MB/s\"\nburst = \"8MB\"\n"), 0.1 + 7.0 * 0.2);
+    // A second's worth by default: the first five chunks and what is earned meanwhile go through.
+    takes(&with("[device.throttle]\nlimit = \"64MB/s\"\n"), 8.0 * 0.1);
+    takes(&with("[device.delay]\nleast = \"50ms\"\nmost = \"50ms\"\n"), 8.0 * 0.15);
+    assert_eq!(scan_on(&with("[device.faults]\nprobability = \"0%\"\n")).1, 0);
+    assert_eq!(scan_on(&with("[device.faults]\nprobability = \"100%\"\nseed = 7\n")).1, 1);
+    assert_eq!(scan_on(&with("[device.faults]\nevery = 9\n")).1, 0);
+    assert_eq!(scan_on(&with("[device.faults]\nevery = 8\n")).1, 1);
+    // Members have wrappers too; every read of a chunk waits for the slowest of them.
+    takes(&format!("{RAID}[device.member.delay]\nleast = \"50ms\"\nmost = \"50ms\"\n"), 0.01 + 8.0 * 0.15);
+}
+
+/// Both devices of the section on devices are read and run.
+#[test]
+fn the_documented_devices_run() {
+    let docs = include_str!("../../../docs/scenarios.md");
+    let (_, rest) = docs.split_once("## Devices").expect("the section begins");
+    let (_, rest) = rest.split_once("```toml\n").expect("the example begins");
+    let (example, _) = rest.split_once("```").expect("the example ends");
+    let devices: Vec<&str> = example.split("[device] ").skip(1).collect();
+    assert_eq!(devices.len(), 2);
+    for device in devices {
+        let (_comment, keys) = device.split_once('\n').expect("keys follow");
+        assert!(scan_on(keys).0 > 0.0);
+    }
+}
+
+/// Each mistake with the key it is reported for, and what the message says.
+const DEVICE_MISTAKES: &[(&str, &str, &str)] = &[
+    (
+        "kind = \"flopy\"",
+        "device.kind",
+        "there is no device 'flopy'; there are perfect, disk, raid, parallel",
+    ),
+    ("kind = \"perfect\"", "device", "needs bandwidth"),
+    ("kind = \"perfect\"\nbandwidth = \"0MB/s\"", "device.bandwidth", "at least 1 byte/s"),
+    ("kind = \"perfect\"\nbandwidth = \"2TiB/s\"", "device.bandwidth", "use at most 1 TiB/s"),
+    ("kind = \"perfect\"\nbandwidth = \"1MB/s\"\nseek = \"1ms\"", "device.seek", "has no seek"),
+    ("kind = \"disk\"\nbandwidth = \"1MB/s\"\nseek = \"25h\"", "device.seek", "more than a day"),
+    ("kind = \"disk\"\nbandwidth = \"1MB/s\"\nseek = \"1ms\"\ndisks = 2", "device.disks", "has no disks"),
+    ("kind = \"raid\"\nlevel = 6", "device.level", "there is no RAID-6 here; there are 0, 1, 5"),
+    ("kind = \"parallel\"\nrequests = 1", "device", "needs latency"),
+    ("kind = \"disk\"\nbandwith = \"1MB/s\"", "device.bandwith", "unknown field"),
+];
+
+/// Of the arrays and parallel devices above, with one text put in place of another.
+const CHANGED_MISTAKES: &[(&str, &str, &str, &str, &str)] = &[
+    (RAID, "disks = 4", "disks = 0", "device.disks", "at least 1"),
+    (
+        RAID,
+        "level = 0\ndisks = 4",
+        "level = 5\ndisks = 2",
+        "device.disks",
+        "RAID-5 of 2 disks: use at least 3",
+    ),
+    (RAID, "level = 0\ndisks = 4", "level = 1\ndisks = 5", "device.disks", "an even number"),
+    (RAID, "disks = 4", "disks = 5000", "device.disks", "use at most 4096"),
+    (RAID, "\"1MB\"", "\"100B\"", "device.stripe_unit", "use at least 512"),
+    (RAID, "\"20MB/s\"", "\"0MB/s\"", "device.member.bandwidth", "at least 1 byte/s"),
+    (RAID, "\"disk\"", "\"tape\"", "device.member.kind", "there is no device 'tape'"),
+    (PARALLEL, "requests = 16", "requests = 0", "device.requests", "at least 1 request"),
+    (PARALLEL, "\"40MB/s\"", "\"0MB/s\"", "device.bandwidth_each", "at least 1 byte/s"),
+    (PARALLEL, "\"10ms\"", "\"48h\"", "device.latency", "more than a day"),
+    (PERFECT, "\n", "\n[device.faults]\nseed = 1\n", "device.faults", "give probability or every"),
+    (PERFECT, "\n", "\n[device.faults]\nevery = 0\n", "device.faults", "every 0th request"),
+    (
+        PERFECT,
+        "\n",
+        "\n[device.faults]\nprobability = \"101%\"\n",
+        "device.faults.probability",
+        "is not a percent",
+    ),
+    (
+        PERFECT,
+        "\n",
+        "\n[device.faults]\nprobability = \"0.00001%\"\n",
+        "device.faults.probability",
+        "below one in a million",
+    ),
+    (PERFECT, "\n", "\n[device.throttle]\nlimit = \"0MB/s\"\n", "device.throttle.limit", "at least 1 byte/s"),
+    (PERFECT, "\n", "\n[device.throttle]\nburst = \"1MB\"\n", "device.throttle", "missing field `limit`"),
+    (PERFECT, "\n", "\n[device.delay]\nleast = \"2s\"\nmost = \"1s\"\n", "device.delay", "swap them"),
+    (
+        PERFECT,
+        "\n",
+        "\n[device.delay]\nleast = \"0s\"\nmost = \"1s\"\nrare = \"1%\"\n",
+        "device.delay",
+        "rare_delay",
+    ),
+];
+
+#[test]
+fn mistakes_in_devices_are_reported_with_file_line_and_key() {
+    let check = |device: &str, key: &str, says: &str| {
+        let text = on_device(device);
+        let message = error(&text, &[]);
+        // The line of the key, or of the header that the key is missing under.
+        let (section, last) = key.rsplit_once('.').unwrap_or(("", key));
+        let written = |line: &str| line.starts_with(&format!("{last} = ")) || line == format!("[{key}]");
+        let from = text.lines().position(|line| line == format!("[{section}]")).unwrap_or(0);
+        let line = text.lines().skip(from).position(written).map(|at| from + at + 1);
+        let line = line.unwrap_or_else(|| panic!("{key} is not written in {device}"));
+        let place = format!("test.toml:{line}: {key}: ");
+        assert!(message.starts_with(&place) && message.contains(says), "{message}\ninstead of {place}{says}");
+    };
+    for (device, key, says) in DEVICE_MISTAKES {
+        check(device, key, says);
+    }
+    for (device, from, to, key, says) in CHANGED_MISTAKES {
+        assert!(device.contains(from));
+        // The perfect device gets a section behind its keys.
+        let changed = if *from == "\n" { format!("{device}{to}") } else { device.replacen(from, to, 1) };
+        check(&changed, key, says);
+    }
+}

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use coscan_core::{ChunkSet, DeliveryOrder, Instant, PolicyName, Span, TableId, registry};
-use coscan_device::{DeviceModel, DeviceSpec};
 
+use super::device::device;
 use super::draw::{Class, Kind, Random, Recipe, chunks_of_share};
 use super::error::KeyError;
-use super::file::{ClassFile, DeviceFile, QueryFile, RandomFile, ScenarioFile, SchedulerFile, SystemFile};
+use super::file::{ClassFile, QueryFile, RandomFile, ScenarioFile, SchedulerFile, SystemFile};
 use super::table::TableInfo;
 use super::units::{BufferSize, Percent};
 use crate::cpu::Scheduler;
@@ -62,7 +62,7 @@ fn world(file: &ScenarioFile, tables: Vec<TableInfo>) -> Result<World, KeyError>
         cores: at_least_one("cores", system.cores)?,
         scheduler: scheduler(system)?,
         io_cost: system.io_cost.map_or(Span::ZERO, |time| time.0),
-        device: device(&file.device)?,
+        device: device("device", &file.device)?,
         tables: tables.into_iter().map(|info| info.table).collect(),
         ..World::plain()
     })
@@ -94,28 +94,6 @@ fn buffer_bytes(key: &str, size: BufferSize, tables: &[TableInfo]) -> Result<u64
         }
     };
     if bytes == 0 { Err(KeyError::new(key, "a buffer must not be empty")) } else { Ok(bytes) }
-}
-
-fn device(file: &DeviceFile) -> Result<DeviceSpec, KeyError> {
-    let missing =
-        |key: &str| KeyError::new("device", format!("a device of kind '{}' needs {key}", file.kind));
-    let bytes_per_s = file.bandwidth.ok_or_else(|| missing("bandwidth"))?.0.round() as u64;
-    let disk = |seek: Span| {
-        let model = DeviceModel::SeekDisk { bytes_per_s, seek };
-        DeviceSpec::new(model).map_err(|error| KeyError::new("device", error.to_string()))
-    };
-    match file.kind.as_str() {
-        "perfect" if file.seek.is_some() => Err(KeyError::new(
-            "device.seek",
-            "a perfect disk does not seek: remove it, or set kind = \"disk\"",
-        )),
-        "perfect" => disk(Span::ZERO),
-        "disk" => disk(file.seek.ok_or_else(|| missing("seek"))?.0),
-        other => Err(KeyError::new(
-            "device.kind",
-            format!("there is no device '{other}'; there are perfect, disk"),
-        )),
-    }
 }
 
 fn build_class(

@@ -7,7 +7,8 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 
-use super::units::{BufferSize, Bytes, Cost, Count, Frequency, Percent, Rate, Time};
+use super::device::DeviceFile;
+use super::units::{BufferSize, Bytes, Cost, Count, Frequency, Percent, Time};
 
 /// The whole file.
 #[derive(Clone, Debug, Deserialize)]
@@ -98,15 +99,6 @@ pub enum SchedulerFile {
     #[default]
     ProcessorSharing,
     SleepersFirst,
-}
-
-/// The device. Which keys are wanted depends on its kind.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct DeviceFile {
-    pub kind: String,
-    pub bandwidth: Option<Rate>,
-    pub seek: Option<Time>,
 }
 
 /// A table. Which keys are wanted depends on its storage.

@@ -5,6 +5,7 @@
 //! run them under and the values of the paper beside. Nothing runs here.
 
 mod build;
+mod device;
 mod draw;
 mod error;
 mod file;
