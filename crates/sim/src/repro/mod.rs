@@ -1,8 +1,10 @@
 //! The papers' experiments, run and compared: what `coscan repro` does.
 //!
 //! Scenario files hold the parameters and what the paper measured; `judge` compares, `sections` writes what
-//! the report says, and the experiments that are no scenarios have a file each: `cost` and `reuse`. Nothing is printed or written here.
+//! the report says, and the experiments that are no scenarios have a module each: `chunked_io`,
+//! `reuse` and `cost`. Nothing is printed or written here.
 
+mod chunked_io;
 mod cost;
 mod judge;
 mod reuse;
@@ -79,8 +81,11 @@ impl Subject {
 
 fn subjects() -> Vec<Subject> {
     let scenarios = experiments::all().iter().map(Subject::Scenario);
-    let own =
-        [Subject::Own("scan07-fig2", reuse::find as fn() -> _), Subject::Own("scan07-fig8", cost::find)];
+    let own = [
+        Subject::Own(chunked_io::NAME, chunked_io::find as fn() -> _),
+        Subject::Own("scan07-fig2", reuse::find),
+        Subject::Own("scan07-fig8", cost::find),
+    ];
     scenarios.chain(own).collect()
 }
 
