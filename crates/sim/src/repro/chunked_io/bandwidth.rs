@@ -122,7 +122,7 @@ fn table(curves: &[Curve]) -> Block {
 }
 
 fn chart(curves: &[Curve]) -> LineChart {
-    let x = || Axis::log("chunk size (MiB)").ticks([0.0625, 0.25, 1.0, 4.0, 8.0, 32.0, 128.0].to_vec());
+    let x = || Axis::log("chunk size (MiB)").ticks([0.25, 1.0, 4.0, 8.0, 32.0, 128.0].to_vec());
     let panel = |title: &str, y, of: fn(&Curve) -> f64| {
         let scaled = |curve: &Curve| {
             let factor = of(curve);

@@ -73,13 +73,15 @@ pub(super) fn find() -> Result<Part, ReproError> {
         .collect();
     let pairs = || levels.iter().zip(&measured);
     let rows = pairs().flat_map(|(level, both)| (0..2).flat_map(|at| rows(level, at, &both[at]))).collect();
+    let at_x = measured[0][0].page_curve.iter().find(|(n, _)| *n == f64::from(DISKS));
     let text = format!(
-        "X = {DISKS} disks. With X random pages in flight some disks have two and others none, so it takes many \
-         more than X to keep all of them busy; the rows of the scoreboard are for {} in flight. A page write on \
-         RAID-5 reads the old page and the old parity and then writes both: X/2 at a time, as the paper says, \
-         but each for twice as long, so that the throughput is X/4. A chunk has 8 MiB on each disk, \
-         not counting mirrors and parity: it occupies the whole array, and a second one in flight gains nothing but on mirrors, \
-         where two readers settle on a side each.",
+        "X = {DISKS} disks. With X random pages in flight some disks have two and others none: RAID-0 then reads \
+         {} times as many as a disk. It takes many more to keep all disks busy; the rows of the scoreboard \
+         are for {} in flight. A page write on RAID-5 reads the old page and the old parity and then writes \
+         both: X/2 at a time, as the paper says, but each for twice as long, so that the throughput is X/4. A \
+         chunk has 8 MiB on each disk, not counting mirrors and parity: it occupies the whole array, and a \
+         second one in flight gains nothing but on mirrors, where two readers settle on a side each.",
+        at_x.map_or("–".to_owned(), |(_, throughput)| format!("{:.1}", throughput.median)),
         PAGES_IN_FLIGHT[PAGES_IN_FLIGHT.len() - 1],
     );
     let blocks = vec![
@@ -164,9 +166,13 @@ fn table(levels: &[Level], measured: &[[Measured; 2]]) -> Block {
 }
 
 fn chart(levels: &[Level], measured: &[[Measured; 2]]) -> LineChart {
-    let panel = |title: &str, of: fn(&[Measured; 2]) -> &Vec<(f64, Summary)>| LinePanel {
+    let in_flight = |most: u32| {
+        let ticks = (0..).map(|bit| 1 << bit).take_while(|n| *n <= most).map(f64::from);
+        Axis::log("requests in flight").ticks(ticks.collect())
+    };
+    let panel = |title: &str, most, of: fn(&[Measured; 2]) -> &Vec<(f64, Summary)>| LinePanel {
         title: title.to_owned(),
-        x: Axis::log("requests in flight"),
+        x: in_flight(most),
         y: Axis::linear("throughput / single disk").range(0.0, f64::from(DISKS) * 1.05),
         series: levels
             .iter()
@@ -178,10 +184,10 @@ fn chart(levels: &[Level], measured: &[[Measured; 2]]) -> LineChart {
         title: format!("Throughput of arrays of {DISKS} disks"),
         description: "Throughput over requests in flight, per level, for pages and for chunks.".to_owned(),
         panels: vec![
-            panel("page reads", |both| &both[0].page_curve),
-            panel("page writes", |both| &both[1].page_curve),
-            panel("chunk reads", |both| &both[0].chunk_curve),
-            panel("chunk writes", |both| &both[1].chunk_curve),
+            panel("page reads", 512, |both| &both[0].page_curve),
+            panel("page writes", 512, |both| &both[1].page_curve),
+            panel("chunk reads", 16, |both| &both[0].chunk_curve),
+            panel("chunk writes", 16, |both| &both[1].chunk_curve),
         ],
         columns: 2,
     }

@@ -10,9 +10,9 @@ use fastrand::Rng;
 
 use super::devices::{ARRAY, DESKTOP, Reach, SERVER, array};
 use super::measure::{batches, streaming};
-use super::{MIB, NAME, Part, ReproError, SEEDS, over_seeds, rises_to, row, series};
+use super::{MIB, NAME, Part, ReproError, SEEDS, rises_to, row, series};
 use crate::figure::axis::{Axis, number};
-use crate::figure::line::{LineChart, LinePanel};
+use crate::figure::line::{Draw, LineChart, LinePanel, Point, Series};
 use crate::outcome::Summary;
 use crate::report::{Block, Row};
 
@@ -182,8 +182,9 @@ fn table(curves: &[Curve]) -> Block {
 
 fn chart(curves: &[Curve]) -> LineChart {
     let curve = |curve: &Curve| series(&curve.name, curve.costs.iter().map(|(x, y)| (x * 100.0, *y)));
-    let whole = [1e-3, 10.0].map(|x| (x, over_seeds(|_| 1.0)));
-    let reading = series("reading the chunk", whole);
+    let whole = shares().map(|share| Point::exact(share * 100.0, 1.0)).collect();
+    let reading =
+        Series { name: "reading the chunk".to_owned(), points: whole, draw: Draw::Line, look: None };
     LineChart {
         title: "Index selection against reading the chunk".to_owned(),
         description: "Cost of fetching the pages of selected tuples over their share, per device.".to_owned(),
