@@ -192,13 +192,13 @@ fn wrappers_change_what_they_say() {
 #[test]
 fn the_documented_devices_run() {
     let docs = include_str!("../../../docs/scenarios.md");
-    let (_, rest) = docs.split_once("## Devices").expect("the section begins");
-    let (_, rest) = rest.split_once("```toml\n").expect("the example begins");
-    let (example, _) = rest.split_once("```").expect("the example ends");
-    let devices: Vec<&str> = example.split("[device] ").skip(1).collect();
-    assert_eq!(devices.len(), 2);
-    for device in devices {
-        let (_comment, keys) = device.split_once('\n').expect("keys follow");
+    let (_, section) = docs.split_once("## Devices").expect("the section begins");
+    let examples: Vec<&str> = section.split("```toml\n").skip(1).collect();
+    assert_eq!(examples.len(), 2);
+    for example in examples {
+        let (device, _) = example.split_once("```").expect("the example ends");
+        let (header, keys) = device.split_once('\n').expect("keys follow");
+        assert!(header.starts_with("[device] "));
         assert!(scan_on(keys).0 > 0.0);
     }
 }

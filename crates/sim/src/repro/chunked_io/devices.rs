@@ -5,14 +5,14 @@
 //! generations; taken are those on sale shortly before: Deskstar 120GXP and Cheetah 10K.6.
 //!
 //! - Seeks: the makers' averages for reads, 8.5 ms (120GXP specification, revision 4.1, §4.4.2) and 4.7 ms
-//!   (10K.6 data sheet), plus half a rotation. Command overhead (0.3 ms on the Deskstar) is left out.
+//!   (Cheetah), plus half a rotation. Command overhead (0.3 ms on the Deskstar) is left out.
 //! - Bandwidth: random chunks of a large file lie in all zones of the disk, so the middle between the
 //!   sustained rates of the outermost and the innermost zone, 48 and 23 MB/s, and 68 and 38 MB/s.
 //! - A step forward to a page of the same 8 MB: a track-to-track seek, 1.2 ms and 0.4 ms, plus half a rotation.
 //! - The array's drives are taken for Deskstars, as the paper does when it finds that each needs chunks of
 //!   4 MB "just like we measured". The controller and its bus are not modelled.
 //!
-//! The rates and track-to-track seeks are as commonly quoted from the data sheets, not measured here.
+//! All but the Deskstar's seek are as commonly quoted of these drives, not checked against their manuals.
 
 use coscan_core::Span;
 use coscan_device::{DeviceModel, DeviceSpec, RaidLevel};
