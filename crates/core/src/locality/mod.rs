@@ -2,7 +2,14 @@
 //!
 //! The query locality set model of Chou & DeWitt (VLDB 1985, section 3): every open file instance is referenced
 //! in one of a few patterns, and the pattern says how many frames are worth having (the locality set) and how to
-//! replace inside them.
+//! replace inside them. Here are the patterns; [`yao`] estimates what random accesses touch, [`set`] has the rule of
+//! each pattern, [`plan`] says which patterns a query consists of, and [`hot_set`] is the model that the paper
+//! compares with. What frames a pool gives is not said here: that is for an allocation policy.
+
+pub mod hot_set;
+pub mod plan;
+pub mod set;
+pub mod yao;
 
 /// How an open file instance is referenced (section 3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -15,7 +22,7 @@ pub enum Pattern {
     LoopingSequential,
     /// IR: unrelated pages.
     IndependentRandom,
-    /// CR: unrelated clusters of neighbouring pages.
+    /// CR: clusters of records that are wanted several times, lying anywhere in the file.
     ClusteredRandom,
     /// SH: down an index once.
     StraightHierarchical,
