@@ -5,6 +5,8 @@
 //! that went into the core, and of its actions those that show what it decided: loads, deliveries, scans
 //! woken or failed. `docs/traces.md` describes every line.
 //!
+//! [`pages`] is another kind of trace, of the pages that a single query accessed; `docs/page-traces.md` describes it.
+//!
 //! This crate knows the format and nothing else: who records and who replays is not its business.
 #![warn(missing_docs)]
 

@@ -1,7 +1,13 @@
 //! The trace string of a query: what its access methods did to pages, in order, with the processor time it had
-//! used by then (Chou & DeWitt 1985, section 4.1).
+//! used by then (Chou & DeWitt 1985, section 4.1). [`save`] and [`load`] keep such traces in files, for everyone who
+//! wants database traces with file instances and hints.
+
+mod lines;
 
 use coscan_core::locality::{LocalReplacement, Pattern};
+use serde::{Deserialize, Serialize};
+
+pub use lines::{PagesError, VERSION, load, save};
 
 /// All that one execution of a query did to pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,28 +25,33 @@ pub struct QueryTrace {
 }
 
 /// A file of the database.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TracedFile {
     /// Its name, unique in the database: the same name in two traces is the same file.
     pub name: String,
     /// Its length in pages.
     pub pages: u32,
-    /// True for a file that belongs to this execution alone (a temporary result): never shared.
+    /// True for a file that belongs to this execution alone (a temporary result): never shared. The first access to
+    /// each of its pages is a write: before it the page is nowhere to be read from.
     pub temporary: bool,
 }
 
 /// One thing that happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageRecord {
     /// The processor time the query had used, in nanoseconds.
+    #[serde(rename = "ns")]
     pub cpu_ns: u64,
     /// What happened.
+    #[serde(flatten)]
     pub op: PageOp,
 }
 
 /// What access methods do to pages. Instances are numbered from zero in one trace; one file may be open as several
 /// instances.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum PageOp {
     /// A file instance was opened, with what the query locality set model says of it.
     Open {
@@ -49,10 +60,12 @@ pub enum PageOp {
         /// Position in [`QueryTrace::files`].
         file: u32,
         /// How it will be referenced.
+        #[serde(with = "lines::PatternName")]
         pattern: Pattern,
         /// Desired size of its locality set, in pages.
         set_pages: u32,
         /// How to replace inside the locality set.
+        #[serde(with = "lines::ReplacementName")]
         replacement: LocalReplacement,
     },
     /// A page was read.
