@@ -1,0 +1,27 @@
+//! Real access methods over generated Wisconsin relations, run to get trace strings: heap files, B+-trees and hash
+//! files on pages of 4 KB, and the six queries of Chou & DeWitt 1985 on them.
+//!
+//! [`queries`] runs a query of the paper on a [`Database`] and returns its result and its trace; [`totals()`] says
+//! what a trace amounts to. Relations come from [`wisconsin`]; [`heap`], [`btree`] and [`hash`] are the access
+//! methods, all above the [`tracer`], which records what they do to pages and what [`cpu`] says it costs.
+//!
+//! Nothing here has a buffer pool, reads a disk or changes a relation. Traces are played elsewhere.
+#![warn(missing_docs)]
+
+pub mod btree;
+pub mod cpu;
+pub mod database;
+mod error;
+pub mod hash;
+pub mod heap;
+pub mod page;
+pub mod queries;
+mod run;
+pub mod totals;
+pub mod tracer;
+pub mod wisconsin;
+
+pub use database::Database;
+pub use error::AccessError;
+pub use queries::{Execution, NestedLoops, Query, Settings};
+pub use totals::{Totals, totals};
