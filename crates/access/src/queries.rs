@@ -1,5 +1,5 @@
 //! The six queries of Chou & DeWitt 1985 (Table 3) with their plans: which tuples each selects, by which path, and
-//! what it joins them with. How a query runs is the business of [`run`](crate::run).
+//! what it joins them with. How a query runs is the business of `run.rs`.
 //!
 //! The paper names relations, selectivities, access paths and join methods, and no attributes. These are chosen so
 //! that every tuple selected finds exactly one partner, and results are stored:
