@@ -286,15 +286,21 @@ mod tests {
 
     #[test]
     fn a_search_nearby_finds_the_same() {
-        let entries = entries((0..20_000).map(|n| n / 2));
+        // Three entries for each key: those of some keys lie on two leaves.
+        let entries = entries((0..20_000).map(|n| n / 3));
         let (file, mut tracer, instance) = open(&entries);
         let (mut near, mut far) = (IndexScan::new(instance, &file), IndexScan::new(instance, &file));
         for n in 0..3000i32 {
             // Mostly forward, at times far away, and beyond both ends.
-            let key = if n % 50 == 0 { n * 7919 % 10_400 - 200 } else { n * 3 } as i16;
+            let key = if n % 50 == 0 { n * 7919 % 7000 - 200 } else { n * 2 } as i16;
             near.seek_near(&mut tracer, key).unwrap();
             far.seek(&mut tracer, key).unwrap();
             assert_eq!(near.next(&mut tracer), far.next(&mut tracer), "{key}");
+        }
+        // The other way the first entry of a leaf may be the second of its key.
+        for key in (0..6667).rev() {
+            near.seek_near(&mut tracer, key).unwrap();
+            assert_eq!(near.next(&mut tracer), Ok(from(&entries, key).first().copied()));
         }
     }
 

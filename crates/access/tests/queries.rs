@@ -161,6 +161,28 @@ fn traces_are_well_formed() {
 }
 
 #[test]
+fn a_hash_join_closes_what_it_has_built_from() {
+    // The frames of A and its index are free for others while A' is scanned.
+    let trace = run(&Database::generate(3).unwrap(), Query::VI, 4).trace;
+    let (mut open, mut while_scanning) = (BTreeMap::new(), BTreeSet::new());
+    for record in &trace.records {
+        match record.op {
+            PageOp::Open { instance, file, .. } => {
+                open.insert(instance, trace.files[file as usize].name.as_str());
+            }
+            PageOp::Close { instance } => {
+                open.remove(&instance);
+            }
+            PageOp::Read { instance, .. } if open[&instance] == "copy0/A'" => {
+                while_scanning.extend(open.values().copied());
+            }
+            PageOp::Read { .. } | PageOp::Write { .. } => {}
+        }
+    }
+    assert!(while_scanning.into_iter().eq(["copy0/A'", "copy0/hash file", "copy0/result"]));
+}
+
+#[test]
 fn traces_survive_saving() {
     let database = Database::generate(3).unwrap().copy(5);
     let traces = Query::ALL.map(|query| run(&database, query, 4).trace);
