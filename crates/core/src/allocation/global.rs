@@ -1,0 +1,169 @@
+//! Which of all pages leaves, whoever it belongs to?
+//!
+//! One replacement policy over all frames: nothing is known of queries or files, nobody owns a frame, and there is
+//! no demand that load control could add up. The replacement policy is any [`PageReplacement`].
+//!
+//! Source: Chou & DeWitt 1985, section 4.2 (RAND, FIFO, CLOCK). CLOCK there prefers clean pages: on the first sweep
+//! an unreferenced dirty page is scheduled for writing and passed over, on the second it is as good as any.
+//! **Choice:** a sweep is one question to the replacement policy; for CLOCK that is up to two turns of the hand, so
+//! a clean page that was referenced once leaves before any dirty one.
+//! **Choice:** pages that left stay known for policies with a history, as many as eight times the frames.
+//! Cost: what the replacement policy costs, and a look-up.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::{AllocationPolicy, Step};
+use crate::pool::{FrameNo, PageId, PoolState, QueryId, Reference, SetId};
+use crate::replacement::page::{PageReplacement, PageSlot};
+
+/// Pages that left are remembered up to this many per frame.
+const HISTORY_PER_FRAME: usize = 8;
+
+/// See the module's text.
+#[derive(Debug)]
+pub struct Global {
+    replacement: Box<dyn PageReplacement>,
+    clean_first: bool,
+    directory: Directory,
+}
+
+impl Global {
+    /// The policy over a replacement policy, for a pool of so many frames.
+    pub fn new(replacement: Box<dyn PageReplacement>, clean_first: bool, frames: u32) -> Self {
+        let history_max = frames as usize * HISTORY_PER_FRAME;
+        Global { replacement, clean_first, directory: Directory { history_max, ..Directory::default() } }
+    }
+}
+
+impl AllocationPolicy for Global {
+    fn on_reference(
+        &mut self,
+        _state: &PoolState,
+        frame: FrameNo,
+        reference: &Reference,
+        _steps: &mut Vec<Step>,
+    ) {
+        let slot = self.directory.slot(reference.page);
+        // A page for which several queries waited is granted several times, and comes once.
+        if self.directory.admit(slot, frame) {
+            self.replacement.on_admit(slot);
+        } else {
+            self.replacement.on_hit(slot);
+        }
+    }
+
+    fn on_evict(&mut self, _frame: FrameNo, page: PageId, _owner: Option<SetId>) {
+        if let Some(slot) = self.directory.resident(page) {
+            self.replacement.on_evict(slot);
+            if let Some(forgotten) = self.directory.evict(slot) {
+                self.replacement.on_forget(forgotten);
+            }
+        }
+    }
+
+    fn choose_victim(
+        &mut self,
+        state: &PoolState,
+        reference: &Reference,
+        steps: &mut Vec<Step>,
+    ) -> Option<FrameNo> {
+        if let Some(empty) = state.frames.empty() {
+            return Some(empty);
+        }
+        let incoming = self.directory.slot(reference.page);
+        let Global { replacement, directory, clean_first } = self;
+        let frame_of = |slot: PageSlot| directory.frame(slot);
+        let may_leave = |slot| frame_of(slot).filter(|frame| state.frames.get(*frame).may_leave());
+        if *clean_first {
+            let victim = replacement.choose_victim(incoming, &mut |slot| {
+                let Some(frame) = may_leave(slot) else { return false };
+                if !state.frames.get(frame).is_clean() {
+                    steps.push(Step::Clean { frame });
+                    return false;
+                }
+                true
+            });
+            if let Some(slot) = victim {
+                return frame_of(slot);
+            }
+        }
+        replacement.choose_victim(incoming, &mut |slot| may_leave(slot).is_some()).and_then(frame_of)
+    }
+
+    fn demand(&self, _query: QueryId) -> u32 {
+        0
+    }
+
+    fn spare_frames(&self) -> u32 {
+        0
+    }
+
+    fn members(&self, _out: &mut Vec<(FrameNo, SetId)>) {}
+}
+
+/// Which page has which slot, and in which frame it is.
+#[derive(Debug, Default)]
+struct Directory {
+    slots: BTreeMap<PageId, PageSlot>,
+    entries: Vec<Entry>,
+    /// Pages that left, oldest first, each with the number of its departure; those that came back are in it still,
+    /// under a number that is not their last.
+    gone: VecDeque<(PageSlot, u64)>,
+    departures: u64,
+    history_max: usize,
+    vacant: Vec<PageSlot>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Entry {
+    page: PageId,
+    frame: Option<FrameNo>,
+    departure: u64,
+}
+
+impl Directory {
+    fn slot(&mut self, page: PageId) -> PageSlot {
+        if let Some(slot) = self.slots.get(&page) {
+            return *slot;
+        }
+        let slot = self.vacant.pop().unwrap_or_else(|| {
+            self.entries.push(Entry::default());
+            PageSlot(self.entries.len() as u32 - 1)
+        });
+        self.entries[slot.0 as usize] = Entry { page, ..Entry::default() };
+        self.slots.insert(page, slot);
+        slot
+    }
+
+    fn frame(&self, slot: PageSlot) -> Option<FrameNo> {
+        self.entries[slot.0 as usize].frame
+    }
+
+    fn resident(&self, page: PageId) -> Option<PageSlot> {
+        self.slots.get(&page).copied().filter(|slot| self.frame(*slot).is_some())
+    }
+
+    /// Notes where the page is; false if that was known.
+    fn admit(&mut self, slot: PageSlot, frame: FrameNo) -> bool {
+        let entry = &mut self.entries[slot.0 as usize];
+        entry.frame.replace(frame).is_none()
+    }
+
+    /// Notes that the page left; a page that left long before may be forgotten for it.
+    fn evict(&mut self, slot: PageSlot) -> Option<PageSlot> {
+        self.departures += 1;
+        let entry = &mut self.entries[slot.0 as usize];
+        (entry.frame, entry.departure) = (None, self.departures);
+        self.gone.push_back((slot, self.departures));
+        while self.gone.len() > self.history_max {
+            let (oldest, departure) = self.gone.pop_front()?;
+            let entry = self.entries[oldest.0 as usize];
+            if entry.frame.is_none() && entry.departure == departure {
+                self.slots.remove(&entry.page);
+                self.vacant.push(oldest);
+                return Some(oldest);
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,36 @@
+//! The types of pages that the page-type-oriented policies tell apart.
+//!
+//! A reference says through which instance it comes, not at which level of an index the page lies. **Choice:** the
+//! type of a page is that of the last reference to it, by the pattern of the instance.
+
+use crate::locality::Pattern;
+
+/// Types of pages, least worth keeping first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum PageType {
+    /// Data and leaves that are passed once.
+    Passed,
+    /// Data that is accessed at random.
+    Random,
+    /// Data of which parts or the whole are read again.
+    Reread,
+    /// Indexes that are descended.
+    Index,
+}
+
+impl PageType {
+    pub(super) const ALL: [PageType; 4] =
+        [PageType::Passed, PageType::Random, PageType::Reread, PageType::Index];
+
+    pub(super) fn of(pattern: Pattern) -> Self {
+        match pattern {
+            Pattern::StraightSequential => PageType::Passed,
+            Pattern::IndependentRandom | Pattern::ClusteredRandom => PageType::Random,
+            Pattern::ClusteredSequential | Pattern::LoopingSequential => PageType::Reread,
+            Pattern::StraightHierarchical
+            | Pattern::HierarchicalThenSequential
+            | Pattern::HierarchicalThenClustered
+            | Pattern::LoopingHierarchical => PageType::Index,
+        }
+    }
+}
