@@ -3,10 +3,11 @@
 
 mod pool_host;
 
+use coscan_core::Span;
 use coscan_core::allocation::AllocationName;
 use coscan_core::allocation::load_control::LoadControlName;
 use coscan_core::locality::{LocalReplacement, Pattern};
-use coscan_core::pool::{Access, Action, Event, FileId, FrameNo, InstanceId, Phase, QueryId};
+use coscan_core::pool::{Access, Action, Demand, Event, FileId, FrameNo, InstanceId, Phase, QueryId};
 use pool_host::Host;
 
 const CONTROLS: [LoadControlName; 3] =
@@ -84,8 +85,9 @@ impl World {
         self.started += 1;
         let id = self.started;
         self.queries.push(Running { id, instances: vec![], requested: false, cpu_ms: 0, accesses: 0 });
-        let hot_set = self.rng.u32(0..8);
-        self.host.start(id, hot_set);
+        let working_set_window = Span::from_millis(self.rng.u64(5..20));
+        let demand = Demand { hot_set_pages: self.rng.u32(0..8), working_set_window };
+        self.send(Event::QueryStarted { query: QueryId(id), demand });
     }
 
     fn device(&mut self) {
@@ -124,7 +126,7 @@ impl World {
         }
         self.queries[at].accesses += 1;
         self.queries[at].cpu_ms += self.rng.u64(0..4);
-        let cpu = coscan_core::Span::from_millis(self.queries[at].cpu_ms);
+        let cpu = Span::from_millis(self.queries[at].cpu_ms);
         match self.rng.u32(0..12) {
             0 => self.open(at),
             1 if !self.queries[at].instances.is_empty() => self.close(at),
@@ -134,7 +136,8 @@ impl World {
                 let instances = &self.queries[at].instances;
                 let instance = instances[self.rng.usize(0..instances.len())];
                 let number = self.rng.u32(0..12);
-                let access = [Access::Read, Access::Read, Access::Write, Access::Create][self.rng.usize(0..4)];
+                let access =
+                    [Access::Read, Access::Read, Access::Write, Access::Create][self.rng.usize(0..4)];
                 self.queries[at].requested = true;
                 self.send(Event::PageRequested { query, instance, number, access, cpu });
             }

@@ -76,9 +76,7 @@ impl AllocationPolicy for DomainSeparation {
         };
         let own = &self.domains[domain];
         let room = if own.lru.len() < own.frames_max { state.frames.oldest_free() } else { None };
-        room.or_else(|| oldest(domain))
-            .or_else(|| state.frames.oldest_free())
-            .or_else(|| oldest(1 - domain))
+        room.or_else(|| oldest(domain)).or_else(|| state.frames.oldest_free()).or_else(|| oldest(1 - domain))
     }
 
     fn demand(&self, _query: QueryId) -> u32 {

@@ -159,9 +159,10 @@ impl FromStr for LoadControlName {
             None if name == "unlimited" => Some(LoadControlName::Unlimited),
             None if name == "predicted" => Some(LoadControlName::Predicted),
             None if name == "feedback" => Some(LoadControlName::FEEDBACK),
-            Some(("feedback", permille)) => {
-                permille.parse().ok().map(|threshold_permille| LoadControlName::Feedback { threshold_permille })
-            }
+            Some(("feedback", permille)) => permille
+                .parse()
+                .ok()
+                .map(|threshold_permille| LoadControlName::Feedback { threshold_permille }),
             _ => None,
         };
         known.ok_or_else(|| PoolConfigError::UnknownName {
@@ -207,9 +208,7 @@ mod tests {
 
     #[test]
     fn names_are_read_as_they_are_written() {
-        for name in
-            [LoadControlName::Unlimited, LoadControlName::Predicted, LoadControlName::FEEDBACK]
-        {
+        for name in [LoadControlName::Unlimited, LoadControlName::Predicted, LoadControlName::FEEDBACK] {
             assert_eq!(name.to_string().parse(), Ok(name));
         }
         assert!("feedback:x".parse::<LoadControlName>().is_err());

@@ -11,8 +11,7 @@ use crate::allocation::load_control::Load;
 
 impl Pool {
     pub(super) fn start(&mut self, query: QueryId, demand: Demand, actions: &mut Vec<Action>) {
-        let new =
-            Query { demand, phase: Phase::New, instances: Vec::new(), pinned: None, request: None };
+        let new = Query { demand, phase: Phase::New, instances: Vec::new(), pinned: None, request: None };
         let known = self.state.queries.queries.insert(query, new);
         assert!(known.is_none(), "query {query} starts twice");
         self.policy.on_query_started(query, demand);
