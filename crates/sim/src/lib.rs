@@ -2,6 +2,7 @@
 
 pub mod bounds;
 pub mod cpu;
+pub mod dbmin;
 pub mod experiments;
 pub mod figure;
 pub mod fuzz;

@@ -1,0 +1,161 @@
+//! The simulated disk: a Fujitsu Eagle that serves requests in the order they come, and delayed writes only when it
+//! would be idle.
+//!
+//! Where the head is is a random process, so every access seeks a random distance and waits a random part of a turn:
+//! there is no model of where pages lie.
+//!
+//! Source: Chou & DeWitt 1985, section 4.1.2 (27.6 ms on average for a page of 4 KB).
+//! **Choice:** the seek time rises with the distance x (a part of all cylinders, between two uniform positions) as
+//! 5 + 15 sqrt(x) + 15 x ms: 18 ms on average, between the 5 ms and 35 ms of the drive's shortest and longest seek.
+
+use std::collections::VecDeque;
+
+use coscan_core::pool::FrameNo;
+use coscan_core::{Instant, Span};
+
+/// Milliseconds of the shortest seek.
+const SEEK_MS_MIN: f64 = 5.0;
+/// Milliseconds by which a seek grows with the root of its distance, and with the distance.
+const SEEK_MS_PER: [f64; 2] = [15.0, 15.0];
+/// Milliseconds of a turn: 7.5 ms of latency on average.
+const TURN_MS: f64 = 15.0;
+/// Milliseconds to transfer a page.
+const TRANSFER_MS: f64 = 2.1;
+
+/// The mean time of an access, in milliseconds.
+pub const ACCESS_MS_MEAN: f64 = 27.6;
+
+/// What is done to a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transfer {
+    /// A page comes in.
+    Read(FrameNo),
+    /// A page goes out.
+    Write(FrameNo),
+}
+
+/// The disk and its two queues.
+#[derive(Debug)]
+pub struct Disk {
+    queue: VecDeque<Transfer>,
+    delayed: VecDeque<FrameNo>,
+    serving: Option<(Transfer, Instant)>,
+    /// When what is served was begun.
+    began: Instant,
+    busy: Span,
+    rng: fastrand::Rng,
+}
+
+impl Disk {
+    /// An idle disk.
+    pub fn new(seed: u64) -> Self {
+        Disk {
+            queue: VecDeque::new(),
+            delayed: VecDeque::new(),
+            serving: None,
+            began: Instant::ZERO,
+            busy: Span::ZERO,
+            rng: fastrand::Rng::with_seed(seed),
+        }
+    }
+
+    /// Queues a transfer that somebody waits for.
+    pub fn submit(&mut self, now: Instant, transfer: Transfer) {
+        self.queue.push_back(transfer);
+        self.begin(now);
+    }
+
+    /// Queues a write that nobody waits for.
+    pub fn delay(&mut self, now: Instant, frame: FrameNo) {
+        self.delayed.push_back(frame);
+        self.begin(now);
+    }
+
+    /// Somebody waits for a write now; it may have begun, or be hurried already.
+    pub fn hurry(&mut self, frame: FrameNo) {
+        if let Some(at) = self.delayed.iter().position(|delayed| *delayed == frame) {
+            self.delayed.remove(at);
+            self.queue.push_back(Transfer::Write(frame));
+        }
+    }
+
+    /// When what is being served is done.
+    pub fn next_completion(&self) -> Option<Instant> {
+        self.serving.map(|(_, done)| done)
+    }
+
+    /// Ends what is done by `now` and begins the next.
+    pub fn complete(&mut self, now: Instant) -> Option<Transfer> {
+        let (transfer, done) = self.serving.filter(|(_, done)| *done <= now)?;
+        self.busy = Span::from_nanos(self.busy.as_nanos() + done.since(self.began).as_nanos());
+        self.serving = None;
+        self.begin(now);
+        Some(transfer)
+    }
+
+    /// How long it was busy, up to `now`.
+    pub fn busy(&self, now: Instant) -> Span {
+        let present = self.serving.map_or(Span::ZERO, |_| now.since(self.began));
+        Span::from_nanos(self.busy.as_nanos() + present.as_nanos())
+    }
+
+    fn begin(&mut self, now: Instant) {
+        if self.serving.is_some() {
+            return;
+        }
+        let next = self.queue.pop_front().or_else(|| self.delayed.pop_front().map(Transfer::Write));
+        if let Some(transfer) = next {
+            self.began = now;
+            self.serving = Some((transfer, now + self.access_time()));
+        }
+    }
+
+    fn access_time(&mut self) -> Span {
+        let distance = (self.rng.f64() - self.rng.f64()).abs();
+        let seek = SEEK_MS_MIN + SEEK_MS_PER[0] * distance.sqrt() + SEEK_MS_PER[1] * distance;
+        let ms = seek + TURN_MS * self.rng.f64() + TRANSFER_MS;
+        Span::from_nanos((ms * 1e6) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accesses_take_what_the_paper_says_on_average() {
+        let mut disk = Disk::new(3);
+        let times: Vec<f64> = (0..100_000).map(|_| disk.access_time().as_nanos() as f64 / 1e6).collect();
+        let mean = times.iter().sum::<f64>() / times.len() as f64;
+        assert!((mean - ACCESS_MS_MEAN).abs() < 0.1, "{mean} ms");
+        assert!(times.iter().all(|ms| (7.1..=52.1).contains(ms)));
+    }
+
+    #[test]
+    fn delayed_writes_wait_until_nothing_else_is_to_be_done() {
+        let mut disk = Disk::new(1);
+        disk.submit(Instant::ZERO, Transfer::Read(FrameNo(0)));
+        disk.delay(Instant::ZERO, FrameNo(1));
+        disk.delay(Instant::ZERO, FrameNo(2));
+        disk.submit(Instant::ZERO, Transfer::Read(FrameNo(3)));
+        disk.hurry(FrameNo(2));
+        let mut order = Vec::new();
+        while let Some(now) = disk.next_completion() {
+            order.extend(disk.complete(now));
+        }
+        use Transfer::{Read, Write};
+        assert_eq!(order, [Read(FrameNo(0)), Read(FrameNo(3)), Write(FrameNo(2)), Write(FrameNo(1))]);
+    }
+
+    #[test]
+    fn busy_time_counts_what_is_under_way() {
+        let mut disk = Disk::new(1);
+        disk.submit(Instant::ZERO, Transfer::Read(FrameNo(0)));
+        let at = Instant::from_nanos(1_000_000);
+        assert_eq!(disk.busy(at), Span::from_millis(1));
+        assert_eq!(disk.complete(at), None, "no access takes a millisecond");
+        let done = disk.next_completion().unwrap();
+        disk.complete(done);
+        assert_eq!(disk.busy(done + Span::from_millis(100)), done - Instant::ZERO);
+    }
+}

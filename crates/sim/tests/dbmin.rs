@@ -1,0 +1,163 @@
+//! The hybrid simulation of buffer management: sound traces, a system by hand, and the paper's qualitative results on
+//! synthetic trace strings.
+
+mod synthetic;
+
+use coscan_core::Span;
+use coscan_core::allocation::AllocationName;
+use coscan_core::allocation::load_control::LoadControlName;
+use coscan_core::pool::PoolConfigError;
+use coscan_sim::dbmin::batches::Precision;
+use coscan_sim::dbmin::program::{Program, ProgramError};
+use coscan_sim::dbmin::workload::{Mix, QueryKind, Sharing};
+use coscan_sim::dbmin::{DbminError, Grid, Point, Policy, compare};
+use coscan_trace::pages::PageOp;
+use synthetic::trace;
+
+const SMALL: Precision =
+    Precision { batch: Span::from_millis(100_000), relative_half_width: 0.05, doublings_max: 1 };
+
+/// A single query of one kind, alone in a pool that holds everything it touches: what Table 2 counts.
+#[test]
+fn synthetic_traces_have_the_totals_of_table_2() {
+    for kind in QueryKind::ALL {
+        let row = kind.in_the_paper();
+        for seed in 0..4 {
+            let trace = trace(kind, seed);
+            let (mut files, mut touched, mut made) = (vec![], vec![], vec![]);
+            for record in &trace.records {
+                match record.op {
+                    PageOp::Open { file, .. } => files.push(file),
+                    PageOp::Read { instance, page } => touched.push((files[instance as usize], page)),
+                    PageOp::Write { instance, page } => made.push((files[instance as usize], page)),
+                    PageOp::Close { .. } => {}
+                }
+            }
+            for pages in [&mut touched, &mut made] {
+                pages.sort_unstable();
+                pages.dedup();
+            }
+            touched.retain(|page| !made.contains(page));
+            let operations = (touched.len() + made.len()) as u32;
+            let paper = row.disk_operations;
+            assert!(operations.abs_diff(paper) <= 1 + paper / 10, "{kind}: {operations}, paper {paper}");
+            assert_eq!(trace.cpu_ns, row.cpu_ms * 1_000_000);
+            Program::new(&trace).expect("it is sound");
+        }
+    }
+}
+
+#[test]
+fn the_window_of_a_working_set_is_the_one_that_costs_less() {
+    let windows = QueryKind::ALL.map(|kind| Program::new(&trace(kind, 0)).unwrap().window.as_nanos());
+    assert!(windows.iter().all(|ns| [10_000_000, 15_000_000].contains(ns)), "{windows:?}");
+}
+
+#[test]
+fn traces_that_are_not_sound_are_refused_with_their_place() {
+    let sound = trace(QueryKind::I, 0);
+    let broken = |change: &dyn Fn(&mut coscan_trace::pages::QueryTrace)| {
+        let mut trace = sound.clone();
+        change(&mut trace);
+        Program::new(&trace).unwrap_err()
+    };
+    let error = broken(&|t| t.records[9].cpu_ns = 0);
+    assert_eq!(error, ProgramError::Time { query: "I".into(), record: 9, at_ns: 0 });
+    let error = broken(&|t| t.records[3].op = PageOp::Read { instance: 9, page: 0 });
+    assert_eq!(error.to_string(), "record 3 of the trace of query I: instance 9 is not open");
+    let error = broken(&|t| t.files.truncate(1));
+    assert!(matches!(error, ProgramError::File { files: 1, .. }), "{error}");
+    let error = broken(&|t| t.files.iter_mut().for_each(|file| file.pages = 1));
+    assert!(matches!(error, ProgramError::Page { pages: 1, .. }), "{error}");
+    let error = broken(&|t| t.cpu_ns = 0);
+    assert!(matches!(error, ProgramError::NoTime { .. }), "{error}");
+}
+
+fn grid(policies: &[AllocationName], concurrent: &[u32]) -> Grid {
+    Grid {
+        policies: policies.iter().copied().map(Policy::of_the_paper).collect(),
+        concurrent: concurrent.to_vec(),
+        precision: SMALL,
+        ..Grid::paper()
+    }
+}
+
+fn run(grid: &Grid) -> Vec<Point> {
+    compare(grid, trace, 2).expect("the grid is possible")
+}
+
+#[test]
+fn one_query_at_a_time_takes_its_processor_and_its_disk_time() {
+    // Alone a query runs or waits for the disk, never both, except for writes that nobody waits for.
+    let points = run(&grid(&[AllocationName::Dbmin], &[1]));
+    let [point] = points[..] else { panic!("one point") };
+    assert!((point.transfers_per_query - 80.3).abs() < 8.0, "the mean of Table 2 is 80.3: {point:?}");
+    let seconds = 1.0 / point.throughput_per_s;
+    let cpu = point.cpu_utilisation * seconds;
+    assert!((cpu - 2.37).abs() < 0.25, "the mean of Table 2 is 2.37 s: {point:?}");
+    assert!(point.cpu_utilisation + point.disk_utilisation < 1.5);
+}
+
+#[test]
+fn results_do_not_depend_on_the_number_of_threads() {
+    let grid = grid(&[AllocationName::Random, AllocationName::HotSet], &[2, 3]);
+    assert_eq!(compare(&grid, trace, 1).unwrap(), compare(&grid, trace, 3).unwrap());
+}
+
+#[test]
+fn without_sharing_and_load_control_the_paper_s_order_holds_where_memory_is_short() {
+    use AllocationName::{Clock, Dbmin, Fifo, HotSet, Random, WorkingSet};
+    let all = [Random, Fifo, Clock, WorkingSet, HotSet, Dbmin];
+    let points = run(&grid(&all, &[2, 12]));
+    let throughput = |policy, concurrent| {
+        let point = points.iter().find(|p| p.policy == policy && p.concurrent == concurrent);
+        point.expect("it was measured").throughput_per_s
+    };
+    let order = [Dbmin, HotSet, WorkingSet];
+    assert!(order.is_sorted_by(|a, b| throughput(*a, 12) > throughput(*b, 12)), "{points:#?}");
+    for simple in [Random, Fifo, Clock] {
+        assert!(throughput(simple, 12) < throughput(WorkingSet, 12), "{simple}: {points:#?}");
+        assert!(throughput(simple, 12) < 0.8 * throughput(simple, 2), "{simple} thrashes: {points:#?}");
+    }
+}
+
+#[test]
+fn impossible_grids_are_refused() {
+    let error = compare(&grid(&[AllocationName::Lru], &[0]), trace, 1).unwrap_err();
+    assert_eq!(error.to_string(), "concurrent must be at least 1");
+    let load_control = LoadControlName::Feedback { threshold_permille: 1001 };
+    let policies = vec![Policy { allocation: AllocationName::Lru, load_control }];
+    let error = compare(&Grid { policies, ..grid(&[], &[1]) }, trace, 1).unwrap_err();
+    assert!(matches!(error, DbminError::Pool(PoolConfigError::Threshold { .. })), "{error}");
+}
+
+/// Everything the paper plots, on synthetic traces; prints the tables. Takes minutes.
+#[test]
+#[ignore = "takes minutes; run it by name with --nocapture"]
+fn figures() {
+    let grid = Grid {
+        policies: AllocationName::ALL.map(Policy::of_the_paper).to_vec(),
+        sharings: match std::env::var("SHARING") {
+            Ok(_) => Sharing::ALL.to_vec(),
+            Err(_) => vec![Sharing::None],
+        },
+        mixes: Mix::ALL.to_vec(),
+        precision: Precision { doublings_max: 3, ..Precision::PAPER },
+        ..Grid::paper()
+    };
+    for point in run(&grid) {
+        println!(
+            "{} {} {:18} {:2} {:.4} +-{:.4} cpu {:.2} disk {:.2} io/q {:.0}",
+            point.mix,
+            point.sharing,
+            point.policy,
+            point.concurrent,
+            point.throughput_per_s,
+            point.half_width,
+            point.cpu_utilisation,
+            point.disk_utilisation,
+            point.transfers_per_query
+        );
+        assert!(point.throughput_per_s > 0.0);
+    }
+}
