@@ -131,33 +131,74 @@ fn impossible_grids_are_refused() {
     assert!(matches!(error, DbminError::Pool(PoolConfigError::Threshold { .. })), "{error}");
 }
 
-/// Everything the paper plots, on synthetic traces; prints the tables. Takes minutes.
+#[test]
+fn the_pool_keeps_its_invariants_under_every_policy_and_load_control() {
+    let controls = [LoadControlName::Unlimited, LoadControlName::Predicted, LoadControlName::FEEDBACK];
+    let with = |load_control| {
+        AllocationName::ALL.into_iter().map(move |allocation| Policy { allocation, load_control })
+    };
+    let precision = Precision { batch: Span::from_millis(2_000), doublings_max: 0, ..SMALL };
+    let grid = Grid {
+        policies: controls.into_iter().flat_map(with).collect(),
+        sharings: vec![Sharing::None, Sharing::Full],
+        mixes: vec![Mix::M3],
+        precision,
+        check: true,
+        ..grid(&[], &[20])
+    };
+    assert!(run(&grid).iter().all(|point| point.transfers_per_query > 0.0));
+}
+
+#[test]
+fn feedback_takes_simple_policies_out_of_thrashing() {
+    let fifo = |load_control| Policy { allocation: AllocationName::Fifo, load_control };
+    let policies = vec![fifo(LoadControlName::Unlimited), fifo(LoadControlName::FEEDBACK)];
+    let points = run(&Grid { policies, ..grid(&[], &[16]) });
+    let [alone, controlled] = points[..] else { panic!("two points") };
+    assert!(controlled.throughput_per_s > 1.2 * alone.throughput_per_s, "{points:#?}");
+}
+
+/// What the paper plots, on synthetic traces, as tables. `POLICIES`, `MIXES`, `SHARINGS` and `CONCURRENT` are lists
+/// of positions or numbers that narrow it; `FEEDBACK` is a threshold in thousandths for all policies.
 #[test]
 #[ignore = "takes minutes; run it by name with --nocapture"]
 fn figures() {
-    let grid = Grid {
-        policies: AllocationName::ALL.map(Policy::of_the_paper).to_vec(),
-        sharings: match std::env::var("SHARING") {
-            Ok(_) => Sharing::ALL.to_vec(),
-            Err(_) => vec![Sharing::None],
-        },
-        mixes: Mix::ALL.to_vec(),
-        precision: Precision { doublings_max: 3, ..Precision::PAPER },
-        ..Grid::paper()
+    fn chosen<T: Copy>(variable: &str, all: &[T]) -> Vec<T> {
+        let listed =
+            |list: String| list.split(',').map(|at| all[at.parse::<usize>().expect("a position")]).collect();
+        std::env::var(variable).map_or_else(|_| all.to_vec(), listed)
+    }
+    let load_control = std::env::var("FEEDBACK").ok().map(|permille| LoadControlName::Feedback {
+        threshold_permille: permille.parse().expect("thousandths"),
+    });
+    let policy = |allocation| match load_control {
+        Some(load_control) => Policy { allocation, load_control },
+        None => Policy::of_the_paper(allocation),
     };
-    for point in run(&grid) {
-        println!(
-            "{} {} {:18} {:2} {:.4} +-{:.4} cpu {:.2} disk {:.2} io/q {:.0}",
-            point.mix,
-            point.sharing,
-            point.policy,
-            point.concurrent,
-            point.throughput_per_s,
-            point.half_width,
-            point.cpu_utilisation,
-            point.disk_utilisation,
-            point.transfers_per_query
-        );
-        assert!(point.throughput_per_s > 0.0);
+    let concurrent = std::env::var("CONCURRENT").unwrap_or_else(|_| "1,2,4,8,16,24,32".to_owned());
+    for mix in chosen("MIXES", &Mix::ALL) {
+        for sharing in chosen("SHARINGS", &Sharing::ALL) {
+            for allocation in chosen("POLICIES", &AllocationName::ALL) {
+                let grid = Grid {
+                    policies: vec![policy(allocation)],
+                    sharings: vec![sharing],
+                    mixes: vec![mix],
+                    concurrent: concurrent.split(',').map(|n| n.parse().expect("a number")).collect(),
+                    precision: Precision { doublings_max: 3, ..Precision::PAPER },
+                    ..Grid::paper()
+                };
+                let points = run(&grid);
+                assert!(points.iter().all(|point| point.throughput_per_s > 0.0));
+                let cell = |p: &Point| format!("{:.3}+-{:.3}", p.throughput_per_s, p.half_width);
+                let cells: Vec<String> = points.iter().map(cell).collect();
+                println!("{mix} {sharing} {allocation:18} {}", cells.join("  "));
+                let cell = |p: &Point| {
+                    let (cpu, disk) = (p.cpu_utilisation, p.disk_utilisation);
+                    format!("{cpu:.2}/{disk:.2}/{:4.0}", p.transfers_per_query)
+                };
+                let cells: Vec<String> = points.iter().map(cell).collect();
+                println!("        cpu/disk/transfers     {}", cells.join("  "));
+            }
+        }
     }
 }

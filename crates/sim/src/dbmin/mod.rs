@@ -71,6 +71,8 @@ pub struct Grid {
     pub sample: Span,
     /// For everything that is drawn.
     pub seed: u64,
+    /// Whether the pool checks its invariants after every event, which takes many times as long.
+    pub check: bool,
 }
 
 impl Grid {
@@ -87,6 +89,7 @@ impl Grid {
             slice: Span::from_millis(100),
             sample: Span::from_millis(1000),
             seed: 1,
+            check: false,
         }
     }
 }
@@ -205,8 +208,8 @@ fn measure(
 ) -> Result<Point, DbminError> {
     let Policy { allocation, load_control } = policy;
     let config = PoolConfig { frames: mix.frames(), allocation, load_control, seed: grid.seed };
-    let Grid { slice, sample, precision, seed, .. } = *grid;
-    let setting = Setting { mix, sharing, concurrent, slice, sample, precision, seed, check: false };
+    let Grid { slice, sample, precision, seed, check, .. } = *grid;
+    let setting = Setting { mix, sharing, concurrent, slice, sample, precision, seed, check };
     let measured = System::new(setting, programs, Pool::new(config)?).run();
     Ok(Point {
         policy: allocation,
