@@ -295,27 +295,50 @@ fn a_dirty_victim_is_written_before_its_frame_is_used() {
     host.access(1, a, 0, Access::Write);
     let frame = FrameNo(0);
     let actions = host.request(1, a, 1, Access::Read);
-    assert_eq!(actions, [Action::Write { frame, page: page(0, 0), urgent: true }]);
+    assert_eq!(actions, [Action::Write { frame, page: page(0, 0) }]);
     let actions = host.send(Event::WriteFailed { frame });
-    assert_eq!(actions, [Action::Write { frame, page: page(0, 0), urgent: true }], "it is tried again");
+    assert_eq!(actions, [Action::Write { frame, page: page(0, 0) }], "it is tried again");
     let actions = host.send(Event::WriteDone { frame });
     assert_eq!(actions, [Action::Read { frame, page: page(0, 1), query: QueryId(1) }]);
 }
 
 #[test]
-fn a_released_dirty_page_is_written_at_leisure_and_hurried_when_its_frame_is_wanted() {
+fn a_released_dirty_page_is_written_when_the_device_is_idle_or_its_frame_is_wanted() {
     let mut host = dbmin(2);
     host.start(1, 1);
     let a = host.open(1, 0, 1, LRU);
-    host.access(1, a, 0, Access::Create);
+    host.request(1, a, 0, Access::Create);
     assert_eq!(host.reads, 0, "a new page is not read");
-    let actions = host.request(1, a, 1, Access::Create);
-    let frame = host.frame_of(0, 0).expect("it is resident");
-    assert!(actions.contains(&Action::Write { frame, page: page(0, 0), urgent: false }), "{actions:?}");
-    let actions = host.request(1, a, 2, Access::Read);
-    assert_eq!(actions, [Action::Hurry { frame }]);
+    assert!(!host.pool.wants_to_write(), "page 0 is owned");
+    host.request(1, a, 1, Access::Create);
+    assert!(host.pool.wants_to_write(), "page 0 is released");
+    host.request(1, a, 0, Access::Write);
+    let frame = host.frame_of(0, 1).expect("it is resident");
+    let write = Action::Write { frame, page: page(0, 1) };
+    assert_eq!(host.send(Event::DeviceIdle), [write], "page 0 was taken back, page 1 released for it");
+    assert_eq!(host.send(Event::DeviceIdle), []);
+    assert_eq!(host.request(1, a, 2, Access::Read), [], "the only frame is being written");
     let actions = host.send(Event::WriteDone { frame });
     assert_eq!(actions, [Action::Read { frame, page: page(0, 2), query: QueryId(1) }]);
+}
+
+#[test]
+fn a_frame_whose_write_is_put_off_is_written_when_a_younger_one_is_reused_before_it() {
+    let mut host = dbmin(4);
+    host.start(1, 1);
+    let a = host.open(1, 0, 1, LRU);
+    for (number, access) in [(0, Access::Create), (1, Access::Read), (2, Access::Read), (3, Access::Read)] {
+        host.request(1, a, number, access);
+        if let Some(frame) = host.reading.first().copied() {
+            host.send(Event::ReadDone { frame });
+        }
+    }
+    // The free list is 0 (dirty), 1, 2; page 3 is the set.
+    let frames = [0, 1].map(|number| host.frame_of(0, number).expect("it is resident"));
+    let actions = host.request(1, a, 9, Access::Read);
+    let write = Action::Write { frame: frames[0], page: page(0, 0) };
+    let read = Action::Read { frame: frames[1], page: page(0, 9), query: QueryId(1) };
+    assert_eq!(actions, [write, read]);
 }
 
 #[test]
@@ -328,7 +351,7 @@ fn clock_passes_over_dirty_pages_once_and_has_them_written() {
     host.read(1, a, 2);
     let actions = host.request(1, a, 3, Access::Read);
     let frame = |number| host.frame_of(0, number);
-    let write = Action::Write { frame: frame(0).unwrap(), page: page(0, 0), urgent: false };
+    let write = Action::Write { frame: frame(0).unwrap(), page: page(0, 0) };
     let read = Action::Read { frame: frame(3).unwrap(), page: page(0, 3), query: QueryId(1) };
     assert_eq!(actions, [write, read], "page 0 is older, page 1 is clean");
     assert_eq!((frame(1), frame(2).is_some()), (None, true));

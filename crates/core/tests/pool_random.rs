@@ -99,6 +99,8 @@ impl World {
         } else if !self.host.writing.is_empty() {
             let frame = draw(&mut self.rng, &self.host.writing);
             self.send(if failed { Event::WriteFailed { frame } } else { Event::WriteDone { frame } });
+        } else {
+            self.send(Event::DeviceIdle);
         }
     }
 

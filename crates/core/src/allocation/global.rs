@@ -5,12 +5,12 @@
 //!
 //! Source: Chou & DeWitt 1985, section 4.2 (RAND, FIFO, CLOCK). CLOCK there prefers clean pages: on the first sweep
 //! an unreferenced dirty page is scheduled for writing and passed over, on the second it is as good as any.
-//! **Choice:** a sweep is one question to the replacement policy; for CLOCK that is up to two turns of the hand, so
-//! a clean page that was referenced once leaves before any dirty one.
+//! **Choice:** the second sweep has begun when the replacement policy offers a page a second time for the same
+//! request.
 //! **Choice:** pages that left stay known for policies with a history, as many as eight times the frames.
 //! Cost: what the replacement policy costs, and a look-up.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::{AllocationPolicy, Step};
 use crate::pool::{FrameNo, PageId, PoolState, QueryId, Reference, SetId};
@@ -75,9 +75,11 @@ impl AllocationPolicy for Global {
         let frame_of = |slot: PageSlot| directory.frame(slot);
         let may_leave = |slot| frame_of(slot).filter(|frame| state.frames.get(*frame).may_leave());
         if *clean_first {
+            let mut passed = BTreeSet::new();
             let victim = replacement.choose_victim(incoming, &mut |slot| {
                 let Some(frame) = may_leave(slot) else { return false };
-                if !state.frames.get(frame).is_clean() {
+                let dirty = !state.frames.get(frame).is_clean();
+                if dirty && passed.insert(slot) {
                     steps.push(Step::Clean { frame });
                     return false;
                 }

@@ -4,7 +4,7 @@
 //! of every reference and answers with [`Step`]s: this frame belongs to that set, that one is released to the free
 //! list. It is asked for a victim when a request needs a frame. It never moves anything itself: the mechanism in
 //! [`pool`](crate::pool) applies what it answers, keeps the list of frames without owner in order of use, writes dirty
-//! frames back on release, and admits and suspends queries as [`load_control`] says.
+//! frames after their release, and admits and suspends queries as [`load_control`] says.
 //!
 //! | name | frames are kept apart by | replacement |
 //! |---|---|---|
@@ -44,12 +44,12 @@ pub enum Step {
         /// The set.
         set: SetId,
     },
-    /// The frame belongs to nobody; its page can still be found. If it is dirty it is written at leisure.
+    /// The frame belongs to nobody; its page can still be found. If it is dirty it is written when the device is idle.
     Release {
         /// The frame.
         frame: FrameNo,
     },
-    /// The frame is likely to leave soon: if it is dirty it is written at leisure.
+    /// The frame is likely to leave soon: if it is dirty it is written when the device is idle.
     Clean {
         /// The frame.
         frame: FrameNo,

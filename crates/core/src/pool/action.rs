@@ -30,13 +30,6 @@ pub enum Action {
         frame: FrameNo,
         /// The page.
         page: PageId,
-        /// Whether somebody waits for the frame. If not, the write is best made when the device is idle.
-        urgent: bool,
-    },
-    /// Somebody waits for the frame of a write that was not urgent when it was asked for.
-    Hurry {
-        /// The frame.
-        frame: FrameNo,
     },
     /// The answer to a request: the page is there, and stays until the query's next request or its end.
     Grant {

@@ -141,6 +141,9 @@ pub enum Event {
         /// The frame.
         frame: FrameNo,
     },
+    /// The device has nothing to do. Worth telling while [`Pool::wants_to_write`](super::Pool::wants_to_write) holds:
+    /// one write comes back.
+    DeviceIdle,
     /// A query closed a file.
     FileClosed {
         /// The query.

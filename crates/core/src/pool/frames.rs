@@ -18,7 +18,7 @@ pub enum Transfer {
     Idle,
     /// Its page is on the way in.
     Reading,
-    /// Its page is being written, or waits to be.
+    /// Its page is being written.
     Writing,
 }
 
@@ -30,6 +30,8 @@ pub struct Frame {
     pub(super) dirty: bool,
     pub(super) pins: u32,
     pub(super) owner: Option<SetId>,
+    /// Whether it is to be written when the device is idle.
+    pub(super) to_clean: bool,
     /// The query that gets the frame once its page is written.
     pub(super) promised_to: Option<QueryId>,
     /// The page's file is no more; the frame becomes empty when the device is done with it.
@@ -79,6 +81,7 @@ impl Frame {
             dirty: false,
             pins: 0,
             owner: None,
+            to_clean: false,
             promised_to: None,
             doomed: false,
             used: 0,
@@ -94,6 +97,8 @@ pub struct Frames {
     pub(super) table: BTreeMap<PageId, FrameNo>,
     /// Frames without owner, least recently used first; empty ones before all others.
     pub(super) free: BTreeSet<(u64, FrameNo)>,
+    /// Frames to be written when the device is idle, least recently used first.
+    pub(super) delayed: BTreeSet<(u64, FrameNo)>,
     clock: u64,
 }
 
@@ -103,6 +108,7 @@ impl Frames {
             frames: (0..count).map(|_| Frame::empty()).collect(),
             table: BTreeMap::new(),
             free: (0..count).map(|at| (0, FrameNo(at))).collect(),
+            delayed: BTreeSet::new(),
             clock: 0,
         }
     }
@@ -137,6 +143,12 @@ impl Frames {
         candidates().find(|frame| self.get(*frame).is_clean()).or_else(|| candidates().next())
     }
 
+    /// The oldest frame whose write is being put off.
+    pub(super) fn oldest_delayed(&self) -> Option<FrameNo> {
+        let mut frames = self.delayed.iter().map(|(_, frame)| *frame);
+        frames.find(|frame| self.get(*frame).transfer == Transfer::Idle)
+    }
+
     /// An empty frame.
     pub fn empty(&self) -> Option<FrameNo> {
         let (_, first) = self.free.first()?;
@@ -157,20 +169,37 @@ impl Frames {
         self.clock += 1;
         let clock = self.clock;
         let f = self.get_mut(frame);
-        let (before, free) = (std::mem::replace(&mut f.used, clock), f.owner.is_none());
-        if free {
-            self.free.remove(&(before, frame));
-            self.free.insert((clock, frame));
+        let before = std::mem::replace(&mut f.used, clock);
+        let (free, to_clean) = (f.owner.is_none(), f.to_clean);
+        for (concerned, list) in [(free, &mut self.free), (to_clean, &mut self.delayed)] {
+            if concerned {
+                list.remove(&(before, frame));
+                list.insert((clock, frame));
+            }
         }
     }
 
-    /// Gives the frame to a set, from the free list or from another set.
+    /// Marks a frame to be written when the device is idle, or no longer.
+    pub(super) fn set_to_clean(&mut self, frame: FrameNo, to_clean: bool) {
+        let f = self.get_mut(frame);
+        f.to_clean = to_clean;
+        let key = (f.used, frame);
+        if to_clean {
+            self.delayed.insert(key)
+        } else {
+            self.delayed.remove(&key)
+        };
+    }
+
+    /// Gives the frame to a set, from the free list or from another set. Whoever owns it may change it again: it is
+    /// not to be written now.
     pub(super) fn take(&mut self, frame: FrameNo, set: SetId) {
         let f = self.get_mut(frame);
         assert!(f.page.is_some() && f.transfer != Transfer::Reading, "{frame} has no page to own yet");
         let (used, owner) = (f.used, f.owner.replace(set));
         if owner.is_none() {
             self.free.remove(&(used, frame));
+            self.set_to_clean(frame, false);
         }
     }
 
@@ -185,6 +214,7 @@ impl Frames {
 
     /// Makes the frame empty; its page is no longer resident.
     pub(super) fn clear(&mut self, frame: FrameNo) {
+        self.set_to_clean(frame, false);
         let old = std::mem::replace(self.get_mut(frame), Frame::empty());
         assert!(old.pins == 0 && old.waiters.is_empty(), "{frame} is in use and cannot be emptied");
         if let Some(page) = old.page

@@ -28,6 +28,9 @@ impl Pool {
         let free: BTreeSet<_> =
             frames.iter().filter(|(_, f)| f.owner.is_none()).map(|(at, f)| (f.used, at)).collect();
         assert_eq!(free, frames.free, "the free list is not the frames without owner");
+        let delayed: BTreeSet<_> =
+            frames.iter().filter(|(_, f)| f.to_clean).map(|(at, f)| (f.used, at)).collect();
+        assert_eq!(delayed, frames.delayed, "the list of delayed writes is not the frames marked for it");
         let mut pins: BTreeMap<FrameNo, u32> = BTreeMap::new();
         for q in self.state.queries.queries.values() {
             *pins.entry(q.pinned.unwrap_or(FrameNo(u32::MAX))).or_default() += 1;
@@ -39,6 +42,7 @@ impl Pool {
             assert!(arriving || f.waiters.is_empty(), "{at} is there and has waiters");
             assert!(f.page.is_some() || (f.is_clean() && f.used == 0 && !f.doomed), "{at} is empty");
             assert!(!f.doomed || f.pins > 0 || f.transfer != Transfer::Idle, "{at} should be empty");
+            assert!(!f.to_clean || (f.dirty && !f.doomed), "{at} is to be written but not dirty");
             if let Some(query) = f.promised_to {
                 assert!(f.transfer == Transfer::Writing, "{at} is promised but not being written");
                 assert_eq!(self.lacking(query), Some(Lacking::Write(at)), "{at} is promised to {query}");

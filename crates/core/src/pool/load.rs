@@ -56,7 +56,7 @@ impl Pool {
         self.state.queries.set_phase(query, Phase::Suspended);
         actions.push(Action::Deactivate { query });
         self.policy.on_suspended(&self.state, query, &mut self.steps);
-        self.apply(actions);
+        self.apply();
         self.queue.push_front(query);
     }
 
@@ -71,23 +71,23 @@ impl Pool {
         }
     }
 
-    pub(super) fn close(&mut self, query: QueryId, id: InstanceId, actions: &mut Vec<Action>) {
+    pub(super) fn close(&mut self, query: QueryId, id: InstanceId) {
         let instance = *self.state.queries.instance(id);
         assert!(instance.query == query, "instance {id} is not {query}'s");
         self.policy.on_file_closed(&instance, &mut self.steps);
-        self.apply(actions);
+        self.apply();
         self.state.queries.instances.remove(&id);
         self.state.queries.get_mut(query).instances.retain(|open| *open != id);
         self.load_changed = true;
     }
 
-    pub(super) fn end(&mut self, query: QueryId, actions: &mut Vec<Action>) {
+    pub(super) fn end(&mut self, query: QueryId) {
         self.cancel(query);
         for instance in self.state.queries.get(query).instances.clone() {
-            self.close(query, instance, actions);
+            self.close(query, instance);
         }
         self.policy.on_query_ended(query, &mut self.steps);
-        self.apply(actions);
+        self.apply();
         if self.state.queries.get(query).phase == Phase::Active {
             self.state.queries.set_phase(query, Phase::Suspended);
         } else {
@@ -124,6 +124,7 @@ impl Pool {
                 self.state.frames.release(frame);
                 self.state.frames.table.remove(&page);
             }
+            self.state.frames.set_to_clean(frame, false);
             let f = self.state.frames.get_mut(frame);
             (f.doomed, f.dirty) = (true, false);
             if idle && pins == 0 {

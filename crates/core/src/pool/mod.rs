@@ -7,8 +7,8 @@
 //! The facts are in [`frames`] (what is where, owned and used by whom) and [`queries`]. What policies choose (who
 //! owns a frame, which one leaves, how many queries run) is in [`allocation`](crate::allocation); it is applied in
 //! `serve` (requests, frames, write-back) and `load` (admission, suspension, files). Pages of frames without owner
-//! can still be found. Dirty pages are written when they are released, at leisure, or when somebody waits for their
-//! frame, at once.
+//! can still be found. Dirty pages that are released are written when the device is idle, unless somebody takes them
+//! back before; a dirty page is written at once when it is its frame's turn to be reused.
 //!
 //! After Chou & DeWitt, "An Evaluation of Buffer Management Strategies for Relational Database Systems", 1985,
 //! sections 3 and 4.
@@ -114,6 +114,11 @@ impl Pool {
         self.queue.iter().copied()
     }
 
+    /// Whether there is something to write when the device is idle.
+    pub fn wants_to_write(&self) -> bool {
+        self.state.frames.oldest_delayed().is_some()
+    }
+
     /// Takes note of an event that happened at `now` and appends what is to be done to `actions`. A `now` before
     /// that of an earlier event counts as that one's.
     ///
@@ -138,14 +143,15 @@ impl Pool {
             Event::ReadFailed { frame } => self.read_failed(frame, actions),
             Event::WriteDone { frame } => self.write_done(frame, true, actions),
             Event::WriteFailed { frame } => self.write_done(frame, false, actions),
-            Event::FileClosed { query, instance } => self.close(query, instance, actions),
+            Event::DeviceIdle => self.device_idle(actions),
+            Event::FileClosed { query, instance } => self.close(query, instance),
             Event::FileDropped { file } => self.drop_file(file),
-            Event::QueryEnded { query } => self.end(query, actions),
+            Event::QueryEnded { query } => self.end(query),
             Event::SliceEnded { query, cpu } => {
                 self.assert_running(query);
                 self.policy.on_slice_ended(query, cpu, &mut self.steps);
                 self.load_changed = true;
-                self.apply(actions);
+                self.apply();
             }
             Event::UtilisationSampled { permille } => {
                 self.control.on_utilisation(permille, self.state.queries.active_count());
@@ -173,18 +179,18 @@ impl Pool {
     }
 
     /// Carries out what the policy answered.
-    fn apply(&mut self, actions: &mut Vec<Action>) {
+    fn apply(&mut self) {
         let mut steps = std::mem::take(&mut self.steps);
         for step in steps.drain(..) {
             match step {
                 Step::Take { frame, set } => self.state.frames.take(frame, set),
                 Step::Release { frame } => {
                     self.state.frames.release(frame);
-                    self.write_back(frame, false, actions);
+                    self.clean_later(frame);
                     self.room_changed = true;
                     self.load_changed = true;
                 }
-                Step::Clean { frame } => self.write_back(frame, false, actions),
+                Step::Clean { frame } => self.clean_later(frame),
             }
         }
         self.steps = steps;

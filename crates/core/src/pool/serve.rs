@@ -15,7 +15,7 @@ impl Pool {
         self.state.queries.get_mut(query).request = Some((reference, Lacking::Frame));
         if self.state.frames.find(reference.page).is_none() {
             self.policy.on_fault(&reference, &mut self.steps);
-            self.apply(actions);
+            self.apply();
             if self.must_stop() {
                 self.suspend(query, actions);
                 return;
@@ -29,7 +29,7 @@ impl Pool {
         let reference = self.reference(query);
         let Some(frame) = self.state.frames.find(reference.page) else {
             let victim = self.policy.choose_victim(&self.state, &reference, &mut self.steps);
-            self.apply(actions);
+            self.apply();
             match victim {
                 Some(frame) => self.use_frame(query, frame, actions),
                 None => self.hunger(query),
@@ -49,13 +49,18 @@ impl Pool {
         let f = self.state.frames.get(frame);
         assert!(f.may_leave(), "{frame} was chosen as a victim but may not leave");
         if !f.is_clean() {
-            match f.transfer {
-                Transfer::Writing => actions.push(Action::Hurry { frame }),
-                _ => self.write_back(frame, true, actions),
-            }
+            self.write(frame, actions);
             self.state.frames.get_mut(frame).promised_to = Some(query);
             self.lack(query, Lacking::Write(frame));
             return;
+        }
+        // A clean page leaves before an older one whose write is put off. That one's turn has come: a device that
+        // is never idle would let such frames pile up until there is no other.
+        let used = f.used;
+        if let Some(older) = self.state.frames.oldest_delayed()
+            && self.state.frames.get(older).used < used
+        {
+            self.write(older, actions);
         }
         self.evict(frame);
         let Reference { page, access, .. } = self.reference(query);
@@ -80,7 +85,7 @@ impl Pool {
         (q.pinned, q.request) = (Some(frame), None);
         actions.push(Action::Grant { query, page: reference.page, frame });
         self.policy.on_reference(&self.state, frame, &reference, &mut self.steps);
-        self.apply(actions);
+        self.apply();
     }
 
     pub(super) fn read_done(&mut self, frame: FrameNo, actions: &mut Vec<Action>) {
@@ -112,17 +117,33 @@ impl Pool {
         std::mem::take(&mut f.waiters)
     }
 
-    /// Starts to write a frame's page if it is dirty and not being written.
-    pub(super) fn write_back(&mut self, frame: FrameNo, urgent: bool, actions: &mut Vec<Action>) {
-        let f = self.state.frames.get_mut(frame);
+    /// Has a frame's page written when the device is idle, if it is dirty.
+    pub(super) fn clean_later(&mut self, frame: FrameNo) {
+        let f = self.state.frames.get(frame);
+        if f.dirty && !f.doomed {
+            self.state.frames.set_to_clean(frame, true);
+        }
+    }
+
+    /// The device has nothing to do: writes the frame whose turn it is.
+    pub(super) fn device_idle(&mut self, actions: &mut Vec<Action>) {
+        if let Some(frame) = self.state.frames.oldest_delayed() {
+            self.write(frame, actions);
+        }
+    }
+
+    /// Starts to write a frame's page if it is dirty and not being written. What is changed from now on makes it
+    /// dirty again.
+    fn write(&mut self, frame: FrameNo, actions: &mut Vec<Action>) {
+        let f = self.state.frames.get(frame);
         if let Some(page) = f.page
             && f.dirty
             && f.transfer == Transfer::Idle
-            && !f.doomed
         {
-            // What is changed from now on makes it dirty again.
+            self.state.frames.set_to_clean(frame, false);
+            let f = self.state.frames.get_mut(frame);
             (f.dirty, f.transfer) = (false, Transfer::Writing);
-            actions.push(Action::Write { frame, page, urgent });
+            actions.push(Action::Write { frame, page });
         }
     }
 
@@ -131,7 +152,10 @@ impl Pool {
         assert!(f.transfer == Transfer::Writing, "nothing is being written from {frame}");
         f.transfer = Transfer::Idle;
         f.dirty |= !written;
-        let promised_to = f.promised_to.take();
+        let (promised_to, owner) = (f.promised_to.take(), f.owner);
+        if !written && owner.is_none() {
+            self.clean_later(frame);
+        }
         self.room_changed = true;
         self.bury(frame);
         let Some(query) = promised_to else { return };

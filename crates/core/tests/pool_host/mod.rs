@@ -60,7 +60,6 @@ impl Host {
                     self.reading.push(*frame);
                 }
                 Action::Write { frame, .. } => self.writing.push(*frame),
-                Action::Hurry { frame } => assert!(self.writing.contains(frame), "{frame} is not written"),
                 _ => {}
             }
         }
@@ -70,7 +69,10 @@ impl Host {
 
     /// Finishes reads and writes until there are none.
     pub fn finish(&mut self) {
-        while !self.reading.is_empty() || !self.writing.is_empty() {
+        while !self.reading.is_empty() || !self.writing.is_empty() || self.pool.wants_to_write() {
+            if self.reading.is_empty() && self.writing.is_empty() {
+                self.send(Event::DeviceIdle);
+            }
             if let Some(frame) = self.reading.first().copied() {
                 self.send(Event::ReadDone { frame });
             } else if let Some(frame) = self.writing.first().copied() {

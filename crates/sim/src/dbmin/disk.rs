@@ -1,5 +1,4 @@
-//! The simulated disk: a Fujitsu Eagle that serves requests in the order they come, and delayed writes only when it
-//! would be idle.
+//! The simulated disk: a Fujitsu Eagle that serves requests in the order they come.
 //!
 //! Where the head is is a random process, so every access seeks a random distance and waits a random part of a turn:
 //! there is no model of where pages lie.
@@ -34,11 +33,10 @@ pub enum Transfer {
     Write(FrameNo),
 }
 
-/// The disk and its two queues.
+/// The disk and its queue.
 #[derive(Debug)]
 pub struct Disk {
     queue: VecDeque<Transfer>,
-    delayed: VecDeque<FrameNo>,
     serving: Option<(Transfer, Instant)>,
     /// When what is served was begun.
     began: Instant,
@@ -51,7 +49,6 @@ impl Disk {
     pub fn new(seed: u64) -> Self {
         Disk {
             queue: VecDeque::new(),
-            delayed: VecDeque::new(),
             serving: None,
             began: Instant::ZERO,
             busy: Span::ZERO,
@@ -59,24 +56,15 @@ impl Disk {
         }
     }
 
-    /// Queues a transfer that somebody waits for.
+    /// Queues a transfer.
     pub fn submit(&mut self, now: Instant, transfer: Transfer) {
         self.queue.push_back(transfer);
         self.begin(now);
     }
 
-    /// Queues a write that nobody waits for.
-    pub fn delay(&mut self, now: Instant, frame: FrameNo) {
-        self.delayed.push_back(frame);
-        self.begin(now);
-    }
-
-    /// Somebody waits for a write now; it may have begun, or be hurried already.
-    pub fn hurry(&mut self, frame: FrameNo) {
-        if let Some(at) = self.delayed.iter().position(|delayed| *delayed == frame) {
-            self.delayed.remove(at);
-            self.queue.push_back(Transfer::Write(frame));
-        }
+    /// Whether it has nothing to do.
+    pub fn is_idle(&self) -> bool {
+        self.serving.is_none()
     }
 
     /// When what is being served is done.
@@ -103,8 +91,7 @@ impl Disk {
         if self.serving.is_some() {
             return;
         }
-        let next = self.queue.pop_front().or_else(|| self.delayed.pop_front().map(Transfer::Write));
-        if let Some(transfer) = next {
+        if let Some(transfer) = self.queue.pop_front() {
             self.began = now;
             self.serving = Some((transfer, now + self.access_time()));
         }
@@ -132,19 +119,18 @@ mod tests {
     }
 
     #[test]
-    fn delayed_writes_wait_until_nothing_else_is_to_be_done() {
+    fn requests_are_served_in_the_order_they_come() {
         let mut disk = Disk::new(1);
-        disk.submit(Instant::ZERO, Transfer::Read(FrameNo(0)));
-        disk.delay(Instant::ZERO, FrameNo(1));
-        disk.delay(Instant::ZERO, FrameNo(2));
-        disk.submit(Instant::ZERO, Transfer::Read(FrameNo(3)));
-        disk.hurry(FrameNo(2));
-        let mut order = Vec::new();
-        while let Some(now) = disk.next_completion() {
-            order.extend(disk.complete(now));
+        assert!(disk.is_idle());
+        let order = [Transfer::Read(FrameNo(3)), Transfer::Write(FrameNo(0)), Transfer::Read(FrameNo(1))];
+        for transfer in order {
+            disk.submit(Instant::ZERO, transfer);
         }
-        use Transfer::{Read, Write};
-        assert_eq!(order, [Read(FrameNo(0)), Read(FrameNo(3)), Write(FrameNo(2)), Write(FrameNo(1))]);
+        let mut served = Vec::new();
+        while let Some(now) = disk.next_completion() {
+            served.extend(disk.complete(now));
+        }
+        assert_eq!(served, order);
     }
 
     #[test]

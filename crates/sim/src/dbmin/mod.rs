@@ -115,8 +115,10 @@ pub struct Point {
     pub cpu_utilisation: f64,
     /// Part of the time that the disk was busy.
     pub disk_utilisation: f64,
-    /// Pages read and written per query.
-    pub transfers_per_query: f64,
+    /// Pages read per query.
+    pub reads_per_query: f64,
+    /// Pages written per query.
+    pub writes_per_query: f64,
 }
 
 /// Why a comparison could not be made.
@@ -221,6 +223,7 @@ fn measure(
         half_width: measured.throughput.half_width_per_s,
         cpu_utilisation: measured.cpu_utilisation,
         disk_utilisation: measured.disk_utilisation,
-        transfers_per_query: measured.transfers_per_query,
+        reads_per_query: measured.reads_per_query,
+        writes_per_query: measured.writes_per_query,
     })
 }

@@ -49,8 +49,10 @@ pub struct Measured {
     pub cpu_utilisation: f64,
     /// Part of the time that the disk was busy.
     pub disk_utilisation: f64,
-    /// Pages read and written per query.
-    pub transfers_per_query: f64,
+    /// Pages read per query.
+    pub reads_per_query: f64,
+    /// Pages written per query.
+    pub writes_per_query: f64,
 }
 
 /// Checked trace strings of each kind, to draw from.
@@ -117,7 +119,8 @@ pub(super) struct System<'a> {
 struct Counters {
     cpu_ns: u64,
     disk_ns: u64,
-    transfers: u64,
+    reads: u64,
+    writes: u64,
     ended: u64,
 }
 
@@ -152,6 +155,9 @@ impl<'a> System<'a> {
         }
         loop {
             self.dispatch();
+            if self.disk.is_idle() && self.pool.wants_to_write() {
+                self.send(Event::DeviceIdle);
+            }
             let cpu_event = self.turn.map(|turn| turn.since + self.burst(turn));
             let sample_at = sampled_at + self.setting.sample;
             let device = self.disk.next_completion();
@@ -191,12 +197,13 @@ impl<'a> System<'a> {
     fn measured(&self, throughput: Estimate, warm_at: Instant, warm: Counters) -> Measured {
         let now = self.counters();
         let elapsed = self.now.since(warm_at).as_nanos() as f64;
+        let ended = (now.ended - warm.ended).max(1) as f64;
         Measured {
             throughput,
             cpu_utilisation: (now.cpu_ns - warm.cpu_ns) as f64 / elapsed,
             disk_utilisation: (now.disk_ns - warm.disk_ns) as f64 / elapsed,
-            transfers_per_query: (now.transfers - warm.transfers) as f64
-                / (now.ended - warm.ended).max(1) as f64,
+            reads_per_query: (now.reads - warm.reads) as f64 / ended,
+            writes_per_query: (now.writes - warm.writes) as f64 / ended,
         }
     }
 
@@ -315,11 +322,16 @@ impl<'a> System<'a> {
 
     fn device(&mut self) {
         match self.disk.complete(self.now) {
-            Some(Transfer::Read(frame)) => self.send(Event::ReadDone { frame }),
-            Some(Transfer::Write(frame)) => self.send(Event::WriteDone { frame }),
-            None => return,
+            Some(Transfer::Read(frame)) => {
+                self.counters.reads += 1;
+                self.send(Event::ReadDone { frame });
+            }
+            Some(Transfer::Write(frame)) => {
+                self.counters.writes += 1;
+                self.send(Event::WriteDone { frame });
+            }
+            None => {}
         }
-        self.counters.transfers += 1;
     }
 
     /// Tells the pool, and carries out what it answers.
@@ -332,11 +344,7 @@ impl<'a> System<'a> {
         for action in actions.drain(..) {
             match action {
                 Action::Read { frame, .. } => self.disk.submit(self.now, Transfer::Read(frame)),
-                Action::Write { frame, urgent: true, .. } => {
-                    self.disk.submit(self.now, Transfer::Write(frame));
-                }
-                Action::Write { frame, .. } => self.disk.delay(self.now, frame),
-                Action::Hurry { frame } => self.disk.hurry(frame),
+                Action::Write { frame, .. } => self.disk.submit(self.now, Transfer::Write(frame)),
                 Action::Admit { query } | Action::Reactivate { query } => {
                     self.change(query, |execution| execution.allowed = true);
                 }

@@ -85,17 +85,23 @@ fn unclustered_join(t: &mut Builder) {
 }
 
 fn nested_loops(t: &mut Builder) {
+    const OUTER_PAGES: u32 = 14;
+    let selected = t.temporary("selected", OUTER_PAGES, Pattern::StraightSequential, 1);
+    t.select(300, |t, tuple| t.write_page(selected, tuple / TUPLES_PER_PAGE, 1));
     let inner = t.open_as("B'", Pattern::LoopingSequential, 14, LocalReplacement::Mru);
-    t.select_clustered(300, 25, |t, tuple| {
-        if tuple % TUPLES_PER_PAGE == TUPLES_PER_PAGE - 1 {
-            for page in 0..14 {
-                // Tuple by tuple of a page with those of another.
-                for _ in 0..4 {
-                    t.read(inner, page, 6);
-                }
+    let result = t.result();
+    for outer in 0..OUTER_PAGES {
+        t.read(selected, outer, 1);
+        for page in 0..14 {
+            // Tuple by tuple of a page with those of another.
+            for _ in 0..4 {
+                t.read(inner, page, 6);
             }
+            t.write(result, 1);
+            t.result_due(OUTER_PAGES * 14, 11);
         }
-    });
+    }
+    t.close_all();
 }
 
 fn hash_join(t: &mut Builder) {
