@@ -105,21 +105,30 @@ fn results_do_not_depend_on_the_number_of_threads() {
     assert_eq!(compare(&grid, trace, 1).unwrap(), compare(&grid, trace, 3).unwrap());
 }
 
+/// The order of section 4.3. One thing is different on these traces: WS is level with CLOCK, because references of
+/// queries IV and VI are further apart in processor time than its windows.
 #[test]
-fn without_sharing_and_load_control_the_paper_s_order_holds_where_memory_is_short() {
+fn without_sharing_and_load_control_the_order_of_the_paper_holds_where_memory_is_short() {
     use AllocationName::{Clock, Dbmin, Fifo, HotSet, Random, WorkingSet};
-    let all = [Random, Fifo, Clock, WorkingSet, HotSet, Dbmin];
-    let points = run(&grid(&all, &[2, 12]));
+    let points = run(&grid(&[Random, Fifo, Clock, WorkingSet, HotSet, Dbmin], &[2, 8, 20]));
     let throughput = |policy, concurrent| {
         let point = points.iter().find(|p| p.policy == policy && p.concurrent == concurrent);
         point.expect("it was measured").throughput_per_s
     };
-    let order = [Dbmin, HotSet, WorkingSet];
-    assert!(order.is_sorted_by(|a, b| throughput(*a, 12) > throughput(*b, 12)), "{points:#?}");
     for simple in [Random, Fifo, Clock] {
-        assert!(throughput(simple, 12) < throughput(WorkingSet, 12), "{simple}: {points:#?}");
-        assert!(throughput(simple, 12) < 0.8 * throughput(simple, 2), "{simple} thrashes: {points:#?}");
+        let order = [Dbmin, HotSet, simple];
+        assert!(order.is_sorted_by(|a, b| throughput(*a, 8) > throughput(*b, 8)), "{points:#?}");
+        assert!(throughput(simple, 20) < 0.5 * throughput(simple, 2), "{simple} thrashes: {points:#?}");
+        assert!(throughput(Clock, 8) >= throughput(simple, 8), "{simple} beats CLOCK: {points:#?}");
     }
+    let order = [Dbmin, HotSet, WorkingSet, Fifo, Random];
+    assert!(order.is_sorted_by(|a, b| throughput(*a, 8) > throughput(*b, 8)), "{points:#?}");
+    for limited in [Dbmin, HotSet] {
+        assert!(throughput(limited, 20) > 0.9 * throughput(limited, 2), "{limited} thrashes: {points:#?}");
+    }
+    // 7 to 13 % in the paper, for 8 queries and more.
+    let lead = 1.0 - throughput(HotSet, 8) / throughput(Dbmin, 8);
+    assert!((0.03..0.2).contains(&lead), "DBMIN's lead over HOT is {lead:.2}");
 }
 
 #[test]
@@ -195,10 +204,13 @@ fn figures() {
                 println!("{mix} {sharing} {allocation:18} {}", cells.join("  "));
                 let cell = |p: &Point| {
                     let (cpu, disk) = (p.cpu_utilisation, p.disk_utilisation);
-                    format!("{cpu:.2}/{disk:.2}/{:.0}+{:.0}", p.reads_per_query, p.writes_per_query)
+                    format!(
+                        "{cpu:.2}/{disk:.2}/{:.0}+{:.0}-{:.1}",
+                        p.reads_per_query, p.writes_per_query, p.deactivations_per_query
+                    )
                 };
                 let cells: Vec<String> = points.iter().map(cell).collect();
-                println!("        cpu/disk/reads+writes  {}", cells.join("  "));
+                println!("        cpu/disk/reads+writes-deactivations {}", cells.join("  "));
             }
         }
     }

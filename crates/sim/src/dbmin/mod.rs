@@ -119,6 +119,8 @@ pub struct Point {
     pub reads_per_query: f64,
     /// Pages written per query.
     pub writes_per_query: f64,
+    /// How often a query was deactivated.
+    pub deactivations_per_query: f64,
 }
 
 /// Why a comparison could not be made.
@@ -225,5 +227,6 @@ fn measure(
         disk_utilisation: measured.disk_utilisation,
         reads_per_query: measured.reads_per_query,
         writes_per_query: measured.writes_per_query,
+        deactivations_per_query: measured.deactivations_per_query,
     })
 }

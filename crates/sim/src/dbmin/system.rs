@@ -53,6 +53,8 @@ pub struct Measured {
     pub reads_per_query: f64,
     /// Pages written per query.
     pub writes_per_query: f64,
+    /// How often a query was deactivated.
+    pub deactivations_per_query: f64,
 }
 
 /// Checked trace strings of each kind, to draw from.
@@ -121,6 +123,7 @@ struct Counters {
     disk_ns: u64,
     reads: u64,
     writes: u64,
+    deactivations: u64,
     ended: u64,
 }
 
@@ -204,6 +207,7 @@ impl<'a> System<'a> {
             disk_utilisation: (now.disk_ns - warm.disk_ns) as f64 / elapsed,
             reads_per_query: (now.reads - warm.reads) as f64 / ended,
             writes_per_query: (now.writes - warm.writes) as f64 / ended,
+            deactivations_per_query: (now.deactivations - warm.deactivations) as f64 / ended,
         }
     }
 
@@ -348,7 +352,10 @@ impl<'a> System<'a> {
                 Action::Admit { query } | Action::Reactivate { query } => {
                     self.change(query, |execution| execution.allowed = true);
                 }
-                Action::Deactivate { query } => self.change(query, |execution| execution.allowed = false),
+                Action::Deactivate { query } => {
+                    self.counters.deactivations += 1;
+                    self.change(query, |execution| execution.allowed = false);
+                }
                 Action::Grant { query, .. } => self.change(query, |execution| execution.waiting = false),
                 // This disk does not fail, and who waits is not allowed yet.
                 Action::Fail { .. } | Action::Wait { .. } => {}
