@@ -24,7 +24,7 @@ use datafusion::object_store::{ObjectStore, ObjectStoreExt};
 use datafusion::parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use datafusion::parquet::arrow::async_reader::AsyncFileReader;
 use datafusion::parquet::file::metadata::{PageIndexPolicy, ParquetMetaData};
-use datafusion::physical_expr::expressions::DynamicFilterTracking;
+use datafusion::physical_expr::expressions::{Column, DynamicFilterTracking};
 use datafusion::physical_expr::projection::{ProjectionExprs, Projector};
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 use datafusion::physical_expr::{PhysicalExpr, PhysicalExprSimplifier, split_conjunction};
@@ -39,7 +39,7 @@ use crate::constants::constant_columns;
 use crate::error::from_engine;
 use crate::file_request::FileRequest;
 use crate::pruning::{self, PruneInputs, RowsNeeded};
-use crate::row_filter::RowFilter;
+use crate::row_filter::{Passing, RowFilter};
 use crate::table_root::table_root;
 
 /// Everything that is the same for all files of a scan.
@@ -56,6 +56,7 @@ pub(crate) struct FilePlanner {
     metrics: ExecutionPlanMetricsSet,
     partition: usize,
     creation_errors: Count,
+    pushes_dynamic_filters: bool,
 }
 
 /// One file of a scan, ready to be read.
@@ -76,13 +77,15 @@ pub(crate) struct FilePlan {
     pub(crate) pruner: Option<FilePruner>,
     batch_schema: SchemaRef,
     projector: Projector,
+    /// Whether the projection takes columns and computes nothing.
+    takes_columns: bool,
     filter: Option<RowFilter>,
     output_schema: SchemaRef,
     replace_schema: bool,
 }
 
 impl FilePlan {
-    /// The columns of a slice as a batch that [`Self::filter`] and [`Self::project`] understand.
+    /// The columns of a slice as a batch that [`Self::output`] understands.
     pub(crate) fn batch(
         &self,
         arrays: Vec<datafusion::arrow::array::ArrayRef>,
@@ -92,16 +95,28 @@ impl FilePlan {
         Ok(RecordBatch::try_new_with_options(Arc::clone(&self.batch_schema), arrays, &options)?)
     }
 
-    /// The rows of `batch` that pass the pushed-down filter; the batch itself without one.
-    pub(crate) fn filter(&self, batch: RecordBatch) -> Result<RecordBatch> {
-        match &self.filter {
-            Some(filter) => filter.apply(batch),
-            None => Ok(batch),
-        }
+    /// Whether only some rows of a batch may pass.
+    pub(crate) fn filters(&self) -> bool {
+        self.filter.is_some()
     }
 
-    /// `batch` as the plan above expects it.
-    pub(crate) fn project(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+    /// The rows of `batch` that pass the filter, as the plan above expects them.
+    pub(crate) fn output(&self, batch: RecordBatch) -> Result<Passing> {
+        let passing = match &self.filter {
+            Some(filter) => filter.passing(batch)?,
+            None => Passing::All(batch),
+        };
+        Ok(match passing {
+            Passing::All(batch) => Passing::All(self.project(&batch)?),
+            // Columns are taken first, so that those that only the filter needs are not copied. Anything that
+            // is computed may fail on rows that do not pass.
+            Passing::Some(batch, bits) if self.takes_columns => Passing::Some(self.project(&batch)?, bits),
+            some @ Passing::Some(..) => Passing::All(self.project(&some.into_batch()?)?),
+            Passing::None => Passing::None,
+        })
+    }
+
+    fn project(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let projected = self.projector.project_batch(batch)?;
         if !self.replace_schema {
             return Ok(projected);
@@ -158,6 +173,7 @@ impl FilePlanner {
             metrics,
             partition,
             creation_errors,
+            pushes_dynamic_filters: context.session_config().options().execution.parquet.pushdown_filters,
         })
     }
 
@@ -314,21 +330,19 @@ impl FilePlanner {
         pruner: Option<FilePruner>,
     ) -> Result<FilePlan> {
         let Expressions { projection, predicate } = expressions;
-        let pushed_down =
-            predicate.as_ref().filter(|_| self.source.table_parquet_options().global.pushdown_filters);
+        let promised = predicate.as_ref().map_or_else(Vec::new, |predicate| self.promised(predicate));
         let mut roots = projection.column_indices();
-        if let Some(predicate) = pushed_down {
-            roots.extend(collect_columns(predicate).iter().map(|column| column.index()));
-            roots.sort_unstable();
-            roots.dedup();
+        for conjunct in &promised {
+            roots.extend(collect_columns(conjunct).iter().map(|column| column.index()));
         }
+        roots.sort_unstable();
+        roots.dedup();
         let batch_schema = Arc::new(physical_schema.project(&roots)?);
-        let filter = pushed_down
-            .map(|predicate| {
-                let conjuncts = split_conjunction(predicate).into_iter().map(Arc::clone);
-                RowFilter::new(conjuncts, &batch_schema)
-            })
-            .transpose()?;
+        let filter = match promised.is_empty() {
+            true => None,
+            false => Some(RowFilter::new(promised.into_iter(), &batch_schema)?),
+        };
+        let takes_columns = projection.iter().all(|column| column.expr.is::<Column>());
         let projector = projection
             .try_map_exprs(|expr| reassign_expr_columns(expr, &batch_schema))?
             .make_projector(&batch_schema)?;
@@ -345,10 +359,25 @@ impl FilePlanner {
             pruner: pruner.filter(FilePruner::is_watching),
             batch_schema,
             projector,
+            takes_columns,
             filter,
             output_schema: Arc::clone(&self.output_schema),
             replace_schema,
         })
+    }
+
+    /// The conjuncts that every row must be tested with. Filters that joins and sorts fill while the query runs
+    /// are for pruning, unless the session wants them on rows too: whoever fills them tests every row again.
+    fn promised(&self, predicate: &Arc<dyn PhysicalExpr>) -> Vec<Arc<dyn PhysicalExpr>> {
+        if !self.source.table_parquet_options().global.pushdown_filters {
+            return Vec::new();
+        }
+        let conjuncts = split_conjunction(predicate).into_iter();
+        let kept = conjuncts.filter(|conjunct| {
+            self.pushes_dynamic_filters
+                || !DynamicFilterTracking::classify(conjunct).contains_dynamic_filter()
+        });
+        kept.map(Arc::clone).collect()
     }
 
     fn spec(&self, file: &PartitionedFile, metadata: &Arc<ParquetMetaData>) -> FileSpec {

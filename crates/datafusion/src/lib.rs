@@ -10,6 +10,7 @@
 //! for hosts that make plans elsewhere. This is the only crate that knows DataFusion; it decides neither
 //! what is read next nor what stays in memory.
 
+mod absorb;
 mod constants;
 mod context;
 mod cscan;
@@ -19,6 +20,7 @@ mod file_plan;
 mod file_request;
 mod install;
 mod metrics;
+mod narrow;
 pub mod options;
 mod pruning;
 mod registration;

@@ -1,23 +1,30 @@
 //! The optimizer rule: every scan of Parquet files becomes a cooperative one.
 //!
-//! It must run last, because later rules look for DataFusion's own scan. It changes leaves only; joins,
-//! orderings and partitions above them stay as they are. What it cannot do as well as DataFusion's scan
-//! it leaves alone, with the reason in the log.
+//! It must run last, because later rules look for DataFusion's own scan. Scans take in the filter right above
+//! them (`absorb`), and decimal arithmetic is narrowed (`narrow`); joins, orderings and partitions stay as they
+//! are. What it cannot do as well as DataFusion's scan it leaves alone, with the reason in the log.
 
 use std::fmt;
 use std::sync::Arc;
 
 use coscan_engine::Engine;
+use datafusion::arrow::datatypes::Schema;
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::datasource::physical_plan::parquet::{ParquetAccessPlan, ParquetRowSelection};
 use datafusion::datasource::physical_plan::{FileScanConfig, FileSource, ParquetSource};
 use datafusion::datasource::source::DataSourceExec;
+use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode};
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
+use crate::absorb::absorb;
 use crate::cscan::CScan;
+use crate::narrow::narrowed;
 use crate::options::CoscanOptions;
 
 /// Why a scan is left to DataFusion.
@@ -100,20 +107,33 @@ pub fn rewrite_plan(
     if !options.enabled {
         return Ok(plan);
     }
-    plan.transform_down(|node| {
-        Ok(match cooperative_leaf(&node, engine, options) {
-            Some(leaf) => Transformed::yes(leaf),
+    let plan = plan.transform_down(|node| {
+        Ok(match cooperative(&node, engine, options)? {
+            Some(scan) => Transformed::yes(scan),
             None => Transformed::no(node),
         })
-    })
-    .data()
+    });
+    plan?.data.transform_up(with_narrow_arithmetic).data()
 }
 
-fn cooperative_leaf(
+/// A cooperative scan in place of the node, which is a scan or a filter over one.
+fn cooperative(
     node: &Arc<dyn ExecutionPlan>,
     engine: &Engine,
     options: &CoscanOptions,
-) -> Option<Arc<dyn ExecutionPlan>> {
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    if let Some(filter) = node.downcast_ref::<FilterExec>() {
+        return match shareable(filter.input(), options) {
+            Some(config) => absorb(filter, config, engine),
+            None => Ok(None),
+        };
+    }
+    let config = shareable(node, options);
+    Ok(config.map(|config| DataSourceExec::from_data_source(CScan::new(config.clone(), engine.clone())) as _))
+}
+
+/// The scan of Parquet files that the node is, if it can be made cooperative.
+fn shareable<'a>(node: &'a Arc<dyn ExecutionPlan>, options: &CoscanOptions) -> Option<&'a FileScanConfig> {
     let exec = node.downcast_ref::<DataSourceExec>()?;
     let (config, _) = exec.downcast_to_file_source::<ParquetSource>()?;
     let bytes = bytes(config);
@@ -124,7 +144,59 @@ fn cooperative_leaf(
         tracing::debug!(file, %reason, "scan left to DataFusion");
         return None;
     }
-    Some(DataSourceExec::from_data_source(CScan::new(config.clone(), engine.clone())))
+    Some(config)
+}
+
+/// The node with the decimal arithmetic of its projection, or of the arguments it aggregates, in 64 bits where
+/// values allow it.
+fn with_narrow_arithmetic(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
+        let schema = projection.input().schema();
+        let mut changed = false;
+        let columns = projection.expr().iter().map(|column| {
+            let expr = narrowed(Arc::clone(&column.expr), &schema)?;
+            changed |= expr.transformed;
+            Ok(ProjectionExpr { expr: expr.data, alias: column.alias.clone() })
+        });
+        let columns = columns.collect::<Result<Vec<_>>>()?;
+        if changed {
+            let projection = ProjectionExec::try_new(columns, Arc::clone(projection.input()))?;
+            return Ok(Transformed::yes(Arc::new(projection)));
+        }
+    } else if let Some(aggregate) = node.downcast_ref::<AggregateExec>()
+        && aggregate.mode().input_mode() == AggregateInputMode::Raw
+    {
+        let schema = aggregate.input_schema();
+        let mut changed = false;
+        let functions = aggregate.aggr_expr().iter().map(|function| {
+            let narrow = narrow_arguments(function, &schema)?;
+            changed |= narrow.is_some();
+            Ok(narrow.unwrap_or_else(|| Arc::clone(function)))
+        });
+        let functions = functions.collect::<Result<Vec<_>>>()?;
+        if changed {
+            return Ok(Transformed::yes(Arc::new(aggregate.with_new_aggr_exprs(functions))));
+        }
+    }
+    Ok(Transformed::no(node))
+}
+
+/// The function over narrowed arguments; `None` if there is nothing to narrow, or it depends on an order.
+fn narrow_arguments(
+    function: &AggregateFunctionExpr,
+    schema: &Schema,
+) -> Result<Option<Arc<AggregateFunctionExpr>>> {
+    if !function.order_bys().is_empty() || function.is_reversed() {
+        return Ok(None);
+    }
+    let mut changed = false;
+    let arguments = function.expressions().into_iter().map(|argument| {
+        let argument = narrowed(argument, schema)?;
+        changed |= argument.transformed;
+        Ok(argument.data)
+    });
+    let arguments = arguments.collect::<Result<Vec<_>>>()?;
+    Ok(if changed { function.with_new_expressions(arguments, Vec::new()).map(Arc::new) } else { None })
 }
 
 /// [`rewrite_plan`] as a rule of a session, to be appended last.

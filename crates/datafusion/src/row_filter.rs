@@ -1,48 +1,205 @@
-//! Filters that the scan has promised to apply (`parquet.pushdown_filters`): every row is evaluated.
+//! Filters that the scan has promised to apply: every row is evaluated.
 //!
-//! One conjunct after the other, each on the rows the earlier ones left, so that a conjunct that guards
-//! the next (`b <> 0 AND a / b > 1`) still does. The shared arrays are copied only when rows drop out.
+//! Conjuncts that cannot fail, comparisons of a column with a constant and the like, are evaluated on all rows of
+//! a slice and their bits combined: no row is copied for them. The others follow one after the other, each on the
+//! rows the earlier ones left, so that a conjunct that guards the next (`b <> 0 AND a / b > 1`) still does.
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, RecordBatch};
+use datafusion::arrow::array::{Array, BooleanArray, RecordBatch};
+use datafusion::arrow::buffer::BooleanBuffer;
 use datafusion::arrow::compute::{filter_record_batch, prep_null_mask_filter};
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::Result;
 use datafusion::common::cast::as_boolean_array;
+use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::{
+    BinaryExpr, Column, InListExpr, IsNotNullExpr, IsNullExpr, Literal, NotExpr,
+};
 use datafusion::physical_expr::utils::reassign_expr_columns;
 
 /// The conjuncts of a filter in terms of the scan's batches.
+#[derive(Debug)]
 pub(crate) struct RowFilter {
-    conjuncts: Vec<Arc<dyn PhysicalExpr>>,
+    /// Those that cannot fail.
+    total: Vec<Arc<dyn PhysicalExpr>>,
+    /// Those that may, in their order.
+    partial: Vec<Arc<dyn PhysicalExpr>>,
+}
+
+/// The rows of a batch that pass.
+pub(crate) enum Passing {
+    /// All of this batch.
+    All(RecordBatch),
+    /// Those of this batch whose bit is set; at least one is and at least one is not.
+    Some(RecordBatch, BooleanBuffer),
+    /// None.
+    None,
 }
 
 impl RowFilter {
+    /// Of conjuncts of which none occurs twice.
     pub(crate) fn new(
         conjuncts: impl Iterator<Item = Arc<dyn PhysicalExpr>>,
         batch_schema: &SchemaRef,
     ) -> Result<Self> {
-        let conjuncts =
+        let conjuncts: Vec<_> =
             conjuncts.map(|expr| reassign_expr_columns(expr, batch_schema)).collect::<Result<_>>()?;
-        Ok(RowFilter { conjuncts })
+        let (total, partial) = conjuncts.into_iter().partition(|expr| cannot_fail(expr, batch_schema));
+        Ok(RowFilter { total, partial })
     }
 
-    pub(crate) fn apply(&self, mut batch: RecordBatch) -> Result<RecordBatch> {
-        for conjunct in &self.conjuncts {
-            if batch.num_rows() == 0 {
-                break;
+    /// The rows of `batch` that pass.
+    pub(crate) fn passing(&self, batch: RecordBatch) -> Result<Passing> {
+        let mut bits: Option<BooleanBuffer> = None;
+        for conjunct in &self.total {
+            let matches = matches(conjunct, &batch)?;
+            bits = Some(match bits {
+                Some(bits) => &bits & matches.values(),
+                None => matches.values().clone(),
+            });
+            if bits.as_ref().is_some_and(|bits| !bits.has_true()) {
+                return Ok(Passing::None);
             }
-            let matches = conjunct.evaluate(&batch)?.into_array(batch.num_rows())?;
-            let matches = as_boolean_array(&matches)?;
-            if matches.true_count() == batch.num_rows() {
-                continue;
-            }
-            batch = match matches.nulls() {
-                Some(_) => filter_record_batch(&batch, &prep_null_mask_filter(matches))?,
-                None => filter_record_batch(&batch, matches)?,
-            };
         }
-        Ok(batch)
+        let passing = Passing::of(batch, bits);
+        if self.partial.is_empty() { Ok(passing) } else { self.narrow_down(passing.into_batch()?) }
+    }
+
+    fn narrow_down(&self, mut batch: RecordBatch) -> Result<Passing> {
+        for conjunct in &self.partial {
+            if batch.num_rows() == 0 {
+                return Ok(Passing::None);
+            }
+            let matches = matches(conjunct, &batch)?;
+            if matches.true_count() < batch.num_rows() {
+                batch = filter_record_batch(&batch, &matches)?;
+            }
+        }
+        Ok(if batch.num_rows() == 0 { Passing::None } else { Passing::All(batch) })
+    }
+}
+
+impl Passing {
+    fn of(batch: RecordBatch, bits: Option<BooleanBuffer>) -> Self {
+        match bits {
+            Some(bits) if !bits.has_true() => Passing::None,
+            Some(bits) if bits.has_false() => Passing::Some(batch, bits),
+            _ => Passing::All(batch),
+        }
+    }
+
+    /// The rows themselves.
+    pub(crate) fn into_batch(self) -> Result<RecordBatch> {
+        match self {
+            Passing::All(batch) => Ok(batch),
+            Passing::Some(batch, bits) => Ok(filter_record_batch(&batch, &BooleanArray::new(bits, None))?),
+            Passing::None => Ok(RecordBatch::new_empty(Arc::new(Schema::empty()))),
+        }
+    }
+}
+
+/// For which rows a conjunct is true: neither false nor null.
+fn matches(conjunct: &Arc<dyn PhysicalExpr>, batch: &RecordBatch) -> Result<BooleanArray> {
+    let matches = conjunct.evaluate(batch)?.into_array(batch.num_rows())?;
+    let matches = as_boolean_array(&matches)?;
+    Ok(match matches.nulls() {
+        Some(_) => prep_null_mask_filter(matches),
+        None => matches.clone(),
+    })
+}
+
+/// Whether the expression has a value for every row, so that it may be evaluated for rows that other conjuncts
+/// rule out.
+fn cannot_fail(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
+    let simple = |expr: &Arc<dyn PhysicalExpr>| expr.is::<Column>() || expr.is::<Literal>();
+    let of_one_type = |a: &Arc<dyn PhysicalExpr>, b: &Arc<dyn PhysicalExpr>| matches!((a.data_type(schema), b.data_type(schema)), (Ok(a), Ok(b)) if a == b && !a.is_nested());
+    if let Some(binary) = expr.downcast_ref::<BinaryExpr>() {
+        let (left, right) = (binary.left(), binary.right());
+        return match binary.op() {
+            Operator::And | Operator::Or => cannot_fail(left, schema) && cannot_fail(right, schema),
+            Operator::Eq
+            | Operator::NotEq
+            | Operator::Lt
+            | Operator::LtEq
+            | Operator::Gt
+            | Operator::GtEq
+            | Operator::IsDistinctFrom
+            | Operator::IsNotDistinctFrom => simple(left) && simple(right) && of_one_type(left, right),
+            _ => false,
+        };
+    }
+    if let Some(not) = expr.downcast_ref::<NotExpr>() {
+        return cannot_fail(not.arg(), schema);
+    }
+    if let Some(list) = expr.downcast_ref::<InListExpr>() {
+        return list.expr().is::<Column>()
+            && list.list().iter().all(|item| item.is::<Literal>() && of_one_type(list.expr(), item));
+    }
+    let tested = expr.downcast_ref::<IsNullExpr>().map(IsNullExpr::arg);
+    tested.or_else(|| expr.downcast_ref::<IsNotNullExpr>().map(IsNotNullExpr::arg)).is_some_and(simple)
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::array::{ArrayRef, Int64Array};
+    use datafusion::physical_expr::expressions::{binary, col, lit};
+
+    use super::*;
+
+    fn batch() -> RecordBatch {
+        let a: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), Some(4), None, Some(9), Some(6)]));
+        let b: ArrayRef = Arc::new(Int64Array::from(vec![1, 0, 1, 3, 2]));
+        RecordBatch::try_from_iter_with_nullable([("a", a, true), ("b", b, false)]).unwrap()
+    }
+
+    fn filter(conjuncts: &[(&str, Operator, i64)], guarded: bool) -> RowFilter {
+        let schema = batch().schema();
+        let compare = |(name, op, value): &(&str, Operator, i64)| {
+            binary(col(name, &schema).unwrap(), *op, lit(*value), &schema).unwrap()
+        };
+        let quotient = || {
+            let (a, b) = (col("a", &schema).unwrap(), col("b", &schema).unwrap());
+            let quotient = binary(a, Operator::Divide, b, &schema).unwrap();
+            binary(quotient, Operator::Gt, lit(2i64), &schema).unwrap()
+        };
+        let all = conjuncts.iter().map(compare).chain(guarded.then(quotient));
+        RowFilter::new(all, &schema).unwrap()
+    }
+
+    fn rows(passing: Passing) -> Vec<Option<i64>> {
+        match passing {
+            Passing::None => Vec::new(),
+            some => {
+                let batch = some.into_batch().unwrap();
+                let column = batch.column(0).as_any().downcast_ref::<Int64Array>().unwrap();
+                column.iter().collect()
+            }
+        }
+    }
+
+    #[test]
+    fn bits_of_comparisons_are_combined_and_null_does_not_pass() {
+        let filter = filter(&[("a", Operator::Gt, 1), ("b", Operator::Lt, 3)], false);
+        assert_eq!((filter.total.len(), filter.partial.len()), (2, 0));
+        assert_eq!(rows(filter.passing(batch()).unwrap()), [Some(4), Some(6)]);
+    }
+
+    #[test]
+    fn all_and_none_are_told_apart() {
+        let all = filter(&[("b", Operator::GtEq, 0)], false).passing(batch()).unwrap();
+        assert!(matches!(all, Passing::All(batch) if batch.num_rows() == 5));
+        let none = filter(&[("a", Operator::Gt, 5), ("b", Operator::Eq, 0)], false).passing(batch()).unwrap();
+        assert!(matches!(none, Passing::None));
+    }
+
+    #[test]
+    fn a_guard_keeps_rows_from_what_would_fail() {
+        let filter = filter(&[("b", Operator::NotEq, 0)], true);
+        assert_eq!((filter.total.len(), filter.partial.len()), (1, 1));
+        assert_eq!(rows(filter.passing(batch()).unwrap()), [Some(9), Some(6)]);
+        // Without the guard the division by zero is met.
+        assert!(self::filter(&[], true).passing(batch()).is_err());
     }
 }

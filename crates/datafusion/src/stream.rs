@@ -1,15 +1,16 @@
 //! One partition's stream of record batches: chunks from the registration, slice by slice through filter
 //! and projection, up to the limit.
 //!
-//! A batch shares its arrays with every other scan that reads the same slice; nothing is copied unless a
-//! pushed-down filter drops rows.
+//! A batch shares its arrays with every other scan that reads the same slice; nothing is copied unless a filter
+//! drops rows. What few rows a filter leaves of several slices of a chunk is put together.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
 use coscan_engine::{Chunk, Engine, EngineError};
-use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::array::{BooleanArray, RecordBatch};
+use datafusion::arrow::compute::BatchCoalescer;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -22,6 +23,7 @@ use crate::file_plan::FilePlanner;
 use crate::metrics::ScanCounters;
 use crate::pruning::RowsNeeded;
 use crate::registration::{Member, Registration, ScanPlan};
+use crate::row_filter::Passing;
 
 /// Reads one partition.
 pub(crate) struct PartitionReader {
@@ -124,6 +126,9 @@ struct OpenChunk {
     /// What is left of the slice read last, with the columns of the file.
     ready: VecDeque<RecordBatch>,
     columns: bool,
+    /// Rows that pass the filter, until there are enough for a batch.
+    gathered: Option<BatchCoalescer>,
+    batch_rows: usize,
 }
 
 impl OpenChunk {
@@ -133,19 +138,41 @@ impl OpenChunk {
         // Without columns there is nothing to slice.
         let slice_rows = if columns { slice_rows } else { usize::MAX };
         let slices = slices(&planned.needed, chunk.rows, slice_rows);
-        OpenChunk { chunk, file: planned.file, slices, ready: VecDeque::new(), columns }
+        OpenChunk {
+            chunk,
+            file: planned.file,
+            slices,
+            ready: VecDeque::new(),
+            columns,
+            gathered: None,
+            batch_rows: slice_rows.min(BATCH_ROWS_MAX),
+        }
     }
 
     /// The next batch in the table's terms; `None` when the chunk is used up.
     async fn next(&mut self, plan: &ScanPlan, baseline: &BaselineMetrics) -> Result<Option<RecordBatch>> {
         let file = &plan.files[self.file];
         loop {
+            if let Some(batch) = self.gathered.as_mut().and_then(BatchCoalescer::next_completed_batch) {
+                return Ok(Some(batch));
+            }
             if let Some(batch) = self.ready.pop_front() {
                 let _timer = baseline.elapsed_compute().timer();
-                let batch = file.filter(batch)?;
-                return file.project(&batch).map(Some);
+                match file.output(batch)? {
+                    Passing::All(batch) if !file.filters() => return Ok(Some(batch)),
+                    passing => self.gather(passing)?,
+                }
+                continue;
             }
-            let Some((slice, ranges)) = self.slices.pop_front() else { return Ok(None) };
+            let Some((slice, ranges)) = self.slices.pop_front() else {
+                return match self.gathered.take() {
+                    Some(mut gathered) => {
+                        gathered.finish_buffered_batch()?;
+                        Ok(gathered.next_completed_batch())
+                    }
+                    None => Ok(None),
+                };
+            };
             if !self.columns {
                 let rows = ranges.iter().map(ExactSizeIterator::len).sum();
                 self.ready.push_back(file.batch(Vec::new(), rows)?);
@@ -161,6 +188,28 @@ impl OpenChunk {
                 some => batch.slice(range.start, some),
             }));
         }
+    }
+}
+
+/// More rows are not put together in one batch.
+const BATCH_ROWS_MAX: usize = 8192;
+
+impl OpenChunk {
+    fn gather(&mut self, passing: Passing) -> Result<()> {
+        let (Passing::All(batch) | Passing::Some(batch, _)) = &passing else { return Ok(()) };
+        let rows = self.batch_rows;
+        let gathered = self.gathered.get_or_insert_with(|| {
+            // A batch that is large enough passes through as it is.
+            BatchCoalescer::new(batch.schema(), rows).with_biggest_coalesce_batch_size(Some(rows / 2))
+        });
+        match passing {
+            Passing::All(batch) => gathered.push_batch(batch)?,
+            Passing::Some(batch, bits) => {
+                gathered.push_batch_with_filter(batch, &BooleanArray::new(bits, None))?;
+            }
+            Passing::None => {}
+        }
+        Ok(())
     }
 }
 
