@@ -18,6 +18,7 @@ use rustix::io::{Errno, ReadWriteFlags};
 
 use super::ReadError;
 use super::aligned::{ALIGN, AlignedBuf, Spare, align_down, align_up};
+use super::page_cache;
 
 pub(super) struct LocalReader {
     direct_io: bool,
@@ -143,11 +144,11 @@ impl Scatter {
         Ok(Scatter { start, wanted: parts[parts.len() - 1].end - start, pieces })
     }
 
-    /// One read at `at` bytes from the start into what lies behind.
-    fn read_once(&mut self, file: &File, at: u64, flags: ReadWriteFlags) -> Result<u64, Errno> {
-        let position = self.start + at;
+    /// One read at `at` bytes from the start into what lies behind, as far as the pieces that begin before `end`.
+    fn read_once(&mut self, file: &File, at: u64, end: u64, flags: ReadWriteFlags) -> Result<u64, Errno> {
+        let (position, end) = (self.start + at, self.start.saturating_add(end));
         let mut buffers: Vec<IoSliceMut<'_>> = Vec::with_capacity(self.pieces.len());
-        for piece in &mut self.pieces {
+        for piece in self.pieces.iter_mut().take_while(|piece| piece.start < end) {
             let (from, len) = (position.saturating_sub(piece.start).min(piece.len), piece.len);
             let rest = &mut piece.buffer.as_mut_slice()[from as usize..len as usize];
             if !rest.is_empty() {
@@ -161,11 +162,18 @@ impl Scatter {
         }
     }
 
-    /// Copies what the page cache holds, up to the first byte it does not; returns how far that is.
+    /// Copies the pieces that the page cache holds, up to the first that it does not hold as a whole; returns how
+    /// far that is. Asking first spares a read ahead of what is then read directly.
     fn probe(&mut self, file: &File) -> u64 {
+        let whole = |piece: &&Piece| {
+            let bytes = piece.len.min((self.start + self.wanted).saturating_sub(piece.start));
+            page_cache::cached_bytes(file, piece.start, bytes).is_none_or(|cached| cached >= bytes)
+        };
+        let cached = self.pieces.iter().take_while(whole).last();
+        let end = cached.map_or(0, |piece| (piece.start + piece.len - self.start).min(self.wanted));
         let mut at = 0;
-        while at < self.wanted {
-            match self.read_once(file, at, ReadWriteFlags::NOWAIT) {
+        while at < end {
+            match self.read_once(file, at, end, ReadWriteFlags::NOWAIT) {
                 Ok(0) | Err(_) => break,
                 Ok(n) => at += n,
             }
@@ -176,7 +184,7 @@ impl Scatter {
     /// Reads from `at` to the end.
     fn fill(&mut self, file: &File, mut at: u64, flags: ReadWriteFlags) -> Result<(), ReadError> {
         while at < self.wanted {
-            match self.read_once(file, at, flags) {
+            match self.read_once(file, at, u64::MAX, flags) {
                 Ok(0) => return Err(ReadError::Short { wanted: self.wanted, got: at }),
                 Err(Errno::INTR) => {}
                 Err(errno) => return Err(ReadError::Io(errno.into())),

@@ -12,6 +12,7 @@ mod aligned;
 pub(crate) mod limit;
 mod local;
 mod object;
+mod page_cache;
 pub(crate) mod pool;
 mod retry;
 

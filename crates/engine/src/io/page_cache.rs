@@ -1,0 +1,70 @@
+//! Asks the kernel what of a file is in its page cache, without touching the data.
+//!
+//! A read that must not wait (`RWF_NOWAIT`) would say so too, but where data is missing it starts to read ahead, and
+//! a direct read of the same bytes then moves them over the device a second time.
+
+use std::fs::File;
+use std::mem::size_of;
+use std::os::fd::AsRawFd;
+
+/// The number of `cachestat(2)`, Linux 6.5 and newer; the same on every architecture that Rust has.
+#[cfg(target_os = "linux")]
+const SYS_CACHESTAT: libc::c_long = 451;
+
+/// `struct cachestat_range`.
+#[repr(C)]
+struct CachestatRange {
+    offset: u64,
+    bytes: u64,
+}
+
+/// `struct cachestat`, in pages.
+#[repr(C)]
+#[derive(Default)]
+struct Cachestat {
+    cached: u64,
+    dirty: u64,
+    writeback: u64,
+    evicted: u64,
+    recently_evicted: u64,
+}
+
+const _: () = assert!(size_of::<CachestatRange>() == 16 && size_of::<Cachestat>() == 40);
+
+/// How many bytes of `bytes` from `offset` on, which lie on whole pages, are in the page cache; `None` if the kernel
+/// does not tell.
+#[cfg(target_os = "linux")]
+pub(super) fn cached_bytes(file: &File, offset: u64, bytes: u64) -> Option<u64> {
+    let (range, mut found) = (CachestatRange { offset, bytes }, Cachestat::default());
+    // SAFETY: both structures are laid out as the kernel's and live until the call returns, which reads the first
+    // and writes the second; the descriptor is open.
+    let outcome = unsafe {
+        libc::syscall(SYS_CACHESTAT, file.as_raw_fd(), &raw const range, &raw mut found, 0 as libc::c_uint)
+    };
+    (outcome == 0).then(|| found.cached.saturating_mul(rustix::param::page_size() as u64))
+}
+
+/// Only Linux tells.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn cached_bytes(_file: &File, _offset: u64, _bytes: u64) -> Option<u64> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_just_written_is_cached_and_what_was_dropped_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("data");
+        std::fs::write(&path, vec![7u8; 1 << 20]).unwrap();
+        let file = File::open(&path).unwrap();
+        let Some(cached) = cached_bytes(&file, 0, 1 << 20) else { return };
+        assert_eq!(cached, 1 << 20);
+        file.sync_all().unwrap();
+        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+        let left = cached_bytes(&file, 0, 1 << 20).unwrap();
+        assert!(left <= 1 << 19, "{left} bytes are still cached");
+    }
+}
