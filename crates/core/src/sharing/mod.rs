@@ -17,7 +17,8 @@ pub mod relevance;
 pub mod relevance_2004;
 mod sequential;
 
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::ops::Range;
 
@@ -264,6 +265,21 @@ pub(crate) fn time_waited(state: &State, scan: &Scan) -> i128 {
 /// The next chunk of a scan in table order, if it is available. Every policy serves such scans alike.
 pub(crate) fn next_in_order(state: &State, scan: &Scan) -> Option<ChunkNo> {
     scan.next_in_order().filter(|c| state.is_available(scan, *c))
+}
+
+/// The available, unclaimed chunk of which most is decoded in the scan's columns: what others have just had decoded
+/// costs this scan no decoding, and as long as it is kept. Cost: linear in the parts kept decoded, which are few.
+pub(crate) fn freshly_decoded(state: &State, scan: &Scan) -> Option<ChunkNo> {
+    let mut bytes: BTreeMap<ChunkNo, u64> = BTreeMap::new();
+    let first = PartKey { table: scan.table, chunk: ChunkNo(0), column: ColumnNo(0) };
+    let of_table = state.decoded.range(first..).take_while(|(part, _)| part.table == scan.table);
+    for (part, decoded) in of_table.filter(|(part, _)| scan.columns.contains(part.column)) {
+        *bytes.entry(part.chunk).or_default() += decoded;
+    }
+    let usable = |chunk: &ChunkNo| scan.unclaimed().contains(*chunk) && state.is_available(scan, *chunk);
+    let best =
+        bytes.into_iter().filter(|(chunk, _)| usable(chunk)).max_by_key(|(chunk, b)| (*b, Reverse(*chunk)));
+    best.map(|(chunk, _)| chunk)
 }
 
 /// The next chunk of a scan in table order, else the available, unclaimed one that fewest others want; the
