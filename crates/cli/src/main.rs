@@ -7,12 +7,14 @@
 //! | `bench` | `coscan bench`: workloads from outside and the paper's |
 //! | `generate` | `coscan generate`: TPC-H as Parquet |
 //! | `policies` | `coscan policies`: the registry |
+//! | `cache` | `coscan cache`: page replacement on reference traces |
 //! | `sim`, `repro` | `coscan sim`, `coscan repro`: the simulator, the papers' experiments |
 //! | `failure`, `progress`, `tables`, `rows`, `counters`, `cpu` | how things are said and measured |
 //!
 //! Only `session` knows the query engine's and the scan engine's interfaces.
 
 mod bench;
+mod cache;
 mod counters;
 mod cpu;
 mod failure;
@@ -58,7 +60,10 @@ enum Command {
     Sim(sim::SimArgs),
     /// Reproduce the papers' experiments and compare with what the papers measured
     Repro(repro::ReproArgs),
-    /// List the policies there are
+    /// Measure page replacement policies on traces of references
+    #[command(subcommand)]
+    Cache(cache::CacheCommand),
+    /// List the policies there are; those that are page-level run under `coscan cache`, all others elsewhere
     Policies(policies::PoliciesArgs),
 }
 
@@ -71,6 +76,7 @@ fn main() -> ExitCode {
         Command::Generate(command) => generate::run(command),
         Command::Sim(args) => sim::run(args),
         Command::Repro(args) => repro::run(args),
+        Command::Cache(command) => cache::run(command),
         Command::Policies(args) => policies::run(args),
     });
     match done {

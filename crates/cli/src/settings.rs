@@ -11,17 +11,18 @@ use std::time::Duration;
 use anyhow::Context;
 use bytesize::ByteSize;
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser, ValueParserFactory};
 use serde::Deserialize;
 use serde::de::{self, Deserializer};
 
 use crate::failure::wrong_usage;
-use crate::session::PolicyName;
+use crate::session::{PolicyName, registry};
 
 /// Options of the engine.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Engine options")]
 pub struct EngineArgs {
-    /// Sharing policy; `coscan policies` lists them [default: relevance]
+    /// Sharing policy; `coscan policies` says what each does [default: relevance]
     #[arg(long, env = "COSCAN_POLICY", value_name = "NAME")]
     pub policy: Option<Policy>,
 
@@ -212,6 +213,16 @@ impl FromStr for Policy {
 
     fn from_str(name: &str) -> Result<Self, String> {
         name.parse().map(Policy).map_err(|error: crate::session::ConfigError| error.to_string())
+    }
+}
+
+/// Help texts list the policies that the scan engine can run, and no others.
+impl ValueParserFactory for Policy {
+    type Parser = ValueParser;
+
+    fn value_parser() -> ValueParser {
+        let names = registry::sharing().map(PolicyName::as_str);
+        PossibleValuesParser::new(names).try_map(|name| name.parse::<Policy>()).into()
     }
 }
 

@@ -9,14 +9,18 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Every crate and the crates of the workspace it may use. A new crate needs a line.
-const ALLOWED: [(&str, &[&str]); 7] = [
+const ALLOWED: [(&str, &[&str]); 8] = [
     ("coscan-core", &[]),
     ("coscan-device", &["coscan-core"]),
     ("coscan-trace", &["coscan-core"]),
     ("coscan-sim", &["coscan-core", "coscan-device", "coscan-trace"]),
+    ("coscan-cache", &["coscan-core", "coscan-sim"]),
     ("coscan-engine", &["coscan-core", "coscan-trace"]),
     ("coscan-datafusion", &["coscan-core", "coscan-engine"]),
-    ("coscan-cli", &["coscan-core", "coscan-engine", "coscan-datafusion", "coscan-sim", "coscan-trace"]),
+    (
+        "coscan-cli",
+        &["coscan-core", "coscan-engine", "coscan-datafusion", "coscan-sim", "coscan-trace", "coscan-cache"],
+    ),
 ];
 
 /// Who may know DataFusion.

@@ -1,5 +1,7 @@
 //! Runs the binary and gives it data to read.
 
+#![allow(dead_code, reason = "each test file uses its own part")]
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
