@@ -10,7 +10,6 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use coscan_cache::{Point, RunOptions, Size, figure, table};
 use coscan_core::registry::{self, PagePolicyName, Trait};
-use coscan_core::replacement::page::PageSetupError;
 
 use super::{TraceArgs, blame, same_file};
 use crate::failure::wrong_usage;
