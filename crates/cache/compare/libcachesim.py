@@ -1,13 +1,14 @@
 """Holds coscan's page replacement to libCacheSim's: equal misses, and requests per second side by side.
 
     pip install libcachesim                      # 0.3.5 is what this was written for
+    coscan cache convert ANY_TRACE TRACE --to oracle-general
+    coscan cache run TRACE --format oracle-general --size 1%,5%,10% --threads 1 --json > POINTS.json
     python libcachesim.py TRACE POINTS.json [--hashpower N] [--json OUT]
 
-TRACE is an oracleGeneral file, not packed (any other trace can be converted to one by coscan); POINTS.json is what
-coscan says of the same trace, a list of points {policy, size, requests, misses, seconds}, made on one thread for
-the policies lru, fifo, clock, arc, sieve, s3-fifo, 2q and opt at, say, 1%, 5% and 10%. Each point is run again by
-libCacheSim with sizes of objects ignored. The exit status is the number of points whose misses differ, capped at
-100.
+TRACE is an oracleGeneral file, not packed; POINTS.json is what coscan says of it, a list of points {policy, size,
+requests, misses, seconds}. Each point of the policies lru, fifo, clock, arc, sieve, s3-fifo, 2q and opt is run again
+by libCacheSim with sizes of objects ignored, others are left out. The exit status is the number of points whose
+misses differ, capped at 100.
 
 What the speeds are of. libCacheSim reads the trace again for each point and looks every object up in a hash table;
 its time here is that of process_trace on a trace that has been read before. coscan reads and hashes once for
