@@ -216,7 +216,8 @@ fn broken_files_end_with_1_and_one_line_that_says_where() {
 fn each_command_offers_only_the_policies_it_can_run() {
     let registry = json(&["policies", "--json"]);
     let registry = registry.as_array().unwrap();
-    let help = |args: &[&str]| stdout(&[args, &["--help"]].concat());
+    let words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let help = |args: &[&str]| words(stdout(&[args, &["--help"]].concat()));
     // Each possible value stands between these in a help text.
     let offers = |help: &str, name: &str| {
         let values = help.split("[possible values: ").skip(1).filter_map(|rest| rest.split(']').next());
