@@ -9,10 +9,12 @@
 //! | `policies` | `coscan policies`: the registry |
 //! | `cache` | `coscan cache`: page replacement on reference traces |
 //! | `sim`, `repro` | `coscan sim`, `coscan repro`: the simulator, the papers' experiments |
+//! | `allocator` | where memory comes from |
 //! | `failure`, `progress`, `tables`, `rows`, `counters`, `cpu` | how things are said and measured |
 //!
 //! Only `session` knows the query engine's and the scan engine's interfaces.
 
+mod allocator;
 mod bench;
 mod cache;
 mod counters;
@@ -68,6 +70,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    allocator::keep_freed_memory();
     let cli = Cli::parse();
     log_to_stderr(cli.verbose);
     let done = failure::catch(|| match &cli.command {
