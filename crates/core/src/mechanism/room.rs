@@ -117,14 +117,22 @@ impl Abm {
         }
     }
 
-    /// Drops decoded arrays that no longer fit: beyond their share they live on free room only.
+    /// Drops decoded arrays beyond their share, and more of them if the budget is exceeded. Free room is no reason to
+    /// keep more: memory that is used again is in reach of the processor, memory that was never used has to be
+    /// cleared by the system first, which costs more than to decode again.
     pub(crate) fn trim_decoded(&mut self, actions: &mut Vec<Action>) {
         let used = self.state.usage;
-        if used.total() > used.budget {
-            let mut plan = Plan { missing: used.total() - used.budget, bytes: 0, leaving: Vec::new() };
+        let excess = (used.total().saturating_sub(used.budget))
+            .max(used.decoded.saturating_sub(decoded_share(&self.state)));
+        if excess > 0 {
+            let mut plan = Plan { missing: excess, bytes: 0, leaving: Vec::new() };
             plan_decoded(&self.state, &mut plan, false);
             plan_decoded(&self.state, &mut plan, true);
-            self.carry_out(plan, 0, actions);
+            for leaving in plan.leaving {
+                if let Leaving::Decoded(part) = leaving {
+                    self.drop_decoded(part, actions);
+                }
+            }
         }
     }
 
@@ -148,9 +156,14 @@ fn next_forced(state: &State, target: Option<&Target>) -> Option<Forced> {
     parts.find(|part| !state.shared_pages_to_leave(*part, target).is_empty()).map(Forced::Part)
 }
 
+/// The bytes that decoded arrays may have.
+fn decoded_share(state: &State) -> u64 {
+    state.usage.budget / 100 * u64::from(state.config.decoded_share_percent)
+}
+
 /// Adds decoded arrays: unwanted ones and those above their share, or, as the last resort, all the rest.
 fn plan_decoded(state: &State, plan: &mut Plan, last_resort: bool) {
-    let share = state.usage.budget / 100 * u64::from(state.config.decoded_share_percent);
+    let share = decoded_share(state);
     let unwanted: u64 = state.decoded_recency.oldest_unwanted().map(|p| state.decoded[&p]).sum();
     let mut wanted = state.usage.decoded - unwanted;
     if !last_resort {
