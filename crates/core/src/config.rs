@@ -27,8 +27,7 @@ pub struct AbmConfig {
     /// How many workers can run at once. Loads leave room for so many workspaces and one more, within their
     /// share: a buffer that data fill to the brim is emptied by one worker after another.
     pub processors: u32,
-    /// The share of the budget that decoded arrays may keep against encoded data, in percent. They may
-    /// use more while nothing else wants the room.
+    /// The share of the budget that decoded arrays may have, in percent.
     pub decoded_share_percent: u8,
 }
 

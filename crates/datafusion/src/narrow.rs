@@ -389,10 +389,12 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_computed_as_before() {
+        // A product of 30 digits: too many for 64 bits, not for 128.
         let largest = 10i128.pow(15) - 1;
-        // The product of the last two needs 129 bits less their signs: too much for 64, not for 128.
         let batch = batch(&[Some(largest), Some(-largest)], &[Some(-largest), Some(5)]);
-        let (wide, narrow, fits) = both(&expression(&batch.schema()), &batch);
+        let column = |name| col(name, &batch.schema()).unwrap();
+        let product = binary(column("price"), Operator::Multiply, column("discount"));
+        let (wide, narrow, fits) = both(&product, &batch);
         assert!(!fits);
         assert_eq!(&wide, &narrow);
     }
@@ -416,7 +418,7 @@ mod tests {
         let mut next = |bits: u32| {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let value = i128::from((seed as i64) >> (64 - bits));
-            (seed % 11 != 0).then_some(value % 10i128.pow(15))
+            (!seed.is_multiple_of(11)).then_some(value % 10i128.pow(15))
         };
         let mut fitting = 0;
         for round in 0..200 {

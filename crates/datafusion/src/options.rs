@@ -88,7 +88,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "decoded_share",
         scope: Scope::Startup,
-        summary: "percent of the buffer that decoded arrays may keep against encoded data",
+        summary: "percent of the buffer that decoded arrays may have",
     },
     Setting {
         name: "stall_ms",

@@ -29,7 +29,7 @@ pub struct EngineConfig {
     pub slice_rows: usize,
     /// How long a consumer may sit on a chunk while others are blocked for its room.
     pub stall_after: Duration,
-    /// The share of the buffer that decoded arrays may hold against encoded data, in percent.
+    /// The share of the buffer that decoded arrays may have, in percent.
     pub decoded_share_percent: u8,
 }
 
