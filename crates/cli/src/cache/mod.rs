@@ -39,7 +39,7 @@ struct TraceArgs {
     #[arg(value_name = "TRACE")]
     path: PathBuf,
 
-    /// Its format: oracle-general, ids, arc, lirs, or csv:COLUMN[,header][,tab|semicolon|space], where COLUMN is
+    /// Its format: oracle-general, ids, arc, lirs, or `csv:COLUMN[,header][,tab|semicolon|space]`, where COLUMN is
     /// a number from 1 or a name in the header [default: what the file's name says]
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
