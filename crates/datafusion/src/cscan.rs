@@ -75,6 +75,37 @@ impl CScan {
         self.config.preserve_order || self.config.eq_properties().output_ordering().is_some()
     }
 
+    /// What reads a partition; `marks`: rows that do not pass are marked, not dropped.
+    pub(crate) fn reader(&self, args: OpenArgs, marks: bool) -> Result<PartitionReader> {
+        let OpenArgs { partition, context, sibling_state } = args;
+        let partitions = self.config.file_groups.len();
+        if partition >= partitions {
+            return internal_err!("CScan has {partitions} partitions, partition {partition} was opened");
+        }
+        let Some(source) = self.config.file_source().downcast_ref::<ParquetSource>() else {
+            return internal_err!("CScan over a {} source", self.config.file_source().file_type());
+        };
+        let planner = FilePlanner::new(&self.config, source, &context, partition, marks)?;
+        let siblings = sibling_state.as_deref().and_then(|state| state.downcast_ref::<Siblings>());
+        let registration = match siblings {
+            Some(siblings) => {
+                siblings.registration(partition, partitions, &context, || self.shared_registration())
+            }
+            None => self.own_registration(partition),
+        };
+        let metrics = self.metrics();
+        Ok(PartitionReader {
+            engine: self.engine.clone(),
+            planner: Arc::new(planner),
+            registration,
+            context,
+            counters: Arc::new(ScanCounters::new(&metrics, partition)),
+            baseline: BaselineMetrics::new(&metrics, partition),
+            remaining: self.config.limit,
+            reading: None,
+        })
+    }
+
     fn own_registration(&self, partition: usize) -> Arc<Registration> {
         let order = if self.ordered() { DeliveryOrder::Table } else { DeliveryOrder::Any };
         let files = FileRequest::from_files(self.config.file_groups[partition].iter());
@@ -105,34 +136,7 @@ impl DataSource for CScan {
     }
 
     fn open_with_args(&self, args: OpenArgs) -> Result<SendableRecordBatchStream> {
-        let OpenArgs { partition, context, sibling_state } = args;
-        let partitions = self.config.file_groups.len();
-        if partition >= partitions {
-            return internal_err!("CScan has {partitions} partitions, partition {partition} was opened");
-        }
-        let Some(source) = self.config.file_source().downcast_ref::<ParquetSource>() else {
-            return internal_err!("CScan over a {} source", self.config.file_source().file_type());
-        };
-        let planner = FilePlanner::new(&self.config, source, &context, partition)?;
-        let siblings = sibling_state.as_deref().and_then(|state| state.downcast_ref::<Siblings>());
-        let registration = match siblings {
-            Some(siblings) => {
-                siblings.registration(partition, partitions, &context, || self.shared_registration())
-            }
-            None => self.own_registration(partition),
-        };
-        let metrics = self.metrics();
-        let reader = PartitionReader {
-            engine: self.engine.clone(),
-            planner: Arc::new(planner),
-            registration,
-            context,
-            counters: Arc::new(ScanCounters::new(&metrics, partition)),
-            baseline: BaselineMetrics::new(&metrics, partition),
-            remaining: self.config.limit,
-            reading: None,
-        };
-        Ok(reader.into_stream(self.config.projected_schema()?))
+        Ok(self.reader(args, false)?.into_stream(self.config.projected_schema()?))
     }
 
     fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {

@@ -10,7 +10,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use coscan_engine::{EngineError, FileSpec};
-use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
+use datafusion::arrow::array::{BooleanArray, RecordBatch, RecordBatchOptions};
+use datafusion::arrow::buffer::BooleanBuffer;
 use datafusion::arrow::datatypes::{Schema, SchemaRef, TimeUnit};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::datasource::listing::PartitionedFile;
@@ -38,8 +39,10 @@ use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricB
 use crate::constants::constant_columns;
 use crate::error::from_engine;
 use crate::file_request::FileRequest;
+use crate::marked::marked;
 use crate::pruning::{self, PruneInputs, RowsNeeded};
 use crate::row_filter::{Passing, RowFilter};
+use crate::short_decimals::{self, over_short_columns};
 use crate::table_root::table_root;
 
 /// Everything that is the same for all files of a scan.
@@ -55,6 +58,7 @@ pub(crate) struct FilePlanner {
     coerce_int96: Option<(TimeUnit, Option<Arc<str>>)>,
     metrics: ExecutionPlanMetricsSet,
     partition: usize,
+    marks: bool,
     creation_errors: Count,
     pushes_dynamic_filters: bool,
 }
@@ -67,6 +71,8 @@ pub(crate) struct FilePlan {
     pub(crate) metadata: Arc<ParquetMetaData>,
     /// The Arrow schema of all columns of the file, coerced to what the table wants.
     pub(crate) physical_schema: SchemaRef,
+    /// What the engine decodes to: `physical_schema` with short decimals in 64 bits.
+    pub(crate) decoding_schema: SchemaRef,
     /// The root columns to read, ascending.
     pub(crate) roots: Vec<usize>,
     /// The row groups to read, and which rows of them.
@@ -76,16 +82,20 @@ pub(crate) struct FilePlan {
     /// Rules out the whole file when a dynamic filter changes.
     pub(crate) pruner: Option<FilePruner>,
     batch_schema: SchemaRef,
+    /// The positions in a batch of the columns that are projected; the others only the filter needs.
+    projected: Vec<usize>,
     projector: Projector,
     /// Whether the projection takes columns and computes nothing.
     takes_columns: bool,
     filter: Option<RowFilter>,
     output_schema: SchemaRef,
     replace_schema: bool,
+    /// If rows are to be marked: the schema with marks.
+    marked_schema: Option<SchemaRef>,
 }
 
 impl FilePlan {
-    /// The columns of a slice as a batch that [`Self::output`] understands.
+    /// The columns of a slice as a batch that [`Self::passing`] understands.
     pub(crate) fn batch(
         &self,
         arrays: Vec<datafusion::arrow::array::ArrayRef>,
@@ -100,23 +110,44 @@ impl FilePlan {
         self.filter.is_some()
     }
 
-    /// The rows of `batch` that pass the filter, as the plan above expects them.
-    pub(crate) fn output(&self, batch: RecordBatch) -> Result<Passing> {
+    /// The rows of `batch` that pass the filter, of the columns that are projected.
+    pub(crate) fn passing(&self, batch: RecordBatch) -> Result<Passing> {
         let passing = match &self.filter {
             Some(filter) => filter.passing(batch)?,
             None => Passing::All(batch),
         };
         Ok(match passing {
-            Passing::All(batch) => Passing::All(self.project(&batch)?),
-            // Columns are taken first, so that those that only the filter needs are not copied. Anything that
-            // is computed may fail on rows that do not pass.
-            Passing::Some(batch, bits) if self.takes_columns => Passing::Some(self.project(&batch)?, bits),
-            some @ Passing::Some(..) => Passing::All(self.project(&some.into_batch()?)?),
+            Passing::All(batch) => Passing::All(batch.project(&self.projected)?),
+            Passing::Some(batch, bits) => Passing::Some(batch.project(&self.projected)?, bits),
             Passing::None => Passing::None,
         })
     }
 
-    fn project(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+    /// Whether rows are marked instead of dropped.
+    pub(crate) fn marks(&self) -> bool {
+        self.marked_schema.is_some()
+    }
+
+    /// The rows of `batch`, if any pass the filter, with marks; some of those that do not pass may be missing.
+    pub(crate) fn mark(&self, batch: RecordBatch) -> Result<Option<RecordBatch>> {
+        let (batch, bits) = match self.passing(batch)? {
+            Passing::None => return Ok(None),
+            Passing::Some(batch, bits) if self.takes_columns => (self.project(&batch)?, bits),
+            // What is computed may fail on rows that do not pass.
+            passing => {
+                let batch = self.project(&passing.into_batch()?)?;
+                let bits = BooleanBuffer::new_set(batch.num_rows());
+                (batch, bits)
+            }
+        };
+        let schema = self.marked_schema.as_ref().unwrap_or(&self.output_schema);
+        let (_, mut columns, _) = batch.into_parts();
+        columns.push(Arc::new(BooleanArray::new(bits, None)));
+        Ok(Some(RecordBatch::try_new(Arc::clone(schema), columns)?))
+    }
+
+    /// Rows that passed, as the plan above expects them.
+    pub(crate) fn project(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let projected = self.projector.project_batch(batch)?;
         if !self.replace_schema {
             return Ok(projected);
@@ -140,6 +171,7 @@ impl FilePlanner {
         source: &ParquetSource,
         context: &TaskContext,
         partition: usize,
+        marks: bool,
     ) -> Result<Self> {
         let runtime = context.runtime_env();
         let store = runtime.object_store(&config.object_store_url)?;
@@ -172,6 +204,7 @@ impl FilePlanner {
             output_schema,
             metrics,
             partition,
+            marks,
             creation_errors,
             pushes_dynamic_filters: context.session_config().options().execution.parquet.pushdown_filters,
         })
@@ -330,39 +363,59 @@ impl FilePlanner {
         pruner: Option<FilePruner>,
     ) -> Result<FilePlan> {
         let Expressions { projection, predicate } = expressions;
+        let parquet = pruned.metadata.file_metadata().schema_descr();
+        let decoding_schema = short_decimals::decoding_schema(&physical_schema, parquet);
+        let over_short = |expr| over_short_columns(expr, &decoding_schema);
+        let mut projection = projection.try_map_exprs(over_short)?;
+        let mut output_schema = Arc::clone(&self.output_schema);
+        if self.marks {
+            projection =
+                projection.try_map_exprs(|expr| short_decimals::shortened_expr(expr, &decoding_schema))?;
+            output_schema = short_decimals::shortened_schema(&output_schema);
+        }
         let promised = predicate.as_ref().map_or_else(Vec::new, |predicate| self.promised(predicate));
-        let mut roots = projection.column_indices();
+        let promised: Vec<_> = promised.into_iter().map(over_short).collect::<Result<_>>()?;
+
+        let projected_roots = projection.column_indices();
+        let mut roots = projected_roots.clone();
         for conjunct in &promised {
             roots.extend(collect_columns(conjunct).iter().map(|column| column.index()));
         }
         roots.sort_unstable();
         roots.dedup();
-        let batch_schema = Arc::new(physical_schema.project(&roots)?);
+        let batch_schema = Arc::new(decoding_schema.project(&roots)?);
+        let projected =
+            (0..roots.len()).filter(|&at| projected_roots.contains(&roots[at])).collect::<Vec<_>>();
         let filter = match promised.is_empty() {
             true => None,
             false => Some(RowFilter::new(promised.into_iter(), &batch_schema)?),
         };
+        let projected_schema = batch_schema.project(&projected)?;
         let takes_columns = projection.iter().all(|column| column.expr.is::<Column>());
         let projector = projection
-            .try_map_exprs(|expr| reassign_expr_columns(expr, &batch_schema))?
-            .make_projector(&batch_schema)?;
-        let replace_schema = projector.output_schema() != &self.output_schema;
+            .try_map_exprs(|expr| reassign_expr_columns(expr, &projected_schema))?
+            .make_projector(&projected_schema)?;
+        let replace_schema = projector.output_schema() != &output_schema;
+        let marked_schema = self.marks.then(|| marked(&output_schema));
         let dynamic =
             predicate.as_ref().is_some_and(|p| DynamicFilterTracking::classify(p).contains_dynamic_filter());
         Ok(FilePlan {
             spec: self.spec(file, &pruned.metadata),
             metadata: pruned.metadata,
             physical_schema,
+            decoding_schema,
             roots,
             row_groups: pruned.row_groups,
             predicate: predicate.filter(|_| dynamic),
             pruner: pruner.filter(FilePruner::is_watching),
             batch_schema,
+            projected,
             projector,
             takes_columns,
             filter,
-            output_schema: Arc::clone(&self.output_schema),
+            output_schema,
             replace_schema,
+            marked_schema,
         })
     }
 

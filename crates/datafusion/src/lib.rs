@@ -11,6 +11,7 @@
 //! what is read next nor what stays in memory.
 
 mod absorb;
+mod aggregate;
 mod constants;
 mod context;
 mod cscan;
@@ -19,6 +20,7 @@ mod error;
 mod file_plan;
 mod file_request;
 mod install;
+mod marked;
 mod metrics;
 mod narrow;
 pub mod options;
@@ -26,6 +28,7 @@ mod pruning;
 mod registration;
 pub mod rewrite;
 mod row_filter;
+mod short_decimals;
 mod stores;
 mod stream;
 mod table_root;

@@ -45,23 +45,23 @@ struct NarrowDecimal {
 
 /// What is computed. The scale of a node is that of its decimals.
 #[derive(Debug)]
-enum Node {
+pub(crate) enum Node {
     Leaf(Arc<dyn PhysicalExpr>),
     Operation(Box<Operation>),
 }
 
 #[derive(Debug)]
-struct Operation {
-    op: Arithmetic,
-    left: Node,
-    right: Node,
+pub(crate) struct Operation {
+    pub(crate) op: Arithmetic,
+    pub(crate) left: Node,
+    pub(crate) right: Node,
     /// Powers of ten that bring the operands of a sum to one scale.
-    left_factor: i64,
-    right_factor: i64,
+    pub(crate) left_factor: i64,
+    pub(crate) right_factor: i64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Arithmetic {
+pub(crate) enum Arithmetic {
     Add,
     Subtract,
     Multiply,
@@ -84,7 +84,7 @@ impl NarrowDecimal {
 
 impl Node {
     /// The node of an expression and its scale; `None` if that is not a decimal of 128 bits.
-    fn new(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<Option<(Self, i8)>> {
+    pub(crate) fn new(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<Option<(Self, i8)>> {
         let DataType::Decimal128(_, scale) = expr.data_type(schema)? else { return Ok(None) };
         let leaf = || -> Result<_> { Ok(Some((Node::Leaf(narrowed_below(expr, schema)?), scale))) };
         let Some(binary) = expr.downcast_ref::<BinaryExpr>() else { return leaf() };
@@ -126,11 +126,11 @@ fn narrowed_below(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<Arc<d
     Arc::clone(expr).with_new_children(children)
 }
 
-/// The smallest and largest value.
+/// No value is smaller or larger.
 #[derive(Clone, Copy)]
-struct Bounds {
-    min: i128,
-    max: i128,
+pub(crate) struct Bounds {
+    pub(crate) min: i128,
+    pub(crate) max: i128,
 }
 
 impl Bounds {
@@ -141,7 +141,7 @@ impl Bounds {
     }
 
     /// Products and sums of 64-bit values fit 128 bits.
-    fn of(op: Arithmetic, a: Bounds, b: Bounds) -> Option<Bounds> {
+    pub(crate) fn of(op: Arithmetic, a: Bounds, b: Bounds) -> Option<Bounds> {
         let apply = |a: i128, b: i128| match op {
             Arithmetic::Add => a + b,
             Arithmetic::Subtract => a - b,
@@ -150,7 +150,7 @@ impl Bounds {
         Bounds::checked([apply(a.min, b.min), apply(a.min, b.max), apply(a.max, b.min), apply(a.max, b.max)])
     }
 
-    fn times(self, factor: i64) -> Option<Bounds> {
+    pub(crate) fn times(self, factor: i64) -> Option<Bounds> {
         let factor = Bounds { min: i128::from(factor), max: i128::from(factor) };
         Bounds::of(Arithmetic::Multiply, self, factor)
     }

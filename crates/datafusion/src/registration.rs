@@ -160,8 +160,8 @@ impl Registration {
             };
             opened = Some((chunk.file, file));
             columns.entry(file).or_insert_with(|| {
-                let FilePlan { roots, physical_schema, .. } = &plan.files[chunk.file];
-                FileColumns { file, roots: roots.clone(), schema: Arc::clone(physical_schema) }
+                let FilePlan { roots, decoding_schema, .. } = &plan.files[chunk.file];
+                FileColumns { file, roots: roots.clone(), schema: Arc::clone(decoding_schema) }
             });
             positions[index] = Some(chunks.len());
             chunks.push(ChunkRequest { file, row_group: chunk.row_group, tag: index as u32 });

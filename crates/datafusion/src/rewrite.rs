@@ -11,7 +11,7 @@ use coscan_engine::Engine;
 use datafusion::arrow::datatypes::Schema;
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::datasource::physical_plan::parquet::{ParquetAccessPlan, ParquetRowSelection};
 use datafusion::datasource::physical_plan::{FileScanConfig, FileSource, ParquetSource};
 use datafusion::datasource::source::DataSourceExec;
@@ -23,6 +23,7 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 use crate::absorb::absorb;
+use crate::aggregate;
 use crate::cscan::CScan;
 use crate::narrow::narrowed;
 use crate::options::CoscanOptions;
@@ -110,6 +111,13 @@ pub fn rewrite_plan(
     let plan = plan.transform_down(|node| {
         Ok(match cooperative(&node, engine, options)? {
             Some(scan) => Transformed::yes(scan),
+            None => Transformed::no(node),
+        })
+    });
+    let plan = plan?.data.transform_down(|node| {
+        let original = || Arc::clone(&node).transform_up(with_narrow_arithmetic).data();
+        Ok(match aggregate::at_scan(&node, original)? {
+            Some(aggregation) => Transformed::new(aggregation, true, TreeNodeRecursion::Jump),
             None => Transformed::no(node),
         })
     });

@@ -154,12 +154,19 @@ impl OpenChunk {
         let file = &plan.files[self.file];
         loop {
             if let Some(batch) = self.gathered.as_mut().and_then(BatchCoalescer::next_completed_batch) {
-                return Ok(Some(batch));
+                let _timer = baseline.elapsed_compute().timer();
+                return file.project(&batch).map(Some);
             }
             if let Some(batch) = self.ready.pop_front() {
                 let _timer = baseline.elapsed_compute().timer();
-                match file.output(batch)? {
-                    Passing::All(batch) if !file.filters() => return Ok(Some(batch)),
+                if file.marks() {
+                    match file.mark(batch)? {
+                        Some(batch) => return Ok(Some(batch)),
+                        None => continue,
+                    }
+                }
+                match file.passing(batch)? {
+                    Passing::All(batch) if !file.filters() => return file.project(&batch).map(Some),
                     passing => self.gather(passing)?,
                 }
                 continue;
@@ -168,7 +175,7 @@ impl OpenChunk {
                 return match self.gathered.take() {
                     Some(mut gathered) => {
                         gathered.finish_buffered_batch()?;
-                        Ok(gathered.next_completed_batch())
+                        gathered.next_completed_batch().map(|batch| file.project(&batch)).transpose()
                     }
                     None => Ok(None),
                 };

@@ -1,0 +1,176 @@
+//! The node of the plan: one partition's marked rows in, the state of its groups out.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result, internal_err};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
+use datafusion::physical_plan::metrics::{
+    BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet, RecordOutput,
+};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use futures::{StreamExt, TryStreamExt};
+
+use super::Aggregation;
+use super::rest::{RestExec, over, unmarked};
+use super::totals::Totals;
+
+/// With more groups DataFusion's aggregation takes over, which knows what to do when there are millions.
+const GROUPS_MAX: usize = 4096;
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(super) struct ScanAggregateExec {
+    aggregation: Arc<Aggregation>,
+    /// A scan that marks rows.
+    input: Arc<dyn ExecutionPlan>,
+    /// What the scan gives to others.
+    scan_schema: SchemaRef,
+    original: Arc<dyn ExecutionPlan>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl ScanAggregateExec {
+    pub(super) fn new(
+        aggregation: Aggregation,
+        input: Arc<dyn ExecutionPlan>,
+        scan_schema: SchemaRef,
+        original: Arc<dyn ExecutionPlan>,
+    ) -> Self {
+        let metrics = ExecutionPlanMetricsSet::new();
+        ScanAggregateExec { aggregation: Arc::new(aggregation), input, scan_schema, original, metrics }
+    }
+}
+
+impl DisplayAs for ScanAggregateExec {
+    fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
+        if !matches!(t, DisplayFormatType::TreeRender) {
+            f.write_str("ScanAggregateExec: as ")?;
+        }
+        match self.original.downcast_ref::<datafusion::physical_plan::aggregates::AggregateExec>() {
+            Some(aggregate) => aggregate.fmt_as(t, f),
+            None => Ok(()),
+        }
+    }
+}
+
+impl ExecutionPlan for ScanAggregateExec {
+    fn name(&self) -> &str {
+        "ScanAggregateExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.original.properties()
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        _: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let Ok([input]) = <[Arc<dyn ExecutionPlan>; 1]>::try_from(children) else {
+            return internal_err!("an aggregation has one input");
+        };
+        if input.schema() != self.input.schema() {
+            return internal_err!("an aggregation at a scan cannot have another input");
+        }
+        Ok(Arc::new(ScanAggregateExec {
+            aggregation: Arc::clone(&self.aggregation),
+            input,
+            scan_schema: Arc::clone(&self.scan_schema),
+            original: Arc::clone(&self.original),
+            metrics: ExecutionPlanMetricsSet::new(),
+        }))
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let run = Run {
+            aggregation: Arc::clone(&self.aggregation),
+            input: self.input.execute(partition, Arc::clone(&context))?,
+            scan_schema: Arc::clone(&self.scan_schema),
+            original: Arc::clone(&self.original),
+            context,
+            baseline: BaselineMetrics::new(&self.metrics, partition),
+            handed_over: MetricBuilder::new(&self.metrics).counter("partitions_handed_over", partition),
+        };
+        let states = futures::stream::once(run.run()).try_flatten();
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), states)))
+    }
+}
+
+/// One partition.
+struct Run {
+    aggregation: Arc<Aggregation>,
+    input: SendableRecordBatchStream,
+    scan_schema: SchemaRef,
+    original: Arc<dyn ExecutionPlan>,
+    context: Arc<TaskContext>,
+    baseline: BaselineMetrics,
+    handed_over: Count,
+}
+
+impl Run {
+    /// Aggregates all there is, or as far as it can.
+    async fn run(mut self) -> Result<SendableRecordBatchStream> {
+        let mut totals = Totals::new(Arc::clone(&self.aggregation));
+        let mut refused = None;
+        while let Some(batch) = self.input.try_next().await? {
+            let _timer = self.baseline.elapsed_compute().timer();
+            if !totals.add(&batch)? {
+                refused = Some(batch);
+                break;
+            }
+            if totals.groups() > GROUPS_MAX {
+                refused = Some(batch.slice(0, 0));
+                break;
+            }
+        }
+        let state = totals.finish()?.record_output(&self.baseline);
+        let schema = state.schema();
+        let state = futures::stream::iter((state.num_rows() > 0).then_some(Ok(state)));
+        let states = match refused {
+            Some(batch) => state.chain(self.hand_over(batch)?).boxed(),
+            None => state.boxed(),
+        };
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, states)))
+    }
+
+    /// The states that DataFusion's aggregation makes of this batch and what follows it.
+    fn hand_over(self, refused: RecordBatch) -> Result<SendableRecordBatchStream> {
+        self.handed_over.add(1);
+        let schema = Arc::clone(&self.scan_schema);
+        let marked = futures::stream::iter([Ok(refused)]).chain(self.input);
+        let rest = marked.map(move |batch| unmarked(&batch?, &schema));
+        let rest = RecordBatchStreamAdapter::new(self.scan_schema, rest);
+        let plan = over(&self.original, Arc::new(RestExec::new(Box::pin(rest))))?;
+        plan.execute(0, self.context)
+    }
+}

@@ -1,0 +1,309 @@
+//! Groups: every combination of values of the key columns gets a number.
+//!
+//! Made for few groups and many rows: a small table in front of the map answers nearly always.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::{Result, ScalarValue};
+
+/// Numbers for values, from zero upwards.
+struct Codes {
+    numbers: HashMap<u128, u32>,
+    recent: Box<[(u128, u32); RECENT]>,
+}
+
+const RECENT: usize = 256;
+
+/// No value has this number.
+const NOBODY: u32 = u32::MAX;
+
+impl Codes {
+    fn new() -> Self {
+        Codes { numbers: HashMap::new(), recent: Box::new([(0, NOBODY); RECENT]) }
+    }
+
+    /// The number of `key`; `first_seen` is told of keys without one.
+    #[inline]
+    fn number(&mut self, key: u128, first_seen: impl FnOnce()) -> u32 {
+        let mixed = ((key >> 64) as u64 ^ key as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let recent = &mut self.recent[(mixed >> 56) as usize];
+        if recent.0 == key && recent.1 != NOBODY {
+            return recent.1;
+        }
+        let next = self.numbers.len() as u32;
+        let number = match self.numbers.entry(key) {
+            Entry::Occupied(entry) => *entry.get(),
+            Entry::Vacant(entry) => {
+                first_seen();
+                *entry.insert(next)
+            }
+        };
+        *recent = (key, number);
+        number
+    }
+}
+
+/// One column of the key.
+struct KeyColumn {
+    column: usize,
+    codes: Codes,
+    /// Strings that a key of 128 bits does not hold.
+    long: HashMap<Box<[u8]>, u32>,
+    /// The value of every number.
+    values: Vec<ScalarValue>,
+}
+
+/// The groups seen so far.
+pub(super) struct Keys {
+    columns: Vec<KeyColumn>,
+    /// For every column but the first: the number of what stands left of it, and its own.
+    pairs: Vec<Pairs>,
+}
+
+/// Combinations of two numbers.
+struct Pairs {
+    codes: Codes,
+    members: Vec<(u32, u32)>,
+}
+
+/// Whether values of this type can be keys.
+pub(super) fn is_key(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Utf8View | DataType::BinaryView | DataType::Boolean)
+        || data_type.is_integer()
+        || data_type.is_temporal() && data_type.primitive_width().is_some_and(|width| width <= 8)
+        || crate::short_decimals::shortened(data_type).is_some()
+}
+
+impl Keys {
+    /// Of these columns.
+    pub(super) fn new(columns: &[usize]) -> Self {
+        let column =
+            |&column| KeyColumn { column, codes: Codes::new(), long: HashMap::new(), values: Vec::new() };
+        let pairs = columns.iter().skip(1).map(|_| Pairs { codes: Codes::new(), members: Vec::new() });
+        Keys { columns: columns.iter().map(column).collect(), pairs: pairs.collect() }
+    }
+
+    /// How many groups there are. Without key columns there is one.
+    pub(super) fn groups(&self) -> usize {
+        match (self.pairs.last(), self.columns.first()) {
+            (Some(pairs), _) => pairs.members.len(),
+            (None, Some(column)) => column.values.len(),
+            (None, None) => 1,
+        }
+    }
+
+    /// Writes the group of each of `rows` to `groups`.
+    pub(super) fn number(&mut self, arrays: &[ArrayRef], rows: &[u32], groups: &mut Vec<u32>) -> Result<()> {
+        groups.clear();
+        let Some((first, others)) = self.columns.split_first_mut() else {
+            groups.resize(rows.len(), 0);
+            return Ok(());
+        };
+        first.number(&arrays[first.column], rows, groups)?;
+        let mut right = Vec::with_capacity(rows.len());
+        for (column, Pairs { codes, members }) in others.iter_mut().zip(&mut self.pairs) {
+            right.clear();
+            column.number(&arrays[column.column], rows, &mut right)?;
+            for (left, right) in groups.iter_mut().zip(&right) {
+                let key = u128::from(*left) << 32 | u128::from(*right);
+                *left = codes.number(key, || members.push((*left, *right)));
+            }
+        }
+        Ok(())
+    }
+
+    /// The values of the key columns, as `types`, of those groups that `wanted` tells.
+    pub(super) fn columns(&self, types: &[DataType], wanted: &[u32]) -> Result<Vec<ArrayRef>> {
+        let mut numbers = wanted.to_vec();
+        let mut arrays = Vec::with_capacity(types.len());
+        for (at, column) in self.columns.iter().enumerate().rev() {
+            let own: Vec<u32> = match at.checked_sub(1) {
+                Some(pair) => {
+                    let members = &self.pairs[pair].members;
+                    let own = numbers.iter().map(|number| members[*number as usize].1).collect();
+                    numbers.iter_mut().for_each(|number| *number = members[*number as usize].0);
+                    own
+                }
+                None => numbers.clone(),
+            };
+            let values = own.iter().map(|number| column.values[*number as usize].clone());
+            let array = match own.is_empty() {
+                true => datafusion::arrow::array::new_empty_array(&types[at]),
+                false => cast(&ScalarValue::iter_to_array(values)?, &types[at])?,
+            };
+            arrays.push(array);
+        }
+        arrays.reverse();
+        Ok(arrays)
+    }
+}
+
+/// Keys of values that are no short strings have a bit that those of short strings do not: the length of a view has 32
+/// bits, of which those of a short string are below 13.
+const NULL: u128 = 1 << 31;
+const LONG: u128 = 1 << 30;
+
+impl KeyColumn {
+    fn number(&mut self, array: &ArrayRef, rows: &[u32], numbers: &mut Vec<u32>) -> Result<()> {
+        match array.data_type() {
+            DataType::Utf8View => {
+                let strings = array.as_string_view();
+                self.of_views(array, strings.views(), |row| strings.value(row).as_bytes(), rows, numbers)
+            }
+            DataType::BinaryView => {
+                let strings = array.as_binary_view();
+                self.of_views(array, strings.views(), |row| strings.value(row), rows, numbers)
+            }
+            DataType::Boolean => {
+                let bits = array.as_boolean().values();
+                self.of_keys(array, |row| u64::from(bits.value(row)), rows, numbers)
+            }
+            other => {
+                let data = array.to_data();
+                let (buffer, offset) = (&data.buffers()[0], data.offset());
+                match other.primitive_width() {
+                    Some(1) => {
+                        let values = &buffer.typed_data::<u8>()[offset..];
+                        self.of_keys(array, |row| u64::from(values[row]), rows, numbers)
+                    }
+                    Some(2) => {
+                        let values = &buffer.typed_data::<u16>()[offset..];
+                        self.of_keys(array, |row| u64::from(values[row]), rows, numbers)
+                    }
+                    Some(4) => {
+                        let values = &buffer.typed_data::<u32>()[offset..];
+                        self.of_keys(array, |row| u64::from(values[row]), rows, numbers)
+                    }
+                    _ => {
+                        let values = &buffer.typed_data::<u64>()[offset..];
+                        self.of_keys(array, |row| values[row], rows, numbers)
+                    }
+                }
+            }
+        }
+    }
+
+    /// Values of at most 64 bits.
+    fn of_keys(
+        &mut self,
+        array: &ArrayRef,
+        key: impl Fn(usize) -> u64,
+        rows: &[u32],
+        numbers: &mut Vec<u32>,
+    ) -> Result<()> {
+        let nulls = array.nulls();
+        self.number_all(array, rows, numbers, |_, row| match nulls {
+            Some(nulls) if nulls.is_null(row) => NULL,
+            _ => u128::from(key(row)) << 32,
+        })
+    }
+
+    /// Strings: a short one is all in its view.
+    fn of_views<'a>(
+        &mut self,
+        array: &ArrayRef,
+        views: &[u128],
+        bytes: impl Fn(usize) -> &'a [u8],
+        rows: &[u32],
+        numbers: &mut Vec<u32>,
+    ) -> Result<()> {
+        let nulls = array.nulls();
+        self.number_all(array, rows, numbers, |long, row| match nulls {
+            Some(nulls) if nulls.is_null(row) => NULL,
+            _ if views[row] as u32 <= 12 => views[row],
+            _ => {
+                let next = long.len() as u32;
+                let text = bytes(row);
+                let number = match long.get(text) {
+                    Some(number) => *number,
+                    None => *long.entry(text.into()).or_insert(next),
+                };
+                u128::from(number) << 32 | LONG
+            }
+        })
+    }
+
+    fn number_all(
+        &mut self,
+        array: &ArrayRef,
+        rows: &[u32],
+        numbers: &mut Vec<u32>,
+        key: impl Fn(&mut HashMap<Box<[u8]>, u32>, usize) -> u128,
+    ) -> Result<()> {
+        let KeyColumn { codes, long, values, .. } = self;
+        let mut new = Vec::new();
+        numbers.extend(rows.iter().map(|row| codes.number(key(long, *row as usize), || new.push(*row))));
+        for row in new {
+            values.push(ScalarValue::try_from_array(array, row as usize)?);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use datafusion::arrow::array::{BooleanArray, Date32Array, StringViewArray};
+
+    use super::*;
+
+    const LONGER: &str = "longer than twelve bytes";
+
+    fn arrays() -> Vec<ArrayRef> {
+        let flags = [Some("A"), Some("N"), None, Some("A"), Some(LONGER), Some(""), Some(LONGER), None];
+        let flags: StringViewArray = flags.into_iter().collect();
+        let dates: Date32Array = vec![Some(1), Some(1), Some(1), Some(1), None, Some(-4), None, None].into();
+        let bits = BooleanArray::from(vec![true, false, true, true, true, true, true, false]);
+        vec![Arc::new(flags), Arc::new(dates), Arc::new(bits)]
+    }
+
+    #[test]
+    fn equal_rows_have_one_number_and_get_their_values_back() {
+        let arrays = arrays();
+        let types: Vec<DataType> = arrays.iter().map(|array| array.data_type().clone()).collect();
+        for columns in [vec![0], vec![1], vec![2], vec![0, 1], vec![1, 2, 0]] {
+            let mut keys = Keys::new(&columns);
+            let mut groups = Vec::new();
+            let rows: Vec<u32> = (0..8).collect();
+            keys.number(&arrays, &rows, &mut groups).unwrap();
+            let row = |row: usize| -> Vec<ScalarValue> {
+                let value = |&column: &usize| ScalarValue::try_from_array(&arrays[column], row).unwrap();
+                columns.iter().map(value).collect()
+            };
+            for a in 0..8 {
+                for b in 0..8 {
+                    assert_eq!(groups[a] == groups[b], row(a) == row(b), "{columns:?}: rows {a} and {b}");
+                }
+            }
+            let of: Vec<DataType> = columns.iter().map(|&column| types[column].clone()).collect();
+            let values = keys.columns(&of, &groups).unwrap();
+            for (at, &column) in columns.iter().enumerate() {
+                assert_eq!(&values[at], &arrays[column], "{columns:?}");
+            }
+            assert_eq!(keys.groups(), groups.iter().max().map_or(0, |max| *max as usize + 1));
+        }
+    }
+
+    #[test]
+    fn only_rows_asked_for_make_groups() {
+        let arrays = arrays();
+        let mut keys = Keys::new(&[0]);
+        let mut groups = Vec::new();
+        keys.number(&arrays, &[3, 0], &mut groups).unwrap();
+        assert_eq!((groups.as_slice(), keys.groups()), ([0, 0].as_slice(), 1));
+    }
+
+    #[test]
+    fn without_columns_there_is_one_group() {
+        let mut keys = Keys::new(&[]);
+        let mut groups = Vec::new();
+        keys.number(&[], &[4, 5], &mut groups).unwrap();
+        assert_eq!((groups, keys.groups()), (vec![0, 0], 1));
+        assert!(keys.columns(&[], &[0]).unwrap().is_empty());
+    }
+}

@@ -1,0 +1,107 @@
+//! A cooperative scan that marks rows instead of dropping those that its filter rules out.
+//!
+//! Its batches are the arrays that all scans share, short decimals in 64 bits, and a last column that tells which
+//! rows pass. It is made for one consumer, the aggregation above it (`aggregate`); it is put into a plan when the plan
+//! is done, so it answers the planner's questions with as little as is true.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result, Statistics};
+use datafusion::datasource::source::{DataSource, OpenArgs};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::projection::ProjectionExprs;
+use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
+use datafusion::physical_plan::DisplayFormatType;
+use datafusion::physical_plan::execution_plan::SchedulingType;
+use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
+
+use crate::cscan::CScan;
+use crate::short_decimals::shortened_schema;
+
+/// The name of the last column.
+const MARKS: &str = "coscan_passes";
+
+/// See the module's documentation.
+#[derive(Clone, Debug)]
+pub(crate) struct MarkedScan {
+    scan: CScan,
+    schema: SchemaRef,
+}
+
+impl MarkedScan {
+    /// `scan` with marks.
+    pub(crate) fn new(scan: CScan) -> Result<Self> {
+        let schema = marked(&shortened_schema(&scan.config().projected_schema()?));
+        Ok(MarkedScan { scan, schema })
+    }
+}
+
+/// The schema of a scan's batches with marks.
+pub(crate) fn marked(schema: &SchemaRef) -> SchemaRef {
+    let mut fields: Vec<_> = schema.fields().iter().cloned().collect();
+    fields.push(Arc::new(Field::new(MARKS, DataType::Boolean, false)));
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
+}
+
+impl DataSource for MarkedScan {
+    fn open(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        self.open_with_args(OpenArgs::new(partition, context))
+    }
+
+    fn create_sibling_state(&self, config: &ConfigOptions) -> Option<Arc<dyn Any + Send + Sync>> {
+        self.scan.create_sibling_state(config)
+    }
+
+    fn open_with_args(&self, args: OpenArgs) -> Result<SendableRecordBatchStream> {
+        let reader = self.scan.reader(args, true)?;
+        Ok(reader.into_stream(Arc::clone(&self.schema)))
+    }
+
+    fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
+        self.scan.fmt_as(t, f)
+    }
+
+    fn output_partitioning(&self) -> Partitioning {
+        Partitioning::UnknownPartitioning(self.scan.output_partitioning().partition_count())
+    }
+
+    fn eq_properties(&self) -> EquivalenceProperties {
+        EquivalenceProperties::new(Arc::clone(&self.schema))
+    }
+
+    fn scheduling_type(&self) -> SchedulingType {
+        self.scan.scheduling_type()
+    }
+
+    fn partition_statistics(&self, _: Option<usize>) -> Result<Arc<Statistics>> {
+        Ok(Arc::new(Statistics::new_unknown(&self.schema)))
+    }
+
+    fn with_fetch(&self, _: Option<usize>) -> Option<Arc<dyn DataSource>> {
+        None
+    }
+
+    fn fetch(&self) -> Option<usize> {
+        None
+    }
+
+    fn metrics(&self) -> ExecutionPlanMetricsSet {
+        self.scan.metrics()
+    }
+
+    fn try_swapping_with_projection(&self, _: &ProjectionExprs) -> Result<Option<Arc<dyn DataSource>>> {
+        Ok(None)
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        self.scan.apply_expressions(f)
+    }
+}

@@ -1,0 +1,231 @@
+//! Decimals of up to 18 digits are decoded to 64 bits.
+//!
+//! The file stores them as integers of 32 or 64 bits, SQL gives them 128. Shared arrays of half the size cost half the
+//! memory and half the copying. Whoever needs the type that SQL gave gets a cast, after rows were filtered; comparisons
+//! with constants are made in 64 bits.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DECIMAL64_MAX_PRECISION, DataType, Field, Schema, SchemaRef};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::parquet::basic::Type as PhysicalType;
+use datafusion::parquet::schema::types::SchemaDescriptor;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, Column, InListExpr, Literal, in_list};
+
+/// `data_type` with its decimals in 64 bits if all values of that type fit.
+pub(crate) fn shortened(data_type: &DataType) -> Option<DataType> {
+    match data_type {
+        DataType::Decimal128(precision, scale) if *precision <= DECIMAL64_MAX_PRECISION => {
+            Some(DataType::Decimal64(*precision, *scale))
+        }
+        _ => None,
+    }
+}
+
+/// `schema` with all short decimals in 64 bits.
+pub(crate) fn shortened_schema(schema: &SchemaRef) -> SchemaRef {
+    let short = |field: &Arc<Field>| match shortened(field.data_type()) {
+        Some(short) => Arc::new(Field::clone(field).with_data_type(short)),
+        None => Arc::clone(field),
+    };
+    let fields: Vec<_> = schema.fields().iter().map(short).collect();
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
+}
+
+/// `expr` with its value, if it is a short decimal, in 64 bits; a column that is decoded so as it is.
+pub(crate) fn shortened_expr(
+    expr: Arc<dyn PhysicalExpr>,
+    decoding: &Schema,
+) -> Result<Arc<dyn PhysicalExpr>> {
+    let Some(short) = shortened(&expr.data_type(decoding)?) else { return Ok(expr) };
+    if let Some(cast) = expr.downcast_ref::<CastExpr>()
+        && cast.expr().data_type(decoding)? == short
+    {
+        return Ok(Arc::clone(cast.expr()));
+    }
+    Ok(Arc::new(CastExpr::new(expr, short, None)))
+}
+
+/// The schema to decode to: that of the file, `physical`, with short decimals in 64 bits.
+pub(crate) fn decoding_schema(physical: &SchemaRef, parquet: &SchemaDescriptor) -> SchemaRef {
+    let mut changed = false;
+    let fields: Vec<_> = physical
+        .fields()
+        .iter()
+        .zip(parquet.root_schema().get_fields())
+        .map(|(field, stored)| {
+            let integer = stored.is_primitive()
+                && matches!(stored.get_physical_type(), PhysicalType::INT32 | PhysicalType::INT64);
+            match shortened(field.data_type()).filter(|_| integer) {
+                Some(short) => {
+                    changed = true;
+                    Arc::new(Field::clone(field).with_data_type(short))
+                }
+                None => Arc::clone(field),
+            }
+        })
+        .collect();
+    if !changed {
+        return Arc::clone(physical);
+    }
+    Arc::new(Schema::new_with_metadata(fields, physical.metadata().clone()))
+}
+
+/// `expr`, which was made for the file's schema, over columns decoded to `decoding`: the same values.
+pub(crate) fn over_short_columns(
+    expr: Arc<dyn PhysicalExpr>,
+    decoding: &Schema,
+) -> Result<Arc<dyn PhysicalExpr>> {
+    let rewrite = |expr: Arc<dyn PhysicalExpr>| {
+        let done = |expr| Ok(Transformed::new(expr, true, TreeNodeRecursion::Jump));
+        if let Some(short) = comparison(&expr, decoding)? {
+            return done(short);
+        }
+        if let Some(column) = expr.downcast_ref::<Column>()
+            && let DataType::Decimal64(precision, scale) = decoding.field(column.index()).data_type()
+        {
+            let wide = DataType::Decimal128(*precision, *scale);
+            return done(Arc::new(CastExpr::new(expr, wide, None)));
+        }
+        Ok(Transformed::no(expr))
+    };
+    expr.transform_down(rewrite).data()
+}
+
+/// A comparison of a short column with constants, or another of its type, without a cast.
+fn comparison(expr: &Arc<dyn PhysicalExpr>, decoding: &Schema) -> Result<Option<Arc<dyn PhysicalExpr>>> {
+    if let Some(binary) = expr.downcast_ref::<BinaryExpr>() {
+        if !binary.op().supports_propagation() {
+            return Ok(None);
+        }
+        let (left, right) = (operand(binary.left(), decoding), operand(binary.right(), decoding));
+        let (Some((left, a)), Some((right, b))) = (left, right) else { return Ok(None) };
+        return Ok((a == b).then(|| Arc::new(BinaryExpr::new(left, *binary.op(), right)) as _));
+    }
+    if let Some(list) = expr.downcast_ref::<InListExpr>()
+        && let Some((column, of)) = operand(list.expr(), decoding)
+        && column.is::<Column>()
+    {
+        let items = list.list().iter().map(|item| operand(item, decoding));
+        let Some(items) = items.collect::<Option<Vec<_>>>() else { return Ok(None) };
+        if items.iter().all(|(_, data_type)| *data_type == of) {
+            let items = items.into_iter().map(|(item, _)| item).collect();
+            return in_list(column, items, &list.negated(), decoding).map(Some);
+        }
+    }
+    Ok(None)
+}
+
+/// A short column, or a constant that fits its type, in 64 bits with its type.
+fn operand(expr: &Arc<dyn PhysicalExpr>, decoding: &Schema) -> Option<(Arc<dyn PhysicalExpr>, DataType)> {
+    if let Some(column) = expr.downcast_ref::<Column>() {
+        let data_type = decoding.field(column.index()).data_type();
+        return matches!(data_type, DataType::Decimal64(..)).then(|| (Arc::clone(expr), data_type.clone()));
+    }
+    let literal = expr.downcast_ref::<Literal>()?;
+    let ScalarValue::Decimal128(value, precision, scale) = literal.value() else { return None };
+    let data_type = shortened(&DataType::Decimal128(*precision, *scale))?;
+    let value = value.map(i64::try_from).transpose().ok()?;
+    Some((Arc::new(Literal::new(ScalarValue::Decimal64(value, *precision, *scale))), data_type))
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::array::{ArrayRef, AsArray, Decimal64Array, Decimal128Array, RecordBatch};
+    use datafusion::logical_expr::Operator;
+    use datafusion::parquet::schema::parser::parse_message_type;
+    use datafusion::physical_expr::expressions::{binary, col, lit};
+
+    use super::*;
+
+    fn schemas() -> (SchemaRef, SchemaRef) {
+        let message = "message m { REQUIRED INT64 price (DECIMAL(15,2)); OPTIONAL INT32 rate (DECIMAL(9,2));
+            REQUIRED FIXED_LEN_BYTE_ARRAY(16) long (DECIMAL(38,2)); REQUIRED FIXED_LEN_BYTE_ARRAY(7) packed (DECIMAL(15,2)); }";
+        let parquet = SchemaDescriptor::new(Arc::new(parse_message_type(message).unwrap()));
+        let decimal = |name, precision| Field::new(name, DataType::Decimal128(precision, 2), true);
+        let physical = Arc::new(Schema::new(vec![
+            decimal("price", 15),
+            decimal("rate", 9),
+            decimal("long", 38),
+            decimal("packed", 15),
+        ]));
+        let decoding = decoding_schema(&physical, &parquet);
+        (physical, decoding)
+    }
+
+    #[test]
+    fn integers_become_short_and_others_stay() {
+        let (physical, decoding) = schemas();
+        assert_eq!(decoding.field(0).data_type(), &DataType::Decimal64(15, 2));
+        assert_eq!(decoding.field(1).data_type(), &DataType::Decimal64(9, 2));
+        assert_eq!(decoding.field(2), physical.field(2));
+        assert_eq!(decoding.field(3), physical.field(3));
+    }
+
+    /// The expression over both schemas, evaluated on the same values.
+    fn agree(expr: Arc<dyn PhysicalExpr>) -> Arc<dyn PhysicalExpr> {
+        let (physical, decoding) = schemas();
+        let values = [Some(150), None, Some(-7), Some(10i128.pow(9) - 1)];
+        let wide = |precision| -> ArrayRef {
+            let array = Decimal128Array::from(values.to_vec());
+            Arc::new(array.with_precision_and_scale(precision, 2).unwrap())
+        };
+        let short = |precision| -> ArrayRef {
+            let array = Decimal64Array::from(values.map(|value| value.map(|value| value as i64)).to_vec());
+            Arc::new(array.with_precision_and_scale(precision, 2).unwrap())
+        };
+        let before = RecordBatch::try_new(physical, vec![wide(15), wide(9), wide(38), wide(15)]).unwrap();
+        let after =
+            RecordBatch::try_new(Arc::clone(&decoding), vec![short(15), short(9), wide(38), wide(15)])
+                .unwrap();
+        let over = over_short_columns(Arc::clone(&expr), &decoding).unwrap();
+        let (before, after) = (expr.evaluate(&before).unwrap(), over.evaluate(&after).unwrap());
+        assert_eq!(&before.into_array(4).unwrap(), &after.into_array(4).unwrap(), "{expr} as {over}");
+        over
+    }
+
+    fn decimal(value: i128, precision: u8) -> Arc<dyn PhysicalExpr> {
+        lit(ScalarValue::Decimal128(Some(value), precision, 2))
+    }
+
+    #[test]
+    fn comparisons_with_constants_need_no_cast() {
+        let (physical, _) = schemas();
+        let price = || col("price", &physical).unwrap();
+        for op in [Operator::Lt, Operator::GtEq, Operator::Eq, Operator::NotEq] {
+            let short = agree(binary(price(), op, decimal(150, 15), &physical).unwrap());
+            assert!(!short.to_string().contains("CAST"), "{short}");
+        }
+        let items = vec![decimal(150, 15), decimal(-7, 15)];
+        let short = agree(in_list(price(), items, &false, &physical).unwrap());
+        assert!(!short.to_string().contains("CAST"), "{short}");
+        let null = lit(ScalarValue::Decimal128(None, 15, 2));
+        agree(binary(price(), Operator::Eq, null, &physical).unwrap());
+    }
+
+    #[test]
+    fn everything_else_is_cast_to_what_it_was() {
+        let (physical, _) = schemas();
+        let column = |name| col(name, &physical).unwrap();
+        let short = agree(column("rate"));
+        assert!(short.is::<CastExpr>());
+        agree(column("long"));
+        agree(binary(column("price"), Operator::Multiply, column("rate"), &physical).unwrap());
+        agree(binary(column("price"), Operator::Lt, column("packed"), &physical).unwrap());
+        agree(binary(column("long"), Operator::Lt, decimal(150, 38), &physical).unwrap());
+        // A constant that 64 bits do not hold, of a type that a careless writer of plans may have given it.
+        agree(binary(column("price"), Operator::Lt, decimal(10i128.pow(20), 15), &physical).unwrap());
+    }
+
+    #[test]
+    fn types_of_results_are_those_of_the_file() {
+        let (physical, decoding) = schemas();
+        let over = over_short_columns(col("price", &physical).unwrap(), &decoding).unwrap();
+        assert_eq!(over.data_type(&decoding).unwrap(), DataType::Decimal128(15, 2));
+        let batch = RecordBatch::new_empty(decoding);
+        let array = over.evaluate(&batch).unwrap().into_array(0).unwrap();
+        assert!(array.as_primitive_opt::<datafusion::arrow::datatypes::Decimal128Type>().is_some());
+    }
+}
