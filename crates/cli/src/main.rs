@@ -70,7 +70,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    allocator::keep_freed_memory();
+    allocator::set_up();
     let cli = Cli::parse();
     log_to_stderr(cli.verbose);
     let done = failure::catch(|| match &cli.command {

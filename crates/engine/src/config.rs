@@ -59,22 +59,33 @@ impl Default for RetryConfig {
     }
 }
 
+/// What decoded arrays have by default is no more than this for each processor. They are read while they are fresh;
+/// beyond that, memory that was never used before costs more time than decoding again saves.
+const DECODED_BYTES_PER_PROCESSOR: u64 = 512 << 20;
+
+/// A quarter of the buffer, or what [`DECODED_BYTES_PER_PROCESSOR`] allows.
+fn decoded_share_percent(buffer_bytes: u64, processors: usize) -> u8 {
+    let most = DECODED_BYTES_PER_PROCESSOR.saturating_mul(processors as u64);
+    most.checked_div(buffer_bytes / 100).unwrap_or(25).clamp(1, 25) as u8
+}
+
 impl EngineConfig {
     /// The defaults for a policy and a buffer.
     pub fn new(policy: PolicyName, buffer_bytes: u64) -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, |n| n.get());
         EngineConfig {
             policy,
             buffer_bytes,
             loads_in_flight: 4,
             io_threads: 4,
-            processors: std::thread::available_parallelism().map_or(1, |n| n.get()),
+            processors,
             direct_io: true,
             read_limit: None,
             retry: RetryConfig::default(),
             coalesce_gap_bytes: 64 * 1024,
             slice_rows: 8192,
             stall_after: Duration::from_secs(1),
-            decoded_share_percent: 25,
+            decoded_share_percent: decoded_share_percent(buffer_bytes, processors),
         }
     }
 
@@ -127,6 +138,15 @@ fn mem_total(meminfo: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn decoded_arrays_have_a_quarter_until_that_is_much() {
+        assert_eq!(decoded_share_percent(0, 2), 25);
+        assert_eq!(decoded_share_percent(400 << 20, 2), 25);
+        assert_eq!(decoded_share_percent(10 << 30, 2), 10);
+        assert_eq!(decoded_share_percent(10 << 30, 16), 25);
+        assert_eq!(decoded_share_percent(u64::MAX, 1), 1);
+    }
 
     #[test]
     fn limits_hold_for_all_groups_below() {

@@ -16,7 +16,8 @@ struct Codes {
     recent: Box<[(u128, u32); RECENT]>,
 }
 
-const RECENT: usize = 256;
+/// A power of two.
+const RECENT: usize = 64;
 
 /// No value has this number.
 const NOBODY: u32 = u32::MAX;
@@ -30,7 +31,7 @@ impl Codes {
     #[inline]
     fn number(&mut self, key: u128, first_seen: impl FnOnce()) -> u32 {
         let mixed = ((key >> 64) as u64 ^ key as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let recent = &mut self.recent[(mixed >> 56) as usize];
+        let recent = &mut self.recent[(mixed >> (u64::BITS - RECENT.ilog2())) as usize];
         if recent.0 == key && recent.1 != NOBODY {
             return recent.1;
         }
@@ -67,7 +68,33 @@ pub(super) struct Keys {
 /// Combinations of two numbers.
 struct Pairs {
     codes: Codes,
+    /// The answer for two small numbers, once it is known.
+    small: [u32; SMALL * SMALL],
     members: Vec<(u32, u32)>,
+}
+
+const SMALL: usize = 16;
+
+impl Pairs {
+    fn new() -> Self {
+        Pairs { codes: Codes::new(), small: [NOBODY; SMALL * SMALL], members: Vec::new() }
+    }
+
+    #[inline]
+    fn number(&mut self, left: u32, right: u32) -> u32 {
+        let is_small = (left | right) < SMALL as u32;
+        let at = (left as usize * SMALL + right as usize) % (SMALL * SMALL);
+        if is_small && self.small[at] != NOBODY {
+            return self.small[at];
+        }
+        let Pairs { codes, small, members } = self;
+        let key = u128::from(left) << 32 | u128::from(right);
+        let number = codes.number(key, || members.push((left, right)));
+        if is_small {
+            small[at] = number;
+        }
+        number
+    }
 }
 
 /// Whether values of this type can be keys.
@@ -83,7 +110,7 @@ impl Keys {
     pub(super) fn new(columns: &[usize]) -> Self {
         let column =
             |&column| KeyColumn { column, codes: Codes::new(), long: HashMap::new(), values: Vec::new() };
-        let pairs = columns.iter().skip(1).map(|_| Pairs { codes: Codes::new(), members: Vec::new() });
+        let pairs = columns.iter().skip(1).map(|_| Pairs::new());
         Keys { columns: columns.iter().map(column).collect(), pairs: pairs.collect() }
     }
 
@@ -105,13 +132,10 @@ impl Keys {
         };
         first.number(&arrays[first.column], rows, groups)?;
         let mut right = Vec::with_capacity(rows.len());
-        for (column, Pairs { codes, members }) in others.iter_mut().zip(&mut self.pairs) {
+        for (column, pairs) in others.iter_mut().zip(&mut self.pairs) {
             right.clear();
             column.number(&arrays[column.column], rows, &mut right)?;
-            for (left, right) in groups.iter_mut().zip(&right) {
-                let key = u128::from(*left) << 32 | u128::from(*right);
-                *left = codes.number(key, || members.push((*left, *right)));
-            }
+            groups.iter_mut().zip(&right).for_each(|(left, right)| *left = pairs.number(*left, *right));
         }
         Ok(())
     }

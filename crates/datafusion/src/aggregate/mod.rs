@@ -132,7 +132,8 @@ impl Aggregation {
             State::Count(_) => matches!(data_type, DataType::Int64 | DataType::UInt64),
             State::Sum(_) => matches!(data_type, DataType::Decimal128(..) | DataType::Int64),
         };
-        types.len() == self.states.len() && self.states.iter().zip(types).all(made)
+        // Without a function it is a search for distinct values, which are likely to be many.
+        !self.states.is_empty() && types.len() == self.states.len() && self.states.iter().zip(types).all(made)
     }
 
     /// Adds a function; false if it is none of those known here.

@@ -157,6 +157,37 @@ pub const QUERIES: &[(Rows, &str)] = &[
     (Same, "SELECT status, count(*) FROM orders WHERE input_file_name() LIKE '%2.parquet' GROUP BY status"),
     (Same, "SELECT input_file_name(), count(*), min(order_id) FROM orders GROUP BY 1"),
     (Same, "SELECT file_row_index(), order_id FROM orders WHERE order_id < 2010"),
+    // Decimals, and aggregations that scans make.
+    (Same, "SELECT * FROM sales WHERE sale % 50 = 7"),
+    (Same, "SELECT price, rate FROM sales WHERE rate < 0.05 AND price >= 1000.00 AND quantity IN (1, 5, 7)"),
+    (Same, "SELECT sale FROM sales WHERE price = quantity OR rate <> 0.10 AND long > 5"),
+    (Same, "SELECT sale, price * (1 - rate), long + rate FROM sales WHERE rate IS NOT NULL AND sale < 900"),
+    (Same, "SELECT sum(price), count(*), count(rate), avg(price) FROM sales"),
+    (
+        Same,
+        "SELECT sum(price * rate), avg(rate), sum(quantity) FROM sales WHERE price < 2500 AND day < '1970-01-04'",
+    ),
+    (
+        Same,
+        "SELECT region, day, open, sum(price), sum(price * (1 - rate)), sum(price * (1 - rate) * (1 + rate)), \
+         avg(quantity), count(*), count(quantity), sum(count) FROM sales WHERE price > 20000 GROUP BY region, day, open",
+    ),
+    (Same, "SELECT region, sum(price - quantity), sum(quantity + rate) FROM sales GROUP BY region"),
+    (Same, "SELECT day, sum(wild * price), sum(wild * wild) FROM sales GROUP BY day"),
+    (Same, "SELECT sum(wild), avg(wild), sum(long) FROM sales WHERE open"),
+    (Same, "SELECT many, sum(price), count(*) FROM sales GROUP BY many"),
+    (Same, "SELECT rate, sum(rate), count(*) FROM sales GROUP BY rate"),
+    (Same, "SELECT sum(count), count(count) FROM sales WHERE sale < 0"),
+    (
+        Same,
+        "SELECT region, sum(price) FROM sales WHERE price > 90000 GROUP BY region HAVING sum(price) > 100",
+    ),
+    (Same, "SELECT count(*) FROM sales WHERE rate = 0.03 AND region = 'N'"),
+    (
+        Same,
+        "SELECT region, sum(DISTINCT quantity), count(DISTINCT day), max(price) FROM sales GROUP BY region",
+    ),
+    (Same, "SELECT region, sum(price) FILTER (WHERE open), sum(price) FROM sales GROUP BY region"),
     (Same, "SELECT * FROM nothing"),
     (Same, "SELECT count(*), sum(price) FROM nothing"),
     (Same, "SELECT status, count(*) FROM holes GROUP BY status"),

@@ -44,6 +44,7 @@ pub fn declarations() -> Vec<String> {
         table("events", "events.parquet"),
         table("dims", "dims.parquet"),
         table("orders", "orders/"),
+        table("sales", "sales/"),
         table("parts", "parts/"),
         table("holes", "holes/"),
         table("nothing", "nothing.parquet"),
@@ -64,6 +65,9 @@ fn write_tables(root: &Path) {
     write(&root.join("dims.parquet"), &dims(), WriterProperties::builder().build());
     for part in 0..4 {
         write(&root.join(format!("orders/{part}.parquet")), &orders(part), row_groups(500).build());
+    }
+    for part in 0..4 {
+        write(&root.join(format!("sales/{part}.parquet")), &sales(part), row_groups(700).build());
     }
     for (year, month) in [(2023, 1), (2023, 2), (2024, 1), (2024, 2), (2024, 3)] {
         let path = root.join(format!("parts/year={year}/month={month}/data.parquet"));
@@ -269,6 +273,52 @@ pub fn orders(part: i64) -> RecordBatch {
         ),
     ])
     .expect("the orders")
+}
+
+/// Decimals that files store in 32, 64 and more bits, with nulls and without, and keys of several kinds. In one
+/// part `wild` has values that products in 64 bits do not hold.
+fn sales(part: i64) -> RecordBatch {
+    let rows = || part * 2100..(part + 1) * 2100;
+    let decimals = |precision, scale, value: &dyn Fn(i64) -> Option<i128>| -> ArrayRef {
+        let array: Decimal128Array = rows().map(value).collect();
+        Arc::new(array.with_precision_and_scale(precision, scale).expect("decimals"))
+    };
+    let within = |i: i64, most: i64| i128::from(mix(i).rem_euclid(most));
+    let regions = [
+        Some("N"),
+        None,
+        Some("S"),
+        Some(""),
+        Some("a region with a longer name"),
+        Some("a region with a lon"),
+    ];
+    let region = |i: i64| regions[mix(i * 3).rem_euclid(6) as usize];
+    RecordBatch::try_from_iter_with_nullable(vec![
+        ("sale", Arc::new(Int64Array::from_iter_values(rows())) as ArrayRef, false),
+        ("price", decimals(15, 2, &|i| Some(within(i, 10_000_000) - 500)), false),
+        ("rate", decimals(9, 2, &|i| (i % 7 != 2).then(|| within(i + 1, 11))), true),
+        ("quantity", decimals(18, 0, &|i| (i % 1000 > 3).then(|| within(i + 2, 50))), true),
+        ("long", decimals(38, 4, &|i| Some(within(i + 3, 1 << 60) << 40)), false),
+        (
+            "wild",
+            decimals(18, 2, &|i| Some(if part == 2 { within(i, 1 << 59) } else { within(i, 99) })),
+            false,
+        ),
+        ("region", Arc::new(StringArray::from_iter(rows().map(region))), true),
+        (
+            "day",
+            Arc::new(Date32Array::from_iter(rows().map(|i| (i % 11 != 0).then_some((i % 5) as i32)))),
+            true,
+        ),
+        (
+            "open",
+            Arc::new(BooleanArray::from_iter(rows().map(|i| (i % 13 != 0).then_some(i % 3 == 0)))),
+            true,
+        ),
+        ("many", Arc::new(Int32Array::from_iter_values(rows().map(|i| (i % 6000) as i32))), false),
+        ("count", Arc::new(Int64Array::from_iter(rows().map(|i| (i % 5 != 0).then_some(mix(i))))), true),
+    ])
+    .expect("the sales")
 }
 
 fn partition(year: i64, month: i64) -> RecordBatch {

@@ -1,5 +1,6 @@
 //! Cooperative scans seen through SQL.
 
+mod aggregates;
 mod corpus;
 mod data;
 mod dynamic_filters;
