@@ -1,0 +1,204 @@
+"""One run of one engine: a process that says READY, is told GO, writes its results and says DONE.
+
+Whatever goes wrong with an engine ends up in `Run.failure`, so that the others are still measured: it does not start,
+dies, hangs, runs out of memory, writes nonsense.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import tempfile
+import time
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench import limits, results
+from bench.engines import Engine
+from bench.limits import Group, Limits
+from bench.metrics import Cost
+from bench.results import Outcome
+from bench.workload import Json
+
+ROOT = Path(__file__).resolve().parent.parent
+READY_LIMIT_S = 60.0
+# How often memory is looked at while an engine runs.
+SAMPLE_S = 0.05
+OUT_OF_MEMORY = "out of memory"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where engines run: all in the page cache, or, with limits, from a device whose reads are limited."""
+
+    threads: int
+    time_limit_s: float
+    device: str | None = None
+    limits: Limits | None = None
+
+
+@dataclass(frozen=True)
+class Run:
+    """What an engine made of a workload: outcomes and cost, or, if it came to no end, why."""
+
+    outcomes: dict[str, Outcome]
+    cost: Cost
+    failure: str | None = None
+
+    @property
+    def out_of_memory(self) -> bool:
+        return self.failure == OUT_OF_MEMORY
+
+
+class _Failed(Exception):
+    """Why a run came to no end."""
+
+
+def run(engine: Engine, workload: Json, place: Place) -> Run:
+    """Runs the workload on a fresh process of the engine."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="coscan-bench-")))
+        group = None
+        if place.limits is not None and place.device is not None:
+            group = stack.enter_context(Group(f"coscan-bench-{os.getpid()}", place.device, place.limits))
+            limits.drop_page_cache()
+        workload_path, out = folder / "workload.json", folder / "results.json"
+        workload_path.write_text(json.dumps(workload))
+        command = engine.command(workload_path, out, place.threads, place.limits)
+        log = stack.enter_context(open(folder / "stderr", "w+b"))
+        # The group is left when the process is gone, hence the order.
+        process = stack.enter_context(_started(command, engine.environment(place.threads), log, group))
+        try:
+            return _drive(process, group, workload, out, place)
+        except (_Failed, results.BadResult) as failed:
+            # A killed process may not be noticed before its pipe breaks.
+            with suppress(subprocess.TimeoutExpired):
+                process.popen.wait(1)
+            text = OUT_OF_MEMORY if group is not None and group.killed_for_memory() else str(failed)
+            if text != OUT_OF_MEMORY:
+                text += _last_words(folder / "stderr")
+            return Run({}, Cost(), text)
+
+
+def _drive(process: _Process, group: Group | None, workload: Json, out: Path, place: Place) -> Run:
+    process.expect("READY", READY_LIMIT_S)
+    if group is None:
+        _fill_page_cache(workload)
+    else:
+        limits.drop_page_cache()
+        group.limit_reads()
+    before = _counters(process.pid, group)
+    process.say("GO")
+    anonymous_peak = process.expect("DONE", place.time_limit_s)
+    after, memory = _counters(process.pid, group), limits.process_memory(process.pid)
+    process.say("BYE")
+    read = None if before[0] is None or after[0] is None else after[0] - before[0]
+    rss_peak = None if memory is None else memory.rss_peak
+    return Run(results.read(out, workload), Cost(read, after[1] - before[1], rss_peak, anonymous_peak))
+
+
+def _counters(pid: int, group: Group | None) -> tuple[int | None, float]:
+    """Bytes read and seconds of CPU so far."""
+    if group is not None:
+        return group.bytes_read(), group.cpu_s()
+    try:
+        return limits.process_bytes_read(pid), limits.process_cpu_s(pid)
+    except OSError as error:
+        raise _Failed("the process ended early") from error
+
+
+def _fill_page_cache(workload: Json) -> None:
+    for table in workload["tables"].values():
+        for file in table["files"]:
+            with open(file, "rb", buffering=0) as data:
+                while data.read(8 << 20):
+                    pass
+
+
+class _Process:
+    """A started engine; ended when the context is left."""
+
+    def __init__(self, popen: subprocess.Popen[bytes]) -> None:
+        self.popen = popen
+        self.pid = popen.pid
+        self._unread = b""
+
+    def __enter__(self) -> _Process:
+        return self
+
+    def __exit__(self, error: object, *_: object) -> None:
+        if error is not None:
+            self.popen.kill()
+        with suppress(OSError):
+            self.popen.stdin.close()
+        try:
+            self.popen.wait(5)
+        except subprocess.TimeoutExpired:
+            self.popen.kill()
+            self.popen.wait()
+        self.popen.stdout.close()
+
+    def say(self, word: str) -> None:
+        try:
+            self.popen.stdin.write(f"{word}\n".encode())
+            self.popen.stdin.flush()
+        except OSError as error:
+            raise _Failed(f"the process ended before it was told {word}") from error
+
+    def expect(self, word: str, limit_s: float) -> float | None:
+        """Waits for a line that begins with `word`. Returns the peak of anonymous memory seen meanwhile."""
+        end = time.monotonic() + limit_s
+        peak = None
+        while not self._line_begins(word):
+            memory = limits.process_memory(self.pid)
+            if memory is not None:
+                peak = max(peak or 0, memory.anonymous)
+            left = end - time.monotonic()
+            if left <= 0:
+                self.popen.kill()
+                raise _Failed(f"no {word} after {limit_s:.0f} s")
+            readable, _, _ = select.select([self.popen.stdout], [], [], min(SAMPLE_S, left))
+            if readable:
+                text = os.read(self.popen.stdout.fileno(), 65536)
+                if not text:
+                    raise _Failed(f"ended with {_status(self.popen)} before it said {word}")
+                self._unread += text
+        return peak
+
+    def _line_begins(self, word: str) -> bool:
+        while b"\n" in self._unread:
+            line, _, self._unread = self._unread.partition(b"\n")
+            if line.startswith(word.encode()):
+                return True
+        return False
+
+
+def _started(command: list[str], environment: dict[str, str], log: object, group: Group | None) -> _Process:
+    return _Process(
+        subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            cwd=ROOT,
+            env={**os.environ, **environment},
+            # This program has one thread, so that code may run between fork and exec.
+            preexec_fn=None if group is None else group.join,
+        )
+    )
+
+
+def _status(popen: subprocess.Popen[bytes]) -> str:
+    try:
+        code = popen.wait(5)
+    except subprocess.TimeoutExpired:
+        return "its output closed"
+    return f"signal {-code}" if code < 0 else f"exit code {code}"
+
+
+def _last_words(log: Path) -> str:
+    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    return f": {lines[-1].strip()[:300]}" if lines else ""
