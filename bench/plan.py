@@ -144,6 +144,7 @@ class Bench:
     def _base(self, part: Part, engine: Engine, place: Place) -> Base:
         """What each kind takes alone on a fresh process: the median of its repetitions."""
         base: Base = {}
+        say(f"{engine.name}: {part.name}: every kind of query alone")
         for kind in workload.KINDS:
             repetitions = BASE_REPETITIONS if int(kind.split("-")[1]) <= 10 else 1
             seconds = []
@@ -169,7 +170,8 @@ class Bench:
             if not run.out_of_memory:
                 self.breakdowns.append(text)
             return None, run.cost
-        say(f"{engine.name}: {what}: {max(o.end_s for o in run.outcomes.values()):.1f} s")
+        if len(run.outcomes) > 1:
+            say(f"{engine.name}: {what}: {max(outcome.end_s for outcome in run.outcomes.values()):.1f} s")
         errors = [outcome.error for outcome in run.outcomes.values() if outcome.error is not None]
         if errors:
             part.failures.append(f"{engine.name}: {what}: {len(errors)} queries failed: {errors[0]}")

@@ -69,18 +69,13 @@ def run(engine: Engine, workload: Json, place: Place) -> Run:
         workload_path.write_text(json.dumps(workload))
         command = engine.command(workload_path, out, place.threads, place.limits)
         log = stack.enter_context(open(folder / "stderr", "w+b"))
-        # The group is left when the process is gone, hence the order.
-        process = stack.enter_context(_started(command, engine.environment(place.threads), log, group))
         try:
-            return _drive(process, group, workload, out, place)
+            with _started(command, engine.environment(place.threads), log, group) as process:
+                return _drive(process, group, workload, out, place)
         except (_Failed, results.BadResult) as failed:
-            # A killed process may not be noticed before its pipe breaks.
-            with suppress(subprocess.TimeoutExpired):
-                process.popen.wait(1)
-            text = OUT_OF_MEMORY if group is not None and group.killed_for_memory() else str(failed)
-            if text != OUT_OF_MEMORY:
-                text += _last_words(folder / "stderr")
-            return Run({}, Cost(), text)
+            if group is not None and group.killed_for_memory():
+                return Run({}, Cost(), OUT_OF_MEMORY)
+            return Run({}, Cost(), str(failed) + _last_words(folder / "stderr"))
 
 
 def _drive(process: _Process, group: Group | None, workload: Json, out: Path, place: Place) -> Run:
@@ -159,7 +154,7 @@ class _Process:
             left = end - time.monotonic()
             if left <= 0:
                 self.popen.kill()
-                raise _Failed(f"no {word} after {limit_s:.0f} s")
+                raise _Failed(f"no {word} after {limit_s:g} s")
             readable, _, _ = select.select([self.popen.stdout], [], [], min(SAMPLE_S, left))
             if readable:
                 text = os.read(self.popen.stdout.fileno(), 65536)
@@ -177,8 +172,8 @@ class _Process:
 
 
 def _started(command: list[str], environment: dict[str, str], log: object, group: Group | None) -> _Process:
-    return _Process(
-        subprocess.Popen(
+    try:
+        popen = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -188,7 +183,9 @@ def _started(command: list[str], environment: dict[str, str], log: object, group
             # This program has one thread, so that code may run between fork and exec.
             preexec_fn=None if group is None else group.join,
         )
-    )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise _Failed(f"{command[0]} cannot be started: {error}") from error
+    return _Process(popen)
 
 
 def _status(popen: subprocess.Popen[bytes]) -> str:

@@ -16,18 +16,22 @@ SeedRuns = dict[str, Measurement]
 
 @dataclass(frozen=True)
 class Column:
-    """A figure of every engine: `of` takes the runs of one seed; `unit` is what it is divided by in tables."""
+    """A figure of every engine: `of` takes the runs of one seed; `unit` is what it is divided by in tables.
+
+    `disk_only`: from the page cache next to nothing is read, and ratios of that say nothing.
+    """
 
     key: str
     title: str
     of: Callable[[SeedRuns], float | None]
     digits: int = 2
     unit: float = 1.0
+    disk_only: bool = False
 
 
 def _costs(prefix: str, run: str) -> list[Column]:
     return [
-        Column(f"{prefix}bytes_read", "read MB", lambda runs: runs[run].cost.bytes_read, 0, 1e6),
+        Column(f"{prefix}bytes_read", "read MB", lambda runs: runs[run].cost.bytes_read, 0, 1e6, disk_only=True),
         Column(f"{prefix}cpu_s", "CPU s", lambda runs: runs[run].cost.cpu_s, 1),
         Column(f"{prefix}rss_peak_bytes", "RSS MB", lambda runs: runs[run].cost.rss_peak_bytes, 0, 1e6),
         Column(f"{prefix}anonymous_peak_bytes", "own MB", lambda runs: runs[run].cost.anonymous_peak_bytes, 0, 1e6),
@@ -96,8 +100,9 @@ def _part_text(bench: Bench, part: Part) -> list[str]:
         cells = [_cell(Spread.of(map(column.of, runs)), column.digits, column.unit) for column in shown]
         rows.append([name, *cells, str(_failed(runs))])
     lines += [*_aligned(rows), "", "Relative to the best other engine (below 1: better than all of them)", ""]
-    rows = [["", *(column.title for column in shown)]]
-    ratios = [_ratios(bench, part, column) for column in shown]
+    compared = [column for column in shown if _comparable(part, column)]
+    rows = [["", *(column.title for column in compared)]]
+    ratios = [_ratios(bench, part, column) for column in compared]
     rows += [[name, *(_cell(of_column[name], 2) for of_column in ratios)] for name in part.runs]
     lines += _aligned(rows)
     if part.base:
@@ -120,6 +125,10 @@ def _describe(bench: Bench, part: Part) -> str:
         f"{options.streams} streams of {options.queries} queries, {part.delay_s:.2f} s apart; {where}; "
         f"latencies are normalised by the query alone on {part.base_engine}"
     )
+
+
+def _comparable(part: Part, column: Column) -> bool:
+    return part.name.startswith("disk") or not column.disk_only
 
 
 def _ratios(bench: Bench, part: Part, column: Column) -> dict[str, Spread | None]:
@@ -190,10 +199,10 @@ def _part_json(bench: Bench, part: Part) -> dict[str, Any]:
         return {"skipped": part.skipped}
     engines: dict[str, Any] = {name: {"failed": _failed(runs)} for name, runs in part.runs.items()}
     for column in columns(bench, part):
-        ratios = _ratios(bench, part, column)
+        ratios = _ratios(bench, part, column) if _comparable(part, column) else {}
         for name, runs in part.runs.items():
             engines[name][column.key] = _spread_json(Spread.of(map(column.of, runs)))
-            engines[name].setdefault("ratio_to_best_other", {})[column.key] = _spread_json(ratios[name])
+            engines[name].setdefault("ratio_to_best_other", {})[column.key] = _spread_json(ratios.get(name))
     for name, runs in part.runs.items():
         latencies = {kind: _latency(runs, kind) for kind in KINDS}
         engines[name]["latency_s"] = {kind: value for kind, value in latencies.items() if value is not None}
