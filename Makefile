@@ -5,7 +5,6 @@ CARGO_TARGET_DIR ?= target
 export CARGO_TARGET_DIR
 
 DATA ?= data
-SEEDS ?= 5
 COSCAN = $(CARGO_TARGET_DIR)/release/coscan
 
 # Tests have more dependencies than the program, and cargo compiles a crate anew when it is to have other
@@ -17,12 +16,18 @@ BUILD = $(CARGO) build --locked --release --workspace --bin coscan --test archit
 DEMO_TABLE = --data $(DATA)/tpch-sf1 --scale-factor 1 --chunks 100
 DEMO_LIMITS = --read-limit 100MB --buffer-percent 20
 
+# The side-by-side: SF (of lineitem), SEEDS, ENGINES (separated by commas), VENV (one with the other engines), and
+# whatever else `python3 -m bench --help` knows in BENCH.
+bench_options = --coscan $(COSCAN) --data $(DATA) --seeds $(SEEDS) $(if $(SF),--scale-factor $(SF)) \
+	$(if $(ENGINES),--engines $(ENGINES)) $(if $(VENV),--venv $(VENV)) $(BENCH)
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench doc tools
+.PHONY: help demo test check bench bench-decisions doc tools
 
 help: ## Show this
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' Makefile
 
+demo: SEEDS ?= 5
 demo: tools ## Run the workload of the 2007 paper under every policy (15 minutes, most of them for the build)
 	$(BUILD)
 	@mkdir -p $(DATA)
@@ -30,6 +35,7 @@ demo: tools ## Run the workload of the 2007 paper under every policy (15 minutes
 
 test: check ## Everything that must pass: check, tests, docs
 	$(CARGO) test --locked --release --workspace
+	@! command -v python3 >/dev/null || python3 -m unittest discover --start-directory bench/tests --top-level-directory .
 	@$(MAKE) --no-print-directory doc
 
 check: tools ## Formatting, lints, directions of dependencies
@@ -37,11 +43,16 @@ check: tools ## Formatting, lints, directions of dependencies
 	$(CARGO) clippy --locked --release --workspace --all-targets -- -D warnings
 	$(CARGO) test --locked --release --workspace --test architecture
 
-bench: tools ## Cost of a scheduling decision, and a short run of the paper's workload
-	$(CARGO) bench --locked -p coscan-core
+bench: SEEDS ?= 1
+bench: tools ## coscan and other engines side by side, on one workload under the same limits (10 minutes after the build)
+	@command -v python3 >/dev/null || { echo "python3 is missing: it drives the engines; install Python 3.10 or newer" >&2; exit 1; }
 	$(BUILD)
 	@mkdir -p $(DATA)
-	$(COSCAN) bench paper $(DEMO_TABLE) $(DEMO_LIMITS) --streams 8 --queries 2
+	python3 -m bench $(bench_options)
+
+# For the whole workspace, so that dependencies have the features they were built with for the program.
+bench-decisions: tools ## Cost of a scheduling decision
+	$(CARGO) bench --locked --workspace --bench decision
 
 doc: tools ## API documentation, without warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --release --workspace --no-deps

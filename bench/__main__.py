@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import signal
 import sys
 from pathlib import Path
 
@@ -81,6 +82,8 @@ def arguments() -> argparse.ArgumentParser:
 def main() -> int:
     """Prepares, runs and prints; returns the exit code."""
     args = arguments().parse_args()
+    # Ends like an exception, so that engines are ended and the device gets its read-ahead back.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     options = Options(
         parts=args.parts,
         seeds=tuple(range(args.seed, args.seed + args.seeds)),
@@ -104,7 +107,11 @@ def main() -> int:
         setup.say(f"error: {missing}")
         return 2
     bench = Bench(options, table, found)
-    bench.run()
+    try:
+        bench.run()
+    except KeyboardInterrupt:
+        setup.say("interrupted")
+        return 130
     if args.json:
         print(json.dumps(report.to_json(bench, left_out), indent=2))
     else:
