@@ -17,7 +17,7 @@ from typing import Any
 Execute = Callable[[str], Iterable[Any]]
 
 # Of the memory there is; the rest is for Python, for what engines do not account for, and for the page cache.
-MEMORY_PERCENT = 60
+MEMORY_PERCENT = 50
 
 
 class Peer(ABC):

@@ -62,7 +62,8 @@ class Processes(unittest.TestCase):
         protocol = "print('READY', flush=True); sys.stdin.readline(); {}; print('DONE', flush=True)"
         self.assertIn("cannot be read", run(protocol.format("pass")).failure)
         self.assertIn("is no JSON", run(protocol.format("out.write_text('{')")).failure)
-        self.assertIn("missing ['0.0']", run(protocol.format("out.write_text('''{\"version\": 1, \"queries\": []}''')")).failure)
+        unanswered = """out.write_text('{"version": 1, "queries": []}')"""
+        self.assertIn("missing ['0.0']", run(protocol.format(unanswered)).failure)
 
     def test_a_program_that_is_not_there(self):
         engine = Engine("test", "test", ("/nowhere/engine",))

@@ -33,7 +33,8 @@ class Reports(unittest.TestCase):
         self.assertIn("Left out: polars: No module named 'polars'", text)
         self.assertIn("== disk-mix: skipped: limits on memory and reads need root", text)
         relevance, duckdb = (
-            next(line.split() for line in text.splitlines() if line.startswith(name)) for name in ("relevance", "duckdb")
+            next(line.split() for line in text.splitlines() if line.startswith(name))
+            for name in ("relevance", "duckdb")
         )
         # Median and range over two seeds; then the failed engine's missing times and its 16 queries.
         self.assertEqual(relevance[1:3], ["3.00", "(2.00-4.00)"])
