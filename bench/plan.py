@@ -192,7 +192,7 @@ class Bench:
 
 def usable_threads() -> int:
     """Processors this program may use."""
-    return len(os.sched_getaffinity(0))
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _query_count(content: Json) -> int:

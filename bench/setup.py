@@ -35,7 +35,9 @@ def say(text: str) -> None:
 
 
 def binary(path: Path) -> Path:
-    """coscan's binary."""
+    """coscan's binary, on a system that tells what processes use."""
+    if not Path("/proc/self/status").exists():
+        raise Missing("this needs Linux: what engines use is read from /proc")
     if not path.is_file() or not os.access(path, os.X_OK):
         raise Missing(f"there is no program {path}; `make bench` builds it, --coscan names another")
     return path.resolve()

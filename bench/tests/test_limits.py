@@ -1,9 +1,13 @@
-"""Counters as the system writes them down."""
+"""Counters as the system writes them down, and a control group, where there are any, that keeps its limit."""
 
 import os
+import subprocess
+import sys
 import unittest
+from pathlib import Path
 
 from bench import limits
+from bench.limits import Group, Limits, NoLimits
 
 
 class Counters(unittest.TestCase):
@@ -18,9 +22,38 @@ class Counters(unittest.TestCase):
     def test_names_and_numbers(self):
         self.assertEqual(limits._fields("oom_kill 2\nunder_oom 0\nstate on\n"), {"oom_kill": 2, "under_oom": 0})
 
+    @unittest.skipUnless(Path("/proc/self/status").exists(), "there is no /proc")
     def test_this_process_has_memory_and_a_past(self):
         memory = limits.process_memory(os.getpid())
         self.assertGreater(memory.rss_peak, 1 << 20)
         self.assertLessEqual(memory.anonymous, memory.rss_peak)
         self.assertGreater(limits.process_cpu_s(os.getpid()), 0)
         self.assertIsNone(limits.process_memory(2**22 + 1))
+
+
+class Groups(unittest.TestCase):
+    def setUp(self):
+        try:
+            self.device = limits.require_limits(Path(__file__))
+        except NoLimits as reason:
+            self.skipTest(str(reason))
+
+    def run_in_group(self, program):
+        """The exit code of a Python program with 64 MB, its seconds of CPU, and whether it was killed."""
+        name = f"coscan-bench-test-{os.getpid()}"
+        with Group(name, self.device, Limits(64_000_000, 1_000_000_000)) as group:
+            group.limit_reads()
+            before = group.cpu_s()
+            code = subprocess.run([sys.executable, "-c", program], preexec_fn=group.join, check=False).returncode
+            found = code, group.cpu_s() - before, group.killed_for_memory()
+        self.assertEqual(list(limits.CGROUP_ROOT.glob(f"**/{name}")), [])
+        return found
+
+    def test_who_takes_too_much_is_killed(self):
+        code, _, killed = self.run_in_group("block = bytearray(256 << 20)")
+        self.assertEqual((code, killed), (-9, True))
+
+    def test_who_takes_less_is_counted(self):
+        code, cpu_s, killed = self.run_in_group("import time\nwhile time.process_time() < 0.3: pass")
+        self.assertEqual((code, killed), (0, False))
+        self.assertGreater(cpu_s, 0.25)

@@ -30,6 +30,7 @@ def run(program, time_limit_s=20.0):
         return process.run(engine, WORKLOAD, Place(1, time_limit_s))
 
 
+@unittest.skipUnless(Path("/proc/self/status").exists(), "there is no /proc")
 class Processes(unittest.TestCase):
     def test_an_engine_that_works(self):
         done = run(
