@@ -11,6 +11,7 @@ import json
 import re
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from bench import engines, plan, report, setup
@@ -42,7 +43,7 @@ def scale_factor(text: str) -> str:
     return text
 
 
-def names(*allowed: str) -> object:
+def names(*allowed: str) -> Callable[[str], tuple[str, ...]]:
     """A list of names, separated by commas."""
 
     def parse(text: str) -> tuple[str, ...]:

@@ -94,9 +94,7 @@ class Spread:
         return Spread(statistics.median(numbers), min(numbers), max(numbers))
 
 
-def ratios_to_best_other(
-    values: dict[str, list[float | None]], families: dict[str, str]
-) -> dict[str, Spread | None]:
+def ratios_to_best_other(values: dict[str, list[float | None]], families: dict[str, str]) -> dict[str, Spread | None]:
     """Every engine's value by the smallest one of an engine outside its family, seed by seed."""
     return {
         name: Spread.of(

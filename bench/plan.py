@@ -157,9 +157,7 @@ class Bench:
                 base[kind] = statistics.median(seconds)
         return base
 
-    def _run(
-        self, part: Part, engine: Engine, content: Json, place: Place
-    ) -> tuple[dict[str, Outcome] | None, Cost]:
+    def _run(self, part: Part, engine: Engine, content: Json, place: Place) -> tuple[dict[str, Outcome] | None, Cost]:
         """One run, its answers compared, its failures noted."""
         what = f"{part.name}, {content['name']}, seed {content['seed']}"
         run = process.run(engine, content, place)

@@ -15,6 +15,7 @@ import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from bench import limits, results
 from bench.engines import Engine
@@ -117,7 +118,8 @@ class _Process:
     """A started engine; ended when the context is left."""
 
     def __init__(self, popen: subprocess.Popen[bytes]) -> None:
-        self.popen = popen
+        assert popen.stdin is not None and popen.stdout is not None
+        self._popen, self._stdin, self._stdout = popen, popen.stdin, popen.stdout
         self.pid = popen.pid
         self._unread = b""
 
@@ -126,20 +128,20 @@ class _Process:
 
     def __exit__(self, error: object, *_: object) -> None:
         if error is not None:
-            self.popen.kill()
+            self._popen.kill()
         with suppress(OSError):
-            self.popen.stdin.close()
+            self._stdin.close()
         try:
-            self.popen.wait(5)
+            self._popen.wait(5)
         except subprocess.TimeoutExpired:
-            self.popen.kill()
-            self.popen.wait()
-        self.popen.stdout.close()
+            self._popen.kill()
+            self._popen.wait()
+        self._stdout.close()
 
     def say(self, word: str) -> None:
         try:
-            self.popen.stdin.write(f"{word}\n".encode())
-            self.popen.stdin.flush()
+            self._stdin.write(f"{word}\n".encode())
+            self._stdin.flush()
         except OSError as error:
             raise _Failed(f"the process ended before it was told {word}") from error
 
@@ -153,13 +155,13 @@ class _Process:
                 peak = max(peak or 0, memory.anonymous)
             left = end - time.monotonic()
             if left <= 0:
-                self.popen.kill()
+                self._popen.kill()
                 raise _Failed(f"no {word} after {limit_s:g} s")
-            readable, _, _ = select.select([self.popen.stdout], [], [], min(SAMPLE_S, left))
+            readable, _, _ = select.select([self._stdout], [], [], min(SAMPLE_S, left))
             if readable:
-                text = os.read(self.popen.stdout.fileno(), 65536)
+                text = os.read(self._stdout.fileno(), 65536)
                 if not text:
-                    raise _Failed(f"ended with {_status(self.popen)} before it said {word}")
+                    raise _Failed(f"ended with {_status(self._popen)} before it said {word}")
                 self._unread += text
         return peak
 
@@ -171,7 +173,7 @@ class _Process:
         return False
 
 
-def _started(command: list[str], environment: dict[str, str], log: object, group: Group | None) -> _Process:
+def _started(command: list[str], environment: dict[str, str], log: IO[bytes], group: Group | None) -> _Process:
     try:
         popen = subprocess.Popen(
             command,

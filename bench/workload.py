@@ -60,9 +60,7 @@ def kinds_of(workload: Json) -> dict[str, str]:
 
 def _workload(name: str, seed: int, table: Table, content: list[list[Json]], delay_s: float) -> Json:
     lineitem = {"format": "parquet", "files": list(table.files), "rows": table.rows, "sorted_by": ["l_orderkey"]}
-    streams = [
-        {"id": at, "start_s": round(at * delay_s, 6), "queries": queries} for at, queries in enumerate(content)
-    ]
+    streams = [{"id": at, "start_s": round(at * delay_s, 6), "queries": queries} for at, queries in enumerate(content)]
     return {"version": VERSION, "name": name, "seed": seed, "tables": {"lineitem": lineitem}, "streams": streams}
 
 

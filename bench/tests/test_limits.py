@@ -5,6 +5,7 @@ import subprocess
 import sys
 import unittest
 from pathlib import Path
+from unittest import mock
 
 from bench import limits
 from bench.limits import Group, Limits, NoLimits
@@ -29,6 +30,26 @@ class Counters(unittest.TestCase):
         self.assertLessEqual(memory.anonymous, memory.rss_peak)
         self.assertGreater(limits.process_cpu_s(os.getpid()), 0)
         self.assertIsNone(limits.process_memory(2**22 + 1))
+
+
+class Refusals(unittest.TestCase):
+    def test_without_root_there_are_no_limits(self):
+        with mock.patch.object(os, "geteuid", lambda: 1000), self.assertRaisesRegex(NoLimits, "need root"):
+            limits.require_limits(Path(__file__))
+
+    @unittest.skipUnless(Path("/proc/self/status").exists(), "there is no /proc")
+    def test_what_lies_on_no_block_device_cannot_be_limited(self):
+        with self.assertRaisesRegex(NoLimits, "/proc/self does not lie on a block device"):
+            limits.block_device(Path("/proc/self"))
+
+    def test_a_controller_that_is_missing_is_no_surprise(self):
+        with (
+            mock.patch.object(limits, "CGROUP_ROOT", Path("/nowhere")),
+            mock.patch.object(limits, "block_device", lambda _: "8:0"),
+            mock.patch.object(os, "geteuid", lambda: 0),
+            self.assertRaisesRegex(NoLimits, "control groups cannot be used here .*/nowhere/blkio"),
+        ):
+            limits.require_limits(Path(__file__))
 
 
 class Groups(unittest.TestCase):
