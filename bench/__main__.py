@@ -108,18 +108,19 @@ def main() -> int:
         setup.say(f"error: {missing}")
         return 2
     bench = Bench(options, table, found)
+    interrupted = False
     try:
         bench.run()
     except KeyboardInterrupt:
-        setup.say("interrupted")
-        return 130
+        setup.say("interrupted: the report has only what was finished")
+        interrupted = True
     if args.json:
         print(json.dumps(report.to_json(bench, left_out), indent=2))
     else:
         print(report.to_text(bench, left_out), end="")
     for breakdown in bench.breakdowns:
         setup.say(f"error: {breakdown}")
-    return 1 if bench.failed else 0
+    return 130 if interrupted else int(bench.failed)
 
 
 if __name__ == "__main__":

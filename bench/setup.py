@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -88,6 +89,8 @@ def environment(venv: Path) -> str | None:
     if not stamp.exists():
         why = _failure([sys.executable, "-m", "venv", venv])
         if why is not None:
+            # What is left would pass for somebody else's environment.
+            shutil.rmtree(venv, ignore_errors=True)
             return f"`python3 -m venv` failed: {why}"
         stamp.write_text("")
     pip = [venv / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--retries", "1"]
