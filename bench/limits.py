@@ -171,6 +171,11 @@ def process_cpu_s(pid: int) -> float:
     return (user + system) / os.sysconf("SC_CLK_TCK")
 
 
+def machine_cpu_s() -> float:
+    """Seconds of processor time of everything on the machine, and what the machine itself was denied by its host."""
+    return _busy_ticks(Path("/proc/stat").read_text()) / os.sysconf("SC_CLK_TCK")
+
+
 def process_bytes_read(pid: int) -> int | None:
     """Bytes a process had read from devices; None where the system does not tell."""
     try:
@@ -203,6 +208,12 @@ def _fields(text: str) -> dict[str, int]:
     """Lines of a name and a number."""
     pairs = (line.split() for line in text.splitlines())
     return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdigit()}
+
+
+def _busy_ticks(text: str) -> int:
+    """From the line `cpu user nice system idle iowait irq softirq steal ...`."""
+    user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, text.split(maxsplit=9)[1:9])
+    return user + nice + system + irq + softirq + steal
 
 
 def _v1_bytes_read(text: str, device: str) -> int:

@@ -19,12 +19,16 @@ Base = dict[str, float]
 
 @dataclass(frozen=True)
 class Cost:
-    """What a run took from GO to DONE. Memory is a peak: of all resident memory, and of what no file backs."""
+    """What a run took from GO to DONE, and how many processors other programs kept busy meanwhile.
+
+    Memory is a peak: of all resident memory, and of what no file backs.
+    """
 
     bytes_read: float | None = None
     cpu_s: float | None = None
     rss_peak_bytes: float | None = None
     anonymous_peak_bytes: float | None = None
+    others_cores: float | None = None
 
 
 @dataclass(frozen=True)

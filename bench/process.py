@@ -86,14 +86,22 @@ def _drive(process: _Process, group: Group | None, workload: Json, out: Path, pl
     else:
         limits.drop_page_cache()
         group.limit_reads()
+    started_s, busy_s = time.monotonic(), limits.machine_cpu_s()
     before = _counters(process.pid, group)
     process.say("GO")
     anonymous_peak = process.expect("DONE", place.time_limit_s)
     after, memory = _counters(process.pid, group), limits.process_memory(process.pid)
+    took_s, busy_s = time.monotonic() - started_s, limits.machine_cpu_s() - busy_s
     process.say("BYE")
-    read = None if before[0] is None or after[0] is None else after[0] - before[0]
-    rss_peak = None if memory is None else memory.rss_peak
-    return Run(results.read(out, workload), Cost(read, after[1] - before[1], rss_peak, anonymous_peak))
+    cpu_s = after[1] - before[1]
+    cost = Cost(
+        bytes_read=None if before[0] is None or after[0] is None else after[0] - before[0],
+        cpu_s=cpu_s,
+        rss_peak_bytes=None if memory is None else memory.rss_peak,
+        anonymous_peak_bytes=anonymous_peak,
+        others_cores=max(0.0, busy_s - cpu_s) / took_s,
+    )
+    return Run(results.read(out, workload), cost)
 
 
 def _counters(pid: int, group: Group | None) -> tuple[int | None, float]:

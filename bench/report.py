@@ -18,7 +18,7 @@ SeedRuns = dict[str, Measurement]
 class Column:
     """A figure of every engine: `of` takes the runs of one seed; `unit` is what it is divided by in tables.
 
-    `disk_only`: from the page cache next to nothing is read, and ratios of that say nothing.
+    `compared_on`: where ratios say something; next to nothing is read from the page cache.
     """
 
     key: str
@@ -26,16 +26,21 @@ class Column:
     of: Callable[[SeedRuns], float | None]
     digits: int = 2
     unit: float = 1.0
-    disk_only: bool = False
+    compared_on: tuple[str, ...] = ("disk", "cached")
 
 
 def _costs(prefix: str, run: str) -> list[Column]:
     return [
-        Column(f"{prefix}bytes_read", "read MB", lambda runs: runs[run].cost.bytes_read, 0, 1e6, disk_only=True),
+        Column(f"{prefix}bytes_read", "read MB", lambda runs: runs[run].cost.bytes_read, 0, 1e6, compared_on=("disk",)),
         Column(f"{prefix}cpu_s", "CPU s", lambda runs: runs[run].cost.cpu_s, 1),
         Column(f"{prefix}rss_peak_bytes", "RSS MB", lambda runs: runs[run].cost.rss_peak_bytes, 0, 1e6),
         Column(f"{prefix}anonymous_peak_bytes", "own MB", lambda runs: runs[run].cost.anonymous_peak_bytes, 0, 1e6),
+        Column(f"{prefix}others_cores", "others", lambda runs: runs[run].cost.others_cores, 1, compared_on=()),
     ]
+
+
+# So many processors busy with something else are noise that no ratio evens out.
+OTHERS_CORES_MAX = 0.2
 
 
 MIX_COLUMNS = [
@@ -107,7 +112,14 @@ def _part_text(bench: Bench, part: Part) -> list[str]:
     lines += _aligned(rows)
     if part.base:
         lines += ["", "Average latency by kind of query (s)", "", *_aligned(_latencies(part))]
+    if _disturbed(part):
+        lines += ["", 'THE MACHINE WAS BUSY with other programs (processors: column "others"): times say little.']
     return lines + (["", *part.failures] if part.failures else [])
+
+
+def _disturbed(part: Part) -> bool:
+    costs = [measurement.cost for runs in part.runs.values() for run in runs for measurement in run.values()]
+    return any((cost.others_cores or 0) > OTHERS_CORES_MAX for cost in costs)
 
 
 def _describe(bench: Bench, part: Part) -> str:
@@ -128,7 +140,7 @@ def _describe(bench: Bench, part: Part) -> str:
 
 
 def _comparable(part: Part, column: Column) -> bool:
-    return part.name.startswith("disk") or not column.disk_only
+    return part.name.split("-")[0] in column.compared_on
 
 
 def _ratios(bench: Bench, part: Part, column: Column) -> dict[str, Spread | None]:
@@ -212,6 +224,7 @@ def _part_json(bench: Bench, part: Part) -> dict[str, Any]:
         "delay_s": part.delay_s,
         "engines": engines,
         "failures": part.failures,
+        "disturbed": _disturbed(part),
     }
 
 

@@ -20,6 +20,9 @@ class Counters(unittest.TestCase):
         self.assertEqual(limits._v2_bytes_read(v2, "254:0"), 4096)
         self.assertEqual(limits._v2_bytes_read(v2, "8:0"), 0)
 
+    def test_a_machine_is_busy_when_it_neither_idles_nor_waits(self):
+        self.assertEqual(limits._busy_ticks("cpu  1 2 4 1000 1000 8 16 32 1000 1000\ncpu0 1 2"), 63)
+
     def test_names_and_numbers(self):
         self.assertEqual(limits._fields("oom_kill 2\nunder_oom 0\nstate on\n"), {"oom_kill": 2, "under_oom": 0})
 

@@ -58,6 +58,13 @@ class Reports(unittest.TestCase):
         self.assertIsNone(cached["relevance"]["ratio_to_best_other"]["bytes_read"])
         self.assertEqual(content["parts"]["disk-mix"], {"skipped": "limits on memory and reads need root"})
 
+    def test_a_busy_machine_is_said(self):
+        content = bench()
+        self.assertNotIn("MACHINE WAS BUSY", report.to_text(content, {}))
+        content.parts[0].runs["relevance"][1]["mix"] = Measurement(Cost(cpu_s=1.0, others_cores=1.5))
+        self.assertIn("MACHINE WAS BUSY", report.to_text(content, {}))
+        self.assertTrue(report.to_json(content, {})["parts"]["cached-mix"]["disturbed"])
+
     def test_who_is_faster_than_all_others_is_below_one(self):
         content = bench()
         for runs in content.parts[0].runs.values():
