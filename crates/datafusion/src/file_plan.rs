@@ -37,13 +37,13 @@ use datafusion::physical_optimizer::pruning::FilePruner;
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder};
 
 use crate::constants::constant_columns;
+use crate::decided::Statistics;
 use crate::error::from_engine;
 use crate::file_request::FileRequest;
-use crate::marked::marked;
 use crate::pruning::{self, PruneInputs, RowsNeeded};
-use crate::row_filter::{Passing, RowFilter};
-use crate::short_decimals::{self, over_short_columns};
+use crate::short_decimals;
 use crate::table_root::table_root;
+use crate::variant::{Recipe, Variant};
 
 /// Everything that is the same for all files of a scan.
 #[derive(Debug)]
@@ -73,88 +73,34 @@ pub(crate) struct FilePlan {
     pub(crate) physical_schema: SchemaRef,
     /// What the engine decodes to: `physical_schema` with short decimals in 64 bits.
     pub(crate) decoding_schema: SchemaRef,
-    /// The root columns to read, ascending.
-    pub(crate) roots: Vec<usize>,
-    /// The row groups to read, and which rows of them.
-    pub(crate) row_groups: Vec<(usize, RowsNeeded)>,
+    /// The ways in which row groups of the file are read.
+    pub(crate) variants: Vec<Variant>,
+    /// The row groups to read.
+    pub(crate) row_groups: Vec<PlannedRowGroup>,
     /// The predicate in terms of `physical_schema`.
     pub(crate) predicate: Option<Arc<dyn PhysicalExpr>>,
     /// Rules out the whole file when a dynamic filter changes.
     pub(crate) pruner: Option<FilePruner>,
-    batch_schema: SchemaRef,
-    /// The positions in a batch of the columns that are projected; the others only the filter needs.
-    projected: Vec<usize>,
-    projector: Projector,
-    /// Whether the projection takes columns and computes nothing.
-    takes_columns: bool,
-    filter: Option<RowFilter>,
-    output_schema: SchemaRef,
-    replace_schema: bool,
-    /// If rows are to be marked: the schema with marks.
-    marked_schema: Option<SchemaRef>,
+}
+
+/// One row group of a file that is read.
+pub(crate) struct PlannedRowGroup {
+    pub(crate) row_group: usize,
+    pub(crate) needed: RowsNeeded,
+    /// Position in [`FilePlan::variants`].
+    pub(crate) variant: usize,
 }
 
 impl FilePlan {
-    /// The columns of a slice as a batch that [`Self::passing`] understands.
-    pub(crate) fn batch(
-        &self,
-        arrays: Vec<datafusion::arrow::array::ArrayRef>,
-        rows: usize,
-    ) -> Result<RecordBatch> {
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.batch_schema), arrays, &options)?)
-    }
-
-    /// Whether only some rows of a batch may pass.
-    pub(crate) fn filters(&self) -> bool {
-        self.filter.is_some()
-    }
-
-    /// The rows of `batch` that pass the filter, of the columns that are projected.
-    pub(crate) fn passing(&self, batch: RecordBatch) -> Result<Passing> {
-        let passing = match &self.filter {
-            Some(filter) => filter.passing(batch)?,
-            None => Passing::All(batch),
-        };
-        Ok(match passing {
-            Passing::All(batch) => Passing::All(batch.project(&self.projected)?),
-            Passing::Some(batch, bits) => Passing::Some(batch.project(&self.projected)?, bits),
-            Passing::None => Passing::None,
-        })
-    }
-
-    /// Whether rows are marked instead of dropped.
-    pub(crate) fn marks(&self) -> bool {
-        self.marked_schema.is_some()
-    }
-
-    /// The rows of `batch`, if any pass the filter, with marks; some of those that do not pass may be missing.
-    pub(crate) fn mark(&self, batch: RecordBatch) -> Result<Option<RecordBatch>> {
-        let (batch, bits) = match self.passing(batch)? {
-            Passing::None => return Ok(None),
-            Passing::Some(batch, bits) if self.takes_columns => (self.project(&batch)?, bits),
-            // What is computed may fail on rows that do not pass.
-            passing => {
-                let batch = self.project(&passing.into_batch()?)?;
-                let bits = BooleanBuffer::new_set(batch.num_rows());
-                (batch, bits)
-            }
-        };
-        let schema = self.marked_schema.as_ref().unwrap_or(&self.output_schema);
-        let (_, mut columns, _) = batch.into_parts();
-        columns.push(Arc::new(BooleanArray::new(bits, None)));
-        Ok(Some(RecordBatch::try_new(Arc::clone(schema), columns)?))
-    }
-
-    /// Rows that passed, as the plan above expects them.
-    pub(crate) fn project(&self, batch: &RecordBatch) -> Result<RecordBatch> {
-        let projected = self.projector.project_batch(batch)?;
-        if !self.replace_schema {
-            return Ok(projected);
-        }
-        let (_, arrays, rows) = projected.into_parts();
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.output_schema), arrays, &options)?)
+    /// Encoded bytes of the columns of a row group that only decided conjuncts need.
+    pub(crate) fn bytes_spared(&self, row_group: usize, variant: usize) -> u64 {
+        let spared = &self.variants[variant].roots_spared;
+        let schema = self.metadata.file_metadata().schema_descr();
+        let leaves = self.metadata.row_group(row_group).columns().iter().enumerate();
+        leaves
+            .filter(|(leaf, _)| spared.binary_search(&schema.get_column_root_idx(*leaf)).is_ok())
+            .map(|(_, column)| column.compressed_size().max(0) as u64)
+            .sum()
     }
 }
 
@@ -363,40 +309,23 @@ impl FilePlanner {
         pruner: Option<FilePruner>,
     ) -> Result<FilePlan> {
         let Expressions { projection, predicate } = expressions;
+        let promised = predicate.as_ref().map_or_else(Vec::new, |predicate| self.promised(predicate));
+        let decided = self.decided(file, &promised, &physical_schema, &pruned);
         let parquet = pruned.metadata.file_metadata().schema_descr();
         let decoding_schema = short_decimals::decoding_schema(&physical_schema, parquet);
-        let over_short = |expr| over_short_columns(expr, &decoding_schema);
-        let mut projection = projection.try_map_exprs(over_short)?;
-        let mut output_schema = Arc::clone(&self.output_schema);
-        if self.marks {
-            projection =
-                projection.try_map_exprs(|expr| short_decimals::shortened_expr(expr, &decoding_schema))?;
-            output_schema = short_decimals::shortened_schema(&output_schema);
+        let recipe =
+            Recipe::new(projection, promised, &decoding_schema, Arc::clone(&self.output_schema), self.marks)?;
+        let mut variants: Vec<(Vec<bool>, Variant)> = Vec::new();
+        let mut row_groups = Vec::with_capacity(pruned.row_groups.len());
+        for ((row_group, needed), decided) in pruned.row_groups.into_iter().zip(decided) {
+            let known = variants.iter().position(|(of, _)| *of == decided);
+            let variant = known.unwrap_or(variants.len());
+            if variant == variants.len() {
+                let made = recipe.variant(&decided)?;
+                variants.push((decided, made));
+            }
+            row_groups.push(PlannedRowGroup { row_group, needed, variant });
         }
-        let promised = predicate.as_ref().map_or_else(Vec::new, |predicate| self.promised(predicate));
-        let promised: Vec<_> = promised.into_iter().map(over_short).collect::<Result<_>>()?;
-
-        let projected_roots = projection.column_indices();
-        let mut roots = projected_roots.clone();
-        for conjunct in &promised {
-            roots.extend(collect_columns(conjunct).iter().map(|column| column.index()));
-        }
-        roots.sort_unstable();
-        roots.dedup();
-        let batch_schema = Arc::new(decoding_schema.project(&roots)?);
-        let projected =
-            (0..roots.len()).filter(|&at| projected_roots.contains(&roots[at])).collect::<Vec<_>>();
-        let filter = match promised.is_empty() {
-            true => None,
-            false => Some(RowFilter::new(promised.into_iter(), &batch_schema)?),
-        };
-        let projected_schema = batch_schema.project(&projected)?;
-        let takes_columns = projection.iter().all(|column| column.expr.is::<Column>());
-        let projector = projection
-            .try_map_exprs(|expr| reassign_expr_columns(expr, &projected_schema))?
-            .make_projector(&projected_schema)?;
-        let replace_schema = projector.output_schema() != &output_schema;
-        let marked_schema = self.marks.then(|| marked(&output_schema));
         let dynamic =
             predicate.as_ref().is_some_and(|p| DynamicFilterTracking::classify(p).contains_dynamic_filter());
         Ok(FilePlan {
@@ -404,19 +333,30 @@ impl FilePlanner {
             metadata: pruned.metadata,
             physical_schema,
             decoding_schema,
-            roots,
-            row_groups: pruned.row_groups,
+            variants: variants.into_iter().map(|(_, variant)| variant).collect(),
+            row_groups,
             predicate: predicate.filter(|_| dynamic),
             pruner: pruner.filter(FilePruner::is_watching),
-            batch_schema,
-            projected,
-            projector,
-            takes_columns,
-            filter,
-            output_schema,
-            replace_schema,
-            marked_schema,
         })
+    }
+
+    /// For each row group that is left, which conjuncts are true for all its rows.
+    fn decided(
+        &self,
+        file: &PartitionedFile,
+        conjuncts: &[Arc<dyn PhysicalExpr>],
+        schema: &SchemaRef,
+        pruned: &pruning::Pruned,
+    ) -> Vec<Vec<bool>> {
+        let row_groups: Vec<usize> = pruned.row_groups.iter().map(|(row_group, _)| *row_group).collect();
+        if !self.source.table_parquet_options().global.pruning || conjuncts.is_empty() {
+            return vec![vec![false; conjuncts.len()]; row_groups.len()];
+        }
+        // The counters of row groups pruned are not for this.
+        let name = file.object_meta.location.as_ref();
+        let metrics = ParquetFileMetrics::new(self.partition, name, &ExecutionPlanMetricsSet::new());
+        let statistics = Statistics { metadata: &pruned.metadata, schema, metrics: &metrics };
+        statistics.always_true(&row_groups, conjuncts)
     }
 
     /// The conjuncts that every row must be tested with. Filters that joins and sorts fill while the query runs

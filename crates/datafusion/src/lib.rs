@@ -15,6 +15,7 @@ mod aggregate;
 mod constants;
 mod context;
 mod cscan;
+mod decided;
 mod dynamic;
 mod error;
 mod file_plan;
@@ -32,6 +33,7 @@ mod short_decimals;
 mod stores;
 mod stream;
 mod table_root;
+mod variant;
 
 pub use context::{CoscanContext, CoscanContextBuilder, DEFAULT_POLICY};
 pub use cscan::CScan;

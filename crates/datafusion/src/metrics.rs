@@ -3,6 +3,8 @@
 use coscan_engine::ScanMetrics;
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder, MetricType, Time};
 
+use crate::registration::{PlannedChunk, ScanPlan};
+
 /// What one partition, or the first partition of a shared registration, reports.
 pub(crate) struct ScanCounters {
     delivered: Count,
@@ -16,6 +18,10 @@ pub(crate) struct ScanCounters {
     decode_time: Time,
     wait_time: Time,
     pub(crate) unneeded_by_dynamic_filter: Count,
+    /// Conjuncts of the filter that were not evaluated for a chunk, because statistics decide them.
+    conjuncts_decided: Count,
+    /// Encoded bytes of columns that no other conjunct and no output needs.
+    bytes_spared: Count,
 }
 
 impl ScanCounters {
@@ -34,6 +40,18 @@ impl ScanCounters {
             decode_time: summary().subset_time("decode_time", partition),
             wait_time: summary().subset_time("wait_time", partition),
             unneeded_by_dynamic_filter: count("chunks_unneeded_by_dynamic_filter"),
+            conjuncts_decided: count("conjuncts_decided"),
+            bytes_spared: count("bytes_spared"),
+        }
+    }
+
+    /// Adds what statistics spare of a chunk that was handed out.
+    pub(crate) fn add_decided(&self, plan: &ScanPlan, chunk: &PlannedChunk) {
+        let decided = plan.variant(chunk).conjuncts_decided;
+        if decided > 0 {
+            self.conjuncts_decided.add(decided);
+            let bytes = plan.files[chunk.file].bytes_spared(chunk.row_group, chunk.variant);
+            self.bytes_spared.add(bytes as usize);
         }
     }
 

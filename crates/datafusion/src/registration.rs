@@ -18,10 +18,11 @@ use tokio::sync::OnceCell;
 
 use crate::dynamic::DynamicPruner;
 use crate::error::from_engine;
-use crate::file_plan::{FilePlan, FilePlanner};
+use crate::file_plan::{FilePlan, FilePlanner, PlannedRowGroup};
 use crate::file_request::FileRequest;
 use crate::metrics::ScanCounters;
 use crate::pruning::RowsNeeded;
+use crate::variant::Variant;
 
 /// Files whose metadata is fetched at the same time.
 const FILES_PLANNED_AT_ONCE: usize = 8;
@@ -37,11 +38,18 @@ pub(crate) struct ScanPlan {
 pub(crate) struct PlannedChunk {
     /// Position in [`ScanPlan::files`].
     pub(crate) file: usize,
+    /// Position in the file's variants.
+    pub(crate) variant: usize,
     pub(crate) row_group: usize,
     pub(crate) needed: RowsNeeded,
 }
 
 impl ScanPlan {
+    /// How a chunk is read.
+    pub(crate) fn variant(&self, chunk: &PlannedChunk) -> &Variant {
+        &self.files[chunk.file].variants[chunk.variant]
+    }
+
     async fn new(planner: &Arc<FilePlanner>, requests: &[FileRequest]) -> Result<ScanPlan> {
         // Before the files are planned, so that a filter that moves meanwhile is seen to have moved.
         let mut dynamic = DynamicPruner::new(planner.predicate());
@@ -70,7 +78,7 @@ impl ScanPlan {
     /// Adds the file's row groups, but no more than yield `wanted` rows; returns how many they yield.
     fn add(&mut self, mut file: FilePlan, wanted: Option<usize>) -> usize {
         let mut rows = 0;
-        for (row_group, needed) in std::mem::take(&mut file.row_groups) {
+        for PlannedRowGroup { row_group, needed, variant } in std::mem::take(&mut file.row_groups) {
             if wanted.is_some_and(|wanted| rows >= wanted) {
                 break;
             }
@@ -78,7 +86,7 @@ impl ScanPlan {
                 RowsNeeded::All => file.metadata.row_group(row_group).num_rows() as usize,
                 RowsNeeded::Ranges(ranges) => ranges.iter().map(ExactSizeIterator::len).sum(),
             };
-            self.chunks.push(PlannedChunk { file: self.files.len(), row_group, needed });
+            self.chunks.push(PlannedChunk { file: self.files.len(), variant, row_group, needed });
         }
         self.files.push(file);
         rows
@@ -150,7 +158,8 @@ impl Registration {
     ) -> Result<Option<Live>> {
         let mut positions = vec![None; plan.chunks.len()];
         let mut chunks = Vec::new();
-        let mut columns: HashMap<FileId, FileColumns> = HashMap::new();
+        let mut columns: Vec<FileColumns> = Vec::new();
+        let mut known: HashMap<(usize, usize), usize> = HashMap::new();
         let mut opened: Option<(usize, FileId)> = None;
         for (index, chunk) in plan.chunks.iter().enumerate().filter(|(index, _)| !settled[*index]) {
             // In the order of the plan, because the engine numbers files as they are opened.
@@ -159,17 +168,17 @@ impl Registration {
                 _ => engine.open_file(plan.files[chunk.file].spec.clone()).map_err(from_engine)?,
             };
             opened = Some((chunk.file, file));
-            columns.entry(file).or_insert_with(|| {
-                let FilePlan { roots, decoding_schema, .. } = &plan.files[chunk.file];
-                FileColumns { file, roots: roots.clone(), schema: Arc::clone(decoding_schema) }
+            let at = *known.entry((chunk.file, chunk.variant)).or_insert_with(|| {
+                let schema = Arc::clone(&plan.files[chunk.file].decoding_schema);
+                columns.push(FileColumns { file, roots: plan.variant(chunk).roots.clone(), schema });
+                columns.len() - 1
             });
             positions[index] = Some(chunks.len());
-            chunks.push(ChunkRequest { file, row_group: chunk.row_group, tag: index as u32 });
+            chunks.push(ChunkRequest { columns: at, row_group: chunk.row_group, tag: index as u32 });
         }
         if chunks.is_empty() {
             return Ok(None);
         }
-        let columns = columns.into_values().collect();
         let request = ScanRequest { chunks, columns, workers: self.workers, order: self.order, weight: 1 };
         let scan = engine.scan(request).map_err(from_engine)?;
         Ok(Some(Live { scan, positions, counters: Arc::clone(counters) }))
@@ -216,6 +225,7 @@ impl Member {
             if std::mem::replace(&mut state.settled[index], true) {
                 continue;
             }
+            self.counters.add_decided(&self.plan, &self.plan.chunks[index]);
             return Ok(Some((index, chunk)));
         }
     }

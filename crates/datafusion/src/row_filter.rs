@@ -112,7 +112,7 @@ fn matches(conjunct: &Arc<dyn PhysicalExpr>, batch: &RecordBatch) -> Result<Bool
 
 /// Whether the expression has a value for every row, so that it may be evaluated for rows that other conjuncts
 /// rule out.
-fn cannot_fail(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
+pub(crate) fn cannot_fail(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
     let simple = |expr: &Arc<dyn PhysicalExpr>| {
         // Decimals only become longer: whatever is cast fits.
         let column = expr.downcast_ref::<CastExpr>().map_or(expr, CastExpr::expr);

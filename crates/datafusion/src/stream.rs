@@ -120,7 +120,8 @@ impl PartitionReader {
 /// A chunk in the partition's hands.
 struct OpenChunk {
     chunk: Chunk,
-    file: usize,
+    /// Its position in the plan.
+    index: usize,
     /// The slices still to read and the rows wanted of each.
     slices: VecDeque<(usize, Vec<Range<usize>>)>,
     /// What is left of the slice read last, with the columns of the file.
@@ -134,13 +135,13 @@ struct OpenChunk {
 impl OpenChunk {
     fn new(chunk: Chunk, index: usize, plan: &ScanPlan, slice_rows: usize) -> Self {
         let planned = &plan.chunks[index];
-        let columns = !plan.files[planned.file].roots.is_empty();
+        let columns = !plan.variant(planned).roots.is_empty();
         // Without columns there is nothing to slice.
         let slice_rows = if columns { slice_rows } else { usize::MAX };
         let slices = slices(&planned.needed, chunk.rows, slice_rows);
         OpenChunk {
             chunk,
-            file: planned.file,
+            index,
             slices,
             ready: VecDeque::new(),
             columns,
@@ -151,7 +152,7 @@ impl OpenChunk {
 
     /// The next batch in the table's terms; `None` when the chunk is used up.
     async fn next(&mut self, plan: &ScanPlan, baseline: &BaselineMetrics) -> Result<Option<RecordBatch>> {
-        let file = &plan.files[self.file];
+        let file = plan.variant(&plan.chunks[self.index]);
         loop {
             if let Some(batch) = self.gathered.as_mut().and_then(BatchCoalescer::next_completed_batch) {
                 let _timer = baseline.elapsed_compute().timer();

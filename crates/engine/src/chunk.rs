@@ -97,7 +97,7 @@ impl Drop for Busy<'_> {
 
 impl Chunk {
     pub(crate) fn new(hold: Arc<Hold>, index: usize, tag: u32, counters: Arc<ScanCounters>) -> Self {
-        let read = &hold.cscan.reads[&hold.claim.file];
+        let read = hold.cscan.read(hold.claim.chunk);
         let rows = read.file.rows(read.file.row_group(hold.claim.chunk));
         let (decoding, columns) = (read.decoding.clone(), read.roots.len());
         Chunk { index, tag, rows, hold, counters, decoding, columns }

@@ -353,8 +353,8 @@ impl Turn<'_> {
 
     fn deliver(&mut self, scan: ScanId, worker: WorkerNo, chunk: ChunkNo, events: &mut VecDeque<Event>) {
         let Some(cscan) = self.state.scans.get(&scan).cloned() else { return };
-        let file = self.state.catalog.file_of(cscan.table, chunk).clone();
-        let Some(read) = cscan.reads.get(&file.id) else { return };
+        let read = cscan.read(chunk);
+        let file = &read.file;
         let row_group = file.row_group(chunk);
         let parts = read.columns.iter().zip(&read.roots).map(|(&column, &root)| {
             let key = PartKey { table: cscan.table, chunk, column };
@@ -367,7 +367,7 @@ impl Turn<'_> {
             })
         });
         let pinned = Arc::new(PinnedParts::new(parts.collect()));
-        match cscan.deliver(worker, chunk, file.id, pinned.clone(), &mut self.after.loose) {
+        match cscan.deliver(worker, chunk, pinned.clone(), &mut self.after.loose) {
             Delivery::New => self.count(&cscan, &pinned),
             Delivery::Again => {}
             Delivery::Unwanted => events.push_back(Event::ChunkReleased { scan, worker }),
@@ -418,13 +418,13 @@ impl Turn<'_> {
             spec.table,
             spec.columns.clone(),
             self.state.store.loaded(),
-            chunks.iter().copied().collect::<HashMap<_, _>>(),
+            chunks.iter().map(|wanted| (wanted.chunk, *wanted)).collect::<HashMap<_, _>>(),
             plan.reads.clone(),
             counters.clone(),
             self.driver.config.stall_after,
             plan.workers,
         ));
-        for column in spec.columns.iter() {
+        for column in self.read_by_no_sibling(&cscan).iter() {
             self.state.catalog.readers(spec.table, column).fetch_add(1, Ordering::Relaxed);
         }
         self.state.scans.insert(id, cscan.clone());
@@ -441,11 +441,24 @@ impl Turn<'_> {
 
     fn forget(&mut self, scan: ScanId, error: EngineError) -> bool {
         let Some(cscan) = self.state.scans.remove(&scan) else { return false };
-        for column in cscan.columns.iter() {
+        for column in self.read_by_no_sibling(&cscan).iter() {
             self.state.catalog.readers(cscan.table, column).fetch_sub(1, Ordering::Relaxed);
         }
         cscan.end(error, &mut self.after.loose);
         true
+    }
+
+    /// The columns that no other scan of the same request reads: however many scans a request becomes, it is
+    /// one reader of a column.
+    fn read_by_no_sibling(&self, cscan: &CScan) -> ColumnSet {
+        let mut columns = cscan.columns.clone();
+        let siblings = self.state.scans.values().filter(|other| {
+            other.table == cscan.table
+                && Arc::ptr_eq(&other.counters, &cscan.counters)
+                && other.id != cscan.id
+        });
+        siblings.for_each(|other| columns.subtract(&other.columns));
+        columns
     }
 
     /// A copy of what was counted under the lock.

@@ -28,6 +28,7 @@ mod io;
 mod request;
 mod scan;
 mod seats;
+mod segments;
 mod stats;
 mod store;
 mod table;

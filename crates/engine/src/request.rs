@@ -1,10 +1,12 @@
 //! What a caller asks for, checked and cut into scans of one table each.
 //!
-//! The buffer manager's scans cover one table, name each chunk once, and are either in table order or in
-//! any. A request that does not fit (several tables, a chunk twice, an order of its own) becomes several
-//! scans that are worked off one after another.
+//! The buffer manager's scans cover one table in one set of columns, name each chunk once, and are either in
+//! table order or in any. A request that does not fit becomes several scans, its *segments*: those that differ in
+//! their columns only are worked off together, as one *stage*; where the table is another, a chunk is named
+//! again, or the order is the request's own, a further stage follows the one before.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
@@ -12,6 +14,7 @@ use coscan_core::{ChunkNo, ColumnNo, ColumnSet, DeliveryOrder, ScanSpec, TableId
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 
 use crate::error::EngineError;
+use crate::segments::{self, Together, Wanted};
 use crate::table::{File, FileId};
 use crate::workspace;
 
@@ -20,7 +23,7 @@ use crate::workspace;
 pub struct ScanRequest {
     /// The chunks to deliver. One that is listed twice is delivered twice.
     pub chunks: Vec<ChunkRequest>,
-    /// What to decode, for every file that `chunks` names.
+    /// What to decode of which file: each chunk names one of these.
     pub columns: Vec<FileColumns>,
     /// How many workers will read at once, at least one.
     pub workers: usize,
@@ -33,15 +36,15 @@ pub struct ScanRequest {
 /// One row group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChunkRequest {
-    /// The file.
-    pub file: FileId,
+    /// Its file and the columns to decode: a position in [`ScanRequest::columns`].
+    pub columns: usize,
     /// The row group, counted from zero.
     pub row_group: usize,
     /// Handed back with the chunk.
     pub tag: u32,
 }
 
-/// The columns to decode from one file.
+/// Columns to decode from one file. A file may be there several times, for chunks that need other columns.
 #[derive(Clone, Debug)]
 pub struct FileColumns {
     /// The file.
@@ -66,10 +69,12 @@ pub(crate) struct FileRead {
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) segments: Vec<Segment>,
+    /// The segments of each stage.
+    pub(crate) stages: Vec<Range<usize>>,
     /// For every chunk of the request: its segment and its number there.
     pub(crate) places: Vec<(usize, ChunkNo)>,
     pub(crate) tags: Vec<u32>,
-    pub(crate) reads: Arc<HashMap<FileId, FileRead>>,
+    pub(crate) reads: Arc<[FileRead]>,
     pub(crate) workers: usize,
     order: DeliveryOrder,
     weight: u32,
@@ -79,8 +84,7 @@ pub(crate) struct Plan {
 #[derive(Debug)]
 pub(crate) struct Segment {
     pub(crate) table: TableId,
-    /// Chunks, and where they stand in the request.
-    pub(crate) chunks: Vec<(ChunkNo, usize)>,
+    pub(crate) chunks: Vec<Wanted>,
     columns: ColumnSet,
     workspace_bytes: u64,
     /// A file of the segment, for messages.
@@ -101,77 +105,49 @@ impl Plan {
         let tags = request.chunks.iter().map(|chunk| chunk.tag).collect();
         let mut plan = Plan {
             segments: Vec::new(),
-            places: Vec::with_capacity(request.chunks.len()),
+            stages: Vec::new(),
+            places: vec![(0, ChunkNo(0)); request.chunks.len()],
             tags,
-            reads: Arc::new(reads),
+            reads: reads.into(),
             workers: request.workers,
             order: request.order,
             weight: request.weight.max(1),
         };
-        // For delivery in any order: the segment of each table's n-th mention of a chunk.
-        let mut rounds: HashMap<(TableId, usize), usize> = HashMap::new();
-        let mut mentions: HashMap<(TableId, ChunkNo), usize> = HashMap::new();
-        for (index, wanted) in request.chunks.iter().enumerate() {
-            let read = plan.reads.get(&wanted.file).ok_or_else(|| {
-                EngineError::InvalidRequest(format!(
-                    "chunk {index}: no columns are given for file {}",
-                    wanted.file
-                ))
-            })?;
-            if wanted.row_group >= read.file.metadata.num_row_groups() {
-                let (group, file) = (wanted.row_group, read.file.name());
-                return Err(EngineError::InvalidRequest(format!("there is no row group {group} in {file}")));
-            }
-            let (table, chunk) = (read.file.table, read.file.chunk(wanted.row_group));
-            let at = match request.order {
-                DeliveryOrder::Any => {
-                    let nth = mentions.entry((table, chunk)).or_default();
-                    *nth += 1;
-                    let next = plan.segments.len();
-                    *rounds.entry((table, *nth)).or_insert(next)
-                }
-                DeliveryOrder::Table => {
-                    let last = plan.segments.last();
-                    let goes_on =
-                        last.is_some_and(|s| s.table == table && s.chunks[s.chunks.len() - 1].0 < chunk);
-                    if goes_on { plan.segments.len() - 1 } else { plan.segments.len() }
-                }
+        for (table, chunks) in stages(&request.chunks, &plan.reads, request.order)? {
+            let begin = plan.segments.len();
+            let together = match request.order {
+                DeliveryOrder::Any => segments::by_columns(chunks, &plan.reads),
+                DeliveryOrder::Table => vec![segments::one(chunks, &plan.reads)],
             };
-            if at == plan.segments.len() {
-                let example = read.file.name().to_owned();
-                let (columns, chunks) = (ColumnSet::new(), Vec::new());
-                plan.segments.push(Segment { table, chunks, columns, workspace_bytes: 0, example });
-            }
-            plan.segments[at].chunks.push((chunk, index));
-            plan.places.push((at, chunk));
+            together.into_iter().for_each(|together| plan.add(table, together, slice_rows));
+            plan.stages.push(begin..plan.segments.len());
         }
-        plan.measure(&request.chunks, slice_rows);
         Ok(plan)
     }
 
-    /// Columns and workspace of each segment: the most that any of its chunks needs.
-    fn measure(&mut self, wanted: &[ChunkRequest], slice_rows: usize) {
-        for segment in &mut self.segments {
-            let mut seen = HashSet::new();
-            for (chunk, index) in &segment.chunks {
-                let read = &self.reads[&wanted[*index].file];
-                if seen.insert(read.file.id) {
-                    read.columns.iter().for_each(|column| segment.columns.insert(*column));
-                }
-                let needed = workspace::chunk_bytes(read, read.file.row_group(*chunk), slice_rows);
-                segment.workspace_bytes = segment.workspace_bytes.max(needed);
-            }
+    /// Adds a segment; it has the workspace that the most demanding of its chunks needs.
+    fn add(&mut self, table: TableId, together: Together, slice_rows: usize) {
+        let Together { columns, chunks, .. } = together;
+        let needed = |wanted: &Wanted| {
+            let read = &self.reads[wanted.read];
+            workspace::chunk_bytes(read, read.file.row_group(wanted.chunk), slice_rows)
+        };
+        let workspace_bytes = chunks.iter().map(needed).max().unwrap_or(0);
+        let example = self.reads[chunks[0].read].file.name().to_owned();
+        for wanted in &chunks {
+            self.places[wanted.index] = (self.segments.len(), wanted.chunk);
         }
+        self.segments.push(Segment { table, chunks, columns, workspace_bytes, example });
     }
 
     /// What to register for a segment, without the chunks (by their place in the request) in `skip`.
     pub(crate) fn spec(&self, segment: usize, skip: &HashSet<usize>) -> ScanSpec {
         let segment = &self.segments[segment];
-        let chunks = segment.chunks.iter().filter(|(_, index)| !skip.contains(index));
+        let chunks = segment.chunks.iter().filter(|wanted| !skip.contains(&wanted.index));
         ScanSpec {
             table: segment.table,
             columns: segment.columns.clone(),
-            chunks: chunks.map(|(chunk, _)| *chunk).collect(),
+            chunks: chunks.map(|wanted| wanted.chunk).collect(),
             workers: self.workers as u32,
             order: self.order,
             weight: self.weight,
@@ -180,11 +156,54 @@ impl Plan {
     }
 }
 
+/// The chunks of each stage, with their table: of one table and, for delivery in any order, each once; in table
+/// order ascending.
+fn stages(
+    chunks: &[ChunkRequest],
+    reads: &[FileRead],
+    order: DeliveryOrder,
+) -> Result<Vec<(TableId, Vec<Wanted>)>, EngineError> {
+    let mut stages: Vec<(TableId, Vec<Wanted>)> = Vec::new();
+    // For delivery in any order: the stage of each table's n-th mention of a chunk.
+    let mut rounds: HashMap<(TableId, usize), usize> = HashMap::new();
+    let mut mentions: HashMap<(TableId, ChunkNo), usize> = HashMap::new();
+    for (index, wanted) in chunks.iter().enumerate() {
+        let read = reads.get(wanted.columns).ok_or_else(|| {
+            let (at, given) = (wanted.columns, reads.len());
+            EngineError::InvalidRequest(format!("chunk {index}: columns {at} of {given} are meant"))
+        })?;
+        if wanted.row_group >= read.file.metadata.num_row_groups() {
+            let (group, file) = (wanted.row_group, read.file.name());
+            return Err(EngineError::InvalidRequest(format!("there is no row group {group} in {file}")));
+        }
+        let (table, chunk) = (read.file.table, read.file.chunk(wanted.row_group));
+        let next = stages.len();
+        let at = match order {
+            DeliveryOrder::Any => {
+                let nth = mentions.entry((table, chunk)).or_default();
+                *nth += 1;
+                *rounds.entry((table, *nth)).or_insert(next)
+            }
+            DeliveryOrder::Table => {
+                let goes_on = stages.last().is_some_and(|(of, chunks)| {
+                    *of == table && chunks.last().is_some_and(|last| last.chunk < chunk)
+                });
+                if goes_on { next - 1 } else { next }
+            }
+        };
+        if at == next {
+            stages.push((table, Vec::new()));
+        }
+        stages[at].1.push(Wanted { chunk, index, read: wanted.columns });
+    }
+    Ok(stages)
+}
+
 fn file_reads(
     columns: Vec<FileColumns>,
     files: &HashMap<FileId, Arc<File>>,
-) -> Result<HashMap<FileId, FileRead>, EngineError> {
-    let mut reads = HashMap::with_capacity(columns.len());
+) -> Result<Vec<FileRead>, EngineError> {
+    let mut reads = Vec::with_capacity(columns.len());
     for wanted in columns {
         let file = files
             .get(&wanted.file)
@@ -201,7 +220,7 @@ fn file_reads(
         }
         let decoding = file.decoding(&wanted.schema)?;
         let columns = wanted.roots.iter().map(|&root| file.columns[root].no).collect();
-        reads.insert(wanted.file, FileRead { file, roots: wanted.roots, columns, decoding });
+        reads.push(FileRead { file, roots: wanted.roots, columns, decoding });
     }
     Ok(reads)
 }

@@ -1,13 +1,14 @@
 //! A registered scan and its workers, as the caller sees them.
 //!
-//! A [`Scan`] works off the segments of its request one after another. Nothing is lost when a future is
+//! A [`Scan`] works off the stages of its request one after another. All segments of a stage are registered at
+//! once, and a worker takes what the first of them has for it. Nothing is lost when a future is
 //! dropped while it waits, and everything is given back when the scan is dropped.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
 use coscan_core::{ChunkNo, ChunkSet, Event};
@@ -39,12 +40,17 @@ struct Shared {
     progress: Mutex<Progress>,
 }
 
+/// The segments of a stage.
+type Stage = Arc<[Arc<CScan>]>;
+
 #[derive(Default)]
 struct Progress {
-    /// The segment after the last registered one.
+    /// The stage after the last registered one.
     next: usize,
-    /// Registered segments; all but the last are drained, their last chunks perhaps still held.
-    running: Vec<Arc<CScan>>,
+    /// The segments of the last registered stage.
+    stage: Option<Stage>,
+    /// Segments of earlier stages: drained, their last chunks perhaps still held.
+    earlier: Vec<Arc<CScan>>,
     /// Places in the request that need not be delivered.
     unneeded: HashSet<usize>,
     closed: bool,
@@ -69,16 +75,18 @@ impl Scan {
     pub fn unneed(&self, chunks: &[usize]) {
         let shared = &self.shared;
         let mut progress = shared.progress();
-        let mut struck: Vec<ChunkNo> = Vec::new();
+        let running = progress.next.checked_sub(1).map_or(0..0, |at| shared.plan.stages[at].clone());
+        let mut struck: BTreeMap<usize, Vec<ChunkNo>> = BTreeMap::new();
         for &index in chunks {
             let Some(&(segment, chunk)) = shared.plan.places.get(index) else { continue };
-            if progress.unneeded.insert(index) && segment + 1 == progress.next {
-                struck.push(chunk);
+            if progress.unneeded.insert(index) && running.contains(&segment) {
+                struck.entry(segment - running.start).or_default().push(chunk);
             }
         }
-        if let (Some(cscan), false) = (progress.running.last(), struck.is_empty()) {
-            let chunks: ChunkSet = struck.into_iter().collect();
-            shared.driver.scan_event(cscan.id, Event::ChunksUnneeded { scan: cscan.id, chunks });
+        let Some(stage) = &progress.stage else { return };
+        for (segment, chunks) in struck {
+            let (scan, chunks) = (stage[segment].id, chunks.into_iter().collect::<ChunkSet>());
+            shared.driver.scan_event(scan, Event::ChunksUnneeded { scan, chunks });
         }
     }
 
@@ -93,7 +101,9 @@ impl Drop for Scan {
         let running = {
             let mut progress = self.shared.progress();
             progress.closed = true;
-            std::mem::take(&mut progress.running)
+            let mut running = std::mem::take(&mut progress.earlier);
+            running.extend(progress.stage.take().iter().flat_map(|stage| stage.iter().cloned()));
+            running
         };
         self.shared.driver.turn(|turn| running.iter().for_each(|cscan| turn.deregister(cscan.id)));
     }
@@ -104,43 +114,35 @@ impl Shared {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The scan to take chunks from; goes on to the next segment if `drained` is still the last one.
-    /// None when there is nothing more.
-    fn advance(&self, drained: Option<&Arc<CScan>>) -> Option<Arc<CScan>> {
+    /// The stage to take chunks from; goes on to the next one if `drained` is still the last. None when there
+    /// is nothing more.
+    fn advance(&self, drained: Option<&Stage>) -> Option<Stage> {
         let mut progress = self.progress();
         if progress.closed {
             return None;
         }
-        let last = progress.running.last();
-        let moved_on = match (last, drained) {
-            (Some(last), Some(drained)) => !Arc::ptr_eq(last, drained),
-            (last, None) => last.is_some(),
-            (None, Some(_)) => false,
-        };
-        if moved_on {
-            return last.cloned();
+        if let Some(last) = &progress.stage
+            && drained.is_none_or(|drained| !Arc::ptr_eq(last, drained))
+        {
+            return Some(last.clone());
         }
-        if progress.next == self.plan.segments.len() {
-            return None;
-        }
-        let segment = progress.next;
+        let segments = self.plan.stages.get(progress.next)?.clone();
         progress.next += 1;
-        let registered =
-            self.driver.turn(|turn| turn.register(&self.plan, segment, &progress.unneeded, &self.counters));
-        progress.running.push(registered.clone());
-        Some(registered)
+        let stage: Stage = self.driver.turn(|turn| {
+            let register = |segment| turn.register(&self.plan, segment, &progress.unneeded, &self.counters);
+            segments.map(register).collect()
+        });
+        if let Some(before) = progress.stage.replace(stage.clone()) {
+            progress.earlier.extend(before.iter().filter(|cscan| !cscan.is_finished()).cloned());
+        }
+        Some(stage)
     }
 
-    /// Ends the segments that are done with, except the last one.
-    fn tidy(&self, finished: &Arc<CScan>) {
-        if !finished.is_finished() {
-            return;
-        }
-        let mut progress = self.progress();
-        let is_last = progress.running.last().is_some_and(|last| Arc::ptr_eq(last, finished));
-        if !is_last || progress.next == self.plan.segments.len() {
-            progress.running.retain(|cscan| is_last || !Arc::ptr_eq(cscan, finished));
-            self.driver.turn(|turn| turn.deregister(finished.id));
+    /// Ends a segment if it is done with.
+    fn tidy(&self, segment: &Arc<CScan>) {
+        if segment.is_finished() {
+            self.progress().earlier.retain(|cscan| !Arc::ptr_eq(cscan, segment));
+            self.driver.turn(|turn| turn.deregister(segment.id));
         }
     }
 }
@@ -160,7 +162,7 @@ impl Worker {
         let Some(hold) = outcome? else { return Ok(None) };
         let hold = Arc::new(hold);
         self.hold = Some(hold.clone());
-        let index = hold.cscan.indices[&hold.claim.chunk];
+        let index = hold.cscan.wanted[&hold.claim.chunk].index;
         let tag = self.shared.plan.tags[index];
         Ok(Some(Chunk::new(hold, index, tag, self.shared.counters.clone())))
     }
@@ -182,58 +184,73 @@ impl Drop for Worker {
 /// A wait for a chunk; withdrawn when dropped.
 struct Waiting<'a> {
     worker: &'a Worker,
-    /// The scan that knows the waker.
-    on: Mutex<Option<Arc<CScan>>>,
+    /// The segments that know the waker.
+    on: Mutex<Option<Stage>>,
 }
 
 impl Waiting<'_> {
-    fn on(&self) -> MutexGuard<'_, Option<Arc<CScan>>> {
+    fn on(&self) -> MutexGuard<'_, Option<Stage>> {
         self.on.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn poll(&self, cx: &mut Context<'_>) -> Poll<Result<Option<Hold>, EngineError>> {
-        let (shared, number) = (&self.worker.shared, self.worker.number);
+        let shared = &self.worker.shared;
         let mut on = self.on();
-        loop {
-            if on.is_none() {
-                *on = shared.advance(None);
+        if on.is_none() {
+            *on = shared.advance(None);
+        }
+        while let Some(stage) = on.clone() {
+            if let Some(hold) = ready!(self.draw(&stage, cx))? {
+                return Poll::Ready(Ok(Some(hold)));
             }
-            let Some(cscan) = on.clone() else {
-                let closed = shared.progress().closed;
-                return Poll::Ready(if closed { Err(EngineError::Closed) } else { Ok(None) });
-            };
-            match cscan.wish(number, cx.waker()) {
-                Wish::Granted(claim) => {
-                    *on = None;
-                    return Poll::Ready(Ok(Some(Hold::new(shared.driver.clone(), cscan, claim))));
-                }
-                Wish::Request(worker) => {
-                    let scan = cscan.id;
-                    shared.driver.scan_event(scan, Event::ChunkRequested { scan, worker });
-                }
-                Wish::Wait => return Poll::Pending,
-                // A finished segment is ended by whoever notices first: to the others it is drained.
-                Wish::Failed(error) if !(matches!(error, EngineError::Closed) && cscan.is_finished()) => {
-                    *on = None;
-                    return Poll::Ready(Err(error));
-                }
-                Wish::Failed(_) | Wish::Drained => {
-                    *on = shared.advance(Some(&cscan));
-                    shared.tidy(&cscan);
-                    if on.is_none() {
-                        let closed = shared.progress().closed;
-                        return Poll::Ready(if closed { Err(EngineError::Closed) } else { Ok(None) });
+            *on = shared.advance(Some(&stage));
+            stage.iter().for_each(|segment| shared.tidy(segment));
+        }
+        let closed = shared.progress().closed;
+        Poll::Ready(if closed { Err(EngineError::Closed) } else { Ok(None) })
+    }
+
+    /// A chunk of the first segment that has one; `None` if all are drained. A segment that was asked in vain
+    /// delivers in its own time: whoever draws next takes what it has then.
+    fn draw(&self, stage: &Stage, cx: &mut Context<'_>) -> Poll<Result<Option<Hold>, EngineError>> {
+        let (shared, number) = (&self.worker.shared, self.worker.number);
+        let mut waits = false;
+        for segment in stage.iter() {
+            loop {
+                match segment.wish(number, cx.waker()) {
+                    Wish::Granted(claim) => {
+                        stage.iter().for_each(|segment| segment.unwish(number));
+                        return Poll::Ready(Ok(Some(Hold::new(
+                            shared.driver.clone(),
+                            segment.clone(),
+                            claim,
+                        ))));
+                    }
+                    Wish::Request(worker) => {
+                        let scan = segment.id;
+                        shared.driver.scan_event(scan, Event::ChunkRequested { scan, worker });
+                        continue;
+                    }
+                    Wish::Wait => waits = true,
+                    Wish::Drained => {}
+                    // A finished segment is ended by whoever notices first: to the others it is drained.
+                    Wish::Failed(EngineError::Closed) if segment.is_finished() => {}
+                    Wish::Failed(error) => {
+                        stage.iter().for_each(|segment| segment.unwish(number));
+                        return Poll::Ready(Err(error));
                     }
                 }
+                break;
             }
         }
+        if waits { Poll::Pending } else { Poll::Ready(Ok(None)) }
     }
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        if let Some(cscan) = self.on().take() {
-            cscan.unwish(self.worker.number);
+        for segment in self.on().take().iter().flat_map(|stage| stage.iter()) {
+            segment.unwish(self.worker.number);
         }
     }
 }

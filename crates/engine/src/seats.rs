@@ -13,9 +13,9 @@ use coscan_core::{ChunkNo, ColumnSet, Event, ScanId, TableId, WorkerNo};
 
 use crate::error::EngineError;
 use crate::request::FileRead;
+use crate::segments::Wanted;
 use crate::stats::ScanCounters;
 use crate::store::PinnedParts;
-use crate::table::FileId;
 
 /// A scan as the buffer manager knows it.
 #[derive(Debug)]
@@ -25,9 +25,9 @@ pub(crate) struct CScan {
     pub(crate) columns: ColumnSet,
     /// How many parts had become resident when it registered.
     pub(crate) registered: u64,
-    /// Where its chunks stand in the request.
-    pub(crate) indices: HashMap<ChunkNo, usize>,
-    pub(crate) reads: Arc<HashMap<FileId, FileRead>>,
+    /// Its chunks, as the request wants them.
+    pub(crate) wanted: HashMap<ChunkNo, Wanted>,
+    pub(crate) reads: Arc<[FileRead]>,
     pub(crate) counters: Arc<ScanCounters>,
     stall_after: Duration,
     seats: Mutex<Seats>,
@@ -52,7 +52,6 @@ enum Seat {
     /// Delivered, and nobody has taken it yet.
     Ready {
         chunk: ChunkNo,
-        file: FileId,
         parts: Arc<PinnedParts>,
         since: Instant,
     },
@@ -84,7 +83,6 @@ pub(crate) struct Claim {
     pub(crate) seat: WorkerNo,
     serial: u64,
     pub(crate) chunk: ChunkNo,
-    pub(crate) file: FileId,
 }
 
 /// How a caller's wish for a chunk can go on.
@@ -131,8 +129,8 @@ impl CScan {
         table: TableId,
         columns: ColumnSet,
         registered: u64,
-        indices: HashMap<ChunkNo, usize>,
-        reads: Arc<HashMap<FileId, FileRead>>,
+        wanted: HashMap<ChunkNo, Wanted>,
+        reads: Arc<[FileRead]>,
         counters: Arc<ScanCounters>,
         stall_after: Duration,
         seats: usize,
@@ -140,11 +138,16 @@ impl CScan {
         let seats = (0..seats).map(|_| Seat::Idle).collect();
         let seats = Seats { seats, waiting: Vec::new(), drained: false, ended: None, serial: 0 };
         let seats = Mutex::new(seats);
-        CScan { id, table, columns, registered, indices, reads, counters, stall_after, seats }
+        CScan { id, table, columns, registered, wanted, reads, counters, stall_after, seats }
     }
 
     fn seats(&self) -> MutexGuard<'_, Seats> {
         self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How a chunk of this scan is read.
+    pub(crate) fn read(&self, chunk: ChunkNo) -> &FileRead {
+        &self.reads[self.wanted[&chunk].read]
     }
 
     /// The caller wants a chunk, now or when its waker is woken.
@@ -220,7 +223,6 @@ impl CScan {
         &self,
         seat: WorkerNo,
         chunk: ChunkNo,
-        file: FileId,
         parts: Arc<PinnedParts>,
         loose: &mut Loose,
     ) -> Delivery {
@@ -241,7 +243,7 @@ impl CScan {
                 Delivery::Unwanted
             }
             seat => {
-                *seat = Seat::Ready { chunk, file, parts, since: Instant::now() };
+                *seat = Seat::Ready { chunk, parts, since: Instant::now() };
                 loose.wakers.append(&mut wake_all(&seats.waiting));
                 Delivery::New
             }
@@ -351,13 +353,11 @@ impl Seats {
         self.serial += 1;
         let serial = self.serial;
         let taken = std::mem::replace(&mut self.seats[at], Seat::Idle);
-        let Seat::Ready { chunk, file, parts, .. } = taken else {
-            unreachable!("seat {at} was ready a line ago")
-        };
+        let Seat::Ready { chunk, parts, .. } = taken else { unreachable!("seat {at} was ready a line ago") };
         let (parts, polled) = (Some(parts), Instant::now());
         let held =
             Held { serial, parts, requested: false, busy: false, polled, reported: polled, waker: None };
         self.seats[at] = Seat::Held(held);
-        Claim { seat: WorkerNo(at as u32), serial, chunk, file }
+        Claim { seat: WorkerNo(at as u32), serial, chunk }
     }
 }

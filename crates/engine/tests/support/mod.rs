@@ -127,9 +127,10 @@ pub fn opened(engine: &Engine, spec: FileSpec, arrow: &ArrowReaderMetadata) -> O
 
 /// All row groups of these files, in the given root columns (all if none are given), for one worker.
 pub fn request(files: &[Open], roots: Option<&[usize]>) -> ScanRequest {
-    let chunks = files.iter().flat_map(|f| (0..f.row_groups).map(|row_group| (f.id, row_group)));
-    let chunks = chunks.enumerate().map(|(at, (file, row_group))| ChunkRequest {
-        file,
+    let chunks = files.iter().enumerate();
+    let chunks = chunks.flat_map(|(at, f)| (0..f.row_groups).map(move |row_group| (at, row_group)));
+    let chunks = chunks.enumerate().map(|(at, (columns, row_group))| ChunkRequest {
+        columns,
         row_group,
         tag: at as u32 + 7,
     });

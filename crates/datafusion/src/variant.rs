@@ -1,0 +1,176 @@
+//! How row groups of one file are read: which columns, which rows of them pass, and what leaves.
+//!
+//! Row groups in which statistics decide the same conjuncts of the filter are read the same way: a conjunct that is
+//! true for all rows is not evaluated, and columns that only such conjuncts need are not read.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
+use datafusion::arrow::buffer::BooleanBuffer;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::Result;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::projection::{ProjectionExprs, Projector};
+use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
+
+use crate::marked::marked;
+use crate::row_filter::{Passing, RowFilter};
+use crate::short_decimals::{over_short_columns, shortened_expr, shortened_schema};
+
+/// What all variants of a file are made of.
+pub(crate) struct Recipe<'a> {
+    projection: ProjectionExprs,
+    conjuncts: Vec<Arc<dyn PhysicalExpr>>,
+    decoding_schema: &'a SchemaRef,
+    output_schema: SchemaRef,
+    marks: bool,
+}
+
+impl<'a> Recipe<'a> {
+    /// `projection` and `conjuncts` are in terms of the file's schema, of which `decoding_schema` has the short
+    /// decimals in 64 bits. If rows are to be marked, what leaves has them, too.
+    pub(crate) fn new(
+        projection: ProjectionExprs,
+        conjuncts: Vec<Arc<dyn PhysicalExpr>>,
+        decoding_schema: &'a SchemaRef,
+        output_schema: SchemaRef,
+        marks: bool,
+    ) -> Result<Self> {
+        let over_short = |expr| over_short_columns(expr, decoding_schema);
+        let mut projection = projection.try_map_exprs(over_short)?;
+        let mut output_schema = output_schema;
+        if marks {
+            projection = projection.try_map_exprs(|expr| shortened_expr(expr, decoding_schema))?;
+            output_schema = shortened_schema(&output_schema);
+        }
+        let conjuncts = conjuncts.into_iter().map(over_short).collect::<Result<_>>()?;
+        Ok(Recipe { projection, conjuncts, decoding_schema, output_schema, marks })
+    }
+
+    /// How to read row groups with these decided conjuncts.
+    pub(crate) fn variant(&self, decided: &[bool]) -> Result<Variant> {
+        let projected_roots = self.projection.column_indices();
+        let mut roots = projected_roots.clone();
+        let mut roots_spared: Vec<usize> = Vec::new();
+        for (conjunct, &decided) in self.conjuncts.iter().zip(decided) {
+            let of = if decided { &mut roots_spared } else { &mut roots };
+            of.extend(collect_columns(conjunct).iter().map(|column| column.index()));
+        }
+        for roots in [&mut roots, &mut roots_spared] {
+            roots.sort_unstable();
+            roots.dedup();
+        }
+        roots_spared.retain(|root| roots.binary_search(root).is_err());
+        let batch_schema = Arc::new(self.decoding_schema.project(&roots)?);
+        let left = || self.conjuncts.iter().zip(decided).filter(|(_, decided)| !**decided);
+        let filter = match left().next() {
+            None => None,
+            Some(_) => Some(RowFilter::new(left().map(|(conjunct, _)| Arc::clone(conjunct)), &batch_schema)?),
+        };
+        let projected: Vec<usize> =
+            (0..roots.len()).filter(|&at| projected_roots.contains(&roots[at])).collect();
+        let projected_schema = batch_schema.project(&projected)?;
+        let projection = self.projection.clone();
+        let takes_columns = projection.iter().all(|column| column.expr.is::<Column>());
+        let projector = projection
+            .try_map_exprs(|expr| reassign_expr_columns(expr, &projected_schema))?
+            .make_projector(&projected_schema)?;
+        let output_schema = Arc::clone(&self.output_schema);
+        let replace_schema = projector.output_schema() != &output_schema;
+        Ok(Variant {
+            roots,
+            conjuncts_decided: decided.iter().filter(|decided| **decided).count(),
+            roots_spared,
+            batch_schema,
+            projected,
+            projector,
+            takes_columns,
+            filter,
+            marked_schema: self.marks.then(|| marked(&output_schema)),
+            output_schema,
+            replace_schema,
+        })
+    }
+}
+
+/// How row groups are read in which statistics decide the same conjuncts.
+pub(crate) struct Variant {
+    /// The root columns to read, ascending.
+    pub(crate) roots: Vec<usize>,
+    /// How many conjuncts are true for all rows.
+    pub(crate) conjuncts_decided: usize,
+    /// The root columns that only those conjuncts need, ascending.
+    pub(crate) roots_spared: Vec<usize>,
+    batch_schema: SchemaRef,
+    /// The positions in a batch of the columns that are projected; the others only the filter needs.
+    projected: Vec<usize>,
+    projector: Projector,
+    /// Whether the projection takes columns and computes nothing.
+    takes_columns: bool,
+    filter: Option<RowFilter>,
+    output_schema: SchemaRef,
+    replace_schema: bool,
+    /// If rows are to be marked: the schema with marks.
+    marked_schema: Option<SchemaRef>,
+}
+
+impl Variant {
+    /// The columns of a slice as a batch that [`Self::passing`] understands.
+    pub(crate) fn batch(&self, arrays: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.batch_schema), arrays, &options)?)
+    }
+
+    /// Whether only some rows of a batch may pass.
+    pub(crate) fn filters(&self) -> bool {
+        self.filter.is_some()
+    }
+
+    /// The rows of `batch` that pass the filter, of the columns that are projected.
+    pub(crate) fn passing(&self, batch: RecordBatch) -> Result<Passing> {
+        let passing = match &self.filter {
+            Some(filter) => filter.passing(batch)?,
+            None => Passing::All(batch),
+        };
+        Ok(match passing {
+            Passing::All(batch) => Passing::All(batch.project(&self.projected)?),
+            Passing::Some(batch, bits) => Passing::Some(batch.project(&self.projected)?, bits),
+            Passing::None => Passing::None,
+        })
+    }
+
+    /// Whether rows are marked instead of dropped.
+    pub(crate) fn marks(&self) -> bool {
+        self.marked_schema.is_some()
+    }
+
+    /// The rows of `batch`, if any pass the filter, with marks; some of those that do not pass may be missing.
+    pub(crate) fn mark(&self, batch: RecordBatch) -> Result<Option<RecordBatch>> {
+        let (batch, bits) = match self.passing(batch)? {
+            Passing::None => return Ok(None),
+            Passing::Some(batch, bits) if self.takes_columns => (self.project(&batch)?, bits),
+            // What is computed may fail on rows that do not pass.
+            passing => {
+                let batch = self.project(&passing.into_batch()?)?;
+                let bits = BooleanBuffer::new_set(batch.num_rows());
+                (batch, bits)
+            }
+        };
+        let schema = self.marked_schema.as_ref().unwrap_or(&self.output_schema);
+        let (_, mut columns, _) = batch.into_parts();
+        columns.push(Arc::new(BooleanArray::new(bits, None)));
+        Ok(Some(RecordBatch::try_new(Arc::clone(schema), columns)?))
+    }
+
+    /// Rows that passed, as the plan above expects them.
+    pub(crate) fn project(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let projected = self.projector.project_batch(batch)?;
+        if !self.replace_schema {
+            return Ok(projected);
+        }
+        let (_, arrays, rows) = projected.into_parts();
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.output_schema), arrays, &options)?)
+    }
+}

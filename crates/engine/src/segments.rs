@@ -1,0 +1,193 @@
+//! Cuts the chunks of a table that one request wants into scans by the columns they need.
+//!
+//! A scan of the buffer manager has one set of columns, and what it reads for a chunk is all of them. Where a
+//! request wants fewer columns of some chunks, those become a scan of their own if that saves enough; otherwise
+//! they are read together with the others, and only the decoding is spared.
+
+use std::collections::BTreeMap;
+
+use coscan_core::{ChunkNo, ColumnNo, ColumnSet};
+
+use crate::request::FileRead;
+
+/// Chunks are read with others that need more columns if that reads at most one part in this many on top.
+const READ_ON_TOP_SHARE: u64 = 20;
+
+/// A request becomes at most so many scans of a table at a time: each counts as a scan with the policy, and each
+/// may have a chunk ready for every worker.
+const SEGMENTS_MAX: usize = 4;
+
+/// A chunk of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) chunk: ChunkNo,
+    /// Where it stands in the request.
+    pub(crate) index: usize,
+    /// How it is read: a position in the request's columns.
+    pub(crate) read: usize,
+}
+
+/// Chunks that are read in the same columns.
+#[derive(Debug)]
+pub(crate) struct Together {
+    pub(crate) columns: ColumnSet,
+    pub(crate) chunks: Vec<Wanted>,
+    /// Encoded bytes of these chunks, by column that any chunk of the request needs.
+    bytes: BTreeMap<ColumnNo, u64>,
+}
+
+/// All chunks in one group, in their order.
+pub(crate) fn one(chunks: Vec<Wanted>, reads: &[FileRead]) -> Together {
+    let mut columns = ColumnSet::new();
+    let mut known: Vec<bool> = vec![false; reads.len()];
+    for wanted in &chunks {
+        if !std::mem::replace(&mut known[wanted.read], true) {
+            reads[wanted.read].columns.iter().for_each(|column| columns.insert(*column));
+        }
+    }
+    Together { columns, chunks, bytes: BTreeMap::new() }
+}
+
+/// The chunks in as few groups as saves most of what can be saved; groups in the order of their first chunks.
+pub(crate) fn by_columns(chunks: Vec<Wanted>, reads: &[FileRead]) -> Vec<Together> {
+    let sets: Vec<ColumnSet> = reads.iter().map(|read| read.columns.iter().copied().collect()).collect();
+    let first = chunks.first().map(|wanted| &sets[wanted.read]);
+    if chunks.iter().all(|wanted| Some(&sets[wanted.read]) == first) {
+        return vec![one(chunks, reads)];
+    }
+    let all = one(chunks, reads);
+    let mut exact: BTreeMap<&ColumnSet, Together> = BTreeMap::new();
+    for wanted in all.chunks {
+        let columns = &sets[wanted.read];
+        let group = exact.entry(columns).or_insert_with(|| Together {
+            columns: columns.clone(),
+            chunks: Vec::new(),
+            bytes: BTreeMap::new(),
+        });
+        group.chunks.push(wanted);
+        let file = &reads[wanted.read].file;
+        let row_group = file.row_group(wanted.chunk);
+        for (root, column) in file.columns.iter().enumerate().filter(|(_, c)| all.columns.contains(c.no)) {
+            let range = file.range(row_group, root);
+            *group.bytes.entry(column.no).or_default() += range.end - range.start;
+        }
+    }
+    let mut groups = merged(exact.into_values().collect());
+    groups.iter_mut().for_each(|group| group.chunks.sort_by_key(|wanted| wanted.index));
+    groups.sort_by_key(|group| group.chunks[0].index);
+    groups
+}
+
+/// From the largest group to the smallest: each joins the one where that costs least, if it costs little, or
+/// stays by itself.
+fn merged(mut groups: Vec<Together>) -> Vec<Together> {
+    groups.sort_by_key(|group| std::cmp::Reverse(group.own_bytes()));
+    let mut kept: Vec<Together> = Vec::new();
+    for group in groups {
+        let nearest = kept.iter_mut().min_by_key(|other| other.on_top_with(&group));
+        match nearest {
+            Some(other)
+                if other.on_top_with(&group).saturating_mul(READ_ON_TOP_SHARE)
+                    <= other.own_bytes() + group.own_bytes() =>
+            {
+                other.absorb(group);
+            }
+            _ => kept.push(group),
+        }
+    }
+    while kept.len() > SEGMENTS_MAX {
+        let Some(group) = kept.pop() else { break };
+        if let Some(other) = kept.iter_mut().min_by_key(|other| other.on_top_with(&group)) {
+            other.absorb(group);
+        }
+    }
+    kept
+}
+
+impl Together {
+    fn bytes_of(&self, columns: &ColumnSet) -> u64 {
+        columns.iter().filter_map(|column| self.bytes.get(&column)).sum()
+    }
+
+    fn own_bytes(&self) -> u64 {
+        self.bytes_of(&self.columns)
+    }
+
+    /// What both would read more if they were one.
+    fn on_top_with(&self, other: &Together) -> u64 {
+        let here = self.bytes_of(&other.columns.difference(&self.columns));
+        here + other.bytes_of(&self.columns.difference(&other.columns))
+    }
+
+    fn absorb(&mut self, other: Together) {
+        self.columns.union_with(&other.columns);
+        self.chunks.extend(other.chunks);
+        for (column, bytes) in other.bytes {
+            *self.bytes.entry(column).or_default() += bytes;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Chunks from `first` on in these columns, each of so many bytes per column.
+    fn group(first: u32, chunks: u32, columns: &[u32], bytes: &[u64]) -> Together {
+        let chunk = |no: u32| Wanted { chunk: ChunkNo(no), index: no as usize, read: 0 };
+        let of_column = |(no, each): (usize, &u64)| (ColumnNo(no as u32), each * u64::from(chunks));
+        Together {
+            columns: columns.iter().map(|&no| ColumnNo(no)).collect(),
+            chunks: (first..first + chunks).map(chunk).collect(),
+            bytes: bytes.iter().enumerate().map(of_column).collect(),
+        }
+    }
+
+    fn sizes(groups: &[Together]) -> Vec<(usize, u32)> {
+        groups.iter().map(|group| (group.chunks.len(), group.columns.len())).collect()
+    }
+
+    #[test]
+    fn many_chunks_without_a_large_column_are_apart() {
+        let bytes = [20, 80];
+        let groups = merged(vec![group(0, 2, &[0, 1], &bytes), group(2, 18, &[1], &bytes)]);
+        assert_eq!(sizes(&groups), [(18, 1), (2, 2)]);
+    }
+
+    #[test]
+    fn a_small_saving_is_let_go() {
+        // Two chunks of twenty could do without a fifth of their bytes: 40 of 1960.
+        let bytes = [20, 80];
+        let groups = merged(vec![group(0, 18, &[0, 1], &bytes), group(18, 2, &[1], &bytes)]);
+        assert_eq!(sizes(&groups), [(20, 2)]);
+        // All but two could do without 4 bytes of 100.
+        let bytes = [4, 96];
+        let groups = merged(vec![group(0, 2, &[0, 1], &bytes), group(2, 18, &[1], &bytes)]);
+        assert_eq!(sizes(&groups), [(20, 2)]);
+    }
+
+    #[test]
+    fn columns_that_a_file_does_not_have_cost_nothing() {
+        let groups = merged(vec![group(0, 2, &[0, 1], &[50, 50]), group(2, 2, &[0], &[50, 0])]);
+        assert_eq!(sizes(&groups), [(4, 2)]);
+    }
+
+    #[test]
+    fn chunks_without_columns_stay_without() {
+        let groups = merged(vec![group(0, 1, &[0], &[50]), group(1, 5, &[], &[50])]);
+        assert_eq!(sizes(&groups), [(1, 1), (5, 0)]);
+    }
+
+    #[test]
+    fn there_are_never_many() {
+        let bytes = [10; 8];
+        let all: Vec<Together> = (0..8).map(|no| group(no, 1, &[no], &bytes)).collect();
+        let groups = merged(all);
+        assert_eq!(groups.len(), SEGMENTS_MAX);
+        assert_eq!(groups.iter().map(|group| group.chunks.len()).sum::<usize>(), 8);
+        for group in &groups {
+            // Each chunk's own column, which has its number, is among those it is read with.
+            assert!(group.chunks.iter().all(|wanted| group.columns.contains(ColumnNo(wanted.chunk.0))));
+        }
+    }
+}
