@@ -30,7 +30,8 @@ impl ExecutionPlanVisitor for Counters<'_> {
     }
 }
 
-async fn run(ctx: &SessionContext, sql: &str) -> Arc<dyn ExecutionPlan> {
+/// Runs a query and returns its plan, for its counters.
+pub async fn run(ctx: &SessionContext, sql: &str) -> Arc<dyn ExecutionPlan> {
     let frame = ctx.sql(sql).await.expect(sql);
     let context = Arc::new(frame.task_ctx());
     let plan = frame.create_physical_plan().await.expect(sql);
@@ -38,7 +39,8 @@ async fn run(ctx: &SessionContext, sql: &str) -> Arc<dyn ExecutionPlan> {
     plan
 }
 
-fn counter(plan: &Arc<dyn ExecutionPlan>, table: &str, name: &str) -> usize {
+/// A counter of the cooperative scans whose files have `table` in their path.
+pub fn counter(plan: &Arc<dyn ExecutionPlan>, table: &str, name: &str) -> usize {
     let mut counters = Counters { name, table, total: 0 };
     accept(plan.as_ref(), &mut counters).expect("a visit");
     counters.total

@@ -3,6 +3,7 @@
 mod aggregates;
 mod corpus;
 mod data;
+mod decided;
 mod dynamic_filters;
 mod equivalence;
 mod faults;
