@@ -10,8 +10,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use coscan_engine::{EngineError, FileSpec};
-use datafusion::arrow::array::{BooleanArray, RecordBatch, RecordBatchOptions};
-use datafusion::arrow::buffer::BooleanBuffer;
 use datafusion::arrow::datatypes::{Schema, SchemaRef, TimeUnit};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::datasource::listing::PartitionedFile;
@@ -25,9 +23,8 @@ use datafusion::object_store::{ObjectStore, ObjectStoreExt};
 use datafusion::parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use datafusion::parquet::arrow::async_reader::AsyncFileReader;
 use datafusion::parquet::file::metadata::{PageIndexPolicy, ParquetMetaData};
-use datafusion::physical_expr::expressions::{Column, DynamicFilterTracking};
-use datafusion::physical_expr::projection::{ProjectionExprs, Projector};
-use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
+use datafusion::physical_expr::expressions::DynamicFilterTracking;
+use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_expr::{PhysicalExpr, PhysicalExprSimplifier, split_conjunction};
 use datafusion::physical_expr_adapter::rewrite::rewrite_input_file_name_in_projection;
 use datafusion::physical_expr_adapter::{
