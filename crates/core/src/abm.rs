@@ -35,6 +35,8 @@ pub struct Abm {
     /// Workers that asked for a chunk they had to give back.
     pub(crate) resuming: BTreeSet<(ScanId, WorkerNo)>,
     pub(crate) deadline: Option<Instant>,
+    /// When the room of point reads was asked back last.
+    pub(crate) points_asked: Option<Instant>,
     /// Tables that were dropped while loads were in flight.
     dropped: BTreeSet<TableId>,
 }
@@ -57,6 +59,7 @@ impl Abm {
             room_denied: false,
             resuming: BTreeSet::new(),
             deadline: None,
+            points_asked: None,
             dropped: BTreeSet::new(),
         })
     }
@@ -148,6 +151,10 @@ impl Abm {
                 }
             }
             Event::ScanGone { scan } => self.scan_gone(scan),
+            Event::PointRoom { bytes } => self.point_room(bytes, actions),
+            Event::PointsWaiting { table, chunk, columns, reads } => {
+                self.state.set_points_waiting(table, chunk, columns, reads);
+            }
             Event::BudgetChanged { bytes } => {
                 self.state.usage.budget = bytes;
                 self.state.config.buffer_bytes = bytes;
@@ -181,6 +188,7 @@ impl Abm {
         if self.dropped.contains(&table) && !self.state.loads.values().any(|l| l.table == table) {
             self.dropped.remove(&table);
             self.state.tables.remove(&table);
+            self.state.points_waiting.retain(|(waiting, _), _| *waiting != table);
         }
     }
 

@@ -70,6 +70,9 @@ pub enum Action {
         /// The worker.
         worker: WorkerNo,
     },
+    /// Please give back the room that point reads have: scans cannot go on without it. Answer with `PointRoom` and
+    /// what has to stay; the core asks again later.
+    ReturnPointRoom,
     /// The scan cannot be completed. Its outstanding requests are answered by this; it is still to be
     /// ended by `ScanGone`.
     Fail {

@@ -119,6 +119,25 @@ pub enum Event {
         /// The scan.
         scan: ScanId,
     },
+    /// The host wants to hold this many bytes for point reads, all of them; the event replaces what an earlier
+    /// one said. Less is always granted, more if what nobody holds can make room for it: what was granted is in
+    /// [`Usage::points`](crate::Usage::points) when the call returns.
+    PointRoom {
+        /// Bytes wanted now.
+        bytes: u64,
+    },
+    /// So many point reads wait for pages of this chunk (2004, section 4.2): its load answers them too. The event
+    /// replaces what an earlier one said of the chunk; with no reads nobody waits any more.
+    PointsWaiting {
+        /// The table.
+        table: TableId,
+        /// The chunk.
+        chunk: ChunkNo,
+        /// The columns that they read, all together.
+        columns: ColumnSet,
+        /// How many they are.
+        reads: u32,
+    },
     /// The byte budget is different from now on. A smaller one is reached by evictions and, where chunks
     /// are in use, as these are released.
     BudgetChanged {

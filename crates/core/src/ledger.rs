@@ -13,12 +13,14 @@ pub struct Usage {
     pub workspace: u64,
     /// Decoded arrays kept for others.
     pub decoded: u64,
+    /// What point reads beside the scans have: frames of their pages, and pages being put together.
+    pub points: u64,
 }
 
 impl Usage {
     /// The bytes in use for any purpose.
     pub fn total(&self) -> u64 {
-        self.resident + self.loading + self.workspace + self.decoded
+        self.resident + self.loading + self.workspace + self.decoded + self.points
     }
 
     /// The bytes still free; zero after the budget shrank below what is in use.

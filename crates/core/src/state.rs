@@ -48,6 +48,17 @@ pub struct State {
     /// Pages that are resident while no complete part lies on them.
     pub(crate) orphans: std::collections::BTreeSet<(TableId, crate::ids::ColumnNo, u32)>,
     pub(crate) load_time: LoadTime,
+    /// Point reads that wait for pages of a chunk.
+    pub(crate) points_waiting: BTreeMap<(TableId, ChunkNo), PointsWaiting>,
+}
+
+/// The point reads that wait for pages of one chunk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PointsWaiting {
+    /// How many.
+    pub reads: u32,
+    /// The columns they read, all together.
+    pub columns: ColumnSet,
 }
 
 /// The mean time a load takes when it has the device to itself.
@@ -86,6 +97,7 @@ impl State {
             decoded_recency: Recency::default(),
             orphans: Default::default(),
             load_time: LoadTime::default(),
+            points_waiting: BTreeMap::new(),
         }
     }
 
@@ -154,6 +166,27 @@ impl State {
     /// Complete parts by last use.
     pub fn recency(&self) -> &Recency {
         &self.recency
+    }
+
+    /// The chunks of a table that point reads wait for, ascending.
+    pub fn points_waiting(&self, table: TableId) -> impl Iterator<Item = (ChunkNo, &PointsWaiting)> {
+        let of_table = (table, ChunkNo(0))..=(table, ChunkNo(u32::MAX));
+        self.points_waiting.range(of_table).map(|((_, chunk), waiting)| (*chunk, waiting))
+    }
+
+    pub(crate) fn set_points_waiting(
+        &mut self,
+        table: TableId,
+        chunk: ChunkNo,
+        columns: ColumnSet,
+        reads: u32,
+    ) {
+        let known = self.tables.get(&table).is_some_and(|t| chunk.0 < t.layout.chunk_count());
+        if reads == 0 || !known {
+            self.points_waiting.remove(&(table, chunk));
+        } else {
+            self.points_waiting.insert((table, chunk), PointsWaiting { reads, columns });
+        }
     }
 
     /// The mean time of a load, in nanoseconds; an assumption before the first has finished.

@@ -88,6 +88,10 @@ pub enum Record {
     Decoded { table: u32, chunk: u32, column: u32, bytes: u64 },
     /// A scan is over.
     ScanGone { scan: u64 },
+    /// Point reads hold, or want, so many bytes.
+    PointRoom { bytes: u64 },
+    /// Point reads wait for pages of a chunk.
+    PointsWaiting { table: u32, chunk: u32, columns: Columns, reads: u32 },
     /// The budget is another.
     BudgetChanged { bytes: u64 },
     /// Nothing but time passed.
@@ -228,6 +232,13 @@ impl From<&Event> for Record {
                 Record::Decoded { table: table.0, chunk: chunk.0, column: column.0, bytes: *bytes }
             }
             Event::ScanGone { scan } => Record::ScanGone { scan: scan.0 },
+            Event::PointRoom { bytes } => Record::PointRoom { bytes: *bytes },
+            Event::PointsWaiting { table, chunk, columns: wanted, reads } => Record::PointsWaiting {
+                table: table.0,
+                chunk: chunk.0,
+                columns: columns(wanted),
+                reads: *reads,
+            },
             Event::BudgetChanged { bytes } => Record::BudgetChanged { bytes: *bytes },
             Event::TimePassed => Record::TimePassed,
         }
@@ -250,7 +261,10 @@ impl Record {
             }
             Action::Wake { scan, worker } => Some(Record::Wake { scan: scan.0, worker: worker.0 }),
             Action::Fail { scan, .. } => Some(Record::Fail { scan: scan.0 }),
-            Action::Evict { .. } | Action::DropDecoded { .. } | Action::Suspend { .. } => None,
+            Action::Evict { .. }
+            | Action::DropDecoded { .. }
+            | Action::Suspend { .. }
+            | Action::ReturnPointRoom => None,
         }
     }
 

@@ -136,10 +136,35 @@ impl Abm {
         }
     }
 
+    /// Point reads want to hold so many bytes. They get more only if that can be done without touching what is held:
+    /// by the policy's choice, or else by force, because what they want is little and their share is bounded.
+    pub(crate) fn point_room(&mut self, bytes: u64, actions: &mut Vec<Action>) {
+        let more = bytes.saturating_sub(self.state.usage.points);
+        let need = Need { bytes: more, scan: None, urgent: false, target: None };
+        if more == 0 || self.make_room(need.clone(), actions) || self.force_room(need, actions) {
+            self.state.usage.points = bytes;
+        }
+    }
+
+    /// Asks for the room that point reads have, but not more often than every `stall_after`. Returns whether it
+    /// asked.
+    pub(crate) fn ask_points_back(&mut self, actions: &mut Vec<Action>) -> bool {
+        let again = |asked| self.state.now.since(asked) >= self.state.config.stall_after;
+        let asks = self.state.usage.points > 0 && self.points_asked.is_none_or(again);
+        if asks {
+            self.points_asked = Some(self.state.now);
+            actions.push(Action::ReturnPointRoom);
+        }
+        asks
+    }
+
     /// Brings the buffer under a budget that shrank, as far as nobody holds it.
     pub(crate) fn reclaim(&mut self, actions: &mut Vec<Action>) {
         if !self.fits(0) {
-            self.force_room(Need { bytes: 0, scan: None, urgent: true, target: None }, actions);
+            let need = Need { bytes: 0, scan: None, urgent: true, target: None };
+            if !self.force_room(need, actions) {
+                self.ask_points_back(actions);
+            }
         }
     }
 }

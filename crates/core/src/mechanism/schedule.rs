@@ -100,7 +100,9 @@ impl Abm {
             // Either a load is in flight now or one worker less waits.
             return self.unstick(actions);
         }
-        if self.ask_back(actions) {
+        // Room of point reads that was asked back lately may still be on its way.
+        let asked = self.ask_points_back(actions) || self.ask_back(actions) || self.state.usage.points > 0;
+        if asked {
             self.deadline = Some(self.state.now + self.state.config.stall_after);
             return;
         }

@@ -21,11 +21,14 @@
 //! - In column storage a chunk is useful to a scan, and needed by the trigger, if it is complete for its
 //!   columns. Chunks that lack some are kept by their keep relevance only: the buffer could fill up with
 //!   chunks that nobody can be handed and nobody may evict.
+//! - A point read that waits for pages of a chunk (2004, section 4.2) counts as one more starved scan in the load
+//!   relevance of that chunk, if the load brings one of its columns: it is answered by the load. Point reads alone
+//!   cause no loads.
 //! - A scan in table order asks for its next chunk only, and keeps the next ones from leaving.
 //!
 //! Bounded wait: a starved scan that still needs C chunks, among n running scans, is chosen after at most
 //! n (C + 1) loads: its relevance grows by 1/n per load time, that of a scan that is served starts anew.
-//! Cost: a decision is linear in scans and interest classes.
+//! Cost: a decision is linear in scans, interest classes and chunks that point reads wait for.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -113,6 +116,15 @@ pub(crate) fn load_relevance(table: &Table, class: &Class, scan: &Interest) -> O
     Some((ratio, columns))
 }
 
+/// The load relevance of a chunk that so many point reads wait for: each counts as a starved scan.
+fn with_points(table: &Table, ratio: Ratio, reads: u32) -> Ratio {
+    let each = match table.layout().storage() {
+        Storage::Row => u64::from(table.running()),
+        Storage::Column => 1,
+    };
+    Ratio::new(ratio.over + u64::from(reads) * each, ratio.under)
+}
+
 /// How many scans still want a chunk of this class in columns the scan uses: the fewer, the higher the use
 /// relevance (Fig. 3; in Fig. 11 the cached pages above the line are the same for every available chunk).
 pub(crate) fn competition(table: &Table, class: &Class, scan: &Interest) -> u32 {
@@ -174,6 +186,21 @@ impl Relevance {
             let better = best.as_ref().is_none_or(|(most, first, _)| {
                 ratio.compare(*most).then_with(|| first.cmp(&chunk)) == Ordering::Greater
             });
+            if better {
+                best = Some((ratio, chunk, columns));
+            }
+        }
+        for (chunk, waiting) in state.points_waiting(scan.table) {
+            let class = table.class_of(chunk);
+            if !lacks(class, slot, interest) {
+                continue;
+            }
+            let Some((ratio, columns)) = load_relevance(table, class, interest) else { continue };
+            if !columns.intersects(&waiting.columns) {
+                continue;
+            }
+            let ratio = with_points(table, ratio, waiting.reads);
+            let better = best.as_ref().is_none_or(|(most, ..)| ratio.compare(*most) == Ordering::Greater);
             if better {
                 best = Some((ratio, chunk, columns));
             }

@@ -325,7 +325,7 @@ impl World {
                 let now = self.now;
                 self.plan(now, Due::Send(Event::ScanGone { scan }));
             }
-            Action::DropDecoded { .. } => {}
+            Action::DropDecoded { .. } | Action::ReturnPointRoom => {}
         }
     }
 

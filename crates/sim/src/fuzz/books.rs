@@ -193,6 +193,9 @@ impl Books {
                 *asked = true;
                 Ok(())
             }
+            Action::ReturnPointRoom => {
+                check(false, Kind::Answer, || "point room is asked back, and none was taken".to_owned())
+            }
             Action::Fail { scan, chunk: _, reason } => self.fail(*scan, *reason),
         }
     }

@@ -465,7 +465,10 @@ impl<'a> Simulation<'a> {
                 self.steps.push_back(Step::End(scan, Ending::Failed(reason)))
             }
             // A simulated worker that holds a chunk is processing it. What is dropped has no bytes here.
-            Action::Suspend { .. } | Action::Evict { .. } | Action::DropDecoded { .. } => {}
+            Action::Suspend { .. }
+            | Action::Evict { .. }
+            | Action::DropDecoded { .. }
+            | Action::ReturnPointRoom => {}
         }
     }
 

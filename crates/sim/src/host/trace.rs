@@ -86,6 +86,11 @@ impl TraceHash {
             Event::ScanGone { scan } => self.words(&[14, scan.0]),
             Event::BudgetChanged { bytes } => self.words(&[15, *bytes]),
             Event::TimePassed => self.word(16),
+            Event::PointRoom { bytes } => self.words(&[17, *bytes]),
+            Event::PointsWaiting { table, chunk, columns, reads } => {
+                self.words(&[18, u64::from(table.0), u64::from(chunk.0), u64::from(*reads)]);
+                self.columns(columns);
+            }
         }
     }
 
@@ -114,6 +119,7 @@ impl TraceHash {
             }
             Action::Wake { scan, worker } => self.words(&[105, scan.0, u64::from(worker.0)]),
             Action::Suspend { scan, worker } => self.words(&[106, scan.0, u64::from(worker.0)]),
+            Action::ReturnPointRoom => self.word(108),
             Action::Fail { scan, chunk, reason } => {
                 let (tag, needed) = match reason {
                     FailReason::LoadFailed => (1, 0),
