@@ -31,6 +31,11 @@ pub struct EngineConfig {
     pub stall_after: Duration,
     /// The share of the buffer that decoded arrays may have, in percent.
     pub decoded_share_percent: u8,
+    /// The share of the buffer that point reads may have, in percent; with none there are no point reads.
+    pub point_share_percent: u8,
+    /// How long a point read may wait before loads are held back for it, for at most half of the time; zero means
+    /// never.
+    pub point_latency: Duration,
 }
 
 /// A limit on reading, shared by all requests.
@@ -86,6 +91,8 @@ impl EngineConfig {
             slice_rows: 8192,
             stall_after: Duration::from_secs(1),
             decoded_share_percent: decoded_share_percent(buffer_bytes, processors),
+            point_share_percent: 5,
+            point_latency: Duration::from_millis(20),
         }
     }
 

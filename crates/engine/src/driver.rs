@@ -10,10 +10,12 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use arrow::array::ArrayRef;
+use bytes::Bytes;
 use coscan_core::{
-    Abm, AbmConfig, Action, ChunkNo, ColumnNo, ColumnSet, Event, FailReason, LoadId, PartLoad, ScanId, Span,
-    TableId, WorkerNo,
+    Abm, AbmConfig, Action, ChunkNo, ColumnNo, ColumnSet, Event, FailReason, LoadId, PartLoad, Phases,
+    ScanId, Span, TableId, WorkerNo,
 };
+use tokio::sync::Semaphore;
 
 use coscan_trace::{Record, Recorder};
 
@@ -23,6 +25,7 @@ use crate::error::EngineError;
 use crate::io::limit::TokenBucket;
 use crate::io::pool::{IoCounters, Outcome, Pool, Request};
 use crate::io::{Closing, RangeReader, ReadError, coalesce};
+use crate::point::drive::{BlockContext, Points};
 use crate::request::Plan;
 use crate::seats::{CScan, Delivery, Loose};
 use crate::stats::{EngineStats, LoadRecord, ScanCounters, WorkCounters};
@@ -37,6 +40,12 @@ pub(crate) struct LoadContext {
     columns: Vec<(ColumnNo, usize)>,
 }
 
+/// What a request was made for.
+pub(crate) enum IoContext {
+    Load(LoadContext),
+    Blocks(BlockContext),
+}
+
 /// The driver of one engine.
 pub(crate) struct Driver {
     pub(crate) config: EngineConfig,
@@ -44,8 +53,10 @@ pub(crate) struct Driver {
     pub(crate) bucket: Arc<TokenBucket>,
     started: Instant,
     state: Mutex<State>,
-    pool: Pool<LoadContext>,
+    pool: Pool<IoContext>,
     clock: Arc<Clock>,
+    /// Room for what point reads have beside their frames: whoever finds none waits.
+    pub(crate) point_room: Semaphore,
 }
 
 /// Everything under the lock.
@@ -53,9 +64,10 @@ pub(crate) struct State {
     pub(crate) abm: Abm,
     pub(crate) catalog: Catalog,
     pub(crate) store: Store,
+    pub(crate) points: Points,
     scans: BTreeMap<ScanId, Arc<CScan>>,
     next_scan: u64,
-    stats: EngineStats,
+    pub(crate) stats: EngineStats,
     actions: Vec<Action>,
     /// Loads since recording began, if they are recorded.
     recorded_loads: Option<(Instant, Vec<LoadRecord>)>,
@@ -65,20 +77,25 @@ pub(crate) struct State {
 
 /// What is to be done once the lock is free: memory to give back, tasks to wake, reads to start.
 #[derive(Default)]
-struct Aftermath {
+pub(crate) struct Aftermath {
     parts: Vec<Arc<Part>>,
     arrays: Vec<ArrayRef>,
-    loose: Loose,
-    requests: Vec<Request<LoadContext>>,
+    pub(crate) bytes: Vec<Bytes>,
+    pub(crate) loose: Loose,
+    pub(crate) requests: Vec<Request<IoContext>>,
 }
 
 /// The lock held, and what will have to be done after it.
 pub(crate) struct Turn<'a> {
     driver: &'a Driver,
     pub(crate) state: MutexGuard<'a, State>,
-    after: Aftermath,
+    pub(crate) after: Aftermath,
     /// Why a load failed, while that is being handled.
     cause: Option<EngineError>,
+    /// Why blocks could not be read, while that is being handled.
+    pub(crate) block_cause: Option<Arc<ReadError>>,
+    /// Events that follow from actions being carried out.
+    pub(crate) later: Vec<Event>,
 }
 
 impl Driver {
@@ -99,19 +116,27 @@ impl Driver {
         let home: Arc<OnceLock<Weak<Driver>>> = Arc::default();
         let report = {
             let home = home.clone();
-            move |context: &LoadContext, outcome| {
-                if let Some(driver) = home.get().and_then(Weak::upgrade) {
-                    driver.loaded(context, outcome);
+            move |context: &IoContext, outcome| {
+                let Some(driver) = home.get().and_then(Weak::upgrade) else { return };
+                match context {
+                    IoContext::Load(load) => driver.loaded(load, outcome),
+                    IoContext::Blocks(blocks) => driver.turn(|turn| turn.blocks_read(blocks, outcome)),
                 }
             }
         };
         let threads = config.io_threads;
-        let pool = Pool::start(threads, reader, closing, bucket.clone(), config.retry, Box::new(report))
-            .map_err(failed)?;
+        let target = Span::from_nanos(config.point_latency.as_nanos() as u64);
+        let phases = Phases::new(target, BULK_SHARE_PERCENT)?;
+        let share = point_share(&config);
+        let permits = (Points::read_bytes_max(share) >> 10).min(Semaphore::MAX_PERMITS as u64) as usize;
+        let pool =
+            Pool::start(threads, phases, reader, closing, bucket.clone(), config.retry, Box::new(report))
+                .map_err(failed)?;
         let state = State {
             abm,
             catalog: Catalog::default(),
             store: Store::default(),
+            points: Points::new(share),
             scans: BTreeMap::new(),
             next_scan: 0,
             stats: EngineStats::default(),
@@ -121,7 +146,8 @@ impl Driver {
         };
         let (work, clock) = (WorkCounters::default(), Arc::<Clock>::default());
         let (started, state) = (Instant::now(), Mutex::new(state));
-        let driver = Arc::new(Driver { config, work, bucket, started, state, pool, clock });
+        let point_room = Semaphore::new(permits);
+        let driver = Arc::new(Driver { config, work, bucket, started, state, pool, clock, point_room });
         let _ = home.set(Arc::downgrade(&driver));
         let ring = |driver: &Driver| driver.turn(|turn| turn.event(Event::TimePassed));
         driver.clock.start(Arc::downgrade(&driver), ring).map_err(failed)?;
@@ -131,8 +157,13 @@ impl Driver {
     /// Does something under the lock, and what follows from it after.
     pub(crate) fn turn<R>(&self, work: impl FnOnce(&mut Turn<'_>) -> R) -> R {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut turn = Turn { driver: self, state, after: Aftermath::default(), cause: None };
+        let (after, later) = (Aftermath::default(), Vec::new());
+        let mut turn = Turn { driver: self, state, after, cause: None, block_cause: None, later };
         let result = work(&mut turn);
+        if turn.state.abm.usage().points > 0 && turn.state.points.is_idle() {
+            let room = turn.return_point_room();
+            turn.event(room);
+        }
         let deadline = turn.state.abm.next_deadline();
         self.clock.set(deadline.map(|at| self.started + Duration::from_nanos(at.as_nanos())));
         let Turn { state, after, .. } = turn;
@@ -170,7 +201,8 @@ impl Driver {
                 let key = PartKey { table: context.file.table, chunk: context.chunk, column };
                 turn.state.stats.parts_loaded += 1;
                 turn.state.stats.bytes_read += bytes.len() as u64;
-                turn.state.store.insert(key, context.file.clone(), root, bytes);
+                let part = turn.state.store.insert(key, context.file.clone(), root, bytes);
+                turn.part_for_points(&part);
                 let columns = [column].into_iter().collect();
                 turn.event(Event::LoadFinished { load: context.load, columns });
             }
@@ -202,9 +234,21 @@ impl Driver {
         })
     }
 
+    /// The most that point reads may have, in bytes.
+    pub(crate) fn point_share(&self) -> u64 {
+        point_share(&self.config)
+    }
+
     pub(crate) fn io_counters(&self) -> &IoCounters {
         self.pool.counters()
     }
+}
+
+/// The share of the time in which loads may start, however late point reads are.
+const BULK_SHARE_PERCENT: u8 = 50;
+
+fn point_share(config: &EngineConfig) -> u64 {
+    config.buffer_bytes / 100 * u64::from(config.point_share_percent)
 }
 
 impl Drop for Driver {
@@ -219,6 +263,11 @@ impl Turn<'_> {
         if self.state.scans.contains_key(&scan) {
             self.event(event);
         }
+    }
+
+    /// The time as the core counts it.
+    pub(crate) fn now(&self) -> coscan_core::Instant {
+        coscan_core::Instant::from_nanos(self.driver.started.elapsed().as_nanos() as u64)
     }
 
     /// Tells the buffer manager and carries out what it answers, and what that leads to.
@@ -239,6 +288,7 @@ impl Turn<'_> {
             }
             for action in actions.drain(..) {
                 self.carry_out(action, &mut events);
+                events.extend(self.later.drain(..));
             }
             self.state.actions = actions;
         }
@@ -273,6 +323,10 @@ impl Turn<'_> {
                     events.push_back(Event::ChunkSuspended { scan, worker });
                 }
             }
+            Action::ReturnPointRoom => {
+                let room = self.return_point_room();
+                events.push_back(room);
+            }
             Action::Fail { scan, chunk, reason } => {
                 if let Some(error) = self.state.scans.get(&scan).map(|s| self.failure(s.table, chunk, reason))
                 {
@@ -299,7 +353,8 @@ impl Turn<'_> {
             self.after.requests.push(Request {
                 source: file.source.clone(),
                 ranges: group.iter().map(|&at| ranges[at].clone()).collect(),
-                context: LoadContext { load, file: file.clone(), chunk, columns },
+                point: false,
+                context: IoContext::Load(LoadContext { load, file: file.clone(), chunk, columns }),
             });
         }
     }

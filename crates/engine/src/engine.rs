@@ -25,7 +25,7 @@ use crate::table::{FileId, FileSpec, difference, part_ranges};
 /// are dropped.
 #[derive(Clone)]
 pub struct Engine {
-    driver: Arc<Driver>,
+    pub(crate) driver: Arc<Driver>,
 }
 
 impl fmt::Debug for Engine {
@@ -57,6 +57,10 @@ impl Engine {
         reader: Arc<dyn RangeReader>,
         closing: Arc<Closing>,
     ) -> Result<Self, EngineError> {
+        let (setting, value) = ("point_share", config.point_share_percent);
+        if value > 100 {
+            return Err(ConfigError::Percent { setting, value }.into());
+        }
         let checked = [("io_threads", config.io_threads), ("slice_rows", config.slice_rows)];
         if let Some((setting, _)) = checked.into_iter().find(|(_, value)| *value == 0) {
             return Err(ConfigError::Zero { setting }.into());
@@ -114,6 +118,7 @@ impl Engine {
         EngineStats {
             requests: io.requests.load(Ordering::Relaxed),
             retries: io.retries.load(Ordering::Relaxed),
+            loads_held_back: io.held_back.load(Ordering::Relaxed),
             slices_decoded: work.slices_decoded.get(),
             slices_shared: work.slices_shared.get(),
             decode_ns: work.decode_ns.get(),

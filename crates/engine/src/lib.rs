@@ -10,6 +10,7 @@
 //!    ├── driver (+ clock): owns the buffer manager; events in, actions out
 //!    ├── store, decode: encoded parts, and the arrays made from them, once for all scans
 //!    ├── io: local files by O_DIRECT, everything else through object_store; limit, retry
+//!    ├── point: single pages beside the scans, in a pool of their own under the same ledger
 //!    └── scan, seats, chunk: what a consumer holds, waits for and reads
 //! ```
 //!
@@ -25,6 +26,7 @@ mod driver;
 mod engine;
 mod error;
 mod io;
+mod point;
 mod request;
 mod scan;
 mod seats;
@@ -41,6 +43,7 @@ pub use engine::Engine;
 pub use error::{EngineError, SharedSource};
 pub use io::limit::{Granted, LimitedStore, TokenBucket};
 pub use io::{RangeReader, ReadError, Source};
+pub use point::{PointCost, PointRequest, point_cost};
 pub use request::{ChunkRequest, FileColumns, ScanRequest};
 pub use scan::{Scan, Worker};
 pub use stats::{EngineStats, Histogram, LoadRecord, ScanMetrics};

@@ -44,7 +44,7 @@ impl Histogram {
 /// What an engine has done since it started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EngineStats {
-    /// Bytes of parts read, the gaps of coalesced requests not counted.
+    /// Bytes of parts, and of blocks for point reads, that were read; gaps of coalesced requests do not count.
     pub bytes_read: u64,
     /// Loads the buffer manager asked for.
     pub loads: u64,
@@ -62,6 +62,16 @@ pub struct EngineStats {
     pub chunks_delivered: u64,
     /// Chunks taken back from consumers that stood still.
     pub suspensions: u64,
+    /// Point reads begun.
+    pub point_reads: u64,
+    /// Blocks that point reads wanted.
+    pub point_blocks: u64,
+    /// Blocks read for them; the rest was in frames, on its way, or came with a chunk.
+    pub point_blocks_read: u64,
+    /// Columns of point reads that were answered by a resident chunk or by the load of one.
+    pub point_columns_from_chunks: u64,
+    /// How often loads were held back for point reads that were late.
+    pub loads_held_back: u64,
     /// Slices decoded.
     pub slices_decoded: u64,
     /// Slices taken from another scan's decoding.

@@ -161,10 +161,11 @@ impl Store {
         self.loaded
     }
 
-    pub(crate) fn insert(&mut self, key: PartKey, file: Arc<File>, root: usize, bytes: Bytes) {
+    pub(crate) fn insert(&mut self, key: PartKey, file: Arc<File>, root: usize, bytes: Bytes) -> Arc<Part> {
         self.loaded += 1;
-        let part = Part::new(key, file, root, bytes, self.loaded);
-        self.parts.insert(key, Arc::new(part));
+        let part = Arc::new(Part::new(key, file, root, bytes, self.loaded));
+        self.parts.insert(key, part.clone());
+        part
     }
 
     pub(crate) fn get(&self, key: PartKey) -> Option<&Arc<Part>> {

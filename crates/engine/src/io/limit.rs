@@ -22,6 +22,9 @@ use crate::config::ReadLimit;
 /// An idle bucket saves up at most this much time's worth of bytes.
 const BURST: Duration = Duration::from_millis(50);
 
+/// The share of the bandwidth with which point reads may overtake others.
+pub const FIRST_SHARE: f64 = 0.5;
+
 /// The limit all reads share.
 #[derive(Debug)]
 pub struct TokenBucket {
@@ -33,6 +36,8 @@ struct Pace {
     limit: Option<ReadLimit>,
     /// When everything granted so far will have been transferred.
     free_at: Instant,
+    /// When what point reads were granted will have been transferred at their share of the bandwidth.
+    points_free_at: Instant,
     granted: Granted,
 }
 
@@ -48,7 +53,9 @@ pub struct Granted {
 impl TokenBucket {
     /// A bucket with this limit, or none.
     pub fn new(limit: Option<ReadLimit>) -> Self {
-        TokenBucket { pace: Mutex::new(Pace { limit, free_at: Instant::now(), granted: Granted::default() }) }
+        let now = Instant::now();
+        let pace = Pace { limit, free_at: now, points_free_at: now, granted: Granted::default() };
+        TokenBucket { pace: Mutex::new(pace) }
     }
 
     fn pace(&self) -> MutexGuard<'_, Pace> {
@@ -65,6 +72,7 @@ impl TokenBucket {
         let mut pace = self.pace();
         pace.limit = limit;
         pace.free_at = Instant::now();
+        pace.points_free_at = pace.free_at;
     }
 
     /// What it has let through so far.
@@ -89,6 +97,33 @@ impl TokenBucket {
             return pace.free_at.max(now) + limit.latency;
         }
         now + limit.latency
+    }
+
+    /// As [`Self::reserve`], past all requests that wait: for point reads. These pay for it, in that they are granted
+    /// less from now on; but point reads overtake with no more than [`FIRST_SHARE`] of the bandwidth, so that
+    /// whoever reads in bulk keeps the rest.
+    pub fn reserve_first(&self, bytes: u64) -> Instant {
+        self.reserve_first_at(Instant::now(), bytes)
+    }
+
+    fn reserve_first_at(&self, now: Instant, bytes: u64) -> Instant {
+        let ordinary = {
+            let pace = self.pace();
+            let waits = pace.free_at > now;
+            pace.limit.filter(|limit| waits && limit.bytes_per_s > 0)
+        };
+        let Some(limit) = ordinary else {
+            // Nobody is to be overtaken.
+            return self.reserve_at(now, bytes);
+        };
+        let mut pace = self.pace();
+        pace.granted.requests += u64::from(bytes > 0);
+        pace.granted.bytes += bytes;
+        let transfer = Duration::from_secs_f64(bytes as f64 / limit.bytes_per_s as f64);
+        let idle_since = now.checked_sub(BURST).unwrap_or(now);
+        pace.free_at = pace.free_at.max(idle_since) + transfer;
+        pace.points_free_at = pace.points_free_at.max(idle_since) + transfer.mul_f64(1.0 / FIRST_SHARE);
+        pace.points_free_at.max(now + transfer) + limit.latency
     }
 
     /// Takes `bytes` out and waits until they may be used.
@@ -189,6 +224,29 @@ mod tests {
         assert_eq!(bucket.reserve_at(now, 100_000), now + Duration::from_millis(200));
         bucket.set_limit(None);
         assert_eq!(bucket.reserve_at(now, u64::MAX), now);
+    }
+
+    #[test]
+    fn point_reads_overtake_with_their_share_and_bulk_reads_pay() {
+        let ms = Duration::from_millis;
+        let limit = ReadLimit { bytes_per_s: 1_000_000, latency: Duration::ZERO };
+        let bucket = TokenBucket::new(Some(limit));
+        let now = Instant::now() + Duration::from_secs(1);
+        assert_eq!(
+            bucket.reserve_at(now, 1_050_000),
+            now + ms(1000),
+            "a second of bulk reads, the burst free"
+        );
+        assert_eq!(bucket.reserve_first_at(now, 10_000), now + ms(10), "past them");
+        assert_eq!(
+            bucket.reserve_first_at(now, 100_000),
+            now + ms(170),
+            "at half the bandwidth, the burst free"
+        );
+        assert_eq!(bucket.reserve_at(now, 10_000), now + ms(1120), "bulk reads wait for what overtook them");
+        assert_eq!(bucket.granted(), Granted { requests: 4, bytes: 1_170_000 });
+        let idle = TokenBucket::new(Some(limit));
+        assert_eq!(idle.reserve_first_at(now, 100_000), now + ms(50), "alone there is nobody to overtake");
     }
 
     #[test]

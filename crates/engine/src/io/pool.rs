@@ -1,16 +1,21 @@
 //! The I/O threads: take requests in order, wait for the limit, read, retry, report.
 //!
+//! Two queues: bulk requests, for loads of chunks, and those of point reads, which go first. Threads that wait for the
+//! limit or are in the middle of megabytes serve nobody else; so there are as many again that take point reads only.
+//! If point reads are late all the same, bulk requests are held back in phases ([`coscan_core::phases`]).
+//!
 //! A thread never holds a lock while it reads or waits, and every wait ends when the engine closes.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use coscan_core::Phases;
 use tokio::sync::watch;
 
 use super::limit::TokenBucket;
@@ -22,6 +27,8 @@ use crate::config::RetryConfig;
 pub(crate) struct Request<T> {
     pub(crate) source: Arc<Source>,
     pub(crate) ranges: Vec<Range<u64>>,
+    /// Whether a point read waits for it.
+    pub(crate) point: bool,
     /// What the receiver of the outcome needs to know, handed back with it.
     pub(crate) context: T,
 }
@@ -83,13 +90,36 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(crate) struct IoCounters {
     pub(crate) requests: AtomicU64,
     pub(crate) retries: AtomicU64,
+    /// How often a thread held back bulk requests for point reads.
+    pub(crate) held_back: AtomicU64,
 }
 
 type Report<T> = dyn Fn(&T, Outcome) + Send + Sync;
 
+/// What waits for a thread.
+struct Queue<T> {
+    bulk: VecDeque<Request<T>>,
+    /// With the number each was given when it came.
+    points: VecDeque<(u64, Request<T>)>,
+    /// Requests of point reads that are not answered yet: when they came, and their numbers.
+    unanswered: BTreeSet<(Instant, u64)>,
+    next: u64,
+    phases: Phases,
+}
+
+/// A request that a thread took, and what to strike off when it is answered.
+struct Taken<T> {
+    request: Request<T>,
+    point: Option<(Instant, u64)>,
+}
+
 struct Inner<T> {
-    queue: Mutex<VecDeque<Request<T>>>,
+    queue: Mutex<Queue<T>>,
+    /// For the threads that take anything.
     ready: Condvar,
+    /// For the threads that take point reads only.
+    point_ready: Condvar,
+    started: Instant,
     closing: Arc<Closing>,
     reader: Arc<dyn RangeReader>,
     bucket: Arc<TokenBucket>,
@@ -105,26 +135,45 @@ pub(crate) struct Pool<T> {
 }
 
 impl<T: Send + Sync + 'static> Pool<T> {
+    /// Starts `threads` threads, and as many for point reads alone.
     pub(crate) fn start(
         threads: usize,
+        phases: Phases,
         reader: Arc<dyn RangeReader>,
         closing: Arc<Closing>,
         bucket: Arc<TokenBucket>,
         retry: RetryConfig,
         report: Box<Report<T>>,
     ) -> std::io::Result<Self> {
-        let (queue, counters) = (Mutex::default(), IoCounters::default());
-        let inner = Inner { queue, ready: Condvar::new(), closing, reader, bucket, retry, counters, report };
+        let (bulk, points, unanswered) = (VecDeque::new(), VecDeque::new(), BTreeSet::new());
+        let queue = Mutex::new(Queue { bulk, points, unanswered, next: 0, phases });
+        let (ready, point_ready, started) = (Condvar::new(), Condvar::new(), Instant::now());
+        let counters = IoCounters::default();
+        let inner =
+            Inner { queue, ready, point_ready, started, closing, reader, bucket, retry, counters, report };
         let pool = Pool { inner: Arc::new(inner) };
-        for _ in 0..threads.max(1) {
-            let inner = pool.inner.clone();
-            thread::Builder::new().name("coscan-io".into()).spawn(move || inner.work())?;
+        for (name, points_only) in [("coscan-io", false), ("coscan-point", true)] {
+            for _ in 0..threads.max(1) {
+                let inner = pool.inner.clone();
+                thread::Builder::new().name(name.into()).spawn(move || inner.work(points_only))?;
+            }
         }
         Ok(pool)
     }
 
     pub(crate) fn push(&self, request: Request<T>) {
-        lock(&self.inner.queue).push_back(request);
+        let mut queue = lock(&self.inner.queue);
+        if request.point {
+            let number = queue.next;
+            queue.next += 1;
+            queue.unanswered.insert((Instant::now(), number));
+            queue.points.push_back((number, request));
+            drop(queue);
+            self.inner.point_ready.notify_one();
+        } else {
+            queue.bulk.push_back(request);
+            drop(queue);
+        }
         self.inner.ready.notify_one();
     }
 
@@ -136,28 +185,64 @@ impl<T: Send + Sync + 'static> Pool<T> {
 impl<T> Drop for Pool<T> {
     fn drop(&mut self) {
         self.inner.closing.close();
-        lock(&self.inner.queue).clear();
+        let mut queue = lock(&self.inner.queue);
+        queue.bulk.clear();
+        queue.points.clear();
+        drop(queue);
         self.inner.ready.notify_all();
+        self.inner.point_ready.notify_all();
     }
 }
 
 impl<T> Inner<T> {
-    fn next(&self) -> Option<Request<T>> {
+    fn next(&self, points_only: bool) -> Option<Taken<T>> {
         let mut queue = lock(&self.queue);
         loop {
             if self.closing.is_closed() {
                 return None;
             }
-            match queue.pop_front() {
-                Some(request) => return Some(request),
-                None => queue = self.ready.wait(queue).unwrap_or_else(PoisonError::into_inner),
+            if let Some((number, request)) = queue.points.pop_front() {
+                let point = queue.unanswered.iter().find(|(_, n)| *n == number).copied();
+                return Some(Taken { request, point });
             }
+            queue = if points_only {
+                self.point_ready.wait(queue).unwrap_or_else(PoisonError::into_inner)
+            } else if queue.bulk.is_empty() {
+                self.ready.wait(queue).unwrap_or_else(PoisonError::into_inner)
+            } else {
+                let now = self.time(Instant::now());
+                let oldest = queue.unanswered.first().map(|(asked, _)| self.time(*asked));
+                match queue.phases.bulk_may_start(now, oldest) {
+                    Ok(()) => {
+                        return queue.bulk.pop_front().map(|request| Taken { request, point: None });
+                    }
+                    Err(until) => {
+                        let pause = Duration::from_nanos(until.since(now).as_nanos());
+                        self.counters.held_back.fetch_add(1, Ordering::Relaxed);
+                        self.ready.wait_timeout(queue, pause).unwrap_or_else(PoisonError::into_inner).0
+                    }
+                }
+            };
         }
     }
 
-    fn work(&self) {
-        while let Some(request) = self.next() {
+    /// As the phases count time.
+    fn time(&self, at: Instant) -> coscan_core::Instant {
+        coscan_core::Instant::from_nanos(at.saturating_duration_since(self.started).as_nanos() as u64)
+    }
+
+    fn work(&self, points_only: bool) {
+        while let Some(Taken { request, point }) = self.next(points_only) {
             self.carry_out(&request);
+            if let Some(point) = point {
+                let mut queue = lock(&self.queue);
+                queue.unanswered.remove(&point);
+                let held_back = !queue.bulk.is_empty();
+                drop(queue);
+                if held_back {
+                    self.ready.notify_all();
+                }
+            }
         }
     }
 
@@ -186,7 +271,8 @@ impl<T> Inner<T> {
         let asked = missing.clone();
         let ranges: Vec<_> = asked.iter().map(|&part| request.ranges[part].clone()).collect();
         let bytes = ranges[ranges.len() - 1].end - ranges[0].start;
-        if !self.closing.sleep_until(self.bucket.reserve(bytes)) {
+        let at = if request.point { self.bucket.reserve_first(bytes) } else { self.bucket.reserve(bytes) };
+        if !self.closing.sleep_until(at) {
             return Err(ReadError::Closed);
         }
         self.counters.requests.fetch_add(1, Ordering::Relaxed);

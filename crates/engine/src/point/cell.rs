@@ -1,0 +1,260 @@
+//! What one point read has gathered so far, and who waits for it.
+//!
+//! The driver fills it in, the read's own task takes it out; neither needs the other's lock. Bytes are copied as they
+//! come, so that a frame or a part that leaves the buffer is not kept in memory by a read that nobody polls.
+
+use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use coscan_core::ColumnNo;
+
+use super::decode::ColumnBytes;
+use super::pages::ColumnPages;
+use crate::error::EngineError;
+
+/// Block numbers that a byte range touches.
+pub(crate) fn blocks_of(range: &Range<u64>, block_bytes: u64) -> Range<u32> {
+    (range.start / block_bytes) as u32..range.end.div_ceil(block_bytes) as u32
+}
+
+/// How a point read went on.
+pub(crate) enum Gathered {
+    /// All pages.
+    Bytes(Vec<ColumnBytes>),
+    /// Its room was wanted by scans: it is to be read by a scan, too.
+    Revoked,
+}
+
+/// A range of a column's bytes, filled block by block.
+#[derive(Debug)]
+struct Piece {
+    range: Range<u64>,
+    bytes: Vec<u8>,
+    /// Blocks still to come, ascending.
+    missing: Vec<u32>,
+}
+
+#[derive(Debug)]
+struct Column {
+    no: ColumnNo,
+    root: usize,
+    pieces: Vec<Piece>,
+}
+
+#[derive(Debug)]
+enum State {
+    Gathering(Vec<Column>),
+    Failed(EngineError),
+    Revoked,
+    /// Taken out.
+    Taken,
+}
+
+/// See the module's text.
+#[derive(Debug)]
+pub(crate) struct Cell {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    state: State,
+    waker: Option<Waker>,
+}
+
+impl Cell {
+    /// For these pages; numbers of the columns in the table beside them.
+    pub(crate) fn new(columns: Vec<(ColumnNo, ColumnPages)>, block_bytes: u64) -> Self {
+        let piece = |range: Range<u64>| {
+            let bytes = vec![0; (range.end - range.start) as usize];
+            let missing = blocks_of(&range, block_bytes).collect();
+            Piece { range, bytes, missing }
+        };
+        let columns = columns.into_iter().map(|(no, pages)| Column {
+            no,
+            root: pages.root,
+            pieces: pages.ranges.into_iter().map(piece).collect(),
+        });
+        let state = State::Gathering(columns.collect());
+        Cell { inner: Mutex::new(Inner { state, waker: None }) }
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A block of the file arrived.
+    pub(crate) fn put_block(&self, block: u32, block_bytes: u64, bytes: &[u8]) {
+        let start = u64::from(block) * block_bytes;
+        if let State::Gathering(columns) = &mut self.inner().state {
+            for piece in columns.iter_mut().flat_map(|column| &mut column.pieces) {
+                let Ok(at) = piece.missing.binary_search(&block) else { continue };
+                piece.missing.remove(at);
+                piece.copy(start, bytes);
+            }
+        }
+    }
+
+    /// All of a column's part is at hand: `bytes` from `start` in the file. Returns whether it was wanted.
+    pub(crate) fn put_part(&self, column: ColumnNo, start: u64, bytes: &[u8]) -> bool {
+        let mut inner = self.inner();
+        let State::Gathering(columns) = &mut inner.state else { return false };
+        let Some(column) = columns.iter_mut().find(|c| c.no == column) else { return false };
+        let wanted = column.pieces.iter().any(|piece| !piece.missing.is_empty());
+        for piece in &mut column.pieces {
+            piece.missing.clear();
+            piece.copy(start, bytes);
+        }
+        wanted
+    }
+
+    /// The blocks still missing, ascending.
+    pub(crate) fn missing(&self) -> Vec<u32> {
+        let mut missing = match &self.inner().state {
+            State::Gathering(columns) => {
+                let pieces = columns.iter().flat_map(|column| &column.pieces);
+                pieces.flat_map(|piece| piece.missing.iter().copied()).collect()
+            }
+            _ => Vec::new(),
+        };
+        missing.sort_unstable();
+        missing.dedup();
+        missing
+    }
+
+    /// The first root column that needs this block, if one does.
+    pub(crate) fn root_of(&self, block: u32) -> Option<usize> {
+        let inner = self.inner();
+        let State::Gathering(columns) = &inner.state else { return None };
+        let needs = |column: &&Column| column.pieces.iter().any(|piece| piece.missing.contains(&block));
+        columns.iter().find(needs).map(|column| column.root)
+    }
+
+    /// Whether nothing is awaited any more.
+    pub(crate) fn is_settled(&self) -> bool {
+        match &self.inner().state {
+            State::Gathering(columns) => {
+                columns.iter().flat_map(|column| &column.pieces).all(|piece| piece.missing.is_empty())
+            }
+            _ => true,
+        }
+    }
+
+    pub(crate) fn fail(&self, error: EngineError) {
+        let mut inner = self.inner();
+        if matches!(inner.state, State::Gathering(_)) {
+            inner.state = State::Failed(error);
+        }
+    }
+
+    /// Gives up what was gathered, unless the task has taken it. Returns whether there is nothing left of it.
+    pub(crate) fn revoke(&self) -> bool {
+        let mut inner = self.inner();
+        if matches!(inner.state, State::Gathering(_)) {
+            inner.state = State::Revoked;
+        }
+        !matches!(inner.state, State::Taken)
+    }
+
+    pub(crate) fn take_waker(&self) -> Option<Waker> {
+        self.inner().waker.take()
+    }
+
+    /// Takes out what was gathered once it is complete.
+    pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<Result<Gathered, EngineError>> {
+        let settled = self.is_settled();
+        let mut inner = self.inner();
+        if !settled {
+            inner.waker = Some(cx.waker().clone());
+            // It may have settled between the two looks.
+            let waits = match &inner.state {
+                State::Gathering(columns) => {
+                    columns.iter().flat_map(|c| &c.pieces).any(|p| !p.missing.is_empty())
+                }
+                _ => false,
+            };
+            if waits {
+                return Poll::Pending;
+            }
+        }
+        Poll::Ready(match std::mem::replace(&mut inner.state, State::Taken) {
+            State::Gathering(columns) => {
+                Ok(Gathered::Bytes(columns.into_iter().map(Column::finish).collect()))
+            }
+            State::Failed(error) => Err(error),
+            State::Revoked => Ok(Gathered::Revoked),
+            State::Taken => Err(EngineError::Closed),
+        })
+    }
+}
+
+impl Piece {
+    /// Copies what of `bytes`, which begin at `start` in the file, lies in the range.
+    fn copy(&mut self, start: u64, bytes: &[u8]) {
+        let from = self.range.start.max(start);
+        let to = self.range.end.min(start + bytes.len() as u64);
+        if from < to {
+            let target = (from - self.range.start) as usize..(to - self.range.start) as usize;
+            self.bytes[target].copy_from_slice(&bytes[(from - start) as usize..(to - start) as usize]);
+        }
+    }
+}
+
+impl Column {
+    fn finish(self) -> ColumnBytes {
+        let pieces = self.pieces.into_iter().map(|piece| (piece.range.start, Bytes::from(piece.bytes)));
+        ColumnBytes { root: self.root, pieces: pieces.collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell() -> Cell {
+        let column = |no: u32, ranges: Vec<Range<u64>>| {
+            (ColumnNo(no), ColumnPages { root: no as usize, ranges, dictionaries: Vec::new() })
+        };
+        Cell::new(vec![column(4, vec![5..12, 27..30]), column(7, vec![30..33])], 10)
+    }
+
+    fn file() -> Vec<u8> {
+        (0..40).collect()
+    }
+
+    fn take(cell: &Cell) -> Poll<Result<Gathered, EngineError>> {
+        cell.poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    #[test]
+    fn blocks_and_parts_fill_the_ranges() {
+        let (cell, file) = (cell(), file());
+        assert_eq!(cell.missing(), [0, 1, 2, 3]);
+        assert_eq!((cell.root_of(2), cell.root_of(3), cell.root_of(4)), (Some(4), Some(7), None));
+        cell.put_block(1, 10, &file[10..20]);
+        cell.put_block(0, 10, &file[0..10]);
+        cell.put_block(2, 10, &file[20..30]);
+        assert!(!cell.is_settled() && take(&cell).is_pending());
+        assert!(cell.put_part(ColumnNo(7), 28, &file[28..40]));
+        assert!(!cell.put_part(ColumnNo(4), 0, &file), "it has that already");
+        let Poll::Ready(Ok(Gathered::Bytes(columns))) = take(&cell) else { panic!("all is there") };
+        let got: Vec<(u64, &[u8])> =
+            columns.iter().flat_map(|c| &c.pieces).map(|(at, bytes)| (*at, &bytes[..])).collect();
+        assert_eq!(got, [(5, &file[5..12]), (27, &file[27..30]), (30, &file[30..33])]);
+        assert!(matches!(take(&cell), Poll::Ready(Err(EngineError::Closed))), "only once");
+    }
+
+    #[test]
+    fn what_was_revoked_or_failed_stays_so() {
+        let revoked = cell();
+        assert!(revoked.revoke() && revoked.is_settled());
+        revoked.fail(EngineError::Closed);
+        assert!(matches!(take(&revoked), Poll::Ready(Ok(Gathered::Revoked))));
+        assert!(!revoked.revoke(), "the task has it");
+        let failed = cell();
+        failed.fail(EngineError::Closed);
+        assert!(matches!(take(&failed), Poll::Ready(Err(EngineError::Closed))));
+    }
+}

@@ -1,0 +1,167 @@
+//! From the pages of a point read to Arrow arrays: the same decoder as for chunks, over bytes with gaps.
+//!
+//! Column by column, so that an error says which one is corrupt. Whatever the decoder asks for that was not read is
+//! an error, never a read.
+
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::SchemaRef;
+use bytes::{Buf, Bytes};
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection,
+    RowSelectionPolicy,
+};
+use parquet::errors::{ParquetError, Result as ParquetResult};
+use parquet::file::metadata::ParquetMetaData;
+use parquet::file::reader::{ChunkReader, Length};
+
+use crate::error::{EngineError, SharedSource};
+use crate::io::pool::panic_message;
+use crate::table::File;
+
+/// The pages of one root column, by their offsets in the file.
+#[derive(Clone, Debug)]
+pub(crate) struct ColumnBytes {
+    pub(crate) root: usize,
+    /// Ascending, disjoint.
+    pub(crate) pieces: Vec<(u64, Bytes)>,
+}
+
+/// What to make of them.
+#[derive(Debug)]
+pub(crate) struct Target<'a> {
+    pub(crate) file: &'a File,
+    /// Footer and offset index: those that the pages were chosen by.
+    pub(crate) metadata: &'a Arc<ParquetMetaData>,
+    pub(crate) row_group: usize,
+    pub(crate) schema: &'a SchemaRef,
+    pub(crate) rows: &'a [Range<usize>],
+    pub(crate) batch_rows: usize,
+}
+
+/// The selected rows in batches: for every batch the arrays of all columns.
+pub(crate) fn decode(
+    target: &Target<'_>,
+    columns: Vec<ColumnBytes>,
+) -> Result<Vec<Vec<ArrayRef>>, EngineError> {
+    let options = ArrowReaderOptions::new().with_schema(target.schema.clone());
+    let decoding = ArrowReaderMetadata::try_new(target.metadata.clone(), options).map_err(|source| {
+        EngineError::Schema { file: target.file.name().to_owned(), source: Arc::new(source) }
+    })?;
+    let rows: usize = target.rows.iter().map(ExactSizeIterator::len).sum();
+    let mut batches: Vec<Vec<ArrayRef>> = vec![Vec::new(); rows.div_ceil(target.batch_rows)];
+    for column in columns {
+        let root = column.root;
+        let step = AssertUnwindSafe(|| decode_column(target, &decoding, column));
+        let outcome: Result<Vec<ArrayRef>, SharedSource> = match catch_unwind(step) {
+            Ok(outcome) => outcome.map_err(|error| Arc::new(error) as SharedSource),
+            Err(panic) => {
+                let message = format!("the decoder gave up: {}", panic_message(&*panic));
+                Err(Arc::new(ParquetError::General(message)))
+            }
+        };
+        let arrays = outcome.map_err(|source| EngineError::Corrupt {
+            file: target.file.name().to_owned(),
+            row_group: target.row_group,
+            column: target.file.columns[root].name.clone(),
+            source,
+        })?;
+        for (batch, array) in batches.iter_mut().zip(arrays) {
+            batch.push(array);
+        }
+    }
+    Ok(batches)
+}
+
+fn decode_column(
+    target: &Target<'_>,
+    decoding: &ArrowReaderMetadata,
+    column: ColumnBytes,
+) -> ParquetResult<Vec<ArrayRef>> {
+    let total = target.file.rows(target.row_group);
+    let mask = ProjectionMask::roots(decoding.parquet_schema(), [column.root]);
+    let input = Sparse { pieces: column.pieces, end: target.file.source.meta.size };
+    let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(input, decoding.clone())
+        .with_row_groups(vec![target.row_group])
+        .with_projection(mask)
+        .with_batch_size(target.batch_rows)
+        .with_row_selection(RowSelection::from_consecutive_ranges(target.rows.iter().cloned(), total))
+        // Pages that were not read are to be skipped, not decoded and filtered.
+        .with_row_selection_policy(RowSelectionPolicy::Selectors)
+        .build()?;
+    let mut wanted: usize = target.rows.iter().map(ExactSizeIterator::len).sum();
+    let mut arrays = Vec::with_capacity(wanted.div_ceil(target.batch_rows));
+    for batch in reader {
+        let array = batch?.column(0).clone();
+        if array.len() != wanted.min(target.batch_rows) {
+            return Err(ParquetError::EOF(format!("a batch has {} rows, {wanted} are left", array.len())));
+        }
+        wanted -= array.len();
+        arrays.push(array);
+    }
+    match wanted {
+        0 => Ok(arrays),
+        missing => Err(ParquetError::EOF(format!("{missing} of the selected rows are missing"))),
+    }
+}
+
+/// Bytes of a file with gaps.
+struct Sparse {
+    pieces: Vec<(u64, Bytes)>,
+    /// The file's size.
+    end: u64,
+}
+
+impl Sparse {
+    fn after(&self, start: u64) -> ParquetResult<Bytes> {
+        let after = self.pieces.partition_point(|(at, _)| *at <= start);
+        let found = after.checked_sub(1).map(|at| &self.pieces[at]);
+        let found = found.filter(|(at, bytes)| start - at <= bytes.len() as u64);
+        let (at, bytes) =
+            found.ok_or_else(|| ParquetError::EOF(format!("offset {start} lies in no selected page")))?;
+        Ok(bytes.slice((start - at) as usize..))
+    }
+}
+
+impl Length for Sparse {
+    fn len(&self) -> u64 {
+        self.end
+    }
+}
+
+impl ChunkReader for Sparse {
+    type T = bytes::buf::Reader<Bytes>;
+
+    fn get_read(&self, start: u64) -> ParquetResult<Self::T> {
+        Ok(self.after(start)?.reader())
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
+        let rest = self.after(start)?;
+        if length > rest.len() {
+            let message = format!("{length} bytes at offset {start} reach beyond the selected pages");
+            return Err(ParquetError::EOF(message));
+        }
+        Ok(rest.slice(..length))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_read_is_an_error() {
+        let pieces = vec![(10, Bytes::from_static(b"abcd")), (20, Bytes::from_static(b"xyz"))];
+        let sparse = Sparse { pieces, end: 100 };
+        assert_eq!(sparse.get_bytes(11, 2).unwrap(), "bc");
+        assert_eq!(sparse.get_bytes(20, 3).unwrap(), "xyz");
+        assert!(sparse.get_bytes(11, 4).is_err(), "beyond the piece");
+        assert!(sparse.get_bytes(9, 1).is_err(), "before the first");
+        assert!(sparse.get_bytes(16, 1).is_err(), "in a gap");
+    }
+}

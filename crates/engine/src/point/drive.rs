@@ -1,0 +1,318 @@
+//! What the driver does for point reads: room in the ledger, frames, and whoever can answer first.
+//!
+//! A column of a point read is answered by the part that is resident, by blocks in frames, by blocks that are read,
+//! or by the load of its chunk, whichever comes first. Everything here happens under the driver's lock; bytes are
+//! copied, because a point read has few of them, but nothing is read or decoded.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use coscan_core::pool::FrameNo;
+use coscan_core::{ChunkNo, ColumnNo, ColumnSet, Event, TableId};
+
+use super::cell::Cell;
+use super::frames::{Answer, BLOCK_BYTES, Frames, ToRead, Todo, wanted};
+use super::pages::Pages;
+use crate::driver::{IoContext, Turn};
+use crate::error::EngineError;
+use crate::io::pool::{Outcome, Request};
+use crate::io::{ReadError, coalesce};
+use crate::store::{Part, PartKey};
+use crate::table::File;
+
+/// Room grows in steps of this many bytes, so that a point read does not mean an eviction each.
+const ROOM_STEP: u64 = 1 << 20;
+
+/// After this time without point reads, their room goes back to the scans.
+const IDLE: Duration = Duration::from_secs(10);
+
+/// The point reads of an engine.
+#[derive(Debug)]
+pub(crate) struct Points {
+    frames: Frames,
+    reads: BTreeMap<u64, Pending>,
+    next_read: u64,
+    /// The most that they may have, in bytes.
+    share: u64,
+    used: Instant,
+}
+
+/// One point read.
+#[derive(Debug)]
+struct Pending {
+    file: Arc<File>,
+    chunk: ChunkNo,
+    columns: ColumnSet,
+    cell: Arc<Cell>,
+    /// Bytes beside the frames.
+    room: u64,
+    /// Whether it waits for something.
+    waits: bool,
+}
+
+/// Blocks of a file that the I/O threads read for frames.
+pub(crate) struct BlockContext {
+    file: Arc<File>,
+    blocks: Vec<(FrameNo, u32)>,
+}
+
+impl Points {
+    /// Point reads that may have `share` bytes, half of them in frames.
+    pub(crate) fn new(share: u64) -> Self {
+        let frames = u32::try_from(share / 2 / BLOCK_BYTES).unwrap_or(u32::MAX);
+        let (reads, used) = (BTreeMap::new(), Instant::now());
+        Points { frames: Frames::new(frames), reads, next_read: 0, share, used }
+    }
+
+    /// What a single read may have beside the frames; the same for all reads together.
+    pub(crate) fn read_bytes_max(share: u64) -> u64 {
+        share / 2
+    }
+
+    fn held(&self) -> u64 {
+        self.frames.bytes() + self.reads.values().map(|read| read.room).sum::<u64>()
+    }
+
+    /// How many reads of a chunk wait, and for which columns.
+    fn waiting_for(&self, table: TableId, chunk: ChunkNo) -> (u32, ColumnSet) {
+        let mut columns = ColumnSet::new();
+        let here = |read: &&Pending| read.waits && read.file.table == table && read.chunk == chunk;
+        let reads =
+            self.reads.values().filter(here).inspect(|read| columns.union_with(&read.columns)).count();
+        (reads as u32, columns)
+    }
+
+    /// Whether their room should go back because nobody has used it for long.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.reads.is_empty() && self.used.elapsed() >= IDLE
+    }
+}
+
+impl Turn<'_> {
+    /// Begins a point read that will need `room` bytes beside the frames; `None` if there is no room for it.
+    pub(crate) fn begin_point(
+        &mut self,
+        file: &Arc<File>,
+        row_group: usize,
+        pages: Pages,
+        room: u64,
+    ) -> Result<Option<(u64, Arc<Cell>)>, EngineError> {
+        if let Some(error) = file.replaced_error() {
+            return Err(error);
+        }
+        let chunk = file.chunk(row_group);
+        let dictionaries: Vec<_> =
+            pages.columns.iter().flat_map(|c| c.dictionaries.iter().cloned()).collect();
+        let numbered: Vec<(ColumnNo, _)> =
+            pages.columns.into_iter().map(|pages| (file.columns[pages.root].no, pages)).collect();
+        let columns: ColumnSet = numbered.iter().map(|(no, _)| *no).collect();
+        let cell = Arc::new(Cell::new(numbered, BLOCK_BYTES));
+        for column in columns.iter() {
+            if let Some(part) = self.state.store.get(PartKey { table: file.table, chunk, column })
+                && cell.put_part(column, part.start, &part.bytes)
+            {
+                self.state.stats.point_columns_from_chunks += 1;
+            }
+        }
+        let missing = cell.missing();
+        let frames_more = (missing.len() as u64).min(self.state.points.frames.count()) * BLOCK_BYTES;
+        if !self.book_points(room + frames_more) {
+            return Ok(None);
+        }
+        let points = &mut self.state.points;
+        let read = points.next_read;
+        points.next_read += 1;
+        points.used = Instant::now();
+        let waits = !cell.is_settled();
+        let pending = Pending { file: file.clone(), chunk, columns, cell: cell.clone(), room, waits };
+        points.reads.insert(read, pending);
+        self.state.stats.point_reads += 1;
+        self.state.stats.point_blocks += missing.len() as u64;
+        if waits {
+            self.announce_points(file.table, chunk);
+            let now = self.now();
+            let mut todo = Todo::default();
+            self.state.points.frames.want(now, read, file, &wanted(&missing, &dictionaries), &mut todo);
+            self.do_for_points(todo);
+        }
+        Ok(Some((read, cell)))
+    }
+
+    /// Takes room for so many bytes more; returns whether the ledger and the share allow it.
+    fn book_points(&mut self, more: u64) -> bool {
+        let needed = self.state.points.held() + more;
+        let has = self.state.abm.usage().points;
+        if needed <= has {
+            return true;
+        }
+        let share = self.state.points.share;
+        // The frames of a read that evicts others need no room of their own.
+        let bytes = needed.next_multiple_of(ROOM_STEP).min(share);
+        if bytes > has {
+            self.event(Event::PointRoom { bytes });
+        }
+        self.state.abm.usage().points >= needed.min(share)
+    }
+
+    /// A point read is over, or nobody wants its outcome any more.
+    pub(crate) fn end_point(&mut self, read: u64) {
+        let now = self.now();
+        let Some(pending) = self.state.points.reads.remove(&read) else { return };
+        self.state.points.used = Instant::now();
+        if pending.waits {
+            self.announce_points(pending.file.table, pending.chunk);
+        }
+        let mut todo = Todo::default();
+        self.state.points.frames.end(now, read, &mut todo);
+        self.do_for_points(todo);
+    }
+
+    /// Reads and frees what the frames want, hands on what they have.
+    fn do_for_points(&mut self, todo: Todo) {
+        let Todo { reads, answers, freed } = todo;
+        self.after.bytes.extend(freed);
+        self.read_blocks(reads);
+        for answer in answers {
+            let (read, block, bytes) = match answer {
+                Answer::Here { read, block, bytes } => (read, block, Some(bytes)),
+                Answer::Failed { read, block } => (read, block, None),
+            };
+            let Some(pending) = self.state.points.reads.get(&read) else { continue };
+            match bytes {
+                Some(bytes) => pending.cell.put_block(block, BLOCK_BYTES, &bytes),
+                None => {
+                    let error = self.block_error(&pending.file, pending.chunk, &pending.cell, block);
+                    pending.cell.fail(error);
+                }
+            }
+            self.settle_point(read);
+        }
+    }
+
+    /// Why a block could not be read, while that is being handled.
+    fn block_error(&self, file: &File, chunk: ChunkNo, cell: &Cell, block: u32) -> EngineError {
+        let Some(cause) = &self.block_cause else { return EngineError::Closed };
+        if let ReadError::Replaced(detail) = &**cause {
+            return EngineError::FileReplaced { file: file.name().to_owned(), detail: detail.clone() };
+        }
+        EngineError::Read {
+            file: file.name().to_owned(),
+            row_group: file.row_group(chunk),
+            column: cell.root_of(block).map_or_else(String::new, |root| file.columns[root].name.clone()),
+            source: cause.clone(),
+        }
+    }
+
+    /// Wakes a read that waits for nothing any more.
+    fn settle_point(&mut self, read: u64) {
+        let Some(pending) = self.state.points.reads.get_mut(&read) else { return };
+        if !pending.waits || !pending.cell.is_settled() {
+            return;
+        }
+        pending.waits = false;
+        self.after.loose.wakers.extend(pending.cell.take_waker());
+        let (table, chunk) = (pending.file.table, pending.chunk);
+        self.announce_points(table, chunk);
+    }
+
+    /// Tells the buffer manager how many point reads wait for a chunk.
+    fn announce_points(&mut self, table: TableId, chunk: ChunkNo) {
+        let (reads, columns) = self.state.points.waiting_for(table, chunk);
+        self.event(Event::PointsWaiting { table, chunk, columns, reads });
+    }
+
+    fn read_blocks(&mut self, mut reads: Vec<ToRead>) {
+        reads.sort_by_key(|read| (read.file.id, read.block));
+        for of_file in reads.chunk_by(|a, b| a.file.id == b.file.id) {
+            let file = &of_file[0].file;
+            let size = file.source.meta.size;
+            let range = |read: &ToRead| {
+                let start = u64::from(read.block) * BLOCK_BYTES;
+                start..(start + BLOCK_BYTES).min(size)
+            };
+            let ranges: Vec<_> = of_file.iter().map(range).collect();
+            for group in coalesce(&ranges, 0) {
+                self.after.requests.push(Request {
+                    source: file.source.clone(),
+                    ranges: group.iter().map(|&at| ranges[at].clone()).collect(),
+                    point: true,
+                    context: IoContext::Blocks(BlockContext {
+                        file: file.clone(),
+                        blocks: group.iter().map(|&at| (of_file[at].frame, of_file[at].block)).collect(),
+                    }),
+                });
+            }
+        }
+    }
+
+    /// The I/O threads have read a block, or could not.
+    pub(crate) fn blocks_read(&mut self, context: &BlockContext, outcome: Outcome) {
+        let now = self.now();
+        let mut todo = Todo::default();
+        match outcome {
+            Outcome::Arrived(at, bytes) => {
+                self.state.stats.point_blocks_read += 1;
+                self.state.stats.bytes_read += bytes.len() as u64;
+                self.state.points.frames.arrived(now, context.blocks[at].0, bytes, &mut todo);
+                self.do_for_points(todo);
+            }
+            Outcome::Failed(missing, error) => {
+                let replaced = match &error {
+                    ReadError::Replaced(detail) => Some(detail.clone()),
+                    _ => None,
+                };
+                self.block_cause = Some(Arc::new(error));
+                for at in missing {
+                    self.state.points.frames.failed(now, context.blocks[at].0, &mut todo);
+                }
+                self.do_for_points(todo);
+                self.block_cause = None;
+                if let Some(detail) = replaced {
+                    self.replaced(&context.file.clone(), detail);
+                }
+            }
+        }
+    }
+
+    /// A part of a chunk arrived by a load: it answers point reads that wait for pages of it.
+    pub(crate) fn part_for_points(&mut self, part: &Arc<Part>) {
+        let PartKey { table, chunk, column } = part.key;
+        let here = |pending: &Pending| pending.waits && pending.file.table == table && pending.chunk == chunk;
+        let concerned: Vec<u64> =
+            self.state.points.reads.iter().filter(|(_, p)| here(p)).map(|(read, _)| *read).collect();
+        for read in concerned {
+            if self.state.points.reads[&read].cell.put_part(column, part.start, &part.bytes) {
+                self.state.stats.point_columns_from_chunks += 1;
+                self.settle_point(read);
+            }
+        }
+    }
+
+    /// Scans want the room of point reads back: those that still wait are left to scans. Returns what has to stay.
+    pub(crate) fn return_point_room(&mut self) -> Event {
+        let now = self.now();
+        let mut todo = Todo::default();
+        let points = &mut self.state.points;
+        let mut moot: Vec<(TableId, ChunkNo)> = Vec::new();
+        for (read, pending) in &mut points.reads {
+            if pending.cell.revoke() {
+                pending.room = 0;
+            }
+            if std::mem::take(&mut pending.waits) {
+                moot.push((pending.file.table, pending.chunk));
+                self.after.loose.wakers.extend(pending.cell.take_waker());
+                points.frames.end(now, *read, &mut todo);
+            }
+        }
+        points.frames.clear(now, &mut todo);
+        self.after.bytes.append(&mut todo.freed);
+        // Reads that ended make room for no others: all have ended.
+        debug_assert!(todo.reads.is_empty());
+        for (table, chunk) in moot {
+            let columns = ColumnSet::new();
+            self.later.push(Event::PointsWaiting { table, chunk, columns, reads: 0 });
+        }
+        Event::PointRoom { bytes: self.state.points.held() }
+    }
+}
