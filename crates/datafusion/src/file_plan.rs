@@ -37,6 +37,7 @@ use crate::constants::constant_columns;
 use crate::decided::Statistics;
 use crate::error::from_engine;
 use crate::file_request::FileRequest;
+use crate::options::CoscanOptions;
 use crate::pruning::{self, PruneInputs, RowsNeeded};
 use crate::short_decimals;
 use crate::table_root::table_root;
@@ -58,6 +59,8 @@ pub(crate) struct FilePlanner {
     marks: bool,
     creation_errors: Count,
     pushes_dynamic_filters: bool,
+    /// See [`crate::options::POINT_THRESHOLD`].
+    pub(crate) point_threshold: u64,
 }
 
 /// One file of a scan, ready to be read.
@@ -133,7 +136,10 @@ impl FilePlanner {
         let output_schema = Arc::new(projection.project_schema(table_schema)?);
         let metrics = source.metrics().clone();
         let creation_errors = MetricBuilder::new(&metrics).global_counter("num_predicate_creation_errors");
+        let options = context.session_config().options();
+        let point_threshold = options.extensions.get::<CoscanOptions>().map_or(0, |o| o.point_threshold);
         Ok(FilePlanner {
+            point_threshold,
             adapters: config
                 .expr_adapter_factory
                 .clone()

@@ -25,6 +25,7 @@ mod marked;
 mod metrics;
 mod narrow;
 pub mod options;
+mod point;
 mod pruning;
 mod registration;
 pub mod rewrite;

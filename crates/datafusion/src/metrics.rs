@@ -17,6 +17,7 @@ pub(crate) struct ScanCounters {
     slices_shared: Count,
     decode_time: Time,
     wait_time: Time,
+    pub(crate) point_reads: Count,
     pub(crate) unneeded_by_dynamic_filter: Count,
     /// Conjuncts of the filter that were not evaluated for a chunk, because statistics decide them.
     conjuncts_decided: Count,
@@ -39,6 +40,7 @@ impl ScanCounters {
             slices_shared: count("slices_shared"),
             decode_time: summary().subset_time("decode_time", partition),
             wait_time: summary().subset_time("wait_time", partition),
+            point_reads: count("point_reads"),
             unneeded_by_dynamic_filter: count("chunks_unneeded_by_dynamic_filter"),
             conjuncts_decided: count("conjuncts_decided"),
             bytes_spared: count("bytes_spared"),

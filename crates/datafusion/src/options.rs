@@ -20,6 +20,9 @@ use crate::error::from_engine;
 /// Tables below this many bytes of files are read by DataFusion's own scan.
 pub const SMALL_TABLE_BYTES: u64 = 4 << 20;
 
+/// A row group of which the pages with wanted rows are less than one part in so many is read by its pages.
+pub const POINT_THRESHOLD: u64 = 16;
+
 /// When a setting may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
@@ -53,6 +56,11 @@ pub const SETTINGS: &[Setting] = &[
         name: "small_table_bytes",
         scope: Scope::Session,
         summary: "tables with fewer bytes of files than this are read by DataFusion's own scan",
+    },
+    Setting {
+        name: "point_threshold",
+        scope: Scope::Session,
+        summary: "a row group is read by single pages if they are at most this part (1/N) of its bytes; 0 for never",
     },
     Setting {
         name: "policy",
@@ -91,6 +99,16 @@ pub const SETTINGS: &[Setting] = &[
         summary: "percent of the buffer that decoded arrays may have",
     },
     Setting {
+        name: "point_share",
+        scope: Scope::Startup,
+        summary: "percent of the buffer that point reads may have",
+    },
+    Setting {
+        name: "point_latency_ms",
+        scope: Scope::Startup,
+        summary: "milliseconds a point read may wait before loads are held back for it; 0 for never",
+    },
+    Setting {
         name: "stall_ms",
         scope: Scope::Startup,
         summary: "milliseconds after which a chunk is asked back from a consumer that does not read",
@@ -117,6 +135,10 @@ pub struct EngineSettings {
     pub direct_io: Option<bool>,
     /// `coscan.decoded_share`
     pub decoded_share_percent: Option<u8>,
+    /// `coscan.point_share`
+    pub point_share_percent: Option<u8>,
+    /// `coscan.point_latency_ms`
+    pub point_latency_ms: Option<u64>,
     /// `coscan.stall_ms`
     pub stall_ms: Option<u64>,
     /// `coscan.slice_rows`
@@ -138,6 +160,8 @@ impl EngineSettings {
         config.io_threads = self.io_threads.unwrap_or(config.io_threads);
         config.direct_io = self.direct_io.unwrap_or(config.direct_io);
         config.decoded_share_percent = self.decoded_share_percent.unwrap_or(config.decoded_share_percent);
+        config.point_share_percent = self.point_share_percent.unwrap_or(config.point_share_percent);
+        config.point_latency = self.point_latency_ms.map_or(config.point_latency, Duration::from_millis);
         config.stall_after = self.stall_ms.map_or(config.stall_after, Duration::from_millis);
         config.slice_rows = self.slice_rows.unwrap_or(config.slice_rows);
         config
@@ -157,6 +181,8 @@ pub struct CoscanOptions {
     pub enabled: bool,
     /// `coscan.small_table_bytes`
     pub small_table_bytes: u64,
+    /// `coscan.point_threshold`
+    pub point_threshold: u64,
     /// What was said about the engine.
     pub engine_settings: EngineSettings,
     engine: Option<Engine>,
@@ -167,6 +193,7 @@ impl Default for CoscanOptions {
         CoscanOptions {
             enabled: true,
             small_table_bytes: SMALL_TABLE_BYTES,
+            point_threshold: POINT_THRESHOLD,
             engine_settings: EngineSettings::default(),
             engine: None,
         }
@@ -178,6 +205,7 @@ impl fmt::Debug for CoscanOptions {
         f.debug_struct("CoscanOptions")
             .field("enabled", &self.enabled)
             .field("small_table_bytes", &self.small_table_bytes)
+            .field("point_threshold", &self.point_threshold)
             .field("engine_settings", &self.engine_settings)
             .field("attached", &self.engine.is_some())
             .finish()
@@ -233,6 +261,9 @@ impl CoscanOptions {
         match name {
             "enabled" => self.enabled = number(name, value, "true or false")?,
             "small_table_bytes" => self.small_table_bytes = bytes(name, value)?,
+            "point_threshold" => self.point_threshold = number(name, value, "a number, or 0 for never")?,
+            "point_share" => engine.point_share_percent = Some(number(name, value, "a percentage")?),
+            "point_latency_ms" => engine.point_latency_ms = Some(number(name, value, "milliseconds")?),
             "policy" => {
                 let policy = PolicyName::from_str(&value.to_lowercase())
                     .map_err(|e| DataFusionError::Configuration(format!("coscan.policy: {e}")))?;
@@ -283,6 +314,8 @@ impl CoscanOptions {
             "io_threads" => config.io_threads.to_string(),
             "direct_io" => config.direct_io.to_string(),
             "decoded_share" => config.decoded_share_percent.to_string(),
+            "point_share" => config.point_share_percent.to_string(),
+            "point_latency_ms" => config.point_latency.as_millis().to_string(),
             "stall_ms" => config.stall_after.as_millis().to_string(),
             "slice_rows" => config.slice_rows.to_string(),
             _ => return self.pending(name),
@@ -294,6 +327,9 @@ impl CoscanOptions {
         match name {
             "enabled" => Some(self.enabled.to_string()),
             "small_table_bytes" => Some(self.small_table_bytes.to_string()),
+            "point_threshold" => Some(self.point_threshold.to_string()),
+            "point_share" => engine.point_share_percent.map(|p| p.to_string()),
+            "point_latency_ms" => engine.point_latency_ms.map(|l| l.to_string()),
             "policy" => engine.policy.map(|p| p.to_string()),
             "buffer" => engine.buffer_bytes.map(|b| b.to_string()),
             "read_limit" => engine.read_limit_bytes_per_s.map(|b| b.to_string()),

@@ -4,13 +4,13 @@
 //! first gets the next chunk. Otherwise each partition has its own. A registration begins with the first
 //! partition that is polled, not when it is opened: only then do the filters of joins have their values,
 //! and nobody reserves chunks for a partition that never runs. It ends with the last partition.
+//!
+//! Chunks of which pruning leaves a few pages are not announced: they are point reads, see [`crate::point`].
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use coscan_engine::{
-    Chunk, ChunkRequest, DeliveryOrder, Engine, FileColumns, FileId, Scan, ScanRequest, Worker,
-};
+use coscan_engine::{ChunkRequest, DeliveryOrder, Engine, FileColumns, FileId, Scan, ScanRequest, Worker};
 use datafusion::common::Result;
 use datafusion::execution::TaskContext;
 use futures::{StreamExt, TryStreamExt};
@@ -21,6 +21,7 @@ use crate::error::from_engine;
 use crate::file_plan::{FilePlan, FilePlanner, PlannedRowGroup};
 use crate::file_request::FileRequest;
 use crate::metrics::ScanCounters;
+use crate::point::{self, PointReader, Taken};
 use crate::pruning::RowsNeeded;
 use crate::variant::Variant;
 
@@ -42,6 +43,8 @@ pub(crate) struct PlannedChunk {
     pub(crate) variant: usize,
     pub(crate) row_group: usize,
     pub(crate) needed: RowsNeeded,
+    /// Whether it is to be read by its pages.
+    pub(crate) point: bool,
 }
 
 impl ScanPlan {
@@ -68,7 +71,7 @@ impl ScanPlan {
         {
             if let Some(mut file) = file {
                 dynamic.add_file(file.pruner.take());
-                rows += plan.add(file, wanted.map(|wanted| wanted - rows));
+                rows += plan.add(file, wanted.map(|wanted| wanted - rows), planner.point_threshold);
             }
         }
         plan.dynamic = Mutex::new(dynamic);
@@ -76,7 +79,7 @@ impl ScanPlan {
     }
 
     /// Adds the file's row groups, but no more than yield `wanted` rows; returns how many they yield.
-    fn add(&mut self, mut file: FilePlan, wanted: Option<usize>) -> usize {
+    fn add(&mut self, mut file: FilePlan, wanted: Option<usize>, point_threshold: u64) -> usize {
         let mut rows = 0;
         for PlannedRowGroup { row_group, needed, variant } in std::mem::take(&mut file.row_groups) {
             if wanted.is_some_and(|wanted| rows >= wanted) {
@@ -86,7 +89,9 @@ impl ScanPlan {
                 RowsNeeded::All => file.metadata.row_group(row_group).num_rows() as usize,
                 RowsNeeded::Ranges(ranges) => ranges.iter().map(ExactSizeIterator::len).sum(),
             };
-            self.chunks.push(PlannedChunk { file: self.files.len(), variant, row_group, needed });
+            let roots = &file.variants[variant].roots;
+            let point = point::is_point_read(&file.metadata, row_group, roots, &needed, point_threshold);
+            self.chunks.push(PlannedChunk { file: self.files.len(), variant, row_group, needed, point });
         }
         self.files.push(file);
         rows
@@ -135,17 +140,37 @@ impl Registration {
             .plan
             .get_or_try_init(|| async { ScanPlan::new(planner, &self.requests).await.map(Arc::new) });
         let plan = Arc::clone(plan.await?);
+        let by_pages = self.reads_by_pages(&plan);
         let mut state = lock(&self.state);
         state.settled.resize(plan.chunks.len(), false);
         // A filter may have moved while the files were planned, or since the last member left.
         strike_off(&plan, &mut state, counters);
         if state.live.is_none() {
-            state.live = self.register(&plan, &state.settled, engine, counters)?;
+            // Point reads are nothing that the engine has to know of beforehand.
+            let chunk = |(at, settled): (usize, &bool)| *settled || (by_pages && plan.chunks[at].point);
+            let left_out: Vec<bool> = state.settled.iter().enumerate().map(chunk).collect();
+            state.live = self.register(&plan, &left_out, engine, counters)?;
         }
         let worker = state.live.as_ref().map(|live| live.scan.worker());
         state.members += 1;
         drop(state);
-        Ok(Member { registration: Arc::clone(self), plan, worker, counters: Arc::clone(counters) })
+        let points = PointReader::new(engine, by_pages);
+        Ok(Member { registration: Arc::clone(self), plan, worker, points, counters: Arc::clone(counters) })
+    }
+
+    /// Whether chunks that are point reads are read so: where rows are to come in the table's order, only if all are.
+    fn reads_by_pages(&self, plan: &ScanPlan) -> bool {
+        self.order == DeliveryOrder::Any || plan.chunks.iter().all(|chunk| chunk.point)
+    }
+
+    /// The next point read that nobody has taken.
+    fn take_point(&self, plan: &ScanPlan, counters: &ScanCounters) -> Option<usize> {
+        let mut state = lock(&self.state);
+        strike_off(plan, &mut state, counters);
+        let next =
+            plan.chunks.iter().zip(&state.settled).position(|(chunk, settled)| chunk.point && !settled)?;
+        state.settled[next] = true;
+        Some(next)
     }
 
     /// Announces all chunks that are not settled; `None` if there are none.
@@ -207,13 +232,24 @@ pub(crate) struct Member {
     registration: Arc<Registration>,
     pub(crate) plan: Arc<ScanPlan>,
     worker: Option<Worker>,
+    points: PointReader,
     counters: Arc<ScanCounters>,
 }
 
 impl Member {
-    /// The next chunk and its position in the plan; `None` when there are no more. Releases the previous
-    /// chunk.
-    pub(crate) async fn next(&mut self) -> Result<Option<(usize, Chunk)>> {
+    /// The next chunk, or the rows of it that are needed, and its position in the plan; `None` when there are no
+    /// more. Releases the previous chunk.
+    pub(crate) async fn next(&mut self) -> Result<Option<(usize, Taken)>> {
+        self.points.release();
+        while self.points.enabled
+            && let Some(index) = self.registration.take_point(&self.plan, &self.counters)
+        {
+            let chunk = &self.plan.chunks[index];
+            if let Some(taken) = self.points.read(&self.plan, chunk, &self.counters).await? {
+                self.counters.add_decided(&self.plan, chunk);
+                return Ok(Some((index, taken)));
+            }
+        }
         let Some(worker) = &mut self.worker else { return Ok(None) };
         loop {
             strike_off(&self.plan, &mut lock(&self.registration.state), &self.counters);
@@ -226,7 +262,7 @@ impl Member {
                 continue;
             }
             self.counters.add_decided(&self.plan, &self.plan.chunks[index]);
-            return Ok(Some((index, chunk)));
+            return Ok(Some((index, Taken::Chunk(chunk))));
         }
     }
 }
@@ -234,6 +270,7 @@ impl Member {
 impl Drop for Member {
     fn drop(&mut self) {
         self.worker = None;
+        self.points.release();
         let mut state = lock(&self.registration.state);
         state.members -= 1;
         if state.members == 0

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use coscan_engine::{Chunk, Engine, EngineError};
-use datafusion::arrow::array::{BooleanArray, RecordBatch};
+use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatch};
 use datafusion::arrow::compute::BatchCoalescer;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::Result;
@@ -21,6 +21,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use crate::error::{engine_error, from_engine};
 use crate::file_plan::FilePlanner;
 use crate::metrics::ScanCounters;
+use crate::point::Taken;
 use crate::pruning::RowsNeeded;
 use crate::registration::{Member, Registration, ScanPlan};
 use crate::row_filter::Passing;
@@ -99,8 +100,8 @@ impl PartitionReader {
                 // thread for many chunks, and short queries queue behind it for a multiple of their own time.
                 tokio::task::yield_now().await;
             }
-            let Some((index, chunk)) = reading.member.next().await? else { return Ok(None) };
-            reading.open = Some(OpenChunk::new(chunk, index, &reading.member.plan, slice_rows));
+            let Some((index, taken)) = reading.member.next().await? else { return Ok(None) };
+            reading.open = Some(OpenChunk::new(taken, index, &reading.member.plan, slice_rows)?);
         }
     }
 
@@ -119,7 +120,8 @@ impl PartitionReader {
 
 /// A chunk in the partition's hands.
 struct OpenChunk {
-    chunk: Chunk,
+    /// None for a point read, whose rows are all ready.
+    chunk: Option<Chunk>,
     /// Its position in the plan.
     index: usize,
     /// The slices still to read and the rows wanted of each.
@@ -133,21 +135,33 @@ struct OpenChunk {
 }
 
 impl OpenChunk {
-    fn new(chunk: Chunk, index: usize, plan: &ScanPlan, slice_rows: usize) -> Self {
+    fn new(taken: Taken, index: usize, plan: &ScanPlan, slice_rows: usize) -> Result<Self> {
         let planned = &plan.chunks[index];
         let columns = !plan.variant(planned).roots.is_empty();
         // Without columns there is nothing to slice.
         let slice_rows = if columns { slice_rows } else { usize::MAX };
-        let slices = slices(&planned.needed, chunk.rows, slice_rows);
-        OpenChunk {
+        let (chunk, slices, ready) = match taken {
+            Taken::Chunk(chunk) => {
+                let slices = slices(&planned.needed, chunk.rows, slice_rows);
+                (Some(chunk), slices, VecDeque::new())
+            }
+            Taken::Rows(batches) => {
+                let batch = |arrays: Vec<ArrayRef>| {
+                    let rows = arrays.first().map_or(0, |array| array.len());
+                    plan.variant(planned).batch(arrays, rows)
+                };
+                (None, VecDeque::new(), batches.into_iter().map(batch).collect::<Result<_>>()?)
+            }
+        };
+        Ok(OpenChunk {
             chunk,
             index,
             slices,
-            ready: VecDeque::new(),
+            ready,
             columns,
             gathered: None,
             batch_rows: slice_rows.min(BATCH_ROWS_MAX),
-        }
+        })
     }
 
     /// The next batch in the table's terms; `None` when the chunk is used up.
@@ -188,7 +202,8 @@ impl OpenChunk {
             }
             // A chunk's slices are decoded one after the other without a wait in between: let others run.
             tokio::task::consume_budget().await;
-            let arrays = self.chunk.slice(slice).await.map_err(from_engine)?;
+            let Some(chunk) = &mut self.chunk else { continue };
+            let arrays = chunk.slice(slice).await.map_err(from_engine)?;
             let rows = arrays.first().map_or(0, |array| array.len());
             let batch = file.batch(arrays, rows)?;
             self.ready.extend(ranges.into_iter().map(|range| match range.len() {
