@@ -1,5 +1,5 @@
 //! Random worlds: tables of all kinds, scans of all kinds, cancellations, failed reads, pruning, changing
-//! budgets, replaced chunks, consumers that stop. Invariants are checked after every event; in the end
+//! budgets, replaced chunks, consumers that stop, point reads. Invariants are checked after every event; in the end
 //! every scan must have finished, failed for a reason, or been cancelled.
 //!
 //! Every world follows from its seed. `COSCAN_SEEDS=A..B` chooses them; a failure prints its own.
@@ -137,6 +137,21 @@ fn run(seed: u64) -> World {
                 );
             }
         }
+    }
+    let points = &mut Rng::with_seed(seed ^ 0x7074);
+    for _ in 0..points.u32(0..5) {
+        let table = points.u32(0..tables.len() as u32);
+        let layout = &tables[table as usize];
+        let event = match points.bool() {
+            true => Event::PointRoom { bytes: points.u64(0..=budget) },
+            false => Event::PointsWaiting {
+                table: TableId(table),
+                chunk: ChunkNo(points.u32(0..layout.chunk_count())),
+                columns: columns(&[points.u32(0..layout.column_count())]),
+                reads: points.u32(0..3),
+            },
+        };
+        world.send(points.u64(0..150) * MS, event);
     }
     world.run(300_000);
     for (scan, consumer) in started {

@@ -37,7 +37,7 @@ use crate::constants::constant_columns;
 use crate::decided::Statistics;
 use crate::error::from_engine;
 use crate::file_request::FileRequest;
-use crate::options::CoscanOptions;
+use crate::options::{CoscanOptions, POINT_THRESHOLD};
 use crate::pruning::{self, PruneInputs, RowsNeeded};
 use crate::short_decimals;
 use crate::table_root::table_root;
@@ -137,7 +137,8 @@ impl FilePlanner {
         let metrics = source.metrics().clone();
         let creation_errors = MetricBuilder::new(&metrics).global_counter("num_predicate_creation_errors");
         let options = context.session_config().options();
-        let point_threshold = options.extensions.get::<CoscanOptions>().map_or(0, |o| o.point_threshold);
+        let point_threshold =
+            options.extensions.get::<CoscanOptions>().map_or(POINT_THRESHOLD, |o| o.point_threshold);
         Ok(FilePlanner {
             point_threshold,
             adapters: config

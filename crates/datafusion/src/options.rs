@@ -60,7 +60,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "point_threshold",
         scope: Scope::Session,
-        summary: "a row group is read by single pages if they are at most this part (1/N) of its bytes; 0 for never",
+        summary: "a row group is read by single pages if these are at most one part in so many of its bytes; 0 for never",
     },
     Setting {
         name: "policy",

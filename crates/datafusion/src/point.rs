@@ -26,8 +26,12 @@ pub(crate) enum Taken {
     Rows(Vec<Vec<ArrayRef>>),
 }
 
-/// Whether the pages that hold the needed rows are at most one part in `threshold` of the row group's bytes, in the
-/// columns to read.
+/// Dictionaries are wanted by every point read of a row group and stay in memory, so they do not count as its pages
+/// do; but data and dictionary pages together must be at most one part in so many, too.
+const WITH_DICTIONARIES: u64 = 4;
+
+/// Whether the data pages that hold the needed rows are at most one part in `threshold` of the row group's bytes, in
+/// the columns to read.
 pub(crate) fn is_point_read(
     metadata: &ParquetMetaData,
     row_group: usize,
@@ -40,7 +44,11 @@ pub(crate) fn is_point_read(
         return false;
     }
     let cost = point_cost(metadata, row_group, roots, rows);
-    cost.is_some_and(|cost| cost.page_bytes.saturating_mul(threshold) <= cost.chunk_bytes)
+    cost.is_some_and(|cost| {
+        let all = cost.data_bytes + cost.dictionary_bytes;
+        cost.data_bytes.saturating_mul(threshold) <= cost.chunk_bytes
+            && all.saturating_mul(WITH_DICTIONARIES) <= cost.chunk_bytes
+    })
 }
 
 /// Reads the point reads of one partition.

@@ -91,7 +91,7 @@ impl EngineConfig {
             slice_rows: 8192,
             stall_after: Duration::from_secs(1),
             decoded_share_percent: decoded_share_percent(buffer_bytes, processors),
-            point_share_percent: 5,
+            point_share_percent: 10,
             point_latency: Duration::from_millis(20),
         }
     }

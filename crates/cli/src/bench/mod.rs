@@ -2,10 +2,11 @@
 //!
 //! `workload.rs` and `run.rs` describe and run a workload; `external.rs` does so for a benchmark that
 //! drives coscan from outside; `paper/` builds the workload of "Cooperative Scans" (VLDB 2007) itself
-//! and compares the policies.
+//! and compares the policies; `points/` runs point queries beside scans.
 
 mod external;
 pub mod paper;
+pub mod points;
 pub mod run;
 pub mod workload;
 
@@ -29,15 +30,18 @@ pub struct BenchArgs {
 pub enum BenchCommand {
     /// The workload of Cooperative Scans (VLDB 2007), all policies side by side
     Paper(Box<paper::PaperArgs>),
+    /// Point queries beside scans: their latency, and what they cost the scans
+    Points(Box<points::PointsArgs>),
 }
 
 /// Runs the benchmark `args` ask for.
 pub fn run(args: &BenchArgs) -> anyhow::Result<()> {
     match &args.command {
         Some(BenchCommand::Paper(paper)) => paper::run(paper),
+        Some(BenchCommand::Points(points)) => points::run(points),
         None => match (&args.external.workload, &args.external.out) {
             (Some(workload), Some(out)) => external::run(&args.external, workload, out),
-            _ => Err(wrong_usage("give --workload FILE and --out FILE, or the subcommand `paper`")),
+            _ => Err(wrong_usage("give --workload FILE and --out FILE, or one of the subcommands")),
         },
     }
 }

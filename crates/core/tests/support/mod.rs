@@ -325,7 +325,11 @@ impl World {
                 let now = self.now;
                 self.plan(now, Due::Send(Event::ScanGone { scan }));
             }
-            Action::DropDecoded { .. } | Action::ReturnPointRoom => {}
+            Action::DropDecoded { .. } => {}
+            Action::ReturnPointRoom => {
+                let now = self.now;
+                self.plan(now, Due::Send(Event::PointRoom { bytes: 0 }));
+            }
         }
     }
 

@@ -7,6 +7,7 @@ mod decided;
 mod dynamic_filters;
 mod equivalence;
 mod faults;
+mod points;
 mod settings;
 mod speed;
 mod stores;

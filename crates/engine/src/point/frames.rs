@@ -284,11 +284,6 @@ impl Frames {
             todo.freed.extend(self.memory[frame.0 as usize].take());
         }
     }
-
-    #[cfg(test)]
-    fn kept(&self) -> Vec<u32> {
-        self.hot.iter().map(|(page, _)| page.number).collect()
-    }
 }
 
 fn pool(frames: u32) -> Option<Pool> {
@@ -304,4 +299,133 @@ pub(crate) fn wanted(blocks: &[u32], dictionaries: &[Range<u64>]) -> Vec<Wanted>
         dictionaries.iter().any(|range| range.start < start + BLOCK_BYTES && start < range.end)
     };
     blocks.iter().map(|&block| Wanted { block, dictionary: of_dictionary(block) }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::{Catalog, FileSpec, part_ranges};
+    use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+    use object_store::memory::InMemory;
+    use object_store::{ObjectStore, ObjectStoreExt, path::Path};
+    use parquet::arrow::ArrowWriter;
+    use parquet::arrow::arrow_reader::ArrowReaderMetadata;
+
+    async fn file() -> Arc<File> {
+        let column: ArrayRef = Arc::new(Int64Array::from_iter_values(0..10));
+        let batch = RecordBatch::try_from_iter([("a", column)]).unwrap();
+        let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
+        writer.write(&batch).unwrap();
+        let bytes = Bytes::from(writer.into_inner().unwrap());
+        let metadata = ArrowReaderMetadata::load(&bytes, Default::default()).unwrap().metadata().clone();
+        let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+        let location = Path::from("data");
+        store.put(&location, bytes.into()).await.unwrap();
+        let meta = store.head(&location).await.unwrap();
+        let spec = FileSpec { store, store_url: "memory://".into(), meta, metadata, table_root: "".into() };
+        let ranges = part_ranges(&spec).unwrap();
+        Catalog::default().add(spec, ranges).unwrap().file
+    }
+
+    struct Host {
+        frames: Frames,
+        file: Arc<File>,
+        reads: u64,
+    }
+
+    impl Host {
+        async fn new(frames: u32) -> Self {
+            Host { frames: Frames::new(frames), file: file().await, reads: 0 }
+        }
+
+        /// Has blocks brought by a new read, reads what is missing, and ends it; how many were read.
+        fn read(&mut self, blocks: &[u32], dictionary: bool) -> usize {
+            let blocks: Vec<_> = blocks.iter().map(|&block| Wanted { block, dictionary }).collect();
+            let mut todo = Todo::default();
+            self.reads += 1;
+            self.frames.want(Instant::ZERO, self.reads, &self.file, &blocks, &mut todo);
+            let (mut read, mut here) = (0, 0);
+            loop {
+                here += todo.answers.drain(..).filter(|a| matches!(a, Answer::Here { .. })).count();
+                let Some(ToRead { frame, .. }) = todo.reads.pop() else { break };
+                read += 1;
+                self.frames.arrived(Instant::ZERO, frame, Bytes::from_static(b"block"), &mut todo);
+            }
+            assert_eq!(here, blocks.len(), "each wanted block is handed on once");
+            self.frames.end(Instant::ZERO, self.reads, &mut todo);
+            read
+        }
+    }
+
+    #[tokio::test]
+    async fn blocks_stay_until_others_need_their_frames() {
+        let mut host = Host::new(8).await;
+        assert_eq!(host.read(&[0, 1, 2], false), 3);
+        assert_eq!(host.read(&[2, 1, 3], false), 1);
+        assert_eq!(host.frames.bytes(), 4 * BLOCK_BYTES);
+        assert_eq!(host.read(&(10..40).collect::<Vec<_>>(), false), 30, "more than there are frames");
+        assert_eq!(host.frames.bytes(), 8 * BLOCK_BYTES);
+        assert_eq!(host.read(&[1], false), 1, "it had to go");
+    }
+
+    #[tokio::test]
+    async fn dictionaries_that_are_wanted_again_and_again_stay() {
+        let mut host = Host::new(8).await;
+        let others: Vec<u32> = (100..130).collect();
+        assert_eq!(host.read(&[5], true), 1);
+        host.read(&others, false);
+        assert_eq!(host.read(&[5], true), 1, "wanted twice: as any other block");
+        (0..10).for_each(|_| assert_eq!(host.read(&[5], true), 0));
+        host.read(&others, false);
+        assert_eq!(host.read(&[5], true), 0, "its residual value is above the threshold");
+        (0..12).for_each(|_| {
+            host.read(&[6], true);
+            host.read(&[7], true);
+        });
+        host.read(&others, false);
+        assert_eq!(
+            (host.read(&[7], true), host.read(&[5], true)),
+            (0, 1),
+            "a quarter of the frames, the latest"
+        );
+    }
+
+    #[tokio::test]
+    async fn whoever_is_gone_gets_nothing_and_frames_are_given_back() {
+        let mut host = Host::new(4).await;
+        let mut todo = Todo::default();
+        let blocks: Vec<_> = (0..2).map(|block| Wanted { block, dictionary: false }).collect();
+        host.frames.want(Instant::ZERO, 77, &host.file, &blocks, &mut todo);
+        assert_eq!((todo.reads.len(), host.frames.bytes()), (2, 2 * BLOCK_BYTES));
+        host.frames.end(Instant::ZERO, 77, &mut todo);
+        for ToRead { frame, .. } in std::mem::take(&mut todo.reads) {
+            host.frames.arrived(Instant::ZERO, frame, Bytes::from_static(b"late"), &mut todo);
+        }
+        assert!(todo.answers.is_empty());
+        assert_eq!((todo.freed.len(), host.frames.bytes()), (2, 0));
+        (0..20).for_each(|_| drop(host.read(&[3], true)));
+        host.frames.clear(Instant::ZERO, &mut Todo::default());
+        assert_eq!(host.frames.bytes(), 0, "kept dictionaries go, too");
+        assert_eq!(host.read(&[3], true), 1);
+    }
+
+    #[tokio::test]
+    async fn a_block_that_cannot_be_read_is_reported_to_all_who_want_it() {
+        let mut host = Host::new(4).await;
+        let mut todo = Todo::default();
+        for read in [1, 2] {
+            host.frames.want(Instant::ZERO, read, &host.file, &wanted(&[9], &[]), &mut todo);
+        }
+        assert_eq!(todo.reads.len(), 1, "no block is read twice at the same time");
+        host.frames.failed(Instant::ZERO, todo.reads[0].frame, &mut todo);
+        let failed: Vec<u64> = todo
+            .answers
+            .iter()
+            .filter_map(|answer| match answer {
+                Answer::Failed { read, block: 9 } => Some(*read),
+                _ => None,
+            })
+            .collect();
+        assert_eq!((failed, host.frames.bytes()), (vec![1, 2], 0));
+    }
 }

@@ -28,8 +28,10 @@ pub(crate) struct Pages {
 /// What a point read of a row group would read, and what a scan would.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PointCost {
-    /// Bytes of the pages that hold selected rows, and of dictionaries.
-    pub page_bytes: u64,
+    /// Bytes of the data pages that hold selected rows.
+    pub data_bytes: u64,
+    /// Bytes of dictionary pages.
+    pub dictionary_bytes: u64,
     /// Bytes of the whole column chunks.
     pub chunk_bytes: u64,
 }
@@ -47,7 +49,9 @@ pub fn point_cost(
     let leaves = metadata.row_group(row_group).columns().iter().enumerate();
     let wanted = leaves.filter(|(leaf, _)| roots.binary_search(&schema.get_column_root_idx(*leaf)).is_ok());
     let chunk_bytes = wanted.map(|(_, column)| column.compressed_size().max(0) as u64).sum();
-    Some(PointCost { page_bytes: pages.bytes(), chunk_bytes })
+    let dictionaries = pages.columns.iter().flat_map(|column| &column.dictionaries);
+    let dictionary_bytes = dictionaries.map(|range| range.end - range.start).sum();
+    Some(PointCost { data_bytes: pages.bytes() - dictionary_bytes, dictionary_bytes, chunk_bytes })
 }
 
 impl Pages {

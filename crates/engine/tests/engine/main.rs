@@ -6,6 +6,7 @@ mod support;
 mod budget;
 mod cancellation;
 mod faults;
+mod points;
 mod s3;
 mod sharing;
 mod types;

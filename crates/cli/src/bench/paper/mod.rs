@@ -10,7 +10,7 @@ mod contender;
 mod figure;
 mod mix;
 mod report;
-mod stats;
+pub mod stats;
 
 use std::collections::BTreeMap;
 use std::fs;
