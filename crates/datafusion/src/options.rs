@@ -21,7 +21,7 @@ use crate::error::from_engine;
 pub const SMALL_TABLE_BYTES: u64 = 4 << 20;
 
 /// A row group of which the pages with wanted rows are less than one part in so many is read by its pages.
-pub const POINT_THRESHOLD: u64 = 16;
+pub const POINT_THRESHOLD: u64 = 8;
 
 /// When a setting may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -27,8 +27,9 @@ pub(crate) enum Taken {
 }
 
 /// Dictionaries are wanted by every point read of a row group and stay in memory, so they do not count as its pages
-/// do; but data and dictionary pages together must be at most one part in so many, too.
-const WITH_DICTIONARIES: u64 = 4;
+/// do (some writers begin every column with a megabyte of them); but data and dictionary pages together must be at most
+/// one part in so many, too.
+const WITH_DICTIONARIES: u64 = 2;
 
 /// Whether the data pages that hold the needed rows are at most one part in `threshold` of the row group's bytes, in
 /// the columns to read.

@@ -61,8 +61,8 @@ pub fn read(path: &Path) -> Result<(Header, Vec<Line>), TraceError> {
 #[cfg(test)]
 mod tests {
     use coscan_core::{
-        ChunkSet, ColumnLayout, ColumnSet, DeliveryOrder, Event, ScanId, ScanSpec, TableId, TableLayout,
-        WorkerNo,
+        ChunkNo, ChunkSet, ColumnLayout, ColumnSet, DeliveryOrder, Event, ScanId, ScanSpec, TableId,
+        TableLayout, WorkerNo,
     };
 
     use super::*;
@@ -102,6 +102,13 @@ mod tests {
             Event::TableOpened { table: TableId(0), layout: layout() },
             Event::ScanRegistered { scan: ScanId(3), spec: spec.clone() },
             Event::ChunkRequested { scan: ScanId(3), worker: WorkerNo(1) },
+            Event::PointRoom { bytes: 1 << 20 },
+            Event::PointsWaiting {
+                table: TableId(0),
+                chunk: ChunkNo(1),
+                columns: ColumnSet::first(1),
+                reads: 2,
+            },
             Event::TimePassed,
         ];
         let recorder = Recorder::create(&path, &header()).unwrap();

@@ -141,7 +141,12 @@ impl Abm {
     pub(crate) fn point_room(&mut self, bytes: u64, actions: &mut Vec<Action>) {
         let more = bytes.saturating_sub(self.state.usage.points);
         let need = Need { bytes: more, scan: None, urgent: false, target: None };
-        if more == 0 || self.make_room(need.clone(), actions) || self.force_room(need, actions) {
+        // What can never be granted evicts nobody.
+        let possible = bytes <= self.state.usage.budget;
+        let made = |abm: &mut Self, actions: &mut Vec<Action>| {
+            abm.make_room(need.clone(), actions) || abm.force_room(need.clone(), actions)
+        };
+        if more == 0 || (possible && made(self, actions)) {
             self.state.usage.points = bytes;
         }
     }

@@ -58,16 +58,16 @@ pub(crate) struct BlockContext {
 }
 
 impl Points {
-    /// Point reads that may have `share` bytes, half of them in frames.
+    /// Point reads that may have `share` bytes, a quarter of them in frames.
     pub(crate) fn new(share: u64) -> Self {
-        let frames = u32::try_from(share / 2 / BLOCK_BYTES).unwrap_or(u32::MAX);
+        let frames = u32::try_from((share - Self::read_bytes_max(share)) / BLOCK_BYTES).unwrap_or(u32::MAX);
         let (reads, used) = (BTreeMap::new(), Instant::now());
         Points { frames: Frames::new(frames), reads, next_read: 0, share, used }
     }
 
     /// What a single read may have beside the frames; the same for all reads together.
     pub(crate) fn read_bytes_max(share: u64) -> u64 {
-        share / 2
+        share / 4 * 3
     }
 
     fn held(&self) -> u64 {

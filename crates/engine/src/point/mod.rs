@@ -87,7 +87,7 @@ impl Engine {
         check(request, file.columns.len())?;
         let PointRequest { metadata, row_group, roots, rows, .. } = request;
         let Some(pages) = Pages::new(metadata, *row_group, roots, rows) else { return Ok(None) };
-        let room = pages.bytes() + decoded_bytes(metadata, *row_group, roots, &pages);
+        let room = pages.bytes().saturating_add(decoded_bytes(metadata, *row_group, &pages));
         if room > Points::read_bytes_max(driver.point_share()) {
             return Ok(None);
         }
@@ -139,17 +139,26 @@ fn sound(rows: &[Range<usize>], total: usize) -> bool {
         && rows.windows(2).all(|pair| pair[0].end <= pair[1].start)
 }
 
-/// What decoding these pages may need: the pages uncompressed, and the arrays made of them.
-fn decoded_bytes(metadata: &ParquetMetaData, row_group: usize, roots: &[usize], pages: &Pages) -> u64 {
+/// What decoding these pages may need: those of one column after the other uncompressed, and the arrays made of the
+/// data pages.
+fn decoded_bytes(metadata: &ParquetMetaData, row_group: usize, pages: &Pages) -> u64 {
     let schema = metadata.file_metadata().schema_descr();
-    let leaves = metadata.row_group(row_group).columns().iter().enumerate();
-    let (mut encoded, mut plain) = (0u128, 0u128);
-    for (leaf, column) in leaves {
-        if roots.binary_search(&schema.get_column_root_idx(leaf)).is_ok() {
-            encoded += column.compressed_size().max(0) as u128;
-            plain += column.uncompressed_size().max(0) as u128;
+    let leaves = metadata.row_group(row_group).columns();
+    let (mut pages_max, mut arrays) = (0, 0u64);
+    for column in &pages.columns {
+        let of_root =
+            leaves.iter().enumerate().filter(|(leaf, _)| schema.get_column_root_idx(*leaf) == column.root);
+        let (mut encoded, mut plain) = (0u128, 0u128);
+        for (_, leaf) in of_root {
+            encoded += leaf.compressed_size().max(0) as u128;
+            plain += leaf.uncompressed_size().max(0) as u128;
         }
+        let expanded = |bytes: u64| {
+            u64::try_from(u128::from(bytes).saturating_mul(plain) / encoded.max(1)).unwrap_or(u64::MAX)
+        };
+        pages_max = expanded(column.bytes()).max(pages_max);
+        arrays =
+            arrays.saturating_add(expanded(column.bytes() - column.dictionary_bytes()).saturating_mul(2));
     }
-    let expanded = u128::from(pages.bytes()) * plain / encoded.max(1);
-    u64::try_from(expanded.saturating_mul(2)).unwrap_or(u64::MAX)
+    arrays.saturating_add(pages_max)
 }

@@ -49,8 +49,7 @@ pub fn point_cost(
     let leaves = metadata.row_group(row_group).columns().iter().enumerate();
     let wanted = leaves.filter(|(leaf, _)| roots.binary_search(&schema.get_column_root_idx(*leaf)).is_ok());
     let chunk_bytes = wanted.map(|(_, column)| column.compressed_size().max(0) as u64).sum();
-    let dictionaries = pages.columns.iter().flat_map(|column| &column.dictionaries);
-    let dictionary_bytes = dictionaries.map(|range| range.end - range.start).sum();
+    let dictionary_bytes = pages.columns.iter().map(ColumnPages::dictionary_bytes).sum();
     Some(PointCost { data_bytes: pages.bytes() - dictionary_bytes, dictionary_bytes, chunk_bytes })
 }
 
@@ -102,7 +101,19 @@ impl Pages {
 
     /// The bytes of all of them.
     pub(crate) fn bytes(&self) -> u64 {
-        self.columns.iter().flat_map(|column| &column.ranges).map(|range| range.end - range.start).sum()
+        self.columns.iter().map(ColumnPages::bytes).sum()
+    }
+}
+
+impl ColumnPages {
+    /// The bytes of all of them.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.ranges.iter().map(|range| range.end - range.start).sum()
+    }
+
+    /// The bytes of dictionaries.
+    pub(crate) fn dictionary_bytes(&self) -> u64 {
+        self.dictionaries.iter().map(|range| range.end - range.start).sum()
     }
 }
 

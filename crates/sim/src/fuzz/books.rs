@@ -98,6 +98,12 @@ pub(crate) struct Books {
     pub(crate) resident_bytes: u64,
     pub(crate) loading_bytes: u64,
     pub(crate) decoded_bytes: u64,
+    /// What point reads hold.
+    pub(crate) point_bytes: u64,
+    /// What they want by the event being handled.
+    pub(crate) points_wanted: Option<u64>,
+    /// Whether it was asked back.
+    pub(crate) points_asked: bool,
     /// The scans that the event being handled must fail.
     pub(crate) due_to_fail: BTreeMap<usize, Reason>,
     /// The part that the event being handled said was decoded.
@@ -148,7 +154,8 @@ impl Books {
 
     /// The bytes in use, workspaces included.
     pub(crate) fn total(&self) -> u64 {
-        self.resident_bytes + self.loading_bytes + self.decoded_bytes + self.workspace_bytes()
+        let data = self.resident_bytes + self.loading_bytes + self.decoded_bytes;
+        data + self.workspace_bytes() + self.point_bytes
     }
 
     pub(crate) fn workspace_bytes(&self) -> u64 {
@@ -194,7 +201,10 @@ impl Books {
                 Ok(())
             }
             Action::ReturnPointRoom => {
-                check(false, Kind::Answer, || "point room is asked back, and none was taken".to_owned())
+                self.points_asked = true;
+                check(self.point_bytes > 0, Kind::Answer, || {
+                    "the room of point reads is asked back, and they have none".to_owned()
+                })
             }
             Action::Fail { scan, chunk: _, reason } => self.fail(*scan, *reason),
         }

@@ -244,6 +244,7 @@ impl Temper {
             7 => Step::Unneed(rng.usize(0..world.scans.len()), runs(rng, 12)),
             8 => budget(rng, world),
             9 => table_step(rng, world),
+            10 if rng.u32(0..3) == 0 => points(rng, world),
             10 => decoded(rng, world),
             11 => Step::Policy(policy(rng)),
             _ => Step::Clock(jump(rng, player)),
@@ -333,6 +334,21 @@ fn decoded(rng: &mut Rng, world: &World) -> Step {
     let (chunks, columns) = size(&world.tables[table]);
     let most = if rng.u32(0..4) == 0 { world.config.buffer_bytes } else { 100 };
     Step::Decoded(table, rng.u32(0..chunks), rng.u32(0..columns.max(1)), rng.u64(0..=most))
+}
+
+/// Point reads take room, give it back, or wait.
+fn points(rng: &mut Rng, world: &World) -> Step {
+    let most = world.config.buffer_bytes;
+    match rng.u32(0..4) {
+        0 => Step::Points(0),
+        1 => Step::Points(rng.u64(0..=most)),
+        2 => Step::Points(rng.u64(0..=most / 8)),
+        _ => {
+            let table = rng.usize(0..world.tables.len());
+            let (chunks, columns) = size(&world.tables[table]);
+            Step::Waiting(table, rng.u32(0..chunks), rng.u32(0..columns.max(1)), rng.u32(0..3))
+        }
+    }
 }
 
 fn policy(rng: &mut Rng) -> String {

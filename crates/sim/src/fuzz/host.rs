@@ -92,6 +92,8 @@ impl<'w> Player<'w> {
             Step::Invalidate(table, chunks) => self.invalidate(*table, chunks),
             Step::Drop(table) => self.drop_table(*table),
             Step::Decoded(table, chunk, column, bytes) => self.decoded(*table, *chunk, *column, *bytes),
+            Step::Points(bytes) => self.points(*bytes),
+            Step::Waiting(table, chunk, column, reads) => self.waiting(*table, *chunk, *column, *reads),
             Step::Policy(name) => {
                 let Ok(policy) = name.parse() else { return Ok(false) };
                 self.abm.set_policy(policy);
@@ -288,6 +290,35 @@ impl<'w> Player<'w> {
         Ok(true)
     }
 
+    /// Whether more is granted is the core's to say; less always is.
+    fn points(&mut self, bytes: u64) -> Result<bool, Violation> {
+        let before = self.books.point_bytes;
+        self.books.points_wanted = Some(bytes);
+        self.books.points_asked = false;
+        self.send(Event::PointRoom { bytes })?;
+        let granted = self.books.point_bytes;
+        check(granted == bytes || (bytes > before && granted == before), Kind::Ledger, || {
+            format!("point reads had {before} bytes, wanted {bytes} and were granted {granted}")
+        })?;
+        check(granted <= before || self.books.total() <= self.books.budget, Kind::Budget, || {
+            format!("{granted} bytes were granted to point reads beyond the budget")
+        })?;
+        Ok(true)
+    }
+
+    fn waiting(&mut self, at: usize, chunk: u32, column: u32, reads: u32) -> Result<bool, Violation> {
+        let Some(table) = self.books.tables.get(at).filter(|table| !table.dropped) else {
+            return Ok(false);
+        };
+        if chunk >= table.layout.chunk_count() || column >= table.layout.column_count() {
+            return Ok(false);
+        }
+        let columns: ColumnSet = [ColumnNo(column)].into_iter().collect();
+        let (table, chunk) = (TableId(at as u32), ChunkNo(chunk));
+        self.send(Event::PointsWaiting { table, chunk, columns, reads })?;
+        Ok(true)
+    }
+
     fn deadline(&mut self) -> Result<bool, Violation> {
         let Some(deadline) = self.abm.next_deadline().filter(|d| d.as_nanos() < CLOCK_MAX) else {
             return Ok(false);
@@ -306,6 +337,9 @@ impl<'w> Player<'w> {
         let used = self.abm.usage().total();
         let mut actions: Vec<Action> = Vec::new();
         self.abm.handle(now, event, &mut actions);
+        if self.books.points_wanted.take().is_some() {
+            self.books.point_bytes = self.abm.usage().points;
+        }
         for action in &actions {
             self.hash.action(action);
             self.books.enter(action)?;
@@ -322,16 +356,18 @@ impl<'w> Player<'w> {
 
     fn check_ledger(&self, used: u64) -> Result<(), Violation> {
         let (usage, books) = (self.abm.usage(), &self.books);
-        let core = [usage.budget, usage.resident, usage.loading, usage.workspace, usage.decoded];
+        let core =
+            [usage.budget, usage.resident, usage.loading, usage.workspace, usage.decoded, usage.points];
         let host = [
             books.budget,
             books.resident_bytes,
             books.loading_bytes,
             books.workspace_bytes(),
             books.decoded_bytes,
+            books.point_bytes,
         ];
         check(core == host, Kind::Ledger, || {
-            format!("budget, resident, loading, workspace, decoded: core {core:?}, host {host:?}")
+            format!("budget, resident, loading, workspace, decoded, points: core {core:?}, host {host:?}")
         })?;
         let total = books.total();
         check(total <= books.budget.max(used), Kind::Budget, || {
@@ -392,6 +428,9 @@ impl<'w> Player<'w> {
     }
 
     fn round(&mut self) -> Result<(), Violation> {
+        if self.books.points_asked {
+            self.points(0)?;
+        }
         for _ in 0..self.books.loads.len() {
             self.end_load(0, &Columns::new(), true)?;
         }
@@ -414,6 +453,7 @@ impl<'w> Player<'w> {
 
     /// Ends what is left and looks for what was left behind.
     fn clear(&mut self) -> Result<(), Violation> {
+        self.points(0)?;
         for at in 0..self.books.scans.len() {
             self.gone(at)?;
         }

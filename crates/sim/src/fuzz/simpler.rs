@@ -244,6 +244,7 @@ fn steps(step: &Step) -> Vec<Step> {
             fewer(runs).into_iter().map(|r| Step::Invalidate(*table, r)).collect()
         }
         Step::Budget(bytes) => lower(*bytes, 0).into_iter().map(Step::Budget).collect(),
+        Step::Points(bytes) => lower(*bytes, 0).into_iter().map(Step::Points).collect(),
         Step::Decoded(table, chunk, column, bytes) => {
             lower(*bytes, 1).into_iter().map(|n| Step::Decoded(*table, *chunk, *column, n)).collect()
         }

@@ -43,6 +43,10 @@ pub enum Step {
     Drop(usize),
     /// So many bytes of decoded arrays are held for table, chunk, column.
     Decoded(usize, u32, u32, u64),
+    /// Point reads want so many bytes.
+    Points(u64),
+    /// So many point reads wait for pages of table, chunk, column.
+    Waiting(usize, u32, u32, u32),
     /// Another policy takes over.
     Policy(String),
     /// The clock jumps by this many nanoseconds, forward or back.
@@ -74,6 +78,10 @@ impl fmt::Display for Step {
             Step::Drop(table) => write!(f, "drop t{table}"),
             Step::Decoded(table, chunk, column, bytes) => {
                 write!(f, "decoded t{table} c{chunk} col{column} {bytes}")
+            }
+            Step::Points(bytes) => write!(f, "points {bytes}"),
+            Step::Waiting(table, chunk, column, reads) => {
+                write!(f, "waiting t{table} c{chunk} col{column} {reads}")
             }
             Step::Policy(name) => write!(f, "policy {name}"),
             Step::Clock(ns) => write!(f, "clock {ns:+}"),
@@ -150,6 +158,13 @@ fn read(words: &[&str]) -> Option<Step> {
             number(column, "col")?,
             number(bytes, "")?,
         ),
+        ["points", bytes] => Step::Points(number(bytes, "")?),
+        ["waiting", table, chunk, column, reads] => Step::Waiting(
+            number(table, "t")?,
+            number(chunk, "c")?,
+            number(column, "col")?,
+            number(reads, "")?,
+        ),
         ["policy", name] => Step::Policy(name.to_owned()),
         ["clock", ns] => Step::Clock(ns.parse().ok()?),
         ["deadline"] => Step::Deadline,
@@ -195,6 +210,8 @@ mod tests {
             Step::Invalidate(1, vec![(2, 3)]),
             Step::Drop(0),
             Step::Decoded(0, 4, 2, 10),
+            Step::Points(5),
+            Step::Waiting(0, 4, 2, 1),
             Step::Policy("relevance".to_owned()),
             Step::Clock(5),
             Step::Clock(-5),
