@@ -14,7 +14,7 @@ const ALLOWED: [(&str, &[&str]); 9] = [
     ("coscan-device", &["coscan-core"]),
     ("coscan-trace", &["coscan-core"]),
     ("coscan-access", &["coscan-core", "coscan-trace"]),
-    ("coscan-sim", &["coscan-core", "coscan-device", "coscan-trace"]),
+    ("coscan-sim", &["coscan-access", "coscan-core", "coscan-device", "coscan-trace"]),
     ("coscan-cache", &["coscan-core", "coscan-sim"]),
     ("coscan-engine", &["coscan-core", "coscan-trace"]),
     ("coscan-datafusion", &["coscan-core", "coscan-engine"]),

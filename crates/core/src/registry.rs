@@ -4,6 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::allocation::AllocationName;
 use crate::config::ConfigError;
 use crate::replacement::page::arc::Arc;
 use crate::replacement::page::clock::Clock;
@@ -104,6 +105,8 @@ enum Build {
     Scans(fn() -> Box<dyn SharingPolicy>),
     /// A policy of a pool of pages.
     Pages(fn(&PageSetup) -> Result<Box<dyn PageReplacement>, PageSetupError>),
+    /// A policy that says who owns the frames of a pool.
+    Frames(AllocationName),
 }
 
 use Trait::{BoundedWait, Cooperative, InOrder, InterestAware, Offline, OutOfOrder, PageLevel};
@@ -253,6 +256,86 @@ static POLICIES: &[PolicyInfo] = &[
         traits: &[PageLevel, Offline],
         build: Build::Pages(|setup| Ok(Box::new(Opt::new(setup)?))),
     },
+    PolicyInfo {
+        name: AllocationName::Random.as_str(),
+        kind: PolicyKind::Allocation,
+        summary: "nobody owns frames, any page leaves",
+        paper: "Chou, DeWitt, VLDB 1985, section 4.2",
+        traits: &[PageLevel],
+        build: Build::Frames(AllocationName::Random),
+    },
+    PolicyInfo {
+        name: AllocationName::Fifo.as_str(),
+        kind: PolicyKind::Allocation,
+        summary: "nobody owns frames, the page that came first leaves",
+        paper: "Chou, DeWitt, VLDB 1985, section 4.2",
+        traits: &[PageLevel],
+        build: Build::Frames(AllocationName::Fifo),
+    },
+    PolicyInfo {
+        name: AllocationName::Clock.as_str(),
+        kind: PolicyKind::Allocation,
+        summary: "nobody owns frames, the page not referenced since the hand last passed leaves, clean ones first",
+        paper: "Chou, DeWitt, VLDB 1985, section 4.2",
+        traits: &[PageLevel],
+        build: Build::Frames(AllocationName::Clock),
+    },
+    PolicyInfo {
+        name: AllocationName::Lru.as_str(),
+        kind: PolicyKind::Allocation,
+        summary: "nobody owns frames, the page not used for longest leaves",
+        paper: "Chou, DeWitt, VLDB 1985, section 2",
+        traits: &[PageLevel],
+        build: Build::Frames(AllocationName::Lru),
+    },
+    PolicyInfo {
+        name: AllocationName::DomainSeparation.as_str(),
+        kind: PolicyKind::Allocation,
+        summary: "frames belong to types of pages in fixed shares, LRU inside",
+        paper: "Reiter, 1976; Chou, DeWitt, VLDB 1985, section 2",
+        traits: &[PageLevel],
+        build: Build::Frames(AllocationName::DomainSeparation),
+    },
+    PolicyInfo {
+        name: AllocationName::GroupLru.as_str(),
+        kind: PolicyKind::Allocation,
+        summary: "frames belong to types of pages that are ranked, the lowest type gives first",
+        paper: "Hawthorn, in Nyberg, 1984; Chou, DeWitt, VLDB 1985, section 2",
+        traits: &[PageLevel],
+        build: Build::Frames(AllocationName::GroupLru),
+    },
+    PolicyInfo {
+        name: AllocationName::Kaplan.as_str(),
+        kind: PolicyKind::Allocation,
+        summary: "frames belong to relations that are ranked, MRU inside but for the newest page",
+        paper: "Kaplan, 1980; Chou, DeWitt, VLDB 1985, section 2",
+        traits: &[PageLevel],
+        build: Build::Frames(AllocationName::Kaplan),
+    },
+    PolicyInfo {
+        name: AllocationName::WorkingSet.as_str(),
+        kind: PolicyKind::Allocation,
+        summary: "a query keeps what it used within a window of its own processor time",
+        paper: "Denning, 1968; Chou, DeWitt, VLDB 1985, section 4.2",
+        traits: &[PageLevel],
+        build: Build::Frames(AllocationName::WorkingSet),
+    },
+    PolicyInfo {
+        name: AllocationName::HotSet.as_str(),
+        kind: PolicyKind::Allocation,
+        summary: "a query has as many frames as its largest loop needs, LRU inside",
+        paper: "Sacco, Schkolnick, VLDB 1982; Chou, DeWitt, VLDB 1985, section 4.2",
+        traits: &[PageLevel],
+        build: Build::Frames(AllocationName::HotSet),
+    },
+    PolicyInfo {
+        name: AllocationName::Dbmin.as_str(),
+        kind: PolicyKind::Allocation,
+        summary: "every open file has a set of frames sized and replaced by how it is used",
+        paper: "Chou, DeWitt, VLDB 1985, section 3",
+        traits: &[PageLevel],
+        build: Build::Frames(AllocationName::Dbmin),
+    },
 ];
 
 /// All policies, in the order in which tables show them.
@@ -265,7 +348,7 @@ pub fn all() -> &'static [PolicyInfo] {
 pub fn sharing() -> impl Iterator<Item = PolicyName> {
     POLICIES.iter().filter_map(|info| match info.build {
         Build::Scans(build) => Some(PolicyName { info, build }),
-        Build::Pages(_) => None,
+        Build::Pages(_) | Build::Frames(_) => None,
     })
 }
 
@@ -273,7 +356,16 @@ pub fn sharing() -> impl Iterator<Item = PolicyName> {
 pub fn pages() -> impl Iterator<Item = PagePolicyName> {
     POLICIES.iter().filter_map(|info| match info.build {
         Build::Pages(build) => Some(PagePolicyName { info, build }),
-        Build::Scans(_) => None,
+        Build::Scans(_) | Build::Frames(_) => None,
+    })
+}
+
+/// The policies that say who owns the frames of a pool, each with its line. Some share a name with the page
+/// replacement policy that they put over all frames.
+pub fn allocations() -> impl Iterator<Item = (AllocationName, &'static PolicyInfo)> {
+    POLICIES.iter().filter_map(|info| match info.build {
+        Build::Frames(name) => Some((name, info)),
+        Build::Scans(_) | Build::Pages(_) => None,
     })
 }
 

@@ -351,7 +351,8 @@ fn names_and_setups_are_checked() {
         let offline = name.info().traits.contains(&Trait::Offline);
         assert_eq!(matches!(blind, Err(PageSetupError::NeedsFuture { .. })), offline, "{name}");
     }
-    assert_eq!(registry::pages().count() + scans.len(), registry::all().len());
+    let allocations = registry::allocations().count();
+    assert_eq!(registry::pages().count() + scans.len() + allocations, registry::all().len());
     let error = "relevance".parse::<PagePolicyName>().unwrap_err().to_string();
     assert!(error.contains("'relevance'") && error.contains("lru, mru"), "{error}");
 }

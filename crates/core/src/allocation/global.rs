@@ -5,15 +5,15 @@
 //!
 //! Source: Chou & DeWitt 1985, section 4.2 (RAND, FIFO, CLOCK). CLOCK there prefers clean pages: on the first sweep
 //! an unreferenced dirty page is scheduled for writing and passed over, on the second it is as good as any.
-//! **Choice:** the second sweep has begun when the replacement policy offers a page a second time for the same
-//! request.
+//! A replacement policy is told which pages are dirty; what it passes over for that is written when the device is
+//! idle.
 //! **Choice:** pages that left stay known for policies with a history, as many as eight times the frames.
-//! Cost: what the replacement policy costs, and a look-up.
+//! Cost: what the replacement policy costs, and a look-up; a victim costs a look at every dirty page.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::{AllocationPolicy, Step};
-use crate::pool::{FrameNo, PageId, PoolState, QueryId, Reference, SetId};
+use crate::pool::{Access, FrameNo, PageId, PoolState, QueryId, Reference, SetId};
 use crate::replacement::page::{PageReplacement, PageSlot};
 
 /// Pages that left are remembered up to this many per frame.
@@ -23,15 +23,32 @@ const HISTORY_PER_FRAME: usize = 8;
 #[derive(Debug)]
 pub struct Global {
     replacement: Box<dyn PageReplacement>,
-    clean_first: bool,
     directory: Directory,
+    /// Pages that the replacement policy takes for dirty: it is told of writes when a victim is looked for.
+    dirty: BTreeSet<PageSlot>,
 }
 
 impl Global {
     /// The policy over a replacement policy, for a pool of so many frames.
-    pub fn new(replacement: Box<dyn PageReplacement>, clean_first: bool, frames: u32) -> Self {
+    pub fn new(replacement: Box<dyn PageReplacement>, frames: u32) -> Self {
         let history_max = frames as usize * HISTORY_PER_FRAME;
-        Global { replacement, clean_first, directory: Directory { history_max, ..Directory::default() } }
+        Global {
+            replacement,
+            directory: Directory { history_max, ..Directory::default() },
+            dirty: BTreeSet::new(),
+        }
+    }
+
+    /// Tells the replacement policy which pages were written since it asked last.
+    fn note_clean(&mut self, state: &PoolState) {
+        let Global { replacement, directory, dirty } = self;
+        dirty.retain(|slot| {
+            let is_clean = directory.frame(*slot).is_none_or(|frame| state.frames.get(frame).is_clean());
+            if is_clean {
+                replacement.on_clean(*slot);
+            }
+            !is_clean
+        });
     }
 }
 
@@ -50,10 +67,16 @@ impl AllocationPolicy for Global {
         } else {
             self.replacement.on_hit(slot);
         }
+        if reference.access != Access::Read && self.dirty.insert(slot) {
+            self.replacement.on_dirty(slot);
+        }
     }
 
     fn on_evict(&mut self, _frame: FrameNo, page: PageId, _owner: Option<SetId>) {
         if let Some(slot) = self.directory.resident(page) {
+            if self.dirty.remove(&slot) {
+                self.replacement.on_clean(slot);
+            }
             self.replacement.on_evict(slot);
             if let Some(forgotten) = self.directory.evict(slot) {
                 self.replacement.on_forget(forgotten);
@@ -70,26 +93,15 @@ impl AllocationPolicy for Global {
         if let Some(empty) = state.frames.empty() {
             return Some(empty);
         }
+        self.note_clean(state);
         let incoming = self.directory.slot(reference.page);
-        let Global { replacement, directory, clean_first } = self;
+        let Global { replacement, directory, .. } = self;
         let frame_of = |slot: PageSlot| directory.frame(slot);
-        let may_leave = |slot| frame_of(slot).filter(|frame| state.frames.get(*frame).may_leave());
-        if *clean_first {
-            let mut passed = BTreeSet::new();
-            let victim = replacement.choose_victim(incoming, &mut |slot| {
-                let Some(frame) = may_leave(slot) else { return false };
-                let dirty = !state.frames.get(frame).is_clean();
-                if dirty && passed.insert(slot) {
-                    steps.push(Step::Clean { frame });
-                    return false;
-                }
-                true
-            });
-            if let Some(slot) = victim {
-                return frame_of(slot);
-            }
-        }
-        replacement.choose_victim(incoming, &mut |slot| may_leave(slot).is_some()).and_then(frame_of)
+        let may_leave = |slot| frame_of(slot).is_some_and(|frame| state.frames.get(frame).may_leave());
+        let victim = replacement.choose_victim(incoming, &mut |slot| may_leave(slot));
+        let clean = |slot| frame_of(slot).map(|frame| Step::Clean { frame });
+        replacement.take_passed_over(&mut |slot| steps.extend(clean(slot)));
+        victim.and_then(frame_of)
     }
 
     fn demand(&self, _query: QueryId) -> u32 {

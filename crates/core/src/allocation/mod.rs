@@ -25,13 +25,17 @@ pub mod kaplan;
 pub mod load_control;
 mod ordered;
 mod page_type;
-mod simple;
 pub mod working_set;
 
 use std::fmt::{self, Debug};
 use std::str::FromStr;
 
 use crate::pool::{Demand, FrameNo, Instance, PageId, PoolConfigError, PoolState, QueryId, Reference, SetId};
+use crate::replacement::page::PageSetup;
+use crate::replacement::page::clock::Clock;
+use crate::replacement::page::fifo::Fifo;
+use crate::replacement::page::lru::Lru;
+use crate::replacement::page::random::Random;
 use crate::time::Span;
 
 /// What a policy has the mechanism do.
@@ -168,14 +172,13 @@ impl AllocationName {
 
     /// The policy, for a pool of so many frames; `seed` is for those that draw.
     pub fn build(self, frames: u32, seed: u64) -> Box<dyn AllocationPolicy> {
-        use global::Global;
+        let setup = PageSetup { seed, ..PageSetup::new(frames as usize) };
+        let global = |replacement| Box::new(global::Global::new(replacement, frames));
         match self {
-            AllocationName::Random => {
-                Box::new(Global::new(Box::new(simple::Random::new(seed)), false, frames))
-            }
-            AllocationName::Fifo => Box::new(Global::new(Box::<simple::Fifo>::default(), false, frames)),
-            AllocationName::Clock => Box::new(Global::new(Box::<simple::Clock>::default(), true, frames)),
-            AllocationName::Lru => Box::new(Global::new(Box::<simple::Lru>::default(), false, frames)),
+            AllocationName::Random => global(Box::new(Random::new(&setup))),
+            AllocationName::Fifo => global(Box::new(Fifo::new(&setup))),
+            AllocationName::Clock => global(Box::new(Clock::new(&setup))),
+            AllocationName::Lru => global(Box::new(Lru::new(&setup))),
             AllocationName::DomainSeparation => Box::new(domain_separation::DomainSeparation::new(frames)),
             AllocationName::GroupLru => Box::<group_lru::GroupLru>::default(),
             AllocationName::Kaplan => Box::<kaplan::Kaplan>::default(),

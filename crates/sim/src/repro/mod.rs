@@ -2,16 +2,19 @@
 //!
 //! Scenario files hold the parameters and what the paper measured; `judge` compares, `sections` writes what
 //! the report says, and the experiments that are no scenarios have a module each: `chunked_io`,
-//! `reuse` and `cost`. Nothing is printed or written here.
+//! `reuse`, `cost` and `dbmin`. Nothing is printed or written here.
 
 mod chunked_io;
 mod cost;
+mod dbmin;
 mod judge;
 mod reuse;
 mod sections;
 
+use coscan_access::AccessError;
 use thiserror::Error;
 
+use crate::dbmin::DbminError;
 use crate::experiments::{self, Experiment};
 use crate::figure::FigureError;
 use crate::host::RunError;
@@ -39,6 +42,12 @@ pub enum ReproError {
     /// A run of an experiment that is no scenario did not end.
     #[error(transparent)]
     Host(#[from] RunError),
+    /// The queries of an experiment could not be run for their traces.
+    #[error(transparent)]
+    Access(#[from] AccessError),
+    /// A comparison of allocation policies could not be made.
+    #[error(transparent)]
+    Dbmin(#[from] DbminError),
     /// A figure could not be drawn.
     #[error(transparent)]
     Figure(#[from] FigureError),
@@ -53,8 +62,8 @@ struct Finding {
 /// Something that can be reproduced.
 enum Subject {
     Scenario(&'static Experiment),
-    /// An experiment that is no scenario: its name and how it runs.
-    Own(&'static str, fn() -> Result<Finding, ReproError>),
+    /// An experiment that is no scenario: its name and how it runs on so many threads.
+    Own(&'static str, fn(usize) -> Result<Finding, ReproError>),
 }
 
 impl Subject {
@@ -67,7 +76,7 @@ impl Subject {
 
     fn find(&self, threads: usize) -> Result<Finding, ReproError> {
         match self {
-            Subject::Own(_, run) => run(),
+            Subject::Own(_, run) => run(threads),
             Subject::Scenario(experiment) => {
                 let scenario = experiment.scenario()?;
                 let outcome = run_scenario(&scenario, &scenario.policies, &scenario.seeds, threads)?;
@@ -82,9 +91,10 @@ impl Subject {
 fn subjects() -> Vec<Subject> {
     let scenarios = experiments::all().iter().map(Subject::Scenario);
     let own = [
-        Subject::Own(chunked_io::NAME, chunked_io::find as fn() -> _),
-        Subject::Own("scan07-fig2", reuse::find),
-        Subject::Own("scan07-fig8", cost::find),
+        Subject::Own(chunked_io::NAME, |_| chunked_io::find()),
+        Subject::Own("scan07-fig2", |_| reuse::find()),
+        Subject::Own("scan07-fig8", |_| cost::find()),
+        Subject::Own(dbmin::NAME, dbmin::find),
     ];
     scenarios.chain(own).collect()
 }

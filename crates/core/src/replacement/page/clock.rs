@@ -10,8 +10,8 @@
 //!
 //! Choices where the papers are silent: the reference that brings a page in does not set its bit (a page used
 //! once is as good as gone after one turn); the hand then stands behind the new page, which is thus passed last. A
-//! page in use keeps its bit. Dirty pages that are passed over are not written from here: that is the
-//! owner's to schedule.
+//! page in use keeps its bit. Dirty pages that are passed over are not written from here but named to the owner, see
+//! [`PageReplacement::take_passed_over`].
 //!
 //! Cost: a hit is one store; an eviction is amortised constant, as each bit cleared was set by a hit; with dirty
 //! pages or pages in use up to two sweeps.
@@ -35,6 +35,8 @@ pub struct Clock {
     hand: usize,
     /// By slot: its frame, and its bits.
     places: Vec<Place>,
+    /// What the last sweep would have taken had it been clean.
+    passed_over: Vec<PageSlot>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +50,7 @@ impl Clock {
     pub fn new(setup: &PageSetup) -> Self {
         // As much as is known to be needed, unless somebody means "without bound".
         let frames = Vec::with_capacity(setup.frames.min(1 << 24));
-        Clock { frames, free: Vec::new(), hand: 0, places: Vec::new() }
+        Clock { frames, free: Vec::new(), hand: 0, places: Vec::new(), passed_over: Vec::new() }
     }
 
     fn step(&mut self) {
@@ -69,6 +71,9 @@ impl Clock {
             let bits = &mut self.places[slot as usize].bits;
             if *bits & (REFERENCED | passing) == 0 {
                 return Some(PageSlot(slot));
+            }
+            if *bits & REFERENCED == 0 {
+                self.passed_over.push(PageSlot(slot));
             }
             *bits &= !REFERENCED;
         }
@@ -110,6 +115,7 @@ impl PageReplacement for Clock {
         _incoming: PageSlot,
         may_leave: &mut dyn FnMut(PageSlot) -> bool,
     ) -> Option<PageSlot> {
+        self.passed_over.clear();
         self.sweep(DIRTY, may_leave).or_else(|| self.sweep(0, may_leave))
     }
 
@@ -119,6 +125,10 @@ impl PageReplacement for Clock {
 
     fn on_forget(&mut self, page: PageSlot) {
         self.remove(page);
+    }
+
+    fn take_passed_over(&mut self, each: &mut dyn FnMut(PageSlot)) {
+        self.passed_over.drain(..).for_each(each);
     }
 
     fn on_dirty(&mut self, page: PageSlot) {

@@ -67,6 +67,10 @@ pub trait PageReplacement: Debug + Send {
     /// A resident page is the same as its copy on the device again.
     fn on_clean(&mut self, _page: PageSlot) {}
 
+    /// Hands over the pages that the last choice of a victim passed over because they were dirty: the owner may write
+    /// them before they are met again. A policy that does not ask what leaving costs passes over none.
+    fn take_passed_over(&mut self, _each: &mut dyn FnMut(PageSlot)) {}
+
     /// Plays a whole reference string as [`misses`] does. It is here, with a body, to be compiled for each policy:
     /// whoever holds a boxed one pays for one virtual call in a run instead of several for each reference.
     fn replay(&mut self, references: &[PageSlot], frames: usize) -> u64 {
