@@ -120,7 +120,7 @@ fn thrashing(points: &[Point], mix: Mix, policy: AllocationName) -> Row {
 }
 
 /// The lowest over the highest throughput at 32 queries when all data are shared: policies converge for M1 and M2,
-/// not for M3, where the random accesses of the short queries have no use of each other's pages.
+/// not for M3. The paper gives no number; "diverge" is taken as below three quarters.
 fn convergence(points: &[Point], mix: Mix) -> Row {
     let own = Grid::paper().policies.into_iter();
     let all: Vec<f64> = own.map(|policy| throughput(points, policy, mix, Sharing::Full, 32)).collect();
