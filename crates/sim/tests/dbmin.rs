@@ -9,13 +9,14 @@ use coscan_core::allocation::load_control::LoadControlName;
 use coscan_core::pool::PoolConfigError;
 use coscan_sim::dbmin::batches::Precision;
 use coscan_sim::dbmin::program::{Program, ProgramError};
+use coscan_sim::dbmin::windows::OF_THE_PAPER;
 use coscan_sim::dbmin::workload::{Mix, QueryKind, Sharing};
 use coscan_sim::dbmin::{DbminError, Grid, Point, Policy, compare};
 use coscan_trace::pages::PageOp;
 use synthetic::trace;
 
 const SMALL: Precision =
-    Precision { batch: Span::from_millis(100_000), relative_half_width: 0.05, doublings_max: 1 };
+    Precision { batch: Span::from_millis(100_000), relative_half_width: 0.05, stretch_max: 2 };
 
 /// A single query of one kind, alone in a pool that holds everything it touches: what Table 2 counts.
 #[test]
@@ -42,14 +43,14 @@ fn synthetic_traces_have_the_totals_of_table_2() {
             let paper = row.disk_operations;
             assert!(operations.abs_diff(paper) <= 1 + paper / 10, "{kind}: {operations}, paper {paper}");
             assert_eq!(trace.cpu_ns, row.cpu_ms * 1_000_000);
-            Program::new(&trace).expect("it is sound");
+            Program::new(&trace, OF_THE_PAPER).expect("it is sound");
         }
     }
 }
 
 #[test]
 fn the_window_of_a_working_set_is_the_one_that_costs_less() {
-    let windows = QueryKind::ALL.map(|kind| Program::new(&trace(kind, 0)).unwrap().window.as_nanos());
+    let windows = QueryKind::ALL.map(|kind| Program::new(&trace(kind, 0), OF_THE_PAPER).unwrap().window.as_nanos());
     assert!(windows.iter().all(|ns| [10_000_000, 15_000_000].contains(ns)), "{windows:?}");
 }
 
@@ -59,7 +60,7 @@ fn traces_that_are_not_sound_are_refused_with_their_place() {
     let broken = |change: &dyn Fn(&mut coscan_trace::pages::QueryTrace)| {
         let mut trace = sound.clone();
         change(&mut trace);
-        Program::new(&trace).unwrap_err()
+        Program::new(&trace, OF_THE_PAPER).unwrap_err()
     };
     let error = broken(&|t| t.records[9].cpu_ns = 0);
     assert_eq!(error, ProgramError::Time { query: "I".into(), record: 9, at_ns: 0 });
@@ -147,7 +148,7 @@ fn the_pool_keeps_its_invariants_under_every_policy_and_load_control() {
     let with = |load_control| {
         AllocationName::ALL.into_iter().map(move |allocation| Policy { allocation, load_control })
     };
-    let precision = Precision { batch: Span::from_millis(2_000), doublings_max: 0, ..SMALL };
+    let precision = Precision { batch: Span::from_millis(2_000), stretch_max: 1, ..SMALL };
     let grid = Grid {
         policies: controls.into_iter().flat_map(with).collect(),
         sharings: vec![Sharing::None, Sharing::Full],
@@ -194,7 +195,7 @@ fn figures() {
                     sharings: vec![sharing],
                     mixes: vec![mix],
                     concurrent: concurrent.split(',').map(|n| n.parse().expect("a number")).collect(),
-                    precision: Precision { doublings_max: 3, ..Precision::PAPER },
+                    precision: Precision { stretch_max: 8, ..Precision::PAPER },
                     ..Grid::paper()
                 };
                 let points = run(&grid);

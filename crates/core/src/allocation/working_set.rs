@@ -6,8 +6,10 @@
 //! Source: Denning 1968, with the two windows (10 ms and 15 ms) of Chou & DeWitt 1985, section 4.2; which one a query
 //! gets it says itself ([`Demand::working_set_window`]). A query that needs a frame when all belong to
 //! working sets is suspended, by load control.
-//! **Choice:** the demand of a query is its working set and the page it is faulting for; of a suspended query what
-//! it was when it was suspended; of a new one the mean of the others.
+//! A working set is one of pages, and its time is the query's own: a query that is suspended loses its frames but not
+//! its working set, which counts until the pages fall out of the window, resident or not.
+//! **Choice:** the demand of a query is its working set and the page it is faulting for; of a new one the mean of the
+//! others. A page that another query holds is not in it: each page has one holder.
 //! **Choice:** a query that finds no frame without owner although it may run (without load control, or alone)
 //! drops its own oldest page.
 //! Cost: a reference is logarithmic in the working set, a fault linear in what falls out of it.
@@ -28,42 +30,49 @@ pub struct WorkingSet {
 #[derive(Debug, Default)]
 struct Recent {
     window: Span,
-    by_use: BTreeSet<(Span, FrameNo)>,
-    uses: BTreeMap<FrameNo, Span>,
+    by_use: BTreeSet<(Span, PageId)>,
+    pages: BTreeMap<PageId, Use>,
     demand: Option<u32>,
 }
 
+#[derive(Clone, Copy, Debug)]
+struct Use {
+    last: Span,
+    /// Where the query holds it; none if it lost it.
+    frame: Option<FrameNo>,
+}
+
 impl Recent {
-    fn note(&mut self, frame: FrameNo, cpu: Span) {
-        if let Some(before) = self.uses.insert(frame, cpu) {
-            self.by_use.remove(&(before, frame));
+    fn note(&mut self, page: PageId, frame: FrameNo, cpu: Span) {
+        if let Some(before) = self.pages.insert(page, Use { last: cpu, frame: Some(frame) }) {
+            self.by_use.remove(&(before.last, page));
         }
-        self.by_use.insert((cpu, frame));
-    }
-
-    fn drop_frame(&mut self, frame: FrameNo) {
-        if let Some(before) = self.uses.remove(&frame) {
-            self.by_use.remove(&(before, frame));
-        }
-    }
-
-    fn drop_oldest(&mut self, steps: &mut Vec<Step>) {
-        if let Some((_, frame)) = self.by_use.pop_first() {
-            self.uses.remove(&frame);
-            steps.push(Step::Release { frame });
-        }
+        self.by_use.insert((cpu, page));
     }
 
     /// Drops what was not used within the window before `cpu`.
     fn recompute(&mut self, cpu: Span, steps: &mut Vec<Step>) {
         let horizon = cpu.as_nanos().saturating_sub(self.window.as_nanos());
-        while self.by_use.first().is_some_and(|(used, _)| used.as_nanos() < horizon) {
-            self.drop_oldest(steps);
+        while let Some((used, page)) = self.by_use.first().copied()
+            && used.as_nanos() < horizon
+        {
+            self.by_use.pop_first();
+            let dropped = self.pages.remove(&page).and_then(|page| page.frame);
+            steps.extend(dropped.map(|frame| Step::Release { frame }));
         }
     }
 
+    /// What it holds, oldest first.
+    fn held(&self) -> impl Iterator<Item = (PageId, FrameNo)> {
+        self.by_use.iter().filter_map(|(_, page)| Some((*page, self.pages.get(page)?.frame?)))
+    }
+
+    fn holds(&self, page: PageId) -> bool {
+        self.pages.get(&page).is_some_and(|page| page.frame.is_some())
+    }
+
     fn len(&self) -> u32 {
-        self.uses.len() as u32
+        self.pages.len() as u32
     }
 }
 
@@ -74,15 +83,14 @@ impl AllocationPolicy for WorkingSet {
 
     fn on_query_ended(&mut self, query: QueryId, steps: &mut Vec<Step>) {
         if let Some(recent) = self.queries.remove(&query) {
-            steps.extend(recent.uses.keys().map(|frame| Step::Release { frame: *frame }));
+            steps.extend(recent.held().map(|(_, frame)| Step::Release { frame }));
         }
     }
 
     fn on_suspended(&mut self, _state: &PoolState, query: QueryId, steps: &mut Vec<Step>) {
         if let Some(recent) = self.queries.get_mut(&query) {
-            while recent.len() > 0 {
-                recent.drop_oldest(steps);
-            }
+            steps.extend(recent.held().map(|(_, frame)| Step::Release { frame }));
+            recent.pages.values_mut().for_each(|page| page.frame = None);
         }
     }
 
@@ -96,7 +104,8 @@ impl AllocationPolicy for WorkingSet {
     fn on_fault(&mut self, reference: &Reference, steps: &mut Vec<Step>) {
         if let Some(recent) = self.queries.get_mut(&reference.instance.query) {
             recent.recompute(reference.cpu, steps);
-            recent.demand = Some(recent.len() + 1);
+            let returns = recent.pages.contains_key(&reference.page);
+            recent.demand = Some(recent.len() + u32::from(!returns));
         }
     }
 
@@ -109,18 +118,20 @@ impl AllocationPolicy for WorkingSet {
     ) {
         let query = reference.instance.query;
         let Some(recent) = self.queries.get_mut(&query) else { return };
-        if recent.uses.contains_key(&frame) {
-            recent.note(frame, reference.cpu);
+        if recent.holds(reference.page) {
+            recent.note(reference.page, frame, reference.cpu);
         } else if state.frames.get(frame).owner().is_none() {
-            recent.note(frame, reference.cpu);
+            recent.note(reference.page, frame, reference.cpu);
             recent.demand = Some(recent.demand.unwrap_or(0).max(recent.len()));
             steps.push(Step::Take { frame, set: SetId(query.0) });
         }
     }
 
-    fn on_evict(&mut self, frame: FrameNo, _page: PageId, owner: Option<SetId>) {
-        if let Some(recent) = owner.and_then(|set| self.queries.get_mut(&QueryId(set.0))) {
-            recent.drop_frame(frame);
+    fn on_evict(&mut self, _frame: FrameNo, page: PageId, owner: Option<SetId>) {
+        if let Some(recent) = owner.and_then(|set| self.queries.get_mut(&QueryId(set.0)))
+            && let Some(lost) = recent.pages.get_mut(&page)
+        {
+            lost.frame = None;
         }
     }
 
@@ -132,7 +143,7 @@ impl AllocationPolicy for WorkingSet {
     ) -> Option<FrameNo> {
         let own = || {
             let recent = self.queries.get(&reference.instance.query)?;
-            recent.by_use.iter().map(|(_, frame)| *frame).find(|frame| state.frames.get(*frame).may_leave())
+            recent.held().map(|(_, frame)| frame).find(|frame| state.frames.get(*frame).may_leave())
         };
         state.frames.oldest_free().or_else(own)
     }
@@ -151,7 +162,7 @@ impl AllocationPolicy for WorkingSet {
 
     fn members(&self, out: &mut Vec<(FrameNo, SetId)>) {
         for (query, recent) in &self.queries {
-            out.extend(recent.uses.keys().map(|frame| (*frame, SetId(query.0))));
+            out.extend(recent.held().map(|(_, frame)| (frame, SetId(query.0))));
         }
     }
 }

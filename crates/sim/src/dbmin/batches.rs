@@ -1,7 +1,7 @@
 //! Batch means: a throughput with its confidence interval, from one long run.
 //!
 //! The run is cut into 20 batches of equal length whose throughputs count as independent. If the interval is too
-//! wide, the run goes on until batches twice as long are complete.
+//! wide, the run goes on, with batches as long as the interval found lets one expect to be needed.
 //!
 //! Source: Chou & DeWitt 1985, section 4.1.3 (Sargent 1976): 20 batches, longer ones where the interval was not
 //! within 5 % of the mean. The level is not said there; **choice:** 95 %.
@@ -13,22 +13,24 @@ pub const BATCHES: usize = 20;
 /// The 97.5 % quantile of Student's t with 19 degrees of freedom.
 const T_QUANTILE: f64 = 2.093;
 const _: () = assert!(BATCHES == 20, "the quantile is that of 19 degrees of freedom");
+/// An interval found so far is itself uncertain: batches grow by this factor at most before it is looked at again.
+const GROWTH_MAX: f64 = 4.0;
 
 /// How exact a throughput must be, and how long to try.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Precision {
-    /// The length of a batch at first; one such batch at the start is not counted.
+    /// The length of a batch at first; that much at the start is not counted.
     pub batch: Span,
     /// The half width of the interval that suffices, as a part of the mean.
     pub relative_half_width: f64,
-    /// How often the batches may be doubled.
-    pub doublings_max: u32,
+    /// How many times longer than at first batches may become; at least 1.
+    pub stretch_max: u32,
 }
 
 impl Precision {
-    /// The paper's 5 %. A batch is 100 s at first, and at most 1600 s: nine hours of the simulated system.
+    /// The paper's 5 %. A batch is 100 s at first, and at most 60,000 s: two weeks of the simulated system.
     pub const PAPER: Precision =
-        Precision { batch: Span::from_millis(100_000), relative_half_width: 0.05, doublings_max: 4 };
+        Precision { batch: Span::from_millis(100_000), relative_half_width: 0.05, stretch_max: 600 };
 }
 
 /// A mean with its interval.
@@ -40,14 +42,20 @@ pub struct Estimate {
     pub half_width_per_s: f64,
 }
 
-/// Counts events batch by batch.
+impl Estimate {
+    /// The half width as a part of the mean; infinite if nothing happened.
+    fn relative_half_width(self) -> f64 {
+        if self.mean_per_s > 0.0 { self.half_width_per_s / self.mean_per_s } else { f64::INFINITY }
+    }
+}
+
+/// Counts events, piece by piece of the run; a piece is a batch at first, and batches are of several pieces later.
 #[derive(Debug)]
 pub struct Batches {
     precision: Precision,
-    /// The length of a batch now.
-    length: Span,
-    doublings: u32,
-    /// When the batch that is being counted began; the first is for warming up.
+    /// Pieces of a batch.
+    stretch: u32,
+    /// When the piece that is being counted began; the first is for warming up.
     began: Instant,
     warm: bool,
     count: u64,
@@ -57,20 +65,13 @@ pub struct Batches {
 impl Batches {
     /// Nothing counted.
     pub fn new(precision: Precision) -> Self {
-        Batches {
-            precision,
-            length: precision.batch,
-            doublings: 0,
-            began: Instant::ZERO,
-            warm: false,
-            count: 0,
-            counts: Vec::new(),
-        }
+        let (began, warm, count, counts) = (Instant::ZERO, false, 0, Vec::new());
+        Batches { precision, stretch: 1, began, warm, count, counts }
     }
 
-    /// When the batch that is being counted ends.
+    /// When the piece that is being counted ends.
     pub fn next_end(&self) -> Instant {
-        self.began + self.length
+        self.began + self.precision.batch
     }
 
     /// Whether the system has been warmed up.
@@ -78,40 +79,40 @@ impl Batches {
         self.warm
     }
 
-    /// Something happened within the batch.
+    /// Something happened within the piece.
     pub fn count(&mut self) {
         self.count += 1;
     }
 
-    /// The batch is over. If the run can end with it, what was measured.
-    pub fn end_batch(&mut self) -> Option<Estimate> {
+    /// The piece is over. If the run can end with it, what was measured.
+    pub fn end_piece(&mut self) -> Option<Estimate> {
         self.began = self.next_end();
         let count = std::mem::take(&mut self.count);
         if !std::mem::replace(&mut self.warm, true) {
             return None;
         }
         self.counts.push(count);
-        if self.counts.len() < BATCHES {
+        if self.counts.len() < BATCHES * self.stretch as usize {
             return None;
         }
         let estimate = self.estimate();
-        let exact = estimate.mean_per_s > 0.0
-            && estimate.half_width_per_s <= self.precision.relative_half_width * estimate.mean_per_s;
-        if exact || self.doublings == self.precision.doublings_max {
+        let excess = estimate.relative_half_width() / self.precision.relative_half_width;
+        if excess <= 1.0 || self.stretch >= self.precision.stretch_max {
             return Some(estimate);
         }
-        self.doublings += 1;
-        self.length = Span::from_nanos(self.length.as_nanos() * 2);
-        self.counts = self.counts.chunks(2).map(|pair| pair.iter().sum()).collect();
+        // The interval shrinks with the root of the length.
+        let longer = (f64::from(self.stretch) * (excess * excess).min(GROWTH_MAX)).ceil() as u32;
+        self.stretch = longer.clamp(self.stretch + 1, self.precision.stretch_max.max(self.stretch + 1));
         None
     }
 
     fn estimate(&self) -> Estimate {
-        let n = self.counts.len() as f64;
-        let mean = self.counts.iter().sum::<u64>() as f64 / n;
-        let squares: f64 = self.counts.iter().map(|count| (*count as f64 - mean).powi(2)).sum();
+        let batches = self.counts.chunks(self.stretch as usize).map(|pieces| pieces.iter().sum::<u64>() as f64);
+        let n = BATCHES as f64;
+        let mean = batches.clone().sum::<f64>() / n;
+        let squares: f64 = batches.map(|count| (count - mean).powi(2)).sum();
         let half_width = T_QUANTILE * (squares / (n - 1.0) / n).sqrt();
-        let seconds = self.length.as_nanos() as f64 / 1e9;
+        let seconds = f64::from(self.stretch) * self.precision.batch.as_nanos() as f64 / 1e9;
         Estimate { mean_per_s: mean / seconds, half_width_per_s: half_width / seconds }
     }
 }
@@ -122,41 +123,43 @@ mod tests {
 
     fn run(precision: Precision, mut count_of: impl FnMut(usize) -> u64) -> (Estimate, usize) {
         let mut batches = Batches::new(precision);
-        for batch in 0.. {
-            for _ in 0..count_of(batch) {
+        for piece in 0.. {
+            for _ in 0..count_of(piece) {
                 batches.count();
             }
-            if let Some(estimate) = batches.end_batch() {
-                return (estimate, batch + 1);
+            if let Some(estimate) = batches.end_piece() {
+                return (estimate, piece + 1);
             }
         }
-        unreachable!("the number of doublings is bounded");
+        unreachable!("how long a run may become is bounded");
     }
 
     const PRECISION: Precision =
-        Precision { batch: Span::from_millis(10_000), relative_half_width: 0.05, doublings_max: 2 };
+        Precision { batch: Span::from_millis(10_000), relative_half_width: 0.05, stretch_max: 5 };
 
     #[test]
-    fn the_first_batch_does_not_count() {
-        let (estimate, batches) = run(PRECISION, |batch| if batch == 0 { 1000 } else { 20 });
-        assert_eq!((estimate.mean_per_s, estimate.half_width_per_s, batches), (2.0, 0.0, 21));
+    fn the_first_piece_does_not_count() {
+        let (estimate, pieces) = run(PRECISION, |piece| if piece == 0 { 1000 } else { 20 });
+        assert_eq!((estimate.mean_per_s, estimate.half_width_per_s, pieces), (2.0, 0.0, 21));
     }
 
     #[test]
     fn the_interval_is_students() {
         // Ten batches of 99 and ten of 101: the variance is 20/19, its root over that of 20 is 0.2294.
-        let (estimate, _) = run(PRECISION, |batch| 99 + 2 * (batch as u64 % 2));
+        let (estimate, _) = run(PRECISION, |piece| 99 + 2 * (piece as u64 % 2));
         assert!((estimate.half_width_per_s - 2.093 * 0.2294 / 10.0).abs() < 1e-4, "{estimate:?}");
     }
 
     #[test]
-    fn batches_are_doubled_until_the_interval_is_narrow_or_the_bound_is_reached() {
-        // What alternates between batches is gone when they are joined in pairs; those that follow are as long.
-        let alternating = |batch| if batch <= 20 && batch % 2 == 0 { 0 } else { 40 };
-        let (estimate, batches) = run(PRECISION, alternating);
-        assert_eq!((estimate.half_width_per_s, estimate.mean_per_s, batches), (0.0, 2.0, 1 + 20 + 10));
-        let (estimate, batches) = run(PRECISION, |batch| if batch < 21 { 0 } else { 40 });
+    fn batches_become_longer_until_the_interval_is_narrow_or_the_bound_is_reached() {
+        // 34 and 46 by turns: the half width is 2.093 * 6 / sqrt(19) / 40 = 7.2 % of the mean, for 5 % batches must be
+        // (7.2 / 5)^2 = 2.07 times as long: three pieces each, of which one more is 34 or one more is 46.
+        let (estimate, pieces) = run(PRECISION, |piece| 34 + 12 * (piece as u64 % 2));
+        assert_eq!(pieces, 1 + 60);
+        assert!((estimate.mean_per_s - 4.0).abs() < 1e-9 && estimate.half_width_per_s < 0.05 * 4.0);
+        // What comes in the second half only is never even: from one piece to four, then to the bound.
+        let (estimate, pieces) = run(PRECISION, |piece| if piece < 51 { 0 } else { 40 });
         assert!(estimate.half_width_per_s > 0.05 * estimate.mean_per_s);
-        assert_eq!(batches, 1 + 20 + 10 + 10);
+        assert_eq!(pieces, 1 + 100);
     }
 }

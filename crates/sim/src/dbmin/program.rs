@@ -10,10 +10,7 @@ use coscan_core::pool::Access;
 use coscan_trace::pages::{PageOp, QueryTrace};
 use thiserror::Error;
 
-use super::disk::ACCESS_MS_MEAN;
-
-/// The two windows of the working set algorithm, in processor time (section 4.2).
-pub const WINDOWS: [Span; 2] = [Span::from_millis(10), Span::from_millis(15)];
+use super::windows;
 
 /// What is wrong with a trace string.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -119,16 +116,16 @@ pub struct Program {
     pub instances: u32,
     /// Its hot set.
     pub hot_set_pages: u32,
-    /// The better one of the two windows for its working set.
+    /// The window of its working set.
     pub window: Span,
 }
 
 impl Program {
-    /// Checks a trace string.
+    /// Checks a trace string, and gives its working set the better one of two windows.
     ///
     /// # Errors
     /// If time goes backwards in it or does not pass, or it uses what is not there.
-    pub fn new(trace: &QueryTrace) -> Result<Self, ProgramError> {
+    pub fn new(trace: &QueryTrace, windows: [Span; 2]) -> Result<Self, ProgramError> {
         if trace.cpu_ns == 0 {
             return Err(ProgramError::NoTime { query: trace.query.clone() });
         }
@@ -143,36 +140,11 @@ impl Program {
             instances: ops.iter().map(instance).max().unwrap_or(0),
             cpu: Span::from_nanos(trace.cpu_ns),
             hot_set_pages: trace.hot_set_pages,
-            window: WINDOWS[0],
+            window: Span::ZERO,
             ops,
         };
-        let costs = WINDOWS.map(|window| program.space_time(window));
-        program.window = if costs[1] < costs[0] { WINDOWS[1] } else { WINDOWS[0] };
+        program.window = windows::better(&program, windows);
         Ok(program)
-    }
-
-    /// What the working set with a window costs, alone: frames held, over processor time and over the time of the
-    /// faults. The less the better: the measure by which one of the two windows is chosen.
-    fn space_time(&self, window: Span) -> f64 {
-        let mut files = BTreeMap::new();
-        let mut last_use: BTreeMap<(u32, u32), u64> = BTreeMap::new();
-        let (mut cost, mut before) = (0.0, 0);
-        for (cpu, op) in &self.ops {
-            let now = cpu.as_nanos();
-            match op {
-                Op::Open { instance, file, .. } => drop(files.insert(*instance, *file)),
-                Op::Close { .. } => {}
-                Op::Page { instance, page, .. } => {
-                    last_use.retain(|_, used| now - *used <= window.as_nanos());
-                    let key = (files.get(instance).copied().unwrap_or_default(), *page);
-                    let fault = last_use.insert(key, now).is_none();
-                    let waited_ms = if fault { ACCESS_MS_MEAN } else { 0.0 };
-                    cost += last_use.len() as f64 * ((now - before) as f64 / 1e6 + waited_ms);
-                    before = now;
-                }
-            }
-        }
-        cost
     }
 }
 

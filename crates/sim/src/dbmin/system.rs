@@ -17,7 +17,7 @@ use coscan_core::{Instant, Span};
 use super::batches::{Batches, Estimate, Precision};
 use super::disk::{Disk, Transfer};
 use super::program::{Op, Program};
-use super::workload::{Mix, QueryKind, Sharing};
+use super::workload::{Mix, QueryKind, Sharing, Temporaries};
 
 /// What is simulated beside the pool.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +26,8 @@ pub struct Setting {
     pub mix: Mix,
     /// The copies they use.
     pub sharing: Sharing,
+    /// Who else uses a temporary file.
+    pub temporaries: Temporaries,
     /// Terminals.
     pub concurrent: u32,
     /// The longest turn of a query on the processor.
@@ -55,6 +57,8 @@ pub struct Measured {
     pub writes_per_query: f64,
     /// How often a query was deactivated.
     pub deactivations_per_query: f64,
+    /// Pages read per query of each kind; zero for a kind of which none ended.
+    pub reads_by_kind: [f64; QueryKind::ALL.len()],
 }
 
 /// Checked trace strings of each kind, to draw from.
@@ -63,6 +67,7 @@ pub type Programs = BTreeMap<QueryKind, Vec<Program>>;
 /// What a terminal's query is doing.
 struct Execution<'a> {
     program: &'a Program,
+    kind: QueryKind,
     query: QueryId,
     /// The next record.
     at: usize,
@@ -125,6 +130,8 @@ struct Counters {
     writes: u64,
     deactivations: u64,
     ended: u64,
+    reads_by_kind: [u64; QueryKind::ALL.len()],
+    ended_by_kind: [u64; QueryKind::ALL.len()],
 }
 
 impl<'a> System<'a> {
@@ -169,7 +176,7 @@ impl<'a> System<'a> {
             self.now = next;
             if next == batches.next_end() {
                 let was_warm = batches.is_warm();
-                if let Some(throughput) = batches.end_batch() {
+                if let Some(throughput) = batches.end_piece() {
                     return self.measured(throughput, warm_at, warm);
                 }
                 if !was_warm {
@@ -201,6 +208,11 @@ impl<'a> System<'a> {
         let now = self.counters();
         let elapsed = self.now.since(warm_at).as_nanos() as f64;
         let ended = (now.ended - warm.ended).max(1) as f64;
+        let of_kind = |kind: QueryKind| {
+            let since = |counts: &dyn Fn(&Counters) -> u64| (counts(&now) - counts(&warm)) as f64;
+            let ended = since(&|counters| counters.ended_by_kind[kind as usize]);
+            if ended > 0.0 { since(&|counters| counters.reads_by_kind[kind as usize]) / ended } else { 0.0 }
+        };
         Measured {
             throughput,
             cpu_utilisation: (now.cpu_ns - warm.cpu_ns) as f64 / elapsed,
@@ -208,6 +220,7 @@ impl<'a> System<'a> {
             reads_per_query: (now.reads - warm.reads) as f64 / ended,
             writes_per_query: (now.writes - warm.writes) as f64 / ended,
             deactivations_per_query: (now.deactivations - warm.deactivations) as f64 / ended,
+            reads_by_kind: QueryKind::ALL.map(of_kind),
         }
     }
 
@@ -276,6 +289,7 @@ impl<'a> System<'a> {
     fn end(&mut self, terminal: usize) {
         let query = self.terminals[terminal].query;
         self.counters.ended += 1;
+        self.counters.ended_by_kind[self.terminals[terminal].kind as usize] += 1;
         self.terminals[terminal].allowed = false;
         self.send(Event::QueryEnded { query });
         self.start(terminal as u32);
@@ -287,11 +301,11 @@ impl<'a> System<'a> {
         let variants = &self.programs[&kind];
         let program = &variants[self.rng.usize(0..variants.len())];
         let copy = self.setting.sharing.copy_of(terminal);
-        let files = program.files.iter().map(|name| self.file(name.as_deref(), copy)).collect();
-        // A query's number tells its terminal.
+        let files = self.files_of(program, kind, copy);
         let query = QueryId(self.started * u64::from(self.setting.concurrent) + u64::from(terminal));
         let execution = Execution {
             program,
+            kind,
             query,
             at: 0,
             cpu: Span::ZERO,
@@ -310,17 +324,22 @@ impl<'a> System<'a> {
         self.send(Event::QueryStarted { query, demand });
     }
 
+    /// The numbers of a program's files on a copy of the database.
+    fn files_of(&mut self, program: &Program, kind: QueryKind, copy: u32) -> Vec<FileId> {
+        let own = self.setting.temporaries == Temporaries::OfExecution;
+        let name = |(at, name): (usize, &Option<String>)| match name {
+            Some(name) => Some(name.clone()),
+            None => (!own).then(|| format!("{kind}/{at}")),
+        };
+        let names: Vec<_> = program.files.iter().enumerate().map(name).collect();
+        names.into_iter().map(|name| self.file(name, copy)).collect()
+    }
+
     /// The number of a file of a copy of the database; a new one for a file without a name.
-    fn file(&mut self, name: Option<&str>, copy: u32) -> FileId {
-        let known = name.and_then(|name| self.files.get(&(name.to_owned(), copy)));
-        if let Some(file) = known {
-            return *file;
-        }
-        let file = FileId(self.next_file);
-        self.next_file += 1;
-        if let Some(name) = name {
-            self.files.insert((name.to_owned(), copy), file);
-        }
+    fn file(&mut self, name: Option<String>, copy: u32) -> FileId {
+        let next = FileId(self.next_file);
+        let file = name.map_or(next, |name| *self.files.entry((name, copy)).or_insert(next));
+        self.next_file += u32::from(file == next);
         file
     }
 
@@ -347,7 +366,11 @@ impl<'a> System<'a> {
         }
         for action in actions.drain(..) {
             match action {
-                Action::Read { frame, .. } => self.disk.submit(self.now, Transfer::Read(frame)),
+                Action::Read { frame, query, .. } => {
+                    let kind = self.terminals[self.terminal_of(query)].kind;
+                    self.counters.reads_by_kind[kind as usize] += 1;
+                    self.disk.submit(self.now, Transfer::Read(frame));
+                }
                 Action::Write { frame, .. } => self.disk.submit(self.now, Transfer::Write(frame)),
                 Action::Admit { query } | Action::Reactivate { query } => {
                     self.change(query, |execution| execution.allowed = true);
@@ -364,9 +387,14 @@ impl<'a> System<'a> {
         self.actions = actions;
     }
 
+    /// A query's number tells its terminal.
+    fn terminal_of(&self, query: QueryId) -> usize {
+        (query.0 % u64::from(self.setting.concurrent)) as usize
+    }
+
     /// Changes what a query may do; if it can run then and could not before, it is ready.
     fn change(&mut self, query: QueryId, change: impl FnOnce(&mut Execution<'_>)) {
-        let terminal = (query.0 % u64::from(self.setting.concurrent)) as usize;
+        let terminal = self.terminal_of(query);
         let execution = &mut self.terminals[terminal];
         let before = execution.runnable();
         change(execution);

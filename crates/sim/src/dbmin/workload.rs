@@ -155,6 +155,16 @@ impl fmt::Display for Sharing {
     }
 }
 
+/// Whose the temporary files of a query are: results and hash files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Temporaries {
+    /// Every execution has its own, which nobody else ever uses.
+    OfExecution,
+    /// They are files of the copy, like any others: a record of a trace string names a file by its number, and a
+    /// trace string that is played again names the same ones.
+    OfCopy,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

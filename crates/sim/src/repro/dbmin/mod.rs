@@ -31,7 +31,7 @@ const SEED: u64 = 1;
 /// Batches of 100 s, doubled at most twice: on uneven points an interval may stay wider than the paper's 5 %, which a
 /// row of the scoreboard says; more would take minutes.
 const PRECISION: Precision =
-    Precision { batch: Span::from_millis(100_000), relative_half_width: 0.05, doublings_max: 2 };
+    Precision { batch: Span::from_millis(100_000), relative_half_width: 0.05, stretch_max: 4 };
 const CONCURRENT: [u32; 5] = [1, 4, 8, 16, 32];
 /// Where data are shared, and under feedback.
 const FEWER: [u32; 3] = [1, 8, 32];

@@ -11,7 +11,7 @@ use coscan_core::allocation::load_control::LoadControlName;
 use coscan_trace::pages::{PageOp, QueryTrace};
 
 use super::{CONCURRENT, FEWER, NAME, SIMPLE, Traces, VARIANTS, point};
-use crate::dbmin::program::WINDOWS;
+use crate::dbmin::windows::OF_THE_PAPER as WINDOWS;
 use crate::dbmin::workload::{Mix, QueryKind, Sharing};
 use crate::dbmin::{Grid, Point, Policy};
 use crate::report::Row;
