@@ -50,7 +50,8 @@ fn synthetic_traces_have_the_totals_of_table_2() {
 
 #[test]
 fn the_window_of_a_working_set_is_the_one_that_costs_less() {
-    let windows = QueryKind::ALL.map(|kind| Program::new(&trace(kind, 0), OF_THE_PAPER).unwrap().window.as_nanos());
+    let windows =
+        QueryKind::ALL.map(|kind| Program::new(&trace(kind, 0), OF_THE_PAPER).unwrap().window.as_nanos());
     assert!(windows.iter().all(|ns| [10_000_000, 15_000_000].contains(ns)), "{windows:?}");
 }
 

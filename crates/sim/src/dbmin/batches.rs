@@ -107,7 +107,8 @@ impl Batches {
     }
 
     fn estimate(&self) -> Estimate {
-        let batches = self.counts.chunks(self.stretch as usize).map(|pieces| pieces.iter().sum::<u64>() as f64);
+        let batches =
+            self.counts.chunks(self.stretch as usize).map(|pieces| pieces.iter().sum::<u64>() as f64);
         let n = BATCHES as f64;
         let mean = batches.clone().sum::<f64>() / n;
         let squares: f64 = batches.map(|count| (count - mean).powi(2)).sum();

@@ -104,22 +104,22 @@ const POLICIES: [(&str, usize); 8] = [
     ("opt", 7),
 ];
 
-/// The look of place `index`; places repeat after eight.
+/// The look of place `index`. Colours repeat after eight places, then with other markers and dashes: 64 looks differ.
 pub fn look(index: usize) -> Look {
-    LOOKS[index % LOOKS.len()]
+    let count = LOOKS.len();
+    let round = index / count;
+    let place = |shift: usize| LOOKS[(index + shift * round) % count];
+    // Odd shifts: each of eight rounds pairs a colour with another marker and another dash.
+    Look { colour: place(0).colour, marker: place(3).marker, dash: place(5).dash }
 }
 
 /// One look for each name, in their order. A known policy always has the same; other names take the
-/// places that are left, so that up to eight names have different looks.
+/// places that are left.
 pub fn looks<S: AsRef<str>>(names: &[S]) -> Vec<Look> {
     let known = |name: &str| POLICIES.iter().find(|(policy, _)| *policy == name).map(|(_, place)| *place);
     let places: Vec<Option<usize>> = names.iter().map(|name| known(name.as_ref())).collect();
-    let mut free = (0..LOOKS.len()).filter(|place| !places.contains(&Some(*place)));
-    let mut surplus = 0..;
-    places
-        .iter()
-        .map(|place| look(place.or_else(|| free.next()).or_else(|| surplus.next()).unwrap_or_default()))
-        .collect()
+    let mut free = (0..).filter(|place| !places.contains(&Some(*place)));
+    places.iter().map(|place| look(place.or_else(|| free.next()).unwrap_or_default())).collect()
 }
 
 /// What a figure says to those who do not see it.
@@ -247,6 +247,8 @@ mod tests {
         let many: Vec<String> = (0..8).map(|n| format!("q{n}")).collect();
         let markers: BTreeSet<_> = looks(&many).iter().map(|look| format!("{:?}", look.marker)).collect();
         assert_eq!(markers.len(), 8);
+        let all: BTreeSet<_> = (0..64).map(|place| format!("{:?}", look(place))).collect();
+        assert_eq!(all.len(), 64);
     }
 
     #[test]
