@@ -1,7 +1,7 @@
 //! Which conjuncts of a scan's filter the statistics of a row group decide: those that are true for every row need
 //! not be evaluated there, and columns that only they need are not read.
 //!
-//! That a row group cannot match at all is found in [`crate::pruning`], and so is what a conjunct does to it: the
+//! That a row group cannot match at all is found in [`crate::pruning`]. That all its rows pass is proved the same way: the
 //! proof that all rows pass is DataFusion's own, by the statistics of the conjunct's negation and the count of
 //! nulls. What is decided here is where that proof can be relied on:
 //!
@@ -59,10 +59,14 @@ impl Statistics<'_> {
         if is_true(conjunct) {
             return vec![true; row_groups.len()];
         }
-        let trusted: Vec<usize> = match self.leaves(conjunct) {
-            Some(leaves) => row_groups.iter().copied().filter(|&at| self.trusted(at, &leaves)).collect(),
-            None => Vec::new(),
-        };
+        let Some(leaves) = self.leaves(conjunct) else { return vec![false; row_groups.len()] };
+        if conjunct.is::<IsNotNullExpr>() {
+            // DataFusion does not prune by the negation of this.
+            let without_nulls = |&at| leaves.iter().all(|&leaf| no_nulls(self.metadata.row_group(at), leaf));
+            return row_groups.iter().map(without_nulls).collect();
+        }
+        let trusted: Vec<usize> =
+            row_groups.iter().copied().filter(|&at| self.trusted(at, &leaves)).collect();
         if trusted.is_empty() {
             return vec![false; row_groups.len()];
         }
@@ -117,6 +121,10 @@ fn in_order(row_group: &RowGroupMetaData, leaf: usize) -> bool {
     }
 }
 
+fn no_nulls(row_group: &RowGroupMetaData, leaf: usize) -> bool {
+    row_group.column(leaf).statistics().is_some_and(|statistics| statistics.null_count_opt() == Some(0))
+}
+
 fn is_true(conjunct: &Arc<dyn PhysicalExpr>) -> bool {
     let literal = conjunct.downcast_ref::<Literal>();
     literal.is_some_and(|literal| *literal.value() == ScalarValue::Boolean(Some(true)))
@@ -141,9 +149,7 @@ mod tests {
     use datafusion::parquet::file::statistics::Statistics as Bounds;
     use datafusion::parquet::schema::parser::parse_message_type;
     use datafusion::parquet::schema::types::SchemaDescriptor;
-    use datafusion::physical_expr::expressions::{
-        binary, cast, col, in_list, is_not_null, is_null, lit, not,
-    };
+    use datafusion::physical_expr::expressions::{binary, cast, col, in_list, is_not_null, is_null, lit};
     use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 
     use super::*;
@@ -213,11 +219,9 @@ mod tests {
         let file = integers();
         let below = file.compare(Operator::Lt, lit(10i64));
         assert_eq!(file.decided(below.clone()), [true, false, false, false, false, true, false]);
-        // The other way round, as a negation, and by equality.
+        // The other way round, and by equality.
         let above = binary(lit(10i64), Operator::Gt, file.x(), &file.schema).unwrap();
         assert_eq!(file.decided(above), file.decided(below));
-        let not_below = not(file.compare(Operator::Lt, lit(5i64))).unwrap();
-        assert_eq!(file.decided(not_below), [false, false, false, false, true, true, false]);
         let equal = file.compare(Operator::Eq, lit(5i64));
         assert_eq!(file.decided(equal), [false, false, false, false, false, true, false]);
         let other = file.compare(Operator::NotEq, lit(10i64));

@@ -5,6 +5,7 @@ mod support;
 
 mod budget;
 mod cancellation;
+mod columns;
 mod faults;
 mod points;
 mod s3;
