@@ -1,9 +1,8 @@
 //! Which conjuncts of a scan's filter the statistics of a row group decide: those that are true for every row need
 //! not be evaluated there, and columns that only they need are not read.
 //!
-//! That a row group cannot match at all is found in [`crate::pruning`]. That all its rows pass is proved the same way: the
-//! proof that all rows pass is DataFusion's own, by the statistics of the conjunct's negation and the count of
-//! nulls. What is decided here is where that proof can be relied on:
+//! The proof is DataFusion's own, the one by which row groups are ruled out in [`crate::pruning`], of the conjunct's
+//! negation and with nulls counted. What is decided here is where it can be relied on:
 //!
 //! - conjuncts are comparisons of columns with constants and what is made of those; anything that may fail, cast or
 //!   compute stays, and so does what compares with null;
@@ -25,7 +24,7 @@ use datafusion::parquet::arrow::parquet_column;
 use datafusion::parquet::basic::{SortOrder, Type as PhysicalType};
 use datafusion::parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::expressions::{IsNotNullExpr, Literal};
+use datafusion::physical_expr::expressions::{Column, IsNotNullExpr, Literal};
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_optimizer::pruning::PruningPredicateBuilder;
 
@@ -90,7 +89,7 @@ impl Statistics<'_> {
         }
         let parquet_schema = self.metadata.file_metadata().schema_descr();
         let asks_for_null_only = conjunct.is::<IsNotNullExpr>();
-        let leaf = |column: &datafusion::physical_expr::expressions::Column| {
+        let leaf = |column: &Column| {
             let field = self.schema.fields().get(column.index())?;
             let data_type = field.data_type();
             if data_type.is_nested() || (data_type.is_floating() && !asks_for_null_only) {
