@@ -245,6 +245,32 @@ fn a_query_that_faults_when_working_sets_fill_the_pool_is_suspended() {
 }
 
 #[test]
+fn a_suspended_query_loses_its_frames_and_not_its_working_set() {
+    let mut host = Host::new(6, AllocationName::WorkingSet, LoadControlName::Predicted);
+    host.start(1, 1);
+    let a = host.open(1, 0, 1, LRU);
+    host.read_at(1, a, 9, 0);
+    host.start(2, 1);
+    let b = host.open(2, 1, 1, LRU);
+    (0..4).for_each(|number| host.read_at(2, b, number, 1));
+    host.slice_ended(1, 100);
+    host.read_at(1, a, 0, 101);
+    host.read_at(1, a, 1, 102);
+    host.request_at(1, a, 2, Access::Read, 103);
+    assert_eq!(host.phase(1), Phase::Suspended, "3 + 4 > 6");
+    assert_eq!([0, 1].map(|number| host.owner_of(0, number)), [None, None]);
+    host.slice_ended(2, 100);
+    host.finish();
+    assert_eq!(host.phase(1), Phase::Active, "the other's working set is empty");
+    // Pages 0 and 1 were used 2 ms ago by its own time: with them it wants 4 frames, although it has lost them.
+    host.read_at(1, a, 3, 104);
+    host.start(3, 1);
+    assert_eq!(host.phase(3), Phase::New, "4 + 1 + 2 (the mean) > 6");
+    host.read_at(1, a, 0, 105);
+    assert_eq!(host.owner_of(0, 0), Some(1), "page 0 is its own again");
+}
+
+#[test]
 fn feedback_stops_queries_that_fault_on_a_busy_device() {
     let mut host = Host::new(20, AllocationName::Lru, LoadControlName::FEEDBACK);
     for query in 1..=3 {

@@ -10,7 +10,7 @@
 //! **Choice:** pages that left stay known for policies with a history, as many as eight times the frames.
 //! Cost: what the replacement policy costs, and a look-up; a victim costs a look at every dirty page.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use super::{AllocationPolicy, Step};
 use crate::pool::{Access, FrameNo, PageId, PoolState, QueryId, Reference, SetId};
@@ -25,7 +25,7 @@ pub struct Global {
     replacement: Box<dyn PageReplacement>,
     directory: Directory,
     /// Pages that the replacement policy takes for dirty: it is told of writes when a victim is looked for.
-    dirty: BTreeSet<PageSlot>,
+    dirty: Vec<PageSlot>,
 }
 
 impl Global {
@@ -35,7 +35,7 @@ impl Global {
         Global {
             replacement,
             directory: Directory { history_max, ..Directory::default() },
-            dirty: BTreeSet::new(),
+            dirty: Vec::new(),
         }
     }
 
@@ -44,7 +44,7 @@ impl Global {
         let Global { replacement, directory, dirty } = self;
         dirty.retain(|slot| {
             let is_clean = directory.frame(*slot).is_none_or(|frame| state.frames.get(frame).is_clean());
-            if is_clean {
+            if is_clean && directory.mark_dirty(*slot, false) {
                 replacement.on_clean(*slot);
             }
             !is_clean
@@ -60,21 +60,23 @@ impl AllocationPolicy for Global {
         reference: &Reference,
         _steps: &mut Vec<Step>,
     ) {
-        let slot = self.directory.slot(reference.page);
+        let slot = self.directory.slot_in(frame, reference.page);
         // A page for which several queries waited is granted several times, and comes once.
         if self.directory.admit(slot, frame) {
             self.replacement.on_admit(slot);
         } else {
             self.replacement.on_hit(slot);
         }
-        if reference.access != Access::Read && self.dirty.insert(slot) {
+        if reference.access != Access::Read && self.directory.mark_dirty(slot, true) {
+            self.dirty.push(slot);
             self.replacement.on_dirty(slot);
         }
     }
 
-    fn on_evict(&mut self, _frame: FrameNo, page: PageId, _owner: Option<SetId>) {
-        if let Some(slot) = self.directory.resident(page) {
-            if self.dirty.remove(&slot) {
+    fn on_evict(&mut self, frame: FrameNo, page: PageId, _owner: Option<SetId>) {
+        if let Some(slot) = self.directory.resident(frame, page) {
+            if self.directory.mark_dirty(slot, false) {
+                self.dirty.retain(|dirty| *dirty != slot);
                 self.replacement.on_clean(slot);
             }
             self.replacement.on_evict(slot);
@@ -119,6 +121,8 @@ impl AllocationPolicy for Global {
 #[derive(Debug, Default)]
 struct Directory {
     slots: BTreeMap<PageId, PageSlot>,
+    /// By frame: whose page was admitted to it last.
+    in_frames: Vec<PageSlot>,
     entries: Vec<Entry>,
     /// Pages that left, oldest first, each with the number of its departure; those that came back are in it still,
     /// under a number that is not their last.
@@ -132,6 +136,7 @@ struct Directory {
 struct Entry {
     page: PageId,
     frame: Option<FrameNo>,
+    dirty: bool,
     departure: u64,
 }
 
@@ -153,14 +158,30 @@ impl Directory {
         self.entries[slot.0 as usize].frame
     }
 
-    fn resident(&self, page: PageId) -> Option<PageSlot> {
-        self.slots.get(&page).copied().filter(|slot| self.frame(*slot).is_some())
+    /// The slot of a page that is in a frame or has just come to it.
+    fn slot_in(&mut self, frame: FrameNo, page: PageId) -> PageSlot {
+        self.resident(frame, page).unwrap_or_else(|| self.slot(page))
+    }
+
+    fn resident(&self, frame: FrameNo, page: PageId) -> Option<PageSlot> {
+        let slot = *self.in_frames.get(frame.0 as usize)?;
+        let entry = self.entries.get(slot.0 as usize)?;
+        (entry.page == page && entry.frame == Some(frame)).then_some(slot)
     }
 
     /// Notes where the page is; false if that was known.
     fn admit(&mut self, slot: PageSlot, frame: FrameNo) -> bool {
-        let entry = &mut self.entries[slot.0 as usize];
-        entry.frame.replace(frame).is_none()
+        let at = frame.0 as usize;
+        if at >= self.in_frames.len() {
+            self.in_frames.resize(at + 1, PageSlot::default());
+        }
+        self.in_frames[at] = slot;
+        self.entries[slot.0 as usize].frame.replace(frame).is_none()
+    }
+
+    /// Notes whether the page is dirty; true if that was not so before.
+    fn mark_dirty(&mut self, slot: PageSlot, dirty: bool) -> bool {
+        std::mem::replace(&mut self.entries[slot.0 as usize].dirty, dirty) != dirty
     }
 
     /// Notes that the page left; a page that left long before may be forgotten for it.

@@ -122,7 +122,7 @@ pub struct Point {
     pub concurrent: u32,
     /// Queries per second.
     pub throughput_per_s: f64,
-    /// Half the width of its 95 % confidence interval.
+    /// Half the width of its 90 % confidence interval.
     pub half_width: f64,
     /// Part of the time that the processor was busy.
     pub cpu_utilisation: f64,

@@ -13,7 +13,7 @@ use crate::report::Block;
 const TEXT: &str = "Each terminal starts a query when its last one ends. Random, FIFO and CLOCK replace over all \
     frames and let everybody run; the working set, the hot set and DBMIN give queries frames and admit as many as \
     fit. M1 draws all six queries alike in 100 frames, M2 the two short ones half of the time in 80, M3 three \
-    quarters of the time in 60. Bands are 95% confidence intervals; runs go on until they are within 5% of the mean. \
+    quarters of the time in 60. Bands are 90% confidence intervals; runs go on until they are within 5% of the mean. \
     As in the paper, the simple policies are measured up to 16 queries where they thrash.";
 
 pub(super) fn blocks(measured: &Measured) -> Result<Vec<Block>, FigureError> {
@@ -66,7 +66,7 @@ fn part(heading: &str, points: &[&Point]) -> Result<Vec<Block>, FigureError> {
     };
     Ok(vec![
         Block::Heading(heading.to_owned()),
-        Block::Figure { caption: "Throughput, with 95% confidence intervals".to_owned(), svg: chart.svg()? },
+        Block::Figure { caption: "Throughput, with 90% confidence intervals".to_owned(), svg: chart.svg()? },
         table(points),
     ])
 }
