@@ -3,6 +3,8 @@
 //!
 //! How far one policy is ahead of another is the business of `coscan repro --only dbmin`.
 
+use std::sync::LazyLock;
+
 use coscan_access::{Database, Query, Settings};
 use coscan_core::Span;
 use coscan_core::allocation::AllocationName::{self, Clock, Dbmin, Fifo, HotSet, Random, WorkingSet};
@@ -10,28 +12,35 @@ use coscan_core::allocation::load_control::LoadControlName;
 use coscan_sim::dbmin::batches::Precision;
 use coscan_sim::dbmin::workload::{Mix, QueryKind, Sharing, Temporaries};
 use coscan_sim::dbmin::{Grid, Policy, compare, programs, windows};
+use coscan_trace::pages::QueryTrace;
 
 const SIMPLE: [AllocationName; 3] = [Random, Fifo, Clock];
 const LOCAL: [AllocationName; 3] = [WorkingSet, HotSet, Dbmin];
 
-/// A grid of one mix and one degree of sharing, on runs of 2000 s, or of 4000 s where the interval is wide.
+/// A grid of one mix and one degree of sharing, on runs of 2000 s.
 fn grid(mix: Mix, sharing: Sharing, concurrent: &[u32]) -> Grid {
     Grid {
         mixes: vec![mix],
         sharings: vec![sharing],
         concurrent: concurrent.to_vec(),
-        precision: Precision { batch: Span::from_millis(100_000), relative_half_width: 0.1, stretch_max: 4 },
+        precision: Precision { batch: Span::from_millis(100_000), relative_half_width: 0.1, stretch_max: 1 },
         ..Grid::paper()
     }
 }
 
+/// The trace string of each kind, made once for all tests.
+static TRACES: LazyLock<[QueryTrace; 6]> = LazyLock::new(|| {
+    let database = Database::generate(1).expect("it is generated");
+    Query::ALL.map(|query| query.run(&database, &Settings::default()).expect("it runs").trace)
+});
+
+/// The grids have one trace string per kind, so that the seed has no meaning.
+fn trace(kind: QueryKind, _seed: u64) -> QueryTrace {
+    TRACES[kind as usize].clone()
+}
+
 /// Throughputs by policy and number of queries.
 fn throughputs(grid: &Grid) -> impl Fn(AllocationName, u32) -> f64 + use<> {
-    let database = Database::generate(1).expect("it is generated");
-    let trace = |kind: QueryKind, seed| {
-        let query = Query::ALL[kind as usize];
-        query.run(&database, &Settings { seed, ..Settings::default() }).expect("it runs").trace
-    };
     let points = compare(grid, trace, 2).expect("the grid is possible");
     move |policy, concurrent| {
         let point = points.iter().find(|p| p.policy == policy && p.concurrent == concurrent);
@@ -114,11 +123,6 @@ fn sharing_lets_every_policy_do_more() {
 /// The windows that are best for these traces are longer than the paper's: the hash file of query VI needs that.
 #[test]
 fn windows_chosen_for_these_traces_let_the_working_set_keep_its_loops() {
-    let database = Database::generate(1).expect("it is generated");
-    let trace = |kind: QueryKind, seed| {
-        let query = Query::ALL[kind as usize];
-        query.run(&database, &Settings { seed, ..Settings::default() }).expect("it runs").trace
-    };
     let programs = programs(trace, 1, windows::OF_THE_PAPER, 1).expect("they are sound");
     let windows = windows::best_two(&programs.values().flatten().collect::<Vec<_>>());
     assert!(windows[1] > windows::OF_THE_PAPER[1], "{windows:?}");
