@@ -307,8 +307,9 @@ impl Turn<'_> {
         }
         points.frames.clear(now, &mut todo);
         self.after.bytes.append(&mut todo.freed);
-        // Reads that ended make room for no others: all have ended.
-        debug_assert!(todo.reads.is_empty());
+        // Blocks that queued for a frame may have had one just before their read ended, too: whatever the pool was told
+        // to be under way has to come to an end.
+        self.read_blocks(todo.reads);
         for (table, chunk) in moot {
             let columns = ColumnSet::new();
             self.later.push(Event::PointsWaiting { table, chunk, columns, reads: 0 });

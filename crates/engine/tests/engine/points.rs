@@ -532,3 +532,56 @@ async fn what_a_point_read_costs_is_known_beforehand() {
     assert_eq!((one.chunk_bytes, one.dictionary_bytes), (all.chunk_bytes, all.dictionary_bytes));
     assert!(one.data_bytes > 0 && one.data_bytes * 20 < all.data_bytes, "one page of forty: {one:?} {all:?}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reads_whose_room_is_taken_in_the_middle_leave_no_frame_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = paged(dir.path(), 2);
+    let expected = plain(&[&path], None);
+    // So few frames that blocks queue for them.
+    let (buffer, share) = (8 << 20, 10);
+    let config = EngineConfig { point_share_percent: share, ..config("relevance", buffer) };
+    let (engine, _) = Gated::engine(config, Duration::from_micros(200), |_| Fault::None);
+    let points = Points::open(&engine, &path).await;
+    let stop = AtomicBool::new(false);
+    let (answered, refused) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let reading = |seed: u64| {
+        let (points, engine, stop, expected) = (&points, &engine, &stop, &expected);
+        let (answered, refused) = (&answered, &refused);
+        async move {
+            let mut random = fastrand::Rng::with_seed(seed);
+            while !stop.load(Ordering::Relaxed) {
+                let (group, from) = (random.usize(0..2), random.usize(0..ROWS - 600));
+                match points.read(engine, group, &[0, 1], &[from..from + 600]).await.unwrap() {
+                    Some(got) => {
+                        assert_eq!(got, selected(&expected[&group], &[0, 1], &[from..from + 600]));
+                        answered.fetch_add(1, Ordering::Relaxed);
+                    }
+                    None => {
+                        refused.fetch_add(1, Ordering::Relaxed);
+                        tokio::task::yield_now().await;
+                    }
+                }
+            }
+        }
+    };
+    let shrinking = async {
+        for _ in 0..100 {
+            engine.set_buffer(1).unwrap();
+            tokio::time::sleep(Duration::from_micros(300)).await;
+            engine.set_buffer(buffer).unwrap();
+            tokio::time::sleep(Duration::from_millis(3)).await;
+        }
+        stop.store(true, Ordering::Relaxed);
+    };
+    tokio::join!(futures::future::join_all((0..6).map(reading)), shrinking);
+    assert!(answered.into_inner() > 0 && refused.into_inner() > 0);
+    for _ in 0..200 {
+        engine.set_buffer(1).unwrap();
+        if engine.usage().points == 0 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("frames are left: {:?}", engine.usage());
+}
