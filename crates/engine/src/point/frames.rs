@@ -72,6 +72,7 @@ struct Lane {
     block: u32,
     set: LocalitySet,
     keep: bool,
+    requested: bool,
 }
 
 /// See the module's text.
@@ -131,7 +132,8 @@ impl Frames {
             let query = QueryId(self.next_query);
             self.next_query += 1;
             let keep = keep && !self.hot.iter().any(|(hot, _)| *hot == page);
-            self.lanes.insert(query, Lane { read, file: file.clone(), block: *block, set, keep });
+            self.lanes
+                .insert(query, Lane { read, file: file.clone(), block: *block, set, keep, requested: false });
             self.of_read.entry(read).or_default().push(query);
             let demand = Demand { hot_set_pages: set.pages, working_set_window: Span::ZERO };
             self.send(now, Event::QueryStarted { query, demand }, todo);
@@ -200,39 +202,55 @@ impl Frames {
     }
 
     fn send(&mut self, now: Instant, event: Event, todo: &mut Todo) {
-        let Some(pool) = &mut self.pool else { return };
-        let mut actions = Vec::new();
-        pool.handle(now, event, &mut actions);
-        let mut actions: VecDeque<Action> = actions.into();
+        let mut actions = VecDeque::new();
+        self.tell(now, event, &mut actions);
         while let Some(action) = actions.pop_front() {
-            let follow_ups = self.carry_out(action, todo);
-            let Some(pool) = &mut self.pool else { return };
-            for event in follow_ups {
-                let mut more = Vec::new();
-                pool.handle(now, event, &mut more);
-                actions.extend(more);
+            for event in self.carry_out(now, action, &mut actions, todo) {
+                self.tell(now, event, &mut actions);
             }
         }
     }
 
+    fn tell(&mut self, now: Instant, event: Event, actions: &mut VecDeque<Action>) {
+        let mut more = Vec::new();
+        if let Some(pool) = &mut self.pool {
+            pool.handle(now, event, &mut more);
+        }
+        actions.extend(more);
+    }
+
+    /// Opens an admitted query's file. If its locality set does not fit beside those of the others, the query stands
+    /// still until it is reactivated.
+    fn open(&mut self, now: Instant, query: QueryId, actions: &mut VecDeque<Action>) -> Vec<Event> {
+        let Some(lane) = self.lanes.get(&query) else { return Vec::new() };
+        let (file, instance) = (PoolFile(lane.file.id.0 as u32), InstanceId(query.0));
+        let LocalitySet { pattern, pages: set_pages, replacement } = lane.set;
+        let opened = Event::FileOpened { query, instance, file, pattern, set_pages, replacement };
+        let before = actions.len();
+        self.tell(now, opened, actions);
+        let stopped = actions.iter().skip(before).any(|action| *action == Action::Deactivate { query });
+        if stopped { Vec::new() } else { self.request(query) }
+    }
+
+    /// The request of a query that runs, if it has not made it yet.
+    fn request(&mut self, query: QueryId) -> Vec<Event> {
+        let Some(lane) = self.lanes.get_mut(&query).filter(|lane| !lane.requested) else { return Vec::new() };
+        lane.requested = true;
+        let (instance, number) = (InstanceId(query.0), lane.block);
+        vec![Event::PageRequested { query, instance, number, access: Access::Read, cpu: Span::ZERO }]
+    }
+
     /// Does what the pool wants; returns what it is to be told.
-    fn carry_out(&mut self, action: Action, todo: &mut Todo) -> Vec<Event> {
+    fn carry_out(
+        &mut self,
+        now: Instant,
+        action: Action,
+        actions: &mut VecDeque<Action>,
+        todo: &mut Todo,
+    ) -> Vec<Event> {
         match action {
-            Action::Admit { query } => {
-                let Some(lane) = self.lanes.get(&query) else { return Vec::new() };
-                let (file, instance) = (PoolFile(lane.file.id.0 as u32), InstanceId(query.0));
-                let LocalitySet { pattern, pages: set_pages, replacement } = lane.set;
-                vec![
-                    Event::FileOpened { query, instance, file, pattern, set_pages, replacement },
-                    Event::PageRequested {
-                        query,
-                        instance,
-                        number: lane.block,
-                        access: Access::Read,
-                        cpu: Span::ZERO,
-                    },
-                ]
-            }
+            Action::Admit { query } => self.open(now, query, actions),
+            Action::Reactivate { query } => self.request(query),
             Action::Read { frame, query, .. } => {
                 todo.freed.extend(self.memory[frame.0 as usize].take());
                 self.reading += 1;
