@@ -277,10 +277,7 @@ impl Frames {
                 vec![Event::QueryEnded { query }]
             }
             // Nothing is ever changed here, and whoever has to wait is told when the wait is over.
-            Action::Write { .. }
-            | Action::Wait { .. }
-            | Action::Deactivate { .. }
-            | Action::Reactivate { .. } => Vec::new(),
+            Action::Write { .. } | Action::Wait { .. } | Action::Deactivate { .. } => Vec::new(),
         }
     }
 
