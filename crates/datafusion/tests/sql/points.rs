@@ -21,7 +21,12 @@ const ROWS: i64 = 20_000;
 
 /// Sorted by `key`, each key three times; with nulls, few and many strings.
 fn write(path: &Path, page_index: bool) {
-    let properties = WriterProperties::builder().set_data_page_row_count_limit(400).set_write_batch_size(100);
+    // Dictionaries of values that are all different would be most of the file.
+    let properties = WriterProperties::builder()
+        .set_data_page_row_count_limit(400)
+        .set_write_batch_size(100)
+        .set_dictionary_enabled(false)
+        .set_column_dictionary_enabled("kind".into(), true);
     let properties = match page_index {
         true => properties,
         false => properties.set_statistics_enabled(EnabledStatistics::Chunk).set_offset_index_disabled(true),
