@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use coscan_engine::{EngineError, FileSpec};
 use datafusion::arrow::datatypes::{Schema, SchemaRef, TimeUnit};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::parquet::{
@@ -23,7 +24,7 @@ use datafusion::object_store::{ObjectStore, ObjectStoreExt};
 use datafusion::parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use datafusion::parquet::arrow::async_reader::AsyncFileReader;
 use datafusion::parquet::file::metadata::{PageIndexPolicy, ParquetMetaData};
-use datafusion::physical_expr::expressions::DynamicFilterTracking;
+use datafusion::physical_expr::expressions::{CastExpr, DynamicFilterTracking};
 use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_expr::{PhysicalExpr, PhysicalExprSimplifier, split_conjunction};
 use datafusion::physical_expr_adapter::rewrite::rewrite_input_file_name_in_projection;
@@ -297,10 +298,9 @@ impl FilePlanner {
         }
         let rewriter = self.adapters.create(Arc::clone(logical), Arc::clone(physical))?;
         let simplifier = PhysicalExprSimplifier::new(physical);
-        expressions.predicate =
-            expressions.predicate.take().map(|p| simplifier.simplify(rewriter.rewrite(p)?)).transpose()?;
-        expressions.projection =
-            expressions.projection.clone().try_map_exprs(|p| simplifier.simplify(rewriter.rewrite(p)?))?;
+        let adapt = |expr| simplifier.simplify(without_idle_casts(rewriter.rewrite(expr)?, physical)?);
+        expressions.predicate = expressions.predicate.take().map(adapt).transpose()?;
+        expressions.projection = expressions.projection.clone().try_map_exprs(adapt)?;
         Ok(())
     }
 
@@ -386,6 +386,20 @@ impl FilePlanner {
             table_root: table_root(&file.object_meta.location, self.source.table_schema().file_schema()),
         }
     }
+}
+
+/// `expr` without casts of values to the type they have. Columns whose fields differ in nothing but notes, such as field
+/// numbers, are adapted by such casts; they hide that a comparison is one of a column and a constant.
+fn without_idle_casts(expr: Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
+    let without = |expr: Arc<dyn PhysicalExpr>| {
+        Ok(match expr.downcast_ref::<CastExpr>() {
+            Some(cast) if cast.expr().data_type(schema)? == *cast.cast_type() => {
+                Transformed::yes(Arc::clone(cast.expr()))
+            }
+            _ => Transformed::no(expr),
+        })
+    };
+    expr.transform_up(without).data()
 }
 
 /// The unit, and time zone if any, that INT96 timestamps are read as.

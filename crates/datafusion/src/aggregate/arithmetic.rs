@@ -18,7 +18,7 @@ use crate::narrow::{Arithmetic, Bounds, Node, Operation};
 pub(super) const BLOCK: usize = 1024;
 
 /// One value for every row of a block. Beyond the rows there are, anything.
-pub(super) type Block = [i64; BLOCK];
+type Block = [i64; BLOCK];
 
 /// What is computed, in an order in which every step only needs earlier ones.
 #[derive(Debug, Default)]
@@ -123,26 +123,60 @@ impl Program {
     }
 
     /// Computes all steps for some rows of `batch`, at most a block of them.
-    pub(super) fn compute(&self, batch: &RecordBatch, rows: Rows<'_>, values: &mut Values) {
+    pub(super) fn compute<'a>(
+        &'a self,
+        batch: &'a RecordBatch,
+        rows: Rows<'_>,
+        values: &'a mut Values,
+    ) -> Computed<'a> {
+        let run = match rows {
+            Rows::Run(first, rows) => Some((first, rows)),
+            Rows::Chosen(_) => None,
+        };
         for (at, step) in self.steps.iter().enumerate() {
             let (before, rest) = values.blocks.split_at_mut(at);
             let out = &mut rest[0];
-            match step {
-                Step::Column(column) => rows.take(column_values(batch, *column), out),
-                Step::Constant(value) => out.fill(*value),
-                Step::Operation { op, left, right, left_factor, right_factor } => {
-                    let (f, g) = (*left_factor, *right_factor);
-                    apply(*op, (&before[*left], f), (&before[*right], g), out);
+            match (step, rows) {
+                (Step::Column(_), Rows::Run(..)) => {}
+                (Step::Column(column), Rows::Chosen(rows)) => {
+                    let values = column_values(batch, *column);
+                    out.iter_mut().zip(rows).for_each(|(out, row)| *out = values[*row as usize]);
+                }
+                (Step::Constant(value), _) => out.fill(*value),
+                (Step::Operation { op, left, right, left_factor, right_factor }, _) => {
+                    let of = |step: usize| of_run(&self.steps[step], batch, run).unwrap_or(&before[step]);
+                    apply(*op, (of(*left), *left_factor), (of(*right), *right_factor), out);
                 }
             }
         }
+        Computed { program: self, batch, run, values }
     }
 }
 
-impl Values {
-    /// The values of a step.
-    pub(super) fn of(&self, step: usize) -> &Block {
-        &self.blocks[step]
+/// The values of a block.
+pub(super) struct Computed<'a> {
+    program: &'a Program,
+    batch: &'a RecordBatch,
+    /// First row and rows, if they follow each other in the batch.
+    run: Option<(usize, usize)>,
+    values: &'a Values,
+}
+
+impl Computed<'_> {
+    /// The values of a step, at least as many as there are rows.
+    pub(super) fn of(&self, step: usize) -> &[i64] {
+        let in_place = of_run(&self.program.steps[step], self.batch, self.run);
+        in_place.unwrap_or(&self.values.blocks[step])
+    }
+}
+
+/// The values of a column where they are.
+fn of_run<'a>(step: &Step, batch: &'a RecordBatch, run: Option<(usize, usize)>) -> Option<&'a [i64]> {
+    match (step, run) {
+        (Step::Column(column), Some((first, rows))) => {
+            Some(&column_values(batch, *column)[first..first + rows])
+        }
+        _ => None,
     }
 }
 
@@ -155,19 +189,8 @@ pub(super) enum Rows<'a> {
     Chosen(&'a [u32]),
 }
 
-impl Rows<'_> {
-    fn take(self, values: &[i64], out: &mut Block) {
-        match self {
-            Rows::Run(first, rows) => out[..rows].copy_from_slice(&values[first..first + rows]),
-            Rows::Chosen(rows) => {
-                out.iter_mut().zip(rows).for_each(|(out, row)| *out = values[*row as usize]);
-            }
-        }
-    }
-}
-
 /// Nothing can overflow; wrapping operations only spare the check.
-fn apply(op: Arithmetic, (left, f): (&Block, i64), (right, g): (&Block, i64), out: &mut Block) {
+fn apply(op: Arithmetic, (left, f): (&[i64], i64), (right, g): (&[i64], i64), out: &mut Block) {
     let each = |out: &mut Block, f: &dyn Fn(i64, i64) -> i64| {
         out.iter_mut().zip(left.iter().zip(right)).for_each(|(out, (a, b))| *out = f(*a, *b));
     };
@@ -261,10 +284,11 @@ mod tests {
         let (step, _) = program.add(&discounted(), &schema()).unwrap().unwrap();
         let batch = batch(vec![1000, 2500, -300, 7], vec![5, 0, 100, -1]);
         let mut values = program.values();
-        program.compute(&batch, Rows::Run(1, 3), &mut values);
-        assert_eq!(values.of(step)[..3], [250_000, 0, 707]);
-        program.compute(&batch, Rows::Chosen(&[3, 0]), &mut values);
-        assert_eq!(values.of(step)[..2], [707, 95_000]);
+        let run = program.compute(&batch, Rows::Run(1, 3), &mut values);
+        assert_eq!(run.of(step)[..3], [250_000, 0, 707]);
+        assert_eq!(run.of(0), [2500, -300, 7], "a column is not copied");
+        let chosen = program.compute(&batch, Rows::Chosen(&[3, 0]), &mut values);
+        assert_eq!(chosen.of(step)[..2], [707, 95_000]);
         let magnitudes = program.magnitudes(&batch).unwrap();
         assert!(magnitudes[step] >= 250_000);
     }

@@ -14,6 +14,8 @@ use datafusion::common::{Result, ScalarValue};
 struct Codes {
     numbers: HashMap<u128, u32>,
     recent: Box<[(u128, u32); RECENT]>,
+    /// Spreads keys over `recent`.
+    multiplier: u64,
 }
 
 /// A power of two.
@@ -24,28 +26,63 @@ const NOBODY: u32 = u32::MAX;
 
 impl Codes {
     fn new() -> Self {
-        Codes { numbers: HashMap::new(), recent: Box::new([(0, NOBODY); RECENT]) }
+        let recent = Box::new([(0, NOBODY); RECENT]);
+        Codes { numbers: HashMap::new(), recent, multiplier: 0x9e37_79b9_7f4a_7c15 }
     }
 
     /// The number of `key`; `first_seen` is told of keys without one.
     #[inline]
     fn number(&mut self, key: u128, first_seen: impl FnOnce()) -> u32 {
-        let mixed = ((key >> 64) as u64 ^ key as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let recent = &mut self.recent[(mixed >> (u64::BITS - RECENT.ilog2())) as usize];
+        let recent = self.recent[place(key, self.multiplier)];
         if recent.0 == key && recent.1 != NOBODY {
             return recent.1;
         }
+        self.look_up(key, first_seen)
+    }
+
+    #[cold]
+    fn look_up(&mut self, key: u128, first_seen: impl FnOnce()) -> u32 {
         let next = self.numbers.len() as u32;
-        let number = match self.numbers.entry(key) {
-            Entry::Occupied(entry) => *entry.get(),
+        match self.numbers.entry(key) {
+            Entry::Occupied(entry) => {
+                let number = *entry.get();
+                self.recent[place(key, self.multiplier)] = (key, number);
+                number
+            }
             Entry::Vacant(entry) => {
                 first_seen();
-                *entry.insert(next)
+                entry.insert(next);
+                self.recent[place(key, self.multiplier)] = (key, next);
+                if self.numbers.len() <= RECENT / 4 {
+                    self.spread();
+                }
+                next
             }
-        };
-        *recent = (key, number);
-        number
+        }
     }
+
+    /// Finds a place of its own for every key, if it can.
+    fn spread(&mut self) {
+        for _ in 0..RECENT {
+            self.recent.fill((0, NOBODY));
+            let mut alone = true;
+            for (key, number) in &self.numbers {
+                let recent = &mut self.recent[place(*key, self.multiplier)];
+                alone &= recent.1 == NOBODY;
+                *recent = (*key, *number);
+            }
+            if alone {
+                return;
+            }
+            self.multiplier = self.multiplier.wrapping_mul(0xd134_2543_de82_ef95) | 1;
+        }
+    }
+}
+
+#[inline]
+fn place(key: u128, multiplier: u64) -> usize {
+    let mixed = ((key >> 64) as u64 ^ key as u64).wrapping_mul(multiplier);
+    (mixed >> (u64::BITS - RECENT.ilog2())) as usize
 }
 
 /// One column of the key.

@@ -9,7 +9,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Result, internal_err};
 
 use super::Aggregation;
-use super::arithmetic::{BLOCK, Block, Rows, Values};
+use super::arithmetic::{BLOCK, Computed, Rows, Values};
 use super::keys::Keys;
 
 /// What a partition has added up.
@@ -122,15 +122,15 @@ impl Totals {
         if self.of.sums.is_empty() && self.of.column_sets.is_empty() {
             return Ok(());
         }
-        self.compute(batch, first, rows);
-        self.add_values(batch);
+        self.add_values(batch, first, rows);
         Ok(())
     }
 
-    /// Computes the values of a block and where among them those of the chosen rows are. Where most rows are chosen it
-    /// is faster to compute all than to pick them.
-    fn compute(&mut self, batch: &RecordBatch, first: usize, rows: usize) {
-        let Scratch { values, chosen, positions, .. } = &mut self.scratch;
+    /// Adds the values of the chosen rows, whose groups are known. Where most rows are chosen it is faster to
+    /// compute all than to pick them.
+    fn add_values(&mut self, batch: &RecordBatch, first: usize, rows: usize) {
+        let of = Arc::clone(&self.of);
+        let Scratch { values, chosen, groups, positions, valid, valid_groups } = &mut self.scratch;
         positions.clear();
         let block = if chosen.len() > rows / 2 {
             positions.extend(chosen.iter().map(|row| row - first as u32));
@@ -139,17 +139,12 @@ impl Totals {
             positions.extend(0..chosen.len() as u32);
             Rows::Chosen(chosen)
         };
-        self.of.program.compute(batch, block, values);
-    }
-
-    fn add_values(&mut self, batch: &RecordBatch) {
-        let of = Arc::clone(&self.of);
+        let values = of.program.compute(batch, block, values);
         let has_nulls = |set: &Vec<usize>| set.iter().any(|column| batch.column(*column).null_count() > 0);
         let with_nulls: Vec<bool> = of.column_sets.iter().map(has_nulls).collect();
         let complete: Vec<usize> =
             (0..of.sums.len()).filter(|sum| !with_nulls[of.sums[*sum].column_set]).collect();
-        let Scratch { values, chosen, groups, positions, valid, valid_groups } = &mut self.scratch;
-        add_all(&mut self.recent, &of, &complete, values, positions, groups);
+        add_all(&mut self.recent, &of, &complete, &values, positions, groups);
         for (set, columns) in of.column_sets.iter().enumerate().filter(|(set, _)| with_nulls[*set]) {
             valid.clear();
             valid_groups.clear();
@@ -162,7 +157,7 @@ impl Totals {
                 }
             }
             let sums: Vec<usize> = (0..of.sums.len()).filter(|sum| of.sums[*sum].column_set == set).collect();
-            add_all(&mut self.recent, &of, &sums, values, valid, valid_groups);
+            add_all(&mut self.recent, &of, &sums, &values, valid, valid_groups);
         }
     }
 
@@ -226,7 +221,7 @@ fn add_all(
     totals: &mut [i64],
     of: &Aggregation,
     sums: &[usize],
-    values: &Values,
+    values: &Computed<'_>,
     positions: &[u32],
     groups: &[u32],
 ) {
@@ -245,12 +240,12 @@ fn add<const N: usize>(
     totals: &mut [i64],
     stride: usize,
     sums: [usize; N],
-    values: [&Block; N],
+    values: [&[i64]; N],
     positions: &[u32],
     groups: &[u32],
 ) {
     for (position, group) in positions.iter().zip(groups) {
-        let position = *position as usize % BLOCK;
+        let position = *position as usize;
         let of_group = &mut totals[*group as usize * stride..][..stride];
         for (sum, values) in sums.iter().zip(values) {
             of_group[*sum] = of_group[*sum].wrapping_add(values[position]);
