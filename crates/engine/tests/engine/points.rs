@@ -191,7 +191,8 @@ async fn requests_that_make_no_sense_are_refused() {
     let path = paged(dir.path(), 1);
     let engine = Engine::new(config("relevance", 64 << 20)).unwrap();
     let points = Points::open(&engine, &path).await;
-    let cases: [(usize, &[usize], &[Range<usize>]); 6] = [
+    type Case<'a> = (usize, &'a [usize], &'a [Range<usize>]);
+    let cases: [Case<'_>; 6] = [
         (1, &[0], &[0..1]),
         (0, &[], &[0..1]),
         (0, &[4], &[0..1]),
