@@ -68,14 +68,19 @@ fn a_run_as_json_follows_the_contract() {
     assert!(counted[4].3 < counted[1].3, "MRU keeps a part of a loop that does not fit: {counted:?}");
 }
 
+/// Whether a line of the registry is a policy of page replacement. Policies of allocation have the same trait, and some
+/// have the same names.
+fn replaces_pages(policy: &Value) -> bool {
+    policy["kind"] == "replacement" && policy["traits"].as_array().unwrap().contains(&json!("page-level"))
+}
+
 #[test]
 fn without_options_all_policies_run_and_none_beats_the_one_that_knows_the_future() {
     let folder = tempfile::tempdir().unwrap();
     let trace = write(&folder, "loop.txt", lines(&objects()));
     let counted = counts(&json(&["cache", "run", &trace, "--json", "--threads", "2"]));
     let registry = json(&["policies", "--json"]);
-    let page_level = |policy: &&Value| policy["traits"].as_array().unwrap().contains(&json!("page-level"));
-    let listed = registry.as_array().unwrap().iter().filter(page_level);
+    let listed = registry.as_array().unwrap().iter().filter(|policy| replaces_pages(policy));
     let listed: BTreeSet<&str> = listed.map(|policy| policy["name"].as_str().unwrap()).collect();
     let ran: BTreeSet<&str> = counted.iter().map(|(policy, ..)| policy.as_str()).collect();
     assert_eq!(ran, listed);
@@ -227,14 +232,19 @@ fn each_command_offers_only_the_policies_it_can_run() {
     let scans = [&["sql"][..], &["bench", "paper"], &["sim", "run"], &["sim", "replay"], &["sim", "fuzz"]];
     for policy in registry {
         let name = policy["name"].as_str().unwrap();
-        let page_level = policy["traits"].as_array().unwrap().contains(&json!("page-level"));
-        assert_eq!(offers(&pages, name), page_level, "{name}: {pages}");
-        assert!(!page_level || policy["kind"] == "replacement", "{name}");
+        let of_this_name = || registry.iter().filter(|other| other["name"] == policy["name"]);
+        let page_level = |policy: &Value| policy["traits"].as_array().unwrap().contains(&json!("page-level"));
+        assert_eq!(offers(&pages, name), of_this_name().any(replaces_pages), "{name}: {pages}");
+        let scans_use_it = of_this_name().any(|policy| !page_level(policy));
+        assert_eq!(
+            policy["kind"] == "sharing" || policy["kind"] == "replacement" && !page_level(policy),
+            scans_use_it
+        );
         for command in scans {
             let help = help(command);
-            assert_eq!(offers(&help, name), !page_level, "{command:?}, {name}: {help}");
+            assert_eq!(offers(&help, name), scans_use_it, "{command:?}, {name}: {help}");
         }
-        if page_level {
+        if !scans_use_it {
             let refused = run(&["sql", "--policy", name, "-c", "SELECT 1"]);
             assert_eq!(refused.status.code(), Some(2), "{name}");
         }
