@@ -100,7 +100,7 @@ impl TokenBucket {
     }
 
     /// As [`Self::reserve`], past all requests that wait: for point reads. These pay for it, in that they are granted
-    /// less from now on; but point reads overtake with no more than [`FIRST_SHARE`] of the bandwidth, so that
+    /// less from now on; but point reads overtake with no more than half of the bandwidth, so that
     /// whoever reads in bulk keeps the rest.
     pub fn reserve_first(&self, bytes: u64) -> Instant {
         self.reserve_first_at(Instant::now(), bytes)
