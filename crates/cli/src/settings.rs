@@ -26,7 +26,7 @@ pub struct EngineArgs {
     #[arg(long, env = "COSCAN_POLICY", value_name = "NAME")]
     pub policy: Option<Policy>,
 
-    /// Bytes for everything the buffer manager holds, as in 512MB or 2GiB [default: 40% of the memory]
+    /// Bytes for everything the buffer manager holds, as in 512MB or 2GiB [default: half of the memory]
     #[arg(long, env = "COSCAN_BUFFER", value_name = "BYTES")]
     pub buffer: Option<Bytes>,
 

@@ -96,11 +96,19 @@ impl EngineConfig {
         }
     }
 
-    /// The defaults with a buffer of 40 % of the memory there is: the smaller of the control group's
-    /// limit and the machine's memory.
+    /// The defaults with a buffer of half the memory there is, the smaller of the control group's limit and the
+    /// machine's, but for the 96 MiB that a program takes before it has data.
     pub fn with_memory_default(policy: PolicyName) -> Self {
-        Self::new(policy, memory_bytes() / 5 * 2)
+        Self::new(policy, default_buffer_bytes(memory_bytes()))
     }
+}
+
+/// What a program takes before it has data.
+const PROGRAM_BYTES: u64 = 96 << 20;
+
+/// Half of what the program itself leaves; on the smallest machines a quarter of all.
+fn default_buffer_bytes(memory_bytes: u64) -> u64 {
+    (memory_bytes.saturating_sub(PROGRAM_BYTES) / 2).max(memory_bytes / 4)
 }
 
 /// The memory this process may use, in bytes; 1 GiB if the system does not tell.
@@ -153,6 +161,13 @@ mod tests {
         assert_eq!(decoded_share_percent(10 << 30, 2), 10);
         assert_eq!(decoded_share_percent(10 << 30, 16), 25);
         assert_eq!(decoded_share_percent(u64::MAX, 1), 1);
+    }
+
+    #[test]
+    fn the_default_buffer_leaves_room_for_the_program() {
+        assert_eq!(default_buffer_bytes(1 << 30), 464 << 20);
+        assert_eq!(default_buffer_bytes(512 << 20), 208 << 20);
+        assert_eq!(default_buffer_bytes(64 << 20), 16 << 20);
     }
 
     #[test]
