@@ -26,11 +26,16 @@ pub(crate) fn shortened(data_type: &DataType) -> Option<DataType> {
 
 /// `schema` with all short decimals in 64 bits.
 pub(crate) fn shortened_schema(schema: &SchemaRef) -> SchemaRef {
-    let short = |field: &Arc<Field>| match shortened(field.data_type()) {
-        Some(short) => Arc::new(Field::clone(field).with_data_type(short)),
-        None => Arc::clone(field),
+    with_short_fields(schema, |_| true)
+}
+
+/// `schema` with the short decimals among the fields at these positions in 64 bits.
+fn with_short_fields(schema: &SchemaRef, among: impl Fn(usize) -> bool) -> SchemaRef {
+    let short = |(at, field): (usize, &Arc<Field>)| match shortened(field.data_type()) {
+        Some(short) if among(at) => Arc::new(Field::clone(field).with_data_type(short)),
+        _ => Arc::clone(field),
     };
-    let fields: Vec<_> = schema.fields().iter().map(short).collect();
+    let fields: Vec<_> = schema.fields().iter().enumerate().map(short).collect();
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }
 
@@ -48,29 +53,15 @@ pub(crate) fn shortened_expr(
     Ok(Arc::new(CastExpr::new(expr, short, None)))
 }
 
-/// The schema to decode to: that of the file, `physical`, with short decimals in 64 bits.
+/// The schema to decode to: that of the file, `physical`, with short decimals that are stored as integers in 64 bits.
 pub(crate) fn decoding_schema(physical: &SchemaRef, parquet: &SchemaDescriptor) -> SchemaRef {
-    let mut changed = false;
-    let fields: Vec<_> = physical
-        .fields()
-        .iter()
-        .zip(parquet.root_schema().get_fields())
-        .map(|(field, stored)| {
-            let integer = stored.is_primitive()
-                && matches!(stored.get_physical_type(), PhysicalType::INT32 | PhysicalType::INT64);
-            match shortened(field.data_type()).filter(|_| integer) {
-                Some(short) => {
-                    changed = true;
-                    Arc::new(Field::clone(field).with_data_type(short))
-                }
-                None => Arc::clone(field),
-            }
+    let stored = parquet.root_schema().get_fields();
+    with_short_fields(physical, |at| {
+        stored.get(at).is_some_and(|stored| {
+            stored.is_primitive()
+                && matches!(stored.get_physical_type(), PhysicalType::INT32 | PhysicalType::INT64)
         })
-        .collect();
-    if !changed {
-        return Arc::clone(physical);
-    }
-    Arc::new(Schema::new_with_metadata(fields, physical.metadata().clone()))
+    })
 }
 
 /// `expr`, which was made for the file's schema, over columns decoded to `decoding`: the same values.

@@ -34,12 +34,11 @@ impl<'a> Recipe<'a> {
         projection: ProjectionExprs,
         conjuncts: Vec<Arc<dyn PhysicalExpr>>,
         decoding_schema: &'a SchemaRef,
-        output_schema: SchemaRef,
+        mut output_schema: SchemaRef,
         marks: bool,
     ) -> Result<Self> {
         let over_short = |expr| over_short_columns(expr, decoding_schema);
         let mut projection = projection.try_map_exprs(over_short)?;
-        let mut output_schema = output_schema;
         if marks {
             projection = projection.try_map_exprs(|expr| shortened_expr(expr, decoding_schema))?;
             output_schema = shortened_schema(&output_schema);

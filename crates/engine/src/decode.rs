@@ -12,17 +12,16 @@ use std::time::{Duration, Instant};
 
 use arrow::array::{Array, ArrayData, ArrayRef};
 use arrow::datatypes::DataType;
-use bytes::{Buf, Bytes};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection,
     RowSelectionPolicy, RowSelector,
 };
 use parquet::errors::{ParquetError, Result as ParquetResult};
-use parquet::file::reader::{ChunkReader, Length};
 use tokio::sync::Notify;
 
 use crate::error::{EngineError, SharedSource};
+use crate::file_bytes::FileBytes;
 use crate::io::pool::panic_message;
 use crate::store::Part;
 
@@ -173,11 +172,11 @@ impl Decoder {
         rows: usize,
         slice_rows: usize,
     ) -> ParquetResult<ParquetRecordBatchReader> {
-        let input = PartBytes {
-            bytes: part.bytes.clone(),
-            start: part.start,
+        let input = FileBytes {
+            pieces: vec![(part.start, part.bytes.clone())],
             end: part.file.source.meta.size,
             detach: has_views(&self.data_type),
+            what: "the column chunk",
         };
         let mask = ProjectionMask::roots(self.decoding.parquet_schema(), [part.root]);
         let mut builder = ParquetRecordBatchReaderBuilder::new_with_metadata(input, self.decoding.clone())
@@ -241,49 +240,5 @@ fn has_views(data_type: &DataType) -> bool {
         DataType::Dictionary(_, values) => has_views(values),
         DataType::RunEndEncoded(_, values) => has_views(values.data_type()),
         _ => false,
-    }
-}
-
-/// A part's bytes under their offsets in the file.
-struct PartBytes {
-    bytes: Bytes,
-    start: u64,
-    /// The file's size.
-    end: u64,
-    /// Copy pages on their way to the decoder: arrays of views point into uncompressed pages, and would
-    /// keep the whole part in memory after the buffer manager evicted it.
-    detach: bool,
-}
-
-impl PartBytes {
-    fn after(&self, start: u64) -> ParquetResult<Bytes> {
-        let at = start.checked_sub(self.start).filter(|&at| at <= self.bytes.len() as u64);
-        let at =
-            at.ok_or_else(|| ParquetError::EOF(format!("offset {start} lies outside the column chunk")))?;
-        Ok(self.bytes.slice(at as usize..))
-    }
-}
-
-impl Length for PartBytes {
-    fn len(&self) -> u64 {
-        self.end
-    }
-}
-
-impl ChunkReader for PartBytes {
-    type T = bytes::buf::Reader<Bytes>;
-
-    fn get_read(&self, start: u64) -> ParquetResult<Self::T> {
-        Ok(self.after(start)?.reader())
-    }
-
-    fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
-        let rest = self.after(start)?;
-        if length > rest.len() {
-            let message = format!("{length} bytes at offset {start} reach beyond the column chunk");
-            return Err(ParquetError::EOF(message));
-        }
-        let page = rest.slice(..length);
-        Ok(if self.detach { Bytes::copy_from_slice(&page) } else { page })
     }
 }

@@ -25,6 +25,7 @@ mod decode;
 mod driver;
 mod engine;
 mod error;
+mod file_bytes;
 mod io;
 mod point;
 mod request;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::SchemaRef;
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection,
@@ -17,9 +17,9 @@ use parquet::arrow::arrow_reader::{
 };
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::ParquetMetaData;
-use parquet::file::reader::{ChunkReader, Length};
 
 use crate::error::{EngineError, SharedSource};
+use crate::file_bytes::FileBytes;
 use crate::io::pool::panic_message;
 use crate::table::File;
 
@@ -84,7 +84,12 @@ fn decode_column(
 ) -> ParquetResult<Vec<ArrayRef>> {
     let total = target.file.rows(target.row_group);
     let mask = ProjectionMask::roots(decoding.parquet_schema(), [column.root]);
-    let input = Sparse { pieces: column.pieces, end: target.file.source.meta.size };
+    let input = FileBytes {
+        pieces: column.pieces,
+        end: target.file.source.meta.size,
+        detach: false,
+        what: "the selected pages",
+    };
     let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(input, decoding.clone())
         .with_row_groups(vec![target.row_group])
         .with_projection(mask)
@@ -106,62 +111,5 @@ fn decode_column(
     match wanted {
         0 => Ok(arrays),
         missing => Err(ParquetError::EOF(format!("{missing} of the selected rows are missing"))),
-    }
-}
-
-/// Bytes of a file with gaps.
-struct Sparse {
-    pieces: Vec<(u64, Bytes)>,
-    /// The file's size.
-    end: u64,
-}
-
-impl Sparse {
-    fn after(&self, start: u64) -> ParquetResult<Bytes> {
-        let after = self.pieces.partition_point(|(at, _)| *at <= start);
-        let found = after.checked_sub(1).map(|at| &self.pieces[at]);
-        let found = found.filter(|(at, bytes)| start - at <= bytes.len() as u64);
-        let (at, bytes) =
-            found.ok_or_else(|| ParquetError::EOF(format!("offset {start} lies in no selected page")))?;
-        Ok(bytes.slice((start - at) as usize..))
-    }
-}
-
-impl Length for Sparse {
-    fn len(&self) -> u64 {
-        self.end
-    }
-}
-
-impl ChunkReader for Sparse {
-    type T = bytes::buf::Reader<Bytes>;
-
-    fn get_read(&self, start: u64) -> ParquetResult<Self::T> {
-        Ok(self.after(start)?.reader())
-    }
-
-    fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
-        let rest = self.after(start)?;
-        if length > rest.len() {
-            let message = format!("{length} bytes at offset {start} reach beyond the selected pages");
-            return Err(ParquetError::EOF(message));
-        }
-        Ok(rest.slice(..length))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_not_read_is_an_error() {
-        let pieces = vec![(10, Bytes::from_static(b"abcd")), (20, Bytes::from_static(b"xyz"))];
-        let sparse = Sparse { pieces, end: 100 };
-        assert_eq!(sparse.get_bytes(11, 2).unwrap(), "bc");
-        assert_eq!(sparse.get_bytes(20, 3).unwrap(), "xyz");
-        assert!(sparse.get_bytes(11, 4).is_err(), "beyond the piece");
-        assert!(sparse.get_bytes(9, 1).is_err(), "before the first");
-        assert!(sparse.get_bytes(16, 1).is_err(), "in a gap");
     }
 }

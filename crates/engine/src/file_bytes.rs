@@ -1,0 +1,70 @@
+//! What was read of a file, as the Parquet decoder wants to see it: bytes under their offsets in the file, with gaps.
+//! Nothing is read here.
+
+use bytes::{Buf, Bytes};
+use parquet::errors::{ParquetError, Result as ParquetResult};
+use parquet::file::reader::{ChunkReader, Length};
+
+/// Bytes of a file with gaps.
+pub(crate) struct FileBytes {
+    /// Offsets in the file, ascending, and what was read there.
+    pub(crate) pieces: Vec<(u64, Bytes)>,
+    /// The file's size.
+    pub(crate) end: u64,
+    /// Copy pages on their way to the decoder: arrays of views point into uncompressed pages, and would
+    /// keep a whole piece in memory after the buffer manager evicted it.
+    pub(crate) detach: bool,
+    /// What the pieces are, for messages.
+    pub(crate) what: &'static str,
+}
+
+impl FileBytes {
+    fn after(&self, start: u64) -> ParquetResult<Bytes> {
+        let after = self.pieces.partition_point(|(at, _)| *at <= start);
+        let found = after.checked_sub(1).map(|at| &self.pieces[at]);
+        let found = found.filter(|(at, bytes)| start - at <= bytes.len() as u64);
+        let (at, bytes) =
+            found.ok_or_else(|| ParquetError::EOF(format!("offset {start} lies outside {}", self.what)))?;
+        Ok(bytes.slice((start - at) as usize..))
+    }
+}
+
+impl Length for FileBytes {
+    fn len(&self) -> u64 {
+        self.end
+    }
+}
+
+impl ChunkReader for FileBytes {
+    type T = bytes::buf::Reader<Bytes>;
+
+    fn get_read(&self, start: u64) -> ParquetResult<Self::T> {
+        Ok(self.after(start)?.reader())
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
+        let rest = self.after(start)?;
+        if length > rest.len() {
+            let message = format!("{length} bytes at offset {start} reach beyond {}", self.what);
+            return Err(ParquetError::EOF(message));
+        }
+        let page = rest.slice(..length);
+        Ok(if self.detach { Bytes::copy_from_slice(&page) } else { page })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_read_is_an_error() {
+        let pieces = vec![(10, Bytes::from_static(b"abcd")), (20, Bytes::from_static(b"xyz"))];
+        let sparse = FileBytes { pieces, end: 100, detach: false, what: "the selected pages" };
+        assert_eq!(sparse.get_bytes(11, 2).unwrap(), "bc");
+        assert_eq!(sparse.get_bytes(20, 3).unwrap(), "xyz");
+        assert!(sparse.get_bytes(11, 4).is_err(), "beyond the piece");
+        assert!(sparse.get_bytes(9, 1).is_err(), "before the first");
+        assert!(sparse.get_bytes(16, 1).is_err(), "in a gap");
+    }
+}
