@@ -16,7 +16,7 @@ use crate::recency::PartKey;
 use crate::registry::PolicyName;
 use crate::set::{ChunkSet, ColumnSet};
 use crate::sharing::SharingPolicy;
-use crate::state::State;
+use crate::state::{Load, State};
 use crate::table::Table;
 use crate::time::Instant;
 
@@ -87,6 +87,21 @@ impl Abm {
     /// The number of reads in flight.
     pub fn loads_in_flight(&self) -> usize {
         self.state.loads.len()
+    }
+
+    /// The loads in flight of which nothing is wanted any more: no scan needs the chunk in the columns that are
+    /// still to come, and no point read waits for it. Cost: linear in the loads in flight and the scans that
+    /// want their chunks.
+    pub fn unwanted_loads(&self) -> Vec<LoadId> {
+        let wanted = |load: &Load| {
+            let table = self.state.table(load.table);
+            let uses = |columns: &ColumnSet| load.pending.keys().any(|column| columns.contains(*column));
+            let mut slots = table.class_of(load.chunk).key.interested.iter();
+            let points = self.state.points_waiting.get(&(load.table, load.chunk));
+            slots.any(|slot| uses(&table.interest(slot).columns))
+                || points.is_some_and(|points| uses(&points.columns))
+        };
+        self.state.loads().filter(|(_, load)| !wanted(load)).map(|(id, _)| id).collect()
     }
 
     /// When [`Event::TimePassed`] is due, if nothing else happens before.

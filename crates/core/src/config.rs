@@ -12,7 +12,7 @@ pub struct AbmConfig {
     pub policy: PolicyName,
     /// The byte budget of everything the ledger counts.
     pub buffer_bytes: u64,
-    /// How many loads may be in flight at once.
+    /// How many loads may be in flight at once from each store.
     pub loads_in_flight_max: u32,
     /// A scan is starved below this many available chunks per worker. The papers use 2: the chunk in use
     /// and the next one. Devices with long latency and much parallelism want more.

@@ -31,6 +31,10 @@ id!(
     TableId(u32), "t"
 );
 id!(
+    /// A store that tables are on (a device, a server), named by the host.
+    StoreNo(u32), "s"
+);
+id!(
     /// A registered scan, named by the host; never used twice.
     ScanId(u64), "q"
 );

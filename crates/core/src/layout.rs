@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use crate::config::ConfigError;
-use crate::ids::{ChunkNo, ColumnNo, PageNo};
+use crate::ids::{ChunkNo, ColumnNo, PageNo, StoreNo};
 use crate::set::{ChunkSet, ColumnSet};
 
 /// How rows are stored, which decides the relevance functions (2007 §4 and §6).
@@ -24,6 +24,7 @@ pub enum Storage {
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableLayout {
     storage: Storage,
+    store: StoreNo,
     chunks: u32,
     columns: Vec<ColumnLayout>,
 }
@@ -82,7 +83,8 @@ impl TableLayout {
     /// A row-storage table: one part per chunk, of the given sizes in bytes.
     pub fn rows(chunk_bytes: impl IntoIterator<Item = u64>) -> Result<Self, ConfigError> {
         let column = ColumnLayout::separate(chunk_bytes);
-        Ok(TableLayout { storage: Storage::Row, chunks: column.spans.len() as u32, columns: vec![column] })
+        let (storage, store, chunks) = (Storage::Row, StoreNo::default(), column.spans.len() as u32);
+        Ok(TableLayout { storage, store, chunks, columns: vec![column] })
     }
 
     /// A column-storage table of `chunks` chunks; every column must describe that many parts.
@@ -96,7 +98,19 @@ impl TableLayout {
                 });
             }
         }
-        Ok(TableLayout { storage: Storage::Column, chunks, columns })
+        Ok(TableLayout { storage: Storage::Column, store: StoreNo::default(), chunks, columns })
+    }
+
+    /// The same table on another store than the first one. A table stays where it was opened: what
+    /// `TableGrown` says of a store does not count.
+    pub fn on_store(mut self, store: StoreNo) -> Self {
+        self.store = store;
+        self
+    }
+
+    /// The store the table is on: loads in flight are counted for each store by itself.
+    pub fn store(&self) -> StoreNo {
+        self.store
     }
 
     /// The storage model.

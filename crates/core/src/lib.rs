@@ -41,7 +41,7 @@ pub use abm::Abm;
 pub use action::{Action, FailReason, PartLoad};
 pub use config::{AbmConfig, ConfigError};
 pub use event::{DeliveryOrder, Event, ScanSpec};
-pub use ids::{ChunkNo, ColumnNo, LoadId, PageNo, ScanId, TableId, WorkerNo};
+pub use ids::{ChunkNo, ColumnNo, LoadId, PageNo, ScanId, StoreNo, TableId, WorkerNo};
 pub use layout::{ColumnLayout, Storage, TableLayout};
 pub use ledger::Usage;
 pub use phases::Phases;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use crate::config::AbmConfig;
 use crate::event::ScanSpec;
-use crate::ids::{ChunkNo, LoadId, ScanId, TableId, WorkerNo};
+use crate::ids::{ChunkNo, LoadId, ScanId, StoreNo, TableId, WorkerNo};
 use crate::interest::ScanSlot;
 use crate::ledger::Usage;
 use crate::recency::{PartKey, Recency};
@@ -134,6 +134,18 @@ impl State {
     /// What the table knows of a scan that has not failed.
     pub fn interest(&self, scan: &Scan) -> &Interest {
         self.table(scan.table).interest(scan.slot.expect("the scan has not failed"))
+    }
+
+    /// Whether the store of this scan's table has fewer loads in flight than it may have. A store that does
+    /// not answer keeps its own slots, and nobody else's.
+    pub fn has_slot(&self, scan: &Scan) -> bool {
+        self.loads_of(self.table(scan.table).layout().store()).count()
+            < self.config.loads_in_flight_max as usize
+    }
+
+    /// The loads in flight from a store.
+    pub(crate) fn loads_of(&self, store: StoreNo) -> impl Iterator<Item = &Load> {
+        self.loads.values().filter(move |load| self.table(load.table).layout().store() == store)
     }
 
     /// The loads in flight.

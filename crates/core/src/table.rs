@@ -88,7 +88,7 @@ impl Table {
             crate::layout::Storage::Column => TableLayout::columns(0, Vec::new()),
         };
         let mut table = Table {
-            layout: empty.expect("an empty layout is valid"),
+            layout: empty.expect("an empty layout is valid").on_store(layout.store()),
             classes: Classes::default(),
             pages: Vec::new(),
             slots: Vec::new(),

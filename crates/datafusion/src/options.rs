@@ -85,9 +85,18 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "loads_in_flight",
         scope: Scope::Startup,
-        summary: "how many loads may be under way at once",
+        summary: "how many loads may be under way at once from each store",
     },
-    Setting { name: "io_threads", scope: Scope::Startup, summary: "threads that read local files" },
+    Setting {
+        name: "io_threads",
+        scope: Scope::Startup,
+        summary: "requests under way at once from each store",
+    },
+    Setting {
+        name: "read_deadline_ms",
+        scope: Scope::Startup,
+        summary: "milliseconds after which a read fails, all attempts included",
+    },
     Setting {
         name: "direct_io",
         scope: Scope::Startup,
@@ -131,6 +140,8 @@ pub struct EngineSettings {
     pub loads_in_flight: Option<usize>,
     /// `coscan.io_threads`
     pub io_threads: Option<usize>,
+    /// `coscan.read_deadline_ms`
+    pub read_deadline_ms: Option<u64>,
     /// `coscan.direct_io`
     pub direct_io: Option<bool>,
     /// `coscan.decoded_share`
@@ -158,6 +169,7 @@ impl EngineSettings {
             config.io_threads = loads;
         }
         config.io_threads = self.io_threads.unwrap_or(config.io_threads);
+        config.read_deadline = self.read_deadline_ms.map_or(config.read_deadline, Duration::from_millis);
         config.direct_io = self.direct_io.unwrap_or(config.direct_io);
         config.decoded_share_percent = self.decoded_share_percent.unwrap_or(config.decoded_share_percent);
         config.point_share_percent = self.point_share_percent.unwrap_or(config.point_share_percent);
@@ -274,6 +286,7 @@ impl CoscanOptions {
             "read_latency_ms" => engine.read_latency_ms = Some(number(name, value, "milliseconds")?),
             "loads_in_flight" => engine.loads_in_flight = Some(number(name, value, "a number")?),
             "io_threads" => engine.io_threads = Some(number(name, value, "a number")?),
+            "read_deadline_ms" => engine.read_deadline_ms = Some(number(name, value, "milliseconds")?),
             "direct_io" => engine.direct_io = Some(number(name, value, "true or false")?),
             "decoded_share" => engine.decoded_share_percent = Some(number(name, value, "a percentage")?),
             "stall_ms" => engine.stall_ms = Some(number(name, value, "milliseconds")?),
@@ -312,6 +325,7 @@ impl CoscanOptions {
             "read_latency_ms" => limit.map_or(0, |limit| limit.latency.as_millis()).to_string(),
             "loads_in_flight" => config.loads_in_flight.to_string(),
             "io_threads" => config.io_threads.to_string(),
+            "read_deadline_ms" => config.read_deadline.as_millis().to_string(),
             "direct_io" => config.direct_io.to_string(),
             "decoded_share" => config.decoded_share_percent.to_string(),
             "point_share" => config.point_share_percent.to_string(),
@@ -336,6 +350,7 @@ impl CoscanOptions {
             "read_latency_ms" => engine.read_latency_ms.map(|l| l.to_string()),
             "loads_in_flight" => engine.loads_in_flight.map(|l| l.to_string()),
             "io_threads" => engine.io_threads.map(|t| t.to_string()),
+            "read_deadline_ms" => engine.read_deadline_ms.map(|d| d.to_string()),
             "direct_io" => engine.direct_io.map(|d| d.to_string()),
             "decoded_share" => engine.decoded_share_percent.map(|d| d.to_string()),
             "stall_ms" => engine.stall_ms.map(|s| s.to_string()),

@@ -62,7 +62,7 @@ impl Hold {
 
     fn poll_parts(&self, cx: &mut Context<'_>) -> Poll<Result<Arc<PinnedParts>, EngineError>> {
         loop {
-            match self.cscan.grip(&self.claim, cx.waker()) {
+            match self.cscan.grip(&self.claim, self.driver.now(), cx.waker()) {
                 Grip::Parts(parts) => return Poll::Ready(Ok(parts)),
                 Grip::Request(worker) => {
                     let scan = self.cscan.id;
@@ -89,7 +89,7 @@ struct Busy<'a> {
 
 impl Drop for Busy<'_> {
     fn drop(&mut self) {
-        if let Some(event) = self.hold.cscan.rest(&self.hold.claim) {
+        if let Some(event) = self.hold.cscan.rest(&self.hold.claim, self.hold.driver.now()) {
             self.hold.driver.scan_event(self.hold.cscan.id, event);
         }
     }
@@ -118,7 +118,7 @@ impl Chunk {
         }
         let mut arrays: Vec<Option<ArrayRef>> = vec![None; self.columns];
         loop {
-            let waited = Instant::now();
+            let waited = self.hold.driver.now();
             let parts = poll_fn(|cx| self.hold.poll_parts(cx)).await?;
             self.note_wait(waited);
             let busy = Busy { hold: &self.hold, parts };
@@ -133,7 +133,7 @@ impl Chunk {
     }
 
     fn note_wait(&self, since: Instant) {
-        let waited = since.elapsed();
+        let waited = self.hold.driver.now() - since;
         self.counters.wait_ns.add_time(waited);
         self.hold.driver.work.wait_ns.add_time(waited);
     }
@@ -155,13 +155,15 @@ impl Chunk {
             let decoder = part.decoder(&self.decoding);
             let mut free = Box::pin(decoder.free().clone().notified_owned());
             free.as_mut().enable();
+            let started = self.hold.driver.now();
             match decoder.slice(part, i, slice_rows) {
                 Ok(Decoded::Shared(shared)) => {
                     self.counters.slices_shared.add(1);
                     work.slices_shared.add(1);
                     *array = Some(shared);
                 }
-                Ok(Decoded::Fresh { array: fresh, time, kept }) => {
+                Ok(Decoded::Fresh { array: fresh, kept }) => {
+                    let time = self.hold.driver.now() - started;
                     self.counters.slices_decoded.add(1);
                     work.slices_decoded.add(1);
                     self.counters.decode_ns.add_time(time);

@@ -11,9 +11,9 @@ pub struct EngineConfig {
     pub policy: PolicyName,
     /// The byte budget of everything the ledger counts.
     pub buffer_bytes: u64,
-    /// How many loads may be in flight at once.
+    /// How many loads may be in flight at once from each store.
     pub loads_in_flight: usize,
-    /// How many threads read, and so how many requests are under way at once.
+    /// How many requests for loads are under way at once from each store; point reads may have as many again.
     pub io_threads: usize,
     /// How many workers of scans can run at once; loads leave room for their workspaces.
     pub processors: usize,
@@ -23,6 +23,10 @@ pub struct EngineConfig {
     pub read_limit: Option<ReadLimit>,
     /// What happens after a transient error.
     pub retry: RetryConfig,
+    /// How long a read may take, all attempts and pauses included, but not what it waits for the limit on reading;
+    /// then it fails, and with it the queries that need it. A minute by default. Reads of a store that answers nobody
+    /// have a tenth of that.
+    pub read_deadline: Duration,
     /// Parts of one load that lie nearer to each other than this are read by one request, in bytes.
     pub coalesce_gap_bytes: u64,
     /// Rows per slice: the unit of decoding and of hand-over.
@@ -87,6 +91,7 @@ impl EngineConfig {
             direct_io: true,
             read_limit: None,
             retry: RetryConfig::default(),
+            read_deadline: Duration::from_secs(60),
             coalesce_gap_bytes: 64 * 1024,
             slice_rows: 8192,
             stall_after: Duration::from_secs(1),

@@ -7,8 +7,7 @@
 use std::any::Any;
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, MutexGuard, PoisonError, TryLockError};
 
 use arrow::array::{Array, ArrayData, ArrayRef};
 use arrow::datatypes::DataType;
@@ -20,10 +19,10 @@ use parquet::arrow::arrow_reader::{
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use tokio::sync::Notify;
 
-use crate::error::{EngineError, SharedSource};
+use crate::error::{EngineError, SharedSource, panic_message};
 use crate::file_bytes::FileBytes;
-use crate::io::pool::panic_message;
 use crate::store::Part;
+use crate::sync::Mutex;
 
 /// Decodes one part to one Arrow type.
 #[derive(Debug)]
@@ -56,8 +55,8 @@ struct SliceReader {
 pub(crate) enum Decoded {
     /// Another scan had decoded it.
     Shared(ArrayRef),
-    /// Decoded just now, in that time; kept for others or not.
-    Fresh { array: ArrayRef, time: Duration, kept: bool },
+    /// Decoded just now; kept for others or not.
+    Fresh { array: ArrayRef, kept: bool },
     /// Somebody is decoding this part; ask again when told.
     Busy,
 }
@@ -115,7 +114,6 @@ impl Decoder {
         if let Some(array) = self.kept().get(at) {
             return Ok(Decoded::Shared(array));
         }
-        let started = Instant::now();
         let outcome = self.decode(&mut readers, part, at, slice_rows);
         if outcome.is_err() {
             readers.clear();
@@ -127,7 +125,7 @@ impl Decoder {
         drop(readers);
         self.free.notify_waiters();
         let array = outcome.map_err(|source| part.corrupt(source))?;
-        Ok(Decoded::Fresh { array, time: started.elapsed(), kept: keep })
+        Ok(Decoded::Fresh { array, kept: keep })
     }
 
     fn decode(

@@ -1,12 +1,13 @@
 //! Owns the buffer manager: feeds it events and carries out its actions.
 //!
 //! One lock covers the manager, the catalog and the store, so that what is resident here and what the
-//! manager believes to be resident are the same at any time somebody else can look. Under the lock nothing
-//! is read, decoded, freed or woken: reads go to the I/O threads, the rest is done after unlocking.
+//! manager believes to be resident are the same at any time somebody else can look. The I/O queue is under it, too: a
+//! load that nobody wants any more is given up before anybody can want it again. Under the lock nothing is read,
+//! decoded, freed or woken: reads go to the environment, the rest is done after unlocking.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use arrow::array::ArrayRef;
@@ -19,20 +20,21 @@ use tokio::sync::Semaphore;
 
 use coscan_trace::{Record, Recorder};
 
-use crate::clock::Clock;
 use crate::config::EngineConfig;
+use crate::environment::{Attempt, Audit, Environment, Host};
 use crate::error::EngineError;
 use crate::io::limit::TokenBucket;
-use crate::io::pool::{IoCounters, Outcome, Pool, Request};
-use crate::io::{Closing, RangeReader, ReadError, coalesce};
+use crate::io::queue::{self, IoCounters, Outcome, Queue, Request};
+use crate::io::{ReadError, coalesce};
 use crate::point::drive::{BlockContext, Points};
 use crate::request::Plan;
 use crate::seats::{CScan, Delivery, Loose};
 use crate::stats::{EngineStats, LoadRecord, ScanCounters, WorkCounters};
 use crate::store::{Part, PartKey, PinnedParts, Store};
+use crate::sync::Mutex;
 use crate::table::{Catalog, File};
 
-/// What the I/O threads hand back with the bytes.
+/// What the I/O queue hands back with the bytes.
 pub(crate) struct LoadContext {
     load: LoadId,
     file: Arc<File>,
@@ -51,10 +53,9 @@ pub(crate) struct Driver {
     pub(crate) config: EngineConfig,
     pub(crate) work: WorkCounters,
     pub(crate) bucket: Arc<TokenBucket>,
+    environment: Arc<dyn Environment>,
     started: Instant,
     state: Mutex<State>,
-    pool: Pool<IoContext>,
-    clock: Arc<Clock>,
     /// Room for what point reads have beside their frames: whoever finds none waits.
     pub(crate) point_room: Semaphore,
 }
@@ -65,6 +66,7 @@ pub(crate) struct State {
     pub(crate) catalog: Catalog,
     pub(crate) store: Store,
     pub(crate) points: Points,
+    queue: Queue<IoContext>,
     scans: BTreeMap<ScanId, Arc<CScan>>,
     next_scan: u64,
     pub(crate) stats: EngineStats,
@@ -82,7 +84,8 @@ pub(crate) struct Aftermath {
     arrays: Vec<ArrayRef>,
     pub(crate) bytes: Vec<Bytes>,
     pub(crate) loose: Loose,
-    pub(crate) requests: Vec<Request<IoContext>>,
+    attempts: Vec<Attempt>,
+    aborted: Vec<u64>,
 }
 
 /// The lock held, and what will have to be done after it.
@@ -90,6 +93,11 @@ pub(crate) struct Turn<'a> {
     driver: &'a Driver,
     pub(crate) state: MutexGuard<'a, State>,
     pub(crate) after: Aftermath,
+    /// For the I/O queue.
+    pub(crate) requests: Vec<Request<IoContext>>,
+    io: Vec<queue::Action<IoContext>>,
+    /// Somebody wants less than before: loads may be in flight that nobody wants any more.
+    less_wanted: bool,
     /// Why a load failed, while that is being handled.
     cause: Option<EngineError>,
     /// Why blocks could not be read, while that is being handled.
@@ -101,8 +109,7 @@ pub(crate) struct Turn<'a> {
 impl Driver {
     pub(crate) fn start(
         config: EngineConfig,
-        reader: Arc<dyn RangeReader>,
-        closing: Arc<Closing>,
+        environment: Arc<dyn Environment>,
     ) -> Result<Arc<Self>, EngineError> {
         let abm = Abm::new(AbmConfig {
             loads_in_flight_max: config.loads_in_flight as u32,
@@ -111,32 +118,27 @@ impl Driver {
             decoded_share_percent: config.decoded_share_percent,
             ..AbmConfig::new(config.policy, config.buffer_bytes)
         })?;
-        let failed = |error| EngineError::Start(Arc::new(error));
-        let bucket = Arc::new(TokenBucket::new(config.read_limit));
-        let home: Arc<OnceLock<Weak<Driver>>> = Arc::default();
-        let report = {
-            let home = home.clone();
-            move |context: &IoContext, outcome| {
-                let Some(driver) = home.get().and_then(Weak::upgrade) else { return };
-                match context {
-                    IoContext::Load(load) => driver.loaded(load, outcome),
-                    IoContext::Blocks(blocks) => driver.turn(|turn| turn.blocks_read(blocks, outcome)),
-                }
-            }
+        let clock = {
+            let environment = environment.clone();
+            Box::new(move || environment.now())
         };
-        let threads = config.io_threads;
+        let bucket = Arc::new(TokenBucket::with_clock(config.read_limit, clock));
         let target = Span::from_nanos(config.point_latency.as_nanos() as u64);
-        let phases = Phases::new(target, BULK_SHARE_PERCENT)?;
+        let settings = queue::Settings {
+            slots: config.io_threads,
+            deadline: config.read_deadline.min(DEADLINE_MAX),
+            retry: config.retry,
+            phases: Phases::new(target, BULK_SHARE_PERCENT)?,
+        };
+        let started = environment.now();
         let share = point_share(&config);
         let permits = (Points::read_bytes_max(share) >> 10).min(Semaphore::MAX_PERMITS as u64) as usize;
-        let pool =
-            Pool::start(threads, phases, reader, closing, bucket.clone(), config.retry, Box::new(report))
-                .map_err(failed)?;
         let state = State {
             abm,
             catalog: Catalog::default(),
             store: Store::default(),
-            points: Points::new(share),
+            points: Points::new(share, started),
+            queue: Queue::new(started, settings, bucket.clone(), environment.seed()),
             scans: BTreeMap::new(),
             next_scan: 0,
             stats: EngineStats::default(),
@@ -144,32 +146,51 @@ impl Driver {
             recorded_loads: None,
             recorder: None,
         };
-        let (work, clock) = (WorkCounters::default(), Arc::<Clock>::default());
-        let (started, state) = (Instant::now(), Mutex::new(state));
+        let (work, state) = (WorkCounters::default(), Mutex::new(state));
         let point_room = Semaphore::new(permits);
-        let driver = Arc::new(Driver { config, work, bucket, started, state, pool, clock, point_room });
-        let _ = home.set(Arc::downgrade(&driver));
-        let ring = |driver: &Driver| driver.turn(|turn| turn.event(Event::TimePassed));
-        driver.clock.start(Arc::downgrade(&driver), ring).map_err(failed)?;
+        let driver = Arc::new(Driver { config, work, bucket, environment, started, state, point_room });
+        let host: Arc<dyn Host> = driver.clone();
+        driver.bucket.tell(Arc::downgrade(&host));
+        let connected = driver.environment.connect(Arc::downgrade(&host));
+        connected.map_err(|error| EngineError::Start(Arc::new(error)))?;
         Ok(driver)
+    }
+
+    /// The time.
+    pub(crate) fn now(&self) -> Instant {
+        self.environment.now()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Does something under the lock, and what follows from it after.
     pub(crate) fn turn<R>(&self, work: impl FnOnce(&mut Turn<'_>) -> R) -> R {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let (after, later) = (Aftermath::default(), Vec::new());
-        let mut turn = Turn { driver: self, state, after, cause: None, block_cause: None, later };
+        let mut turn = Turn {
+            driver: self,
+            state: self.lock(),
+            after: Aftermath::default(),
+            requests: Vec::new(),
+            io: Vec::new(),
+            less_wanted: false,
+            cause: None,
+            block_cause: None,
+            later: Vec::new(),
+        };
         let result = work(&mut turn);
-        if turn.state.abm.usage().points > 0 && turn.state.points.is_idle() {
+        if turn.state.abm.usage().points > 0 && turn.state.points.is_idle(self.now()) {
             let room = turn.return_point_room();
             turn.event(room);
         }
-        let deadline = turn.state.abm.next_deadline();
-        self.clock.set(deadline.map(|at| self.started + Duration::from_nanos(at.as_nanos())));
+        turn.settle_io();
+        self.environment.set_alarm(turn.next_deadline());
         let Turn { state, after, .. } = turn;
         drop(state);
-        after.requests.into_iter().for_each(|request| self.pool.push(request));
-        after.loose.wakers.into_iter().for_each(|waker| waker.wake());
+        let Aftermath { loose, attempts, aborted, .. } = after;
+        attempts.into_iter().for_each(|attempt| self.environment.start(attempt));
+        aborted.into_iter().for_each(|attempt| self.environment.abort(attempt));
+        loose.wakers.into_iter().for_each(|waker| waker.wake());
         result
     }
 
@@ -194,26 +215,10 @@ impl Driver {
         });
     }
 
-    fn loaded(&self, context: &LoadContext, outcome: Outcome) {
-        self.turn(|turn| match outcome {
-            Outcome::Arrived(at, bytes) => {
-                let (column, root) = context.columns[at];
-                let key = PartKey { table: context.file.table, chunk: context.chunk, column };
-                turn.state.stats.parts_loaded += 1;
-                turn.state.stats.bytes_read += bytes.len() as u64;
-                let part = turn.state.store.insert(key, context.file.clone(), root, bytes);
-                turn.part_for_points(&part);
-                let columns = [column].into_iter().collect();
-                turn.event(Event::LoadFinished { load: context.load, columns });
-            }
-            Outcome::Failed(missing, error) => turn.load_failed(context, &missing, error),
-        });
-    }
-
     /// Records loads from now on, or stops doing so; hands over those recorded so far.
     pub(crate) fn record_loads(&self, on: bool) -> Vec<LoadRecord> {
         self.turn(|turn| {
-            let fresh = on.then(|| (Instant::now(), Vec::new()));
+            let fresh = on.then(|| (self.now(), Vec::new()));
             let before = std::mem::replace(&mut turn.state.recorded_loads, fresh);
             before.map_or_else(Vec::new, |(_, records)| records)
         })
@@ -224,7 +229,7 @@ impl Driver {
     pub(crate) fn record(&self, recorder: Option<Recorder>) -> Option<Recorder> {
         self.turn(|turn| {
             if let Some(recorder) = &recorder {
-                let now = self.started.elapsed().as_nanos() as u64;
+                let now = (self.now() - self.started).as_nanos() as u64;
                 for (table, open) in turn.state.abm.state().tables() {
                     let layout = open.layout().into();
                     recorder.record(now, Record::TableOpened { table: table.0, layout });
@@ -239,10 +244,13 @@ impl Driver {
         point_share(&self.config)
     }
 
-    pub(crate) fn io_counters(&self) -> &IoCounters {
-        self.pool.counters()
+    pub(crate) fn io_counters(&self) -> IoCounters {
+        self.turn(|turn| turn.state.queue.counters())
     }
 }
+
+/// Longer deadlines are none: about thirty years.
+const DEADLINE_MAX: Duration = Duration::from_secs(1_000_000_000);
 
 /// The share of the time in which loads may start, however late point reads are.
 const BULK_SHARE_PERCENT: u8 = 50;
@@ -253,7 +261,48 @@ fn point_share(config: &EngineConfig) -> u64 {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        self.clock.close();
+        self.environment.close();
+    }
+}
+
+impl Host for Driver {
+    fn alarm(&self) {
+        self.turn(|turn| {
+            let due = turn.state.abm.next_deadline().is_some_and(|at| at <= turn.now());
+            if due {
+                turn.event(Event::TimePassed);
+            }
+            turn.io(queue::Event::TimePassed);
+        });
+    }
+
+    fn arrived(&self, attempt: u64, part: usize, bytes: Bytes) {
+        self.turn(|turn| turn.io(queue::Event::Arrived { attempt, part, bytes }));
+    }
+
+    fn ended(&self, attempt: u64, outcome: Result<(), ReadError>) {
+        self.turn(|turn| turn.io(queue::Event::Ended { attempt, outcome }));
+    }
+
+    fn audit(&self) -> Option<Audit> {
+        let state = match self.state.try_lock() {
+            Ok(state) => state,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        state.abm.check_invariants();
+        let (requests, attempts) = state.queue.under_way();
+        Some(Audit {
+            usage: state.abm.usage(),
+            resident_bytes: state.store.bytes(),
+            decoded_bytes: state.store.decoded_bytes(),
+            point_bytes: state.points.held(),
+            scans: state.scans.len(),
+            loads: state.abm.loads_in_flight(),
+            point_reads: state.points.count(),
+            requests,
+            attempts,
+        })
     }
 }
 
@@ -265,23 +314,100 @@ impl Turn<'_> {
         }
     }
 
+    /// The time.
+    pub(crate) fn clock(&self) -> Instant {
+        self.driver.now()
+    }
+
     /// The time as the core counts it.
     pub(crate) fn now(&self) -> coscan_core::Instant {
-        coscan_core::Instant::from_nanos(self.driver.started.elapsed().as_nanos() as u64)
+        coscan_core::Instant::from_nanos((self.clock() - self.driver.started).as_nanos() as u64)
+    }
+
+    /// When something is due, if nothing else happens before.
+    fn next_deadline(&self) -> Option<Instant> {
+        let core = self.state.abm.next_deadline();
+        let core = core.map(|at| self.driver.started + Duration::from_nanos(at.as_nanos()));
+        core.into_iter().chain(self.state.queue.next_deadline()).min()
+    }
+
+    /// Tells the I/O queue; what it answers is done at the end of the turn.
+    fn io(&mut self, event: queue::Event<IoContext>) {
+        let now = self.clock();
+        self.state.queue.handle(now, event, &mut self.io);
+    }
+
+    /// Hands requests to the I/O queue and carries out what it answers, and what that leads to.
+    fn settle_io(&mut self) {
+        loop {
+            let requests = std::mem::take(&mut self.requests);
+            if !requests.is_empty() {
+                self.io(queue::Event::Submitted(requests));
+            }
+            if std::mem::take(&mut self.less_wanted) {
+                self.cancel_unwanted();
+            }
+            let actions = std::mem::take(&mut self.io);
+            if actions.is_empty() {
+                return;
+            }
+            for action in actions {
+                match action {
+                    queue::Action::Start(attempt) => self.after.attempts.push(attempt),
+                    queue::Action::Abort(attempt) => self.after.aborted.push(attempt),
+                    queue::Action::Report(context, outcome) => match &*context {
+                        IoContext::Load(load) => self.loaded(load, outcome),
+                        IoContext::Blocks(blocks) => self.blocks_read(blocks, outcome),
+                    },
+                }
+            }
+        }
+    }
+
+    /// Gives up loads that nobody wants any more. They fail in this very turn, before anybody can want them again.
+    fn cancel_unwanted(&mut self) {
+        let loads: HashSet<LoadId> = self.state.abm.unwanted_loads().into_iter().collect();
+        if !loads.is_empty() {
+            let now = self.clock();
+            let unwanted =
+                |context: &IoContext| matches!(context, IoContext::Load(load) if loads.contains(&load.load));
+            self.state.queue.cancel(now, unwanted, &mut self.io);
+        }
+    }
+
+    /// A part of a load arrived, or will not.
+    fn loaded(&mut self, context: &LoadContext, outcome: Outcome) {
+        match outcome {
+            Outcome::Arrived(at, bytes) => {
+                let (column, root) = context.columns[at];
+                let key = PartKey { table: context.file.table, chunk: context.chunk, column };
+                self.state.stats.parts_loaded += 1;
+                self.state.stats.bytes_read += bytes.len() as u64;
+                let part = self.state.store.insert(key, context.file.clone(), root, bytes);
+                self.part_for_points(&part);
+                let columns = [column].into_iter().collect();
+                self.event(Event::LoadFinished { load: context.load, columns });
+            }
+            Outcome::Failed(missing, error) => self.load_failed(context, &missing, error),
+        }
     }
 
     /// Tells the buffer manager and carries out what it answers, and what that leads to.
     pub(crate) fn event(&mut self, event: Event) {
         let mut events = VecDeque::from([event]);
         while let Some(event) = events.pop_front() {
-            let started = Instant::now();
-            let since_start = started.duration_since(self.driver.started).as_nanos() as u64;
+            let started = self.clock();
+            let since_start = (started - self.driver.started).as_nanos() as u64;
+            self.less_wanted |= matches!(
+                event,
+                Event::ScanGone { .. } | Event::ChunksUnneeded { .. } | Event::ChunksInvalidated { .. }
+            );
             let now = coscan_core::Instant::from_nanos(since_start);
             let state = &mut *self.state;
             let mut actions = std::mem::take(&mut state.actions);
             let recorded = state.recorder.is_some().then(|| Record::from(&event));
             state.abm.handle(now, event, &mut actions);
-            state.stats.decision_ns.record(started.elapsed());
+            state.stats.decision_ns.record(self.driver.now() - started);
             if let (Some(recorder), Some(event)) = (&state.recorder, recorded) {
                 recorder.record(since_start, event);
                 actions.iter().filter_map(Record::of_action).for_each(|a| recorder.record(since_start, a));
@@ -316,8 +442,12 @@ impl Turn<'_> {
                 }
             }
             Action::Suspend { scan, worker } => {
-                let given =
-                    self.state.scans.get(&scan).is_some_and(|s| s.suspend(worker, &mut self.after.loose));
+                let now = self.clock();
+                let given = self
+                    .state
+                    .scans
+                    .get(&scan)
+                    .is_some_and(|s| s.suspend(worker, now, &mut self.after.loose));
                 if given {
                     self.state.stats.suspensions += 1;
                     events.push_back(Event::ChunkSuspended { scan, worker });
@@ -342,7 +472,8 @@ impl Turn<'_> {
         let file = self.state.catalog.file_of(table, chunk).clone();
         if let Some((began, records)) = &mut self.state.recorded_loads {
             let (file, columns) = (file.name().to_owned(), parts.len());
-            records.push(LoadRecord { at: began.elapsed(), file, chunk: chunk.0, columns });
+            let at = self.driver.now() - *began;
+            records.push(LoadRecord { at, file, chunk: chunk.0, columns });
         }
         let row_group = file.row_group(chunk);
         let wanted: Vec<(ColumnNo, usize)> =
@@ -350,7 +481,7 @@ impl Turn<'_> {
         let ranges: Vec<_> = wanted.iter().map(|&(_, root)| file.range(row_group, root)).collect();
         for group in coalesce(&ranges, self.driver.config.coalesce_gap_bytes) {
             let columns = group.iter().map(|&at| wanted[at]).collect();
-            self.after.requests.push(Request {
+            self.requests.push(Request {
                 source: file.source.clone(),
                 ranges: group.iter().map(|&at| ranges[at].clone()).collect(),
                 point: false,
@@ -422,7 +553,8 @@ impl Turn<'_> {
             })
         });
         let pinned = Arc::new(PinnedParts::new(parts.collect()));
-        match cscan.deliver(worker, chunk, pinned.clone(), &mut self.after.loose) {
+        let now = self.clock();
+        match cscan.deliver(worker, chunk, pinned.clone(), now, &mut self.after.loose) {
             Delivery::New => self.count(&cscan, &pinned),
             Delivery::Again => {}
             Delivery::Unwanted => events.push_back(Event::ChunkReleased { scan, worker }),

@@ -4,22 +4,23 @@ use std::collections::HashSet;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use coscan_core::{ConfigError, Event, PolicyName, Usage};
 use coscan_trace::{Header, Recorder, VERSION};
 
 use crate::config::{EngineConfig, ReadLimit};
 use crate::driver::{Driver, Turn};
+use crate::environment::Environment;
+use crate::environment::threads::Threads;
 use crate::error::EngineError;
 use crate::io::limit::TokenBucket;
-use crate::io::{Closing, DefaultReader, RangeReader};
+use crate::io::{DefaultReader, RangeReader};
 use crate::request::{Plan, ScanRequest};
 use crate::scan::Scan;
 use crate::stats::{EngineStats, LoadRecord};
 use crate::table::{FileId, FileSpec, difference, part_ranges};
 
-/// Cooperative scans over Parquet files: one buffer, one set of I/O threads, any number of scans.
+/// Cooperative scans over Parquet files: one buffer, one I/O queue, any number of scans.
 ///
 /// Cheap to clone; all clones are the same engine. Its threads end when the last clone and the last scan
 /// are dropped.
@@ -37,9 +38,7 @@ impl fmt::Debug for Engine {
 impl Engine {
     /// Starts an engine with I/O threads of its own. Needs no runtime.
     pub fn new(config: EngineConfig) -> Result<Self, EngineError> {
-        let closing = Arc::new(Closing::new());
-        let reader = Arc::new(DefaultReader::new(config.direct_io, closing.clone()));
-        Self::start(config, reader, closing)
+        Self::with_reader(config, |reader| reader)
     }
 
     /// Starts an engine whose reader is `wrap` around the real one: for injecting faults and delays.
@@ -47,15 +46,15 @@ impl Engine {
         config: EngineConfig,
         wrap: impl FnOnce(Arc<dyn RangeReader>) -> Arc<dyn RangeReader>,
     ) -> Result<Self, EngineError> {
-        let closing = Arc::new(Closing::new());
-        let reader = Arc::new(DefaultReader::new(config.direct_io, closing.clone()));
-        Self::start(config, wrap(reader), closing)
+        let reader = wrap(Arc::new(DefaultReader::new(config.direct_io)));
+        Self::in_environment(config, Arc::new(Threads::new(reader)))
     }
 
-    fn start(
+    /// Starts an engine in a world of the caller's: for simulations.
+    #[doc(hidden)]
+    pub fn in_environment(
         config: EngineConfig,
-        reader: Arc<dyn RangeReader>,
-        closing: Arc<Closing>,
+        environment: Arc<dyn Environment>,
     ) -> Result<Self, EngineError> {
         let (setting, value) = ("point_share", config.point_share_percent);
         if value > 100 {
@@ -65,7 +64,7 @@ impl Engine {
         if let Some((setting, _)) = checked.into_iter().find(|(_, value)| *value == 0) {
             return Err(ConfigError::Zero { setting }.into());
         }
-        Ok(Engine { driver: Driver::start(config, reader, closing)? })
+        Ok(Engine { driver: Driver::start(config, environment)? })
     }
 
     /// Makes a file known. The same version of a path gets the same id every time. Another version gets a
@@ -116,9 +115,9 @@ impl Engine {
     pub fn stats(&self) -> EngineStats {
         let (work, io) = (&self.driver.work, self.driver.io_counters());
         EngineStats {
-            requests: io.requests.load(Ordering::Relaxed),
-            retries: io.retries.load(Ordering::Relaxed),
-            loads_held_back: io.held_back.load(Ordering::Relaxed),
+            requests: io.requests,
+            retries: io.retries,
+            loads_held_back: io.held_back,
             slices_decoded: work.slices_decoded.get(),
             slices_shared: work.slices_shared.get(),
             decode_ns: work.decode_ns.get(),

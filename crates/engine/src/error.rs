@@ -78,3 +78,9 @@ pub enum EngineError {
     #[error("cannot start the engine: {0}")]
     Start(Arc<std::io::Error>),
 }
+
+/// What a panic said.
+pub(crate) fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".into())
+}

@@ -7,9 +7,10 @@
 //! ```text
 //! Engine ── table, request: which row group is which chunk; what a scan is to the buffer manager
 //!    │
-//!    ├── driver (+ clock): owns the buffer manager; events in, actions out
+//!    ├── driver: owns the buffer manager and the I/O queue; events in, actions out
+//!    ├── environment: clock, alarm, threads; a simulation has one of its own
 //!    ├── store, decode: encoded parts, and the arrays made from them, once for all scans
-//!    ├── io: local files by O_DIRECT, everything else through object_store; limit, retry
+//!    ├── io: what is read when, limit, retry; local files by O_DIRECT, everything else through object_store
 //!    ├── point: single pages beside the scans, in a pool of their own under the same ledger
 //!    └── scan, seats, chunk: what a consumer holds, waits for and reads
 //! ```
@@ -19,11 +20,12 @@
 #![warn(missing_docs)]
 
 mod chunk;
-mod clock;
 mod config;
 mod decode;
 mod driver;
 mod engine;
+#[doc(hidden)]
+pub mod environment;
 mod error;
 mod file_bytes;
 mod io;
@@ -34,6 +36,7 @@ mod seats;
 mod segments;
 mod stats;
 mod store;
+mod sync;
 mod table;
 mod workspace;
 
@@ -41,8 +44,10 @@ pub use chunk::Chunk;
 pub use config::{EngineConfig, ReadLimit, RetryConfig, memory_bytes};
 pub use coscan_core::{ConfigError, DeliveryOrder, PolicyName, Usage, registry};
 pub use engine::Engine;
+pub use environment::Cancel;
 pub use error::{EngineError, SharedSource};
-pub use io::limit::{Granted, LimitedStore, TokenBucket};
+pub use io::limit::{Granted, TokenBucket};
+pub use io::limited_store::LimitedStore;
 pub use io::{RangeReader, ReadError, Source};
 pub use point::{PointCost, PointRequest, point_cost};
 pub use request::{ChunkRequest, FileColumns, ScanRequest};

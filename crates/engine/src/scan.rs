@@ -7,9 +7,8 @@
 use std::collections::{BTreeMap, HashSet};
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
-use std::time::Instant;
 
 use coscan_core::{ChunkNo, ChunkSet, Event};
 
@@ -19,6 +18,7 @@ use crate::error::EngineError;
 use crate::request::Plan;
 use crate::seats::{CScan, Wish};
 use crate::stats::{ScanCounters, ScanMetrics};
+use crate::sync::Mutex;
 
 /// A scan. Dropping it ends it: its workers then report [`EngineError::Closed`].
 pub struct Scan {
@@ -152,11 +152,11 @@ impl Worker {
     /// dropped at any point.
     pub async fn next(&mut self) -> Result<Option<Chunk>, EngineError> {
         self.release();
-        let started = Instant::now();
+        let started = self.shared.driver.now();
         let waiting = Waiting { worker: self, on: Mutex::default() };
         let outcome = poll_fn(|cx| waiting.poll(cx)).await;
         drop(waiting);
-        let waited = started.elapsed();
+        let waited = self.shared.driver.now() - started;
         self.shared.counters.wait_ns.add_time(waited);
         self.shared.driver.work.wait_ns.add_time(waited);
         let Some(hold) = outcome? else { return Ok(None) };
@@ -217,7 +217,7 @@ impl Waiting<'_> {
         let mut waits = false;
         for segment in stage.iter() {
             loop {
-                match segment.wish(number, cx.waker()) {
+                match segment.wish(number, shared.driver.now(), cx.waker()) {
                     Wish::Granted(claim) => {
                         stage.iter().for_each(|segment| segment.unwish(number));
                         return Poll::Ready(Ok(Some(Hold::new(

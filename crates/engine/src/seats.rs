@@ -5,7 +5,7 @@
 //! dropping a waiting future at any point loses nothing. This module keeps the books; it sends no events.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,7 @@ use crate::request::FileRead;
 use crate::segments::Wanted;
 use crate::stats::ScanCounters;
 use crate::store::PinnedParts;
+use crate::sync::Mutex;
 
 /// A scan as the buffer manager knows it.
 #[derive(Debug)]
@@ -151,9 +152,9 @@ impl CScan {
     }
 
     /// The caller wants a chunk, now or when its waker is woken.
-    pub(crate) fn wish(&self, caller: usize, waker: &Waker) -> Wish {
+    pub(crate) fn wish(&self, caller: usize, now: Instant, waker: &Waker) -> Wish {
         let mut seats = self.seats();
-        let wish = seats.wish(caller, waker);
+        let wish = seats.wish(caller, now, waker);
         if !matches!(wish, Wish::Wait | Wish::Request(_)) {
             seats.waiting[caller] = None;
         }
@@ -168,13 +169,13 @@ impl CScan {
     }
 
     /// The holder wants its parts; it is busy until [`CScan::rest`].
-    pub(crate) fn grip(&self, claim: &Claim, waker: &Waker) -> Grip {
+    pub(crate) fn grip(&self, claim: &Claim, now: Instant, waker: &Waker) -> Grip {
         let mut seats = self.seats();
         if let Some(error) = &seats.ended {
             return Grip::Failed(error.clone());
         }
         let Some(held) = seats.held(claim) else { return Grip::Failed(EngineError::Closed) };
-        held.polled = Instant::now();
+        held.polled = now;
         if let Some(parts) = held.parts.clone() {
             held.busy = true;
             return Grip::Parts(parts);
@@ -189,12 +190,12 @@ impl CScan {
 
     /// The holder has finished a step. Returns the event that is to be sent, if any: the buffer manager
     /// is told now and then that the chunk is being read.
-    pub(crate) fn rest(&self, claim: &Claim) -> Option<Event> {
+    pub(crate) fn rest(&self, claim: &Claim, now: Instant) -> Option<Event> {
         let mut seats = self.seats();
         let held = seats.held(claim)?;
         held.busy = false;
-        held.polled = Instant::now();
-        let due = held.polled.duration_since(held.reported) >= self.stall_after / 4;
+        held.polled = now;
+        let due = held.polled.saturating_duration_since(held.reported) >= self.stall_after / 4;
         due.then(|| {
             held.reported = held.polled;
             Event::WorkerActive { scan: self.id, worker: claim.seat }
@@ -224,6 +225,7 @@ impl CScan {
         seat: WorkerNo,
         chunk: ChunkNo,
         parts: Arc<PinnedParts>,
+        now: Instant,
         loose: &mut Loose,
     ) -> Delivery {
         let mut seats = self.seats();
@@ -231,7 +233,7 @@ impl CScan {
             Seat::Held(held) => {
                 held.parts = Some(parts);
                 held.requested = false;
-                held.polled = Instant::now();
+                held.polled = now;
                 held.reported = held.polled;
                 loose.wakers.extend(held.waker.take());
                 Delivery::Again
@@ -243,7 +245,7 @@ impl CScan {
                 Delivery::Unwanted
             }
             seat => {
-                *seat = Seat::Ready { chunk, parts, since: Instant::now() };
+                *seat = Seat::Ready { chunk, parts, since: now };
                 loose.wakers.append(&mut wake_all(&seats.waiting));
                 Delivery::New
             }
@@ -261,11 +263,13 @@ impl CScan {
     }
 
     /// The buffer manager asks the chunk back; returns whether it is given.
-    pub(crate) fn suspend(&self, seat: WorkerNo, loose: &mut Loose) -> bool {
+    pub(crate) fn suspend(&self, seat: WorkerNo, now: Instant, loose: &mut Loose) -> bool {
         let mut seats = self.seats();
         let anybody_waits = seats.waiting.iter().any(Option::is_some);
         match &mut seats.seats[seat.index()] {
-            Seat::Held(held) if !held.busy && held.polled.elapsed() >= self.stall_after => {
+            Seat::Held(held)
+                if !held.busy && now.saturating_duration_since(held.polled) >= self.stall_after =>
+            {
                 // Asked twice before the first answer was heard: it is given back only once.
                 let parts = held.parts.take();
                 let given = parts.is_some();
@@ -274,7 +278,7 @@ impl CScan {
             }
             ready @ Seat::Ready { .. } => {
                 let Seat::Ready { parts, since, .. } = &*ready else { return false };
-                if anybody_waits && since.elapsed() < self.stall_after {
+                if anybody_waits && now.saturating_duration_since(*since) < self.stall_after {
                     return false;
                 }
                 loose.parts.push(parts.clone());
@@ -321,7 +325,7 @@ impl Seats {
         }
     }
 
-    fn wish(&mut self, caller: usize, waker: &Waker) -> Wish {
+    fn wish(&mut self, caller: usize, now: Instant, waker: &Waker) -> Wish {
         if self.waiting.len() <= caller {
             self.waiting.resize(caller + 1, None);
         }
@@ -329,7 +333,7 @@ impl Seats {
             return Wish::Failed(error.clone());
         }
         if let Some(at) = self.position(|seat| matches!(seat, Seat::Ready { .. })) {
-            return Wish::Granted(self.take(at));
+            return Wish::Granted(self.take(at, now));
         }
         self.waiting[caller] = Some(waker.clone());
         let waiting = self.waiting.iter().flatten().count();
@@ -349,12 +353,12 @@ impl Seats {
         self.seats.iter().position(of)
     }
 
-    fn take(&mut self, at: usize) -> Claim {
+    fn take(&mut self, at: usize, now: Instant) -> Claim {
         self.serial += 1;
         let serial = self.serial;
         let taken = std::mem::replace(&mut self.seats[at], Seat::Idle);
         let Seat::Ready { chunk, parts, .. } = taken else { unreachable!("seat {at} was ready a line ago") };
-        let (parts, polled) = (Some(parts), Instant::now());
+        let (parts, polled) = (Some(parts), now);
         let held =
             Held { serial, parts, requested: false, busy: false, polled, reported: polled, waker: None };
         self.seats[at] = Seat::Held(held);

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use arrow::array::ArrayRef;
 use bytes::Bytes;
@@ -14,6 +14,7 @@ use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 
 use crate::decode::Decoder;
 use crate::error::EngineError;
+use crate::sync::Mutex;
 use crate::table::File;
 
 /// A part's name in the buffer.
@@ -179,6 +180,11 @@ impl Store {
     /// Whether `part` is what is resident under its name now.
     pub(crate) fn holds(&self, part: &Arc<Part>) -> bool {
         self.parts.get(&part.key).is_some_and(|resident| Arc::ptr_eq(resident, part))
+    }
+
+    /// Bytes of decoded arrays that are kept.
+    pub(crate) fn decoded_bytes(&self) -> u64 {
+        self.parts.values().map(|part| part.decoded_bytes()).sum()
     }
 
     /// Encoded bytes resident.

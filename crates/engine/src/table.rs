@@ -8,10 +8,10 @@ use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::AtomicU32;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 
 use arrow::datatypes::SchemaRef;
-use coscan_core::{ChunkNo, ChunkSet, ColumnLayout, ColumnNo, ConfigError, TableId, TableLayout};
+use coscan_core::{ChunkNo, ChunkSet, ColumnLayout, ColumnNo, ConfigError, StoreNo, TableId, TableLayout};
 use object_store::local::LocalFileSystem;
 use object_store::{ObjectMeta, ObjectStore};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
@@ -19,6 +19,7 @@ use parquet::file::metadata::ParquetMetaData;
 
 use crate::error::EngineError;
 use crate::io::{Source, same_etag};
+use crate::sync::Mutex;
 
 /// A file the engine knows; one id per version of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -135,6 +136,8 @@ pub(crate) struct Catalog {
     /// The current version of each path.
     current: HashMap<(String, String), FileId>,
     by_root: HashMap<(String, String), TableId>,
+    /// Stores by their address.
+    stores: HashMap<String, StoreNo>,
     tables: Vec<Table>,
 }
 
@@ -196,6 +199,8 @@ impl Catalog {
             }
         }
         let layout = TableLayout::columns(chunks, sizes.into_iter().map(ColumnLayout::separate).collect())?;
+        let next = StoreNo(self.stores.len() as u32);
+        let layout = layout.on_store(*self.stores.entry(spec.store_url.clone()).or_insert(next));
         let (id, first_chunk) = (FileId(self.files.len()), table.chunks);
         table.chunks += chunks;
         if chunks > 0 {
@@ -239,7 +244,7 @@ fn source(spec: FileSpec) -> Source {
     let local = spec.store_url == "file:///";
     // A path that cannot be on this file system is left to the store, which says what is wrong with it.
     let path = local.then(|| LocalFileSystem::new().path_to_filesystem(&spec.meta.location).ok()).flatten();
-    Source { name, store: spec.store, meta: spec.meta, path }
+    Source { name, store: spec.store, store_url: spec.store_url.into(), meta: spec.meta, path }
 }
 
 /// Where every part lies: checked, because a footer can be as corrupt as any page.

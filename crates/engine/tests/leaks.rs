@@ -1,5 +1,6 @@
 //! Engines that come and go leave no thread and no file handle behind. Alone in its process, so that
 //! there is nothing else to count.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests live in the real world")]
 
 #[path = "support/mod.rs"]
 mod support;

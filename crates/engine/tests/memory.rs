@@ -1,5 +1,6 @@
 //! The budget as the operating system sees it: the resident set of a process that scans much more than
 //! its buffer. Alone in its process, so that there is nothing else to measure.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests live in the real world")]
 
 #[path = "support/mod.rs"]
 mod support;

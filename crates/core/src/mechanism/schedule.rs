@@ -3,7 +3,7 @@
 use crate::abm::Abm;
 use crate::action::{Action, FailReason};
 use crate::ids::{ChunkNo, ScanId, WorkerNo};
-use crate::scan::WorkerState;
+use crate::scan::{Scan, WorkerState};
 use crate::sharing::{Among, LoadChoice, Need, Target, first_unsupplied, least_wanted};
 use crate::time::Instant;
 
@@ -13,8 +13,9 @@ impl Abm {
         self.deadline = None;
         if !self.room_denied {
             let mut among = Among::All;
-            while (self.state.loads.len() as u32) < self.state.config.loads_in_flight_max {
+            while self.state.scans().any(|scan| self.state.has_slot(scan)) {
                 let choice = self.resuming().or_else(|| self.policy.choose_load(&self.state, among));
+                let choice = choice.filter(|choice| self.state.has_slot(self.state.scan(choice.scan)));
                 let Some(choice) = choice else { break };
                 if !self.load(&choice, actions) {
                     let waits = self.state.scan(choice.scan).waiting_since().is_some();
@@ -37,7 +38,10 @@ impl Abm {
                 _ => None,
             }
         });
-        let lacking = waiting.filter(|(_, id, chunk)| !self.state.is_supplied(self.state.scan(*id), *chunk));
+        let lacking = waiting.filter(|(_, id, chunk)| {
+            let scan = self.state.scan(*id);
+            self.state.has_slot(scan) && !self.state.is_supplied(scan, *chunk)
+        });
         let (_, scan, chunk) = lacking.min()?;
         Some(LoadChoice::own(self.state.scan(scan), chunk))
     }
@@ -86,12 +90,17 @@ impl Abm {
         self.policy.on_load_issued(&self.state, choice);
     }
 
-    /// If workers wait and nothing is under way that could serve them, overrides the policy.
+    /// If workers wait and nothing is under way that could serve them, overrides the policy. Loads from other
+    /// stores are under way only as long as they are young: a store that does not answer brings nothing.
     fn unstick(&mut self, actions: &mut Vec<Action>) {
-        if !self.state.loads.is_empty() {
+        let Some(id) = self.longest_waiting() else { return };
+        let youngest = self.state.loads.values().map(|load| load.issued).max();
+        if let Some(old_at) = youngest.map(|issued| issued + self.state.config.stall_after)
+            && old_at > self.state.now
+        {
+            self.deadline = Some(old_at);
             return;
         }
-        let Some(id) = self.longest_waiting() else { return };
         if let Some(wait_until) = self.active_holder_until() {
             self.deadline = Some(wait_until);
             return;
@@ -112,9 +121,12 @@ impl Abm {
         }
     }
 
-    /// The scan that has waited longest.
+    /// The scan that has waited longest, of those from whose stores no load is in flight.
     fn longest_waiting(&self) -> Option<ScanId> {
-        let waiting = self.state.scans().filter_map(|s| Some((s.waiting_since()?, s.id)));
+        let idle = |scan: &&Scan| {
+            self.state.loads_of(self.state.table(scan.table).layout().store()).next().is_none()
+        };
+        let waiting = self.state.scans().filter(idle).filter_map(|s| Some((s.waiting_since()?, s.id)));
         waiting.min().map(|(_, id)| id)
     }
 

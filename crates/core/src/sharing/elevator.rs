@@ -240,7 +240,7 @@ impl SharingPolicy for Elevator {
             let sweep = self.sweeps.entry(id).or_default();
             let stop = next_stop(state, state.table(id), sweep.cursor)?;
             let choice = choice_at(state, state.table(id), &stop)?;
-            among.admits(state.scan(choice.scan)).then(|| {
+            among.admits(state, state.scan(choice.scan)).then(|| {
                 sweep.chosen = Some(stop.chunk);
                 choice
             })

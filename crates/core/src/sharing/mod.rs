@@ -53,16 +53,16 @@ impl LoadChoice {
 /// The scans a load may be chosen for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Among {
-    /// Any scan.
+    /// Any scan of a store that has a slot free for a load.
     All,
-    /// Scans of which a worker waits: there is no room to read ahead.
+    /// Those of which a worker waits: there is no room to read ahead.
     Waiting,
 }
 
 impl Among {
     /// Whether a scan is among them.
-    pub fn admits(self, scan: &Scan) -> bool {
-        self == Among::All || scan.waiting_since().is_some()
+    pub fn admits(self, state: &State, scan: &Scan) -> bool {
+        (self == Among::All || scan.waiting_since().is_some()) && state.has_slot(scan)
     }
 }
 

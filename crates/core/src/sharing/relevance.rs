@@ -262,7 +262,9 @@ impl SharingPolicy for Relevance {
         loop {
             let best = state
                 .scans()
-                .filter(|scan| !tried.contains(&scan.id) && among.admits(scan) && could_load(state, scan))
+                .filter(|scan| {
+                    !tried.contains(&scan.id) && among.admits(state, scan) && could_load(state, scan)
+                })
                 .filter_map(|scan| {
                     Some((query_relevance(state, scan, running)?, std::cmp::Reverse(scan.id), scan))
                 })

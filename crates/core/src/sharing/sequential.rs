@@ -63,7 +63,7 @@ impl Sequences {
     /// The oldest wish that is not on its way. Cost: linear in the scans that are fully supplied.
     pub(super) fn choose_load(&self, state: &State, among: Among) -> Option<LoadChoice> {
         self.queue.iter().find_map(|(_, id)| {
-            let scan = Some(state.scan(*id)).filter(|scan| among.admits(scan))?;
+            let scan = Some(state.scan(*id)).filter(|scan| among.admits(state, scan))?;
             let position = if scan.in_order() { ChunkNo(0) } else { self.position(*id) };
             let chunk = first_unsupplied(state, scan, position)?;
             Some(LoadChoice::own(scan, chunk))

@@ -4,6 +4,7 @@
 //! Fresh memory costs a page fault per 4 KiB, about as much as copying it; so a little of what was freed
 //! last is kept for the next read of that size. The parts of a column are alike from row group to row
 //! group. What is kept is small, constant and beside the ledger.
+#![expect(clippy::disallowed_types, reason = "local files are read in the real environment alone")]
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::ops::Range;

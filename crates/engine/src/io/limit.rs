@@ -1,23 +1,20 @@
-//! A shared limit on reading: one token bucket for all requests, and a store that obeys it.
+//! A shared limit on reading: one token bucket for all requests.
 //!
-//! Concurrent requests share the bandwidth instead of each having it, which is what makes an experiment
-//! about sharing I/O honest. The bucket only says when; callers do the waiting.
+//! Concurrent requests share the bandwidth instead of each having it, which is what makes an experiment about sharing
+//! I/O honest. The bucket only says when; callers do the waiting. What waits is known here, so that a limit that
+//! changes, or a request that is given up, moves everybody who waits. All of it lies under one lock; [`Pace`] has no
+//! clock of its own.
 
+use std::collections::BTreeMap;
 use std::fmt;
-use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use async_trait::async_trait;
-use bytes::Bytes;
-use futures::stream::BoxStream;
-use object_store::path::Path;
-use object_store::{
-    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
-    PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions, Result,
-};
+use tokio::sync::watch;
 
 use crate::config::ReadLimit;
+use crate::environment::{Host, threads};
+use crate::sync::Mutex;
 
 /// An idle bucket saves up at most this much time's worth of bytes.
 const BURST: Duration = Duration::from_millis(50);
@@ -25,23 +22,21 @@ const BURST: Duration = Duration::from_millis(50);
 /// The share of the bandwidth with which point reads may overtake others.
 pub const FIRST_SHARE: f64 = 0.5;
 
+/// No transfer is planned to take longer than this: about thirty years.
+const TRANSFER_MAX_S: f64 = 1e9;
+
+type Clock = dyn Fn() -> Instant + Send + Sync;
+
 /// The limit all reads share.
-#[derive(Debug)]
 pub struct TokenBucket {
+    clock: Box<Clock>,
     pace: Mutex<Pace>,
+    /// Told whenever requests that wait may be due at another time.
+    changed: watch::Sender<()>,
+    hosts: Mutex<Vec<Weak<dyn Host>>>,
 }
 
-#[derive(Debug)]
-struct Pace {
-    limit: Option<ReadLimit>,
-    /// When everything granted so far will have been transferred.
-    free_at: Instant,
-    /// When what point reads were granted will have been transferred at their share of the bandwidth.
-    points_free_at: Instant,
-    granted: Granted,
-}
-
-/// What a bucket has let through.
+/// What a bucket has let through, or will when those who wait have waited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Granted {
     /// Requests for at least one byte.
@@ -50,12 +45,59 @@ pub struct Granted {
     pub bytes: u64,
 }
 
+/// A request's place in the bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Ticket(u64);
+
+/// Who was promised what.
+#[derive(Debug)]
+struct Pace {
+    limit: Option<ReadLimit>,
+    /// When everything granted so far will have been transferred.
+    free_at: Instant,
+    /// When what point reads were granted will have been transferred at their share of the bandwidth.
+    points_free_at: Instant,
+    waiting: BTreeMap<Ticket, Waiting>,
+    next: u64,
+    granted: Granted,
+}
+
+/// A request that has not gone ahead yet.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    /// Its bytes, for [`Granted`].
+    asked: u64,
+    /// Bytes to transfer between `begin` and `finish`.
+    bytes: f64,
+    /// Whether it is a point read.
+    first: bool,
+    begin: Instant,
+    finish: Instant,
+}
+
+impl Waiting {
+    /// Bytes that will not have been transferred by then.
+    fn left(&self, now: Instant) -> f64 {
+        let (rest, whole) = (self.finish.saturating_duration_since(now), self.finish - self.begin);
+        if whole.is_zero() { 0.0 } else { self.bytes * rest.div_duration_f64(whole).min(1.0) }
+    }
+}
+
+impl fmt::Debug for TokenBucket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TokenBucket").field("pace", &self.pace).finish_non_exhaustive()
+    }
+}
+
 impl TokenBucket {
-    /// A bucket with this limit, or none.
+    /// A bucket with this limit, or none, by the system's clock.
     pub fn new(limit: Option<ReadLimit>) -> Self {
-        let now = Instant::now();
-        let pace = Pace { limit, free_at: now, points_free_at: now, granted: Granted::default() };
-        TokenBucket { pace: Mutex::new(pace) }
+        Self::with_clock(limit, Box::new(threads::now))
+    }
+
+    pub(crate) fn with_clock(limit: Option<ReadLimit>, clock: Box<Clock>) -> Self {
+        let pace = Mutex::new(Pace::new(clock(), limit));
+        TokenBucket { clock, pace, changed: watch::Sender::new(()), hosts: Mutex::default() }
     }
 
     fn pace(&self) -> MutexGuard<'_, Pace> {
@@ -67,12 +109,23 @@ impl TokenBucket {
         self.pace().limit
     }
 
-    /// Changes the limit for requests from now on.
+    /// Changes the limit, for requests that wait already, too: these are planned anew, in their order, with what of
+    /// them is not transferred yet.
     pub fn set_limit(&self, limit: Option<ReadLimit>) {
-        let mut pace = self.pace();
-        pace.limit = limit;
-        pace.free_at = Instant::now();
-        pace.points_free_at = pace.free_at;
+        let now = (self.clock)();
+        self.pace().set_limit(now, limit);
+        self.changed.send_replace(());
+        let hosts: Vec<_> = {
+            let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+            hosts.retain(|host| host.strong_count() > 0);
+            hosts.iter().filter_map(Weak::upgrade).collect()
+        };
+        hosts.into_iter().for_each(|host| host.alarm());
+    }
+
+    /// Rings the host's alarm whenever the limit changes.
+    pub(crate) fn tell(&self, host: Weak<dyn Host>) {
+        self.hosts.lock().unwrap_or_else(PoisonError::into_inner).push(host);
     }
 
     /// What it has let through so far.
@@ -80,133 +133,127 @@ impl TokenBucket {
         self.pace().granted
     }
 
-    /// Takes `bytes` out and says when a request of that size may go ahead.
-    pub fn reserve(&self, bytes: u64) -> Instant {
-        self.reserve_at(Instant::now(), bytes)
+    /// A place for a request of so many bytes. Point reads come before all bulk reads that wait, which pay for it;
+    /// but they overtake with no more than their share of the bandwidth, so that bulk reads keep the rest.
+    pub(crate) fn reserve(&self, now: Instant, bytes: u64, point: bool) -> Ticket {
+        self.pace().reserve(now, bytes, point)
     }
 
-    fn reserve_at(&self, now: Instant, bytes: u64) -> Instant {
-        let mut pace = self.pace();
-        pace.granted.requests += u64::from(bytes > 0);
-        pace.granted.bytes += bytes;
-        let Some(limit) = pace.limit else { return now };
-        if limit.bytes_per_s > 0 {
-            let idle_since = now.checked_sub(BURST).unwrap_or(now);
-            let transfer = Duration::from_secs_f64(bytes as f64 / limit.bytes_per_s as f64);
-            pace.free_at = pace.free_at.max(idle_since) + transfer;
-            return pace.free_at.max(now) + limit.latency;
+    /// When the request may go ahead, as things stand.
+    pub(crate) fn due(&self, ticket: Ticket) -> Option<Instant> {
+        self.pace().due(ticket)
+    }
+
+    /// The request leaves: it goes ahead, or is given up before it is due.
+    pub(crate) fn leave(&self, now: Instant, ticket: Ticket) {
+        if self.pace().leave(now, ticket) {
+            self.changed.send_replace(());
         }
-        now + limit.latency
     }
 
-    /// As [`Self::reserve`], past all requests that wait: for point reads. These pay for it, in that they are granted
-    /// less from now on; but point reads overtake with no more than half of the bandwidth, so that
-    /// whoever reads in bulk keeps the rest.
-    pub fn reserve_first(&self, bytes: u64) -> Instant {
-        self.reserve_first_at(Instant::now(), bytes)
-    }
-
-    fn reserve_first_at(&self, now: Instant, bytes: u64) -> Instant {
-        let ordinary = {
-            let pace = self.pace();
-            let waits = pace.free_at > now;
-            pace.limit.filter(|limit| waits && limit.bytes_per_s > 0)
-        };
-        let Some(limit) = ordinary else {
-            // Nobody is to be overtaken.
-            return self.reserve_at(now, bytes);
-        };
-        let mut pace = self.pace();
-        pace.granted.requests += u64::from(bytes > 0);
-        pace.granted.bytes += bytes;
-        let transfer = Duration::from_secs_f64(bytes as f64 / limit.bytes_per_s as f64);
-        let idle_since = now.checked_sub(BURST).unwrap_or(now);
-        pace.free_at = pace.free_at.max(idle_since) + transfer;
-        pace.points_free_at = pace.points_free_at.max(idle_since) + transfer.mul_f64(1.0 / FIRST_SHARE);
-        pace.points_free_at.max(now + transfer) + limit.latency
-    }
-
-    /// Takes `bytes` out and waits until they may be used.
+    /// Takes `bytes` out and waits until they may be used. May be dropped at any point.
+    #[expect(clippy::disallowed_methods, reason = "waits on the caller's runtime, outside of any engine")]
     pub async fn wait(&self, bytes: u64) {
-        let at = self.reserve(bytes);
-        if at > Instant::now() {
-            tokio::time::sleep_until(at.into()).await;
+        let mut changed = self.changed.subscribe();
+        let place = Place { bucket: self, ticket: self.reserve((self.clock)(), bytes, false) };
+        while let Some(at) = self.due(place.ticket).filter(|at| *at > (self.clock)()) {
+            tokio::select! {
+                () = tokio::time::sleep_until(at.into()) => {}
+                _ = changed.changed() => {}
+            }
         }
     }
 }
 
-/// A store whose reads obey a bucket, for comparing a plain engine under the same limit.
-#[derive(Debug)]
-pub struct LimitedStore {
-    inner: Arc<dyn ObjectStore>,
-    bucket: Arc<TokenBucket>,
+/// A place that is left when dropped.
+struct Place<'a> {
+    bucket: &'a TokenBucket,
+    ticket: Ticket,
 }
 
-impl LimitedStore {
-    /// Wraps `inner`; writes and listings are not limited.
-    pub fn new(inner: Arc<dyn ObjectStore>, bucket: Arc<TokenBucket>) -> Self {
-        LimitedStore { inner, bucket }
-    }
-}
-
-impl fmt::Display for LimitedStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "LimitedStore({})", self.inner)
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.bucket.leave((self.bucket.clock)(), self.ticket);
     }
 }
 
-#[async_trait]
-impl ObjectStore for LimitedStore {
-    async fn put_opts(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
-        self.inner.put_opts(location, payload, opts).await
+impl Pace {
+    fn new(now: Instant, limit: Option<ReadLimit>) -> Self {
+        let (waiting, granted) = (BTreeMap::new(), Granted::default());
+        Pace { limit, free_at: now, points_free_at: now, waiting, next: 0, granted }
     }
 
-    async fn put_multipart_opts(
-        &self,
-        location: &Path,
-        opts: PutMultipartOptions,
-    ) -> Result<Box<dyn MultipartUpload>> {
-        self.inner.put_multipart_opts(location, opts).await
+    fn reserve(&mut self, now: Instant, bytes: u64, first: bool) -> Ticket {
+        self.granted.requests += u64::from(bytes > 0);
+        self.granted.bytes = self.granted.bytes.saturating_add(bytes);
+        let ticket = Ticket(self.next);
+        self.next += 1;
+        self.plan(now, ticket, bytes, bytes as f64, first);
+        ticket
     }
 
-    async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
-        let head = options.head;
-        let result = self.inner.get_opts(location, options).await?;
-        self.bucket.wait(if head { 0 } else { result.range.end - result.range.start }).await;
-        Ok(result)
+    /// Promises a time to a request of which so many bytes are left.
+    fn plan(&mut self, now: Instant, ticket: Ticket, asked: u64, bytes: f64, first: bool) {
+        let (begin, finish) = match self.limit.map(|limit| limit.bytes_per_s).filter(|rate| *rate > 0) {
+            None => (now, now),
+            Some(rate) => {
+                let transfer = Duration::from_secs_f64((bytes / rate as f64).min(TRANSFER_MAX_S));
+                let idle_since = now.checked_sub(BURST).unwrap_or(now);
+                let overtakes = first && self.free_at > now;
+                let begin = self.free_at.max(idle_since);
+                self.free_at = begin + transfer;
+                if overtakes {
+                    let begin = self.points_free_at.max(idle_since);
+                    self.points_free_at = begin + transfer.mul_f64(1.0 / FIRST_SHARE);
+                    (begin, self.points_free_at.max(now + transfer))
+                } else {
+                    (begin, self.free_at.max(now))
+                }
+            }
+        };
+        self.waiting.insert(ticket, Waiting { asked, bytes, first, begin, finish });
     }
 
-    async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        self.bucket.wait(ranges.iter().map(|range| range.end.saturating_sub(range.start)).sum()).await;
-        self.inner.get_ranges(location, ranges).await
+    fn due(&self, ticket: Ticket) -> Option<Instant> {
+        let latency = self.limit.map_or(Duration::ZERO, |limit| limit.latency);
+        Some(self.waiting.get(&ticket)?.finish + latency)
     }
 
-    fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
-        self.inner.delete_stream(locations)
+    /// Returns whether others are due at another time now.
+    fn leave(&mut self, now: Instant, ticket: Ticket) -> bool {
+        let Some(left) = self.waiting.remove(&ticket) else { return false };
+        if left.finish <= now {
+            return false;
+        }
+        self.granted.requests -= u64::from(left.asked > 0);
+        self.granted.bytes = self.granted.bytes.saturating_sub(left.asked);
+        self.plan_anew(now);
+        true
     }
 
-    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        self.inner.list(prefix)
+    fn set_limit(&mut self, now: Instant, limit: Option<ReadLimit>) {
+        // What was transferred by now was so at the old pace.
+        let waiting = std::mem::take(&mut self.waiting);
+        let left = waiting.into_iter().map(|(ticket, w)| (ticket, Waiting { bytes: w.left(now), ..w }));
+        let left: Vec<_> = left.collect();
+        self.limit = limit;
+        self.plan_all(now, left);
     }
 
-    fn list_with_offset(
-        &self,
-        prefix: Option<&Path>,
-        offset: &Path,
-    ) -> BoxStream<'static, Result<ObjectMeta>> {
-        self.inner.list_with_offset(prefix, offset)
+    fn plan_anew(&mut self, now: Instant) {
+        self.set_limit(now, self.limit);
     }
 
-    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
-        self.inner.list_with_delimiter(prefix).await
-    }
-
-    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
-        self.inner.copy_opts(from, to, options).await
-    }
-
-    async fn rename_opts(&self, from: &Path, to: &Path, options: RenameOptions) -> Result<()> {
-        self.inner.rename_opts(from, to, options).await
+    fn plan_all(&mut self, now: Instant, left: Vec<(Ticket, Waiting)>) {
+        (self.free_at, self.points_free_at) = (now, now);
+        for (ticket, waiting) in left {
+            if waiting.finish <= now {
+                // It waits for the latency alone.
+                self.waiting.insert(ticket, waiting);
+            } else {
+                self.plan(now, ticket, waiting.asked, waiting.bytes, waiting.first);
+            }
+        }
     }
 }
 
@@ -214,47 +261,126 @@ impl ObjectStore for LimitedStore {
 mod tests {
     use super::*;
 
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    fn limit(bytes_per_s: u64) -> Option<ReadLimit> {
+        Some(ReadLimit { bytes_per_s, latency: Duration::ZERO })
+    }
+
+    /// A bucket that has been idle for long, and now.
+    fn pace(limit: Option<ReadLimit>) -> (Pace, Instant) {
+        let long_ago = threads::now();
+        (Pace::new(long_ago, limit), long_ago + Duration::from_secs(1))
+    }
+
+    fn due(pace: &mut Pace, now: Instant, bytes: u64, first: bool) -> Instant {
+        let ticket = pace.reserve(now, bytes, first);
+        pace.due(ticket).unwrap()
+    }
+
     #[test]
     fn requests_share_the_bandwidth() {
-        let limit = ReadLimit { bytes_per_s: 1_000_000, latency: Duration::ZERO };
-        let bucket = TokenBucket::new(Some(limit));
-        let now = Instant::now() + Duration::from_secs(1);
-        assert_eq!(bucket.reserve_at(now, 50_000), now, "the burst is free");
-        assert_eq!(bucket.reserve_at(now, 100_000), now + Duration::from_millis(100));
-        assert_eq!(bucket.reserve_at(now, 100_000), now + Duration::from_millis(200));
-        bucket.set_limit(None);
-        assert_eq!(bucket.reserve_at(now, u64::MAX), now);
+        let (mut pace, now) = pace(limit(1_000_000));
+        assert_eq!(due(&mut pace, now, 50_000, false), now, "the burst is free");
+        assert_eq!(due(&mut pace, now, 100_000, false), now + ms(100));
+        assert_eq!(due(&mut pace, now, 100_000, false), now + ms(200));
+        pace.set_limit(now, None);
+        assert_eq!(due(&mut pace, now, u64::MAX, false), now);
     }
 
     #[test]
     fn point_reads_overtake_with_their_share_and_bulk_reads_pay() {
-        let ms = Duration::from_millis;
-        let limit = ReadLimit { bytes_per_s: 1_000_000, latency: Duration::ZERO };
-        let bucket = TokenBucket::new(Some(limit));
-        let now = Instant::now() + Duration::from_secs(1);
+        let (mut pace, now) = pace(limit(1_000_000));
+        assert_eq!(due(&mut pace, now, 1_050_000, false), now + ms(1000), "bulk reads, the burst free");
+        assert_eq!(due(&mut pace, now, 10_000, true), now + ms(10), "past them");
         assert_eq!(
-            bucket.reserve_at(now, 1_050_000),
-            now + ms(1000),
-            "a second of bulk reads, the burst free"
-        );
-        assert_eq!(bucket.reserve_first_at(now, 10_000), now + ms(10), "past them");
-        assert_eq!(
-            bucket.reserve_first_at(now, 100_000),
+            due(&mut pace, now, 100_000, true),
             now + ms(170),
             "at half the bandwidth, the burst free"
         );
-        assert_eq!(bucket.reserve_at(now, 10_000), now + ms(1120), "bulk reads wait for what overtook them");
-        assert_eq!(bucket.granted(), Granted { requests: 4, bytes: 1_170_000 });
-        let idle = TokenBucket::new(Some(limit));
-        assert_eq!(idle.reserve_first_at(now, 100_000), now + ms(50), "alone there is nobody to overtake");
+        assert_eq!(due(&mut pace, now, 10_000, false), now + ms(1120), "bulk reads wait for what overtook");
+        assert_eq!(pace.granted, Granted { requests: 4, bytes: 1_170_000 });
+        let (mut idle, now) = self::pace(limit(1_000_000));
+        assert_eq!(due(&mut idle, now, 100_000, true), now + ms(50), "alone there is nobody to overtake");
     }
 
     #[test]
     fn latency_does_not_use_up_bandwidth() {
-        let latency = Duration::from_millis(10);
-        let bucket = TokenBucket::new(Some(ReadLimit { bytes_per_s: 0, latency }));
-        let now = Instant::now();
-        assert_eq!(bucket.reserve_at(now, 1 << 30), now + latency);
-        assert_eq!(bucket.reserve_at(now, 1 << 30), now + latency);
+        let latency = ms(10);
+        let (mut pace, now) = pace(Some(ReadLimit { bytes_per_s: 0, latency }));
+        assert_eq!(due(&mut pace, now, 1 << 30, false), now + latency);
+        assert_eq!(due(&mut pace, now, 1 << 30, false), now + latency);
+    }
+
+    #[test]
+    fn another_limit_counts_for_those_who_wait_with_what_is_left_of_them() {
+        let (mut pace, now) = pace(limit(1_000));
+        let tickets: Vec<_> = (0..3).map(|_| pace.reserve(now, 1_000_050, false)).collect();
+        assert!(pace.due(tickets[0]).unwrap() >= now + Duration::from_secs(1_000));
+        // Half of the first is transferred.
+        let later = now + Duration::from_secs(500);
+        pace.set_limit(later, limit(1_000_000));
+        let waits = |pace: &Pace, at: usize| pace.due(tickets[at]).unwrap() - later;
+        assert!(waits(&pace, 0).abs_diff(ms(500)) < ms(1), "{:?}", waits(&pace, 0));
+        assert!(waits(&pace, 1).abs_diff(ms(1_500)) < ms(1), "{:?}", waits(&pace, 1));
+        pace.leave(later, tickets[1]);
+        assert!(waits(&pace, 2).abs_diff(ms(1_500)) < ms(1), "who is given up takes no time");
+        assert_eq!(pace.granted.requests, 2);
+        pace.set_limit(later, None);
+        assert_eq!(pace.due(tickets[2]), Some(later));
+    }
+
+    #[test]
+    fn changing_the_limit_again_and_again_does_not_hold_anybody_up() {
+        let (mut pace, mut now) = pace(limit(1_000));
+        let ticket = pace.reserve(now, 10_000, false);
+        let mut steps = 0;
+        while pace.due(ticket).unwrap() > now {
+            now += ms(100);
+            pace.set_limit(now, limit(1_000));
+            steps += 1;
+        }
+        assert!((95..=101).contains(&steps), "{steps} tenths of a second for ten");
+    }
+
+    /// Whatever is asked, in any order: what waits is done in the time that its bytes take, in its order, and
+    /// nothing is lost.
+    #[test]
+    fn the_pace_holds_in_random_histories() {
+        for seed in 0..300 {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let rate = random.u64(1..100_000);
+            let (mut pace, start) = pace(limit(rate));
+            let (mut now, mut open, mut taken) = (start, Vec::new(), 0u64);
+            for _ in 0..200 {
+                now += ms(random.u64(0..300));
+                match random.u8(0..6) {
+                    0..=2 => open.push((pace.reserve(now, random.u64(0..20_000), false), false)),
+                    3 if !open.is_empty() => {
+                        let (ticket, _) = open.swap_remove(random.usize(..open.len()));
+                        pace.leave(now, ticket);
+                    }
+                    4 => pace.set_limit(now, limit(rate)),
+                    _ => {}
+                }
+                let (due, rest): (Vec<_>, Vec<_>) =
+                    open.into_iter().partition(|(ticket, _)| pace.due(*ticket).unwrap() <= now);
+                due.into_iter().for_each(|(ticket, _)| {
+                    taken += pace.waiting[&ticket].asked;
+                    assert!(!pace.leave(now, ticket), "seed {seed}: who goes ahead moves nobody");
+                });
+                open = rest;
+                let mut dues: Vec<_> = open.iter().map(|(t, _)| (*t, pace.due(*t).unwrap())).collect();
+                dues.sort();
+                assert!(dues.is_sorted_by_key(|(_, due)| *due), "seed {seed}: first come, first served");
+            }
+            let most = ((now - start).as_secs_f64() + 0.051) * rate as f64 + 20_000.0;
+            assert!((taken as f64) <= most, "seed {seed}: {taken} bytes, the limit allows {most}");
+            assert!(
+                pace.free_at <= now + Duration::from_secs_f64(open.len() as f64 * 20_000.0 / rate as f64)
+            );
+        }
     }
 }

@@ -1,30 +1,36 @@
 //! Reading: from byte ranges of parts to bytes in memory.
 //!
 //! ```text
-//! load ── coalesce ──> requests ── pool ──> limit ──> retry ──> RangeReader ──> bytes of each part
-//!                                  threads  (bucket)            local | object
+//! load ── coalesce ──> requests ── queue: lane of the store, limit, retry ──> Environment ──> RangeReader
+//!                                                                                            local | object
 //! ```
 //!
 //! A request is one contiguous read; its parts are reported one by one as they arrive, each in memory of
-//! its own, so that dropping one part frees exactly that part. Nothing here knows the buffer manager.
+//! its own, so that dropping one part frees exactly that part. What is read when is decided in [`queue`], which is
+//! pure and lies under the driver's lock. Nothing here knows the buffer manager.
 
 mod aligned;
+mod lane;
 pub(crate) mod limit;
+pub(crate) mod limited_store;
 mod local;
-mod object;
+pub(crate) mod object;
 mod page_cache;
-pub(crate) mod pool;
+pub(crate) mod queue;
+#[cfg(test)]
+mod queue_tests;
 mod retry;
 
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use object_store::{ObjectMeta, ObjectStore};
 use thiserror::Error;
 
-pub(crate) use pool::Closing;
+use crate::environment::Cancel;
 
 /// Joined parts never make a request larger than this; a single part may be.
 const REQUEST_BYTES_MAX: u64 = 16 << 20;
@@ -40,6 +46,8 @@ pub struct Source {
     pub name: String,
     /// The store that holds it.
     pub store: Arc<dyn ObjectStore>,
+    /// The store's address: what is read from one store has slots of its own.
+    pub store_url: Arc<str>,
     /// The version that was opened.
     pub meta: ObjectMeta,
     /// Its path on this machine, if it is a local file.
@@ -49,11 +57,13 @@ pub struct Source {
 /// Reads one request. Wrap it to inject faults: see [`Engine::with_reader`](crate::Engine::with_reader).
 pub trait RangeReader: Send + Sync + 'static {
     /// Reads `parts` (ascending, disjoint) and reports each by its position as it arrives; blocks the
-    /// calling I/O thread. After an error only the parts not reported are asked for again.
+    /// calling I/O thread. After an error only the parts not reported are asked for again. A reader that may have to
+    /// wait for long returns as soon as it is told to by `cancel`.
     fn read(
         &self,
         source: &Source,
         parts: &[Range<u64>],
+        cancel: &Cancel,
         arrived: &mut dyn FnMut(usize, Bytes),
     ) -> Result<(), ReadError>;
 }
@@ -81,9 +91,20 @@ pub enum ReadError {
     /// The reader panicked; a bug in it.
     #[error("the reader panicked: {0}")]
     Panicked(String),
-    /// The engine is going down.
-    #[error("the engine is closed")]
-    Closed,
+    /// The device or the store did not answer in time: all attempts and pauses count.
+    #[error(
+        "no answer for {:.1} s; coscan.read_deadline_ms allows a read {} ms, and less while its store answers nobody",
+        after.as_secs_f64(), deadline.as_millis()
+    )]
+    TimedOut {
+        /// How long it was waited for.
+        after: Duration,
+        /// How long a read may take.
+        deadline: Duration,
+    },
+    /// Nobody wants the bytes any more.
+    #[error("the read was cancelled")]
+    Cancelled,
 }
 
 impl ReadError {
@@ -100,7 +121,10 @@ impl ReadError {
             ),
             ReadError::Store(error) => matches!(error, object_store::Error::Generic { .. }),
             ReadError::Short { .. } => true,
-            ReadError::Replaced(_) | ReadError::Panicked(_) | ReadError::Closed => false,
+            ReadError::Replaced(_)
+            | ReadError::Panicked(_)
+            | ReadError::TimedOut { .. }
+            | ReadError::Cancelled => false,
         }
     }
 }
@@ -112,11 +136,8 @@ pub(crate) struct DefaultReader {
 }
 
 impl DefaultReader {
-    pub(crate) fn new(direct_io: bool, closing: Arc<Closing>) -> Self {
-        DefaultReader {
-            local: local::LocalReader::new(direct_io),
-            object: object::ObjectReader::new(closing),
-        }
+    pub(crate) fn new(direct_io: bool) -> Self {
+        DefaultReader { local: local::LocalReader::new(direct_io), object: object::ObjectReader::default() }
     }
 }
 
@@ -125,11 +146,12 @@ impl RangeReader for DefaultReader {
         &self,
         source: &Source,
         parts: &[Range<u64>],
+        cancel: &Cancel,
         arrived: &mut dyn FnMut(usize, Bytes),
     ) -> Result<(), ReadError> {
         match &source.path {
             Some(path) => self.local.read(path, &source.meta, parts, arrived),
-            None => self.object.read(source, parts, arrived),
+            None => self.object.read(source, parts, cancel, arrived),
         }
     }
 }

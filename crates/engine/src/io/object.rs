@@ -4,25 +4,22 @@
 //! busy computing, or there may be none.
 
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use bytes::Bytes;
 use futures::StreamExt;
 use object_store::{GetOptions, GetResult, ObjectMeta};
 use tokio::runtime::{Builder, Runtime};
 
-use super::{Closing, ReadError, Source, same_etag};
+use super::{ReadError, Source, same_etag};
+use crate::environment::Cancel;
 
+#[derive(Default)]
 pub(super) struct ObjectReader {
     runtime: OnceLock<Runtime>,
-    closing: Arc<Closing>,
 }
 
 impl ObjectReader {
-    pub(super) fn new(closing: Arc<Closing>) -> Self {
-        ObjectReader { runtime: OnceLock::new(), closing }
-    }
-
     fn runtime(&self) -> Result<&Runtime, ReadError> {
         if let Some(runtime) = self.runtime.get() {
             return Ok(runtime);
@@ -33,19 +30,20 @@ impl ObjectReader {
         if let Err(second) = self.runtime.set(runtime) {
             second.shutdown_background();
         }
-        self.runtime.get().ok_or(ReadError::Closed)
+        self.runtime.get().ok_or(ReadError::Cancelled)
     }
 
     pub(super) fn read(
         &self,
         source: &Source,
         parts: &[Range<u64>],
+        cancel: &Cancel,
         arrived: &mut dyn FnMut(usize, Bytes),
     ) -> Result<(), ReadError> {
         self.runtime()?.block_on(async {
             tokio::select! {
                 outcome = request(source, parts, arrived) => outcome,
-                () = self.closing.closed() => Err(ReadError::Closed),
+                () = cancel.cancelled() => Err(ReadError::Cancelled),
             }
         })
     }
@@ -59,7 +57,12 @@ impl Drop for ObjectReader {
     }
 }
 
-async fn request(
+/// Reads parts of an object, if it is still the version that was opened: one request for all of them, each reported as
+/// it is complete.
+///
+/// # Errors
+/// As [`ReadError`] says; parts that were reported are good all the same.
+pub async fn request(
     source: &Source,
     parts: &[Range<u64>],
     arrived: &mut dyn FnMut(usize, Bytes),
@@ -140,6 +143,8 @@ async fn scatter(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use object_store::memory::InMemory;
     use object_store::{ObjectStore, ObjectStoreExt, path::Path};
@@ -152,7 +157,13 @@ mod tests {
         let data: Vec<u8> = (0..100).collect();
         store.put(&location, data.clone().into()).await.unwrap();
         let meta = store.head(&location).await.unwrap();
-        let source = Source { name: "memory".into(), store: store.clone(), meta, path: None };
+        let source = Source {
+            name: "memory".into(),
+            store: store.clone(),
+            store_url: "memory:///".into(),
+            meta,
+            path: None,
+        };
         let parts = [3..10, 10..10, 10..40, 60..100];
         let mut got = vec![Bytes::new(); 4];
         request(&source, &parts, &mut |at, bytes| got[at] = bytes).await.unwrap();

@@ -4,7 +4,7 @@
 //! come, so that a frame or a part that leaves the buffer is not kept in memory by a read that nobody polls.
 
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
@@ -13,6 +13,7 @@ use coscan_core::ColumnNo;
 use super::decode::ColumnBytes;
 use super::pages::ColumnPages;
 use crate::error::EngineError;
+use crate::sync::Mutex;
 
 /// Block numbers that a byte range touches.
 pub(crate) fn blocks_of(range: &Range<u64>, block_bytes: u64) -> Range<u32> {

@@ -18,9 +18,8 @@ use parquet::arrow::arrow_reader::{
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::ParquetMetaData;
 
-use crate::error::{EngineError, SharedSource};
+use crate::error::{EngineError, SharedSource, panic_message};
 use crate::file_bytes::FileBytes;
-use crate::io::pool::panic_message;
 use crate::table::File;
 
 /// The pages of one root column, by their offsets in the file.

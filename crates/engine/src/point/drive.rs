@@ -16,7 +16,7 @@ use super::frames::{Answer, BLOCK_BYTES, Frames, ToRead, Todo, wanted};
 use super::pages::Pages;
 use crate::driver::{IoContext, Turn};
 use crate::error::EngineError;
-use crate::io::pool::{Outcome, Request};
+use crate::io::queue::{Outcome, Request};
 use crate::io::{ReadError, coalesce};
 use crate::store::{Part, PartKey};
 use crate::table::File;
@@ -59,9 +59,9 @@ pub(crate) struct BlockContext {
 
 impl Points {
     /// Point reads that may have `share` bytes, a quarter of them in frames.
-    pub(crate) fn new(share: u64) -> Self {
+    pub(crate) fn new(share: u64, now: Instant) -> Self {
         let frames = u32::try_from((share - Self::read_bytes_max(share)) / BLOCK_BYTES).unwrap_or(u32::MAX);
-        let (reads, used) = (BTreeMap::new(), Instant::now());
+        let (reads, used) = (BTreeMap::new(), now);
         Points { frames: Frames::new(frames), reads, next_read: 0, share, used }
     }
 
@@ -70,7 +70,8 @@ impl Points {
         share / 4 * 3
     }
 
-    fn held(&self) -> u64 {
+    /// Bytes that they hold, beside the frames and in them.
+    pub(crate) fn held(&self) -> u64 {
         self.frames.bytes() + self.reads.values().map(|read| read.room).sum::<u64>()
     }
 
@@ -84,8 +85,13 @@ impl Points {
     }
 
     /// Whether their room should go back because nobody has used it for long.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.reads.is_empty() && self.used.elapsed() >= IDLE
+    pub(crate) fn is_idle(&self, now: Instant) -> bool {
+        self.reads.is_empty() && now.saturating_duration_since(self.used) >= IDLE
+    }
+
+    /// How many reads have begun and not ended.
+    pub(crate) fn count(&self) -> usize {
+        self.reads.len()
     }
 }
 
@@ -120,10 +126,11 @@ impl Turn<'_> {
         if !self.book_points(room + frames_more) {
             return Ok(None);
         }
+        let used = self.clock();
         let points = &mut self.state.points;
         let read = points.next_read;
         points.next_read += 1;
-        points.used = Instant::now();
+        points.used = used;
         let waits = !cell.is_settled();
         let pending = Pending { file: file.clone(), chunk, columns, cell: cell.clone(), room, waits };
         points.reads.insert(read, pending);
@@ -159,7 +166,7 @@ impl Turn<'_> {
     pub(crate) fn end_point(&mut self, read: u64) {
         let now = self.now();
         let Some(pending) = self.state.points.reads.remove(&read) else { return };
-        self.state.points.used = Instant::now();
+        self.state.points.used = self.clock();
         if pending.waits {
             self.announce_points(pending.file.table, pending.chunk);
         }
@@ -233,7 +240,7 @@ impl Turn<'_> {
             };
             let ranges: Vec<_> = of_file.iter().map(range).collect();
             for group in coalesce(&ranges, 0) {
-                self.after.requests.push(Request {
+                self.requests.push(Request {
                     source: file.source.clone(),
                     ranges: group.iter().map(|&at| ranges[at].clone()).collect(),
                     point: true,

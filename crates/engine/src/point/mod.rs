@@ -20,7 +20,6 @@ mod pages;
 use std::future::poll_fn;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Instant;
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::SchemaRef;
@@ -96,14 +95,14 @@ impl Engine {
         let began = driver.turn(|turn| turn.begin_point(&file, *row_group, pages, room))?;
         let Some((read, cell)) = began else { return Ok(None) };
         let _under = Under { driver, read };
-        let waited = Instant::now();
+        let waited = driver.now();
         let gathered = poll_fn(|cx| cell.poll(cx)).await;
-        driver.work.wait_ns.add_time(waited.elapsed());
+        driver.work.wait_ns.add_time(driver.now() - waited);
         let columns = match gathered? {
             Gathered::Bytes(columns) => columns,
             Gathered::Revoked => return Ok(None),
         };
-        let started = Instant::now();
+        let started = driver.now();
         let target = decode::Target {
             file: &file,
             metadata,
@@ -113,7 +112,7 @@ impl Engine {
             batch_rows: driver.config.slice_rows,
         };
         let batches = decode::decode(&target, columns)?;
-        driver.work.decode_ns.add_time(started.elapsed());
+        driver.work.decode_ns.add_time(driver.now() - started);
         Ok(Some(batches))
     }
 }

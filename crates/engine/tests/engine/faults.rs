@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use coscan_engine::{Engine, EngineConfig, EngineError, RangeReader, ReadError, Source};
+use coscan_engine::{Cancel, Engine, EngineConfig, EngineError, RangeReader, ReadError, Source};
 use parquet::basic::{Compression, GzipLevel};
 use parquet::file::properties::WriterProperties;
 
@@ -36,6 +36,7 @@ impl RangeReader for Faulty {
         &self,
         source: &Source,
         parts: &[Range<u64>],
+        cancel: &Cancel,
         arrived: &mut dyn FnMut(usize, Bytes),
     ) -> Result<(), ReadError> {
         for (at, part) in parts.iter().enumerate() {
@@ -47,15 +48,17 @@ impl RangeReader for Faulty {
             };
             let one = std::slice::from_ref(part);
             match (self.fault)(part, attempt) {
-                Kind::None => self.inner.read(source, one, &mut |_, bytes| arrived(at, bytes))?,
+                Kind::None => self.inner.read(source, one, cancel, &mut |_, bytes| arrived(at, bytes))?,
                 Kind::Transient => return Err(std::io::Error::other("injected").into()),
                 Kind::Permanent => {
                     return Err(std::io::Error::new(std::io::ErrorKind::PermissionDenied, "injected").into());
                 }
                 // Says that all is well, and delivers too little.
-                Kind::Short => self.inner.read(source, one, &mut |_, bytes| arrived(at, bytes.slice(1..)))?,
+                Kind::Short => {
+                    self.inner.read(source, one, cancel, &mut |_, bytes| arrived(at, bytes.slice(1..)))?
+                }
                 Kind::Panic => panic!("injected"),
-                Kind::Flip(bit) => self.inner.read(source, one, &mut |_, bytes| {
+                Kind::Flip(bit) => self.inner.read(source, one, cancel, &mut |_, bytes| {
                     let mut flipped = bytes.to_vec();
                     let bit = bit % (flipped.len() * 8);
                     flipped[bit / 8] ^= 1 << (bit % 8);

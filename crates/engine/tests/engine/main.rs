@@ -1,4 +1,5 @@
 //! The engine against real files, stores and faults.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests live in the real world")]
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -10,4 +11,5 @@ mod faults;
 mod points;
 mod s3;
 mod sharing;
+mod stores;
 mod types;

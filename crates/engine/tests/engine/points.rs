@@ -14,7 +14,7 @@ use arrow::compute::concat;
 use arrow::datatypes::{Field, Int32Type};
 use bytes::Bytes;
 use coscan_engine::{
-    Engine, EngineConfig, EngineError, PointRequest, RangeReader, ReadError, Source, point_cost,
+    Cancel, Engine, EngineConfig, EngineError, PointRequest, RangeReader, ReadError, Source, point_cost,
 };
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::basic::Compression;
@@ -278,12 +278,13 @@ impl RangeReader for Shared {
         &self,
         source: &Source,
         parts: &[Range<u64>],
+        cancel: &Cancel,
         arrived: &mut dyn FnMut(usize, Bytes),
     ) -> Result<(), ReadError> {
         let gated = &self.0;
         std::thread::sleep(gated.delay);
         if parts.iter().any(|part| part.start % BLOCK != 0) {
-            return gated.inner.read(source, parts, arrived);
+            return gated.inner.read(source, parts, cancel, arrived);
         }
         let mut shut = gated.shut.lock().unwrap();
         while *shut {
@@ -291,13 +292,15 @@ impl RangeReader for Shared {
         }
         drop(shut);
         match (gated.fault)(gated.attempts.fetch_add(1, Ordering::Relaxed)) {
-            Fault::None => gated.inner.read(source, parts, arrived),
+            Fault::None => gated.inner.read(source, parts, cancel, arrived),
             Fault::Transient => Err(std::io::Error::other("injected").into()),
             Fault::Permanent => {
                 Err(std::io::Error::new(std::io::ErrorKind::PermissionDenied, "injected").into())
             }
-            Fault::Short => gated.inner.read(source, parts, &mut |at, bytes| arrived(at, bytes.slice(1..))),
-            Fault::Flip(bit) => gated.inner.read(source, parts, &mut |at, bytes| {
+            Fault::Short => {
+                gated.inner.read(source, parts, cancel, &mut |at, bytes| arrived(at, bytes.slice(1..)))
+            }
+            Fault::Flip(bit) => gated.inner.read(source, parts, cancel, &mut |at, bytes| {
                 let mut flipped = bytes.to_vec();
                 let bit = bit % (flipped.len() * 8);
                 flipped[bit / 8] ^= 1 << (bit % 8);

@@ -1,12 +1,18 @@
-//! The thread that tells the buffer manager when a deadline has passed and nothing else happened.
+//! The thread that tells the engine when a deadline has passed and nothing else happened.
+#![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "the real environment")]
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::Instant;
 
+use super::Host;
+use super::threads::now;
+use crate::error::panic_message;
+
 /// The next deadline.
 #[derive(Default)]
-pub(crate) struct Clock {
+pub(super) struct Alarm {
     face: Mutex<Face>,
     changed: Condvar,
 }
@@ -17,13 +23,13 @@ struct Face {
     closed: bool,
 }
 
-impl Clock {
+impl Alarm {
     fn face(&self) -> MutexGuard<'_, Face> {
         self.face.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Replaces the deadline.
-    pub(crate) fn set(&self, deadline: Option<Instant>) {
+    pub(super) fn set(&self, deadline: Option<Instant>) {
         let mut face = self.face();
         if face.deadline != deadline {
             let sooner = deadline.is_some_and(|at| face.deadline.is_none_or(|before| at < before));
@@ -35,16 +41,16 @@ impl Clock {
     }
 
     /// Ends the thread.
-    pub(crate) fn close(&self) {
+    pub(super) fn close(&self) {
         self.face().closed = true;
         self.changed.notify_one();
     }
 
-    /// Waits for the deadline and takes it; false when the clock is closed.
+    /// Waits for the deadline and takes it; false when the alarm is closed.
     fn wait(&self) -> bool {
         let mut face = self.face();
         while !face.closed {
-            let now = Instant::now();
+            let now = now();
             face = match face.deadline {
                 Some(at) if at <= now => {
                     face.deadline = None;
@@ -59,17 +65,16 @@ impl Clock {
         false
     }
 
-    /// Starts the thread, which calls `ring` on what is left of `host` at every deadline.
-    pub(crate) fn start<T: Send + Sync + 'static>(
-        self: &Arc<Self>,
-        host: Weak<T>,
-        ring: fn(&T),
-    ) -> std::io::Result<()> {
-        let clock = self.clone();
+    /// Starts the thread, which calls what is left of `host` at every deadline. A panic there is a bug of the engine,
+    /// which the engine itself tells everybody who waits; without an alarm they would wait for ever.
+    pub(super) fn start(self: &Arc<Self>, host: Weak<dyn Host>) -> std::io::Result<()> {
+        let alarm = self.clone();
         let run = move || {
-            while clock.wait() {
+            while alarm.wait() {
                 let Some(host) = host.upgrade() else { return };
-                ring(&host);
+                if let Err(panic) = catch_unwind(AssertUnwindSafe(|| host.alarm())) {
+                    tracing::error!(panic = panic_message(&*panic), "a panic at a deadline");
+                }
             }
         };
         thread::Builder::new().name("coscan-clock".into()).spawn(run).map(drop)

@@ -1,0 +1,168 @@
+//! The real environment: the system's clock, and threads that read.
+//!
+//! A thread carries out one attempt at a time and takes the next; there are as many as attempts are under way, which
+//! is for the queue ([`crate::io::queue`]) to bound, and threads that have had nothing to do for a while end. Nobody
+//! waits for them: whoever closes the environment lets them end by themselves.
+#![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "the real environment")]
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher, RandomState};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::alarm::Alarm;
+use super::{Attempt, Cancel, Environment, Host};
+use crate::error::panic_message;
+use crate::io::{RangeReader, ReadError};
+
+/// A thread without work ends after this time.
+const IDLE: Duration = Duration::from_secs(10);
+
+/// The system's clock.
+pub(crate) fn now() -> Instant {
+    Instant::now()
+}
+
+/// See the module's text.
+pub(crate) struct Threads {
+    shared: Arc<Shared>,
+    alarm: Arc<Alarm>,
+}
+
+struct Shared {
+    reader: Arc<dyn RangeReader>,
+    host: OnceLock<Weak<dyn Host>>,
+    work: Mutex<Work>,
+    ready: Condvar,
+}
+
+#[derive(Default)]
+struct Work {
+    waiting: VecDeque<(Attempt, Cancel)>,
+    /// Of the attempts that have not ended.
+    cancels: HashMap<u64, Cancel>,
+    idle: usize,
+    closed: bool,
+}
+
+impl Threads {
+    pub(crate) fn new(reader: Arc<dyn RangeReader>) -> Self {
+        let (host, work, ready) = (OnceLock::new(), Mutex::default(), Condvar::new());
+        Threads { shared: Arc::new(Shared { reader, host, work, ready }), alarm: Arc::default() }
+    }
+}
+
+impl Environment for Threads {
+    fn now(&self) -> Instant {
+        now()
+    }
+
+    fn seed(&self) -> u64 {
+        RandomState::new().hash_one(0)
+    }
+
+    fn connect(&self, host: Weak<dyn Host>) -> std::io::Result<()> {
+        self.alarm.start(host.clone())?;
+        let _ = self.shared.host.set(host);
+        Ok(())
+    }
+
+    fn set_alarm(&self, at: Option<Instant>) {
+        self.alarm.set(at);
+    }
+
+    fn start(&self, attempt: Attempt) {
+        let (no, cancel) = (attempt.no, Cancel::default());
+        let mut work = self.shared.work();
+        work.cancels.insert(no, cancel.clone());
+        work.waiting.push_back((attempt, cancel));
+        if work.waiting.len() <= work.idle {
+            self.shared.ready.notify_one();
+            return;
+        }
+        drop(work);
+        let shared = self.shared.clone();
+        let spawned = thread::Builder::new().name("coscan-io".into()).spawn(move || shared.run());
+        if let Err(error) = spawned {
+            // Somebody else may have taken it meanwhile.
+            let mut work = self.shared.work();
+            let before = work.waiting.len();
+            work.waiting.retain(|(attempt, _)| attempt.no != no);
+            if work.waiting.len() < before {
+                drop(work);
+                self.shared.end(no, Err(error.into()));
+            }
+        }
+    }
+
+    fn abort(&self, attempt: u64) {
+        if let Some(cancel) = self.shared.work().cancels.get(&attempt) {
+            cancel.cancel();
+        }
+    }
+
+    fn close(&self) {
+        self.alarm.close();
+        let mut work = self.shared.work();
+        work.closed = true;
+        work.waiting.clear();
+        work.cancels.values().for_each(Cancel::cancel);
+        drop(work);
+        self.shared.ready.notify_all();
+    }
+}
+
+impl Shared {
+    fn work(&self) -> MutexGuard<'_, Work> {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn next(&self) -> Option<(Attempt, Cancel)> {
+        let mut work = self.work();
+        while !work.closed {
+            if let Some(next) = work.waiting.pop_front() {
+                return Some(next);
+            }
+            work.idle += 1;
+            let (woken, timeout) =
+                self.ready.wait_timeout(work, IDLE).unwrap_or_else(PoisonError::into_inner);
+            work = woken;
+            work.idle -= 1;
+            if timeout.timed_out() && work.waiting.is_empty() {
+                return None;
+            }
+        }
+        None
+    }
+
+    fn run(&self) {
+        while let Some((attempt, cancel)) = self.next() {
+            let host = self.host();
+            let mut arrived = |part: usize, bytes| {
+                if let Some(host) = host.as_ref().and_then(Weak::upgrade) {
+                    host.arrived(attempt.no, part, bytes);
+                }
+            };
+            let read = || self.reader.read(&attempt.source, &attempt.ranges, &cancel, &mut arrived);
+            let outcome = catch_unwind(AssertUnwindSafe(read))
+                .unwrap_or_else(|panic| Err(ReadError::Panicked(panic_message(&*panic))));
+            self.end(attempt.no, outcome);
+        }
+    }
+
+    fn host(&self) -> Option<Weak<dyn Host>> {
+        self.host.get().cloned()
+    }
+
+    fn end(&self, attempt: u64, outcome: Result<(), ReadError>) {
+        self.work().cancels.remove(&attempt);
+        if let Some(host) = self.host().as_ref().and_then(Weak::upgrade) {
+            // A panic in the engine is told by the engine; this thread has others to read for.
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| host.ended(attempt, outcome))) {
+                tracing::error!(panic = panic_message(&*panic), "a panic after a read");
+            }
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! What waits for one store, and how many of its reads are under way.
+//!
+//! Every store has slots of its own: one that does not answer holds up nobody else. Bulk requests, for loads of
+//! chunks, have so many slots; point reads go first and may have as many again. If point reads are late all the same,
+//! bulk requests are held back in phases ([`coscan_core::phases`]).
+
+use std::collections::{BTreeSet, VecDeque};
+use std::time::{Duration, Instant};
+
+use coscan_core::Phases;
+
+/// A request's name in the queue.
+pub(super) type RequestNo = u64;
+
+/// Further requests of a store that let one run out of time are given this share of the time, one in so many, until
+/// anything arrives from it.
+const DEAD_SHARE: u32 = 10;
+
+/// See the module's text.
+#[derive(Debug)]
+pub(super) struct Lane {
+    /// Bulk requests, and point reads, that wait for a slot.
+    pub(super) bulk: VecDeque<RequestNo>,
+    pub(super) points: VecDeque<RequestNo>,
+    bulk_busy: usize,
+    points_busy: usize,
+    /// Point reads that are not answered yet, by when they were asked for.
+    unanswered: BTreeSet<(Instant, RequestNo)>,
+    phases: Phases,
+    /// Until when bulk requests are held back.
+    pub(super) held_until: Option<Instant>,
+    /// Requests that have a slot and wait for the limit on reading.
+    limited: usize,
+    /// When anything arrived last, or was let through by the limit.
+    moved: Instant,
+    /// When anything arrived last.
+    arrived: Instant,
+    /// A request ran out of time while nothing arrived, and nothing has arrived since.
+    dead: bool,
+}
+
+impl Lane {
+    pub(super) fn new(now: Instant, phases: Phases) -> Self {
+        Lane {
+            bulk: VecDeque::new(),
+            points: VecDeque::new(),
+            bulk_busy: 0,
+            points_busy: 0,
+            unanswered: BTreeSet::new(),
+            phases,
+            held_until: None,
+            limited: 0,
+            moved: now,
+            arrived: now,
+            dead: false,
+        }
+    }
+
+    /// A new request, behind those that wait.
+    pub(super) fn push(&mut self, now: Instant, no: RequestNo, point: bool) {
+        if point {
+            self.unanswered.insert((now, no));
+            self.points.push_back(no);
+        } else {
+            self.bulk.push_back(no);
+        }
+    }
+
+    /// A request that is to be tried again, before those that wait.
+    pub(super) fn push_again(&mut self, no: RequestNo, point: bool) {
+        self.waiting(point).push_front(no);
+    }
+
+    pub(super) fn waiting(&mut self, point: bool) -> &mut VecDeque<RequestNo> {
+        if point { &mut self.points } else { &mut self.bulk }
+    }
+
+    /// The next request that has a slot, which it takes, and whether bulk requests are held back from now on.
+    /// `time` is how the phases count it.
+    pub(super) fn next(
+        &mut self,
+        now: Instant,
+        slots: usize,
+        time: impl Fn(Instant) -> coscan_core::Instant,
+    ) -> Option<(RequestNo, bool)> {
+        let busy = self.bulk_busy + self.points_busy;
+        if busy < 2 * slots
+            && let Some(no) = self.points.pop_front()
+        {
+            self.points_busy += 1;
+            return Some((no, true));
+        }
+        if self.bulk.is_empty() || self.bulk_busy >= slots || busy >= 2 * slots {
+            self.held_until = None;
+            return None;
+        }
+        let oldest = self.unanswered.first().map(|(asked, _)| time(*asked));
+        match self.phases.bulk_may_start(time(now), oldest) {
+            Ok(()) => {
+                self.held_until = None;
+                self.bulk_busy += 1;
+                Some((self.bulk.pop_front()?, false))
+            }
+            Err(until) => {
+                let pause = until.since(time(now)).as_nanos().max(1);
+                self.held_until = Some(now + Duration::from_nanos(pause));
+                None
+            }
+        }
+    }
+
+    /// A slot is free again.
+    pub(super) fn leave_slot(&mut self, point: bool) {
+        let busy = if point { &mut self.points_busy } else { &mut self.bulk_busy };
+        *busy -= 1;
+    }
+
+    /// A point read that was asked for at that time is answered, or given up.
+    pub(super) fn answered(&mut self, asked: Instant, no: RequestNo) {
+        self.unanswered.remove(&(asked, no));
+    }
+
+    /// The store lives.
+    pub(super) fn alive(&mut self, now: Instant) {
+        (self.arrived, self.moved) = (now, now);
+        self.dead = false;
+    }
+
+    /// A request waits for the limit from now on.
+    pub(super) fn wait_for_limit(&mut self) {
+        self.limited += 1;
+    }
+
+    /// A request does not wait for the limit any more.
+    pub(super) fn leave_limit(&mut self, now: Instant) {
+        self.limited -= 1;
+        self.moved = now;
+    }
+
+    /// Since when nothing has moved for a request that waits for a slot; `None` if others wait for the limit: that is
+    /// not the store's fault.
+    pub(super) fn stands_since(&self, submitted: Instant) -> Option<Instant> {
+        (self.limited == 0).then_some(self.moved.max(submitted))
+    }
+
+    /// A request that began then ran out of time.
+    pub(super) fn ran_out(&mut self, begun: Instant) {
+        self.dead |= self.arrived <= begun;
+    }
+
+    /// How long a request of this store may take, if it may take `deadline` with one that answers.
+    pub(super) fn patience(&self, deadline: Duration) -> Duration {
+        if self.dead { deadline / DEAD_SHARE } else { deadline }
+    }
+}

@@ -1,0 +1,423 @@
+//! The I/O queue: which request is read when, what is tried again, and what is given up. Pure: it is told the time and
+//! what happened, and says what to do; it neither reads nor waits.
+//!
+//! ```text
+//! submitted ── lane: a slot of its store ──> limit ──> attempt ──> parts arrive ──> answered
+//!                 ^                                       │
+//!                 └──── pause, twice as long each time ───┴──> failed: for good, too often, out of time
+//! ```
+//!
+//! **Time.** A request that has begun is answered or fails within `read_deadline`, all attempts and pauses included;
+//! what it waits for the limit on reading does not count. One that waits for a slot fails if for that long nothing has
+//! arrived from its store and nobody there waits for the limit. Once a request of a store ran out of time while nothing came, the store counts as dead and
+//! the others have a tenth of the time, until anything arrives.
+//!
+//! **Giving up.** An attempt that is given up is aborted, and keeps its slot until it has ended: a store whose reads
+//! cannot be aborted never has more than its slots under way.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use coscan_core::Phases;
+
+use super::lane::{Lane, RequestNo};
+use super::limit::{Ticket, TokenBucket};
+use super::retry::backoff;
+use super::{ReadError, Source};
+use crate::config::RetryConfig;
+use crate::environment::Attempt;
+
+/// One contiguous read for several parts, ascending and disjoint.
+#[derive(Debug)]
+pub(crate) struct Request<T> {
+    pub(crate) source: Arc<Source>,
+    pub(crate) ranges: Vec<Range<u64>>,
+    /// Whether a point read waits for it.
+    pub(crate) point: bool,
+    /// What the receiver of the outcome needs to know, handed back with it.
+    pub(crate) context: T,
+}
+
+/// What became of a part, or of all parts of a request that are still missing.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Arrived(usize, Bytes),
+    Failed(Vec<usize>, ReadError),
+}
+
+/// What happens to the queue.
+#[derive(Debug)]
+pub(crate) enum Event<T> {
+    Submitted(Vec<Request<T>>),
+    /// A part of an attempt, by its position there.
+    Arrived {
+        attempt: u64,
+        part: usize,
+        bytes: Bytes,
+    },
+    Ended {
+        attempt: u64,
+        outcome: Result<(), ReadError>,
+    },
+    /// Nothing but time has passed, or the limit on reading has changed.
+    TimePassed,
+}
+
+/// What is to be done.
+#[derive(Debug)]
+pub(crate) enum Action<T> {
+    Start(Attempt),
+    Abort(u64),
+    Report(Arc<T>, Outcome),
+}
+
+/// How the queue is set up.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    /// Bulk reads under way from each store.
+    pub(crate) slots: usize,
+    pub(crate) deadline: Duration,
+    pub(crate) retry: RetryConfig,
+    pub(crate) phases: Phases,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct IoCounters {
+    pub(crate) requests: u64,
+    pub(crate) retries: u64,
+    /// How often bulk requests were held back for point reads.
+    pub(crate) held_back: u64,
+}
+
+/// See the module's text.
+pub(crate) struct Queue<T> {
+    settings: Settings,
+    bucket: Arc<TokenBucket>,
+    started: Instant,
+    random: fastrand::Rng,
+    lanes: Vec<Lane>,
+    lane_of: BTreeMap<Arc<str>, usize>,
+    requests: BTreeMap<RequestNo, Pending<T>>,
+    attempts: BTreeMap<u64, Reading>,
+    /// Requests that have a slot and wait for the limit.
+    limited: BTreeSet<RequestNo>,
+    pausing: BTreeSet<(Instant, RequestNo)>,
+    next_request: RequestNo,
+    next_attempt: u64,
+    counters: IoCounters,
+}
+
+/// A request that is not answered yet.
+struct Pending<T> {
+    request: Request<Arc<T>>,
+    lane: usize,
+    submitted: Instant,
+    /// When its time began to run, moved on by what it waited for the limit since.
+    begun: Option<Instant>,
+    missing: Vec<usize>,
+    /// Attempts in a row that brought nothing.
+    failures: u32,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    Queued,
+    Limited { since: Instant, ticket: Ticket },
+    Reading { attempt: u64 },
+    Pausing { until: Instant },
+}
+
+/// An attempt that has not ended.
+struct Reading {
+    lane: usize,
+    point: bool,
+    /// What it is for, unless nobody wants it any more.
+    request: Option<RequestNo>,
+    /// Which parts of the request were asked for.
+    asked: Vec<usize>,
+    wanted: u64,
+    got: u64,
+}
+
+impl<T> Queue<T> {
+    pub(crate) fn new(now: Instant, settings: Settings, bucket: Arc<TokenBucket>, seed: u64) -> Self {
+        Queue {
+            settings,
+            bucket,
+            started: now,
+            random: fastrand::Rng::with_seed(seed),
+            lanes: Vec::new(),
+            lane_of: BTreeMap::new(),
+            requests: BTreeMap::new(),
+            attempts: BTreeMap::new(),
+            limited: BTreeSet::new(),
+            pausing: BTreeSet::new(),
+            next_request: 0,
+            next_attempt: 0,
+            counters: IoCounters::default(),
+        }
+    }
+
+    pub(crate) fn counters(&self) -> IoCounters {
+        self.counters
+    }
+
+    /// Requests that are not answered, and attempts that have not ended.
+    pub(crate) fn under_way(&self) -> (usize, usize) {
+        (self.requests.len(), self.attempts.len())
+    }
+
+    /// Takes note of what happened at `now` and appends what is to be done. Cost: linear in the stores and in what is
+    /// under way, which is bounded by their slots.
+    pub(crate) fn handle(&mut self, now: Instant, event: Event<T>, actions: &mut Vec<Action<T>>) {
+        match event {
+            Event::Submitted(requests) => requests.into_iter().for_each(|r| self.submit(now, r)),
+            Event::Arrived { attempt, part, bytes } => self.arrived(now, attempt, part, bytes, actions),
+            Event::Ended { attempt, outcome } => self.ended(now, attempt, outcome, actions),
+            Event::TimePassed => {}
+        }
+        self.advance(now, actions);
+    }
+
+    /// Gives up the requests whose contexts say so: they are reported as failed, at once. Reads of local files that
+    /// have begun are left alone: they cannot be aborted, are over soon, and what they bring may be of use.
+    pub(crate) fn cancel(
+        &mut self,
+        now: Instant,
+        unwanted: impl Fn(&T) -> bool,
+        actions: &mut Vec<Action<T>>,
+    ) {
+        let to_leave = |pending: &Pending<T>| {
+            let local = pending.request.source.path.is_some();
+            !(local && matches!(pending.stage, Stage::Reading { .. })) && unwanted(&pending.request.context)
+        };
+        let leaving: Vec<RequestNo> =
+            self.requests.iter().filter(|(_, p)| to_leave(p)).map(|(no, _)| *no).collect();
+        leaving.into_iter().for_each(|no| self.fail(now, no, ReadError::Cancelled, actions));
+        self.advance(now, actions);
+    }
+
+    /// When [`Event::TimePassed`] is due, if nothing else happens before.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        let limited = self.limited.iter().filter_map(|no| self.due(*no));
+        let pauses = self.pausing.first().map(|(until, _)| *until);
+        let held = self.lanes.iter().filter_map(|lane| lane.held_until);
+        let ends = self.running_out().map(|(at, _)| at);
+        limited.chain(pauses).chain(held).chain(ends).min()
+    }
+
+    fn submit(&mut self, now: Instant, request: Request<T>) {
+        let lane = self.lane(now, &request.source);
+        let Request { source, ranges, point, context } = request;
+        let (no, missing) = (self.next_request, (0..ranges.len()).collect());
+        self.next_request += 1;
+        self.lanes[lane].push(now, no, point);
+        let request = Request { source, ranges, point, context: Arc::new(context) };
+        let (begun, failures, stage) = (None, 0, Stage::Queued);
+        let pending = Pending { request, lane, submitted: now, begun, missing, failures, stage };
+        self.requests.insert(no, pending);
+    }
+
+    fn lane(&mut self, now: Instant, source: &Source) -> usize {
+        if let Some(lane) = self.lane_of.get(&source.store_url) {
+            return *lane;
+        }
+        self.lanes.push(Lane::new(now, self.settings.phases.clone()));
+        self.lane_of.insert(source.store_url.clone(), self.lanes.len() - 1);
+        self.lanes.len() - 1
+    }
+
+    /// As the phases count time.
+    fn time(started: Instant) -> impl Fn(Instant) -> coscan_core::Instant {
+        move |at| coscan_core::Instant::from_nanos(at.saturating_duration_since(started).as_nanos() as u64)
+    }
+
+    /// Everything that may go on goes on.
+    fn advance(&mut self, now: Instant, actions: &mut Vec<Action<T>>) {
+        loop {
+            let late: BTreeSet<RequestNo> =
+                self.running_out().filter(|(at, _)| *at <= now).map(|(_, no)| no).collect();
+            if late.is_empty() {
+                break;
+            }
+            late.into_iter().for_each(|no| self.run_out(now, no, actions));
+        }
+        while let Some(&(until, no)) = self.pausing.first().filter(|(until, _)| *until <= now) {
+            self.pausing.remove(&(until, no));
+            if let Some(pending) = self.requests.get_mut(&no) {
+                pending.stage = Stage::Queued;
+                self.lanes[pending.lane].push_again(no, pending.request.point);
+            }
+        }
+        for lane in &mut self.lanes {
+            let held_before = lane.held_until.is_some();
+            while let Some((no, point)) = lane.next(now, self.settings.slots, Self::time(self.started)) {
+                let Some(pending) = self.requests.get_mut(&no) else { continue };
+                let ticket = self.bucket.reserve(now, pending.bytes(), point);
+                lane.wait_for_limit();
+                pending.stage = Stage::Limited { since: now, ticket };
+                self.limited.insert(no);
+            }
+            self.counters.held_back += u64::from(lane.held_until.is_some() && !held_before);
+        }
+        let due: Vec<RequestNo> =
+            self.limited.iter().copied().filter(|no| self.due(*no).is_none_or(|at| at <= now)).collect();
+        due.into_iter().for_each(|no| self.begin(now, no, actions));
+    }
+
+    /// When a request that waits for the limit may go ahead.
+    fn due(&self, no: RequestNo) -> Option<Instant> {
+        match self.requests.get(&no)?.stage {
+            Stage::Limited { ticket, .. } => self.bucket.due(ticket),
+            _ => None,
+        }
+    }
+
+    /// When requests will have run out of time: those under way, and the one of each store that has waited longest.
+    fn running_out(&self) -> impl Iterator<Item = (Instant, RequestNo)> {
+        let reading = self.attempts.values().filter_map(|reading| reading.request);
+        let pausing = self.pausing.iter().map(|(_, no)| *no);
+        let waiting = self.lanes.iter().flat_map(|lane| [lane.points.front(), lane.bulk.front()]);
+        reading.chain(pausing).chain(waiting.flatten().copied()).filter_map(|no| {
+            let pending = self.requests.get(&no)?;
+            let lane = &self.lanes[pending.lane];
+            let since = pending.begun.or_else(|| lane.stands_since(pending.submitted))?;
+            Some((since + lane.patience(self.settings.deadline), no))
+        })
+    }
+
+    fn run_out(&mut self, now: Instant, no: RequestNo, actions: &mut Vec<Action<T>>) {
+        let Some(pending) = self.requests.get(&no) else { return };
+        let since = pending.begun.unwrap_or(pending.submitted);
+        self.lanes[pending.lane].ran_out(since);
+        let error = ReadError::TimedOut { after: now - since, deadline: self.settings.deadline };
+        self.fail(now, no, error, actions);
+    }
+
+    fn begin(&mut self, now: Instant, no: RequestNo, actions: &mut Vec<Action<T>>) {
+        self.limited.remove(&no);
+        let Some(pending) = self.requests.get_mut(&no) else { return };
+        if let Stage::Limited { since, ticket } = pending.stage {
+            self.bucket.leave(now, ticket);
+            self.lanes[pending.lane].leave_limit(now);
+            pending.begun = Some(pending.begun.map_or(now, |begun| begun + (now - since)));
+        }
+        let attempt = self.next_attempt;
+        self.next_attempt += 1;
+        self.counters.requests += 1;
+        pending.stage = Stage::Reading { attempt };
+        let asked = pending.missing.clone();
+        let ranges = asked.iter().map(|&part| pending.request.ranges[part].clone()).collect();
+        let (lane, point, wanted) = (pending.lane, pending.request.point, pending.bytes());
+        self.attempts.insert(attempt, Reading { lane, point, request: Some(no), asked, wanted, got: 0 });
+        let source = pending.request.source.clone();
+        actions.push(Action::Start(Attempt { no: attempt, source, ranges }));
+    }
+
+    fn arrived(
+        &mut self,
+        now: Instant,
+        attempt: u64,
+        part: usize,
+        bytes: Bytes,
+        actions: &mut Vec<Action<T>>,
+    ) {
+        let Some(reading) = self.attempts.get_mut(&attempt) else { return };
+        self.lanes[reading.lane].alive(now);
+        let Some(no) = reading.request else { return };
+        let (Some(pending), Some(&part)) = (self.requests.get_mut(&no), reading.asked.get(part)) else {
+            return;
+        };
+        let range = &pending.request.ranges[part];
+        let Some(at) = pending.missing.iter().position(|&missing| missing == part) else { return };
+        if bytes.len() as u64 != range.end - range.start {
+            return;
+        }
+        pending.missing.remove(at);
+        reading.got += bytes.len() as u64;
+        actions.push(Action::Report(pending.request.context.clone(), Outcome::Arrived(part, bytes)));
+        if pending.missing.is_empty() {
+            reading.request = None;
+            self.forget(no);
+        }
+    }
+
+    fn ended(
+        &mut self,
+        now: Instant,
+        attempt: u64,
+        outcome: Result<(), ReadError>,
+        actions: &mut Vec<Action<T>>,
+    ) {
+        let Some(reading) = self.attempts.remove(&attempt) else { return };
+        let Reading { lane, point, request, wanted, got, .. } = reading;
+        self.lanes[lane].leave_slot(point);
+        let Some((no, pending)) = request.and_then(|no| Some((no, self.requests.get_mut(&no)?))) else {
+            return;
+        };
+        let error = outcome.err().unwrap_or(ReadError::Short { wanted, got });
+        // Attempts that bring some parts are no failures in a row.
+        pending.failures = if got > 0 { 1 } else { pending.failures + 1 };
+        let pause = if error.is_transient() {
+            backoff(&self.settings.retry, pending.failures, self.random.f64())
+        } else {
+            None
+        };
+        let Some(pause) = pause else {
+            pending.stage = Stage::Queued;
+            return self.fail(now, no, error, actions);
+        };
+        tracing::debug!(file = %pending.request.source.name, %error, ?pause, "transient read error, trying again");
+        self.counters.retries += 1;
+        let until = now + pause;
+        pending.stage = Stage::Pausing { until };
+        self.pausing.insert((until, no));
+    }
+
+    /// The request is over.
+    fn forget(&mut self, no: RequestNo) -> Option<Pending<T>> {
+        let pending = self.requests.remove(&no)?;
+        if pending.request.point {
+            self.lanes[pending.lane].answered(pending.submitted, no);
+        }
+        Some(pending)
+    }
+
+    /// The request is over, without what is missing; it leaves whatever it waits for.
+    fn fail(&mut self, now: Instant, no: RequestNo, error: ReadError, actions: &mut Vec<Action<T>>) {
+        let Some(pending) = self.forget(no) else { return };
+        let (lane, point) = (&mut self.lanes[pending.lane], pending.request.point);
+        match pending.stage {
+            Stage::Queued => lane.waiting(point).retain(|waiting| *waiting != no),
+            Stage::Limited { ticket, .. } => {
+                self.limited.remove(&no);
+                self.bucket.leave(now, ticket);
+                lane.leave_limit(now);
+                lane.leave_slot(point);
+            }
+            Stage::Reading { attempt } => {
+                if let Some(reading) = self.attempts.get_mut(&attempt) {
+                    reading.request = None;
+                    actions.push(Action::Abort(attempt));
+                }
+            }
+            Stage::Pausing { until } => drop(self.pausing.remove(&(until, no))),
+        }
+        actions.push(Action::Report(pending.request.context, Outcome::Failed(pending.missing, error)));
+    }
+}
+
+impl<T> Pending<T> {
+    /// From the first missing byte to the last.
+    fn bytes(&self) -> u64 {
+        let range = |at: Option<&usize>| at.map(|&part| self.request.ranges[part].clone());
+        match (range(self.missing.first()), range(self.missing.last())) {
+            (Some(first), Some(last)) => last.end - first.start,
+            _ => 0,
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! The queue in a world of its own: stores that answer, fail, are slow or never answer.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use coscan_core::{Phases, Span};
+use object_store::ObjectMeta;
+use object_store::memory::InMemory;
+
+use super::limit::TokenBucket;
+use super::queue::{Action, Event, Outcome, Queue, Request, Settings};
+use super::{ReadError, Source};
+use crate::config::{ReadLimit, RetryConfig};
+use crate::environment::threads;
+
+const DEADLINE: Duration = Duration::from_secs(60);
+
+fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+fn source(store: &str, local: bool) -> Arc<Source> {
+    let meta = ObjectMeta {
+        location: "data".into(),
+        last_modified: Default::default(),
+        size: 1 << 30,
+        e_tag: None,
+        version: None,
+    };
+    let path = local.then(|| "/data".into());
+    Arc::new(Source {
+        name: store.into(),
+        store: Arc::new(InMemory::new()),
+        store_url: store.into(),
+        meta,
+        path,
+    })
+}
+
+/// What a store does with an attempt.
+#[derive(Clone, Copy, PartialEq)]
+enum Answer {
+    /// All of it after that time.
+    After(Duration),
+    /// A transient error at once.
+    Error,
+    Never,
+}
+
+struct World {
+    now: Instant,
+    queue: Queue<u32>,
+    bucket: Arc<TokenBucket>,
+    stores: BTreeMap<String, Answer>,
+    /// Attempts under way: when they are answered, if they are.
+    under_way: BTreeMap<u64, (Option<Instant>, Answer, Vec<u64>)>,
+    aborted: usize,
+    /// Parts that arrived, and requests that failed, with the time since the start.
+    arrived: Vec<(u32, usize)>,
+    failed: Vec<(u32, Duration, ReadError)>,
+    started: Instant,
+}
+
+impl World {
+    fn new(slots: usize, limit: Option<ReadLimit>) -> Self {
+        let started = threads::now();
+        let bucket = Arc::new(TokenBucket::with_clock(limit, Box::new(move || started)));
+        let retry = RetryConfig { attempts: 3, base_delay: ms(20), max_delay: ms(100) };
+        let phases = Phases::new(Span::from_millis(20), 50).unwrap();
+        let settings = Settings { slots, deadline: DEADLINE, retry, phases };
+        World {
+            now: started,
+            queue: Queue::new(started, settings, bucket.clone(), 7),
+            bucket,
+            stores: BTreeMap::new(),
+            under_way: BTreeMap::new(),
+            aborted: 0,
+            arrived: Vec::new(),
+            failed: Vec::new(),
+            started,
+        }
+    }
+
+    fn submit(&mut self, store: &str, point: bool, contexts: std::ops::Range<u32>) {
+        self.submit_to(&source(store, false), point, contexts);
+    }
+
+    /// Requests of two parts each.
+    fn submit_to(&mut self, source: &Arc<Source>, point: bool, contexts: std::ops::Range<u32>) {
+        let request =
+            |context| Request { source: source.clone(), ranges: vec![0..10, 10..1000], point, context };
+        self.tell(Event::Submitted(contexts.map(request).collect()));
+    }
+
+    fn tell(&mut self, event: Event<u32>) {
+        let mut actions = Vec::new();
+        self.queue.handle(self.now, event, &mut actions);
+        self.carry_out(actions);
+    }
+
+    fn carry_out(&mut self, actions: Vec<Action<u32>>) {
+        for action in actions {
+            match action {
+                Action::Start(attempt) => {
+                    let answer = self.stores[&attempt.source.name];
+                    let at = match answer {
+                        Answer::After(time) => Some(self.now + time),
+                        Answer::Error => Some(self.now),
+                        Answer::Never => None,
+                    };
+                    let bytes = attempt.ranges.iter().map(|range| range.end - range.start).collect();
+                    assert!(self.under_way.insert(attempt.no, (at, answer, bytes)).is_none());
+                }
+                Action::Abort(attempt) => {
+                    self.aborted += 1;
+                    // It ends with the next step.
+                    self.under_way.get_mut(&attempt).unwrap().0 = Some(self.now);
+                    self.under_way.get_mut(&attempt).unwrap().1 = Answer::Never;
+                }
+                Action::Report(context, Outcome::Arrived(part, _)) => self.arrived.push((*context, part)),
+                Action::Report(context, Outcome::Failed(_, error)) => {
+                    self.failed.push((*context, self.now - self.started, error));
+                }
+            }
+        }
+    }
+
+    /// Whatever is next; false if there is nothing.
+    fn step(&mut self) -> bool {
+        let answer = self.under_way.iter().filter_map(|(no, (at, ..))| Some(((*at)?, *no))).min();
+        let deadline = self.queue.next_deadline();
+        match (answer, deadline) {
+            (None, None) => false,
+            (Some((at, attempt)), deadline) if deadline.is_none_or(|deadline| at <= deadline) => {
+                self.now = self.now.max(at);
+                let (_, answer, bytes) = self.under_way.remove(&attempt).unwrap();
+                if let Answer::After(_) = answer {
+                    for (part, len) in bytes.into_iter().enumerate() {
+                        let bytes = Bytes::from(vec![0; len as usize]);
+                        self.tell(Event::Arrived { attempt, part, bytes });
+                    }
+                }
+                let outcome = match answer {
+                    Answer::After(_) => Ok(()),
+                    Answer::Error => Err(std::io::Error::other("injected").into()),
+                    Answer::Never => Err(ReadError::Cancelled),
+                };
+                self.tell(Event::Ended { attempt, outcome });
+                true
+            }
+            (_, Some(deadline)) => {
+                self.now = self.now.max(deadline);
+                self.tell(Event::TimePassed);
+                true
+            }
+            (Some(_), None) => unreachable!("covered above"),
+        }
+    }
+
+    fn run(&mut self) {
+        let mut steps = 0;
+        while self.step() {
+            steps += 1;
+            assert!(steps < 100_000, "it comes to an end");
+        }
+        assert_eq!(self.queue.under_way(), (0, 0));
+    }
+
+    fn waited(&self) -> Duration {
+        self.now - self.started
+    }
+}
+
+#[test]
+fn a_store_that_never_answers_costs_its_own_requests_only() {
+    let mut world = World::new(2, None);
+    world.stores.insert("dead".into(), Answer::Never);
+    world.stores.insert("alive".into(), Answer::After(ms(10)));
+    world.submit("dead", false, 0..20);
+    world.submit("dead", true, 20..30);
+    world.submit("alive", false, 100..120);
+    while world.arrived.len() < 40 {
+        assert!(world.step());
+    }
+    assert_eq!(world.waited(), ms(100), "twenty requests in two slots");
+    world.run();
+    assert_eq!(world.failed.len(), 30);
+    let last = world.failed.iter().map(|(_, after, _)| *after).max().unwrap();
+    assert!(world.failed.iter().all(|(_, _, error)| matches!(error, ReadError::TimedOut { .. })));
+    assert!(last <= DEADLINE * 2, "those that waited behind the first have a tenth of the time: {last:?}");
+    // The store comes back.
+    world.stores.insert("dead".into(), Answer::After(ms(10)));
+    world.submit("dead", false, 200..201);
+    world.run();
+    assert_eq!(world.failed.len(), 30);
+}
+
+#[test]
+fn the_deadline_holds_for_all_attempts_together_and_not_for_the_limit() {
+    let mut world = World::new(1, None);
+    world.stores.insert("slow".into(), Answer::After(DEADLINE + ms(1)));
+    world.submit("slow", false, 0..1);
+    world.run();
+    assert!(matches!(world.failed[..], [(0, after, _)] if after == DEADLINE), "{:?}", world.failed);
+    assert_eq!(world.aborted, 1);
+    // A kilobyte at ten bytes a second takes longer than the deadline.
+    let limit = ReadLimit { bytes_per_s: 10, latency: Duration::ZERO };
+    let mut limited = World::new(1, Some(limit));
+    limited.stores.insert("alive".into(), Answer::After(ms(1)));
+    limited.submit("alive", false, 0..2);
+    limited.run();
+    assert!(limited.failed.is_empty() && limited.waited() > DEADLINE * 3, "{:?}", limited.waited());
+}
+
+#[test]
+fn errors_are_tried_again_and_the_slot_is_free_meanwhile() {
+    let mut world = World::new(1, None);
+    world.stores.insert("failing".into(), Answer::Error);
+    world.submit("failing", false, 0..3);
+    let attempts = world.queue.counters().requests;
+    assert_eq!(attempts, 1);
+    world.run();
+    assert_eq!((world.failed.len(), world.queue.counters().requests), (3, 9));
+    assert!(
+        world.waited() < ms(70),
+        "the pauses of several requests pass at the same time: {:?}",
+        world.waited()
+    );
+}
+
+#[test]
+fn lifting_the_limit_helps_those_who_wait() {
+    let limit = ReadLimit { bytes_per_s: 1, latency: Duration::ZERO };
+    let mut world = World::new(4, Some(limit));
+    world.stores.insert("alive".into(), Answer::After(ms(1)));
+    world.submit("alive", false, 0..6);
+    assert!(world.queue.next_deadline().unwrap() > world.now + Duration::from_secs(900));
+    world.bucket.set_limit(None);
+    world.tell(Event::TimePassed);
+    world.run();
+    assert_eq!((world.arrived.len(), world.waited()), (12, ms(2)));
+}
+
+#[test]
+fn what_nobody_wants_leaves_at_once_and_frees_its_slot_when_it_has_ended() {
+    let mut world = World::new(1, None);
+    world.stores.insert("dead".into(), Answer::Never);
+    world.submit("dead", false, 0..3);
+    let mut actions = Vec::new();
+    world.queue.cancel(world.now, |context| *context < 2, &mut actions);
+    world.carry_out(actions);
+    assert!(world.failed.iter().all(|(_, _, error)| matches!(error, ReadError::Cancelled)));
+    assert_eq!((world.failed.len(), world.queue.under_way()), (2, (1, 1)), "one waits for the slot");
+    world.stores.insert("dead".into(), Answer::After(ms(5)));
+    world.run();
+    assert_eq!((world.arrived.len(), world.waited()), (2, ms(5)));
+    // A local read that has begun is over soon, and what it brings is kept.
+    let local = source("dead", true);
+    world.submit_to(&local, false, 7..9);
+    let mut actions = Vec::new();
+    world.queue.cancel(world.now, |_| true, &mut actions);
+    world.carry_out(actions);
+    world.run();
+    assert_eq!((world.arrived.len(), world.failed.len()), (4, 3));
+}
+
+/// Any mix of stores, requests, cancellations and changes of the limit: every part is answered once, no store has more
+/// under way than it may, and it comes to an end.
+#[test]
+fn random_worlds() {
+    for seed in 0..400 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let slots = random.usize(1..4);
+        let limit = |random: &mut fastrand::Rng| {
+            let latency = ms(random.u64(0..20));
+            random.bool().then(|| ReadLimit { bytes_per_s: random.u64(0..50_000), latency })
+        };
+        let mut world = World::new(slots, limit(&mut random));
+        let names = ["a", "b", "c"];
+        let mut asked = 0;
+        for _ in 0..random.usize(1..30) {
+            for name in names {
+                let answers = [
+                    Answer::After(ms(random.u64(0..80_000))),
+                    Answer::After(ms(3)),
+                    Answer::Error,
+                    Answer::Never,
+                ];
+                world.stores.insert(name.into(), answers[random.usize(..4)]);
+            }
+            let more = random.u32(0..6);
+            let store = source(names[random.usize(..3)], random.u8(0..4) == 0);
+            world.submit_to(&store, random.bool(), asked..asked + more);
+            asked += more;
+            match random.u8(0..5) {
+                0 => {
+                    let mut actions = Vec::new();
+                    let which = random.u32(1..4);
+                    world.queue.cancel(world.now, |context| context % which == 0, &mut actions);
+                    world.carry_out(actions);
+                }
+                1 => {
+                    world.bucket.set_limit(limit(&mut random));
+                    world.tell(Event::TimePassed);
+                }
+                _ => {}
+            }
+            for _ in 0..random.usize(0..10) {
+                world.step();
+                assert!(world.under_way.len() <= names.len() * 2 * slots, "seed {seed}");
+            }
+        }
+        world.run();
+        let mut parts: BTreeMap<u32, usize> = BTreeMap::new();
+        for (context, part) in &world.arrived {
+            let known = parts.entry(*context).or_default();
+            assert_eq!(*known & (1 << part), 0, "seed {seed}: part {part} of {context} came twice");
+            *known |= 1 << part;
+        }
+        for context in 0..asked {
+            let failures = world.failed.iter().filter(|(failed, ..)| *failed == context).count();
+            let whole = parts.get(&context) == Some(&3);
+            assert_eq!(failures, usize::from(!whole), "seed {seed}: request {context} is answered once");
+        }
+    }
+}
