@@ -88,7 +88,7 @@ impl SharingPolicy for Broken {
             return None;
         }
         let blind = self.how == Break::LoadsWhatIsThere && self.loads % 3 == 2;
-        let scans = state.scans().filter(|scan| among.admits(scan));
+        let scans = state.scans().filter(|scan| among.admits(state, scan));
         let mut wishes = scans.flat_map(|scan| scan.unclaimed().iter().map(move |chunk| (scan, chunk)));
         let (scan, chunk) = wishes.find(|(scan, chunk)| blind || !state.is_supplied(scan, *chunk))?;
         Some(LoadChoice { scan: scan.id, chunk, columns: scan.columns.clone(), or_own: false })
