@@ -12,7 +12,7 @@ impl Abm {
     pub(crate) fn schedule(&mut self, actions: &mut Vec<Action>) {
         self.deadline = None;
         if !self.room_denied {
-            let mut among = Among::All;
+            let mut among = Among::WithSlot;
             while self.state.scans().any(|scan| self.state.has_slot(scan)) {
                 let choice = self.resuming().or_else(|| self.policy.choose_load(&self.state, among));
                 let choice = choice.filter(|choice| self.state.has_slot(self.state.scan(choice.scan)));

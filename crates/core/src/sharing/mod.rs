@@ -53,8 +53,10 @@ impl LoadChoice {
 /// The scans a load may be chosen for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Among {
-    /// Any scan of a store that has a slot free for a load.
+    /// Any scan, whether its store has a slot free for a load or not.
     All,
+    /// Scans whose store has a slot free.
+    WithSlot,
     /// Those of which a worker waits: there is no room to read ahead.
     Waiting,
 }
@@ -62,7 +64,11 @@ pub enum Among {
 impl Among {
     /// Whether a scan is among them.
     pub fn admits(self, state: &State, scan: &Scan) -> bool {
-        (self == Among::All || scan.waiting_since().is_some()) && state.has_slot(scan)
+        match self {
+            Among::All => true,
+            Among::WithSlot => state.has_slot(scan),
+            Among::Waiting => state.has_slot(scan) && scan.waiting_since().is_some(),
+        }
     }
 }
 
