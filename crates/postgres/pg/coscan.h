@@ -1,0 +1,239 @@
+/*
+ * What the parts of the extension have in common: settings, shared memory, and who does what.
+ *
+ * module.c    settings, hooks, shared memory, the background worker's registration
+ * plan.c      which sequential scans of a plan become cooperative
+ * scan.c      the scan node
+ * explain.c   what EXPLAIN says of it
+ * lease.c     a backend's hold on a slot: taking chunks, giving the slot back, also after an error
+ * fetcher.c   the process that owns the manager: slots to events, commands to actions
+ * pages.c     the fetcher's frames: reading and pinning pages
+ * views.c     the functions behind the views
+ */
+#ifndef COSCAN_H
+#define COSCAN_H
+
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "port/atomics.h"
+#include "storage/block.h"
+#include "storage/condition_variable.h"
+#include "storage/latch.h"
+#include "storage/lwlock.h"
+#include "storage/relfilenode.h"
+#include "utils/guc.h"
+#include "utils/timestamp.h"
+
+#include "manager.h"
+
+#if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 160000
+#error "coscan supports PostgreSQL 15"
+#endif
+
+/* Seats of a scan: chunks that are handed out to it at a time. */
+#define COSCAN_SEATS 8
+
+/*
+ * A seat is one 64-bit word, so that whoever changes it sees at once whose it is: the slot's generation, what
+ * the seat is doing, how its chunk came, and the chunk.
+ */
+typedef enum SeatState
+{
+	SEAT_EMPTY,					/* the fetcher's turn */
+	SEAT_DELIVERED,				/* a chunk lies ready */
+	SEAT_TAKEN,					/* a backend is reading it */
+	SEAT_DONE,					/* it is finished */
+	SEAT_DONE_MISSED			/* it is finished, and pages of it had gone from shared buffers */
+} SeatState;
+
+#define SEAT_WORD(generation, state, source, chunk) \
+	(((uint64) (generation) & 0xffffff) << 40 | (uint64) (state) << 36 | (uint64) (source) << 32 | (uint64) (chunk))
+#define SEAT_GENERATION(word) ((uint32) ((word) >> 40))
+#define SEAT_STATE(word) ((SeatState) ((word) >> 36 & 0xf))
+#define SEAT_SOURCE(word) ((uint32) ((word) >> 32 & 0xf))
+#define SEAT_CHUNK(word) ((uint32) (word))
+
+/*
+ * FREE -> CLAIMED and -> ACTIVE by the backend, -> LEAVING by the backend, -> FREE by the fetcher, or by the
+ * backend if the fetcher it registered with is no more. Each claim makes a new generation: who waits for an
+ * answer compares that, for the state may have gone round meanwhile.
+ */
+typedef enum SlotState
+{
+	SLOT_FREE,
+	SLOT_CLAIMED,
+	SLOT_ACTIVE,
+	SLOT_LEAVING
+} SlotState;
+
+typedef struct CoscanSlot
+{
+	pg_atomic_uint32 state;
+	pg_atomic_uint32 generation;
+	pg_atomic_uint32 finished;	/* nothing will be delivered that is not on a seat by now */
+	pg_atomic_uint32 failed;	/* the scan is to go on by itself */
+
+	/* What the scan announces; constant while it is active. */
+	uint64		epoch;			/* of the fetcher it registered with */
+	int			pid;
+	Oid			database;
+	Oid			relid;
+	RelFileNode file;
+	bool		permanent;
+	uint32		policy;
+	uint32		chunks;
+	uint32		nseats;
+	BlockNumber nblocks;
+	TimestampTz started;
+
+	/* To look at. */
+	pg_atomic_uint32 delivered;
+	pg_atomic_uint32 done;
+	pg_atomic_uint32 waiting;	/* processes that wait for a chunk now */
+	pg_atomic_uint32 waits;
+	pg_atomic_uint32 from[3];	/* deliveries by source */
+
+	ConditionVariable wakeup;
+	pg_atomic_uint64 seats[COSCAN_SEATS];
+} CoscanSlot;
+
+/* A frame as others see it. */
+typedef struct CoscanFrameInfo
+{
+	Oid			database;
+	Oid			relation;		/* file number; invalid: the frame is free */
+	uint32		chunk;
+	uint32		pages;
+	bool		loaded;
+	uint32		deliveries;
+} CoscanFrameInfo;
+
+typedef enum CoscanCounter
+{
+	COUNT_SCANS,				/* scans that registered */
+	COUNT_NO_SLOT,				/* scans that found no free slot */
+	COUNT_ALONE,				/* scans that went on by themselves */
+	COUNT_CHUNKS_READ,
+	COUNT_CHUNKS_CACHED,
+	COUNT_CHUNKS_SHARED,
+	COUNT_LOADS,
+	COUNT_PAGES_READ,
+	COUNT_PAGES_HIT,
+	COUNT_EVICTIONS,
+	COUNT_REVOCATIONS,
+	COUNT_PINS_YIELDED,
+	COUNT_LOAD_ERRORS,
+	COUNT_WAITS,
+	COUNT_DECISIONS,
+	COUNT_DECISION_NS,
+	COUNT_RESTARTS,
+	COSCAN_COUNTERS
+} CoscanCounter;
+
+typedef struct CoscanShared
+{
+	/* Odd while a fetcher serves; it grows when one begins and when it ends. */
+	pg_atomic_uint64 epoch;
+	pg_atomic_uint64 heartbeat;
+	Latch	   *fetcher_latch;
+	int			fetcher_pid;
+
+	/* Orders of the SQL functions. */
+	pg_atomic_uint32 forced_policy; /* a policy's number, or COSCAN_NO_POLICY */
+	pg_atomic_uint32 panic;
+
+	uint32		chunk_pages;
+	uint32		budget_pages;
+	int			nslots;
+	int			nframes;
+	TimestampTz reset;
+	pg_atomic_uint64 counters[COSCAN_COUNTERS];
+
+	CoscanFrameInfo *frames;
+	CoscanSlot *slots;
+} CoscanShared;
+
+#define COSCAN_NO_POLICY UINT32_MAX
+
+extern CoscanShared *coscan;	/* NULL unless preloaded */
+
+/* Settings. */
+extern bool coscan_enabled;
+extern int	coscan_policy;
+extern int	coscan_min_table_size;
+extern int	coscan_buffer_size;
+extern int	coscan_chunk_size;
+extern int	coscan_max_scans;
+extern bool coscan_parallel;
+extern const struct config_enum_entry *coscan_policies;
+
+static inline void
+coscan_count(CoscanCounter counter, uint64 by)
+{
+	pg_atomic_fetch_add_u64(&coscan->counters[counter], by);
+}
+
+static inline bool
+coscan_epoch_serves(uint64 epoch)
+{
+	return (epoch & 1) != 0;
+}
+
+extern BlockNumber coscan_threshold(void);
+extern uint32 coscan_budget_pages(void);
+extern void coscan_plan_init(void);
+extern void coscan_scan_init(void);
+extern void coscan_lease_init(void);
+extern PGDLLEXPORT void coscan_fetcher_main(Datum arg);
+
+/* lease.c */
+typedef struct CoscanLease CoscanLease;
+
+/* What processes need to take chunks from a slot; in shared memory for a parallel scan. */
+typedef struct CoscanTicket
+{
+	int			slot;			/* -1: none */
+	uint32		generation;
+	uint64		epoch;
+} CoscanTicket;
+
+typedef enum CoscanTaken
+{
+	TAKEN_CHUNK,
+	TAKEN_ALL,					/* no chunk is left */
+	TAKEN_ALONE					/* the fetcher does not serve this scan any more */
+} CoscanTaken;
+
+typedef struct CoscanChunk
+{
+	uint32		chunk;
+	int			seat;
+	uint32		source;
+} CoscanChunk;
+
+struct RelationData;
+extern CoscanLease *coscan_lease_take(struct RelationData *relation, BlockNumber nblocks, uint32 chunks,
+									  uint32 nseats, CoscanTicket *ticket);
+extern void coscan_lease_return(CoscanLease *lease);
+extern CoscanTaken coscan_take(const CoscanTicket *ticket, CoscanChunk *chunk, uint32 *waits,
+							   uint64 *wait_us);
+extern void coscan_done(const CoscanTicket *ticket, const CoscanChunk *chunk, bool missed);
+
+/* pages.c */
+extern void coscan_pages_init(void);
+extern void coscan_pages_announce(const RelFileNode *file, bool permanent, BlockNumber nblocks);
+extern void coscan_pages_open(uint32 table, RelFileNode file);
+extern void coscan_pages_close(uint32 table);
+extern void coscan_pages_missed(const RelFileNode *file);
+extern bool coscan_pages_load(uint64 load, uint32 table, uint32 chunk, uint32 frame);
+extern bool coscan_pages_reading(void);
+extern bool coscan_pages_read_on(uint64 *done, bool *read);
+extern void coscan_pages_delivered(uint32 frame);
+extern void coscan_pages_unpin(uint32 frame);
+extern void coscan_pages_evict(uint32 frame);
+extern void coscan_pages_evict_all(void);
+extern int	coscan_pages_pinned(void);
+extern int	coscan_pages_yield(void);
+
+#endif

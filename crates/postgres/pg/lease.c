@@ -1,0 +1,351 @@
+/*
+ * A backend's hold on a slot: taking it, taking chunks from its seats, giving it back.
+ *
+ * The slot is returned, and the return acknowledged, before the lock on the relation is: then the fetcher
+ * touches no page of it any more. That holds after errors too: a resource release callback runs before locks
+ * are released. Whoever waits here never depends on the fetcher being alive.
+ */
+#include "coscan.h"
+
+#include "lib/ilist.h"
+#include "storage/ipc.h"
+#include "storage/proc.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/resowner.h"
+#include "utils/wait_event.h"
+
+/* A fetcher whose heart has not beaten for so long is not waited for. */
+#define TAKE_PATIENCE_S 10
+#define RETURN_PATIENCE_S 60
+
+struct CoscanLease
+{
+	dlist_node	node;
+	ResourceOwner owner;
+	CoscanTicket ticket;
+};
+
+static dlist_head leases = DLIST_STATIC_INIT(leases);
+
+static inline CoscanSlot *
+slot_of(const CoscanTicket *ticket)
+{
+	return &coscan->slots[ticket->slot];
+}
+
+static inline bool
+is_served(const CoscanTicket *ticket)
+{
+	CoscanSlot *slot = slot_of(ticket);
+
+	return pg_atomic_read_u32(&slot->generation) == ticket->generation &&
+		pg_atomic_read_u64(&coscan->epoch) == ticket->epoch &&
+		pg_atomic_read_u32(&slot->failed) == 0;
+}
+
+static inline void
+wake_fetcher(void)
+{
+	SetLatch(coscan->fetcher_latch);
+}
+
+/*
+ * Waits until the fetcher has let go of the slot. Interrupts are held: after an error, and before a lock goes,
+ * there is nothing else to do. The fetcher answers between two reads of some pages.
+ */
+static void
+await_release(const CoscanTicket *ticket)
+{
+	CoscanSlot *slot = slot_of(ticket);
+	uint64		heartbeat = pg_atomic_read_u64(&coscan->heartbeat);
+	int			silent_s = 0;
+
+	HOLD_INTERRUPTS();
+	ConditionVariablePrepareToSleep(&slot->wakeup);
+	for (;;)
+	{
+		if (pg_atomic_read_u32(&slot->generation) != ticket->generation ||
+			pg_atomic_read_u32(&slot->state) == SLOT_FREE)
+			break;
+		if (pg_atomic_read_u64(&coscan->epoch) != ticket->epoch)
+		{
+			uint32		leaving = SLOT_LEAVING;
+
+			pg_atomic_compare_exchange_u32(&slot->state, &leaving, SLOT_FREE);
+			break;
+		}
+		if (ConditionVariableTimedSleep(&slot->wakeup, 1000, PG_WAIT_EXTENSION))
+		{
+			uint64		now = pg_atomic_read_u64(&coscan->heartbeat);
+
+			silent_s = now == heartbeat ? silent_s + 1 : 0;
+			heartbeat = now;
+			if (silent_s >= RETURN_PATIENCE_S)
+			{
+				ereport(WARNING,
+						(errmsg("the coscan fetcher has not answered for %d seconds", silent_s),
+						 errdetail("Its pins on the table may outlive the lock of this scan.")));
+				break;
+			}
+			wake_fetcher();
+		}
+	}
+	ConditionVariableCancelSleep();
+	RESUME_INTERRUPTS();
+}
+
+static void
+leave(CoscanLease *lease, bool wait)
+{
+	CoscanTicket ticket = lease->ticket;
+	CoscanSlot *slot = slot_of(&ticket);
+
+	dlist_delete(&lease->node);
+	pfree(lease);
+	if (pg_atomic_read_u64(&coscan->epoch) != ticket.epoch)
+	{
+		/* That fetcher is no more, and another one does not look at this slot. */
+		pg_atomic_write_u32(&slot->state, SLOT_FREE);
+		return;
+	}
+	pg_atomic_write_u32(&slot->state, SLOT_LEAVING);
+	pg_memory_barrier();
+	wake_fetcher();
+	if (wait)
+		await_release(&ticket);
+}
+
+/* Leases that an error left behind go with their resource owner, before its locks do. */
+static void
+release_leases(ResourceReleasePhase phase, bool isCommit, bool isTopLevel, void *arg)
+{
+	dlist_mutable_iter iter;
+
+	if (phase != RESOURCE_RELEASE_BEFORE_LOCKS)
+		return;
+	dlist_foreach_modify(iter, &leases)
+	{
+		CoscanLease *lease = dlist_container(CoscanLease, node, iter.cur);
+
+		if (lease->owner == CurrentResourceOwner)
+			leave(lease, true);
+	}
+}
+
+/* The last resort: a process that ends with leases gives them back without waiting. */
+static void
+leave_at_exit(int code, Datum arg)
+{
+	while (!dlist_is_empty(&leases))
+		leave(dlist_container(CoscanLease, node, dlist_head_node(&leases)), false);
+}
+
+void
+coscan_lease_init(void)
+{
+	RegisterResourceReleaseCallback(release_leases, NULL);
+}
+
+static CoscanSlot *
+claim_slot(void)
+{
+	int			start = MyProc->pgprocno % coscan->nslots;
+
+	for (int i = 0; i < coscan->nslots; i++)
+	{
+		CoscanSlot *slot = &coscan->slots[(start + i) % coscan->nslots];
+		uint32		is_free = SLOT_FREE;
+
+		if (pg_atomic_read_u32(&slot->state) == SLOT_FREE &&
+			pg_atomic_compare_exchange_u32(&slot->state, &is_free, SLOT_CLAIMED))
+			return slot;
+	}
+	return NULL;
+}
+
+/*
+ * Registers a scan with the fetcher. NULL if there is no fetcher or no free slot: the scan goes on by itself.
+ */
+CoscanLease *
+coscan_lease_take(Relation relation, BlockNumber nblocks, uint32 chunks, uint32 nseats, CoscanTicket *ticket)
+{
+	static bool exit_registered = false;
+	uint64		epoch = pg_atomic_read_u64(&coscan->epoch);
+	CoscanLease *lease;
+	CoscanSlot *slot;
+	uint32		generation;
+
+	ticket->slot = -1;
+	if (!coscan_epoch_serves(epoch))
+	{
+		coscan_count(COUNT_ALONE, 1);
+		return NULL;
+	}
+	if (!exit_registered)
+	{
+		before_shmem_exit(leave_at_exit, 0);
+		exit_registered = true;
+	}
+	lease = MemoryContextAlloc(TopMemoryContext, sizeof(CoscanLease));
+	slot = claim_slot();
+	if (slot == NULL)
+	{
+		pfree(lease);
+		coscan_count(COUNT_NO_SLOT, 1);
+		return NULL;
+	}
+	generation = pg_atomic_add_fetch_u32(&slot->generation, 1) & 0xffffff;
+	if (generation == 0)
+		generation = 1;
+	pg_atomic_write_u32(&slot->generation, generation);
+	pg_atomic_write_u32(&slot->finished, 0);
+	pg_atomic_write_u32(&slot->failed, 0);
+	slot->epoch = epoch;
+	slot->pid = MyProcPid;
+	slot->database = MyDatabaseId;
+	slot->relid = RelationGetRelid(relation);
+	slot->file = relation->rd_node;
+	slot->permanent = relation->rd_rel->relpersistence == RELPERSISTENCE_PERMANENT;
+	slot->policy = coscan_policy;
+	slot->chunks = chunks;
+	slot->nseats = Min(nseats, COSCAN_SEATS);
+	slot->nblocks = nblocks;
+	slot->started = GetCurrentTimestamp();
+	pg_atomic_write_u32(&slot->delivered, 0);
+	pg_atomic_write_u32(&slot->done, 0);
+	pg_atomic_write_u32(&slot->waiting, 0);
+	pg_atomic_write_u32(&slot->waits, 0);
+	for (int i = 0; i < 3; i++)
+		pg_atomic_write_u32(&slot->from[i], 0);
+	for (int i = 0; i < COSCAN_SEATS; i++)
+		pg_atomic_write_u64(&slot->seats[i], SEAT_WORD(generation, SEAT_EMPTY, 0, 0));
+
+	ticket->slot = slot - coscan->slots;
+	ticket->generation = generation;
+	ticket->epoch = epoch;
+	lease->owner = CurrentResourceOwner;
+	lease->ticket = *ticket;
+	dlist_push_tail(&leases, &lease->node);
+
+	pg_memory_barrier();
+	pg_atomic_write_u32(&slot->state, SLOT_ACTIVE);
+	pg_memory_barrier();
+	wake_fetcher();
+	coscan_count(COUNT_SCANS, 1);
+	return lease;
+}
+
+void
+coscan_lease_return(CoscanLease *lease)
+{
+	leave(lease, true);
+}
+
+/* Takes a chunk that lies ready, looking first behind the seat of the last one: that is the older one. */
+static bool
+take_ready(const CoscanTicket *ticket, CoscanChunk *chunk)
+{
+	CoscanSlot *slot = slot_of(ticket);
+	uint32		nseats = slot->nseats;
+
+	for (uint32 i = 1; i <= nseats; i++)
+	{
+		int			seat = (chunk->seat + i) % nseats;
+		uint64		word = pg_atomic_read_u64(&slot->seats[seat]);
+
+		if (SEAT_STATE(word) != SEAT_DELIVERED || SEAT_GENERATION(word) != ticket->generation)
+			continue;
+		if (!pg_atomic_compare_exchange_u64(&slot->seats[seat], &word,
+											SEAT_WORD(ticket->generation, SEAT_TAKEN,
+													  SEAT_SOURCE(word), SEAT_CHUNK(word))))
+			continue;
+		chunk->seat = seat;
+		chunk->chunk = SEAT_CHUNK(word);
+		chunk->source = SEAT_SOURCE(word);
+		return true;
+	}
+	return false;
+}
+
+/*
+ * The next chunk of the scan; waits for it. chunk->seat is the last one's seat, or -1. What has been waited
+ * is added up.
+ */
+CoscanTaken
+coscan_take(const CoscanTicket *ticket, CoscanChunk *chunk, uint32 *waits, uint64 *wait_us)
+{
+	CoscanSlot *slot = slot_of(ticket);
+	CoscanTaken result = TAKEN_ALONE;
+	TimestampTz since = 0;
+	uint64		heartbeat = 0;
+	int			silent_s = 0;
+
+	while (is_served(ticket))
+	{
+		/* Read before the seats: what was delivered last lies there by then. */
+		bool		finished = pg_atomic_read_u32(&slot->finished) != 0;
+
+		pg_read_barrier();
+		if (take_ready(ticket, chunk))
+		{
+			result = TAKEN_CHUNK;
+			break;
+		}
+		if (finished)
+		{
+			result = TAKEN_ALL;
+			break;
+		}
+		if (since == 0)
+		{
+			since = GetCurrentTimestamp();
+			heartbeat = pg_atomic_read_u64(&coscan->heartbeat);
+			pg_atomic_fetch_add_u32(&slot->waiting, 1);
+			pg_atomic_fetch_add_u32(&slot->waits, 1);
+			/* Look once more when in the queue of those to be woken. */
+			ConditionVariablePrepareToSleep(&slot->wakeup);
+			continue;
+		}
+		if (ConditionVariableTimedSleep(&slot->wakeup, 1000, PG_WAIT_EXTENSION))
+		{
+			uint64		now = pg_atomic_read_u64(&coscan->heartbeat);
+
+			silent_s = now == heartbeat ? silent_s + 1 : 0;
+			heartbeat = now;
+			if (silent_s >= TAKE_PATIENCE_S)
+				break;
+			wake_fetcher();
+		}
+	}
+	if (since != 0)
+	{
+		ConditionVariableCancelSleep();
+		if (pg_atomic_read_u32(&slot->generation) == ticket->generation)
+			pg_atomic_fetch_sub_u32(&slot->waiting, 1);
+		*waits += 1;
+		*wait_us += GetCurrentTimestamp() - since;
+		coscan_count(COUNT_WAITS, 1);
+	}
+	if (result == TAKEN_ALONE)
+		coscan_count(COUNT_ALONE, 1);
+	return result;
+}
+
+/* A chunk is finished; `missed` says that pages of it had to be read here. */
+void
+coscan_done(const CoscanTicket *ticket, const CoscanChunk *chunk, bool missed)
+{
+	CoscanSlot *slot = slot_of(ticket);
+	uint64		taken = SEAT_WORD(ticket->generation, SEAT_TAKEN, chunk->source, chunk->chunk);
+	SeatState	state = missed ? SEAT_DONE_MISSED : SEAT_DONE;
+
+	if (!is_served(ticket))
+		return;
+	if (pg_atomic_compare_exchange_u64(&slot->seats[chunk->seat], &taken,
+									   SEAT_WORD(ticket->generation, state, chunk->source, chunk->chunk)))
+	{
+		pg_atomic_fetch_add_u32(&slot->done, 1);
+		wake_fetcher();
+	}
+}

@@ -1,0 +1,396 @@
+/*
+ * The scan node: a sequential scan that takes its chunks in the order the fetcher hands them out.
+ *
+ * Inside a chunk it is PostgreSQL's own heap scan, set to the chunk's pages. When the fetcher is gone, has no
+ * slot or gives up, what is left is read in table order.
+ */
+#include "coscan.h"
+
+#include "scan.h"
+
+#include "access/heapam.h"
+#include "access/parallel.h"
+#include "access/tableam.h"
+#include "executor/executor.h"
+#include "executor/instrument.h"
+#include "storage/bufmgr.h"
+#include "utils/rel.h"
+
+static Size
+progress_size(uint32 chunks)
+{
+	return add_size(offsetof(Progress, claimed), mul_size(chunks / 32 + 1, sizeof(pg_atomic_uint32)));
+}
+
+static uint32
+chunks_of(BlockNumber nblocks)
+{
+	return nblocks / coscan->chunk_pages + (nblocks % coscan->chunk_pages != 0 ? 1 : 0);
+}
+
+static void
+progress_begin(Progress *progress, BlockNumber nblocks)
+{
+	uint32		forced = pg_atomic_read_u32(&coscan->forced_policy);
+
+	progress->ticket.slot = -1;
+	progress->policy = forced == COSCAN_NO_POLICY ? coscan_policy : forced;
+	progress->nblocks = nblocks;
+	progress->chunk_pages = coscan->chunk_pages;
+	progress->chunks = chunks_of(nblocks);
+	pg_atomic_init_u32(&progress->next_alone, 0);
+	for (int i = 0; i < SCAN_COUNTS; i++)
+		pg_atomic_init_u64(&progress->counts[i], 0);
+	for (uint32 i = 0; i <= progress->chunks / 32; i++)
+		pg_atomic_init_u32(&progress->claimed[i], 0);
+}
+
+/* Whether the chunk was nobody's yet; now it is ours. */
+static bool
+claim(Progress *progress, uint32 chunk)
+{
+	uint32		bit = (uint32) 1 << (chunk % 32);
+
+	if (chunk >= progress->chunks)
+		return false;
+	return (pg_atomic_fetch_or_u32(&progress->claimed[chunk / 32], bit) & bit) == 0;
+}
+
+static inline void
+count(CoscanScanState *state, ScanCount what, uint64 by)
+{
+	pg_atomic_fetch_add_u64(&state->progress->counts[what], by);
+}
+
+/* Keeps the counts of a round that ends. */
+static void
+keep_counts(CoscanScanState *state)
+{
+	if (state->progress == NULL || IsParallelWorker())
+		return;
+	for (int i = 0; i < SCAN_COUNTS; i++)
+		state->totals[i] += pg_atomic_exchange_u64(&state->progress->counts[i], 0);
+	state->policy = state->progress->policy;
+	state->used = true;
+}
+
+static void
+return_lease(CoscanScanState *state)
+{
+	if (state->lease != NULL)
+	{
+		coscan_lease_return(state->lease);
+		state->lease = NULL;
+	}
+	state->alone = true;
+}
+
+/* Registers the scan with the fetcher, for so many processes. */
+static void
+take_lease(CoscanScanState *state, uint32 processes)
+{
+	Progress   *progress = state->progress;
+
+	if (coscan_enabled && progress->chunks > 0 && state->css.ss.ps.state->es_epq_active == NULL)
+		state->lease = coscan_lease_take(state->css.ss.ss_currentRelation, progress->nblocks,
+										 progress->chunks, processes + 1, &progress->ticket);
+}
+
+static TableScanDesc
+heap_scan(CoscanScanState *state)
+{
+	ScanState  *ss = &state->css.ss;
+
+	if (ss->ss_currentScanDesc == NULL)
+		ss->ss_currentScanDesc = table_beginscan_strat(ss->ss_currentRelation, ss->ps.state->es_snapshot,
+													   0, NULL, true, false);
+	return ss->ss_currentScanDesc;
+}
+
+/* Before the first row. */
+static void
+start(CoscanScanState *state)
+{
+	HeapScanDesc heap = (HeapScanDesc) heap_scan(state);
+
+	if (state->progress == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(state->css.ss.ps.state->es_query_cxt);
+
+		state->progress = palloc0(progress_size(chunks_of(heap->rs_nblocks)));
+		MemoryContextSwitchTo(old);
+		progress_begin(state->progress, heap->rs_nblocks);
+		take_lease(state, 1);
+	}
+	state->alone = state->progress->ticket.slot < 0;
+	state->last_seat = -1;
+}
+
+/* The next chunk that the fetcher hands out. */
+static bool
+next_served(CoscanScanState *state)
+{
+	Progress   *progress = state->progress;
+
+	while (!state->alone)
+	{
+		uint32		waits = 0;
+		uint64		wait_us = 0;
+		CoscanTaken taken;
+
+		state->chunk.seat = state->last_seat;
+		taken = coscan_take(&progress->ticket, &state->chunk, &waits, &wait_us);
+		if (waits > 0)
+		{
+			count(state, SCAN_WAITS, waits);
+			count(state, SCAN_WAIT_US, wait_us);
+		}
+		if (taken != TAKEN_CHUNK)
+		{
+			state->alone = true;
+			return false;
+		}
+		state->last_seat = state->chunk.seat;
+		if (claim(progress, state->chunk.chunk))
+		{
+			count(state, (ScanCount) state->chunk.source, 1);
+			return true;
+		}
+		coscan_done(&progress->ticket, &state->chunk, false);
+	}
+	return false;
+}
+
+/* The next chunk that nobody has read, in table order. */
+static bool
+next_alone(CoscanScanState *state)
+{
+	Progress   *progress = state->progress;
+
+	while (pg_atomic_read_u32(&progress->next_alone) < progress->chunks)
+	{
+		uint32		chunk = pg_atomic_fetch_add_u32(&progress->next_alone, 1);
+
+		if (claim(progress, chunk))
+		{
+			state->chunk.chunk = chunk;
+			state->chunk.seat = -1;
+			count(state, SCAN_ALONE, 1);
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool
+next_chunk(CoscanScanState *state)
+{
+	Progress   *progress;
+	BlockNumber first;
+
+	if (state->ended)
+		return false;
+	if (state->last_seat == -2)
+		start(state);
+	progress = state->progress;
+	if (!next_served(state) && !next_alone(state))
+	{
+		state->ended = true;
+		return false;
+	}
+	first = state->chunk.chunk * progress->chunk_pages;
+	heap_setscanlimits(state->css.ss.ss_currentScanDesc, first,
+					   Min(progress->chunk_pages, progress->nblocks - first));
+	state->reads_before = pgBufferUsage.shared_blks_read;
+	state->in_chunk = true;
+	return true;
+}
+
+static void
+finish_chunk(CoscanScanState *state)
+{
+	state->in_chunk = false;
+	if (state->chunk.seat >= 0)
+		coscan_done(&state->progress->ticket, &state->chunk,
+					pgBufferUsage.shared_blks_read != state->reads_before);
+}
+
+static TupleTableSlot *
+next_row(ScanState *node)
+{
+	CoscanScanState *state = (CoscanScanState *) node;
+
+	for (;;)
+	{
+		if (state->in_chunk)
+		{
+			if (table_scan_getnextslot(node->ss_currentScanDesc, ForwardScanDirection,
+									   node->ss_ScanTupleSlot))
+				return node->ss_ScanTupleSlot;
+			finish_chunk(state);
+		}
+		if (!next_chunk(state))
+			return NULL;
+	}
+}
+
+/* There are no conditions beside the node's own, which ExecScan checks again. */
+static bool
+recheck(ScanState *node, TupleTableSlot *slot)
+{
+	return true;
+}
+
+static TupleTableSlot *
+execute_node(PlanState *node)
+{
+	return ExecScan((ScanState *) node, next_row, recheck);
+}
+
+static TupleTableSlot *
+execute(CustomScanState *node)
+{
+	return execute_node(&node->ss.ps);
+}
+
+/*
+ * The executor has prepared the node for virtual tuples. Here come tuples of the heap, as in a sequential scan:
+ * slot, projection and conditions are compiled for these, and the node is called without a detour.
+ */
+static void
+begin(CustomScanState *node, EState *estate, int eflags)
+{
+	Relation	relation = node->ss.ss_currentRelation;
+
+	ExecInitScanTupleSlot(estate, &node->ss, RelationGetDescr(relation), table_slot_callbacks(relation));
+	ExecInitResultTypeTL(&node->ss.ps);
+	ExecAssignScanProjectionInfo(&node->ss);
+	node->ss.ps.qual = ExecInitQual(node->ss.ps.plan->qual, &node->ss.ps);
+	node->ss.ps.ExecProcNode = execute_node;
+}
+
+static void
+end(CustomScanState *node)
+{
+	CoscanScanState *state = (CoscanScanState *) node;
+
+	if (node->ss.ss_currentScanDesc != NULL)
+		table_endscan(node->ss.ss_currentScanDesc);
+	return_lease(state);
+}
+
+/* The beginning of another round; the first row starts it. */
+static void
+reset(CoscanScanState *state)
+{
+	state->alone = state->in_chunk = state->ended = false;
+	state->last_seat = -2;
+}
+
+static void
+rescan(CustomScanState *node)
+{
+	CoscanScanState *state = (CoscanScanState *) node;
+
+	if (!state->shared)
+	{
+		return_lease(state);
+		keep_counts(state);
+		if (state->progress != NULL)
+			pfree(state->progress);
+		state->progress = NULL;
+	}
+	if (node->ss.ss_currentScanDesc != NULL)
+		table_rescan(node->ss.ss_currentScanDesc, NULL);
+	reset(state);
+	ExecScanReScan(&node->ss);
+}
+
+/* No more rows are wanted, but EXPLAIN may ask. A scan that goes on all the same does so alone. */
+static void
+shutdown_scan(CustomScanState *node)
+{
+	CoscanScanState *state = (CoscanScanState *) node;
+
+	keep_counts(state);
+	if (!state->shared)
+		return_lease(state);
+}
+
+static Size
+estimate_shared(CustomScanState *node, ParallelContext *pcxt)
+{
+	CoscanScanState *state = (CoscanScanState *) node;
+
+	state->nblocks = RelationGetNumberOfBlocks(node->ss.ss_currentRelation);
+	return progress_size(chunks_of(state->nblocks));
+}
+
+static void
+begin_shared(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
+{
+	CoscanScanState *state = (CoscanScanState *) node;
+
+	return_lease(state);
+	state->shared = true;
+	state->progress = coordinate;
+	progress_begin(state->progress, state->nblocks);
+	take_lease(state, pcxt->nworkers + 1);
+	reset(state);
+}
+
+static void
+begin_shared_again(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
+{
+	CoscanScanState *state = (CoscanScanState *) node;
+
+	return_lease(state);
+	keep_counts(state);
+	progress_begin(state->progress, state->nblocks);
+	take_lease(state, pcxt->nworkers + 1);
+	reset(state);
+}
+
+static void
+join_shared(CustomScanState *node, shm_toc *toc, void *coordinate)
+{
+	CoscanScanState *state = (CoscanScanState *) node;
+
+	state->shared = true;
+	state->progress = coordinate;
+}
+
+static const CustomExecMethods exec_methods = {
+	.CustomName = "Coscan",
+	.BeginCustomScan = begin,
+	.ExecCustomScan = execute,
+	.EndCustomScan = end,
+	.ReScanCustomScan = rescan,
+	.EstimateDSMCustomScan = estimate_shared,
+	.InitializeDSMCustomScan = begin_shared,
+	.ReInitializeDSMCustomScan = begin_shared_again,
+	.InitializeWorkerCustomScan = join_shared,
+	.ShutdownCustomScan = shutdown_scan,
+	.ExplainCustomScan = coscan_explain,
+};
+
+static Node *
+create_state(CustomScan *plan)
+{
+	CoscanScanState *state = (CoscanScanState *) newNode(sizeof(CoscanScanState), T_CustomScanState);
+
+	state->css.methods = &exec_methods;
+	reset(state);
+	return (Node *) state;
+}
+
+const CustomScanMethods coscan_plan_methods = {
+	.CustomName = "Coscan",
+	.CreateCustomScanState = create_state,
+};
+
+void
+coscan_scan_init(void)
+{
+	RegisterCustomScanMethods(&coscan_plan_methods);
+}

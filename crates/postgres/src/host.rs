@@ -1,0 +1,486 @@
+//! The managers of the fetcher: one per policy in use, because every session chooses its own.
+//!
+//! Scans of one policy cooperate with each other; the budget is divided evenly among the policies that
+//! have scans. A table exists for a manager as long as one of its scans reads it: with the last one goes
+//! all that is kept of it, because its lock protects the pages no longer.
+//!
+//! The fetcher calls a method for everything that happens and then takes the [`Command`]s one by one, in
+//! order. What it reads into are frames: numbers for chunks that are being read or kept. Chunks count
+//! with their full size, also the last one of a table, so that there are never more frames than the budget
+//! has room for.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use coscan_core::{
+    Abm, AbmConfig, Action, ChunkNo, ChunkSet, ColumnSet, DeliveryOrder, Event, Instant, LoadId, PolicyName,
+    ScanId, ScanSpec, TableId, TableLayout, WorkerNo,
+};
+
+use crate::scans::{RunningScan, Seat};
+
+/// A file of a table, as PostgreSQL names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(C)]
+pub struct RelKey {
+    /// Its tablespace.
+    pub tablespace: u32,
+    /// Its database.
+    pub database: u32,
+    /// Its file number.
+    pub relation: u32,
+}
+
+/// How a chunk came to be there when it was handed out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Source {
+    /// Pages had to be read, and this is their first use.
+    Read = 0,
+    /// All pages were in shared buffers already, and this is their first use here.
+    Cached = 1,
+    /// Another scan has used them before: nothing was read for this one.
+    Shared = 2,
+}
+
+/// What the fetcher is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// A table is used from now on.
+    OpenTable {
+        /// Its handle.
+        table: u32,
+        /// Its file.
+        key: RelKey,
+    },
+    /// The table's last scan is gone: nothing of it may be touched any more.
+    CloseTable {
+        /// Its handle.
+        table: u32,
+    },
+    /// Read a chunk into a frame, keep it, and answer with [`Host::loaded`].
+    Load {
+        /// The read's name.
+        load: u64,
+        /// The table.
+        table: u32,
+        /// The chunk.
+        chunk: u32,
+        /// The frame.
+        frame: u32,
+    },
+    /// Let go of a frame; if it is still being read, stop.
+    Evict {
+        /// The frame.
+        frame: u32,
+    },
+    /// Put a chunk on a seat.
+    Deliver {
+        /// The scan's slot.
+        slot: u32,
+        /// The seat.
+        seat: u32,
+        /// The chunk.
+        chunk: u32,
+        /// The frame it lies in.
+        frame: u32,
+        /// How it came.
+        source: Source,
+    },
+    /// No chunk is left that is not on a seat.
+    Finish {
+        /// The scan's slot.
+        slot: u32,
+    },
+    /// The scan is not served any more and goes on by itself.
+    Fail {
+        /// The scan's slot.
+        slot: u32,
+    },
+    /// What a seat holds is not kept any longer, because others waited for the room.
+    Revoked {
+        /// The scan's slot.
+        slot: u32,
+    },
+}
+
+#[derive(Debug)]
+struct Manager {
+    policy: PolicyName,
+    abm: Abm,
+    slots: BTreeMap<ScanId, u32>,
+    tables: BTreeMap<TableId, u32>,
+}
+
+#[derive(Debug)]
+struct OpenTable {
+    manager: usize,
+    id: TableId,
+    key: RelKey,
+    chunks: u32,
+    scans: u32,
+}
+
+#[derive(Debug)]
+struct Frame {
+    number: u32,
+    read: bool,
+    used: bool,
+}
+
+#[derive(Debug)]
+struct InFlight {
+    manager: usize,
+    load: LoadId,
+    table: u32,
+    chunk: u32,
+}
+
+/// See the module's text.
+#[derive(Debug)]
+pub struct Host {
+    now: Instant,
+    budget_bytes: u64,
+    chunk_bytes: u64,
+    loads_in_flight: u32,
+    managers: Vec<Manager>,
+    tables: BTreeMap<u32, OpenTable>,
+    scans: BTreeMap<u32, RunningScan>,
+    frames: BTreeMap<(u32, u32), Frame>,
+    free_frames: BTreeSet<u32>,
+    loads: BTreeMap<u64, InFlight>,
+    commands: VecDeque<Command>,
+    names_used: u64,
+    /// The policy of all scans, whatever their sessions chose.
+    forced: Option<PolicyName>,
+}
+
+/// What a scan announces.
+#[derive(Clone, Copy, Debug)]
+pub struct Announcement {
+    /// The policy its session chose.
+    pub policy: PolicyName,
+    /// The file it reads.
+    pub key: RelKey,
+    /// The chunks of the file, all of which it needs.
+    pub chunks: u32,
+    /// Its seats, at least one.
+    pub seats: u32,
+}
+
+impl Host {
+    /// A host without scans. Sizes in bytes.
+    pub fn new(budget_bytes: u64, chunk_bytes: u64, loads_in_flight: u32) -> Self {
+        Host {
+            now: Instant::ZERO,
+            budget_bytes,
+            chunk_bytes,
+            loads_in_flight,
+            managers: Vec::new(),
+            tables: BTreeMap::new(),
+            scans: BTreeMap::new(),
+            frames: BTreeMap::new(),
+            free_frames: BTreeSet::new(),
+            loads: BTreeMap::new(),
+            commands: VecDeque::new(),
+            names_used: 0,
+            forced: None,
+        }
+    }
+
+    /// What happens from now on happens at `ns` nanoseconds.
+    pub fn at(&mut self, ns: u64) -> &mut Self {
+        self.now = self.now.max(Instant::from_nanos(ns));
+        self
+    }
+
+    /// What is to be done next, if anything.
+    pub fn next_command(&mut self) -> Option<Command> {
+        self.commands.pop_front()
+    }
+
+    /// When [`time_passed`](Self::time_passed) is due, in nanoseconds.
+    pub fn next_deadline(&self) -> Option<u64> {
+        self.managers.iter().filter_map(|m| m.abm.next_deadline()).min().map(Instant::as_nanos)
+    }
+
+    /// A scan registers in a slot that is free.
+    pub fn register(&mut self, slot: u32, scan: Announcement) {
+        assert!(!self.scans.contains_key(&slot), "slot {slot} is taken");
+        let policy = self.forced.unwrap_or(scan.policy);
+        let chunks = ChunkSet::range(0..scan.chunks);
+        let seats = vec![Seat::Idle; scan.seats.max(1) as usize];
+        self.start(slot, policy, scan.key, scan.chunks, chunks, seats);
+    }
+
+    /// A backend has finished the chunk on a seat.
+    pub fn done(&mut self, slot: u32, seat: u32) {
+        let Some(scan) = self.scans.get_mut(&slot) else { return };
+        let (manager, id, worker) = (scan.manager, scan.id, WorkerNo(seat));
+        let before = std::mem::replace(&mut scan.seats[seat as usize], Seat::Idle);
+        assert!(matches!(before, Seat::Holds | Seat::Revoked), "seat {seat} of slot {slot} held nothing");
+        if before == Seat::Holds {
+            self.tell(manager, Event::ChunkReleased { scan: id, worker });
+        }
+        self.ask(slot);
+    }
+
+    /// The scan in a slot is over. When the commands that follow are carried out, nothing is kept on its
+    /// behalf.
+    pub fn gone(&mut self, slot: u32) {
+        if let Some(scan) = self.scans.remove(&slot) {
+            self.end(scan);
+        }
+    }
+
+    /// A load is complete; `read` says whether pages had to be read for it.
+    pub fn loaded(&mut self, load: u64, read: bool) {
+        if let Some(done) = self.loads.remove(&load) {
+            if let Some(frame) = self.frames.get_mut(&(done.table, done.chunk)) {
+                frame.read = read;
+            }
+            self.tell(done.manager, Event::LoadFinished { load: done.load, columns: ColumnSet::first(1) });
+        }
+    }
+
+    /// A deadline may have come.
+    pub fn time_passed(&mut self) {
+        for manager in 0..self.managers.len() {
+            if self.managers[manager].abm.next_deadline().is_some_and(|due| due <= self.now) {
+                self.tell(manager, Event::TimePassed);
+            }
+        }
+    }
+
+    /// The budget of all policies together is different from now on.
+    pub fn set_budget(&mut self, bytes: u64) {
+        self.budget_bytes = bytes;
+        self.divide_budget();
+    }
+
+    /// All scans, those that run too, go on under one policy; with `None` new ones have their sessions' again.
+    pub fn force_policy(&mut self, policy: Option<PolicyName>) {
+        self.forced = policy;
+        let Some(policy) = policy else { return };
+        let slots: Vec<u32> = self.scans.keys().copied().collect();
+        for slot in slots {
+            self.move_scan(slot, policy);
+        }
+    }
+
+    fn move_scan(&mut self, slot: u32, policy: PolicyName) {
+        let Some(scan) = self.scans.get(&slot) else { return };
+        if scan.failed || self.managers[scan.manager].policy == policy {
+            return;
+        }
+        let (key, chunks) = (self.tables[&scan.table].key, self.tables[&scan.table].chunks);
+        let left = self.managers[scan.manager].abm.state().scan(scan.id).unclaimed().clone();
+        let seats = scan.seats.iter().map(|seat| match seat {
+            Seat::Holds | Seat::Revoked => Seat::Revoked,
+            Seat::Idle | Seat::Asked | Seat::Home => Seat::Idle,
+        });
+        let seats = seats.collect();
+        self.gone(slot);
+        self.start(slot, policy, key, chunks, left, seats);
+    }
+
+    fn start(&mut self, slot: u32, policy: PolicyName, key: RelKey, all: u32, left: ChunkSet, seats: Vec<Seat>) {
+        let manager = self.manager_of(policy);
+        let table = self.open(manager, key, all);
+        let id = ScanId(self.new_name());
+        let spec = ScanSpec {
+            table: self.tables[&table].id,
+            columns: ColumnSet::first(1),
+            chunks: left,
+            workers: seats.len() as u32,
+            order: DeliveryOrder::Any,
+            weight: 1,
+            workspace_bytes: 0,
+        };
+        self.managers[manager].slots.insert(id, slot);
+        self.scans.insert(slot, RunningScan { manager, id, table, seats, failed: false });
+        self.divide_budget();
+        self.tell(manager, Event::ScanRegistered { scan: id, spec });
+        self.ask(slot);
+    }
+
+    fn end(&mut self, scan: RunningScan) {
+        self.tell(scan.manager, Event::ScanGone { scan: scan.id });
+        self.managers[scan.manager].slots.remove(&scan.id);
+        let table = self.tables.get_mut(&scan.table).expect("a scan's table is open");
+        table.scans -= 1;
+        if table.scans == 0 {
+            self.close(scan.table);
+        }
+        self.divide_budget();
+    }
+
+    /// Lets idle seats ask: one always, more as long as seats do not hold half of the budget.
+    fn ask(&mut self, slot: u32) {
+        while let Some(scan) = self.scans.get(&slot).filter(|scan| !scan.failed) {
+            let Some(worker) = scan.idle() else { return };
+            let held: usize = self.scans.values().map(RunningScan::held).sum();
+            let ahead = (held as u64 + 1) * 2 * self.chunk_bytes <= self.budget_bytes;
+            if scan.is_served() && !ahead {
+                return;
+            }
+            let (manager, id) = (scan.manager, scan.id);
+            self.set_seat(slot, worker, Seat::Asked);
+            self.tell(manager, Event::ChunkRequested { scan: id, worker });
+        }
+    }
+
+    fn set_seat(&mut self, slot: u32, worker: WorkerNo, seat: Seat) {
+        let scan = self.scans.get_mut(&slot).expect("the slot has a scan");
+        scan.seats[worker.index()] = seat;
+    }
+
+    fn new_name(&mut self) -> u64 {
+        self.names_used += 1;
+        self.names_used
+    }
+
+    fn manager_of(&mut self, policy: PolicyName) -> usize {
+        if let Some(at) = self.managers.iter().position(|m| m.policy == policy) {
+            return at;
+        }
+        let mut config = AbmConfig::new(policy, self.budget_bytes);
+        config.loads_in_flight_max = self.loads_in_flight;
+        // A scan has a seat more than processes, so that one chunk a seat is the papers' two.
+        config.starved_below = 1;
+        let abm = Abm::new(config).expect("the budget and the number of loads are not zero");
+        self.managers.push(Manager { policy, abm, slots: BTreeMap::new(), tables: BTreeMap::new() });
+        self.managers.len() - 1
+    }
+
+    /// Gives every policy that has scans its share of the budget.
+    fn divide_budget(&mut self) {
+        let with_scans = self.managers.iter().filter(|m| !m.slots.is_empty()).count().max(1);
+        let share = (self.budget_bytes / with_scans as u64).max(1);
+        for manager in 0..self.managers.len() {
+            let of = &self.managers[manager];
+            if !of.slots.is_empty() && of.abm.usage().budget != share {
+                self.tell(manager, Event::BudgetChanged { bytes: share });
+            }
+        }
+    }
+
+    /// The handle of a table with at least so many chunks, one scan more on it.
+    fn open(&mut self, manager: usize, key: RelKey, chunks: u32) -> u32 {
+        let known = self.tables.iter().find(|(_, t)| t.manager == manager && t.key == key).map(|(h, _)| *h);
+        let handle = known.unwrap_or_else(|| self.open_new(manager, key));
+        let table = self.tables.get_mut(&handle).expect("it is open");
+        table.scans += 1;
+        let (id, more) = (table.id, chunks.saturating_sub(table.chunks));
+        if more > 0 {
+            table.chunks = chunks;
+            self.tell(manager, Event::TableGrown { table: id, layout: self.layout(more) });
+        }
+        handle
+    }
+
+    fn open_new(&mut self, manager: usize, key: RelKey) -> u32 {
+        let handle = (0..).find(|h| !self.tables.contains_key(h)).expect("handles do not run out");
+        let id = TableId(self.new_name() as u32);
+        self.tables.insert(handle, OpenTable { manager, id, key, chunks: 0, scans: 0 });
+        self.managers[manager].tables.insert(id, handle);
+        self.commands.push_back(Command::OpenTable { table: handle, key });
+        self.tell(manager, Event::TableOpened { table: id, layout: self.layout(0) });
+        handle
+    }
+
+    fn layout(&self, chunks: u32) -> TableLayout {
+        TableLayout::rows((0..chunks).map(|_| self.chunk_bytes)).expect("chunks have bytes")
+    }
+
+    fn close(&mut self, handle: u32) {
+        let Some(table) = self.tables.get(&handle) else { return };
+        let (manager, id) = (table.manager, table.id);
+        self.tell(manager, Event::TableDropped { table: id });
+        // Reads in flight are over for the manager; the fetcher drops them with their frames.
+        let reading: Vec<u64> =
+            self.loads.iter().filter(|(_, load)| load.table == handle).map(|(no, _)| *no).collect();
+        for load in reading {
+            self.loaded(load, true);
+        }
+        assert!(
+            self.frames.range((handle, 0)..=(handle, u32::MAX)).next().is_none(),
+            "a dropped table keeps frames"
+        );
+        self.managers[manager].tables.remove(&id);
+        self.tables.remove(&handle);
+        self.commands.push_back(Command::CloseTable { table: handle });
+    }
+
+    /// Tells a manager, and turns its answers into commands.
+    fn tell(&mut self, manager: usize, event: Event) {
+        let mut events = VecDeque::from([event]);
+        while let Some(event) = events.pop_front() {
+            let mut actions = Vec::new();
+            self.managers[manager].abm.handle(self.now, event, &mut actions);
+            for action in actions {
+                self.carry_out(manager, action, &mut events);
+            }
+        }
+    }
+
+    fn carry_out(&mut self, manager: usize, action: Action, events: &mut VecDeque<Event>) {
+        match action {
+            Action::Load { load, table, chunk, .. } => self.load(manager, load, table, chunk),
+            Action::Evict { table, chunk, .. } => {
+                let table = self.managers[manager].tables[&table];
+                let frame = self.frames.remove(&(table, chunk.0)).expect("what leaves is in a frame");
+                self.free_frames.insert(frame.number);
+                self.commands.push_back(Command::Evict { frame: frame.number });
+            }
+            Action::Deliver { scan, worker, chunk } => self.deliver(manager, scan, worker, chunk),
+            Action::Wake { scan, worker } => {
+                let slot = self.managers[manager].slots[&scan];
+                self.set_seat(slot, worker, Seat::Home);
+                self.commands.push_back(Command::Finish { slot });
+            }
+            Action::Suspend { scan, worker } => {
+                // The backend reads on by itself: its pages are not kept, so they need not come back.
+                let slot = self.managers[manager].slots[&scan];
+                // It asks again while the first answer is under way.
+                if self.scans[&slot].seats[worker.index()] == Seat::Holds {
+                    self.set_seat(slot, worker, Seat::Revoked);
+                    self.commands.push_back(Command::Revoked { slot });
+                    events.push_back(Event::ChunkReleased { scan, worker });
+                }
+            }
+            Action::Fail { scan, .. } => {
+                let slot = self.managers[manager].slots[&scan];
+                self.scans.get_mut(&slot).expect("a scan that fails is running").failed = true;
+                self.commands.push_back(Command::Fail { slot });
+            }
+            Action::DropDecoded { .. } | Action::ReturnPointRoom => {
+                unreachable!("nothing decoded and no point reads were announced")
+            }
+        }
+    }
+
+    fn load(&mut self, manager: usize, load: LoadId, table: TableId, chunk: ChunkNo) {
+        let table = self.managers[manager].tables[&table];
+        let frame = self.free_frames.pop_first().unwrap_or(self.frames.len() as u32);
+        let known = self.frames.insert((table, chunk.0), Frame { number: frame, read: true, used: false });
+        assert!(known.is_none(), "{chunk} is read twice");
+        let name = self.new_name();
+        self.loads.insert(name, InFlight { manager, load, table, chunk: chunk.0 });
+        self.commands.push_back(Command::Load { load: name, table, chunk: chunk.0, frame });
+    }
+
+    fn deliver(&mut self, manager: usize, scan: ScanId, worker: WorkerNo, chunk: ChunkNo) {
+        let slot = self.managers[manager].slots[&scan];
+        self.set_seat(slot, worker, Seat::Holds);
+        let table = self.scans[&slot].table;
+        let frame = self.frames.get_mut(&(table, chunk.0)).expect("what is delivered is in a frame");
+        let source = match (frame.used, frame.read) {
+            (true, _) => Source::Shared,
+            (false, true) => Source::Read,
+            (false, false) => Source::Cached,
+        };
+        frame.used = true;
+        let (seat, chunk, frame) = (worker.0, chunk.0, frame.number);
+        self.commands.push_back(Command::Deliver { slot, seat, chunk, frame, source });
+    }
+}

@@ -1,0 +1,202 @@
+//! The host against a fetcher and backends that do things in any order: every chunk comes to every scan
+//! once, frames are never used twice at a time, and nothing is left when all is over.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use coscan_core::{PolicyName, registry};
+
+use crate::host::{Announcement, Command, Host, RelKey, Source};
+
+const CHUNK: u64 = 2 << 20;
+
+#[derive(Default)]
+struct Backend {
+    needs: BTreeSet<u32>,
+    seats: BTreeMap<u32, u32>,
+    finished: bool,
+    failed: bool,
+}
+
+struct World {
+    host: Host,
+    random: fastrand::Rng,
+    backends: BTreeMap<u32, Backend>,
+    loads: BTreeMap<u64, u32>,
+    frames: BTreeMap<u32, (u32, u32)>,
+    tables: BTreeSet<u32>,
+    budget_chunks: usize,
+    now: u64,
+}
+
+impl World {
+    fn new(seed: u64, budget_chunks: usize) -> Self {
+        World {
+            host: Host::new(budget_chunks as u64 * CHUNK, CHUNK, 2),
+            random: fastrand::Rng::with_seed(seed),
+            backends: BTreeMap::new(),
+            loads: BTreeMap::new(),
+            frames: BTreeMap::new(),
+            tables: BTreeSet::new(),
+            budget_chunks,
+            now: 0,
+        }
+    }
+
+    fn host(&mut self) -> &mut Host {
+        self.now += 1_000_000;
+        self.host.at(self.now)
+    }
+
+    fn register(&mut self, slot: u32, policy: PolicyName, relation: u32, chunks: u32, seats: u32) {
+        let key = RelKey { tablespace: 1, database: 2, relation };
+        self.backends.insert(slot, Backend { needs: (0..chunks).collect(), ..Backend::default() });
+        self.host().register(slot, Announcement { policy, key, chunks, seats });
+        self.carry_out();
+    }
+
+    fn carry_out(&mut self) {
+        while let Some(command) = self.host.next_command() {
+            match command {
+                Command::OpenTable { table, .. } => assert!(self.tables.insert(table), "opened twice"),
+                Command::CloseTable { table } => {
+                    assert!(self.tables.remove(&table));
+                    assert!(self.frames.values().all(|(of, _)| *of != table), "kept after the last scan");
+                }
+                Command::Load { load, table, chunk, frame } => {
+                    assert!(self.frames.insert(frame, (table, chunk)).is_none(), "frame {frame} is in use");
+                    assert!(self.frames.len() <= self.budget_chunks, "more frames than budget");
+                    self.loads.insert(load, frame);
+                }
+                Command::Evict { frame } => {
+                    assert!(self.frames.remove(&frame).is_some());
+                    self.loads.retain(|_, into| *into != frame);
+                }
+                Command::Deliver { slot, seat, chunk, frame, .. } => {
+                    assert_eq!(self.frames[&frame].1, chunk, "the frame holds another chunk");
+                    let backend = self.backends.get_mut(&slot).unwrap();
+                    assert!(backend.needs.remove(&chunk), "slot {slot} got chunk {chunk} twice");
+                    assert!(backend.seats.insert(seat, chunk).is_none(), "seat {seat} is taken");
+                }
+                Command::Finish { slot } => self.backends.get_mut(&slot).unwrap().finished = true,
+                Command::Fail { slot } => self.backends.get_mut(&slot).unwrap().failed = true,
+                Command::Revoked { .. } => {}
+            }
+        }
+    }
+
+    /// Something happens: a load arrives, a backend finishes a chunk, or time passes.
+    fn step(&mut self) {
+        let holding: Vec<(u32, u32)> =
+            self.backends.iter().flat_map(|(slot, b)| b.seats.keys().map(|seat| (*slot, *seat))).collect();
+        let loads: Vec<u64> = self.loads.keys().copied().collect();
+        match self.random.u32(0..10) {
+            0..4 if !loads.is_empty() => {
+                let load = self.random.choice(loads).unwrap();
+                self.loads.remove(&load);
+                self.host().loaded(load, true);
+            }
+            4..9 if !holding.is_empty() => {
+                let (slot, seat) = self.random.choice(holding).unwrap();
+                self.backends.get_mut(&slot).unwrap().seats.remove(&seat);
+                self.host().done(slot, seat);
+            }
+            _ => {
+                self.now += 300_000_000;
+                self.host().time_passed();
+            }
+        }
+        self.carry_out();
+        let ended: Vec<u32> = self.ended();
+        for slot in ended {
+            self.gone(slot);
+        }
+    }
+
+    fn ended(&self) -> Vec<u32> {
+        let over = |b: &Backend| b.failed || (b.finished && b.seats.is_empty());
+        self.backends.iter().filter(|(_, b)| over(b)).map(|(slot, _)| *slot).collect()
+    }
+
+    fn gone(&mut self, slot: u32) {
+        let backend = self.backends.remove(&slot).unwrap();
+        assert!(backend.failed || backend.needs.is_empty(), "slot {slot} ended without {:?}", backend.needs);
+        self.host().gone(slot);
+        self.carry_out();
+    }
+
+    fn cancel(&mut self, slot: u32) {
+        self.backends.remove(&slot);
+        self.host().gone(slot);
+        self.carry_out();
+    }
+}
+
+#[test]
+fn every_scan_gets_every_chunk_once_under_every_policy() {
+    for policy in registry::sharing() {
+        for seed in 0..20 {
+            let mut world = World::new(seed, 4 + seed as usize % 5);
+            for slot in 0..6 {
+                world.register(slot, policy, slot % 2, 5 + slot, 1 + slot % 3);
+            }
+            for _ in 0..4_000 {
+                world.step();
+            }
+            assert!(world.backends.is_empty(), "{policy} with seed {seed}: scans are left");
+            assert!(world.tables.is_empty() && world.frames.is_empty());
+        }
+    }
+}
+
+#[test]
+fn mixed_policies_cancellation_and_switches() {
+    let policies: Vec<PolicyName> = registry::sharing().collect();
+    for seed in 0..200 {
+        let mut world = World::new(seed, 16);
+        for slot in 0..8 {
+            let policy = policies[world.random.usize(..policies.len())];
+            world.register(slot, policy, slot % 3, 3 + slot, 2);
+        }
+        for step in 0..5_000 {
+            world.step();
+            if step == 10 {
+                world.host().force_policy(Some(policies[seed as usize % policies.len()]));
+                world.carry_out();
+            }
+            if step % 16 == 15 && step < 60 && !world.backends.is_empty() {
+                let slot = *world.backends.keys().next().unwrap();
+                world.cancel(slot);
+            }
+            if step == 30 {
+                world.host().set_budget(8 * CHUNK);
+                world.carry_out();
+            }
+        }
+        assert!(world.backends.is_empty(), "seed {seed}: scans are left");
+        assert!(world.tables.is_empty() && world.frames.is_empty(), "seed {seed}");
+    }
+}
+
+#[test]
+fn the_second_scan_shares_what_the_first_one_read() {
+    let relevance: PolicyName = "relevance".parse().unwrap();
+    let key = RelKey { tablespace: 1, database: 2, relation: 3 };
+    let mut host = Host::new(8 * CHUNK, CHUNK, 1);
+    let scan = Announcement { policy: relevance, key, chunks: 1, seats: 1 };
+    host.register(0, scan);
+    host.register(1, scan);
+    let mut sources = Vec::new();
+    while let Some(command) = host.next_command() {
+        match command {
+            Command::Load { load, .. } => host.loaded(load, true),
+            Command::Deliver { source, .. } => sources.push(source),
+            _ => {}
+        }
+    }
+    assert_eq!(sources, [Source::Read, Source::Shared]);
+}
+
+#[test]
+fn a_panic_stops_at_the_interface() {
+    assert_eq!(crate::ffi::coscan_panic(), crate::ffi::PANICKED);
+}
