@@ -22,7 +22,8 @@ bench_options = --coscan $(COSCAN) --data $(DATA) --seeds $(SEEDS) $(if $(SF),--
 	$(if $(ENGINES),--engines $(ENGINES)) $(if $(VENV),--venv $(VENV)) $(BENCH)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench bench-decisions doc tools
+.PHONY: help demo test check bench bench-decisions postgres postgres-demo postgres-test postgres-regress \
+	postgres-bench doc tools
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' Makefile
@@ -36,6 +37,7 @@ demo: tools ## Run the workload of the 2007 paper under every policy (15 minutes
 test: check ## Everything that must pass: check, tests, docs
 	$(CARGO) test --locked --release --workspace
 	@! command -v python3 >/dev/null || python3 -m unittest discover --start-directory bench/tests --top-level-directory .
+	@$(MAKE) --no-print-directory postgres-test
 	@$(MAKE) --no-print-directory doc
 
 check: tools ## Formatting, lints, directions of dependencies
@@ -53,6 +55,29 @@ bench: tools ## coscan and other engines side by side, on one workload under the
 # For the whole workspace, so that dependencies have the features they were built with for the program.
 bench-decisions: tools ## Cost of a scheduling decision
 	$(CARGO) bench --locked --workspace --bench decision
+
+# COSCAN_REQUIRE_ALL=1 makes a server that is missing a failure, and runs PostgreSQL's own suites too.
+postgres: tools ## Build the PostgreSQL extension (install: make -C crates/postgres/pg install)
+	$(CARGO) build --locked --release -p coscan-postgres
+	@$(MAKE) --no-print-directory -C crates/postgres/pg CARGO_TARGET_DIR=$(abspath $(CARGO_TARGET_DIR))
+
+postgres-test: tools ## Tests of the PostgreSQL extension against a server of its own (4 minutes)
+	$(CARGO) build --locked --release -p coscan-postgres
+	@cd crates/postgres && CARGO_TARGET_DIR=$(abspath $(CARGO_TARGET_DIR)) python3 -m checks
+
+postgres-regress: tools ## PostgreSQL's own suites with every scan cooperative (15 minutes)
+	$(CARGO) build --locked --release -p coscan-postgres
+	@cd crates/postgres && CARGO_TARGET_DIR=$(abspath $(CARGO_TARGET_DIR)) python3 -m checks.regress
+
+postgres-demo: tools ## The PostgreSQL experiment of the 2004 report, drawn (as root: limits memory and disk)
+	$(CARGO) build --locked --release -p coscan-postgres
+	@mkdir -p $(DATA)
+	@cd crates/postgres && CARGO_TARGET_DIR=$(abspath $(CARGO_TARGET_DIR)) python3 -m checks.table4 \
+		--svg $(abspath $(DATA))/postgres.svg --json $(abspath $(DATA))/postgres.json $(DEMO)
+
+postgres-bench: tools ## What the extension costs: cached scans, transactions beside scans, 1 to 48 queries
+	$(CARGO) build --locked --release -p coscan-postgres
+	@cd crates/postgres && CARGO_TARGET_DIR=$(abspath $(CARGO_TARGET_DIR)) python3 -m checks.costs $(COSTS)
 
 doc: tools ## API documentation, without warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --release --workspace --no-deps

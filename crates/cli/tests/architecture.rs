@@ -9,7 +9,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Every crate and the crates of the workspace it may use. A new crate needs a line.
-const ALLOWED: [(&str, &[&str]); 9] = [
+const ALLOWED: [(&str, &[&str]); 10] = [
     ("coscan-core", &[]),
     ("coscan-device", &["coscan-core"]),
     ("coscan-trace", &["coscan-core"]),
@@ -18,6 +18,7 @@ const ALLOWED: [(&str, &[&str]); 9] = [
     ("coscan-cache", &["coscan-core", "coscan-sim"]),
     ("coscan-engine", &["coscan-core", "coscan-trace"]),
     ("coscan-datafusion", &["coscan-core", "coscan-engine"]),
+    ("coscan-postgres", &["coscan-core"]),
     (
         "coscan-cli",
         &["coscan-core", "coscan-engine", "coscan-datafusion", "coscan-sim", "coscan-trace", "coscan-cache"],

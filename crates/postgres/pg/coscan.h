@@ -5,6 +5,7 @@
  * plan.c      which sequential scans of a plan become cooperative
  * scan.c      the scan node
  * explain.c   what EXPLAIN says of it
+ * cached.c    what lies in shared buffers
  * lease.c     a backend's hold on a slot: taking chunks, giving the slot back, also after an error
  * fetcher.c   the process that owns the manager: slots to events, commands to actions
  * pages.c     the fetcher's frames: reading and pinning pages
@@ -83,6 +84,7 @@ typedef struct CoscanSlot
 	bool		permanent;
 	uint32		policy;
 	uint32		chunks;
+	uint32		first;			/* chunk that it needs; all before it were read alone */
 	uint32		nseats;
 	BlockNumber nblocks;
 	TimestampTz started;
@@ -139,6 +141,8 @@ typedef struct CoscanShared
 	Latch	   *fetcher_latch;
 	int			fetcher_pid;
 
+	pg_atomic_uint32 registered;	/* scans that the fetcher serves */
+
 	/* Orders of the SQL functions. */
 	pg_atomic_uint32 forced_policy; /* a policy's number, or COSCAN_NO_POLICY */
 	pg_atomic_uint32 panic;
@@ -166,6 +170,7 @@ extern int	coscan_buffer_size;
 extern int	coscan_chunk_size;
 extern int	coscan_max_scans;
 extern bool coscan_parallel;
+extern bool coscan_always;
 extern const struct config_enum_entry *coscan_policies;
 
 static inline void
@@ -213,12 +218,17 @@ typedef struct CoscanChunk
 } CoscanChunk;
 
 struct RelationData;
+extern bool coscan_is_scanned(const RelFileNode *file);
 extern CoscanLease *coscan_lease_take(struct RelationData *relation, BlockNumber nblocks, uint32 chunks,
-									  uint32 nseats, CoscanTicket *ticket);
+									  uint32 first, uint32 nseats, CoscanTicket *ticket);
 extern void coscan_lease_return(CoscanLease *lease);
 extern CoscanTaken coscan_take(const CoscanTicket *ticket, CoscanChunk *chunk, uint32 *waits,
 							   uint64 *wait_us);
 extern void coscan_done(const CoscanTicket *ticket, const CoscanChunk *chunk, bool missed);
+
+/* cached.c */
+extern bool coscan_is_cached(const RelFileNode *file, BlockNumber block);
+extern bool coscan_seems_cached(const RelFileNode *file, BlockNumber first, BlockNumber end, uint32 samples);
 
 /* pages.c */
 extern void coscan_pages_init(void);

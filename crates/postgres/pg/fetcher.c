@@ -167,8 +167,9 @@ register_scan(int at, CoscanSlot *slot)
 	CoscanRelKey key = {slot->file.spcNode, slot->file.dbNode, slot->file.relNode};
 
 	known[at].generation = pg_atomic_read_u32(&slot->generation);
+	pg_atomic_fetch_add_u32(&coscan->registered, 1);
 	coscan_pages_announce(&slot->file, slot->permanent, slot->nblocks);
-	DECIDE(coscan_host_register, at, slot->policy, key, slot->chunks, slot->nseats);
+	DECIDE(coscan_host_register, at, slot->policy, key, slot->chunks, slot->first, slot->nseats);
 }
 
 /* Seats whose chunks were finished may have the next ones. */
@@ -197,6 +198,7 @@ release_slot(int at, CoscanSlot *slot)
 		DECIDE(coscan_host_gone, at);
 		carry_out_all();
 		known[at].generation = 0;
+		pg_atomic_fetch_sub_u32(&coscan->registered, 1);
 	}
 	pg_memory_barrier();
 	pg_atomic_write_u32(&slot->state, SLOT_FREE);
@@ -327,6 +329,7 @@ coscan_fetcher_main(Datum arg)
 	coscan_pages_init();
 	sweep_slots();
 
+	pg_atomic_write_u32(&coscan->registered, 0);
 	coscan->fetcher_latch = MyLatch;
 	coscan->fetcher_pid = MyProcPid;
 	pg_memory_barrier();

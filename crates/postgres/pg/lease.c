@@ -147,6 +147,22 @@ coscan_lease_init(void)
 	RegisterResourceReleaseCallback(release_leases, NULL);
 }
 
+/* Whether the fetcher serves a scan of the file. */
+bool
+coscan_is_scanned(const RelFileNode *file)
+{
+	if (pg_atomic_read_u32(&coscan->registered) == 0)
+		return false;
+	for (int i = 0; i < coscan->nslots; i++)
+	{
+		CoscanSlot *slot = &coscan->slots[i];
+
+		if (pg_atomic_read_u32(&slot->state) == SLOT_ACTIVE && RelFileNodeEquals(slot->file, *file))
+			return true;
+	}
+	return false;
+}
+
 static CoscanSlot *
 claim_slot(void)
 {
@@ -168,7 +184,8 @@ claim_slot(void)
  * Registers a scan with the fetcher. NULL if there is no fetcher or no free slot: the scan goes on by itself.
  */
 CoscanLease *
-coscan_lease_take(Relation relation, BlockNumber nblocks, uint32 chunks, uint32 nseats, CoscanTicket *ticket)
+coscan_lease_take(Relation relation, BlockNumber nblocks, uint32 chunks, uint32 first,
+				  uint32 nseats, CoscanTicket *ticket)
 {
 	static bool exit_registered = false;
 	uint64		epoch = pg_atomic_read_u64(&coscan->epoch);
@@ -209,6 +226,7 @@ coscan_lease_take(Relation relation, BlockNumber nblocks, uint32 chunks, uint32 
 	slot->permanent = relation->rd_rel->relpersistence == RELPERSISTENCE_PERMANENT;
 	slot->policy = coscan_policy;
 	slot->chunks = chunks;
+	slot->first = first;
 	slot->nseats = Min(nseats, COSCAN_SEATS);
 	slot->nblocks = nblocks;
 	slot->started = GetCurrentTimestamp();

@@ -21,6 +21,7 @@ int			coscan_buffer_size = -1;
 int			coscan_chunk_size = 256;
 int			coscan_max_scans = 128;
 bool		coscan_parallel = true;
+bool		coscan_always = false;
 const struct config_enum_entry *coscan_policies = NULL;
 
 static shmem_request_hook_type previous_shmem_request = NULL;
@@ -106,6 +107,7 @@ init_shared(void)
 	memset(coscan, 0, shared_size());
 	pg_atomic_init_u64(&coscan->epoch, 0);
 	pg_atomic_init_u64(&coscan->heartbeat, 0);
+	pg_atomic_init_u32(&coscan->registered, 0);
 	pg_atomic_init_u32(&coscan->forced_policy, COSCAN_NO_POLICY);
 	pg_atomic_init_u32(&coscan->panic, 0);
 	for (int i = 0; i < COSCAN_COUNTERS; i++)
@@ -168,6 +170,10 @@ define_settings(void)
 	DefineCustomBoolVariable("coscan.parallel",
 							 "Lets parallel sequential scans of this session cooperate, too.",
 							 NULL, &coscan_parallel, true, PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("coscan.always_register",
+							 "Registers scans also while their tables lie in shared buffers.",
+							 "For tests: there is nothing to read for such a scan, and nobody to share with.",
+							 &coscan_always, false, PGC_USERSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
 	DefineCustomIntVariable("coscan.min_table_size",
 							"Scans of smaller tables stay plain.",
 							"-1 stands for a quarter of shared_buffers, above which PostgreSQL itself treats scans as large.",

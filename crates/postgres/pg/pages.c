@@ -163,23 +163,6 @@ coscan_pages_missed(const RelFileNode *file)
 			tables[i].hits_in_a_row = 0;
 }
 
-static bool
-is_cached(Table *t, BlockNumber block)
-{
-	BufferTag	tag;
-	uint32		hash;
-	LWLock	   *lock;
-	int			found;
-
-	INIT_BUFFERTAG(tag, t->file, MAIN_FORKNUM, block);
-	hash = BufTableHashCode(&tag);
-	lock = BufMappingPartitionLock(hash);
-	LWLockAcquire(lock, LW_SHARED);
-	found = BufTableLookup(&tag, hash);
-	LWLockRelease(lock);
-	return found >= 0;
-}
-
 /* Asks the system to read pages from the file while others are being copied. */
 static void
 read_ahead(Table *t, BlockNumber first, BlockNumber end)
@@ -221,7 +204,7 @@ read_ahead_missing(Table *t, BlockNumber first, BlockNumber end)
 
 	for (BlockNumber block = first; block < end; block++)
 	{
-		bool		cached = is_cached(t, block);
+		bool		cached = coscan_is_cached(&t->file, block);
 
 		if (!cached)
 			missing++;
@@ -304,19 +287,11 @@ coscan_pages_load(uint64 load, uint32 table, uint32 chunk, uint32 frame)
 
 	frame_at(frame);
 	show_frame(frame, t, chunk, end - first);
-	if (t->hits_in_a_row >= CACHED_AFTER)
+	if (t->hits_in_a_row >= CACHED_AFTER && coscan_seems_cached(&t->file, first, end, SAMPLES))
 	{
-		BlockNumber step = Max(1, (end - first) / SAMPLES);
-		bool		cached = true;
-
-		for (BlockNumber block = first; cached && block < end; block += step)
-			cached = is_cached(t, block);
-		if (cached)
-		{
-			coscan_count(COUNT_PAGES_HIT, end - first);
-			show_loaded(frame);
-			return true;
-		}
+		coscan_count(COUNT_PAGES_HIT, end - first);
+		show_loaded(frame);
+		return true;
 	}
 	missing = read_ahead_missing(t, first, end);
 	t->hits_in_a_row = missing == 0 ? t->hits_in_a_row + 1 : 0;

@@ -1,8 +1,10 @@
 /*
  * The scan node: a sequential scan that takes its chunks in the order the fetcher hands them out.
  *
- * Inside a chunk it is PostgreSQL's own heap scan, set to the chunk's pages. When the fetcher is gone, has no
- * slot or gives up, what is left is read in table order.
+ * Inside a chunk it is PostgreSQL's own heap scan, set to the chunk's pages. While the next chunk lies in shared
+ * buffers and nobody else scans the table, there is nothing to decide: the scan goes on in table order without
+ * the fetcher, and registers for the rest when that changes. It also goes on by itself when the fetcher is gone,
+ * has no slot or gives up.
  */
 #include "coscan.h"
 
@@ -15,6 +17,10 @@
 #include "executor/instrument.h"
 #include "storage/bufmgr.h"
 #include "utils/rel.h"
+
+/* Pages that are looked up to see whether a chunk, or a table, lies in shared buffers. */
+#define SAMPLES_OF_CHUNK 8
+#define SAMPLES_OF_TABLE 256
 
 static Size
 progress_size(uint32 chunks)
@@ -85,15 +91,53 @@ return_lease(CoscanScanState *state)
 	state->alone = true;
 }
 
-/* Registers the scan with the fetcher, for so many processes. */
+static bool
+registers(CoscanScanState *state)
+{
+	return coscan_enabled && state->progress->chunks > 0 && state->css.ss.ps.state->es_epq_active == NULL;
+}
+
+/* Registers what is left of the scan with the fetcher, for so many processes. */
 static void
 take_lease(CoscanScanState *state, uint32 processes)
 {
 	Progress   *progress = state->progress;
+	uint32		first = pg_atomic_read_u32(&progress->next_alone);
 
-	if (coscan_enabled && progress->chunks > 0 && state->css.ss.ps.state->es_epq_active == NULL)
-		state->lease = coscan_lease_take(state->css.ss.ss_currentRelation, progress->nblocks,
-										 progress->chunks, processes + 1, &progress->ticket);
+	state->may_register = false;
+	state->lease = coscan_lease_take(state->css.ss.ss_currentRelation, progress->nblocks, progress->chunks,
+									 first, processes + 1, &progress->ticket);
+	state->alone = state->lease == NULL;
+}
+
+/* Whether the pages have to be read, or somebody else scans the table. */
+static bool
+has_to_share(CoscanScanState *state, BlockNumber first, BlockNumber end, uint32 samples)
+{
+	const RelFileNode *file = &state->css.ss.ss_currentRelation->rd_node;
+
+	return coscan_always || coscan_is_scanned(file) || !coscan_seems_cached(file, first, end, samples);
+}
+
+/* A scan that went on without the fetcher so far may need it for its next chunk. */
+static void
+register_in_time(CoscanScanState *state)
+{
+	Progress   *progress = state->progress;
+	BlockNumber first = pg_atomic_read_u32(&progress->next_alone) * progress->chunk_pages;
+	BlockNumber end = Min(first + progress->chunk_pages, progress->nblocks);
+
+	if (first < end && has_to_share(state, first, end, SAMPLES_OF_CHUNK))
+		take_lease(state, 1);
+}
+
+/* A parallel scan registers at its beginning or not at all: its leader has to. */
+static void
+register_shared(CoscanScanState *state, uint32 processes)
+{
+	if (registers(state) && has_to_share(state, 0, state->progress->nblocks, SAMPLES_OF_TABLE))
+		take_lease(state, processes);
+	state->may_register = false;
 }
 
 static TableScanDesc
@@ -113,14 +157,14 @@ start(CoscanScanState *state)
 {
 	HeapScanDesc heap = (HeapScanDesc) heap_scan(state);
 
-	if (state->progress == NULL)
+	if (!state->shared && state->progress == NULL)
 	{
 		MemoryContext old = MemoryContextSwitchTo(state->css.ss.ps.state->es_query_cxt);
 
 		state->progress = palloc0(progress_size(chunks_of(heap->rs_nblocks)));
 		MemoryContextSwitchTo(old);
 		progress_begin(state->progress, heap->rs_nblocks);
-		take_lease(state, 1);
+		state->may_register = registers(state);
 	}
 	state->alone = state->progress->ticket.slot < 0;
 	state->last_seat = -1;
@@ -175,7 +219,7 @@ next_alone(CoscanScanState *state)
 		{
 			state->chunk.chunk = chunk;
 			state->chunk.seat = -1;
-			count(state, SCAN_ALONE, 1);
+			count(state, state->may_register ? SCAN_CACHED : SCAN_ALONE, 1);
 			return true;
 		}
 	}
@@ -193,6 +237,8 @@ next_chunk(CoscanScanState *state)
 	if (state->last_seat == -2)
 		start(state);
 	progress = state->progress;
+	if (state->may_register)
+		register_in_time(state);
 	if (!next_served(state) && !next_alone(state))
 	{
 		state->ended = true;
@@ -215,23 +261,35 @@ finish_chunk(CoscanScanState *state)
 					pgBufferUsage.shared_blks_read != state->reads_before);
 }
 
-static TupleTableSlot *
-next_row(ScanState *node)
+static inline bool
+row_of_chunk(ScanState *node)
+{
+	return table_scan_getnextslot(node->ss_currentScanDesc, ForwardScanDirection, node->ss_ScanTupleSlot);
+}
+
+/* The first row of the next chunk that has one. Kept out of the way of all other rows. */
+static pg_noinline TupleTableSlot *
+first_row(ScanState *node)
 {
 	CoscanScanState *state = (CoscanScanState *) node;
 
-	for (;;)
+	if (state->in_chunk)
+		finish_chunk(state);
+	while (next_chunk(state))
 	{
-		if (state->in_chunk)
-		{
-			if (table_scan_getnextslot(node->ss_currentScanDesc, ForwardScanDirection,
-									   node->ss_ScanTupleSlot))
-				return node->ss_ScanTupleSlot;
-			finish_chunk(state);
-		}
-		if (!next_chunk(state))
-			return NULL;
+		if (row_of_chunk(node))
+			return node->ss_ScanTupleSlot;
+		finish_chunk(state);
 	}
+	return NULL;
+}
+
+static TupleTableSlot *
+next_row(ScanState *node)
+{
+	if (likely(((CoscanScanState *) node)->in_chunk) && likely(row_of_chunk(node)))
+		return node->ss_ScanTupleSlot;
+	return first_row(node);
 }
 
 /* There are no conditions beside the node's own, which ExecScan checks again. */
@@ -283,7 +341,7 @@ end(CustomScanState *node)
 static void
 reset(CoscanScanState *state)
 {
-	state->alone = state->in_chunk = state->ended = false;
+	state->may_register = state->alone = state->in_chunk = state->ended = false;
 	state->last_seat = -2;
 }
 
@@ -335,8 +393,8 @@ begin_shared(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
 	state->shared = true;
 	state->progress = coordinate;
 	progress_begin(state->progress, state->nblocks);
-	take_lease(state, pcxt->nworkers + 1);
 	reset(state);
+	register_shared(state, pcxt->nworkers + 1);
 }
 
 static void
@@ -347,8 +405,8 @@ begin_shared_again(CustomScanState *node, ParallelContext *pcxt, void *coordinat
 	return_lease(state);
 	keep_counts(state);
 	progress_begin(state->progress, state->nblocks);
-	take_lease(state, pcxt->nworkers + 1);
 	reset(state);
+	register_shared(state, pcxt->nworkers + 1);
 }
 
 static void

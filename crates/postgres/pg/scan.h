@@ -46,7 +46,8 @@ typedef struct CoscanScanState
 	Progress   *progress;		/* NULL: not started */
 	bool		shared;			/* progress lies in the shared memory of a parallel plan */
 	CoscanLease *lease;			/* held by the process that registered */
-	bool		alone;			/* the fetcher is not asked any more */
+	bool		may_register;	/* it has not, but may still */
+	bool		alone;			/* the fetcher is not asked */
 	bool		in_chunk;
 	bool		ended;
 	CoscanChunk chunk;			/* seat -1: taken without the fetcher */

@@ -108,13 +108,14 @@ pub unsafe extern "C" fn coscan_host_register(
     policy: u32,
     key: RelKey,
     chunks: u32,
+    first: u32,
     seats: u32,
 ) -> i32 {
     // SAFETY: as the caller promises.
     unsafe {
         on_host(host, now_ns, |host| {
             let policy = policy_at(policy).expect("the setting knows the registry's policies only");
-            host.register(slot, Announcement { policy, key, chunks, seats });
+            host.register(slot, Announcement { policy, key, chunks, first, seats });
             OK
         })
     }

@@ -161,8 +161,10 @@ pub struct Announcement {
     pub policy: PolicyName,
     /// The file it reads.
     pub key: RelKey,
-    /// The chunks of the file, all of which it needs.
+    /// The chunks of the file.
     pub chunks: u32,
+    /// The first chunk that it needs; it needs all from there on.
+    pub first: u32,
     /// Its seats, at least one.
     pub seats: u32,
 }
@@ -207,7 +209,7 @@ impl Host {
     pub fn register(&mut self, slot: u32, scan: Announcement) {
         assert!(!self.scans.contains_key(&slot), "slot {slot} is taken");
         let policy = self.forced.unwrap_or(scan.policy);
-        let chunks = ChunkSet::range(0..scan.chunks);
+        let chunks = ChunkSet::range(scan.first..scan.chunks);
         let seats = vec![Seat::Idle; scan.seats.max(1) as usize];
         self.start(slot, policy, scan.key, scan.chunks, chunks, seats);
     }
@@ -283,7 +285,15 @@ impl Host {
         self.start(slot, policy, key, chunks, left, seats);
     }
 
-    fn start(&mut self, slot: u32, policy: PolicyName, key: RelKey, all: u32, left: ChunkSet, seats: Vec<Seat>) {
+    fn start(
+        &mut self,
+        slot: u32,
+        policy: PolicyName,
+        key: RelKey,
+        all: u32,
+        left: ChunkSet,
+        seats: Vec<Seat>,
+    ) {
         let manager = self.manager_of(policy);
         let table = self.open(manager, key, all);
         let id = ScanId(self.new_name());

@@ -50,7 +50,7 @@ impl World {
     fn register(&mut self, slot: u32, policy: PolicyName, relation: u32, chunks: u32, seats: u32) {
         let key = RelKey { tablespace: 1, database: 2, relation };
         self.backends.insert(slot, Backend { needs: (0..chunks).collect(), ..Backend::default() });
-        self.host().register(slot, Announcement { policy, key, chunks, seats });
+        self.host().register(slot, Announcement { policy, key, chunks, first: 0, seats });
         self.carry_out();
     }
 
@@ -182,7 +182,7 @@ fn the_second_scan_shares_what_the_first_one_read() {
     let relevance: PolicyName = "relevance".parse().unwrap();
     let key = RelKey { tablespace: 1, database: 2, relation: 3 };
     let mut host = Host::new(8 * CHUNK, CHUNK, 1);
-    let scan = Announcement { policy: relevance, key, chunks: 1, seats: 1 };
+    let scan = Announcement { policy: relevance, key, chunks: 1, first: 0, seats: 1 };
     host.register(0, scan);
     host.register(1, scan);
     let mut sources = Vec::new();

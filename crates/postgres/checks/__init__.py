@@ -1,0 +1,1 @@
+"""Tests, measurements and the demonstration of the PostgreSQL extension. Standard library and psql only."""

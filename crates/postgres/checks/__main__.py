@@ -1,0 +1,32 @@
+"""Runs the tests, or says in one line why not: `make postgres-test`."""
+
+import os
+import sys
+import unittest
+
+from . import regress, tests
+from .server import Missing, install_packages
+
+
+def main() -> int:
+    require_all = os.environ.get("COSCAN_REQUIRE_ALL") == "1"
+    try:
+        install_packages()
+    except Missing as missing:
+        print(f"left out, the tests of the PostgreSQL extension: {missing}")
+        return 1 if require_all else 0
+    result = unittest.TextTestRunner().run(unittest.defaultTestLoader.loadTestsFromModule(tests))
+    if not result.wasSuccessful() or (require_all and result.skipped):
+        return 1
+    if not require_all:
+        print("left out, PostgreSQL's own suites: make postgres-regress, or COSCAN_REQUIRE_ALL=1")
+        return 0
+    try:
+        return regress.run(["regress", "isolation"])
+    except Missing as missing:
+        print(f"left out, PostgreSQL's own suites: {missing}")
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
