@@ -19,34 +19,47 @@ use datafusion::physical_expr::{
     EquivalenceProperties, LexOrdering, Partitioning, PhysicalExpr, PhysicalSortExpr,
 };
 use datafusion::physical_plan::execution_plan::SchedulingType;
-use datafusion::physical_plan::filter_pushdown::FilterPushdownPropagation;
+use datafusion::physical_plan::filter_pushdown::{FilterPushdownPropagation, PushedDown};
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet};
 use datafusion::physical_plan::{DisplayFormatType, SortOrderPushdownResult};
 
+use crate::execution::Executions;
 use crate::file_plan::FilePlanner;
 use crate::file_request::FileRequest;
 use crate::metrics::ScanCounters;
-use crate::registration::{Registration, Siblings};
-use crate::rewrite::reason_to_leave;
+use crate::registration::Registration;
+use crate::rule::eligibility;
 use crate::stream::PartitionReader;
 
 /// A scan of Parquet files through an engine.
 #[derive(Clone)]
 pub struct CScan {
     config: FileScanConfig,
+    row_filter: Arc<[Arc<dyn PhysicalExpr>]>,
     engine: Engine,
 }
 
 impl fmt::Debug for CScan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CScan").field("config", &self.config).finish_non_exhaustive()
+        let CScan { config, row_filter, .. } = self;
+        f.debug_struct("CScan")
+            .field("config", config)
+            .field("row_filter", row_filter)
+            .finish_non_exhaustive()
     }
 }
 
 impl CScan {
     /// A cooperative scan in place of `config`, whose file source must be a [`ParquetSource`].
     pub(crate) fn new(config: FileScanConfig, engine: Engine) -> Self {
-        CScan { config, engine }
+        CScan { config, row_filter: Arc::new([]), engine }
+    }
+
+    /// The scan that gives only rows for which all these conjuncts, over the table's columns, are true. Each is
+    /// evaluated on rows that the ones before it left, unless it cannot fail.
+    pub(crate) fn with_row_filter(mut self, conjuncts: Vec<Arc<dyn PhysicalExpr>>) -> Self {
+        self.row_filter = conjuncts.into();
+        self
     }
 
     /// The scan it stands for.
@@ -59,13 +72,14 @@ impl CScan {
         &self.engine
     }
 
-    /// What the planner made of the inner scan, as a cooperative scan again where that is possible.
-    fn wrap(&self, source: Arc<dyn DataSource>) -> Arc<dyn DataSource> {
+    /// What the planner made of the inner scan, as a cooperative scan again where that is possible. `None` if it is
+    /// not, and the filter of this scan would be lost.
+    fn wrap(&self, source: Arc<dyn DataSource>) -> Option<Arc<dyn DataSource>> {
         match source.downcast_ref::<FileScanConfig>() {
-            Some(config) if reason_to_leave(config).is_none() => {
-                Arc::new(CScan { config: config.clone(), engine: self.engine.clone() })
+            Some(config) if eligibility::scan(config, None).is_ok() => {
+                Some(Arc::new(CScan { config: config.clone(), ..self.clone() }))
             }
-            _ => source,
+            _ => self.row_filter.is_empty().then_some(source),
         }
     }
 
@@ -85,19 +99,16 @@ impl CScan {
         let Some(source) = self.config.file_source().downcast_ref::<ParquetSource>() else {
             return internal_err!("CScan over a {} source", self.config.file_source().file_type());
         };
-        let planner = FilePlanner::new(&self.config, source, &context, partition, marks)?;
-        let siblings = sibling_state.as_deref().and_then(|state| state.downcast_ref::<Siblings>());
-        let registration = match siblings {
-            Some(siblings) => {
-                siblings.registration(partition, partitions, &context, || self.shared_registration())
-            }
-            None => self.own_registration(partition),
-        };
+        let row_filter = Arc::clone(&self.row_filter);
+        let planner = FilePlanner::new(&self.config, source, row_filter, &context, partition, marks)?;
+        let executions = sibling_state.as_deref().and_then(|state| state.downcast_ref::<Executions>());
+        let open = executions.map(|executions| executions.open(partition, &context)).transpose()?;
         let metrics = self.metrics();
         Ok(PartitionReader {
-            engine: self.engine.clone(),
+            scan: self.clone(),
             planner: Arc::new(planner),
-            registration,
+            partition,
+            open,
             context,
             counters: Arc::new(ScanCounters::new(&metrics, partition)),
             baseline: BaselineMetrics::new(&metrics, partition),
@@ -106,15 +117,18 @@ impl CScan {
         })
     }
 
-    fn own_registration(&self, partition: usize) -> Arc<Registration> {
+    /// What one partition is read by.
+    pub(crate) fn own_registration(&self, partition: usize) -> Arc<Registration> {
         let order = if self.ordered() { DeliveryOrder::Table } else { DeliveryOrder::Any };
         let files = FileRequest::from_files(self.config.file_groups[partition].iter());
         Registration::new(files, 1, order)
     }
 
-    fn shared_registration(&self) -> Arc<Registration> {
-        let files = self.config.file_groups.iter().flat_map(|group| group.iter());
-        Registration::new(FileRequest::from_files(files), self.config.file_groups.len(), DeliveryOrder::Any)
+    /// What these partitions are read by together.
+    pub(crate) fn shared_registration(&self, members: &[bool]) -> Arc<Registration> {
+        let groups = self.config.file_groups.iter().zip(members).filter(|(_, member)| **member);
+        let files = groups.clone().flat_map(|(group, _)| group.iter());
+        Registration::new(FileRequest::from_files(files), groups.count(), DeliveryOrder::Any)
     }
 }
 
@@ -132,7 +146,7 @@ impl DataSource for CScan {
         {
             return None;
         }
-        Some(Arc::new(Siblings::default()))
+        Some(Arc::new(Executions::new(self.config.file_groups.len())))
     }
 
     fn open_with_args(&self, args: OpenArgs) -> Result<SendableRecordBatchStream> {
@@ -158,7 +172,7 @@ impl DataSource for CScan {
     ) -> Result<Option<Arc<dyn DataSource>>> {
         let source =
             self.config.repartitioned(target_partitions, repartition_file_min_size, output_ordering)?;
-        Ok(source.map(|source| self.wrap(source)))
+        Ok(source.and_then(|source| self.wrap(source)))
     }
 
     fn output_partitioning(&self) -> Partitioning {
@@ -178,7 +192,7 @@ impl DataSource for CScan {
     }
 
     fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn DataSource>> {
-        self.config.with_fetch(limit).map(|source| self.wrap(source))
+        self.config.with_fetch(limit).and_then(|source| self.wrap(source))
     }
 
     fn fetch(&self) -> Option<usize> {
@@ -194,7 +208,7 @@ impl DataSource for CScan {
         projection: &ProjectionExprs,
     ) -> Result<Option<Arc<dyn DataSource>>> {
         let source = self.config.try_swapping_with_projection(projection)?;
-        Ok(source.map(|source| self.wrap(source)))
+        Ok(source.and_then(|source| self.wrap(source)))
     }
 
     fn try_pushdown_filters(
@@ -202,10 +216,14 @@ impl DataSource for CScan {
         filters: Vec<Arc<dyn PhysicalExpr>>,
         config: &ConfigOptions,
     ) -> Result<FilterPushdownPropagation<Arc<dyn DataSource>>> {
+        let asked = filters.len();
         let pushed = self.config.try_pushdown_filters(filters, config)?;
-        Ok(FilterPushdownPropagation {
-            filters: pushed.filters,
-            updated_node: pushed.updated_node.map(|source| self.wrap(source)),
+        let Some(source) = pushed.updated_node else {
+            return Ok(FilterPushdownPropagation { filters: pushed.filters, updated_node: None });
+        };
+        Ok(match self.wrap(source) {
+            Some(scan) => FilterPushdownPropagation { filters: pushed.filters, updated_node: Some(scan) },
+            None => FilterPushdownPropagation::with_parent_pushdown_result(vec![PushedDown::No; asked]),
         })
     }
 
@@ -213,11 +231,21 @@ impl DataSource for CScan {
         &self,
         order: &[PhysicalSortExpr],
     ) -> Result<SortOrderPushdownResult<Arc<dyn DataSource>>> {
-        self.config.try_pushdown_sort(order)?.try_map(|source| Ok(self.wrap(source)))
+        Ok(match self.config.try_pushdown_sort(order)? {
+            SortOrderPushdownResult::Exact { inner } => match self.wrap(inner) {
+                Some(inner) => SortOrderPushdownResult::Exact { inner },
+                None => SortOrderPushdownResult::Unsupported,
+            },
+            SortOrderPushdownResult::Inexact { inner } => match self.wrap(inner) {
+                Some(inner) => SortOrderPushdownResult::Inexact { inner },
+                None => SortOrderPushdownResult::Unsupported,
+            },
+            SortOrderPushdownResult::Unsupported => SortOrderPushdownResult::Unsupported,
+        })
     }
 
     fn with_preserve_order(&self, preserve_order: bool) -> Option<Arc<dyn DataSource>> {
-        self.config.with_preserve_order(preserve_order).map(|source| self.wrap(source))
+        self.config.with_preserve_order(preserve_order).and_then(|source| self.wrap(source))
     }
 
     fn apply_expressions(
@@ -226,6 +254,7 @@ impl DataSource for CScan {
     ) -> Result<TreeNodeRecursion> {
         // The predicate is among them: this is how a hash join finds out whether anybody below listens to
         // its dynamic filter.
+        // The row filter's conjuncts are among them, too.
         self.config.apply_expressions(f)
     }
 }

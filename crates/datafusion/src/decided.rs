@@ -2,33 +2,24 @@
 //! not be evaluated there, and columns that only they need are not read.
 //!
 //! The proof is DataFusion's own, the one by which row groups are ruled out in [`crate::pruning`], of the conjunct's
-//! negation and with nulls counted. What is decided here is where it can be relied on:
-//!
-//! - conjuncts are comparisons of columns with constants and what is made of those; anything that may fail, cast or
-//!   compute stays, and so does what compares with null;
-//! - floating-point columns stay: statistics leave NaN out;
-//! - bounds that are not in the column's own order are not trusted: INT96, and the deprecated fields of old writers
-//!   for all but signed integers. Bounds that are truncated are bounds all the same.
-//!
-//! In doubt a conjunct stays.
+//! negation and with nulls counted. Where it can be relied on say [`decided_by_statistics`] and [`bounds_in_order`]; in
+//! doubt a conjunct stays.
 
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::ScalarValue;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::physical_plan::parquet::{
     ParquetAccessPlan, ParquetFileMetrics, RowGroupAccessPlanFilter,
 };
 use datafusion::parquet::arrow::parquet_column;
-use datafusion::parquet::basic::{SortOrder, Type as PhysicalType};
 use datafusion::parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{Column, IsNotNullExpr, Literal};
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_optimizer::pruning::PruningPredicateBuilder;
 
-use crate::row_filter::cannot_fail;
+use crate::rule::eligibility::{bounds_in_order, decided_by_statistics};
 
 /// A file as far as statistics are concerned.
 pub(crate) struct Statistics<'a> {
@@ -84,39 +75,24 @@ impl Statistics<'_> {
 
     /// The leaf columns of a conjunct that statistics can decide; `None` if they cannot.
     fn leaves(&self, conjunct: &Arc<dyn PhysicalExpr>) -> Option<Vec<usize>> {
-        if !cannot_fail(conjunct, self.schema) || mentions_null(conjunct) {
+        let columns = collect_columns(conjunct);
+        let fields = columns.iter().map(|column| self.schema.fields().get(column.index()));
+        let fields: Vec<_> = fields.collect::<Option<_>>()?;
+        let mut types = fields.iter().map(|field| field.data_type());
+        if !decided_by_statistics(conjunct, self.schema, &mut types) {
             return None;
         }
         let parquet_schema = self.metadata.file_metadata().schema_descr();
-        let asks_for_null_only = conjunct.is::<IsNotNullExpr>();
         let leaf = |column: &Column| {
-            let field = self.schema.fields().get(column.index())?;
-            let data_type = field.data_type();
-            if data_type.is_nested() || (data_type.is_floating() && !asks_for_null_only) {
-                return None;
-            }
             let (leaf, _) = parquet_column(parquet_schema, self.schema, column.name())?;
             // Of several columns of one name it finds the first.
             (parquet_schema.get_column_root_idx(leaf) == column.index()).then_some(leaf)
         };
-        collect_columns(conjunct).iter().map(leaf).collect()
+        columns.iter().map(leaf).collect()
     }
 
     fn trusted(&self, row_group: usize, leaves: &[usize]) -> bool {
-        leaves.iter().all(|&leaf| in_order(self.metadata.row_group(row_group), leaf))
-    }
-}
-
-/// Whether the bounds of a column are there and in the order in which its values compare.
-fn in_order(row_group: &RowGroupMetaData, leaf: usize) -> bool {
-    let column = row_group.column(leaf);
-    let Some(statistics) = column.statistics() else { return false };
-    let integer = matches!(column.column_type(), PhysicalType::INT32 | PhysicalType::INT64);
-    match column.column_descr().sort_order() {
-        SortOrder::UNDEFINED => false,
-        _ if column.column_type() == PhysicalType::INT96 => false,
-        SortOrder::SIGNED if integer => true,
-        _ => !statistics.is_min_max_deprecated(),
+        leaves.iter().all(|&leaf| bounds_in_order(self.metadata.row_group(row_group), leaf))
     }
 }
 
@@ -127,15 +103,6 @@ fn no_nulls(row_group: &RowGroupMetaData, leaf: usize) -> bool {
 fn is_true(conjunct: &Arc<dyn PhysicalExpr>) -> bool {
     let literal = conjunct.downcast_ref::<Literal>();
     literal.is_some_and(|literal| *literal.value() == ScalarValue::Boolean(Some(true)))
-}
-
-fn mentions_null(conjunct: &Arc<dyn PhysicalExpr>) -> bool {
-    let mut found = false;
-    let walked = conjunct.apply(|expr| {
-        found |= expr.downcast_ref::<Literal>().is_some_and(|literal| literal.value().is_null());
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    });
-    found || walked.is_err()
 }
 
 #[cfg(test)]

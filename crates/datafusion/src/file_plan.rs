@@ -49,6 +49,8 @@ use crate::variant::{Recipe, Variant};
 pub(crate) struct FilePlanner {
     config: FileScanConfig,
     source: ParquetSource,
+    /// Conjuncts over the table's columns that every row is tested with, beside those that DataFusion pushed down.
+    row_filter: Arc<[Arc<dyn PhysicalExpr>]>,
     store: Arc<dyn ObjectStore>,
     readers: Arc<dyn ParquetFileReaderFactory>,
     adapters: Arc<dyn PhysicalExprAdapterFactory>,
@@ -105,10 +107,23 @@ impl FilePlan {
     }
 }
 
-/// Projection and predicate while they are adapted to a file.
+/// What is computed of a file's columns, while it is adapted to the file.
 struct Expressions {
     projection: ProjectionExprs,
+    /// What row groups are pruned by.
     predicate: Option<Arc<dyn PhysicalExpr>>,
+    /// What rows are tested with, in this order.
+    conjuncts: Vec<Arc<dyn PhysicalExpr>>,
+}
+
+impl Expressions {
+    fn try_map(self, f: impl Fn(Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExpr>>) -> Result<Self> {
+        Ok(Expressions {
+            projection: self.projection.try_map_exprs(&f)?,
+            predicate: self.predicate.map(&f).transpose()?,
+            conjuncts: self.conjuncts.into_iter().map(&f).collect::<Result<_>>()?,
+        })
+    }
 }
 
 impl FilePlanner {
@@ -116,6 +131,7 @@ impl FilePlanner {
     pub(crate) fn new(
         config: &FileScanConfig,
         source: &ParquetSource,
+        row_filter: Arc<[Arc<dyn PhysicalExpr>]>,
         context: &TaskContext,
         partition: usize,
         marks: bool,
@@ -149,6 +165,7 @@ impl FilePlanner {
             coerce_int96: int96_coercion(source)?,
             config: config.clone(),
             source: source.clone(),
+            row_filter,
             store,
             readers,
             projection,
@@ -168,7 +185,7 @@ impl FilePlanner {
 
     /// How many rows the scan needs at most, if any rows will do.
     pub(crate) fn rows_wanted(&self) -> Option<usize> {
-        let filters = self.source.filter().is_some();
+        let filters = self.source.filter().is_some() || !self.row_filter.is_empty();
         self.config.limit.filter(|_| !filters)
     }
 
@@ -180,7 +197,7 @@ impl FilePlanner {
         let name = file.object_meta.location.to_string();
         let file_metrics = ParquetFileMetrics::new(self.partition, &name, &self.metrics);
         let logical_schema = Arc::clone(self.source.table_schema().file_schema());
-        let mut expressions = self.with_constants(file, &name, &logical_schema)?;
+        let expressions = self.with_constants(file, &name, &logical_schema)?;
 
         let mut pruner = expressions.predicate.as_ref().and_then(|predicate| {
             FilePruner::try_new(Arc::clone(predicate), &logical_schema, file, self.creation_errors.clone())
@@ -203,7 +220,7 @@ impl FilePlanner {
         }
         let loaded = ArrowReaderMetadata::load_async(&mut reader, options).await?;
         let physical_schema = self.coerce(&logical_schema, &loaded);
-        self.adapt(&mut expressions, &logical_schema, &physical_schema)?;
+        let expressions = self.adapt(expressions, &logical_schema, &physical_schema)?;
 
         let inputs = PruneInputs {
             options: &self.source.table_parquet_options().global,
@@ -263,14 +280,15 @@ impl FilePlanner {
         if let Some(statistics) = &file.statistics {
             constants.extend(constant_columns(statistics, logical_schema));
         }
-        let mut projection = self.projection.clone();
-        let mut predicate = self.source.filter();
+        let (projection, predicate) = (self.projection.clone(), self.source.filter());
+        let mut conjuncts = predicate.as_ref().map_or_else(Vec::new, |predicate| self.pushed_down(predicate));
+        conjuncts.extend(self.row_filter.iter().cloned());
+        let mut expressions = Expressions { projection, predicate, conjuncts };
         if !constants.is_empty() {
-            projection = projection.try_map_exprs(|expr| replace_columns_with_literals(expr, &constants))?;
-            predicate = predicate.map(|expr| replace_columns_with_literals(expr, &constants)).transpose()?;
+            expressions = expressions.try_map(|expr| replace_columns_with_literals(expr, &constants))?;
         }
-        let projection = rewrite_input_file_name_in_projection(projection, name)?;
-        Ok(Expressions { projection, predicate })
+        expressions.projection = rewrite_input_file_name_in_projection(expressions.projection, name)?;
+        Ok(expressions)
     }
 
     /// The schema to decode to: the file's own, with the table's choice of string and binary types and of
@@ -290,18 +308,21 @@ impl FilePlanner {
         schema
     }
 
-    /// Puts projection and predicate in terms of the file: missing columns become nulls, columns of other
-    /// types are cast.
-    fn adapt(&self, expressions: &mut Expressions, logical: &SchemaRef, physical: &SchemaRef) -> Result<()> {
-        if expressions.predicate.is_none() && logical == physical {
-            return Ok(());
+    /// Puts all expressions in terms of the file: missing columns become nulls, columns of other types are cast.
+    fn adapt(
+        &self,
+        expressions: Expressions,
+        logical: &SchemaRef,
+        physical: &SchemaRef,
+    ) -> Result<Expressions> {
+        let Expressions { predicate, conjuncts, .. } = &expressions;
+        if predicate.is_none() && conjuncts.is_empty() && logical == physical {
+            return Ok(expressions);
         }
         let rewriter = self.adapters.create(Arc::clone(logical), Arc::clone(physical))?;
         let simplifier = PhysicalExprSimplifier::new(physical);
-        let adapt = |expr| simplifier.simplify(without_idle_casts(rewriter.rewrite(expr)?, physical)?);
-        expressions.predicate = expressions.predicate.take().map(adapt).transpose()?;
-        expressions.projection = expressions.projection.clone().try_map_exprs(adapt)?;
-        Ok(())
+        expressions
+            .try_map(|expr| simplifier.simplify(without_idle_casts(rewriter.rewrite(expr)?, physical)?))
     }
 
     fn finish(
@@ -312,13 +333,17 @@ impl FilePlanner {
         pruned: pruning::Pruned,
         pruner: Option<FilePruner>,
     ) -> Result<FilePlan> {
-        let Expressions { projection, predicate } = expressions;
-        let promised = predicate.as_ref().map_or_else(Vec::new, |predicate| self.promised(predicate));
-        let decided = self.decided(file, &promised, &physical_schema, &pruned);
+        let Expressions { projection, predicate, conjuncts } = expressions;
+        let decided = self.decided(file, &conjuncts, &physical_schema, &pruned);
         let parquet = pruned.metadata.file_metadata().schema_descr();
         let decoding_schema = short_decimals::decoding_schema(&physical_schema, parquet);
-        let recipe =
-            Recipe::new(projection, promised, &decoding_schema, Arc::clone(&self.output_schema), self.marks)?;
+        let recipe = Recipe::new(
+            projection,
+            conjuncts,
+            &decoding_schema,
+            Arc::clone(&self.output_schema),
+            self.marks,
+        )?;
         let mut variants: Vec<(Vec<bool>, Variant)> = Vec::new();
         let mut row_groups = Vec::with_capacity(pruned.row_groups.len());
         for ((row_group, needed), decided) in pruned.row_groups.into_iter().zip(decided) {
@@ -363,9 +388,10 @@ impl FilePlanner {
         statistics.always_true(&row_groups, conjuncts)
     }
 
-    /// The conjuncts that every row must be tested with. Filters that joins and sorts fill while the query runs
-    /// are for pruning, unless the session wants them on rows too: whoever fills them tests every row again.
-    fn promised(&self, predicate: &Arc<dyn PhysicalExpr>) -> Vec<Arc<dyn PhysicalExpr>> {
+    /// The conjuncts of the source's predicate that DataFusion leaves to the scan to test rows with. Filters that joins
+    /// and sorts fill while the query runs are for pruning, unless the session wants them on rows too: whoever fills
+    /// them tests every row again.
+    fn pushed_down(&self, predicate: &Arc<dyn PhysicalExpr>) -> Vec<Arc<dyn PhysicalExpr>> {
         if !self.source.table_parquet_options().global.pushdown_filters {
             return Vec::new();
         }

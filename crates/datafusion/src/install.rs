@@ -6,7 +6,7 @@ use coscan_engine::Engine;
 use datafusion::execution::session_state::SessionStateBuilder;
 
 use crate::options::CoscanOptions;
-use crate::rewrite::CooperativeScans;
+use crate::rule::CooperativeScans;
 
 /// Adds to a session under construction the rule that makes its scans cooperative and the settings
 /// under `coscan.*`.

@@ -2,7 +2,7 @@
 //! the same time share one stream of I/O, one decode and one bounded buffer.
 //!
 //! The last rule of the physical optimizer puts a [`CScan`] in place of every scan of Parquet files
-//! ([`rewrite`]). Such a scan plans its files as DataFusion would, prunes them, announces what is left
+//! ([`rule`]). Such a scan plans its files as DataFusion would, prunes them, announces what is left
 //! to the engine, and turns the chunks it is handed, in whatever order, into record batches. Results are
 //! the same as without it.
 //!
@@ -10,7 +10,6 @@
 //! for hosts that make plans elsewhere. This is the only crate that knows DataFusion; it decides neither
 //! what is read next nor what stays in memory.
 
-mod absorb;
 mod aggregate;
 mod constants;
 mod context;
@@ -18,6 +17,7 @@ mod cscan;
 mod decided;
 mod dynamic;
 mod error;
+mod execution;
 mod file_plan;
 mod file_request;
 mod install;
@@ -28,8 +28,8 @@ pub mod options;
 mod point;
 mod pruning;
 mod registration;
-pub mod rewrite;
 mod row_filter;
+pub mod rule;
 mod short_decimals;
 mod stores;
 mod stream;
@@ -41,5 +41,5 @@ pub use cscan::CScan;
 pub use error::{engine_error, from_engine};
 pub use install::install;
 pub use options::CoscanOptions;
-pub use rewrite::{CooperativeScans, rewrite_plan};
+pub use rule::{CooperativeScans, rewrite_plan};
 pub use stores::{EnvironmentStores, store_for};

@@ -1,7 +1,8 @@
 //! A cooperative scan that marks rows instead of dropping those that its filter rules out.
 //!
 //! Its batches are the arrays that all scans share, short decimals in 64 bits, and a last column that tells which
-//! rows pass. It is made for one consumer, the aggregation above it (`aggregate`); it is put into a plan when the plan
+//! rows pass. Where a file has values that its type does not, and 64 bits do not hold them, a batch has 128 bits for
+//! that column, and says so in its own schema. It is made for one consumer, the aggregation above it (`aggregate`); it is put into a plan when the plan
 //! is done, so it answers the planner's questions with as little as is true.
 
 use std::any::Any;
@@ -36,13 +37,14 @@ pub(crate) struct MarkedScan {
 impl MarkedScan {
     /// `scan` with marks.
     pub(crate) fn new(scan: CScan) -> Result<Self> {
-        let schema = marked(&shortened_schema(&scan.config().projected_schema()?));
+        let schema = marked(&scan.config().projected_schema()?);
         Ok(MarkedScan { scan, schema })
     }
 }
 
-/// The schema of a scan's batches with marks.
+/// The schema of a scan's batches with marks: short decimals in 64 bits, and the marks.
 pub(crate) fn marked(schema: &SchemaRef) -> SchemaRef {
+    let schema = shortened_schema(schema);
     let mut fields: Vec<_> = schema.fields().iter().cloned().collect();
     fields.push(Arc::new(Field::new(MARKS, DataType::Boolean, false)));
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))

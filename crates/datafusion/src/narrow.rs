@@ -12,11 +12,13 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, AsArray, Decimal128Array, RecordBatch};
 use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::datatypes::{DataType, Decimal128Type, Schema};
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, ScalarValue, internal_err};
 use datafusion::logical_expr::{ColumnarValue, Operator};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::BinaryExpr;
+
+use crate::short_decimals::values_in_64_bits;
 
 /// `expr` with its decimal arithmetic in 64 bits where possible.
 pub(crate) fn narrowed(
@@ -118,12 +120,17 @@ impl Node {
 
 /// An expression that is no arithmetic itself, with the arithmetic in it narrowed.
 fn narrowed_below(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
-    let children: Vec<_> = expr.children().into_iter().cloned().collect();
-    if children.is_empty() || expr.is::<BinaryExpr>() {
+    if expr.is::<BinaryExpr>() {
         return Ok(Arc::clone(expr));
     }
-    let children = children.into_iter().map(|child| narrowed(child, schema).data()).collect::<Result<_>>()?;
-    Arc::clone(expr).with_new_children(children)
+    let mut changed = false;
+    let children = expr.children().into_iter().map(|child| {
+        let child = narrowed(Arc::clone(child), schema)?;
+        changed |= child.transformed;
+        Ok(child.data)
+    });
+    let children = children.collect::<Result<_>>()?;
+    if changed { Arc::clone(expr).with_new_children(children) } else { Ok(Arc::clone(expr)) }
 }
 
 /// No value is smaller or larger.
@@ -175,15 +182,9 @@ impl Operand {
         Operand { values: Narrow::Scalar(value), bounds: Bounds { min: wide, max: wide }, nulls: None }
     }
 
-    /// `None` if some value, be it below a null, does not fit.
+    /// `None` if some value does not fit.
     fn array(array: &Decimal128Array) -> Option<Self> {
-        let wide = array.values();
-        // Zero as long as the upper half repeats the sign of the lower one.
-        let excess = wide.iter().fold(0, |excess, v| excess | (((v >> 64) as i64) ^ ((*v as i64) >> 63)));
-        if excess != 0 {
-            return None;
-        }
-        let values: Vec<i64> = wide.iter().map(|v| *v as i64).collect();
+        let values = values_in_64_bits(array)?;
         let (min, max) = values.iter().fold((i64::MAX, i64::MIN), |(a, b), v| (a.min(*v), b.max(*v)));
         let (min, max) = if values.is_empty() { (0, 0) } else { (min, max) };
         let bounds = Bounds { min: i128::from(min), max: i128::from(max) };

@@ -1,18 +1,17 @@
 //! One announcement to the engine of what a scan will read, and the partitions that pull from it.
 //!
-//! When the order of rows is free, all partitions of an execution share one registration and whoever asks
-//! first gets the next chunk. Otherwise each partition has its own. A registration begins with the first
+//! When the order of rows is free, the partitions of an execution ([`crate::execution`]) share one registration and
+//! whoever asks first gets the next chunk. Otherwise each partition has its own. A registration begins with the first
 //! partition that is polled, not when it is opened: only then do the filters of joins have their values,
 //! and nobody reserves chunks for a partition that never runs. It ends with the last partition.
 //!
 //! Chunks of which pruning leaves a few pages are not announced: they are point reads, see [`crate::point`].
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use coscan_engine::{ChunkRequest, DeliveryOrder, Engine, FileColumns, FileId, Scan, ScanRequest, Worker};
 use datafusion::common::Result;
-use datafusion::execution::TaskContext;
 use futures::{StreamExt, TryStreamExt};
 use tokio::sync::OnceCell;
 
@@ -281,88 +280,8 @@ impl Drop for Member {
     }
 }
 
-/// The registrations of one `DataSourceExec` whose partitions share their work: one per execution.
-#[derive(Default)]
-pub(crate) struct Siblings {
-    runs: Mutex<Vec<Run>>,
-}
-
-/// One execution.
-struct Run {
-    context: Weak<TaskContext>,
-    opened: Vec<bool>,
-    registration: Arc<Registration>,
-}
-
-impl Siblings {
-    /// The registration that this partition, one of `partitions`, belongs to.
-    ///
-    /// A partition that is opened again means that the plan is executed again, so it gets a new
-    /// registration. Which of several executions it belongs to is told by its task context, if one of
-    /// them has the same. Another context alone does not make another execution: operators may give each
-    /// partition below them a context of its own. So the same plan can be executed again at any time once
-    /// all its partitions are open, but not while they are being opened.
-    pub(crate) fn registration(
-        &self,
-        partition: usize,
-        partitions: usize,
-        context: &Arc<TaskContext>,
-        new: impl FnOnce() -> Arc<Registration>,
-    ) -> Arc<Registration> {
-        let mut runs = lock(&self.runs);
-        let same = |run: &Run| std::ptr::eq(run.context.as_ptr(), Arc::as_ptr(context));
-        let found = runs
-            .iter()
-            .position(|run| same(run) && !run.opened[partition])
-            .or_else(|| runs.iter().rposition(|run| !run.opened[partition]));
-        let at = found.unwrap_or_else(|| {
-            let context = Arc::downgrade(context);
-            runs.push(Run { context, opened: vec![false; partitions], registration: new() });
-            runs.len() - 1
-        });
-        runs[at].opened[partition] = true;
-        let registration = Arc::clone(&runs[at].registration);
-        if runs[at].opened.iter().all(|&opened| opened) {
-            runs.remove(at);
-        }
-        registration
-    }
-}
-
 /// Locks; a panic elsewhere (in a query's own function) does not spoil this state, which is changed in
 /// single steps only.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn registration() -> Arc<Registration> {
-        Registration::new(Vec::new(), 2, DeliveryOrder::Any)
-    }
-
-    #[test]
-    fn partitions_of_one_execution_share_and_executions_do_not() {
-        let siblings = Siblings::default();
-        let (first, second) = (Arc::new(TaskContext::default()), Arc::new(TaskContext::default()));
-        let a0 = siblings.registration(0, 2, &first, registration);
-        let b0 = siblings.registration(0, 2, &second, registration);
-        let a1 = siblings.registration(1, 2, &first, registration);
-        let b1 = siblings.registration(1, 2, &second, registration);
-        assert!(Arc::ptr_eq(&a0, &a1) && Arc::ptr_eq(&b0, &b1) && !Arc::ptr_eq(&a0, &b0));
-        assert!(siblings.runs.lock().unwrap().is_empty());
-        let again = siblings.registration(0, 2, &first, registration);
-        assert!(!Arc::ptr_eq(&a0, &again));
-    }
-
-    #[test]
-    fn partitions_under_different_contexts_still_meet() {
-        let siblings = Siblings::default();
-        let (first, second) = (Arc::new(TaskContext::default()), Arc::new(TaskContext::default()));
-        let p0 = siblings.registration(0, 2, &first, registration);
-        let p1 = siblings.registration(1, 2, &second, registration);
-        assert!(Arc::ptr_eq(&p0, &p1));
-    }
 }

@@ -9,15 +9,13 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, BooleanArray, RecordBatch};
 use datafusion::arrow::buffer::BooleanBuffer;
 use datafusion::arrow::compute::{filter_record_batch, prep_null_mask_filter};
-use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::Result;
 use datafusion::common::cast::as_boolean_array;
-use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::expressions::{
-    BinaryExpr, CastExpr, Column, InListExpr, IsNotNullExpr, IsNullExpr, Literal, NotExpr,
-};
 use datafusion::physical_expr::utils::reassign_expr_columns;
+
+use crate::rule::eligibility::cannot_fail;
 
 /// The conjuncts of a filter in terms of the scan's batches.
 #[derive(Debug)]
@@ -39,7 +37,7 @@ pub(crate) enum Passing {
 }
 
 impl RowFilter {
-    /// Of conjuncts of which none occurs twice.
+    /// Of these conjuncts, in this order.
     pub(crate) fn new(
         conjuncts: impl Iterator<Item = Arc<dyn PhysicalExpr>>,
         batch_schema: &SchemaRef,
@@ -110,51 +108,10 @@ fn matches(conjunct: &Arc<dyn PhysicalExpr>, batch: &RecordBatch) -> Result<Bool
     })
 }
 
-/// Whether the expression has a value for every row, so that it may be evaluated for rows that other conjuncts
-/// rule out.
-pub(crate) fn cannot_fail(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
-    let simple = |expr: &Arc<dyn PhysicalExpr>| {
-        // Decimals only become longer: whatever is cast fits.
-        let column = expr.downcast_ref::<CastExpr>().map_or(expr, CastExpr::expr);
-        column.is::<Column>() && (std::ptr::eq(column, expr) || widens(column, expr, schema))
-            || expr.is::<Literal>()
-    };
-    let of_one_type = |a: &Arc<dyn PhysicalExpr>, b: &Arc<dyn PhysicalExpr>| matches!((a.data_type(schema), b.data_type(schema)), (Ok(a), Ok(b)) if a == b && !a.is_nested());
-    if let Some(binary) = expr.downcast_ref::<BinaryExpr>() {
-        let (left, right) = (binary.left(), binary.right());
-        return match binary.op() {
-            Operator::And | Operator::Or => cannot_fail(left, schema) && cannot_fail(right, schema),
-            Operator::Eq
-            | Operator::NotEq
-            | Operator::Lt
-            | Operator::LtEq
-            | Operator::Gt
-            | Operator::GtEq
-            | Operator::IsDistinctFrom
-            | Operator::IsNotDistinctFrom => simple(left) && simple(right) && of_one_type(left, right),
-            _ => false,
-        };
-    }
-    if let Some(not) = expr.downcast_ref::<NotExpr>() {
-        return cannot_fail(not.arg(), schema);
-    }
-    if let Some(list) = expr.downcast_ref::<InListExpr>() {
-        return list.expr().is::<Column>()
-            && list.list().iter().all(|item| item.is::<Literal>() && of_one_type(list.expr(), item));
-    }
-    let tested = expr.downcast_ref::<IsNullExpr>().map(IsNullExpr::arg);
-    tested.or_else(|| expr.downcast_ref::<IsNotNullExpr>().map(IsNotNullExpr::arg)).is_some_and(simple)
-}
-
-/// Whether a decimal becomes the same one in more bits.
-fn widens(from: &Arc<dyn PhysicalExpr>, to: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
-    let types = (from.data_type(schema), to.data_type(schema));
-    matches!(types, (Ok(DataType::Decimal64(p, s)), Ok(DataType::Decimal128(q, t))) if (p, s) == (q, t))
-}
-
 #[cfg(test)]
 mod tests {
     use datafusion::arrow::array::{ArrayRef, Int64Array};
+    use datafusion::logical_expr::Operator;
     use datafusion::physical_expr::expressions::{binary, col, lit};
 
     use super::*;

@@ -6,13 +6,17 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DECIMAL64_MAX_PRECISION, DataType, Field, Schema, SchemaRef};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Decimal64Array, Decimal128Array};
+use datafusion::arrow::datatypes::{
+    DECIMAL64_MAX_PRECISION, DataType, Decimal128Type, Field, Schema, SchemaRef,
+};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, ScalarValue};
-use datafusion::parquet::basic::Type as PhysicalType;
 use datafusion::parquet::schema::types::SchemaDescriptor;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, Column, InListExpr, Literal, in_list};
+
+use crate::rule::eligibility::short_decimal;
 
 /// `data_type` with its decimals in 64 bits if all values of that type fit.
 pub(crate) fn shortened(data_type: &DataType) -> Option<DataType> {
@@ -39,28 +43,47 @@ fn with_short_fields(schema: &SchemaRef, among: impl Fn(usize) -> bool) -> Schem
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }
 
-/// `expr` with its value, if it is a short decimal, in 64 bits; a column that is decoded so as it is.
-pub(crate) fn shortened_expr(
+/// `expr` without the cast that [`over_short_columns`] put around a column: its value in 64 bits.
+pub(crate) fn without_widening(
     expr: Arc<dyn PhysicalExpr>,
     decoding: &Schema,
 ) -> Result<Arc<dyn PhysicalExpr>> {
-    let Some(short) = shortened(&expr.data_type(decoding)?) else { return Ok(expr) };
-    if let Some(cast) = expr.downcast_ref::<CastExpr>()
-        && cast.expr().data_type(decoding)? == short
-    {
-        return Ok(Arc::clone(cast.expr()));
-    }
-    Ok(Arc::new(CastExpr::new(expr, short, None)))
+    let Some(cast) = expr.downcast_ref::<CastExpr>() else { return Ok(expr) };
+    Ok(match (cast.expr().data_type(decoding)?, cast.cast_type()) {
+        (DataType::Decimal64(p, s), DataType::Decimal128(q, t)) if (p, s) == (*q, *t) => {
+            Arc::clone(cast.expr())
+        }
+        _ => expr,
+    })
 }
 
-/// The schema to decode to: that of the file, `physical`, with short decimals that are stored as integers in 64 bits.
+/// Short decimals of 128 bits in 64; `None` if it is another array, or a file stores values that its type does not have
+/// and 64 bits do not hold.
+pub(crate) fn shortened_array(array: &ArrayRef) -> Option<ArrayRef> {
+    let Some(DataType::Decimal64(precision, scale)) = shortened(array.data_type()) else { return None };
+    let wide = array.as_primitive::<Decimal128Type>();
+    let short = Decimal64Array::new(values_in_64_bits(wide)?.into(), wide.nulls().cloned());
+    Some(Arc::new(short.with_precision_and_scale(precision, scale).ok()?))
+}
+
+/// The values of an array in 64 bits, anything where it is null; `None` if one does not fit.
+pub(crate) fn values_in_64_bits(array: &Decimal128Array) -> Option<Vec<i64>> {
+    let wide = array.values();
+    // Zero as long as the upper half repeats the sign of the lower one.
+    let excess = wide.iter().fold(0, |excess, v| excess | (((v >> 64) as i64) ^ ((*v as i64) >> 63)));
+    let fits = |row: usize| array.is_null(row) || i64::try_from(wide[row]).is_ok();
+    if excess != 0 && !(0..array.len()).all(fits) {
+        return None;
+    }
+    Some(wide.iter().map(|v| *v as i64).collect())
+}
+
+/// The schema to decode to: that of the file, `physical`, with those decimals in 64 bits for which
+/// [`short_decimal`] holds.
 pub(crate) fn decoding_schema(physical: &SchemaRef, parquet: &SchemaDescriptor) -> SchemaRef {
     let stored = parquet.root_schema().get_fields();
     with_short_fields(physical, |at| {
-        stored.get(at).is_some_and(|stored| {
-            stored.is_primitive()
-                && matches!(stored.get_physical_type(), PhysicalType::INT32 | PhysicalType::INT64)
-        })
+        stored.get(at).is_some_and(|stored| short_decimal(physical.field(at).data_type(), stored))
     })
 }
 
@@ -124,7 +147,8 @@ fn operand(expr: &Arc<dyn PhysicalExpr>, decoding: &Schema) -> Option<(Arc<dyn P
 
 #[cfg(test)]
 mod tests {
-    use datafusion::arrow::array::{ArrayRef, AsArray, Decimal64Array, Decimal128Array, RecordBatch};
+    use datafusion::arrow::array::RecordBatch;
+    use datafusion::arrow::buffer::NullBuffer;
     use datafusion::logical_expr::Operator;
     use datafusion::parquet::schema::parser::parse_message_type;
     use datafusion::physical_expr::expressions::{binary, col, lit};
@@ -208,6 +232,24 @@ mod tests {
         agree(binary(column("long"), Operator::Lt, decimal(150, 38), &physical).unwrap());
         // A constant that 64 bits do not hold, of a type that a careless writer of plans may have given it.
         agree(binary(column("price"), Operator::Lt, decimal(10i128.pow(20), 15), &physical).unwrap());
+    }
+
+    #[test]
+    fn values_that_do_not_fit_stay_long_and_nulls_do_not_count() {
+        let decimals = |values: Vec<Option<i128>>| -> ArrayRef {
+            Arc::new(Decimal128Array::from(values).with_precision_and_scale(15, 2).unwrap())
+        };
+        let short = shortened_array(&decimals(vec![Some(-7), None, Some(i64::MAX.into())])).unwrap();
+        assert_eq!(short.data_type(), &DataType::Decimal64(15, 2));
+        assert_eq!(short.as_ref(), &{
+            let values = vec![Some(-7), None, Some(i64::MAX)];
+            Decimal64Array::from(values).with_precision_and_scale(15, 2).unwrap()
+        } as &dyn Array);
+        assert!(shortened_array(&decimals(vec![Some(1), Some(i128::from(i64::MAX) + 1)])).is_none());
+        let nulls = NullBuffer::from(vec![true, false]);
+        let garbage = Decimal128Array::new(vec![5, i128::MAX].into(), Some(nulls));
+        let garbage: ArrayRef = Arc::new(garbage.with_precision_and_scale(15, 2).unwrap());
+        assert_eq!(shortened_array(&garbage).unwrap().null_count(), 1);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use coscan_engine::{Chunk, Engine, EngineError};
+use coscan_engine::{Chunk, EngineError};
 use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatch};
 use datafusion::arrow::compute::BatchCoalescer;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -18,19 +18,23 @@ use datafusion::physical_plan::coop::cooperative;
 use datafusion::physical_plan::metrics::{BaselineMetrics, RecordOutput};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 
+use crate::cscan::CScan;
 use crate::error::{engine_error, from_engine};
+use crate::execution::OpenPartition;
 use crate::file_plan::FilePlanner;
 use crate::metrics::ScanCounters;
 use crate::point::Taken;
 use crate::pruning::RowsNeeded;
-use crate::registration::{Member, Registration, ScanPlan};
+use crate::registration::{Member, ScanPlan};
 use crate::row_filter::Passing;
 
 /// Reads one partition.
 pub(crate) struct PartitionReader {
-    pub(crate) engine: Engine,
+    pub(crate) scan: CScan,
     pub(crate) planner: Arc<FilePlanner>,
-    pub(crate) registration: Arc<Registration>,
+    pub(crate) partition: usize,
+    /// Its place in the execution, if partitions may share their work.
+    pub(crate) open: Option<OpenPartition>,
     pub(crate) context: Arc<TaskContext>,
     pub(crate) counters: Arc<ScanCounters>,
     pub(crate) baseline: BaselineMetrics,
@@ -69,24 +73,36 @@ impl PartitionReader {
             };
             if self.remaining == Some(0) {
                 // Give everything back now: the consumer may keep the stream for long.
-                self.reading = None;
+                self.release();
             }
             if batch.num_rows() > 0 {
                 return Ok(Some(batch.record_output(&self.baseline)));
             }
         }
-        self.reading = None;
+        self.release();
         self.baseline.done();
         Ok(None)
     }
 
+    fn release(&mut self) {
+        self.reading = None;
+        self.open = None;
+    }
+
     /// The next batch, which may be empty.
     async fn read(&mut self) -> Result<Option<RecordBatch>> {
-        let slice_rows = self.engine.config().slice_rows;
+        let engine = self.scan.engine();
+        let slice_rows = engine.config().slice_rows;
         let reading = match &mut self.reading {
             Some(reading) => reading,
             None => {
-                let member = self.registration.join(&self.planner, &self.engine, &self.counters).await?;
+                let scan = &self.scan;
+                let alone = || scan.own_registration(self.partition);
+                let registration = match &self.open {
+                    Some(open) => open.registration(|members| scan.shared_registration(members), alone).await,
+                    None => alone(),
+                };
+                let member = registration.join(&self.planner, engine, &self.counters).await?;
                 self.reading.insert(Reading { open: None, member })
             }
         };

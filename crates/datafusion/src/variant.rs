@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::buffer::BooleanBuffer;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::common::Result;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
@@ -16,7 +16,7 @@ use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 
 use crate::marked::marked;
 use crate::row_filter::{Passing, RowFilter};
-use crate::short_decimals::{over_short_columns, shortened_expr, shortened_schema};
+use crate::short_decimals::{over_short_columns, shortened_array, without_widening};
 
 /// What all variants of a file are made of.
 pub(crate) struct Recipe<'a> {
@@ -34,14 +34,13 @@ impl<'a> Recipe<'a> {
         projection: ProjectionExprs,
         conjuncts: Vec<Arc<dyn PhysicalExpr>>,
         decoding_schema: &'a SchemaRef,
-        mut output_schema: SchemaRef,
+        output_schema: SchemaRef,
         marks: bool,
     ) -> Result<Self> {
         let over_short = |expr| over_short_columns(expr, decoding_schema);
         let mut projection = projection.try_map_exprs(over_short)?;
         if marks {
-            projection = projection.try_map_exprs(|expr| shortened_expr(expr, decoding_schema))?;
-            output_schema = shortened_schema(&output_schema);
+            projection = projection.try_map_exprs(|expr| without_widening(expr, decoding_schema))?;
         }
         let conjuncts = conjuncts.into_iter().map(over_short).collect::<Result<_>>()?;
         Ok(Recipe { projection, conjuncts, decoding_schema, output_schema, marks })
@@ -144,22 +143,26 @@ impl Variant {
         self.marked_schema.is_some()
     }
 
-    /// The rows of `batch`, if any pass the filter, with marks; some of those that do not pass may be missing.
+    /// The rows of `batch`, if any pass the filter, with marks; some of those that do not pass may be missing. Short
+    /// decimals are in 64 bits if these hold the batch's values.
     pub(crate) fn mark(&self, batch: RecordBatch) -> Result<Option<RecordBatch>> {
         let (batch, bits) = match self.passing(batch)? {
             Passing::None => return Ok(None),
-            Passing::Some(batch, bits) if self.takes_columns => (self.project(&batch)?, bits),
+            Passing::Some(batch, bits) if self.takes_columns => (self.projector.project_batch(&batch)?, bits),
             // What is computed may fail on rows that do not pass.
             passing => {
-                let batch = self.project(&passing.into_batch()?)?;
+                let batch = self.projector.project_batch(&passing.into_batch()?)?;
                 let bits = BooleanBuffer::new_set(batch.num_rows());
                 (batch, bits)
             }
         };
-        let schema = self.marked_schema.as_ref().unwrap_or(&self.output_schema);
         let (_, mut columns, _) = batch.into_parts();
+        for column in &mut columns {
+            *column = shortened_array(column).unwrap_or_else(|| Arc::clone(column));
+        }
         columns.push(Arc::new(BooleanArray::new(bits, None)));
-        Ok(Some(RecordBatch::try_new(Arc::clone(schema), columns)?))
+        let schema = self.marked_schema.as_ref().unwrap_or(&self.output_schema);
+        Ok(Some(RecordBatch::try_new(with_types_of(schema, &columns), columns)?))
     }
 
     /// Rows that passed, as the plan above expects them.
@@ -172,4 +175,17 @@ impl Variant {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         Ok(RecordBatch::try_new_with_options(Arc::clone(&self.output_schema), arrays, &options)?)
     }
+}
+
+/// `schema`, with the types that the arrays have where these are others.
+fn with_types_of(schema: &SchemaRef, arrays: &[ArrayRef]) -> SchemaRef {
+    let fields = schema.fields().iter().zip(arrays);
+    if fields.clone().all(|(field, array)| field.data_type() == array.data_type()) {
+        return Arc::clone(schema);
+    }
+    let fields = fields.map(|(field, array)| match field.data_type() == array.data_type() {
+        true => Arc::clone(field),
+        false => Arc::new(Field::clone(field).with_data_type(array.data_type().clone())),
+    });
+    Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
 }

@@ -100,6 +100,14 @@ impl Program {
         })
     }
 
+    /// The columns it takes.
+    pub(super) fn columns(&self) -> impl Iterator<Item = usize> {
+        self.steps.iter().filter_map(|step| match step {
+            Step::Column(column) => Some(*column),
+            _ => None,
+        })
+    }
+
     /// Room for the values of a block.
     pub(super) fn values(&self) -> Values {
         Values { blocks: vec![[0; BLOCK]; self.steps.len()] }

@@ -26,7 +26,7 @@ const GROUPS_MAX: usize = 4096;
 
 /// See the module's documentation.
 #[derive(Debug)]
-pub(super) struct ScanAggregateExec {
+pub(crate) struct ScanAggregateExec {
     aggregation: Arc<Aggregation>,
     /// A scan that marks rows.
     input: Arc<dyn ExecutionPlan>,
@@ -37,7 +37,7 @@ pub(super) struct ScanAggregateExec {
 }
 
 impl ScanAggregateExec {
-    pub(super) fn new(
+    pub(crate) fn new(
         aggregation: Aggregation,
         input: Arc<dyn ExecutionPlan>,
         scan_schema: SchemaRef,

@@ -17,21 +17,25 @@ mod totals;
 
 use std::sync::Arc;
 
+use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
 use datafusion::common::Result;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::datasource::source::DataSourceExec;
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_expr::expressions::{Column, Literal};
-use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
-use datafusion::physical_plan::projection::ProjectionExec;
-use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
 
-use crate::cscan::CScan;
-use crate::marked::MarkedScan;
 use arithmetic::Program;
-use exec::ScanAggregateExec;
+pub(crate) use exec::ScanAggregateExec;
+
+/// The functions that are computed here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Function {
+    /// Rows with a value.
+    Count,
+    /// The sum of decimals or 64-bit integers.
+    Sum,
+    /// Count and sum of decimals.
+    Average,
+}
 
 /// What a partial aggregation computes, in terms of a scan that marks rows.
 #[derive(Debug)]
@@ -49,10 +53,12 @@ pub(crate) struct Aggregation {
     schema: SchemaRef,
 }
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 struct Sum {
     step: usize,
     column_set: usize,
+    /// Of decimals; none of integers.
+    scale: Option<i8>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -62,63 +68,29 @@ enum State {
     Sum(usize),
 }
 
-/// The node as an aggregation that reads the shared arrays of a scan, if it is a partial aggregation right above one
-/// and this can compute it. `original` is what takes over when it cannot go on: the node itself, or what computes the
-/// same.
-pub(crate) fn at_scan(
-    node: &Arc<dyn ExecutionPlan>,
-    original: impl FnOnce() -> Result<Arc<dyn ExecutionPlan>>,
-) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-    let Some(aggregate) = node.downcast_ref::<AggregateExec>() else { return Ok(None) };
-    let projection = aggregate.input().downcast_ref::<ProjectionExec>();
-    let leaf = projection.map_or(aggregate.input(), ProjectionExec::input);
-    let source = leaf.downcast_ref::<DataSourceExec>().map(DataSourceExec::data_source);
-    let Some(scan) = source.and_then(|source| source.downcast_ref::<CScan>()) else { return Ok(None) };
-    if !is_plain(aggregate) || scan.config().limit.is_some() {
-        return Ok(None);
-    }
-    let Some(aggregation) = Aggregation::new(aggregate, projection, &leaf.schema())? else { return Ok(None) };
-    let marked = DataSourceExec::from_data_source(MarkedScan::new(scan.clone())?);
-    let exec = ScanAggregateExec::new(aggregation, marked, leaf.schema(), original()?);
-    Ok(Some(Arc::new(exec)))
-}
-
-/// Whether the aggregation has no properties beyond its keys and functions.
-fn is_plain(aggregate: &AggregateExec) -> bool {
-    *aggregate.mode() == AggregateMode::Partial
-        && !aggregate.group_expr().has_grouping_set()
-        && aggregate.filter_expr().iter().all(Option::is_none)
-        && aggregate.limit_options().is_none()
-        && aggregate.dynamic_expressions_produced().is_empty()
-        && *aggregate.input_order_mode() == InputOrderMode::Linear
-}
-
 impl Aggregation {
-    fn new(
-        aggregate: &AggregateExec,
-        projection: Option<&ProjectionExec>,
+    /// What aggregates these functions of columns of `scan` by the key columns, and leaves `schema`; `None` if it
+    /// cannot.
+    pub(crate) fn new(
+        keys: Vec<usize>,
+        functions: &[(Function, Arc<dyn PhysicalExpr>)],
         scan: &Schema,
+        schema: SchemaRef,
     ) -> Result<Option<Self>> {
+        if keys.iter().any(|&key| !keys::is_key(scan.field(key).data_type())) {
+            return Ok(None);
+        }
         let mut aggregation = Aggregation {
-            keys: Vec::new(),
+            keys,
             program: Program::default(),
             sums: Vec::new(),
             column_sets: Vec::new(),
             states: Vec::new(),
             marks: scan.fields().len(),
-            schema: aggregate.schema(),
+            schema,
         };
-        for (key, _) in aggregate.group_expr().expr() {
-            let key = inlined(key, projection)?;
-            match key.downcast_ref::<Column>() {
-                Some(column) if keys::is_key(scan.field(column.index()).data_type()) => {
-                    aggregation.keys.push(column.index());
-                }
-                _ => return Ok(None),
-            }
-        }
-        for function in aggregate.aggr_expr() {
-            if !aggregation.add(function, projection, scan)? {
+        for (function, argument) in functions {
+            if !aggregation.add(*function, argument, scan)? {
                 return Ok(None);
             }
         }
@@ -128,42 +100,33 @@ impl Aggregation {
     /// Whether the columns of the state have types that are made here.
     fn makes_its_states(&self) -> bool {
         let types = self.schema.fields().iter().skip(self.keys.len()).map(|field| field.data_type());
-        let made = |(state, data_type): (&State, &DataType)| match state {
-            State::Count(_) => matches!(data_type, DataType::Int64 | DataType::UInt64),
-            State::Sum(_) => matches!(data_type, DataType::Decimal128(..) | DataType::Int64),
+        let made = |(state, data_type): (&State, &DataType)| match (state, data_type) {
+            (State::Count(_), of) => matches!(of, DataType::Int64 | DataType::UInt64),
+            (State::Sum(sum), DataType::Decimal128(_, scale)) => self.sums[*sum].scale == Some(*scale),
+            (State::Sum(sum), of) => self.sums[*sum].scale.is_none() && *of == DataType::Int64,
         };
         // Without a function it is a search for distinct values, which are likely to be many.
         !self.states.is_empty() && types.len() == self.states.len() && self.states.iter().zip(types).all(made)
     }
 
-    /// Adds a function; false if it is none of those known here.
-    fn add(
-        &mut self,
-        function: &AggregateFunctionExpr,
-        projection: Option<&ProjectionExec>,
-        scan: &Schema,
-    ) -> Result<bool> {
-        let plain = !function.is_distinct() && function.order_bys().is_empty() && !function.is_reversed();
-        let Ok([argument]) = <[Arc<dyn PhysicalExpr>; 1]>::try_from(function.expressions()) else {
-            return Ok(false);
-        };
-        let argument = inlined(&argument, projection)?;
-        match function.fun().name() {
-            _ if !plain => Ok(false),
-            "count" => Ok(self.add_count(&argument)),
-            "sum" => Ok(self.add_sum(&argument, scan)?.is_some_and(|sum| {
-                self.states.push(State::Sum(sum));
-                true
-            })),
-            "avg" if matches!(argument.data_type(scan)?, DataType::Decimal128(..)) => {
-                Ok(self.add_sum(&argument, scan)?.is_some_and(|sum| {
-                    let count = State::Count(Some(self.sums[sum].column_set));
-                    self.states.extend([count, State::Sum(sum)]);
-                    true
-                }))
-            }
-            _ => Ok(false),
+    /// Adds a function; false if its argument is nothing that is computed here.
+    fn add(&mut self, function: Function, argument: &Arc<dyn PhysicalExpr>, scan: &Schema) -> Result<bool> {
+        if function == Function::Count {
+            return Ok(self.add_count(argument));
         }
+        let Some(sum) = self.add_sum(argument, scan)? else { return Ok(false) };
+        if function == Function::Average {
+            self.states.push(State::Count(Some(self.sums[sum].column_set)));
+        }
+        self.states.push(State::Sum(sum));
+        Ok(true)
+    }
+
+    /// Whether all columns that are read are in the form they are read in: a scan leaves decimals in 128 bits where 64 do
+    /// not hold them.
+    fn reads(&self, batch: &RecordBatch) -> bool {
+        let mut columns = self.keys.iter().copied().chain(self.program.columns());
+        columns.all(|column| !matches!(batch.column(column).data_type(), DataType::Decimal128(..)))
     }
 
     fn add_count(&mut self, argument: &Arc<dyn PhysicalExpr>) -> bool {
@@ -178,10 +141,13 @@ impl Aggregation {
 
     fn add_sum(&mut self, argument: &Arc<dyn PhysicalExpr>, scan: &Schema) -> Result<Option<usize>> {
         let Some((step, columns)) = self.program.add(argument, scan)? else { return Ok(None) };
-        let column_set = self.column_set(columns);
-        let known = self.sums.iter().position(|sum| sum.step == step);
-        Ok(Some(known.unwrap_or_else(|| {
-            self.sums.push(Sum { step, column_set });
+        let scale = match argument.data_type(scan)? {
+            DataType::Decimal128(_, scale) => Some(scale),
+            _ => None,
+        };
+        let sum = Sum { step, column_set: self.column_set(columns), scale };
+        Ok(Some(self.sums.iter().position(|known| *known == sum).unwrap_or_else(|| {
+            self.sums.push(sum);
             self.sums.len() - 1
         })))
     }
@@ -192,21 +158,4 @@ impl Aggregation {
             self.column_sets.len() - 1
         })
     }
-}
-
-/// The expression over the input of the projection.
-fn inlined(
-    expr: &Arc<dyn PhysicalExpr>,
-    projection: Option<&ProjectionExec>,
-) -> Result<Arc<dyn PhysicalExpr>> {
-    let Some(projection) = projection else { return Ok(Arc::clone(expr)) };
-    let columns = projection.expr();
-    Arc::clone(expr)
-        .transform_up(|expr| {
-            Ok(match expr.downcast_ref::<Column>() {
-                Some(column) => Transformed::yes(Arc::clone(&columns[column.index()].expr)),
-                None => Transformed::no(expr),
-            })
-        })
-        .data()
 }

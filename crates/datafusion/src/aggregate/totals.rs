@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, Decimal128Array, Int64Array, RecordBatch, RecordBatchOptions, UInt64Array,
+    ArrayRef, AsArray, Decimal128Array, Int64Array, RecordBatch, RecordBatchOptions, UInt64Array,
 };
+use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Result, internal_err};
 
@@ -71,6 +72,9 @@ impl Totals {
     /// Adds the marked rows of a batch; false if 64 bits may not hold what has to be computed for it: then nothing is
     /// added.
     pub(super) fn add(&mut self, batch: &RecordBatch) -> Result<bool> {
+        if !self.of.reads(batch) {
+            return Ok(false);
+        }
         let Some(magnitudes) = self.of.program.magnitudes(batch) else { return Ok(false) };
         let rows = batch.num_rows() as i128;
         let grows = |step: usize| magnitudes[step] * rows;
@@ -82,8 +86,9 @@ impl Totals {
             self.settle();
         }
         self.of.sums.iter().zip(&mut self.grown).for_each(|(sum, grown)| *grown += grows(sum.step));
+        let nulls: Vec<_> = self.of.column_sets.iter().map(|columns| nulls_of(batch, columns)).collect();
         for first in (0..batch.num_rows()).step_by(BLOCK) {
-            self.add_block(batch, first, BLOCK.min(batch.num_rows() - first))?;
+            self.add_block(batch, &nulls, first, BLOCK.min(batch.num_rows() - first))?;
         }
         Ok(true)
     }
@@ -106,7 +111,7 @@ impl Totals {
         }
     }
 
-    fn add_block(&mut self, batch: &RecordBatch, first: usize, rows: usize) -> Result<()> {
+    fn add_block(&mut self, batch: &RecordBatch, nulls: &SetNulls, first: usize, rows: usize) -> Result<()> {
         let marks = batch.column(self.of.marks).as_boolean().values().slice(first, rows);
         let Scratch { chosen, groups, .. } = &mut self.scratch;
         chosen.clear();
@@ -122,13 +127,13 @@ impl Totals {
         if self.of.sums.is_empty() && self.of.column_sets.is_empty() {
             return Ok(());
         }
-        self.add_values(batch, first, rows);
+        self.add_values(batch, nulls, first, rows);
         Ok(())
     }
 
     /// Adds the values of the chosen rows, whose groups are known. Where most rows are chosen it is faster to
     /// compute all than to pick them.
-    fn add_values(&mut self, batch: &RecordBatch, first: usize, rows: usize) {
+    fn add_values(&mut self, batch: &RecordBatch, nulls: &SetNulls, first: usize, rows: usize) {
         let of = Arc::clone(&self.of);
         let Scratch { values, chosen, groups, positions, valid, valid_groups } = &mut self.scratch;
         positions.clear();
@@ -140,16 +145,15 @@ impl Totals {
             Rows::Chosen(chosen)
         };
         let values = of.program.compute(batch, block, values);
-        let has_nulls = |set: &Vec<usize>| set.iter().any(|column| batch.column(*column).null_count() > 0);
-        let with_nulls: Vec<bool> = of.column_sets.iter().map(has_nulls).collect();
         let complete: Vec<usize> =
-            (0..of.sums.len()).filter(|sum| !with_nulls[of.sums[*sum].column_set]).collect();
+            (0..of.sums.len()).filter(|sum| nulls[of.sums[*sum].column_set].is_none()).collect();
         add_all(&mut self.recent, &of, &complete, &values, positions, groups);
-        for (set, columns) in of.column_sets.iter().enumerate().filter(|(set, _)| with_nulls[*set]) {
+        let with_nulls = nulls.iter().enumerate().filter_map(|(set, nulls)| Some((set, nulls.as_ref()?)));
+        for (set, nulls) in with_nulls {
             valid.clear();
             valid_groups.clear();
             for ((row, position), group) in chosen.iter().zip(&*positions).zip(&*groups) {
-                if columns.iter().any(|column| batch.column(*column).is_null(*row as usize)) {
+                if nulls.is_null(*row as usize) {
                     self.with_null[*group as usize * of.column_sets.len() + set] += 1;
                 } else {
                     valid.push(*position);
@@ -214,6 +218,17 @@ impl Totals {
             other => return internal_err!("a sum of type {other}"),
         })
     }
+}
+
+/// By set of columns: where one of them is null, if anywhere.
+type SetNulls = [Option<NullBuffer>];
+
+/// Where one of these columns has no value. What an array calls null is not all of it: a column of type Null has no such
+/// notes, a dictionary or runs may have null among their values.
+fn nulls_of(batch: &RecordBatch, columns: &[usize]) -> Option<NullBuffer> {
+    let nulls = columns.iter().map(|&column| batch.column(column).logical_nulls());
+    let nulls = nulls.reduce(|a, b| NullBuffer::union(a.as_ref(), b.as_ref())).flatten();
+    nulls.filter(|nulls| nulls.null_count() > 0)
 }
 
 /// Adds the values at `positions` to their groups for each of `sums`, four sums at a time.

@@ -1,8 +1,13 @@
 //! The optimizer rule: every scan of Parquet files becomes a cooperative one.
 //!
 //! It must run last, because later rules look for DataFusion's own scan. Scans take in the filter right above
-//! them (`absorb`), and decimal arithmetic is narrowed (`narrow`); joins, orderings and partitions stay as they
-//! are. What it cannot do as well as DataFusion's scan it leaves alone, with the reason in the log.
+//! them ([`filter_pushdown`]), partial aggregations right above them read their arrays ([`aggregation`]), and
+//! decimal arithmetic is narrowed; joins, orderings and partitions stay as they are. [`eligibility`] says when. What
+//! does not meet its conditions is left alone, with the reason in the log.
+
+mod aggregation;
+pub(crate) mod eligibility;
+mod filter_pushdown;
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,9 +17,9 @@ use datafusion::arrow::datatypes::Schema;
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::datasource::physical_plan::parquet::{ParquetAccessPlan, ParquetRowSelection};
-use datafusion::datasource::physical_plan::{FileScanConfig, FileSource, ParquetSource};
+use datafusion::datasource::physical_plan::{FileScanConfig, ParquetSource};
 use datafusion::datasource::source::DataSourceExec;
+use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
@@ -22,78 +27,9 @@ use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode};
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
-use crate::absorb::absorb;
-use crate::aggregate;
 use crate::cscan::CScan;
 use crate::narrow::narrowed;
 use crate::options::CoscanOptions;
-
-/// Why a scan is left to DataFusion.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// It wants row numbers or other columns that the reader makes up.
-    VirtualColumns,
-    /// Its files are encrypted.
-    Encryption,
-    /// Somebody has chosen rows of this file beforehand.
-    AccessPlan(String),
-    /// It reads through a reader of its own.
-    CustomReader,
-    /// Its files have fewer bytes than `coscan.small_table_bytes`.
-    SmallTable(u64),
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Reason::VirtualColumns => f.write_str("it has virtual columns"),
-            Reason::Encryption => f.write_str("its files are encrypted"),
-            Reason::AccessPlan(file) => write!(f, "{file} comes with an access plan"),
-            Reason::CustomReader => f.write_str("it has its own file reader"),
-            Reason::SmallTable(bytes) => write!(f, "{bytes} bytes are too little to share"),
-        }
-    }
-}
-
-/// Why this scan of Parquet files cannot be cooperative, if so.
-pub(crate) fn reason_to_leave(config: &FileScanConfig) -> Option<Reason> {
-    let source = config.file_source().downcast_ref::<ParquetSource>()?;
-    if !source.table_schema().virtual_columns().is_empty() {
-        return Some(Reason::VirtualColumns);
-    }
-    let crypto = &source.table_parquet_options().crypto;
-    if crypto.file_decryption.is_some() || crypto.factory_id.is_some() {
-        return Some(Reason::Encryption);
-    }
-    // A factory of another type may read something else than the bytes of the file in its store, and its
-    // type can only be told by its name.
-    if let Some(factory) = source.parquet_file_reader_factory() {
-        let name = format!("{factory:?}");
-        let known = ["CachedParquetFileReaderFactory", "DefaultParquetFileReaderFactory"];
-        if !known.iter().any(|known| name.starts_with(known)) {
-            return Some(Reason::CustomReader);
-        }
-    }
-    let files = config.file_groups.iter().flat_map(|group| group.iter());
-    files
-        .filter(|file| {
-            file.extensions.contains::<ParquetAccessPlan>()
-                || file.extensions.contains::<ParquetRowSelection>()
-        })
-        .map(|file| Reason::AccessPlan(file.object_meta.location.to_string()))
-        .next()
-}
-
-/// The bytes of the scan's files, or of the ranges of them that it reads.
-fn bytes(config: &FileScanConfig) -> u64 {
-    let files = config.file_groups.iter().flat_map(|group| group.iter());
-    files
-        .map(|file| match &file.range {
-            Some(range) => u64::try_from(range.end - range.start).unwrap_or(0),
-            None => file.object_meta.size,
-        })
-        .sum()
-}
 
 /// `plan` with every scan of Parquet files that can be made cooperative made so, reading through `engine`.
 ///
@@ -116,7 +52,7 @@ pub fn rewrite_plan(
     });
     let plan = plan?.data.transform_down(|node| {
         let original = || Arc::clone(&node).transform_up(with_narrow_arithmetic).data();
-        Ok(match aggregate::at_scan(&node, original)? {
+        Ok(match aggregation::at_scan(&node, original)? {
             Some(aggregation) => Transformed::new(aggregation, true, TreeNodeRecursion::Jump),
             None => Transformed::no(node),
         })
@@ -132,7 +68,7 @@ fn cooperative(
 ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     if let Some(filter) = node.downcast_ref::<FilterExec>() {
         return match shareable(filter.input(), options) {
-            Some(config) => absorb(filter, config, engine),
+            Some(config) => filter_pushdown::push_down(filter, config, engine),
             None => Ok(None),
         };
     }
@@ -144,9 +80,7 @@ fn cooperative(
 fn shareable<'a>(node: &'a Arc<dyn ExecutionPlan>, options: &CoscanOptions) -> Option<&'a FileScanConfig> {
     let exec = node.downcast_ref::<DataSourceExec>()?;
     let (config, _) = exec.downcast_to_file_source::<ParquetSource>()?;
-    let bytes = bytes(config);
-    let small = (bytes < options.small_table_bytes).then_some(Reason::SmallTable(bytes));
-    if let Some(reason) = reason_to_leave(config).or(small) {
+    if let Err(reason) = eligibility::scan(config, Some(options.small_table_bytes)) {
         let file = config.file_groups.iter().flat_map(|group| group.iter()).next();
         let file = file.map_or("nothing", |file| file.object_meta.location.as_ref());
         tracing::debug!(file, %reason, "scan left to DataFusion");
@@ -162,7 +96,7 @@ fn with_narrow_arithmetic(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Ar
         let schema = projection.input().schema();
         let mut changed = false;
         let columns = projection.expr().iter().map(|column| {
-            let expr = narrowed(Arc::clone(&column.expr), &schema)?;
+            let expr = narrow(Arc::clone(&column.expr), &schema)?;
             changed |= expr.transformed;
             Ok(ProjectionExpr { expr: expr.data, alias: column.alias.clone() })
         });
@@ -189,22 +123,26 @@ fn with_narrow_arithmetic(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Ar
     Ok(Transformed::no(node))
 }
 
-/// The function over narrowed arguments; `None` if there is nothing to narrow, or it depends on an order.
+/// The function over narrowed arguments; `None` if there is nothing to narrow.
 fn narrow_arguments(
     function: &AggregateFunctionExpr,
     schema: &Schema,
 ) -> Result<Option<Arc<AggregateFunctionExpr>>> {
-    if !function.order_bys().is_empty() || function.is_reversed() {
+    if !eligibility::narrow_arguments(function) {
         return Ok(None);
     }
     let mut changed = false;
     let arguments = function.expressions().into_iter().map(|argument| {
-        let argument = narrowed(argument, schema)?;
+        let argument = narrow(argument, schema)?;
         changed |= argument.transformed;
         Ok(argument.data)
     });
     let arguments = arguments.collect::<Result<Vec<_>>>()?;
     Ok(if changed { function.with_new_expressions(arguments, Vec::new()).map(Arc::new) } else { None })
+}
+
+fn narrow(expr: Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<Transformed<Arc<dyn PhysicalExpr>>> {
+    if eligibility::narrow_arithmetic(&expr) { narrowed(expr, schema) } else { Ok(Transformed::no(expr)) }
 }
 
 /// [`rewrite_plan`] as a rule of a session, to be appended last.

@@ -1,0 +1,316 @@
+//! When a plan may be changed: every condition of every rewrite, with its reason.
+//!
+//! A rewrite applies only where all its conditions are proven for the plan at hand; in doubt the plan stays as
+//! DataFusion made it. What a rewrite does when it applies is said elsewhere.
+//!
+//! | rewrite | condition |
+//! |---|---|
+//! | a scan becomes cooperative | [`scan`] |
+//! | a filter moves into the scan below it | [`filter_into_scan`] |
+//! | a partial aggregation reads the scan's arrays | [`aggregation_at_scan`], [`function_at_scan`] |
+//! | decimal arithmetic is tried in 64 bits | [`narrow_arithmetic`], [`narrow_arguments`] |
+//! | a conjunct is evaluated before earlier ones | [`cannot_fail`] |
+//! | a conjunct that statistics prove is dropped | [`decided_by_statistics`], [`bounds_in_order`] |
+//! | a decimal is decoded to 64 bits | [`short_decimal`] |
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DECIMAL64_MAX_PRECISION, DataType, Schema};
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::datasource::physical_plan::parquet::{ParquetAccessPlan, ParquetRowSelection};
+use datafusion::datasource::physical_plan::{FileScanConfig, FileSource, ParquetSource};
+use datafusion::functions_aggregate::average::Avg;
+use datafusion::functions_aggregate::count::Count;
+use datafusion::functions_aggregate::sum::Sum;
+use datafusion::logical_expr::Operator;
+use datafusion::parquet::basic::{SortOrder, Type as PhysicalType};
+use datafusion::parquet::file::metadata::RowGroupMetaData;
+use datafusion::parquet::schema::types::Type as StoredType;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
+use datafusion::physical_expr::expressions::{
+    BinaryExpr, CastExpr, Column, DynamicFilterTracking, InListExpr, IsNotNullExpr, IsNullExpr, Literal,
+    NotExpr,
+};
+use datafusion::physical_expr_common::physical_expr::is_volatile;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
+
+use crate::aggregate::Function;
+
+/// Why a node of a plan is left to DataFusion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The scan wants row numbers or other columns that the reader makes up.
+    VirtualColumns,
+    /// Its files are encrypted.
+    Encryption,
+    /// Somebody has chosen rows of this file beforehand.
+    AccessPlan(String),
+    /// It reads through a reader of its own.
+    CustomReader,
+    /// Its files have fewer bytes than `coscan.small_table_bytes`.
+    SmallTable(u64),
+    /// The scan or the filter stops after so many rows: a filter that moves would change which.
+    Limit(usize),
+    /// Something gives another value each time it is evaluated.
+    Volatile(String),
+    /// The filter changes while the query runs.
+    DynamicFilter,
+    /// The scan cannot evaluate all of the filter.
+    NotPushable,
+    /// The aggregation has properties beyond its keys and functions.
+    SpecialAggregation,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::VirtualColumns => f.write_str("it has virtual columns"),
+            Reason::Encryption => f.write_str("its files are encrypted"),
+            Reason::AccessPlan(file) => write!(f, "{file} comes with an access plan"),
+            Reason::CustomReader => f.write_str("it has its own file reader"),
+            Reason::SmallTable(bytes) => write!(f, "{bytes} bytes are too little to share"),
+            Reason::Limit(rows) => write!(f, "it stops after {rows} rows"),
+            Reason::Volatile(expr) => write!(f, "{expr} is volatile"),
+            Reason::DynamicFilter => f.write_str("the filter changes while the query runs"),
+            Reason::NotPushable => f.write_str("the scan cannot evaluate all of the filter"),
+            Reason::SpecialAggregation => {
+                f.write_str("it is filtered, ordered, limited, over grouping sets or not partial")
+            }
+        }
+    }
+}
+
+/// Readers whose type is known to read nothing but the bytes of the file in its store.
+const KNOWN_READERS: [&str; 2] = ["CachedParquetFileReaderFactory", "DefaultParquetFileReaderFactory"];
+
+/// A scan of Parquet files becomes cooperative if all that is read is the files' bytes, and all rows of them.
+///
+/// `small_table_bytes`: a smaller table is not worth the bookkeeping. `None` where that was asked before.
+pub(crate) fn scan(config: &FileScanConfig, small_table_bytes: Option<u64>) -> Result<(), Reason> {
+    let Some(source) = config.file_source().downcast_ref::<ParquetSource>() else { return Ok(()) };
+    if !source.table_schema().virtual_columns().is_empty() {
+        return Err(Reason::VirtualColumns);
+    }
+    let crypto = &source.table_parquet_options().crypto;
+    if crypto.file_decryption.is_some() || crypto.factory_id.is_some() {
+        return Err(Reason::Encryption);
+    }
+    // A factory of another type may read something else than the bytes of the file in its store, and its
+    // type can only be told by its name.
+    if let Some(factory) = source.parquet_file_reader_factory() {
+        let debug = format!("{factory:?}");
+        let name = debug.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
+        if !KNOWN_READERS.contains(&name) {
+            return Err(Reason::CustomReader);
+        }
+    }
+    let mut files = config.file_groups.iter().flat_map(|group| group.iter());
+    let chosen = files.find(|file| {
+        file.extensions.contains::<ParquetAccessPlan>() || file.extensions.contains::<ParquetRowSelection>()
+    });
+    if let Some(file) = chosen {
+        return Err(Reason::AccessPlan(file.object_meta.location.to_string()));
+    }
+    let bytes = bytes(config);
+    match small_table_bytes {
+        Some(small) if bytes < small => Err(Reason::SmallTable(bytes)),
+        _ => Ok(()),
+    }
+}
+
+/// The bytes of the scan's files, or of the ranges of them that it reads.
+fn bytes(config: &FileScanConfig) -> u64 {
+    let files = config.file_groups.iter().flat_map(|group| group.iter());
+    files
+        .map(|file| match &file.range {
+            Some(range) => u64::try_from(range.end - range.start).unwrap_or(0),
+            None => file.object_meta.size,
+        })
+        .sum()
+}
+
+/// A filter moves into the scan below it if it selects the same rows there.
+///
+/// - Neither stops early: a limit of the scan comes before the filter, one of the filter after it.
+/// - Nothing is volatile. The filter may be over what the scan computes, and is then evaluated from the columns that
+///   this is computed from, a second time; and the scan computes for fewer rows than it did.
+/// - It does not change while the query runs: what fills such a filter decides where it is evaluated.
+///
+/// That the scan can evaluate all of it is checked where it is put in terms of the table.
+pub(crate) fn filter_into_scan(filter: &FilterExec, config: &FileScanConfig) -> Result<(), Reason> {
+    if let Some(rows) = filter.fetch().or(config.limit) {
+        return Err(Reason::Limit(rows));
+    }
+    not_volatile(filter.predicate())?;
+    if let Some(projection) = config.file_source().projection() {
+        projection.iter().try_for_each(|column| not_volatile(&column.expr))?;
+    }
+    if DynamicFilterTracking::classify(filter.predicate()).contains_dynamic_filter() {
+        return Err(Reason::DynamicFilter);
+    }
+    Ok(())
+}
+
+fn not_volatile(expr: &Arc<dyn PhysicalExpr>) -> Result<(), Reason> {
+    if is_volatile(expr) { Err(Reason::Volatile(expr.to_string())) } else { Ok(()) }
+}
+
+/// A partial aggregation reads the arrays of the scan below it if it has no properties beyond its keys and functions,
+/// and the scan does not stop early: rows that are marked, not dropped, would count for its limit.
+pub(crate) fn aggregation_at_scan(aggregate: &AggregateExec, scan: &FileScanConfig) -> Result<(), Reason> {
+    if let Some(rows) = scan.limit {
+        return Err(Reason::Limit(rows));
+    }
+    let plain = *aggregate.mode() == AggregateMode::Partial
+        && !aggregate.group_expr().has_grouping_set()
+        && aggregate.filter_expr().iter().all(Option::is_none)
+        && aggregate.limit_options().is_none()
+        && aggregate.dynamic_expressions_produced().is_empty()
+        && *aggregate.input_order_mode() == InputOrderMode::Linear;
+    if plain { Ok(()) } else { Err(Reason::SpecialAggregation) }
+}
+
+/// Which of the functions known here this is, and its argument.
+///
+/// - DataFusion's own by type: a user's function may have its name.
+/// - One argument, every value of which counts once, in any order.
+/// - Types that the result is made of here. What else is coerced to them (smaller integers) has a cast around it.
+pub(crate) fn function_at_scan(
+    function: &AggregateFunctionExpr,
+    input: &Schema,
+) -> Option<(Function, Arc<dyn PhysicalExpr>)> {
+    let plain = !function.is_distinct()
+        && !function.ignore_nulls()
+        && !function.is_reversed()
+        && function.order_bys().is_empty();
+    let Ok([argument]) = <[Arc<dyn PhysicalExpr>; 1]>::try_from(function.expressions()) else { return None };
+    let of = argument.data_type(input).ok()?;
+    let inner = function.fun().inner();
+    let known = if inner.is::<Count>() {
+        Function::Count
+    } else if inner.is::<Sum>() && matches!(of, DataType::Decimal128(..) | DataType::Int64) {
+        Function::Sum
+    } else if inner.is::<Avg>() && matches!(of, DataType::Decimal128(..)) {
+        Function::Average
+    } else {
+        return None;
+    };
+    (plain && !is_volatile(&argument)).then_some((known, argument))
+}
+
+/// Decimal arithmetic in an expression is tried in 64 bits if nothing in it is volatile: where 64 bits do not hold the
+/// values, its operands are evaluated a second time.
+pub(crate) fn narrow_arithmetic(expr: &Arc<dyn PhysicalExpr>) -> bool {
+    !is_volatile(expr)
+}
+
+/// The arguments of an aggregate function may be replaced by equal ones if no order is tied to them.
+pub(crate) fn narrow_arguments(function: &AggregateFunctionExpr) -> bool {
+    function.order_bys().is_empty() && !function.is_reversed()
+}
+
+/// Whether the expression has a value for every row, so that it may be evaluated for rows that other conjuncts rule
+/// out: comparisons of columns and constants of one type, and what is made of those. Everything else may divide by
+/// zero, overflow or fail to parse.
+pub(crate) fn cannot_fail(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
+    let simple = |expr: &Arc<dyn PhysicalExpr>| {
+        // Decimals only become longer: whatever is cast fits.
+        let column = expr.downcast_ref::<CastExpr>().map_or(expr, CastExpr::expr);
+        column.is::<Column>() && (std::ptr::eq(column, expr) || widens(column, expr, schema))
+            || expr.is::<Literal>()
+    };
+    let of_one_type = |a: &Arc<dyn PhysicalExpr>, b: &Arc<dyn PhysicalExpr>| matches!((a.data_type(schema), b.data_type(schema)), (Ok(a), Ok(b)) if a == b && compares(&a));
+    if let Some(binary) = expr.downcast_ref::<BinaryExpr>() {
+        let (left, right) = (binary.left(), binary.right());
+        return match binary.op() {
+            Operator::And | Operator::Or => cannot_fail(left, schema) && cannot_fail(right, schema),
+            Operator::Eq
+            | Operator::NotEq
+            | Operator::Lt
+            | Operator::LtEq
+            | Operator::Gt
+            | Operator::GtEq
+            | Operator::IsDistinctFrom
+            | Operator::IsNotDistinctFrom => simple(left) && simple(right) && of_one_type(left, right),
+            _ => false,
+        };
+    }
+    if let Some(not) = expr.downcast_ref::<NotExpr>() {
+        return cannot_fail(not.arg(), schema);
+    }
+    if let Some(list) = expr.downcast_ref::<InListExpr>() {
+        return list.expr().is::<Column>()
+            && list.list().iter().all(|item| item.is::<Literal>() && of_one_type(list.expr(), item));
+    }
+    let tested = expr.downcast_ref::<IsNullExpr>().map(IsNullExpr::arg);
+    tested.or_else(|| expr.downcast_ref::<IsNotNullExpr>().map(IsNotNullExpr::arg)).is_some_and(simple)
+}
+
+/// Whether Arrow compares any two values of the type.
+fn compares(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Boolean | DataType::FixedSizeBinary(_) => true,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => true,
+        DataType::Dictionary(_, values) => compares(values),
+        other => other.is_primitive(),
+    }
+}
+
+/// Whether a decimal becomes the same one in more bits.
+fn widens(from: &Arc<dyn PhysicalExpr>, to: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
+    let types = (from.data_type(schema), to.data_type(schema));
+    matches!(types, (Ok(DataType::Decimal64(p, s)), Ok(DataType::Decimal128(q, t))) if (p, s) == (q, t))
+}
+
+/// A conjunct can be decided by the statistics of its columns, all of these types, if
+///
+/// - it cannot fail, so that it need not be evaluated to find out;
+/// - it compares with no null, and its columns have one value a row;
+/// - its columns are no floating-point numbers: statistics leave NaN out. That does not matter if it asks for null only.
+pub(crate) fn decided_by_statistics<'a>(
+    conjunct: &Arc<dyn PhysicalExpr>,
+    schema: &Schema,
+    mut columns: impl Iterator<Item = &'a DataType>,
+) -> bool {
+    let asks_for_null_only = conjunct.is::<IsNotNullExpr>();
+    cannot_fail(conjunct, schema)
+        && !mentions_null(conjunct)
+        && columns.all(|of| !of.is_nested() && (asks_for_null_only || !of.is_floating()))
+}
+
+fn mentions_null(conjunct: &Arc<dyn PhysicalExpr>) -> bool {
+    let mut found = false;
+    let walked = conjunct.apply(|expr| {
+        found |= expr.downcast_ref::<Literal>().is_some_and(|literal| literal.value().is_null());
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    });
+    found || walked.is_err()
+}
+
+/// Whether the bounds of a leaf column are there and in the order in which its values compare. Bounds in another order
+/// are not trusted: INT96, and the deprecated fields of old writers for all but signed integers. Bounds that are
+/// truncated are bounds all the same.
+pub(crate) fn bounds_in_order(row_group: &RowGroupMetaData, leaf: usize) -> bool {
+    let column = row_group.column(leaf);
+    let Some(statistics) = column.statistics() else { return false };
+    let integer = matches!(column.column_type(), PhysicalType::INT32 | PhysicalType::INT64);
+    match column.column_descr().sort_order() {
+        SortOrder::UNDEFINED => false,
+        _ if column.column_type() == PhysicalType::INT96 => false,
+        SortOrder::SIGNED if integer => true,
+        _ => !statistics.is_min_max_deprecated(),
+    }
+}
+
+/// A column is decoded to 64 bits if its type has at most 18 digits and the file stores it as an integer of at most 64
+/// bits. A file that stores longer values, whatever type it declares, gives all their bits.
+pub(crate) fn short_decimal(data_type: &DataType, stored: &StoredType) -> bool {
+    matches!(data_type, DataType::Decimal128(precision, _) if *precision <= DECIMAL64_MAX_PRECISION)
+        && stored.is_primitive()
+        && matches!(stored.get_physical_type(), PhysicalType::INT32 | PhysicalType::INT64)
+}

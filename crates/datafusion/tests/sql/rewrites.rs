@@ -1,0 +1,255 @@
+//! Plans that look as if a rewrite applied, and in which it would give other results: the conditions of
+//! `rule/eligibility.rs`, one by one, against plain DataFusion.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use datafusion::arrow::array::*;
+use datafusion::arrow::datatypes::{DataType, Int64Type};
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::logical_expr::{ColumnarValue, Volatility, create_udaf, create_udf};
+use datafusion::physical_plan::Accumulator;
+use datafusion::prelude::SessionContext;
+use datafusion::scalar::ScalarValue;
+use parquet::data_type::{ByteArray, FixedLenByteArray, FixedLenByteArrayType};
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::parser::parse_message_type;
+
+use crate::data::{row_groups, write};
+use crate::support::{self, LARGE_BUFFER, VARIANTS, Variant};
+
+/// A cooperative and a plain session that know the same.
+async fn both(variant: Variant, declare: impl AsyncFn(&SessionContext)) -> [SessionContext; 2] {
+    let engine = support::engine(support::policy("relevance"), LARGE_BUFFER);
+    let sessions = [support::cooperative(&engine, variant), support::plain(variant)];
+    for session in &sessions {
+        declare(session).await;
+    }
+    sessions
+}
+
+async fn run(ctx: &SessionContext, statement: &str) {
+    ctx.sql(statement).await.expect(statement).collect().await.expect(statement);
+}
+
+async fn plan(ctx: &SessionContext, sql: &str) -> String {
+    support::rows(ctx, &format!("EXPLAIN {sql}")).await.expect(sql).join("\n")
+}
+
+/// Checks that every query gives the same rows and types in both sessions, and that scans of the first are
+/// cooperative.
+async fn agree([cooperative, plain]: &[SessionContext; 2], queries: &[&str]) {
+    for sql in queries {
+        let shown = plan(cooperative, sql).await;
+        assert!(shown.contains("CScan"), "{sql}\n{shown}");
+        let mut expected = support::rows(plain, sql).await.expect(sql);
+        let mut found = support::rows(cooperative, sql).await.expect(sql);
+        expected.sort();
+        found.sort();
+        assert_eq!(found, expected, "{sql}\n{shown}");
+        let schema = async |ctx: &SessionContext| {
+            let frame = ctx.sql(sql).await.expect(sql);
+            frame.create_physical_plan().await.expect(sql).schema()
+        };
+        assert_eq!(schema(cooperative).await, schema(plain).await, "{sql}");
+    }
+}
+
+fn external(name: &str, columns: &str, path: &Path) -> String {
+    format!("CREATE EXTERNAL TABLE {name} {columns} LOCATION '{}'", path.display())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_filter_stays_above_a_limit() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("ordered.parquet");
+    let a: ArrayRef = Arc::new(Int64Array::from_iter_values(0..3000));
+    let b: ArrayRef = Arc::new(Int64Array::from_iter_values((0..3000).map(|a| a % 100)));
+    let batch = RecordBatch::try_from_iter([("a", a), ("b", b)]).expect("a batch");
+    write(&path, &batch, row_groups(500).build());
+    for variant in VARIANTS {
+        let sessions = both(variant, async |ctx| {
+            run(ctx, &external("t", "(a BIGINT, b BIGINT) STORED AS PARQUET WITH ORDER (a ASC)", &path))
+                .await;
+        });
+        let queries = [
+            "SELECT count(*), max(a) FROM (SELECT a, b FROM t ORDER BY a LIMIT 10) WHERE b = 50",
+            "SELECT sum(a) FROM (SELECT a, b FROM t ORDER BY a LIMIT 60) WHERE b >= 50",
+            "SELECT a FROM (SELECT a, b FROM t WHERE a > 20 ORDER BY a LIMIT 60) WHERE b < 25",
+        ];
+        agree(&sessions.await, &queries).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_volatile_is_evaluated_once() {
+    let engine = support::engine(support::policy("relevance"), LARGE_BUFFER);
+    let ctx = support::session(&engine, Variant::Default).await;
+    let highest = "SELECT max(r) FROM (SELECT random() r FROM events) WHERE r < 0.01";
+    let found: f64 = support::rows(&ctx, highest).await.expect(highest)[0].parse().expect("a number");
+    assert!(found < 0.01, "{found}");
+    // Of 12,000 rows a quarter, give or take eight standard deviations.
+    let twice = "SELECT count(*) FROM events WHERE random() < 0.5 AND random() < 0.5";
+    let found = support::number(&ctx, twice).await;
+    assert!((3000 - 380..3000 + 380).contains(&found), "{found}");
+    // Between decimals, which may be computed twice where 64 bits do not hold them.
+    let sums = "SELECT count(*) FROM (SELECT wild * CAST(random() * 100 AS DECIMAL(18, 2)) AS w FROM sales) \
+                WHERE w IS NULL";
+    assert_eq!(support::number(&ctx, sums).await, 0);
+}
+
+/// A function that says how many rows it has seen, as a sequence does.
+fn ticket() -> datafusion::logical_expr::ScalarUDF {
+    let seen = std::sync::atomic::AtomicI64::new(0);
+    let number = move |arguments: &[ColumnarValue]| {
+        let rows = match &arguments[0] {
+            ColumnarValue::Array(array) => array.len() as i64,
+            ColumnarValue::Scalar(_) => 1,
+        };
+        let first = seen.fetch_add(rows, std::sync::atomic::Ordering::SeqCst);
+        Ok(ColumnarValue::Array(Arc::new(Int64Array::from_iter_values(first..first + rows))))
+    };
+    create_udf("ticket", vec![DataType::Int64], DataType::Int64, Volatility::Volatile, Arc::new(number))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sequence_is_read_once_a_row() {
+    let engine = support::engine(support::policy("relevance"), LARGE_BUFFER);
+    let ctx = support::session(&engine, Variant::Single).await;
+    ctx.register_udf(ticket());
+    let sql = "SELECT count(*), min(n % 10), max(n) FROM (SELECT ticket(id) n FROM events) WHERE n % 10 = 3";
+    let found = support::rows(&ctx, sql).await.expect(sql);
+    assert_eq!(found, ["1200 | 3 | 11993"], "{}", plan(&ctx, sql).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_column_of_nothing_but_null_counts_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("nulls.parquet");
+    let columns: [(&str, ArrayRef); 3] = [
+        ("n", Arc::new(NullArray::new(1000))),
+        ("k", Arc::new(Int64Array::from_iter_values((0..1000).map(|i| i % 4)))),
+        ("v", Arc::new(Int64Array::from_iter((0..1000).map(|i| (i % 3 != 0).then_some(i))))),
+    ];
+    let batch = RecordBatch::try_from_iter_with_nullable(columns.map(|(name, array)| (name, array, true)));
+    write(&path, &batch.expect("a batch"), row_groups(300).build());
+    for variant in VARIANTS {
+        let sessions = both(variant, async |ctx| run(ctx, &external("t", "STORED AS PARQUET", &path)).await);
+        let queries = [
+            "SELECT count(n), count(*), count(v) FROM t WHERE k < 3",
+            "SELECT k, count(n), sum(v) FROM t GROUP BY k",
+            "SELECT count(n) FROM t WHERE n IS NULL",
+            "SELECT n, count(n), count(*) FROM t GROUP BY n",
+        ];
+        agree(&sessions.await, &queries).await;
+    }
+}
+
+/// An aggregate of the user that has the name of another: it counts in steps of a thousand.
+#[derive(Debug, Default)]
+struct Thousands(i64);
+
+impl Accumulator for Thousands {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> datafusion::common::Result<()> {
+        self.0 += 1000 * values[0].len() as i64;
+        Ok(())
+    }
+
+    fn evaluate(&mut self) -> datafusion::common::Result<ScalarValue> {
+        Ok(ScalarValue::Int64(Some(self.0)))
+    }
+
+    fn size(&self) -> usize {
+        size_of::<Self>()
+    }
+
+    fn state(&mut self) -> datafusion::common::Result<Vec<ScalarValue>> {
+        Ok(vec![ScalarValue::Int64(Some(self.0))])
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> datafusion::common::Result<()> {
+        self.0 += states[0].as_primitive::<Int64Type>().iter().flatten().sum::<i64>();
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn functions_of_the_user_keep_their_meaning() {
+    for variant in [Variant::Default, Variant::Single] {
+        let sessions = both(variant, async |ctx| {
+            support::declare(ctx).await;
+            for name in ["sum", "count", "avg"] {
+                let int = || Arc::new(DataType::Int64);
+                let new = Arc::new(|_: datafusion::logical_expr::function::AccumulatorArgs<'_>| {
+                    Ok(Box::new(Thousands::default()) as Box<dyn Accumulator>)
+                });
+                let state = Arc::new(vec![DataType::Int64]);
+                ctx.register_udaf(create_udaf(
+                    name,
+                    vec![DataType::Int64],
+                    int(),
+                    Volatility::Immutable,
+                    new,
+                    state,
+                ));
+            }
+            let nine = |_: &[ColumnarValue]| Ok(ColumnarValue::Scalar(ScalarValue::Int64(Some(9))));
+            let nine = create_udf(
+                "abs",
+                vec![DataType::Int64],
+                DataType::Int64,
+                Volatility::Immutable,
+                Arc::new(nine),
+            );
+            ctx.register_udf(nine);
+        });
+        let queries = [
+            "SELECT sum(count) FROM sales",
+            "SELECT day, sum(count), avg(sale) FROM sales WHERE price > 5 GROUP BY day",
+            "SELECT open, count(sale) FROM sales GROUP BY open",
+            "SELECT sale FROM sales WHERE abs(sale) = 9 AND sale < 30",
+        ];
+        agree(&sessions.await, &queries).await;
+    }
+}
+
+/// Decimals of 15 digits in 16 bytes, some of which have 30.
+fn write_overlong_decimals(path: &Path) {
+    let message = "message m { REQUIRED FIXED_LEN_BYTE_ARRAY(16) d (DECIMAL(15,2)); }";
+    let schema = Arc::new(parse_message_type(message).expect("a schema"));
+    let properties = Arc::new(WriterProperties::builder().build());
+    let file = File::create(path).expect("a file");
+    let mut writer = SerializedFileWriter::new(file, schema, properties).expect("a writer");
+    for group in 0..4_i128 {
+        let mut row_group = writer.next_row_group().expect("a row group");
+        let mut column = row_group.next_column().expect("next").expect("the column");
+        let values =
+            (0..500).map(|i| if group == 2 && i % 100 == 7 { 10_i128.pow(30) + i } else { i * group });
+        let values: Vec<FixedLenByteArray> = values
+            .map(|value| FixedLenByteArray::from(ByteArray::from(value.to_be_bytes().to_vec())))
+            .collect();
+        column.typed::<FixedLenByteArrayType>().write_batch(&values, None, None).expect("write");
+        column.close().expect("close");
+        row_group.close().expect("close");
+    }
+    writer.close().expect("close");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn decimals_that_are_longer_than_their_type() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("long.parquet");
+    write_overlong_decimals(&path);
+    for variant in VARIANTS {
+        let sessions = both(variant, async |ctx| run(ctx, &external("t", "STORED AS PARQUET", &path)).await);
+        let queries = [
+            "SELECT sum(d), count(d), count(*) FROM t",
+            "SELECT d, count(*) FROM t GROUP BY d",
+            "SELECT sum(d + d), sum(d) FROM t WHERE d > 100",
+            "SELECT d * 2 FROM t WHERE d > 1000",
+        ];
+        agree(&sessions.await, &queries).await;
+    }
+}
