@@ -5,7 +5,7 @@
 //! A tree is built at once from sorted entries, as full as random insertions leave one. It cannot be changed: none
 //! of the queries does.
 
-use coscan_core::locality::set::IndexSize;
+use coscan_pool::locality::set::IndexSize;
 
 use crate::error::AccessError;
 use crate::heap::Rid;
@@ -229,7 +229,7 @@ impl IndexScan {
 
 #[cfg(test)]
 mod tests {
-    use coscan_core::locality::{LocalReplacement, Pattern, set::LocalitySet};
+    use coscan_pool::locality::{LocalReplacement, Pattern, set::LocalitySet};
     use coscan_trace::pages::PageOp;
 
     use super::*;

@@ -115,7 +115,7 @@ impl Stored<'_> {
 
 #[cfg(test)]
 mod tests {
-    use coscan_core::locality::set::FileSize;
+    use coscan_pool::locality::set::FileSize;
 
     use super::*;
 

@@ -99,7 +99,7 @@ fn common_divisor(a: u64, b: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use coscan_core::locality::{LocalReplacement, Pattern, set::LocalitySet};
+    use coscan_pool::locality::{LocalReplacement, Pattern, set::LocalitySet};
 
     use super::*;
     use crate::cpu::CpuModel;

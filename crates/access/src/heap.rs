@@ -4,7 +4,7 @@
 //! A scan gives one record at a time and looks at the page anew for each, as the interface of a record storage
 //! system does; nested loops take a page at a time.
 
-use coscan_core::locality::set::FileSize;
+use coscan_pool::locality::set::FileSize;
 
 use crate::error::AccessError;
 use crate::page::Page;
@@ -143,7 +143,7 @@ impl HeapWriter {
 
 #[cfg(test)]
 mod tests {
-    use coscan_core::locality::{LocalReplacement, Pattern, set::LocalitySet};
+    use coscan_pool::locality::{LocalReplacement, Pattern, set::LocalitySet};
     use coscan_trace::pages::PageOp;
 
     use super::*;

@@ -41,8 +41,8 @@
 use std::fmt;
 use std::ops::Range;
 
-use coscan_core::locality::plan::{AccessPath, IndexJoin, Join, Plan, Select};
-use coscan_core::locality::set::{FileSize, LocalityModel};
+use coscan_pool::locality::plan::{AccessPath, IndexJoin, Join, Plan, Select};
+use coscan_pool::locality::set::{FileSize, LocalityModel};
 use coscan_trace::pages::QueryTrace;
 use fastrand::Rng;
 

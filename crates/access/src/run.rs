@@ -5,9 +5,9 @@
 
 use std::ops::Range;
 
-use coscan_core::locality::hot_set::hot_set_pages;
-use coscan_core::locality::plan::Role;
-use coscan_core::locality::set::LocalitySet;
+use coscan_pool::locality::hot_set::hot_set_pages;
+use coscan_pool::locality::plan::Role;
+use coscan_pool::locality::set::LocalitySet;
 
 use crate::btree::IndexScan;
 use crate::database::Database;

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use coscan_core::locality::LocalReplacement;
+use coscan_pool::locality::LocalReplacement;
 use coscan_trace::pages::{PageOp, QueryTrace};
 
 /// What a query needs.
@@ -102,7 +102,7 @@ impl Set {
 
 #[cfg(test)]
 mod tests {
-    use coscan_core::locality::Pattern;
+    use coscan_pool::locality::Pattern;
     use coscan_trace::pages::{PageRecord, TracedFile};
 
     use super::*;

@@ -10,8 +10,8 @@
 
 use std::sync::Arc;
 
-use coscan_core::locality::set::LocalitySet;
-use coscan_core::locality::{LocalReplacement, Pattern};
+use coscan_pool::locality::set::LocalitySet;
+use coscan_pool::locality::{LocalReplacement, Pattern};
 use coscan_trace::pages::{PageOp, PageRecord, QueryTrace, TracedFile};
 
 use crate::cpu::CpuModel;

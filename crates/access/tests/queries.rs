@@ -7,7 +7,7 @@ use coscan_access::heap::HeapScan;
 use coscan_access::tracer::{File, Tracer};
 use coscan_access::wisconsin::Attribute;
 use coscan_access::{Database, Execution, Query, Settings};
-use coscan_core::locality::set::{LocalityModel, Reference};
+use coscan_pool::locality::set::{LocalityModel, Reference};
 use coscan_trace::pages::{PageOp, QueryTrace};
 
 fn run(database: &Database, query: Query, seed: u64) -> Execution {

@@ -10,7 +10,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use coscan_core::replacement::page::{Future, PageSlot};
+use coscan_pool::{Future, PageSlot};
 
 use crate::ids::Ids;
 use crate::read::read;

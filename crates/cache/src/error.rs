@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use coscan_core::replacement::page::PageSetupError;
+use coscan_pool::PageSetupError;
 use coscan_sim::figure::FigureError;
 
 /// A place in a file, counted from one.

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use coscan_core::registry::{PagePolicyName, Trait};
-use coscan_core::replacement::page::PageSetup;
+use coscan_pool::registry::Trait;
+use coscan_pool::{PagePolicyName, PageSetup};
 use serde::{Deserialize, Serialize};
 
 use crate::stack::StackDistances;

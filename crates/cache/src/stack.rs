@@ -7,7 +7,7 @@
 //! Kruskal, 1975). Marks are moved together when the tree is full: it has two places for each page, not
 //! one for each reference.
 
-use coscan_core::replacement::page::PageSlot;
+use coscan_pool::PageSlot;
 
 use crate::Trace;
 

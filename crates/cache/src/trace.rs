@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use coscan_core::replacement::page::{Future, PageSlot};
+use coscan_pool::{Future, PageSlot};
 
 use crate::ids::Ids;
 use crate::read::read;

@@ -6,8 +6,7 @@ use std::num::NonZeroUsize;
 
 use coscan_cache::stack::StackDistances;
 use coscan_cache::{CacheError, Point, RunOptions, Size, Trace, run, simulate};
-use coscan_core::registry::{self, PagePolicyName};
-use coscan_core::replacement::page::{PageSetup, PageSetupError};
+use coscan_pool::{PagePolicyName, PageSetup, PageSetupError};
 
 fn policy(name: &str) -> PagePolicyName {
     name.parse().unwrap()
@@ -38,7 +37,7 @@ fn lru_from_one_pass_misses_as_in_simulations_of_every_size() {
 #[test]
 fn points_come_by_policy_and_size_and_are_the_same_on_any_number_of_threads() {
     let trace = random_trace(1, 500, 5000);
-    let policies: Vec<PagePolicyName> = registry::pages().collect();
+    let policies: Vec<PagePolicyName> = PagePolicyName::ALL.into_iter().collect();
     let sizes = Size::list("10%,1%,50,5%,50").unwrap();
     let on = |threads| simulate(&trace, &policies, &sizes, 3, NonZeroUsize::new(threads)).unwrap();
     let strip = |points: Vec<Point>| -> Vec<(String, usize, u64)> {

@@ -20,12 +20,12 @@ pub struct PoliciesArgs {
 pub fn run(args: &PoliciesArgs) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     if args.json {
-        let all: Vec<Value> = registry::all().iter().map(to_json).collect();
+        let all: Vec<Value> = all().map(to_json).collect();
         writeln!(out, "{}", serde_json::to_string_pretty(&all)?)?;
         return Ok(());
     }
     let mut table = tables::plain(&["policy", "decides", "what it does", "traits", "paper"]);
-    for policy in registry::all() {
+    for policy in all() {
         table.add_row([
             policy.name.to_owned(),
             policy.kind.to_string(),
@@ -36,6 +36,11 @@ pub fn run(args: &PoliciesArgs) -> anyhow::Result<()> {
     }
     writeln!(out, "{table}")?;
     Ok(())
+}
+
+/// Those of the manager of sharing scans, then those of pools of pages.
+fn all() -> impl Iterator<Item = &'static registry::PolicyInfo> {
+    registry::all().chain(coscan_pool::registry::all())
 }
 
 fn traits(policy: &registry::PolicyInfo) -> Vec<String> {

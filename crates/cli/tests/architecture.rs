@@ -11,17 +11,18 @@ use serde_json::Value;
 /// Every crate and the crates of the workspace it may use. A new crate needs a line.
 const ALLOWED: [(&str, &[&str]); 10] = [
     ("coscan-core", &[]),
+    ("coscan-pool", &["coscan-core"]),
     ("coscan-device", &["coscan-core"]),
-    ("coscan-trace", &["coscan-core"]),
-    ("coscan-access", &["coscan-core", "coscan-trace"]),
-    ("coscan-sim", &["coscan-access", "coscan-core", "coscan-device", "coscan-trace"]),
-    ("coscan-cache", &["coscan-core", "coscan-sim"]),
-    ("coscan-engine", &["coscan-core", "coscan-trace"]),
+    ("coscan-trace", &["coscan-core", "coscan-pool"]),
+    ("coscan-access", &["coscan-core", "coscan-pool", "coscan-trace"]),
+    ("coscan-sim", &["coscan-access", "coscan-core", "coscan-device", "coscan-pool", "coscan-trace"]),
+    ("coscan-cache", &["coscan-pool", "coscan-sim"]),
+    ("coscan-engine", &["coscan-core", "coscan-pool", "coscan-trace"]),
     ("coscan-datafusion", &["coscan-core", "coscan-engine"]),
     ("coscan-postgres", &["coscan-core"]),
     (
         "coscan-cli",
-        &["coscan-core", "coscan-engine", "coscan-datafusion", "coscan-sim", "coscan-trace", "coscan-cache"],
+        &["coscan-core", "coscan-pool", "coscan-engine", "coscan-datafusion", "coscan-sim", "coscan-trace", "coscan-cache"],
     ),
 ];
 

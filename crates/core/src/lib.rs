@@ -8,13 +8,10 @@
 //!
 //! Read [`event`] and [`action`] first, then [`abm`]. The facts are in [`state`], [`table`], [`scan`] and
 //! [`interest`]; what policies choose is in [`sharing`]; [`registry`] lists them.
-//!
-//! Beside it stands the page-level buffer [`pool`] of a conventional system, with its [`allocation`] policies.
 #![warn(missing_docs)]
 
 pub mod abm;
 pub mod action;
-pub mod allocation;
 mod buffer;
 pub mod config;
 pub mod event;
@@ -23,10 +20,8 @@ pub mod interest;
 mod invariants;
 pub mod layout;
 mod ledger;
-pub mod locality;
 mod mechanism;
 pub mod phases;
-pub mod pool;
 pub mod recency;
 pub mod registry;
 pub mod replacement;

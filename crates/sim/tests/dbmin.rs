@@ -4,9 +4,8 @@
 mod synthetic;
 
 use coscan_core::Span;
-use coscan_core::allocation::AllocationName;
-use coscan_core::allocation::load_control::LoadControlName;
-use coscan_core::pool::PoolConfigError;
+use coscan_pool::allocation::load_control::LoadControlName;
+use coscan_pool::{AllocationName, PoolConfigError};
 use coscan_sim::dbmin::batches::Precision;
 use coscan_sim::dbmin::program::{Program, ProgramError};
 use coscan_sim::dbmin::windows::OF_THE_PAPER;

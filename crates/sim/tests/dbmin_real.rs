@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 
 use coscan_access::{Database, Query, Settings};
 use coscan_core::Span;
-use coscan_core::allocation::AllocationName::{self, Clock, Dbmin, Fifo, HotSet, Random, WorkingSet};
-use coscan_core::allocation::load_control::LoadControlName;
+use coscan_pool::AllocationName::{self, Clock, Dbmin, Fifo, HotSet, Random, WorkingSet};
+use coscan_pool::allocation::load_control::LoadControlName;
 use coscan_sim::dbmin::batches::Precision;
 use coscan_sim::dbmin::workload::{Mix, QueryKind, Sharing, Temporaries};
 use coscan_sim::dbmin::{Grid, Policy, compare, programs, windows};

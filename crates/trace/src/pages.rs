@@ -4,7 +4,7 @@
 
 mod lines;
 
-use coscan_core::locality::{LocalReplacement, Pattern};
+use coscan_pool::locality::{LocalReplacement, Pattern};
 use serde::{Deserialize, Serialize};
 
 pub use lines::{PagesError, VERSION, load, save};

@@ -9,7 +9,8 @@ use anyhow::Context;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use coscan_cache::{Point, RunOptions, Size, figure, table};
-use coscan_core::registry::{self, PagePolicyName, Trait};
+use coscan_pool::registry::Trait;
+use coscan_pool::PagePolicyName;
 
 use super::{TraceArgs, blame, same_file};
 use crate::failure::wrong_usage;
@@ -51,7 +52,7 @@ const WIDTH: u16 = 120;
 
 /// The name of a policy that a pool of pages can be set to, and of no other.
 fn page_policy() -> impl TypedValueParser<Value = PagePolicyName> {
-    let names = registry::pages().map(PagePolicyName::as_str);
+    let names = PagePolicyName::ALL.into_iter().map(PagePolicyName::as_str);
     PossibleValuesParser::new(names).try_map(|name| name.parse::<PagePolicyName>())
 }
 
@@ -90,7 +91,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<()> {
 fn policies(named: &[PagePolicyName]) -> Vec<PagePolicyName> {
     if named.is_empty() {
         let knows_future = |policy: &PagePolicyName| policy.info().traits.contains(&Trait::Offline);
-        let (last, first): (Vec<_>, Vec<_>) = registry::pages().partition(knows_future);
+        let (last, first): (Vec<_>, Vec<_>) = PagePolicyName::ALL.into_iter().partition(knows_future);
         return [first, last].concat();
     }
     let mut once = Vec::new();

@@ -7,11 +7,10 @@
 //!
 //! Policies that evict and nothing else leave scans in table order, one for all of them: see
 //! `sharing/pbm.rs`. What leaves a pool of single pages, under policies that know nothing of scans, is
-//! answered in [`page`]; the pool itself is not here.
+//! answered in `coscan-pool`.
 
 pub(crate) mod lru;
 pub mod next_use;
-pub mod page;
 pub mod sampling;
 pub mod timeline;
 

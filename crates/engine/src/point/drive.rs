@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use coscan_core::pool::FrameNo;
+use coscan_pool::FrameNo;
 use coscan_core::{ChunkNo, ColumnNo, ColumnSet, Event, TableId};
 
 use super::cell::Cell;

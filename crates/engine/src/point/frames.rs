@@ -1,7 +1,7 @@
 //! The frames of point reads: a page-level pool over blocks of files.
 //!
 //! Pages of Parquet files have any size, frames have one: a frame holds an aligned block of [`BLOCK_BYTES`], and a
-//! page is read as the blocks it touches. The pool is the core's ([`coscan_core::pool`]) under DBMIN; each block that
+//! page is read as the blocks it touches. The pool is the core's ([`coscan_pool`]) under DBMIN; each block that
 //! a point read wants is one query of it, which ends as soon as its bytes are copied, so that no read holds frames
 //! while it waits for others. Blocks then stay on the free list, the least recently used first to go. Blocks of a
 //! dictionary are another matter: every point read of its row group wants them again. Once a block was wanted so
@@ -15,12 +15,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use coscan_core::allocation::AllocationName;
-use coscan_core::allocation::load_control::LoadControlName;
-use coscan_core::locality::set::{DEFAULT_BETA, FileSize, LocalityModel, LocalitySet, Reference};
-use coscan_core::pool::{
-    Access, Action, Demand, Event, FileId as PoolFile, FrameNo, InstanceId, PageId, Pool, PoolConfig, QueryId,
-};
+use coscan_pool::allocation::load_control::LoadControlName;
+use coscan_pool::locality::set::{DEFAULT_BETA, FileSize, LocalityModel, LocalitySet, Reference};
+use coscan_pool::{Access, Action, AllocationName, Demand, Event, FileId as PoolFile, FrameNo, InstanceId, PageId, Pool, PoolConfig, QueryId};
 use coscan_core::{Instant, Span};
 
 use crate::table::File;

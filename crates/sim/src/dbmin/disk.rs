@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 
-use coscan_core::pool::FrameNo;
+use coscan_pool::FrameNo;
 use coscan_core::{Instant, Span};
 
 /// Milliseconds of the shortest seek.

@@ -2,7 +2,7 @@
 //!
 //! Queries are trace strings ([`program`]), the system that runs them is simulated ([`system`], [`disk`]), and which
 //! queries run, on which data, is drawn ([`workload`]). The pool and its policies are the ones of
-//! [`coscan_core::pool`]. A [`Point`] is the throughput of one policy with one number of concurrent queries,
+//! [`coscan_pool`]. A [`Point`] is the throughput of one policy with one number of concurrent queries,
 //! measured until its confidence interval is narrow ([`batches`]).
 //!
 //! The trace strings come from the caller, as a function of the kind of query and a seed.
@@ -15,9 +15,8 @@ pub mod windows;
 pub mod workload;
 
 use coscan_core::Span;
-use coscan_core::allocation::AllocationName;
-use coscan_core::allocation::load_control::LoadControlName;
-use coscan_core::pool::{Pool, PoolConfig, PoolConfigError};
+use coscan_pool::allocation::load_control::LoadControlName;
+use coscan_pool::{AllocationName, Pool, PoolConfig, PoolConfigError};
 use coscan_trace::pages::QueryTrace;
 use thiserror::Error;
 

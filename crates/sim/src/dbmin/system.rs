@@ -11,7 +11,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use coscan_core::pool::{Action, Demand, Event, FileId, InstanceId, Pool, QueryId};
+use coscan_pool::{Action, Demand, Event, FileId, InstanceId, Pool, QueryId};
 use coscan_core::{Instant, Span};
 
 use super::batches::{Batches, Estimate, Precision};

@@ -60,7 +60,7 @@ fn space_time(program: &Program, window: Span) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use coscan_core::pool::Access;
+    use coscan_pool::Access;
 
     use super::*;
 

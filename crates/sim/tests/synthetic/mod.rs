@@ -5,7 +5,7 @@
 //! is invented: a query's time is spread over its references by rough weights. Results are written to a file of the
 //! query's own, of a length that makes up the disk operations of Table 2. Nested loops compare page with page.
 
-use coscan_core::locality::{LocalReplacement, Pattern};
+use coscan_pool::locality::{LocalReplacement, Pattern};
 use coscan_sim::dbmin::workload::QueryKind;
 use coscan_trace::pages::{PageOp, PageRecord, QueryTrace, TracedFile};
 

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use coscan_core::locality::{LocalReplacement, Pattern};
+use coscan_pool::locality::{LocalReplacement, Pattern};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 

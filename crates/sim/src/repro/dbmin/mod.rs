@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use coscan_access::{AccessError, Database, Query, Settings};
 use coscan_core::Span;
-use coscan_core::allocation::AllocationName;
-use coscan_core::allocation::load_control::LoadControlName;
+use coscan_pool::AllocationName;
+use coscan_pool::allocation::load_control::LoadControlName;
 use coscan_trace::pages::QueryTrace;
 
 use super::{Finding, ReproError};

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use coscan_access::{Totals, totals};
-use coscan_core::allocation::AllocationName::{self, Clock, Dbmin, Fifo, HotSet, Random, WorkingSet};
-use coscan_core::allocation::load_control::LoadControlName;
+use coscan_pool::AllocationName::{self, Clock, Dbmin, Fifo, HotSet, Random, WorkingSet};
+use coscan_pool::allocation::load_control::LoadControlName;
 use coscan_trace::pages::{PageOp, QueryTrace};
 
 use super::{CONCURRENT, FEWER, LOCAL, MANY, Measured, NAME, SIMPLE, Traces, UNLIMITED, VARIANTS};

@@ -1,6 +1,6 @@
 //! What the report shows of the experiment: a figure and a table for each mix and degree of sharing.
 
-use coscan_core::allocation::load_control::LoadControlName;
+use coscan_pool::allocation::load_control::LoadControlName;
 
 use super::Measured;
 use crate::dbmin::workload::{Mix, Sharing};

@@ -1,0 +1,126 @@
+//! Which relation can spare a page?
+//!
+//! Every relation in use has a resident set; the sets stand in a list of priority with the free list on top. A
+//! victim is looked for from the top: inside a set the page used last leaves, but never the very last one, the
+//! relation's active page.
+//!
+//! Source: the "new" algorithm of Kaplan 1980, as described in Chou & DeWitt 1985, section 2.2. Where a relation
+//! stands is decided by heuristics: near the top if its pages are unlikely to be used again.
+//! **Choice:** a relation stands where the most demanding of its open instances puts it, ranked by type of page (see
+//! `page_type`); among equals the one in use longest is on top. Queries that share a relation share its set and its
+//! one active page. If nothing is left but active pages, the relation gives its own. The set is released when nobody has the relation open.
+//! Cost: a victim is linear in the relations in use and in the pages in use in their sets.
+
+use std::collections::BTreeMap;
+
+use super::ordered::Ordered;
+use super::page_type::PageType;
+use super::{AllocationPolicy, Step};
+use crate::ids::{FileId, FrameNo, PageId, QueryId, SetId};
+use crate::queries::{Instance, Reference};
+use crate::state::PoolState;
+
+/// See the module's text.
+#[derive(Debug, Default)]
+pub struct Kaplan {
+    relations: BTreeMap<FileId, Relation>,
+    opened: u64,
+}
+
+#[derive(Debug, Default)]
+struct Relation {
+    /// When it came into use.
+    since: u64,
+    /// How many instances there are of each type.
+    open: BTreeMap<PageType, u32>,
+    /// Its pages in order of use.
+    resident: Ordered,
+}
+
+impl Relation {
+    fn rank(&self) -> Option<PageType> {
+        self.open.keys().next_back().copied()
+    }
+
+    fn victim(&self, state: &PoolState) -> Option<FrameNo> {
+        self.resident.iter().rev().skip(1).find(|frame| state.frames.get(*frame).may_leave())
+    }
+}
+
+impl AllocationPolicy for Kaplan {
+    fn on_file_opened(&mut self, instance: &Instance) {
+        self.opened += 1;
+        let since = self.opened;
+        let relation = self.relations.entry(instance.file);
+        let relation = relation.or_insert_with(|| Relation { since, ..Relation::default() });
+        *relation.open.entry(PageType::of(instance.pattern)).or_default() += 1;
+    }
+
+    fn on_file_closed(&mut self, instance: &Instance, steps: &mut Vec<Step>) {
+        let Some(relation) = self.relations.get_mut(&instance.file) else { return };
+        let kind = PageType::of(instance.pattern);
+        let left = relation.open.get(&kind).map_or(0, |count| count - 1);
+        if left > 0 {
+            relation.open.insert(kind, left);
+        } else {
+            relation.open.remove(&kind);
+        }
+        if relation.open.is_empty() {
+            steps.extend(relation.resident.iter().map(|frame| Step::Release { frame }));
+            self.relations.remove(&instance.file);
+        }
+    }
+
+    fn on_reference(
+        &mut self,
+        _state: &PoolState,
+        frame: FrameNo,
+        reference: &Reference,
+        steps: &mut Vec<Step>,
+    ) {
+        let file = reference.page.file;
+        if let Some(relation) = self.relations.get_mut(&file) {
+            relation.resident.put_last(frame);
+            steps.push(Step::Take { frame, set: SetId(u64::from(file.0)) });
+        }
+    }
+
+    fn on_evict(&mut self, frame: FrameNo, page: PageId, _owner: Option<SetId>) {
+        if let Some(relation) = self.relations.get_mut(&page.file) {
+            relation.resident.remove(frame);
+        }
+    }
+
+    fn choose_victim(
+        &mut self,
+        state: &PoolState,
+        reference: &Reference,
+        _steps: &mut Vec<Step>,
+    ) -> Option<FrameNo> {
+        let free = state.frames.oldest_free();
+        if free.is_some() {
+            return free;
+        }
+        let mut ranked: Vec<&Relation> = self.relations.values().collect();
+        ranked.sort_by_key(|relation| (relation.rank(), relation.since));
+        let own = || {
+            let mut resident = self.relations.get(&reference.page.file)?.resident.iter();
+            resident.find(|frame| state.frames.get(*frame).may_leave())
+        };
+        ranked.into_iter().find_map(|relation| relation.victim(state)).or_else(own)
+    }
+
+    fn demand(&self, _query: QueryId) -> u32 {
+        0
+    }
+
+    fn spare_frames(&self) -> u32 {
+        0
+    }
+
+    fn members(&self, out: &mut Vec<(FrameNo, SetId)>) {
+        for (file, relation) in &self.relations {
+            out.extend(relation.resident.iter().map(|frame| (frame, SetId(u64::from(file.0)))));
+        }
+    }
+}

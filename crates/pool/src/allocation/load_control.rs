@@ -1,0 +1,217 @@
+//! How many queries may run at once?
+//!
+//! Two ways to answer. By predicted demand: a query runs while the frames that all running queries want for
+//! themselves fit; what a query wants the allocation policy says. By feedback: the device is measured, and when it
+//! is busier than a threshold, one query less may run, else one more.
+//!
+//! Source: Chou & DeWitt 1985, sections 3.2 and 4.2 (demand; the query that asks for more is the one that stops, as
+//! in VMOS) and 4.3 (feedback: estimator, optimizer, control switch; the "50 % rule" of Leroudier & Potier 1976, with
+//! 87 % found to be best).
+//! **Choice:** a query that is alone always runs, whatever it wants: else nothing would.
+//! **Choice:** the estimator is a moving mean in which the last sample counts for half; the optimizer changes its
+//! mind by one query per sample; the control switch stops queries when they fault, like the other kind, and starts
+//! the first that waits.
+//! Cost: constant; adding up demands is linear in the running queries.
+
+use std::fmt::{self, Debug};
+use std::str::FromStr;
+
+use crate::error::PoolConfigError;
+
+/// What is known of the load when it is to be decided about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    /// Frames of the pool.
+    pub frames: u32,
+    /// Frames that must be left over.
+    pub spare: u32,
+    /// Frames that running queries want, all together.
+    pub demanded: u64,
+    /// Queries that run.
+    pub active: u32,
+}
+
+/// Decides whether queries may run.
+pub trait LoadControl: Debug + Send {
+    /// Whether a query that wants so many frames may run beside the load there is.
+    fn admits(&self, load: Load, wanted: u32) -> bool;
+
+    /// Whether a query that runs, and has just asked for more, must stop. It is part of the load.
+    fn sheds(&self, load: Load) -> bool;
+
+    /// The device was busy for so many thousandths of the time.
+    fn on_utilisation(&mut self, permille: u32, active: u32);
+}
+
+/// Everybody runs.
+#[derive(Clone, Copy, Debug)]
+struct Unlimited;
+
+impl LoadControl for Unlimited {
+    fn admits(&self, _load: Load, _wanted: u32) -> bool {
+        true
+    }
+
+    fn sheds(&self, _load: Load) -> bool {
+        false
+    }
+
+    fn on_utilisation(&mut self, _permille: u32, _active: u32) {}
+}
+
+/// By predicted demand.
+#[derive(Clone, Copy, Debug)]
+struct Predicted;
+
+impl LoadControl for Predicted {
+    fn admits(&self, load: Load, wanted: u32) -> bool {
+        load.demanded + u64::from(wanted) + u64::from(load.spare) <= u64::from(load.frames)
+    }
+
+    fn sheds(&self, load: Load) -> bool {
+        load.demanded + u64::from(load.spare) > u64::from(load.frames)
+    }
+
+    fn on_utilisation(&mut self, _permille: u32, _active: u32) {}
+}
+
+/// By feedback on the device.
+#[derive(Clone, Copy, Debug)]
+struct Feedback {
+    threshold_permille: u32,
+    /// The estimator's opinion.
+    estimate_permille: u32,
+    /// The optimizer's: how many may run.
+    active_max: u32,
+}
+
+impl LoadControl for Feedback {
+    fn admits(&self, load: Load, _wanted: u32) -> bool {
+        load.active < self.active_max
+    }
+
+    fn sheds(&self, load: Load) -> bool {
+        load.active > self.active_max
+    }
+
+    fn on_utilisation(&mut self, permille: u32, active: u32) {
+        self.estimate_permille = (self.estimate_permille + permille).div_ceil(2);
+        self.active_max = if self.estimate_permille > self.threshold_permille {
+            active.saturating_sub(1).max(1)
+        } else {
+            active + 1
+        };
+    }
+}
+
+/// The kinds of load control there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LoadControlName {
+    /// None: every query runs at once.
+    Unlimited,
+    /// By predicted demand.
+    Predicted,
+    /// By feedback on the utilisation of the device.
+    Feedback {
+        /// The utilisation that is aimed at, in thousandths of the time.
+        threshold_permille: u32,
+    },
+}
+
+impl LoadControlName {
+    /// Feedback with the threshold that Chou & DeWitt 1985 found best.
+    pub const FEEDBACK: LoadControlName = LoadControlName::Feedback { threshold_permille: 870 };
+
+    /// The load control.
+    ///
+    /// # Errors
+    /// If the threshold is above 1000 thousandths.
+    pub fn build(self) -> Result<Box<dyn LoadControl>, PoolConfigError> {
+        Ok(match self {
+            LoadControlName::Unlimited => Box::new(Unlimited),
+            LoadControlName::Predicted => Box::new(Predicted),
+            LoadControlName::Feedback { threshold_permille } if threshold_permille > 1000 => {
+                return Err(PoolConfigError::Threshold { threshold_permille });
+            }
+            LoadControlName::Feedback { threshold_permille } => {
+                // Nothing is known of the device before the first sample: everybody may run.
+                Box::new(Feedback { threshold_permille, estimate_permille: 0, active_max: u32::MAX })
+            }
+        })
+    }
+}
+
+impl fmt::Display for LoadControlName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LoadControlName::Unlimited => f.write_str("unlimited"),
+            LoadControlName::Predicted => f.write_str("predicted"),
+            LoadControlName::Feedback { threshold_permille } => write!(f, "feedback:{threshold_permille}"),
+        }
+    }
+}
+
+impl FromStr for LoadControlName {
+    type Err = PoolConfigError;
+
+    fn from_str(name: &str) -> Result<Self, PoolConfigError> {
+        let known = match name.split_once(':') {
+            None if name == "unlimited" => Some(LoadControlName::Unlimited),
+            None if name == "predicted" => Some(LoadControlName::Predicted),
+            None if name == "feedback" => Some(LoadControlName::FEEDBACK),
+            Some(("feedback", permille)) => permille
+                .parse()
+                .ok()
+                .map(|threshold_permille| LoadControlName::Feedback { threshold_permille }),
+            _ => None,
+        };
+        known.ok_or_else(|| PoolConfigError::UnknownName {
+            what: "load control",
+            name: name.to_owned(),
+            known: "unlimited, predicted, feedback, feedback:THOUSANDTHS".to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn predicted_demand_leaves_the_spare_frames() {
+        let load = Load { frames: 100, spare: 1, demanded: 90, active: 5 };
+        assert!(Predicted.admits(load, 9));
+        assert!(!Predicted.admits(load, 10));
+        assert!(!Predicted.sheds(Load { demanded: 99, ..load }));
+        assert!(Predicted.sheds(Load { demanded: 100, ..load }));
+    }
+
+    #[test]
+    fn feedback_goes_down_above_its_threshold_and_up_below() {
+        let mut control = LoadControlName::FEEDBACK.build().unwrap();
+        let load = |active| Load { active, ..Load::default() };
+        assert!(control.admits(load(1000), 0), "nothing is known yet");
+        control.on_utilisation(1000, 8);
+        assert!(!control.sheds(load(8)), "the estimate is 500");
+        for active in [8, 8, 8] {
+            control.on_utilisation(1000, active);
+        }
+        assert!(control.sheds(load(8)) && !control.sheds(load(7)), "938 is above 870");
+        assert!(!control.admits(load(7), 0) && control.admits(load(6), 0));
+        control.on_utilisation(0, 7);
+        assert!(control.admits(load(7), 0) && !control.admits(load(8), 0), "469 is below");
+        control.on_utilisation(1000, 1);
+        control.on_utilisation(1000, 1);
+        control.on_utilisation(1000, 1);
+        assert!(!control.sheds(load(1)), "one may always run");
+    }
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        for name in [LoadControlName::Unlimited, LoadControlName::Predicted, LoadControlName::FEEDBACK] {
+            assert_eq!(name.to_string().parse(), Ok(name));
+        }
+        assert!("feedback:x".parse::<LoadControlName>().is_err());
+        assert!(LoadControlName::Feedback { threshold_permille: 1001 }.build().is_err());
+    }
+}

@@ -1,0 +1,113 @@
+//! Whose frame is a frame, and which one does a request get? The allocation policies of the page-level pool.
+//!
+//! A policy keeps frames apart in sets (of a query, a file instance, a domain, a relation), or does not. It is told
+//! of every reference and answers with [`Step`]s: this frame belongs to that set, that one is released to the free
+//! list. It is asked for a victim when a request needs a frame. It never moves anything itself: the mechanism in
+//! [`pool`](crate::pool) applies what it answers, keeps the list of frames without owner in order of use, writes dirty
+//! frames after their release, and admits and suspends queries as [`load_control`] says.
+//!
+//! | name | frames are kept apart by | replacement |
+//! |---|---|---|
+//! | `random`, `fifo`, `clock`, `lru` | nothing | global |
+//! | `domain-separation` | type of page, fixed shares | LRU inside |
+//! | `group-lru` | type of page, ranked | LRU inside the lowest rank |
+//! | `kaplan` | relation, ranked | MRU inside, one page exempt |
+//! | `working-set` | query | what was not used within a window |
+//! | `hot-set` | query, fixed size | LRU inside |
+//! | `dbmin` | file instance, fixed size | by pattern |
+
+pub mod dbmin;
+pub mod domain_separation;
+pub mod global;
+pub mod group_lru;
+pub mod hot_set;
+pub mod kaplan;
+pub mod load_control;
+mod ordered;
+mod page_type;
+mod sets;
+pub mod working_set;
+
+use std::fmt::Debug;
+
+use crate::event::Demand;
+use crate::ids::{FrameNo, PageId, QueryId, SetId};
+use crate::queries::{Instance, Reference};
+use crate::state::PoolState;
+use coscan_core::Span;
+
+/// What a policy has the mechanism do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The frame belongs to a set from now on.
+    Take {
+        /// The frame.
+        frame: FrameNo,
+        /// The set.
+        set: SetId,
+    },
+    /// The frame belongs to nobody; its page can still be found. If it is dirty it is written when the device is idle.
+    Release {
+        /// The frame.
+        frame: FrameNo,
+    },
+    /// The frame is likely to leave soon: if it is dirty it is written when the device is idle.
+    Clean {
+        /// The frame.
+        frame: FrameNo,
+    },
+}
+
+/// Decides who owns frames and which one leaves.
+pub trait AllocationPolicy: Debug + Send {
+    /// A query has started; it may have to wait before it runs.
+    fn on_query_started(&mut self, _query: QueryId, _demand: Demand) {}
+
+    /// A query is over; its files are closed already.
+    fn on_query_ended(&mut self, _query: QueryId, _steps: &mut Vec<Step>) {}
+
+    /// A query was suspended: what it owns is to be released.
+    fn on_suspended(&mut self, _state: &PoolState, _query: QueryId, _steps: &mut Vec<Step>) {}
+
+    /// A file was opened.
+    fn on_file_opened(&mut self, _instance: &Instance) {}
+
+    /// A file was closed.
+    fn on_file_closed(&mut self, _instance: &Instance, _steps: &mut Vec<Step>) {}
+
+    /// A query has used up its time slice.
+    fn on_slice_ended(&mut self, _query: QueryId, _cpu: Span, _steps: &mut Vec<Step>) {}
+
+    /// A request found its page missing. Called once per request, before a victim is looked for.
+    fn on_fault(&mut self, _reference: &Reference, _steps: &mut Vec<Step>) {}
+
+    /// A reference is being granted: the page is in this frame, found there or just arrived.
+    fn on_reference(
+        &mut self,
+        state: &PoolState,
+        frame: FrameNo,
+        reference: &Reference,
+        steps: &mut Vec<Step>,
+    );
+
+    /// A page leaves its frame; `owner` is the set it belonged to, if any.
+    fn on_evict(&mut self, frame: FrameNo, page: PageId, owner: Option<SetId>);
+
+    /// The frame for a missing page, among those of which [`may_leave`](crate::Frame::may_leave) holds. None:
+    /// the request waits until something changes.
+    fn choose_victim(
+        &mut self,
+        state: &PoolState,
+        reference: &Reference,
+        steps: &mut Vec<Step>,
+    ) -> Option<FrameNo>;
+
+    /// The frames a query wants for itself, as far as the policy can tell; for load control.
+    fn demand(&self, query: QueryId) -> u32;
+
+    /// Frames that must be left over when all demands are met, for the policy to make progress.
+    fn spare_frames(&self) -> u32;
+
+    /// Appends every frame that it holds to be owned, with its set; for checks.
+    fn members(&self, out: &mut Vec<(FrameNo, SetId)>);
+}

@@ -1,0 +1,79 @@
+//! Sets of frames by owner: what policies that keep frames apart have in common.
+//!
+//! How large a set is and which of its frames leaves is the policy's.
+
+use std::collections::BTreeMap;
+
+use super::Step;
+use super::ordered::Ordered;
+use crate::ids::{FrameNo, PageId, SetId};
+
+/// What is in a set.
+pub(super) trait Members {
+    /// The frames in it, first to leave first.
+    fn frames(&self) -> impl Iterator<Item = FrameNo>;
+
+    /// A page has left its frame.
+    fn lose(&mut self, frame: FrameNo, page: PageId);
+}
+
+impl Members for Ordered {
+    fn frames(&self) -> impl Iterator<Item = FrameNo> {
+        self.iter()
+    }
+
+    fn lose(&mut self, frame: FrameNo, _page: PageId) {
+        self.remove(frame);
+    }
+}
+
+/// Sets by the name under which the pool knows them.
+#[derive(Debug)]
+pub(super) struct Sets<S> {
+    sets: BTreeMap<SetId, S>,
+}
+
+impl<S> Default for Sets<S> {
+    fn default() -> Self {
+        Sets { sets: BTreeMap::new() }
+    }
+}
+
+impl<S: Members> Sets<S> {
+    pub(super) fn insert(&mut self, id: SetId, set: S) {
+        self.sets.insert(id, set);
+    }
+
+    pub(super) fn get(&self, id: SetId) -> Option<&S> {
+        self.sets.get(&id)
+    }
+
+    pub(super) fn get_mut(&mut self, id: SetId) -> Option<&mut S> {
+        self.sets.get_mut(&id)
+    }
+
+    pub(super) fn values(&self) -> impl Iterator<Item = &S> {
+        self.sets.values()
+    }
+
+    /// Takes a set out and releases its frames.
+    pub(super) fn remove(&mut self, id: SetId, steps: &mut Vec<Step>) -> Option<S> {
+        let set = self.sets.remove(&id)?;
+        steps.extend(set.frames().map(|frame| Step::Release { frame }));
+        Some(set)
+    }
+
+    /// A page has left its frame, which belonged to `owner`.
+    pub(super) fn on_evict(&mut self, frame: FrameNo, page: PageId, owner: Option<SetId>) {
+        if let Some(set) = owner.and_then(|id| self.sets.get_mut(&id)) {
+            set.lose(frame, page);
+        }
+    }
+
+    /// Appends every frame with its set.
+    pub(super) fn members(&self, out: &mut Vec<(FrameNo, SetId)>) {
+        for (id, set) in &self.sets {
+            out.extend(set.frames().map(|frame| (frame, *id)));
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! How a page-level pool is set up.
+
+use crate::allocation::load_control::LoadControlName;
+use crate::registry::AllocationName;
+
+/// The settings of a [`Pool`](crate::Pool).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolConfig {
+    /// The frames.
+    pub frames: u32,
+    /// Who owns frames and which one leaves.
+    pub allocation: AllocationName,
+    /// How many queries run at once.
+    pub load_control: LoadControlName,
+    /// For policies that draw.
+    pub seed: u64,
+}

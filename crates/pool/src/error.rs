@@ -1,0 +1,63 @@
+//! What cannot be set up: pools and page replacement policies.
+
+use thiserror::Error;
+
+use crate::ids::FRAMES_MAX;
+
+/// Why a pool cannot be set up like that.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PoolConfigError {
+    /// A pool without frames.
+    #[error("frames must be at least 1")]
+    NoFrames,
+    /// A utilisation above 1000 thousandths.
+    #[error("the threshold of feedback is in thousandths, {threshold_permille} is above 1000")]
+    Threshold {
+        /// The threshold.
+        threshold_permille: u32,
+    },
+    /// No policy of that name and kind.
+    #[error("there is no {what} '{name}'; there are {known}")]
+    UnknownName {
+        /// What was asked for.
+        what: &'static str,
+        /// By which name.
+        name: String,
+        /// The names there are, separated by commas.
+        known: String,
+    },
+}
+
+/// A policy cannot be made.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PageSetupError {
+    /// No such policy.
+    #[error("there is no page replacement policy '{name}'; there are {known}")]
+    UnknownPolicy {
+        /// The name asked for.
+        name: String,
+        /// The names there are, separated by commas.
+        known: String,
+    },
+    /// A pool of nothing.
+    #[error("a pool needs at least one frame")]
+    NoFrames,
+    /// More frames than slots can number.
+    #[error("{frames} frames are more than the {} a pool can have", FRAMES_MAX)]
+    TooManyFrames {
+        /// The number asked for.
+        frames: usize,
+    },
+    /// The policy looks ahead and was not told what comes.
+    #[error("policy '{name}' needs to know the future: give it the references to come")]
+    NeedsFuture {
+        /// The policy.
+        name: &'static str,
+    },
+    /// Positions are numbers of 32 bits.
+    #[error("{references} references are more than the {} a future can have", u32::MAX - 1)]
+    FutureTooLong {
+        /// The number of references given.
+        references: usize,
+    },
+}

@@ -1,0 +1,69 @@
+//! Names of things: queries, files, pages and frames, small integers with a type each.
+//!
+//! The host names queries, file instances and files; frames and page slots are positions counted from zero.
+
+use std::fmt;
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident($inner:ty), $prefix:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub $inner);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!($prefix, "{}"), self.0)
+            }
+        }
+    };
+}
+
+id!(
+    /// One execution of a query, named by the host.
+    QueryId(u64), "q"
+);
+id!(
+    /// A file that is open by a query, named by the host; one file may be open as several instances.
+    InstanceId(u64), "i"
+);
+id!(
+    /// A file, named by the host: the same number is the same file for everybody.
+    FileId(u32), "f"
+);
+id!(
+    /// A frame of the pool, counted from zero.
+    FrameNo(u32), "frame "
+);
+
+impl FrameNo {
+    pub(crate) const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A page of the database.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PageId {
+    /// Its file.
+    pub file: FileId,
+    /// Its position in the file, counted from zero.
+    pub number: u32,
+}
+
+impl fmt::Display for PageId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.file, self.number)
+    }
+}
+
+/// A set of frames that a policy keeps apart (a query's, a file instance's, a domain's), named by the policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SetId(pub u64);
+
+/// A page as replacement policies know it: a position in a directory that its owner keeps, counted from zero and
+/// dense, so that policies keep their notes in arrays instead of maps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PageSlot(pub u32);
+
+/// The most frames a pool can have: histories of twice as many pages still have slots.
+pub(crate) const FRAMES_MAX: usize = (u32::MAX / 4) as usize;

@@ -1,0 +1,143 @@
+//! CLOCK: which page was not referenced since the hand last passed?
+//!
+//! Frames stand in a circle. A hit sets the frame's reference bit and nothing else; the hand clears set bits as it
+//! passes and takes the first page without one. LRU, at the price of FIFO.
+//!
+//! Papers: Corbató: A Paging Experiment with the Multics System, 1968. For pages that were changed: Chou, DeWitt: An
+//! Evaluation of Buffer Management Strategies for Relational Database Systems, VLDB 1985, section 4: in the first
+//! full sweep only clean pages are taken, in the second any. An owner that does not say which pages are dirty
+//! (see [`PageReplacement::on_dirty`]) gets the plain algorithm.
+//!
+//! Choices where the papers are silent: the reference that brings a page in does not set its bit (a page used
+//! once is as good as gone after one turn); the hand then stands behind the new page, which is thus passed last. A
+//! page in use keeps its bit. Dirty pages that are passed over are not written from here but named to the owner, see
+//! [`PageReplacement::take_passed_over`].
+//!
+//! Cost: a hit is one store; an eviction is amortised constant, as each bit cleared was set by a hit; with dirty
+//! pages or pages in use up to two sweeps.
+
+use super::PageReplacement;
+use super::setup::PageSetup;
+use crate::ids::PageSlot;
+
+/// Not in a frame, or no page in the frame.
+const NOWHERE: u32 = u32::MAX;
+
+const REFERENCED: u8 = 1;
+const DIRTY: u8 = 2;
+
+/// A page that was not referenced since the hand last passed leaves, a clean one if possible.
+#[derive(Clone, Debug)]
+pub struct Clock {
+    /// The slot of the page in each frame, or [`NOWHERE`].
+    frames: Vec<u32>,
+    /// Frames without a page, the one to be filled next at the end.
+    free: Vec<u32>,
+    /// Where the hand stands: a frame, unless there is none.
+    hand: usize,
+    /// By slot: its frame, and its bits.
+    places: Vec<Place>,
+    /// What the last sweep would have taken had it been clean.
+    passed_over: Vec<PageSlot>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    frame: u32,
+    bits: u8,
+}
+
+impl Clock {
+    /// The policy of an empty pool.
+    pub fn new(setup: &PageSetup) -> Self {
+        // As much as is known to be needed, unless somebody means "without bound".
+        let frames = Vec::with_capacity(setup.frames.min(1 << 24));
+        Clock { frames, free: Vec::new(), hand: 0, places: Vec::new(), passed_over: Vec::new() }
+    }
+
+    fn step(&mut self) {
+        self.hand += 1;
+        if self.hand == self.frames.len() {
+            self.hand = 0;
+        }
+    }
+
+    /// One turn of the hand, beginning where it stands; it stops behind the page it finds.
+    fn sweep(&mut self, passing: u8, may_leave: &mut dyn FnMut(PageSlot) -> bool) -> Option<PageSlot> {
+        for _ in 0..self.frames.len() {
+            let slot = self.frames[self.hand];
+            self.step();
+            if slot == NOWHERE || !may_leave(PageSlot(slot)) {
+                continue;
+            }
+            let bits = &mut self.places[slot as usize].bits;
+            if *bits & (REFERENCED | passing) == 0 {
+                return Some(PageSlot(slot));
+            }
+            if *bits & REFERENCED == 0 {
+                self.passed_over.push(PageSlot(slot));
+            }
+            *bits &= !REFERENCED;
+        }
+        None
+    }
+
+    fn remove(&mut self, page: PageSlot) {
+        let Some(place) = self.places.get_mut(page.0 as usize) else { return };
+        let frame = std::mem::replace(&mut place.frame, NOWHERE);
+        if frame != NOWHERE {
+            self.frames[frame as usize] = NOWHERE;
+            self.free.push(frame);
+        }
+    }
+}
+
+impl PageReplacement for Clock {
+    fn on_hit(&mut self, page: PageSlot) {
+        self.places[page.0 as usize].bits |= REFERENCED;
+    }
+
+    fn on_admit(&mut self, page: PageSlot) {
+        let slot = page.0 as usize;
+        if slot >= self.places.len() {
+            self.places.resize(slot + 1, Place { frame: NOWHERE, bits: 0 });
+        }
+        debug_assert_eq!(self.places[slot].frame, NOWHERE, "page {slot} is resident already");
+        let frame = self.free.pop().unwrap_or(self.frames.len() as u32);
+        if frame as usize == self.frames.len() {
+            self.frames.push(page.0);
+        } else {
+            self.frames[frame as usize] = page.0;
+        }
+        self.places[slot] = Place { frame, bits: 0 };
+    }
+
+    fn choose_victim(
+        &mut self,
+        _incoming: PageSlot,
+        may_leave: &mut dyn FnMut(PageSlot) -> bool,
+    ) -> Option<PageSlot> {
+        self.passed_over.clear();
+        self.sweep(DIRTY, may_leave).or_else(|| self.sweep(0, may_leave))
+    }
+
+    fn on_evict(&mut self, page: PageSlot) {
+        self.remove(page);
+    }
+
+    fn on_forget(&mut self, page: PageSlot) {
+        self.remove(page);
+    }
+
+    fn take_passed_over(&mut self, each: &mut dyn FnMut(PageSlot)) {
+        self.passed_over.drain(..).for_each(each);
+    }
+
+    fn on_dirty(&mut self, page: PageSlot) {
+        self.places[page.0 as usize].bits |= DIRTY;
+    }
+
+    fn on_clean(&mut self, page: PageSlot) {
+        self.places[page.0 as usize].bits &= !DIRTY;
+    }
+}

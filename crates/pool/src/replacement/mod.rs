@@ -1,0 +1,104 @@
+//! Which page leaves? What every replacement policy of the page-level pool answers, one policy to a file.
+//!
+//! Blind to the past: [`random`]. By the order of arrival: [`linked::Fifo`], and with a second chance [`clock`],
+//! [`sieve`], [`s3_fifo`]. By recency: [`linked::Lru`], its opposite [`linked::Mru`]. By recency and frequency:
+//! [`lru_k`], [`two_q`], [`arc`](mod@arc). With knowledge of the [`future`]: [`opt`], which no policy betters.
+//!
+//! An owner (a pool, a simulator) keeps the directory, the frames and the pins; policies keep an order. They
+//! know pages as dense slots and keep their notes in arrays. Memory: a policy has some bytes for each slot it was
+//! ever told of, 12 for most.
+
+pub mod arc;
+pub mod clock;
+pub mod future;
+pub mod linked;
+mod list;
+pub mod lru_k;
+pub mod opt;
+mod positions;
+pub mod random;
+pub mod s3_fifo;
+pub mod setup;
+pub mod sieve;
+pub mod two_q;
+
+use std::fmt::Debug;
+
+use crate::ids::PageSlot;
+
+/// A policy that decides which resident page leaves when another one comes.
+///
+/// The owner calls [`on_hit`](Self::on_hit) for a reference to a resident page; for one to a page that is not
+/// resident first [`choose_victim`](Self::choose_victim) and [`on_evict`](Self::on_evict) until there is a frame,
+/// then [`on_admit`](Self::on_admit). While there is a free frame it asks for no victim: that is how a policy
+/// learns when the pool is full.
+pub trait PageReplacement: Debug + Send {
+    /// A resident page was referenced.
+    fn on_hit(&mut self, page: PageSlot);
+
+    /// A page has become resident, because it was referenced. It is clean.
+    fn on_admit(&mut self, page: PageSlot);
+
+    /// The page to leave for `incoming`, among those for which `may_leave` holds (a page in use may not); `None` if
+    /// there is none. The answer may differ when asked again: hands move.
+    fn choose_victim(
+        &mut self,
+        incoming: PageSlot,
+        may_leave: &mut dyn FnMut(PageSlot) -> bool,
+    ) -> Option<PageSlot>;
+
+    /// A resident page was evicted; a policy with a history may remember it.
+    fn on_evict(&mut self, page: PageSlot);
+
+    /// A page is no more, resident or remembered: whatever is known of it is void, its slot may be given to
+    /// another page.
+    fn on_forget(&mut self, page: PageSlot);
+
+    /// A resident page was changed and has to be written before it leaves. A policy that does not ask what leaving
+    /// costs has no use for it.
+    fn on_dirty(&mut self, _page: PageSlot) {}
+
+    /// A resident page is the same as its copy on the device again.
+    fn on_clean(&mut self, _page: PageSlot) {}
+
+    /// Hands over the pages that the last choice of a victim passed over because they were dirty: the owner may write
+    /// them before they are met again. A policy that does not ask what leaving costs passes over none.
+    fn take_passed_over(&mut self, _each: &mut dyn FnMut(PageSlot)) {}
+
+    /// Plays a whole reference string as [`misses`] does. It is here, with a body, to be compiled for each policy:
+    /// whoever holds a boxed one pays for one virtual call in a run instead of several for each reference.
+    fn replay(&mut self, references: &[PageSlot], frames: usize) -> u64 {
+        misses(self, references, frames)
+    }
+}
+
+/// How often a page has to be read when `references` meet an empty pool of `frames` frames under a policy made for
+/// as many, nothing being pinned or forgotten.
+///
+/// Cost: that of the policy, and a byte for each slot.
+///
+/// # Panics
+/// When there is no frame, or the policy names no victim though every page may leave.
+pub fn misses<P: PageReplacement + ?Sized>(policy: &mut P, references: &[PageSlot], frames: usize) -> u64 {
+    assert!(frames > 0, "a pool has at least one frame");
+    let slots = references.iter().max().map_or(0, |page| page.0 as usize + 1);
+    let mut resident = vec![false; slots];
+    let (mut used, mut misses) = (0, 0);
+    for &page in references {
+        if resident[page.0 as usize] {
+            policy.on_hit(page);
+            continue;
+        }
+        misses += 1;
+        if used == frames {
+            let victim = policy.choose_victim(page, &mut |_| true).expect("every page may leave");
+            resident[victim.0 as usize] = false;
+            policy.on_evict(victim);
+        } else {
+            used += 1;
+        }
+        resident[page.0 as usize] = true;
+        policy.on_admit(page);
+    }
+    misses
+}

@@ -1,0 +1,113 @@
+//! OPT: which page is needed again last?
+//!
+//! With the future known, the page whose next reference lies furthest ahead leaves, and one that is never referenced
+//! again before all others. No policy that reads a page when it is referenced, and not before, misses less often.
+//!
+//! Paper: Belady: A Study of Replacement Algorithms for a Virtual-Storage Computer, IBM Systems Journal 1966 (MIN);
+//! in this form and proven: Mattson, Gecsei, Slutz, Traiger, IBM Systems Journal 1970. Silent there: among pages
+//! never referenced again the one that has known it for longest leaves; it makes no difference to the misses. A page
+//! that comes is always kept, even if it is needed later than all others. Pages in use are passed over.
+//!
+//! Cost: constant per reference and per eviction: next uses are positions, no two alike, in a set with one bit for
+//! each reference to come; plus the pages in use that are passed over.
+
+use super::list::Lists;
+use super::positions::Positions;
+use super::PageReplacement;
+use super::future::Future;
+use super::setup::PageSetup;
+use crate::error::PageSetupError;
+use crate::ids::PageSlot;
+
+/// Pages that are not referenced again.
+const DEAD: usize = 0;
+
+/// Not resident.
+const NOWHERE: u32 = Future::NEVER - 1;
+
+/// The page that is needed again last leaves. The owner has to make exactly the references of the future it gave,
+/// hits and admissions, in their order; after the last of them no page is taken to be needed again.
+#[derive(Clone, Debug)]
+pub struct Opt {
+    future: Future,
+    /// References so far.
+    now: usize,
+    /// The next uses of resident pages.
+    upcoming: Positions,
+    dead: Lists<1>,
+    /// By slot: the next use of the page if it is resident, [`Future::NEVER`] included.
+    next: Vec<u32>,
+}
+
+impl Opt {
+    /// The policy of an empty pool.
+    ///
+    /// # Errors
+    /// [`PageSetupError::NeedsFuture`] if the setup has none.
+    pub fn new(setup: &PageSetup) -> Result<Self, PageSetupError> {
+        let future = setup.future.clone().ok_or(PageSetupError::NeedsFuture { name: "opt" })?;
+        let upcoming = Positions::below(future.references().len());
+        Ok(Opt { future, now: 0, upcoming, dead: Lists::new(), next: Vec::new() })
+    }
+
+    /// A page is resident, and was referenced just now.
+    fn reference(&mut self, page: PageSlot) {
+        let expected = self.future.references().get(self.now);
+        assert!(expected.is_none_or(|expected| *expected == page), "the future did not come true");
+        let next = self.future.next_uses().get(self.now).copied().unwrap_or(Future::NEVER);
+        self.now += 1;
+        self.next[page.0 as usize] = next;
+        if next == Future::NEVER {
+            self.dead.push_newest(DEAD, page);
+        } else {
+            self.upcoming.insert(next);
+        }
+    }
+
+    fn remove(&mut self, page: PageSlot) {
+        let Some(next) = self.next.get_mut(page.0 as usize) else { return };
+        match std::mem::replace(next, NOWHERE) {
+            NOWHERE => {}
+            Future::NEVER => {
+                self.dead.remove(page);
+            }
+            next => self.upcoming.remove(next),
+        }
+    }
+}
+
+impl PageReplacement for Opt {
+    fn on_hit(&mut self, page: PageSlot) {
+        self.remove(page);
+        self.reference(page);
+    }
+
+    fn on_admit(&mut self, page: PageSlot) {
+        let slot = page.0 as usize;
+        if slot >= self.next.len() {
+            self.next.resize(slot + 1, NOWHERE);
+        }
+        self.reference(page);
+    }
+
+    fn choose_victim(
+        &mut self,
+        _incoming: PageSlot,
+        may_leave: &mut dyn FnMut(PageSlot) -> bool,
+    ) -> Option<PageSlot> {
+        let page_at = |position: u32| self.future.references()[position as usize];
+        self.dead.oldest_that(DEAD, may_leave).or_else(|| {
+            std::iter::successors(self.upcoming.last(), |last| self.upcoming.last_before(*last))
+                .map(page_at)
+                .find(|page| may_leave(*page))
+        })
+    }
+
+    fn on_evict(&mut self, page: PageSlot) {
+        self.remove(page);
+    }
+
+    fn on_forget(&mut self, page: PageSlot) {
+        self.remove(page);
+    }
+}

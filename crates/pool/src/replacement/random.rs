@@ -1,0 +1,107 @@
+//! RANDOM: any page.
+//!
+//! Every resident page is as likely to leave as any other. It needs no order at all, and no reference string can
+//! be made to defeat it.
+//!
+//! Paper: Belady: A Study of Replacement Algorithms for a Virtual-Storage Computer, IBM Systems Journal 1966 (RAND).
+//! Silent there: pages in use; after eight draws that met one the next page that may leave goes, in the order of
+//! frames. The generator is SplitMix64 (Steele, Lea, Flood, OOPSLA 2014), so that the same seed gives the same
+//! victims everywhere.
+//!
+//! Cost: a hit costs nothing, an admission and an eviction are constant; when most pages are in use, linear in the
+//! frames.
+
+use super::PageReplacement;
+use super::setup::PageSetup;
+use crate::ids::PageSlot;
+
+/// Draws before the frames are searched in order.
+const DRAWS: u32 = 8;
+
+/// Not resident.
+const NOWHERE: u32 = u32::MAX;
+
+/// Any page leaves.
+#[derive(Clone, Debug)]
+pub struct Random {
+    /// The resident pages, in no order.
+    pages: Vec<PageSlot>,
+    /// Where in `pages` the page of a slot is.
+    places: Vec<u32>,
+    state: u64,
+}
+
+impl Random {
+    /// The policy of an empty pool, drawing from the setup's seed.
+    pub fn new(setup: &PageSetup) -> Self {
+        Random { pages: Vec::new(), places: Vec::new(), state: setup.seed }
+    }
+
+    fn draw(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.state;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A frame. The product of a draw with the number of frames, over 2^64, is even enough for pools of less than
+    /// 2^32 frames.
+    fn draw_place(&mut self) -> usize {
+        let frames = self.pages.len() as u128;
+        ((u128::from(self.draw()) * frames) >> 64) as usize
+    }
+
+    fn remove(&mut self, page: PageSlot) {
+        let Some(place) = self.places.get_mut(page.0 as usize) else { return };
+        let place = std::mem::replace(place, NOWHERE);
+        if place != NOWHERE {
+            self.pages.swap_remove(place as usize);
+            if let Some(moved) = self.pages.get(place as usize) {
+                self.places[moved.0 as usize] = place;
+            }
+        }
+    }
+}
+
+impl PageReplacement for Random {
+    fn on_hit(&mut self, _page: PageSlot) {}
+
+    fn on_admit(&mut self, page: PageSlot) {
+        let slot = page.0 as usize;
+        if slot >= self.places.len() {
+            self.places.resize(slot + 1, NOWHERE);
+        }
+        debug_assert_eq!(self.places[slot], NOWHERE, "page {slot} is resident already");
+        self.places[slot] = self.pages.len() as u32;
+        self.pages.push(page);
+    }
+
+    fn choose_victim(
+        &mut self,
+        _incoming: PageSlot,
+        may_leave: &mut dyn FnMut(PageSlot) -> bool,
+    ) -> Option<PageSlot> {
+        if self.pages.is_empty() {
+            return None;
+        }
+        for _ in 0..DRAWS {
+            let place = self.draw_place();
+            let page = self.pages[place];
+            if may_leave(page) {
+                return Some(page);
+            }
+        }
+        let start = self.draw_place();
+        let (before, after) = self.pages.split_at(start);
+        after.iter().chain(before).copied().find(|page| may_leave(*page))
+    }
+
+    fn on_evict(&mut self, page: PageSlot) {
+        self.remove(page);
+    }
+
+    fn on_forget(&mut self, page: PageSlot) {
+        self.remove(page);
+    }
+}

@@ -1,0 +1,80 @@
+//! SIEVE: which page was not visited since the hand last passed, the hand going from old to new?
+//!
+//! As CLOCK, with one difference: a page that is spared stays where it is, and new pages are added at the newest
+//! end instead of behind the hand. New pages are thus sifted quickly, and those that were spared gather at the old
+//! end.
+//!
+//! Paper: Zhang, Yang, Yue, Vigfusson, Rashmi: SIEVE is Simpler than LRU, NSDI 2024, section 3, algorithm 1.
+//! Silent there: pages in use; the hand passes them and leaves their bit. When the hand has passed the newest page
+//! it starts at the oldest at the next eviction, as there.
+//!
+//! Cost: a hit is one store; an eviction is amortised constant, plus the pages in use that are passed over.
+
+use super::list::Lists;
+use super::PageReplacement;
+use super::setup::PageSetup;
+use crate::ids::PageSlot;
+
+const RESIDENT: usize = 0;
+const VISITED: u8 = 1;
+
+/// The page the hand finds unvisited leaves; what it spares stays in place.
+#[derive(Clone, Debug)]
+pub struct Sieve {
+    /// In the order of arrival.
+    pages: Lists<1>,
+    /// The page to be looked at next; none: the oldest.
+    hand: Option<PageSlot>,
+}
+
+impl Sieve {
+    /// The policy of an empty pool; of the setup it needs nothing.
+    pub fn new(_setup: &PageSetup) -> Self {
+        Sieve { pages: Lists::new(), hand: None }
+    }
+
+    fn remove(&mut self, page: PageSlot) {
+        if self.hand == Some(page) {
+            self.hand = self.pages.newer(page);
+        }
+        self.pages.remove(page);
+    }
+}
+
+impl PageReplacement for Sieve {
+    fn on_hit(&mut self, page: PageSlot) {
+        self.pages.set_note(page, VISITED);
+    }
+
+    fn on_admit(&mut self, page: PageSlot) {
+        self.pages.push_newest(RESIDENT, page);
+    }
+
+    fn choose_victim(
+        &mut self,
+        _incoming: PageSlot,
+        may_leave: &mut dyn FnMut(PageSlot) -> bool,
+    ) -> Option<PageSlot> {
+        // The first turn may clear every bit, the second finds what may leave.
+        for _ in 0..2 * self.pages.len(RESIDENT) {
+            let page = self.hand.or_else(|| self.pages.oldest(RESIDENT))?;
+            self.hand = Some(page);
+            if may_leave(page) {
+                if self.pages.note(page) != VISITED {
+                    return Some(page);
+                }
+                self.pages.set_note(page, 0);
+            }
+            self.hand = self.pages.newer(page);
+        }
+        None
+    }
+
+    fn on_evict(&mut self, page: PageSlot) {
+        self.remove(page);
+    }
+
+    fn on_forget(&mut self, page: PageSlot) {
+        self.remove(page);
+    }
+}

@@ -1,0 +1,23 @@
+//! What a pool knows, for policies to read.
+
+use coscan_core::Instant;
+
+use crate::frames::Frames;
+use crate::queries::Queries;
+
+/// What a pool knows, for policies to read.
+#[derive(Clone, Debug)]
+pub struct PoolState {
+    /// Frames and resident pages.
+    pub frames: Frames,
+    /// Queries and the files they have open.
+    pub queries: Queries,
+    pub(crate) now: Instant,
+}
+
+impl PoolState {
+    /// When the last event happened.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+}
