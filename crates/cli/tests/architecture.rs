@@ -22,7 +22,15 @@ const ALLOWED: [(&str, &[&str]); 10] = [
     ("coscan-postgres", &["coscan-core"]),
     (
         "coscan-cli",
-        &["coscan-core", "coscan-pool", "coscan-engine", "coscan-datafusion", "coscan-sim", "coscan-trace", "coscan-cache"],
+        &[
+            "coscan-core",
+            "coscan-pool",
+            "coscan-engine",
+            "coscan-datafusion",
+            "coscan-sim",
+            "coscan-trace",
+            "coscan-cache",
+        ],
     ),
 ];
 

@@ -32,7 +32,7 @@ impl Host {
     fn new(policy: &str, scans: u32, chunks: u32) -> Self {
         let policy: PolicyName = policy.parse().expect("a policy of the registry");
         let buffer = u64::from(chunks) * 800 / 4;
-        let abm = Abm::new(AbmConfig { loads_in_flight_max: 4, ..AbmConfig::new(policy, buffer) });
+        let abm = Abm::new(AbmConfig { loads_in_flight_max: 4, ..AbmConfig::new(buffer) }, policy);
         let columns = (0..COLUMNS).map(|_| ColumnLayout::separate((0..chunks).map(|_| 100))).collect();
         let layout = TableLayout::columns(chunks, columns).expect("the layout is valid");
         let mut host = Host {

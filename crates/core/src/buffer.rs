@@ -7,9 +7,8 @@ use std::ops::Range;
 
 use crate::action::{Action, PartLoad};
 use crate::ids::{ChunkNo, ColumnNo, LoadId, PageNo, TableId};
-use crate::recency::PartKey;
+use crate::part::{PartKey, Target};
 use crate::set::{ChunkSet, ColumnSet};
-use crate::sharing::Target;
 use crate::state::{Load, State};
 use crate::table::{PageState, runs_of};
 

@@ -1,15 +1,11 @@
-//! How an active buffer manager is set up, checked once.
+//! How an active buffer manager is set up, checked once. Its policy is given apart from this.
 
-use thiserror::Error;
-
-use crate::registry::PolicyName;
+use crate::error::ConfigError;
 use crate::time::Span;
 
 /// The settings of an [`Abm`](crate::Abm). [`AbmConfig::new`] gives the papers' values for the rest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AbmConfig {
-    /// The sharing policy.
-    pub policy: PolicyName,
     /// The byte budget of everything the ledger counts.
     pub buffer_bytes: u64,
     /// How many loads may be in flight at once from each store.
@@ -33,9 +29,8 @@ pub struct AbmConfig {
 
 impl AbmConfig {
     /// The papers' settings: one load in flight, starved below two chunks.
-    pub fn new(policy: PolicyName, buffer_bytes: u64) -> Self {
+    pub fn new(buffer_bytes: u64) -> Self {
         AbmConfig {
-            policy,
             buffer_bytes,
             loads_in_flight_max: 1,
             starved_below: 2,
@@ -65,67 +60,4 @@ impl AbmConfig {
         }
         Ok(())
     }
-}
-
-/// Why a configuration or a layout is impossible.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum ConfigError {
-    /// The buffer cannot hold what one worker needs at the least.
-    #[error("a buffer of {budget} bytes is too small: at least {needed} bytes are needed for progress")]
-    BufferTooSmall {
-        /// The smallest buffer that guarantees progress, in bytes.
-        needed: u64,
-        /// The budget there is, in bytes.
-        budget: u64,
-    },
-    /// A setting that must be at least 1 is 0.
-    #[error("{setting} must be at least 1")]
-    Zero {
-        /// The setting.
-        setting: &'static str,
-    },
-    /// A percentage above 100.
-    #[error("{setting} is a percentage, {value} is above 100")]
-    Percent {
-        /// The setting.
-        setting: &'static str,
-        /// Its value.
-        value: u8,
-    },
-    /// No policy of that name and kind.
-    #[error("there is no sharing policy '{name}'; there are {known}")]
-    UnknownPolicy {
-        /// The name asked for.
-        name: String,
-        /// The names there are, separated by commas.
-        known: String,
-    },
-    /// A part's run of pages is not within the column or goes backwards.
-    #[error("chunk {chunk} lies on pages {start}..{end} of {pages}: spans must ascend and stay inside")]
-    BadSpan {
-        /// The chunk.
-        chunk: u32,
-        /// The first page of its span.
-        start: u32,
-        /// The page after its span.
-        end: u32,
-        /// The pages of the column.
-        pages: u32,
-    },
-    /// A page of zero bytes.
-    #[error("page {page} has no bytes")]
-    EmptyPage {
-        /// The page.
-        page: u32,
-    },
-    /// A column does not describe one part per chunk.
-    #[error("column {column} has {parts} parts for {chunks} chunks")]
-    PartCount {
-        /// The column.
-        column: u32,
-        /// Its parts.
-        parts: u32,
-        /// The table's chunks.
-        chunks: u32,
-    },
 }

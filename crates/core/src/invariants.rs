@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::abm::Abm;
 use crate::ids::{ChunkNo, ColumnNo, PageNo, TableId};
 use crate::interest::{ClassKey, ScanSlot};
-use crate::recency::PartKey;
+use crate::part::PartKey;
 use crate::scan::WorkerState;
 use crate::set::ColumnSet;
 use crate::state::State;
@@ -20,7 +20,7 @@ impl Abm {
     /// If anything differs, if the ledger does not add up, or if the budget is exceeded by anything but
     /// chunks in use after it shrank.
     pub fn check_invariants(&self) {
-        let state = &self.state;
+        let state = &self.mechanism.state;
         check_ledger(state);
         check_loads(state);
         for (id, table) in &state.tables {

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use crate::config::ConfigError;
+use crate::error::ConfigError;
 use crate::ids::{ChunkNo, ColumnNo, PageNo, StoreNo};
 use crate::set::{ChunkSet, ColumnSet};
 

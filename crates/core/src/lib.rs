@@ -7,21 +7,26 @@
 //! actions, in the engine, in a simulator, and in tests.
 //!
 //! Read [`event`] and [`action`] first, then [`abm`]. The facts are in [`state`], [`table`], [`scan`] and
-//! [`interest`]; what policies choose is in [`sharing`]; [`registry`] lists them.
-#![warn(missing_docs)]
+//! [`interest`]; what policies are asked is in [`policy`]; [`registry`] lists those there are, in
+//! [`sharing`] and [`replacement`].
+#![deny(missing_docs)]
 
 pub mod abm;
 pub mod action;
 mod buffer;
 pub mod config;
+mod error;
 pub mod event;
+mod eviction;
 pub mod ids;
 pub mod interest;
 mod invariants;
 pub mod layout;
 mod ledger;
 mod mechanism;
+mod part;
 pub mod phases;
+pub mod policy;
 pub mod recency;
 pub mod registry;
 pub mod replacement;
@@ -30,16 +35,21 @@ pub mod set;
 pub mod sharing;
 pub mod state;
 pub mod table;
+mod text;
 mod time;
 
 pub use abm::Abm;
 pub use action::{Action, FailReason, PartLoad};
-pub use config::{AbmConfig, ConfigError};
+pub use config::AbmConfig;
+pub use error::ConfigError;
 pub use event::{DeliveryOrder, Event, ScanSpec};
+pub use eviction::{Need, Victims};
 pub use ids::{ChunkNo, ColumnNo, LoadId, PageNo, ScanId, StoreNo, TableId, WorkerNo};
 pub use layout::{ColumnLayout, Storage, TableLayout};
 pub use ledger::Usage;
+pub use part::{PartKey, Target};
 pub use phases::Phases;
+pub use policy::Policy;
 pub use registry::PolicyName;
 pub use set::{ChunkSet, ColumnSet};
 pub use time::{Instant, Span};

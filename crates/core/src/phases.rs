@@ -12,7 +12,7 @@
 //!
 //! Nothing is queued here and no time passes: the host asks before it starts a bulk read. Cost: constant.
 
-use crate::config::ConfigError;
+use crate::error::ConfigError;
 use crate::time::{Instant, Span};
 
 /// The longest point phase, in targets.

@@ -7,18 +7,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::ids::{ChunkNo, ColumnNo, TableId};
-
-/// One part of one chunk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct PartKey {
-    /// The table.
-    pub table: TableId,
-    /// The chunk.
-    pub chunk: ChunkNo,
-    /// The column.
-    pub column: ColumnNo,
-}
+use crate::part::PartKey;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Link {
@@ -178,6 +167,7 @@ impl Recency {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::{ChunkNo, ColumnNo, TableId};
 
     fn part(chunk: u32) -> PartKey {
         PartKey { table: TableId(0), chunk: ChunkNo(chunk), column: ColumnNo(0) }

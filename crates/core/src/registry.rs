@@ -5,14 +5,14 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::config::ConfigError;
+use crate::error::ConfigError;
+use crate::policy::{Policy, SharingPolicy};
+use crate::replacement::pbm::Pbm;
 use crate::replacement::sampling::Sampling;
 use crate::replacement::timeline::Timeline;
-use crate::sharing::SharingPolicy;
 use crate::sharing::attach::Attach;
 use crate::sharing::elevator::Elevator;
 use crate::sharing::normal::Normal;
-use crate::sharing::pbm::Pbm;
 use crate::sharing::relevance::Relevance;
 use crate::sharing::relevance_2004::Relevance2004;
 
@@ -191,9 +191,17 @@ impl PolicyName {
     pub fn as_str(self) -> &'static str {
         self.0.info.name
     }
+}
 
-    pub(crate) fn build(self) -> Box<dyn SharingPolicy> {
-        (self.0.build)()
+impl From<PolicyName> for Policy {
+    fn from(name: PolicyName) -> Self {
+        Policy::from_builder(name.as_str(), name.0.build)
+    }
+}
+
+impl PartialEq<PolicyName> for Policy {
+    fn eq(&self, name: &PolicyName) -> bool {
+        self.as_str() == name.as_str()
     }
 }
 

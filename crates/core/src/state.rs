@@ -9,10 +9,10 @@ use crate::event::ScanSpec;
 use crate::ids::{ChunkNo, LoadId, ScanId, StoreNo, TableId, WorkerNo};
 use crate::interest::ScanSlot;
 use crate::ledger::Usage;
-use crate::recency::{PartKey, Recency};
+use crate::part::{PartKey, Target};
+use crate::recency::Recency;
 use crate::scan::{Scan, WorkerState};
 use crate::set::{ChunkSet, ColumnSet};
-use crate::sharing::Target;
 use crate::table::{Interest, Reach, Table};
 use crate::time::{Instant, Span};
 

@@ -15,10 +15,6 @@ fn each(test: impl Fn(PolicyName)) {
     }
 }
 
-fn config(policy: PolicyName, bytes: u64) -> AbmConfig {
-    AbmConfig::new(policy, bytes)
-}
-
 fn finished(world: &World) -> usize {
     world.outcomes.values().filter(|o| matches!(o, Outcome::Finished { .. })).count()
 }
@@ -26,7 +22,7 @@ fn finished(world: &World) -> usize {
 #[test]
 fn every_scan_gets_every_chunk_once() {
     each(|policy| {
-        let mut world = World::new(config(policy, 600), vec![rows(20, 100)]);
+        let mut world = World::new(policy, AbmConfig::new(600), vec![rows(20, 100)]);
         for (at, ms) in [(0, 45), (500, 5), (1000, 25)] {
             world.start(at * MS, scan_of(TABLE, &[0], chunk_set(0..20)), Consumer::Takes(ms * MS));
         }
@@ -40,7 +36,8 @@ fn every_scan_gets_every_chunk_once() {
 fn the_smallest_buffer_suffices_for_any_number_of_scans() {
     each(|policy| {
         for workspace_bytes in [0, 70] {
-            let mut world = World::new(config(policy, 140 + workspace_bytes), vec![dsm(6, &[40, 100, 7])]);
+            let mut world =
+                World::new(policy, AbmConfig::new(140 + workspace_bytes), vec![dsm(6, &[40, 100, 7])]);
             for i in 0..5u32 {
                 let columns = [&[0, 1][..], &[1], &[0, 2], &[], &[1, 0]][i as usize];
                 let spec = ScanSpec {
@@ -59,7 +56,7 @@ fn the_smallest_buffer_suffices_for_any_number_of_scans() {
 #[test]
 fn one_byte_less_than_the_minimum_is_refused_with_the_number() {
     each(|policy| {
-        let mut world = World::new(config(policy, 209), vec![dsm(6, &[40, 100, 7])]);
+        let mut world = World::new(policy, AbmConfig::new(209), vec![dsm(6, &[40, 100, 7])]);
         let spec = ScanSpec { workspace_bytes: 70, ..scan_of(TABLE, &[0, 1], chunk_set(0..6)) };
         assert_eq!(world.abm.minimum_buffer(&spec), 210);
         assert_eq!(world.abm.check(&spec), Err(ConfigError::BufferTooSmall { needed: 210, budget: 209 }));
@@ -72,7 +69,7 @@ fn one_byte_less_than_the_minimum_is_refused_with_the_number() {
 #[test]
 fn scans_in_table_order_are_served_in_order_beside_others() {
     each(|policy| {
-        let mut world = World::new(config(policy, 500), vec![dsm(30, &[40, 60])]);
+        let mut world = World::new(policy, AbmConfig::new(500), vec![dsm(30, &[40, 60])]);
         for i in 0..3 {
             world.start(
                 i * 20 * MS,
@@ -94,7 +91,7 @@ fn scans_in_table_order_are_served_in_order_beside_others() {
 #[test]
 fn a_failed_read_fails_only_the_scans_that_need_it() {
     each(|policy| {
-        let mut world = World::new(config(policy, 400), vec![dsm(10, &[40, 60])]);
+        let mut world = World::new(policy, AbmConfig::new(400), vec![dsm(10, &[40, 60])]);
         world.fail.insert((TABLE, coscan_core::ChunkNo(5), coscan_core::ColumnNo(1)));
         let hit = world.start(0, scan_of(TABLE, &[0, 1], chunk_set(0..10)), Consumer::Takes(MS));
         let other_chunks = world.start(0, scan_of(TABLE, &[0, 1], chunk_set(6..10)), Consumer::Takes(MS));
@@ -110,9 +107,9 @@ fn a_failed_read_fails_only_the_scans_that_need_it() {
 #[test]
 fn consumers_that_stop_reading_hold_nobody_up() {
     each(|policy| {
-        let mut config = config(policy, 250);
+        let mut config = AbmConfig::new(250);
         config.stall_after = Span::from_millis(50);
-        let mut world = World::new(config, vec![rows(12, 100)]);
+        let mut world = World::new(policy, config, vec![rows(12, 100)]);
         let spec = || ScanSpec { workspace_bytes: 20, ..scan_of(TABLE, &[0], chunk_set(0..12)) };
         for i in 0..4 {
             world.start(i * MS, spec(), Consumer::StopsReading);
@@ -141,7 +138,7 @@ fn consumers_that_stop_reading_hold_nobody_up() {
 #[test]
 fn pruned_chunks_are_not_read_any_more() {
     each(|policy| {
-        let mut world = World::new(config(policy, 300), vec![rows(100, 100)]);
+        let mut world = World::new(policy, AbmConfig::new(300), vec![rows(100, 100)]);
         let scan = world.start(0, scan_of(TABLE, &[0], chunk_set(0..100)), Consumer::Takes(MS));
         world.unneed(5 * MS, scan, chunk_set(10..100));
         world.run(STEPS);
@@ -153,7 +150,7 @@ fn pruned_chunks_are_not_read_any_more() {
 #[test]
 fn what_is_resident_serves_the_next_query() {
     each(|policy| {
-        let mut world = World::new(config(policy, 2000), vec![rows(10, 100)]);
+        let mut world = World::new(policy, AbmConfig::new(2000), vec![rows(10, 100)]);
         world.start(0, scan_of(TABLE, &[0], chunk_set(0..10)), Consumer::Takes(MS));
         world.run(STEPS);
         let first = world.loads.len();
@@ -167,7 +164,7 @@ fn what_is_resident_serves_the_next_query() {
 #[test]
 fn replaced_chunks_fail_who_needs_them_and_leave() {
     each(|policy| {
-        let mut world = World::new(config(policy, 2000), vec![rows(10, 100)]);
+        let mut world = World::new(policy, AbmConfig::new(2000), vec![rows(10, 100)]);
         let hit = world.start(0, scan_of(TABLE, &[0], chunk_set(0..10)), Consumer::Takes(2 * MS));
         let other = world.start(0, scan_of(TABLE, &[0], chunk_set(0..4)), Consumer::Takes(2 * MS));
         world.send(5 * MS, Event::ChunksInvalidated { table: TABLE, chunks: chunk_set(6..10) });
@@ -188,7 +185,7 @@ fn replaced_chunks_fail_who_needs_them_and_leave() {
 #[test]
 fn a_smaller_budget_is_reached_and_a_too_small_one_fails_scans() {
     each(|policy| {
-        let mut world = World::new(config(policy, 1000), vec![rows(40, 100)]);
+        let mut world = World::new(policy, AbmConfig::new(1000), vec![rows(40, 100)]);
         for i in 0..3 {
             world.start(i * MS, scan_of(TABLE, &[0], chunk_set(0..40)), Consumer::Takes(3 * MS));
         }
@@ -205,7 +202,7 @@ fn a_smaller_budget_is_reached_and_a_too_small_one_fails_scans() {
 #[test]
 fn decoded_arrays_go_before_the_budget_is_exceeded() {
     each(|policy| {
-        let mut world = World::new(config(policy, 1000), vec![rows(8, 100)]);
+        let mut world = World::new(policy, AbmConfig::new(1000), vec![rows(8, 100)]);
         world.start(0, scan_of(TABLE, &[0], chunk_set(0..8)), Consumer::Takes(30 * MS));
         for i in 0..8u32 {
             let (chunk, column) = (coscan_core::ChunkNo(i), coscan_core::ColumnNo(0));
@@ -221,7 +218,7 @@ fn decoded_arrays_go_before_the_budget_is_exceeded() {
 #[test]
 fn several_tables_share_one_budget() {
     each(|policy| {
-        let mut world = World::new(config(policy, 700), vec![rows(15, 100), dsm(20, &[30, 50, 20])]);
+        let mut world = World::new(policy, AbmConfig::new(700), vec![rows(15, 100), dsm(20, &[30, 50, 20])]);
         for i in 0..4 {
             world.start(i * 9 * MS, scan_of(TableId(0), &[0], chunk_set(0..15)), Consumer::Takes(4 * MS));
             world.start(i * 7 * MS, scan_of(TableId(1), &[0, 2], chunk_set(2..20)), Consumer::Takes(2 * MS));
@@ -235,7 +232,7 @@ fn several_tables_share_one_budget() {
 fn neighbouring_chunks_share_pages() {
     each(|policy| {
         for budget in [60, 90, 300] {
-            let mut world = World::new(config(policy, budget), vec![straddling(30, &[7, 23, 2], 10)]);
+            let mut world = World::new(policy, AbmConfig::new(budget), vec![straddling(30, &[7, 23, 2], 10)]);
             for i in 0..4u32 {
                 let cols = [&[0, 1][..], &[2], &[1, 2], &[0]][i as usize];
                 world.start(
@@ -254,7 +251,7 @@ fn neighbouring_chunks_share_pages() {
 fn the_same_events_give_the_same_actions() {
     each(|policy| {
         let run = || {
-            let mut world = World::new(config(policy, 500), vec![dsm(25, &[30, 50, 20])]);
+            let mut world = World::new(policy, AbmConfig::new(500), vec![dsm(25, &[30, 50, 20])]);
             for i in 0..6u32 {
                 let cols = [&[0, 1][..], &[2], &[1, 2]][(i % 3) as usize];
                 let spec = scan_of(TABLE, cols, chunk_set(i..25 - i));

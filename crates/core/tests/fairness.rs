@@ -6,6 +6,10 @@ use coscan_core::registry::{self, Trait};
 use coscan_core::{AbmConfig, ScanId};
 use support::{Consumer, MS, TABLE, World, chunk_set, rows, scan_of};
 
+fn named(policy: &str) -> registry::PolicyName {
+    policy.parse().unwrap()
+}
+
 /// The longest time the scan went without a chunk, in load times; 10 ms is one load.
 fn longest_wait(world: &World, scan: ScanId, takes_ms: u64, start_ms: u64) -> u64 {
     let mut before = start_ms * MS;
@@ -20,7 +24,7 @@ fn longest_wait(world: &World, scan: ScanId, takes_ms: u64, start_ms: u64) -> u6
 /// A long scan of chunks nobody else wants against a never ending stream of short ones that are always
 /// preferred: at any time `others` of them are running.
 fn against_a_stream_of_short_scans(policy: registry::PolicyName, others: u32, needed: u32) -> u64 {
-    let mut world = World::new(AbmConfig::new(policy, 4000), vec![rows(2000, 100)]);
+    let mut world = World::new(policy, AbmConfig::new(4000), vec![rows(2000, 100)]);
     world.bytes_per_ms = 10;
     world.check = false;
     let long = world.start(500 * MS, scan_of(TABLE, &[0], chunk_set(0..needed)), Consumer::Takes(MS));
@@ -58,7 +62,7 @@ fn a_starved_scan_waits_no_longer_than_the_bound() {
 #[test]
 fn short_scans_are_not_held_up_by_long_ones_under_relevance() {
     let latency = |policy: &str| {
-        let mut world = World::new(AbmConfig::new(policy.parse().unwrap(), 2000), vec![rows(200, 100)]);
+        let mut world = World::new(named(policy), AbmConfig::new(2000), vec![rows(200, 100)]);
         world.bytes_per_ms = 10;
         for i in 0..6 {
             world.start(i * MS, scan_of(TABLE, &[0], chunk_set(0..200)), Consumer::Takes(20 * MS));

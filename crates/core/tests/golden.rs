@@ -23,7 +23,7 @@ fn compare(name: &str, trace: &str) {
 fn run(layout: TableLayout, buffer: u64, scans: &[(u64, &[u32], std::ops::Range<u32>, u64)]) {
     for policy in registry::sharing() {
         let storage = format!("{:?}", layout.storage()).to_lowercase();
-        let mut world = World::new(AbmConfig::new(policy, buffer), vec![layout.clone()]);
+        let mut world = World::new(policy, AbmConfig::new(buffer), vec![layout.clone()]);
         for (at, columns, chunks, takes) in scans {
             let spec = scan_of(TABLE, columns, chunk_set(chunks.clone()));
             world.start(at * MS, spec, Consumer::Takes(takes * MS));

@@ -2,7 +2,7 @@
 
 mod support;
 
-use coscan_core::{Abm, AbmConfig, Action, ChunkNo, Event, Instant, ScanId, Span, WorkerNo};
+use coscan_core::{Abm, AbmConfig, Action, ChunkNo, Event, Instant, PolicyName, ScanId, Span, WorkerNo};
 use support::*;
 
 struct Host {
@@ -12,8 +12,8 @@ struct Host {
 
 impl Host {
     fn new(buffer_bytes: u64) -> Self {
-        let config = AbmConfig::new("relevance".parse().unwrap(), buffer_bytes);
-        let mut host = Host { abm: Abm::new(config).unwrap(), now: 0 };
+        let policy: PolicyName = "relevance".parse().unwrap();
+        let mut host = Host { abm: Abm::new(AbmConfig::new(buffer_bytes), policy).unwrap(), now: 0 };
         host.send(Event::TableOpened { table: TABLE, layout: dsm(10, &[100, 100]) });
         host
     }

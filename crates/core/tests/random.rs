@@ -74,17 +74,18 @@ fn run(seed: u64) -> World {
         })
         .collect();
 
-    let mut config = AbmConfig::new(policies[rng.usize(0..policies.len())], u64::MAX / 2);
+    let policy = policies[rng.usize(0..policies.len())];
+    let mut config = AbmConfig::new(u64::MAX / 2);
     config.loads_in_flight_max = rng.u32(1..5);
     config.starved_below = rng.u32(1..4);
     config.stall_after = Span::from_millis(rng.u64(1..30));
     config.decoded_share_percent = rng.u8(0..101);
-    let probe = World::new(config.clone(), tables.clone());
+    let probe = World::new(policy, config.clone(), tables.clone());
     let minimum = scans.iter().map(|s| probe.abm.minimum_buffer(s)).max().unwrap_or(1).max(1);
     config.buffer_bytes = minimum + if rng.bool() { 0 } else { rng.u64(0..2000) };
     let budget = config.buffer_bytes;
 
-    let mut world = World::new(config, tables.clone());
+    let mut world = World::new(policy, config, tables.clone());
     world.bytes_per_ms = rng.u64(5..200);
     let faulty = rng.u32(0..3) == 0;
     if faulty {

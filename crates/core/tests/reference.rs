@@ -6,11 +6,11 @@ mod support;
 
 use std::collections::BTreeSet;
 
+use coscan_core::policy::{Among, LoadChoice, SharingPolicy, first_victim};
 use coscan_core::registry::PolicyName;
 use coscan_core::scan::Scan;
 use coscan_core::sharing::relevance::Relevance;
 use coscan_core::sharing::relevance_2004::Relevance2004;
-use coscan_core::sharing::{Among, LoadChoice, SharingPolicy};
 use coscan_core::state::State;
 use coscan_core::{AbmConfig, ChunkNo, ColumnNo, ColumnSet, ScanId, Storage, TableLayout};
 use fastrand::Rng;
@@ -123,10 +123,10 @@ fn stopped(rng: &mut Rng, policy: &str) -> World {
         let widths: Vec<u64> = (0..rng.usize(2..6)).map(|_| rng.u64(5..80)).collect();
         dsm(rng.u32(5..40), &widths)
     };
-    let mut config = AbmConfig::new(policy.parse::<PolicyName>().unwrap(), rng.u64(400..1500));
+    let mut config = AbmConfig::new(rng.u64(400..1500));
     config.loads_in_flight_max = rng.u32(1..4);
     let (chunks, all) = (layout.chunk_count(), layout.column_count());
-    let mut world = World::new(config, vec![layout]);
+    let mut world = World::new(policy.parse::<PolicyName>().unwrap(), config, vec![layout]);
     world.check = false;
     world.bytes_per_ms = rng.u64(10..60);
     for _ in 0..rng.u32(4..16) {
@@ -257,8 +257,7 @@ fn victims_are_the_least_relevant() {
     each_state("relevance", |state, slow| {
         let Some(choice) = Relevance::default().choose_load(state, Among::All) else { return };
         let trigger = state.scan(choice.scan);
-        let Some(first) = coscan_core::sharing::first_victim(state, &mut Relevance::default(), &choice)
-        else {
+        let Some(first) = first_victim(state, &mut Relevance::default(), &choice) else {
             return;
         };
         let users = slow.interested(first.chunk).into_iter().filter(|s| s.columns.contains(first.column));
@@ -275,7 +274,7 @@ fn victims_are_the_least_relevant() {
             let starved = users.iter().any(|s| slow.starved(s) && resident.is_superset(&s.columns));
             let fresh = trigger.waiting_since().is_none()
                 && resident.iter().all(|column| {
-                    let part = coscan_core::recency::PartKey { table: TABLE, chunk: *c, column };
+                    let part = coscan_core::PartKey { table: TABLE, chunk: *c, column };
                     state.recency().is_fresh(part)
                 });
             let target = *c == choice.chunk && trigger.columns.is_superset(&resident);

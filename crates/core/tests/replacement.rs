@@ -3,20 +3,20 @@
 
 mod support;
 
+use coscan_core::policy::{Among, LoadChoice, SharingPolicy, first_victim};
 use coscan_core::registry::PolicyName;
 use coscan_core::replacement::Predictive;
+use coscan_core::replacement::pbm::Pbm;
 use coscan_core::replacement::sampling::Sampling;
 use coscan_core::replacement::timeline::Timeline;
 use coscan_core::scan::Scan;
-use coscan_core::sharing::pbm::Pbm;
-use coscan_core::sharing::{Among, LoadChoice, SharingPolicy, Victims, first_victim};
 use coscan_core::state::State;
-use coscan_core::{Abm, AbmConfig, ChunkNo, ChunkSet, Event, ScanId, TableId, TableLayout};
+use coscan_core::{Abm, AbmConfig, ChunkNo, ChunkSet, Event, Policy, ScanId, TableId, TableLayout, Victims};
 use fastrand::Rng;
 use support::{Consumer, MS, TABLE, World, chunk_set, columns, dsm, rows, scan_of, straddling};
 
-fn normal(bytes: u64) -> AbmConfig {
-    AbmConfig::new("normal".parse::<PolicyName>().unwrap(), bytes)
+fn named(policy: &str) -> PolicyName {
+    policy.parse().unwrap()
 }
 
 /// The chunk that would leave first for chunk 5 of scan `scan`.
@@ -28,7 +28,7 @@ fn first_to_leave(world: &World, policy: &mut dyn SharingPolicy, scan: ScanId) -
 /// A long scan from 0 on and one from 26 on hold their first chunks; a third one has used `used` and is
 /// gone. A load takes 20 ms.
 fn two_scans_under_way(used: ChunkSet) -> (World, ScanId, ScanId) {
-    let mut world = World::new(normal(10_000), vec![rows(40, 100)]);
+    let mut world = World::new(named("normal"), AbmConfig::new(10_000), vec![rows(40, 100)]);
     world.bytes_per_ms = 5;
     world.start(0, scan_of(TABLE, &[0], used), Consumer::Takes(MS));
     let long = world.start(2_000 * MS, scan_of(TABLE, &[0], chunk_set(0..35)), Consumer::StopsReading);
@@ -106,8 +106,7 @@ fn what_nobody_asks_for_leaves_before() {
 #[test]
 fn a_scan_that_follows_finds_what_comes_next() {
     let loads = |policy: &str| {
-        let config = AbmConfig::new(policy.parse::<PolicyName>().unwrap(), 1_000);
-        let mut world = World::new(config, vec![rows(60, 100)]);
+        let mut world = World::new(named(policy), AbmConfig::new(1_000), vec![rows(60, 100)]);
         world.bytes_per_ms = 10;
         for takes_ms in [5, 40, 90] {
             world.start(0, scan_of(TABLE, &[0], chunk_set(0..60)), Consumer::Takes(takes_ms * MS));
@@ -174,11 +173,11 @@ fn random_world<R: Predictive + 'static>(seed: u64) {
     let layout = random_table(rng);
     let (chunks, all) = (layout.chunk_count(), layout.column_count());
     let whole = scan_of(TABLE, &(0..all).collect::<Vec<_>>(), chunk_set(0..chunks));
-    let mut config = normal(u64::MAX / 2);
+    let mut config = AbmConfig::new(u64::MAX / 2);
     config.loads_in_flight_max = rng.u32(1..4);
-    let mut world = World::new(config.clone(), vec![layout.clone()]);
+    let mut world = World::new(named("normal"), config.clone(), vec![layout.clone()]);
     config.buffer_bytes = world.abm.minimum_buffer(&whole).max(1) + rng.u64(0..600);
-    world.abm = Abm::with_policy(config, Box::new(Checked(Pbm::<R>::default()))).unwrap();
+    world.abm = Abm::new(config, Policy::new("checked", || Checked(Pbm::<R>::default()))).unwrap();
     world.event(Event::TableOpened { table: TABLE, layout });
     world.bytes_per_ms = rng.u64(2..100);
     for _ in 0..rng.u32(2..12) {

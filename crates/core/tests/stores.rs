@@ -19,9 +19,9 @@ fn world(policy: coscan_core::PolicyName, buffer_bytes: u64) -> (Abm, Vec<Action
     let config = AbmConfig {
         loads_in_flight_max: 2,
         stall_after: Span::from_millis(100),
-        ..AbmConfig::new(policy, buffer_bytes)
+        ..AbmConfig::new(buffer_bytes)
     };
-    let (mut abm, mut actions) = (Abm::new(config).unwrap(), Vec::new());
+    let (mut abm, mut actions) = (Abm::new(config, policy).unwrap(), Vec::new());
     for (table, store) in [(DEAD, 0), (ALIVE, 1)] {
         let layout = dsm(10, &[100]).on_store(StoreNo(store));
         abm.handle(at(0), Event::TableOpened { table, layout }, &mut actions);

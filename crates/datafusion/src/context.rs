@@ -16,7 +16,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use coscan_engine::{Engine, EngineConfig, PolicyName};
+use coscan_engine::{Engine, EngineConfig, Policy, PolicyName};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
@@ -40,6 +40,11 @@ pub struct CoscanContext {
     pub ctx: SessionContext,
     /// The engine.
     pub engine: Engine,
+}
+
+fn default_policy() -> Result<Policy> {
+    let policy: PolicyName = DEFAULT_POLICY.parse().map_err(|e| DataFusionError::External(Box::new(e)))?;
+    Ok(policy.into())
 }
 
 impl CoscanContext {
@@ -84,6 +89,7 @@ pub struct CoscanContextBuilder {
     target_partitions: Option<usize>,
     memory_limit_bytes: Option<usize>,
     engine: Option<Engine>,
+    own_policy: Option<Policy>,
     url_tables: bool,
     listings_for: Option<Duration>,
 }
@@ -98,6 +104,12 @@ impl CoscanContextBuilder {
     /// The sharing policy, by name.
     pub fn policy(self, policy: &str) -> Self {
         self.set("policy", policy)
+    }
+
+    /// A sharing policy of your own; a policy that is set by name goes before.
+    pub fn own_policy(mut self, policy: Policy) -> Self {
+        self.own_policy = Some(policy);
+        self
     }
 
     /// The buffer, in bytes.
@@ -168,8 +180,10 @@ impl CoscanContextBuilder {
         let engine = match self.engine {
             Some(engine) => engine,
             None => {
-                let policy: PolicyName =
-                    DEFAULT_POLICY.parse().map_err(|e| DataFusionError::External(Box::new(e)))?;
+                let policy = match self.own_policy {
+                    Some(policy) => policy,
+                    None => default_policy()?,
+                };
                 let processors = config.target_partitions();
                 let engine = EngineConfig { processors, ..EngineConfig::with_memory_default(policy) };
                 Engine::new(options.engine_settings.apply(engine)).map_err(from_engine)?

@@ -159,7 +159,9 @@ pub struct EngineSettings {
 impl EngineSettings {
     /// `config` with everything that was given explicitly put in its place.
     pub fn apply(&self, mut config: EngineConfig) -> EngineConfig {
-        config.policy = self.policy.unwrap_or(config.policy);
+        if let Some(policy) = self.policy {
+            config.policy = policy.into();
+        }
         config.buffer_bytes = self.buffer_bytes.unwrap_or(config.buffer_bytes);
         if self.read_limit_bytes_per_s.is_some() || self.read_latency_ms.is_some() {
             config.read_limit = self.read_limit();

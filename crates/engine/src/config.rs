@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use coscan_core::PolicyName;
+use coscan_core::Policy;
 
 /// The settings of an [`Engine`](crate::Engine).
 #[derive(Clone, Debug, PartialEq)]
 pub struct EngineConfig {
-    /// The sharing policy.
-    pub policy: PolicyName,
+    /// The sharing policy: one of the registry by its name, or one of your own.
+    pub policy: Policy,
     /// The byte budget of everything the ledger counts.
     pub buffer_bytes: u64,
     /// How many loads may be in flight at once from each store.
@@ -80,10 +80,10 @@ fn decoded_share_percent(buffer_bytes: u64, processors: usize) -> u8 {
 
 impl EngineConfig {
     /// The defaults for a policy and a buffer.
-    pub fn new(policy: PolicyName, buffer_bytes: u64) -> Self {
+    pub fn new(policy: impl Into<Policy>, buffer_bytes: u64) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, |n| n.get());
         EngineConfig {
-            policy,
+            policy: policy.into(),
             buffer_bytes,
             loads_in_flight: 4,
             io_threads: 4,
@@ -103,7 +103,7 @@ impl EngineConfig {
 
     /// The defaults with a buffer of half the memory there is, the smaller of the control group's limit and the
     /// machine's, but for the 96 MiB that a program takes before it has data.
-    pub fn with_memory_default(policy: PolicyName) -> Self {
+    pub fn with_memory_default(policy: impl Into<Policy>) -> Self {
         Self::new(policy, default_buffer_bytes(memory_bytes()))
     }
 }

@@ -111,13 +111,14 @@ impl Driver {
         config: EngineConfig,
         environment: Arc<dyn Environment>,
     ) -> Result<Arc<Self>, EngineError> {
-        let abm = Abm::new(AbmConfig {
+        let settings = AbmConfig {
             loads_in_flight_max: config.loads_in_flight as u32,
             stall_after: Span::from_nanos(config.stall_after.as_nanos() as u64),
             processors: config.processors as u32,
             decoded_share_percent: config.decoded_share_percent,
-            ..AbmConfig::new(config.policy, config.buffer_bytes)
-        })?;
+            ..AbmConfig::new(config.buffer_bytes)
+        };
+        let abm = Abm::new(settings, config.policy.clone())?;
         let clock = {
             let environment = environment.clone();
             Box::new(move || environment.now())

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use coscan_core::{ConfigError, Event, PolicyName, Usage};
+use coscan_core::{ConfigError, Event, Policy, Usage};
 use coscan_trace::{Header, Recorder, VERSION};
 
 use crate::config::{EngineConfig, ReadLimit};
@@ -169,12 +169,13 @@ impl Engine {
     }
 
     /// The policy in force.
-    pub fn policy(&self) -> PolicyName {
-        self.driver.turn(|turn| turn.state.abm.state().config().policy)
+    pub fn policy(&self) -> Policy {
+        self.driver.turn(|turn| turn.state.abm.policy().clone())
     }
 
     /// Switches to another policy; running scans go on under it.
-    pub fn set_policy(&self, policy: PolicyName) {
+    pub fn set_policy(&self, policy: impl Into<Policy>) {
+        let policy = policy.into();
         self.driver.turn(|turn| {
             turn.state.abm.set_policy(policy);
             turn.event(Event::TimePassed);

@@ -42,7 +42,7 @@ mod workspace;
 
 pub use chunk::Chunk;
 pub use config::{EngineConfig, ReadLimit, RetryConfig, memory_bytes};
-pub use coscan_core::{ConfigError, DeliveryOrder, PolicyName, Usage, registry};
+pub use coscan_core::{ConfigError, DeliveryOrder, Policy, PolicyName, Usage, registry};
 pub use engine::Engine;
 pub use environment::Cancel;
 pub use error::{EngineError, SharedSource};

@@ -7,10 +7,13 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use coscan_core::{Instant, Span};
 use coscan_pool::allocation::load_control::LoadControlName;
 use coscan_pool::locality::{LocalReplacement, Pattern};
-use coscan_pool::{Access, Action, AllocationName, Demand, Event, FileId, Future, InstanceId, PagePolicyName, PageReplacement, PageSetup, PageSlot, Pool, PoolConfig, QueryId};
-use coscan_core::{Instant, Span};
+use coscan_pool::{
+    Access, Action, AllocationName, Demand, Event, FileId, Future, InstanceId, PagePolicyName,
+    PageReplacement, PageSetup, PageSlot, Pool, PoolConfig, QueryId,
+};
 use divan::counter::ItemsCount;
 
 /// Frames of the pool under page replacement: a gigabyte in pages of 64 KiB.

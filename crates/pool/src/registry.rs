@@ -5,8 +5,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-pub use coscan_core::registry::{PolicyInfo, PolicyKind, Trait};
 use Trait::{Offline, PageLevel};
+pub use coscan_core::registry::{PolicyInfo, PolicyKind, Trait};
 
 use crate::allocation::AllocationPolicy;
 use crate::allocation::dbmin::Dbmin;

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 
 use coscan_pool::allocation::load_control::LoadControlName;
 use coscan_pool::locality::LocalReplacement;
-use coscan_pool::{Access, Action, AllocationName, Event, InstanceId, Phase, QueryId};
 use coscan_pool::registry::PolicyKind;
+use coscan_pool::{Access, Action, AllocationName, Event, InstanceId, Phase, QueryId};
 use pool_host::{Host, page};
 
 const CONTROLS: [LoadControlName; 3] =

@@ -7,7 +7,9 @@ use std::collections::BTreeSet;
 
 use coscan_core::PolicyName;
 use coscan_pool::registry::{self, Trait};
-use coscan_pool::{AllocationName, Future, PagePolicyName, PageReplacement, PageSetup, PageSetupError, PageSlot};
+use coscan_pool::{
+    AllocationName, Future, PagePolicyName, PageReplacement, PageSetup, PageSetupError, PageSlot,
+};
 use fastrand::Rng;
 use page_models::{Arc, Clock, Lru2, Model, Ordered, S3Fifo, Sieve, TwoQ, fewest_misses};
 

@@ -6,7 +6,9 @@ mod pool_host;
 
 use coscan_pool::allocation::load_control::LoadControlName;
 use coscan_pool::locality::{LocalReplacement, Pattern};
-use coscan_pool::{Access, Action, AllocationName, Event, FileId, FrameNo, Phase, Pool, PoolConfig, PoolConfigError, QueryId};
+use coscan_pool::{
+    Access, Action, AllocationName, Event, FileId, FrameNo, Phase, Pool, PoolConfig, PoolConfigError, QueryId,
+};
 use pool_host::{Host, page};
 
 const LRU: LocalReplacement = LocalReplacement::Lru;

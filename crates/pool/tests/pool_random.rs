@@ -6,7 +6,9 @@ mod pool_host;
 use coscan_core::Span;
 use coscan_pool::allocation::load_control::LoadControlName;
 use coscan_pool::locality::{LocalReplacement, Pattern};
-use coscan_pool::{Access, Action, AllocationName, Demand, Event, FileId, FrameNo, InstanceId, Phase, QueryId};
+use coscan_pool::{
+    Access, Action, AllocationName, Demand, Event, FileId, FrameNo, InstanceId, Phase, QueryId,
+};
 use pool_host::Host;
 
 const CONTROLS: [LoadControlName; 3] =

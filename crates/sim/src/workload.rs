@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use coscan_core::{
-    AbmConfig, ChunkNo, ChunkSet, ColumnNo, ColumnSet, DeliveryOrder, Instant, PolicyName, Span,
+    AbmConfig, ChunkNo, ChunkSet, ColumnNo, ColumnSet, DeliveryOrder, Instant, ScanSpec, Span, TableId,
+    TableLayout,
 };
-use coscan_core::{ScanSpec, TableId, TableLayout};
 use coscan_device::{DeviceModel, DeviceSpec};
 
 use crate::cpu::Scheduler;
@@ -60,15 +60,15 @@ impl World {
         }
     }
 
-    /// The settings of the buffer manager under a policy. A scan that processes a chunk is never taken
+    /// The settings of the buffer manager. A scan that processes a chunk is never taken
     /// for a stalled one: simulated queries do not stop reading.
-    pub fn abm_config(&self, policy: PolicyName) -> AbmConfig {
+    pub fn abm_config(&self) -> AbmConfig {
         AbmConfig {
             loads_in_flight_max: self.loads_in_flight,
             starved_below: self.starved_below,
             stall_after: Span::MAX,
             processors: self.processors,
-            ..AbmConfig::new(policy, self.buffer_bytes)
+            ..AbmConfig::new(self.buffer_bytes)
         }
     }
 }

@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
-use coscan_core::sharing::{Among, LoadChoice, SharingPolicy, Victims};
+use coscan_core::policy::{Among, LoadChoice, SharingPolicy};
 use coscan_core::state::State;
-use coscan_core::{Abm, ChunkNo, ScanId};
+use coscan_core::{Abm, ChunkNo, Policy, ScanId, Victims};
 use coscan_sim::fuzz::{self, Failure, FuzzReport, Kind, World, WorldError};
 
 fn print(failure: &Failure) {
@@ -105,7 +105,7 @@ impl SharingPolicy for Broken {
 
 fn broken(how: Break, seeds: std::ops::Range<u64>) -> FuzzReport {
     let build = move |world: &World| -> Result<Abm, WorldError> {
-        Ok(Abm::with_policy(world.abm_config()?, Box::new(Broken { how, loads: 0 }))?)
+        Ok(Abm::new(world.abm_config(), Policy::new("broken", move || Broken { how, loads: 0 }))?)
     };
     fuzz::run_with(seeds, 2, &build, &|_| {})
 }
@@ -122,7 +122,7 @@ fn assert_small(how: Break, kind: Kind, text: &str, scans_max: usize, steps_max:
         let read = World::parse(&world.to_toml()).unwrap();
         assert_eq!(read, *world, "what is written is what is read");
         let build = move |world: &World| -> Result<Abm, WorldError> {
-            Ok(Abm::with_policy(world.abm_config()?, Box::new(Broken { how, loads: 0 }))?)
+            Ok(Abm::new(world.abm_config(), Policy::new("broken", move || Broken { how, loads: 0 }))?)
         };
         let again = fuzz::play(&read, &build).unwrap_err();
         assert_eq!(again.signature(), violation.signature());

@@ -1,9 +1,9 @@
 //! The small worlds in all ways, under every policy; and the search against a core made to fail.
 
+use coscan_core::policy::{Among, LoadChoice, SharingPolicy};
 use coscan_core::scan::Scan;
-use coscan_core::sharing::{Among, LoadChoice, SharingPolicy, Victims};
 use coscan_core::state::State;
-use coscan_core::{Abm, ChunkNo, registry};
+use coscan_core::{Abm, ChunkNo, Policy, Victims, registry};
 use coscan_sim::fuzz::{Kind, World, play};
 use coscan_sim::model::{ModelConfig, bounded, check, check_all, check_with};
 
@@ -71,7 +71,7 @@ impl SharingPolicy for ReadsTwice {
 
 #[test]
 fn a_broken_policy_is_found_with_a_shortest_way_to_it() {
-    let build = |world: &World| Ok(Abm::with_policy(world.abm_config()?, Box::new(ReadsTwice))?);
+    let build = |world: &World| Ok(Abm::new(world.abm_config(), Policy::new("reads-twice", || ReadsTwice))?);
     let report = check_with(&config("rows-faults"), &build);
     let (violation, world) = report.violation.unwrap();
     assert_eq!(violation.kind, Kind::Panic);

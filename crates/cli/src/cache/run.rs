@@ -9,8 +9,8 @@ use anyhow::Context;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use coscan_cache::{Point, RunOptions, Size, figure, table};
-use coscan_pool::registry::Trait;
 use coscan_pool::PagePolicyName;
+use coscan_pool::registry::Trait;
 
 use super::{TraceArgs, blame, same_file};
 use crate::failure::wrong_usage;

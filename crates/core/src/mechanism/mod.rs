@@ -1,8 +1,11 @@
 //! The mechanism applies what policies choose and guarantees what no policy may break.
 //!
-//! - [`serve`](self::serve): hands chunks to waiting workers.
-//! - [`schedule`](self::schedule): issues loads, and gets things moving when nothing moves.
-//! - [`room`](self::room): frees bytes, decoded arrays before encoded ones.
+//! An event changes the facts first: `tables`, `scans`, `loads`. Then [`Mechanism::settle`] lets follow what has become
+//! possible, in one loop over
+//!
+//! - `room`: frees bytes, decoded arrays before encoded ones;
+//! - `serve`: hands chunks to waiting workers;
+//! - `schedule`: issues loads, and gets things moving when nothing moves.
 //!
 //! **Progress.** A waiting worker needs its chunk's absent parts and its workspace to fit. If the policy
 //! makes no room, no load is in flight, and every worker that holds a chunk has held it for longer than
@@ -11,6 +14,87 @@
 //! consuming. So the smallest sufficient buffer is the largest single need,
 //! [`Abm::minimum_buffer`](crate::Abm::minimum_buffer), whatever the number of scans.
 
+mod loads;
 mod room;
+pub(crate) mod scans;
 mod schedule;
 mod serve;
+mod tables;
+
+use std::collections::BTreeSet;
+
+use crate::action::Action;
+use crate::config::AbmConfig;
+use crate::ids::{ScanId, TableId, WorkerNo};
+use crate::policy::SharingPolicy;
+use crate::state::State;
+use crate::time::Instant;
+
+/// The facts, the policy, and what is under way.
+#[derive(Clone, Debug)]
+pub(crate) struct Mechanism {
+    pub(crate) state: State,
+    pub(crate) policy: Box<dyn SharingPolicy>,
+    /// Scans whose waiting workers may be servable now.
+    dirty: BTreeSet<ScanId>,
+    /// Scans with a worker whose chunk is available while its workspace does not fit.
+    lacking_room: BTreeSet<ScanId>,
+    /// Whether the budget, not the share of workspaces, is what one of them lacks.
+    room_denied: bool,
+    /// Workers that asked for a chunk they had to give back.
+    resuming: BTreeSet<(ScanId, WorkerNo)>,
+    pub(crate) deadline: Option<Instant>,
+    /// When the room of point reads was asked back last.
+    points_asked: Option<Instant>,
+    /// Tables that were dropped while loads were in flight.
+    dropped: BTreeSet<TableId>,
+}
+
+/// What the mechanism did to get a scan going that nothing else would.
+enum Forced {
+    /// A load is in flight.
+    Loading,
+    /// A worker was handed a chunk.
+    HandedOut,
+    /// Nothing is left that could be evicted.
+    Nothing,
+}
+
+impl Mechanism {
+    pub(crate) fn new(config: AbmConfig, policy: Box<dyn SharingPolicy>) -> Self {
+        Mechanism {
+            state: State::new(config),
+            policy,
+            dirty: BTreeSet::new(),
+            lacking_room: BTreeSet::new(),
+            room_denied: false,
+            resuming: BTreeSet::new(),
+            deadline: None,
+            points_asked: None,
+            dropped: BTreeSet::new(),
+        }
+    }
+
+    /// Puts another policy in charge of the scans that are running.
+    pub(crate) fn set_policy(&mut self, policy: Box<dyn SharingPolicy>) {
+        self.policy = policy;
+        let running: Vec<ScanId> = self.state.scans().map(|s| s.id).collect();
+        for scan in running {
+            self.policy.on_registered(&self.state, scan);
+        }
+    }
+
+    /// Does everything that has become possible.
+    pub(crate) fn settle(&mut self, actions: &mut Vec<Action>) {
+        self.reclaim(actions);
+        self.serve(actions);
+        self.schedule(actions);
+        while let Some(scan) = self.stuck() {
+            match self.force(scan, actions) {
+                Forced::Loading => {}
+                Forced::HandedOut => self.serve(actions),
+                Forced::Nothing => return self.ask_for_room(scan, actions),
+            }
+        }
+    }
+}

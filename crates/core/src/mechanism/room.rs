@@ -6,11 +6,11 @@
 
 use std::ops::Range;
 
-use crate::abm::Abm;
+use super::Mechanism;
 use crate::action::Action;
+use crate::eviction::{Need, Victim, Victims};
 use crate::ids::{ColumnNo, TableId};
-use crate::recency::PartKey;
-use crate::sharing::{Need, Target, Victim, Victims};
+use crate::part::{PartKey, Target};
 use crate::state::State;
 
 /// Something that leaves.
@@ -22,7 +22,7 @@ enum Leaving {
 }
 
 /// The next thing to go when the policy is overridden.
-enum Forced {
+enum ToForce {
     Decoded(PartKey),
     Orphan((TableId, ColumnNo, u32)),
     /// A part with the pages it shares.
@@ -49,7 +49,7 @@ impl Plan {
     }
 }
 
-impl Abm {
+impl Mechanism {
     /// Frees room until `need.bytes` are free, as far as the policy agrees.
     pub(crate) fn make_room(&mut self, need: Need, actions: &mut Vec<Action>) -> bool {
         let used = self.state.usage.total();
@@ -84,9 +84,9 @@ impl Abm {
     pub(crate) fn force_room(&mut self, need: Need, actions: &mut Vec<Action>) -> bool {
         while !self.fits(need.bytes) {
             match next_forced(&self.state, need.target.as_ref()) {
-                Some(Forced::Decoded(part)) => self.drop_decoded(part, actions),
-                Some(Forced::Orphan(page)) => self.state.evict_orphan(page, actions),
-                Some(Forced::Part(part)) => self.state.evict_shared(part, need.target.as_ref(), actions),
+                Some(ToForce::Decoded(part)) => self.drop_decoded(part, actions),
+                Some(ToForce::Orphan(page)) => self.state.evict_orphan(page, actions),
+                Some(ToForce::Part(part)) => self.state.evict_shared(part, need.target.as_ref(), actions),
                 None => break,
             }
         }
@@ -143,8 +143,8 @@ impl Abm {
         let need = Need { bytes: more, scan: None, urgent: false, target: None };
         // What can never be granted evicts nobody.
         let possible = bytes <= self.state.usage.budget;
-        let made = |abm: &mut Self, actions: &mut Vec<Action>| {
-            abm.make_room(need.clone(), actions) || abm.force_room(need.clone(), actions)
+        let made = |mechanism: &mut Self, actions: &mut Vec<Action>| {
+            mechanism.make_room(need.clone(), actions) || mechanism.force_room(need.clone(), actions)
         };
         if more == 0 || (possible && made(self, actions)) {
             self.state.usage.points = bytes;
@@ -175,15 +175,15 @@ impl Abm {
 }
 
 /// The next thing to go when the policy is overridden.
-fn next_forced(state: &State, target: Option<&Target>) -> Option<Forced> {
+fn next_forced(state: &State, target: Option<&Target>) -> Option<ToForce> {
     if let Some(part) = state.decoded_recency.oldest().next() {
-        return Some(Forced::Decoded(part));
+        return Some(ToForce::Decoded(part));
     }
     if let Some(page) = state.orphans.iter().find(|o| orphan_may_leave(state, **o, target)) {
-        return Some(Forced::Orphan(*page));
+        return Some(ToForce::Orphan(*page));
     }
     let mut parts = state.recency.oldest_unwanted().chain(state.recency.oldest());
-    parts.find(|part| !state.shared_pages_to_leave(*part, target).is_empty()).map(Forced::Part)
+    parts.find(|part| !state.shared_pages_to_leave(*part, target).is_empty()).map(ToForce::Part)
 }
 
 /// The bytes that decoded arrays may have.

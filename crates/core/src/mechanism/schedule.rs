@@ -1,13 +1,16 @@
 //! Issuing loads, and getting things moving when nothing moves.
 
-use crate::abm::Abm;
+use super::{Forced, Mechanism};
 use crate::action::{Action, FailReason};
+use crate::eviction::Need;
 use crate::ids::{ChunkNo, ScanId, WorkerNo};
+use crate::part::Target;
+use crate::policy::{Among, LoadChoice};
 use crate::scan::{Scan, WorkerState};
-use crate::sharing::{Among, LoadChoice, Need, Target, first_unsupplied, least_wanted};
+use crate::sharing::candidates::{first_unsupplied, least_wanted};
 use crate::time::Instant;
 
-impl Abm {
+impl Mechanism {
     /// Issues loads while the policy wants any, slots are free and room can be made.
     pub(crate) fn schedule(&mut self, actions: &mut Vec<Action>) {
         self.deadline = None;
@@ -26,7 +29,6 @@ impl Abm {
                 }
             }
         }
-        self.unstick(actions);
     }
 
     /// The load of a chunk that some worker had to give back and asks for again; the oldest first.
@@ -90,25 +92,27 @@ impl Abm {
         self.policy.on_load_issued(&self.state, choice);
     }
 
-    /// If workers wait and nothing is under way that could serve them, overrides the policy. Loads from other
-    /// stores are under way only as long as they are young: a store that does not answer brings nothing.
-    fn unstick(&mut self, actions: &mut Vec<Action>) {
-        let Some(id) = self.longest_waiting() else { return };
+    /// The scan to override the policy for: workers wait, and nothing is under way that could serve them. Loads from
+    /// other stores are under way only as long as they are young: a store that does not answer brings nothing. While
+    /// these are, or a worker is taken to be reading the chunk it holds, a deadline is set instead.
+    pub(super) fn stuck(&mut self) -> Option<ScanId> {
+        let scan = self.longest_waiting()?;
         let youngest = self.state.loads.values().map(|load| load.issued).max();
         if let Some(old_at) = youngest.map(|issued| issued + self.state.config.stall_after)
             && old_at > self.state.now
         {
             self.deadline = Some(old_at);
-            return;
+            return None;
         }
         if let Some(wait_until) = self.active_holder_until() {
             self.deadline = Some(wait_until);
-            return;
+            return None;
         }
-        if self.force(id, actions) {
-            // Either a load is in flight now or one worker less waits.
-            return self.unstick(actions);
-        }
+        Some(scan)
+    }
+
+    /// Asks for room that is held, for a scan that nothing else can help; fails it if even the whole budget would not.
+    pub(super) fn ask_for_room(&mut self, id: ScanId, actions: &mut Vec<Action>) {
         // Room of point reads that was asked back lately may still be on its way.
         let asked = self.ask_points_back(actions) || self.ask_back(actions) || self.state.usage.points > 0;
         if asked {
@@ -140,23 +144,22 @@ impl Abm {
     }
 
     /// Gets the scan's next chunk going by evicting anything nobody holds.
-    fn force(&mut self, id: ScanId, actions: &mut Vec<Action>) -> bool {
-        let Some((worker, chunk)) = self.next_for(id) else { return false };
+    pub(super) fn force(&mut self, id: ScanId, actions: &mut Vec<Action>) -> Forced {
+        let Some((worker, chunk)) = self.next_for(id) else { return Forced::Nothing };
         let scan = self.state.scan(id);
         let (table, columns, workspace) = (scan.table, scan.columns.clone(), scan.workspace_bytes);
         let absent = self.state.table(table).absent_bytes(chunk, &columns);
         let target = Target { table, chunk, columns: columns.clone() };
         let need = Need { bytes: absent + workspace, scan: Some(id), urgent: true, target: Some(target) };
         if !self.force_room(need, actions) {
-            return false;
+            return Forced::Nothing;
         }
         if absent > 0 {
             self.issue(&LoadChoice::own(self.state.scan(id), chunk), actions);
-        } else {
-            self.hand_out(id, worker, chunk, actions);
-            self.serve(actions);
+            return Forced::Loading;
         }
-        true
+        self.hand_out(id, worker, chunk, actions);
+        Forced::HandedOut
     }
 
     /// The worker of a scan that has waited longest and the chunk it gets when the policy is overridden.

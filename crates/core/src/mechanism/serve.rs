@@ -3,11 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use crate::abm::Abm;
+use super::Mechanism;
 use crate::action::Action;
+use crate::eviction::Need;
 use crate::ids::{ChunkNo, ScanId, WorkerNo};
+use crate::part::Target;
 use crate::scan::WorkerState;
-use crate::sharing::{Need, Target};
 
 /// What became of a waiting worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +23,7 @@ enum Served {
     NoRoom,
 }
 
-impl Abm {
+impl Mechanism {
     /// Serves the waiting workers of the scans in `self.dirty`, and those that lacked room before, the
     /// most urgent first. Once one lacks room the less urgent ones are not handed anything either: what
     /// becomes free is for the one that waits for it.

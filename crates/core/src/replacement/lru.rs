@@ -2,10 +2,16 @@
 //!
 //! Cost: constant per part, logarithmic in the parts for a use.
 
-use crate::sharing::Victims;
+use super::Replacement;
+use crate::eviction::Victims;
 use crate::state::State;
 
 /// Least recently used parts first.
-pub(crate) fn lru(state: &State, victims: &mut Victims<'_>) {
-    victims.add_all(state.recency().oldest());
+#[derive(Clone, Debug, Default)]
+pub struct Lru;
+
+impl Replacement for Lru {
+    fn choose_victims(&mut self, state: &State, victims: &mut Victims<'_>) {
+        victims.add_all(state.recency().oldest());
+    }
 }

@@ -20,9 +20,9 @@ use std::fmt;
 
 use super::next_use::NextUse;
 use super::{Predictive, parts_of_chunk};
+use crate::eviction::Victims;
 use crate::ids::{ChunkNo, TableId};
-use crate::recency::PartKey;
-use crate::sharing::Victims;
+use crate::part::PartKey;
 use crate::state::State;
 use crate::time::{Instant, Span};
 

@@ -13,69 +13,34 @@
 
 use std::cmp::Reverse;
 
-use super::sequential::Sequences;
-use super::{Among, LoadChoice, SharingPolicy, Victims, time_waited};
-use crate::ids::{ChunkNo, ScanId};
-use crate::replacement::lru::lru;
+use super::sequential::{Sequences, Sequential, Start};
+use crate::ids::ChunkNo;
+use crate::replacement::lru::Lru;
 use crate::scan::Scan;
 use crate::state::State;
 
 /// See the module's text.
-#[derive(Clone, Debug, Default)]
-pub struct Attach {
-    sequences: Sequences,
-}
+pub type Attach = Sequential<Join, Lru>;
 
-impl Attach {
-    /// The position of the running scan that has most left in common with `new`.
-    fn position_to_join(&self, state: &State, new: &Scan) -> Option<ChunkNo> {
+/// At the position of the running scan that has most left in common with the new one.
+#[derive(Clone, Debug, Default)]
+pub struct Join;
+
+impl Start for Join {
+    fn position(&self, state: &State, running: &Sequences, new: &Scan) -> ChunkNo {
         let table = state.table(new.table);
-        let overlap = |running: &Scan| {
-            let chunks = running.needed().intersection_len(new.needed());
-            let width = table.width(&running.columns.intersection(&new.columns));
+        let overlap = |other: &Scan| {
+            let chunks = other.needed().intersection_len(new.needed());
+            let width = table.width(&other.columns.intersection(&new.columns));
             u128::from(chunks) * u128::from(width)
         };
         state
             .scans()
-            .filter(|running| running.table == new.table && running.id != new.id)
-            .map(|running| (overlap(running), Reverse(running.id)))
+            .filter(|other| other.table == new.table && other.id != new.id)
+            .map(|other| (overlap(other), Reverse(other.id)))
             .filter(|(overlap, _)| *overlap > 0)
             .max()
-            .map(|(_, Reverse(running))| self.sequences.position(running))
-    }
-}
-
-impl SharingPolicy for Attach {
-    fn on_registered(&mut self, state: &State, scan: ScanId) {
-        let start = self.position_to_join(state, state.scan(scan)).unwrap_or_default();
-        self.sequences.start(state, scan, start);
-    }
-
-    fn on_gone(&mut self, scan: ScanId) {
-        self.sequences.forget(scan);
-    }
-
-    fn on_delivered(&mut self, state: &State, scan: ScanId, chunk: ChunkNo) {
-        self.sequences.advance(state, scan, chunk);
-    }
-
-    fn choose_chunk(&mut self, state: &State, scan: &Scan) -> Option<ChunkNo> {
-        self.sequences.choose_chunk(state, scan)
-    }
-
-    fn urgency(&self, state: &State, scan: &Scan) -> i128 {
-        time_waited(state, scan)
-    }
-
-    fn position(&self, scan: &Scan) -> ChunkNo {
-        self.sequences.position(scan.id)
-    }
-
-    fn choose_load(&mut self, state: &State, among: Among) -> Option<LoadChoice> {
-        self.sequences.choose_load(state, among)
-    }
-
-    fn choose_victims(&mut self, state: &State, victims: &mut Victims<'_>) {
-        lru(state, victims);
+            .map(|(_, Reverse(other))| running.position(other))
+            .unwrap_or_default()
     }
 }

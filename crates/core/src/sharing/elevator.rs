@@ -20,10 +20,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Among, LoadChoice, SharingPolicy, Victims, lacks, least_wanted, next_in_order, time_waited};
+use super::candidates::{lacks, least_wanted, next_in_order, time_waited};
+use crate::eviction::Victims;
 use crate::ids::{ChunkNo, ScanId, TableId};
 use crate::interest::{Class, ScanSlot};
-use crate::recency::PartKey;
+use crate::part::PartKey;
+use crate::policy::{Among, LoadChoice, SharingPolicy};
 use crate::scan::Scan;
 use crate::set::ColumnSet;
 use crate::state::State;

@@ -33,14 +33,13 @@
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-use super::{
-    Among, LoadChoice, SharingPolicy, Victims, first_unsupplied, freshly_decoded, in_order_windows, lacks,
-    least_wanted, parts_of,
-};
+use super::candidates::{first_unsupplied, freshly_decoded, in_order_windows, lacks, least_wanted, parts_of};
+use crate::eviction::Victims;
 use crate::ids::{ChunkNo, ScanId, TableId};
 use crate::interest::Class;
 use crate::layout::Storage;
-use crate::recency::PartKey;
+use crate::part::PartKey;
+use crate::policy::{Among, LoadChoice, SharingPolicy};
 use crate::scan::Scan;
 use crate::set::ColumnSet;
 use crate::state::State;
@@ -123,18 +122,6 @@ fn with_points(table: &Table, ratio: Ratio, reads: u32) -> Ratio {
         Storage::Column => 1,
     };
     Ratio::new(ratio.over + u64::from(reads) * each, ratio.under)
-}
-
-/// How many scans still want a chunk of this class in columns the scan uses: the fewer, the higher the use
-/// relevance (Fig. 3; in Fig. 11 the cached pages above the line are the same for every available chunk).
-pub(crate) fn competition(table: &Table, class: &Class, scan: &Interest) -> u32 {
-    match table.layout().storage() {
-        Storage::Row => class.key.interested.len(),
-        Storage::Column => {
-            let overlapping = table.groups().filter(|(columns, _)| columns.intersects(&scan.columns));
-            overlapping.map(|(_, slots)| slots.intersection_len(&class.key.interested)).sum()
-        }
-    }
 }
 
 /// keepRelevance(c) (Fig. 3, 11).

@@ -15,13 +15,12 @@
 
 use std::cmp::Reverse;
 
-use super::{
-    Among, LoadChoice, SharingPolicy, Victims, first_unsupplied, in_order_windows, lacks, least_wanted,
-    parts_of, time_waited,
-};
+use super::candidates::{first_unsupplied, in_order_windows, lacks, least_wanted, parts_of, time_waited};
+use crate::eviction::Victims;
 use crate::ids::{ChunkNo, TableId};
 use crate::interest::{Class, SlotSet};
-use crate::recency::PartKey;
+use crate::part::PartKey;
+use crate::policy::{Among, LoadChoice, SharingPolicy};
 use crate::scan::Scan;
 use crate::set::ColumnSet;
 use crate::state::State;

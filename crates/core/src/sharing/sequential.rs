@@ -1,19 +1,100 @@
-//! What policies with a position per scan have in common: scans go through their chunks in a fixed
-//! circular order, loads are served first come first served.
+//! Every scan by itself: scans go through their chunks in a fixed circular order, loads are served first come first
+//! served.
 //!
-//! Where a scan starts and what leaves the buffer is the policy's business.
+//! Where a scan starts ([`Start`]) and what leaves the buffer ([`Replacement`]) are the parameters; `normal`, `attach`
+//! and the policies of predictive buffer management differ in nothing else.
+//!
+//! **Choice:** a wish is as old as the delivery of the chunk before it, because prefetching asks for the next chunk at
+//! that moment.
+//! Bounded wait: between two loads for a scan every other scan is served at most `starved_below` times per worker.
+//! Cost: a delivery is logarithmic in the runs of chunks; choosing a load is linear in the scans that need none.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
 
-use super::{Among, LoadChoice, first_unsupplied, next_in_order};
-use crate::ids::{ChunkNo, ScanId};
+use super::candidates::{first_unsupplied, next_in_order, time_waited};
+use crate::eviction::Victims;
+use crate::ids::{ChunkNo, ScanId, TableId};
+use crate::policy::{Among, LoadChoice, SharingPolicy};
+use crate::replacement::Replacement;
 use crate::scan::Scan;
 use crate::state::State;
 use crate::time::Instant;
 
+/// Where does a scan begin?
+pub trait Start: Clone + Debug + Default + Send + 'static {
+    /// The chunk from which a new scan goes forward; `running` knows where the others are.
+    fn position(&self, state: &State, running: &Sequences, new: &Scan) -> ChunkNo;
+}
+
+/// At its first chunk.
+#[derive(Clone, Debug, Default)]
+pub struct FromBeginning;
+
+impl Start for FromBeginning {
+    fn position(&self, _state: &State, _running: &Sequences, _new: &Scan) -> ChunkNo {
+        ChunkNo(0)
+    }
+}
+
+/// See the module's text.
+#[derive(Clone, Debug, Default)]
+pub struct Sequential<S, R> {
+    sequences: Sequences,
+    start: S,
+    replacement: R,
+}
+
+impl<S: Start, R: Replacement> SharingPolicy for Sequential<S, R> {
+    fn on_registered(&mut self, state: &State, scan: ScanId) {
+        let scan = state.scan(scan);
+        let position = self.start.position(state, &self.sequences, scan);
+        self.sequences.start(state, scan.id, position);
+        self.replacement.on_registered(state, scan);
+    }
+
+    fn on_gone(&mut self, scan: ScanId) {
+        self.sequences.forget(scan);
+        self.replacement.on_gone(scan);
+    }
+
+    fn on_delivered(&mut self, state: &State, scan: ScanId, chunk: ChunkNo) {
+        self.sequences.advance(state, scan, chunk);
+        self.replacement.on_delivered(state, scan, chunk);
+    }
+
+    fn on_satisfied(&mut self, table: TableId, scan: ScanId, chunk: ChunkNo) {
+        self.replacement.on_satisfied(table, scan, chunk);
+    }
+
+    fn on_load_issued(&mut self, state: &State, choice: &LoadChoice) {
+        self.replacement.on_load_issued(state, choice);
+    }
+
+    fn choose_chunk(&mut self, state: &State, scan: &Scan) -> Option<ChunkNo> {
+        self.sequences.choose_chunk(state, scan)
+    }
+
+    fn urgency(&self, state: &State, scan: &Scan) -> i128 {
+        time_waited(state, scan)
+    }
+
+    fn position(&self, scan: &Scan) -> ChunkNo {
+        self.sequences.position(scan.id)
+    }
+
+    fn choose_load(&mut self, state: &State, among: Among) -> Option<LoadChoice> {
+        self.sequences.choose_load(state, among)
+    }
+
+    fn choose_victims(&mut self, state: &State, victims: &mut Victims<'_>) {
+        self.replacement.choose_victims(state, victims);
+    }
+}
+
 /// The position of every scan and the queue of their wishes.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Sequences {
+pub struct Sequences {
     position: BTreeMap<ScanId, ChunkNo>,
     /// Scans by the time their present wish came up: when they were last handed a chunk.
     queue: BTreeSet<(Instant, ScanId)>,
@@ -22,12 +103,12 @@ pub(super) struct Sequences {
 
 impl Sequences {
     /// Enters a scan that will start at `position`. Cost: logarithmic in the scans.
-    pub(super) fn start(&mut self, state: &State, scan: ScanId, position: ChunkNo) {
+    fn start(&mut self, state: &State, scan: ScanId, position: ChunkNo) {
         self.position.insert(scan, position);
         self.requeue(scan, state.now());
     }
 
-    pub(super) fn forget(&mut self, scan: ScanId) {
+    fn forget(&mut self, scan: ScanId) {
         self.position.remove(&scan);
         if let Some(since) = self.since.remove(&scan) {
             self.queue.remove(&(since, scan));
@@ -35,7 +116,7 @@ impl Sequences {
     }
 
     /// The scan was handed `chunk` and goes on behind it.
-    pub(super) fn advance(&mut self, state: &State, scan: ScanId, chunk: ChunkNo) {
+    fn advance(&mut self, state: &State, scan: ScanId, chunk: ChunkNo) {
         self.position.insert(scan, ChunkNo(chunk.0 + 1));
         self.requeue(scan, state.now());
     }
@@ -47,13 +128,13 @@ impl Sequences {
         self.queue.insert((now, scan));
     }
 
-    /// Where the scan goes on.
-    pub(super) fn position(&self, scan: ScanId) -> ChunkNo {
+    /// Where a scan goes on.
+    pub fn position(&self, scan: ScanId) -> ChunkNo {
         self.position.get(&scan).copied().unwrap_or_default()
     }
 
     /// The scan's next chunk, if it is there. Cost: logarithmic in the runs of chunks.
-    pub(super) fn choose_chunk(&self, state: &State, scan: &Scan) -> Option<ChunkNo> {
+    fn choose_chunk(&self, state: &State, scan: &Scan) -> Option<ChunkNo> {
         if scan.in_order() {
             return next_in_order(state, scan);
         }
@@ -61,7 +142,7 @@ impl Sequences {
     }
 
     /// The oldest wish that is not on its way. Cost: linear in the scans that are fully supplied.
-    pub(super) fn choose_load(&self, state: &State, among: Among) -> Option<LoadChoice> {
+    fn choose_load(&self, state: &State, among: Among) -> Option<LoadChoice> {
         self.queue.iter().find_map(|(_, id)| {
             let scan = Some(state.scan(*id)).filter(|scan| among.admits(state, scan))?;
             let position = if scan.in_order() { ChunkNo(0) } else { self.position(*id) };

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use coscan_core::{
     Abm, AbmConfig, Action, ChunkNo, ChunkSet, ColumnLayout, ColumnNo, ColumnSet, DeliveryOrder, Event,
-    FailReason, Instant, LoadId, ScanId, ScanSpec, Span, TableId, TableLayout, WorkerNo,
+    FailReason, Instant, LoadId, Policy, ScanId, ScanSpec, Span, TableId, TableLayout, WorkerNo,
 };
 
 pub const MS: u64 = 1_000_000;
@@ -116,9 +116,9 @@ pub struct World {
 }
 
 impl World {
-    pub fn new(config: AbmConfig, tables: Vec<TableLayout>) -> Self {
+    pub fn new(policy: impl Into<Policy>, config: AbmConfig, tables: Vec<TableLayout>) -> Self {
         let mut world = World {
-            abm: Abm::new(config).unwrap(),
+            abm: Abm::new(config, policy).unwrap(),
             now: 0,
             bytes_per_ms: 100,
             fail: BTreeSet::new(),
@@ -263,13 +263,13 @@ impl World {
     pub fn event(&mut self, event: Event) {
         let mut actions = Vec::new();
         let now = Instant::from_nanos(self.now);
-        let _ = writeln!(self.trace, "{now} {}", describe(&event));
+        let _ = writeln!(self.trace, "{now} {event}");
         self.abm.handle(now, event, &mut actions);
         if self.check {
             self.abm.check_invariants();
         }
         for action in actions {
-            let _ = writeln!(self.trace, "    {}", describe_action(&action));
+            let _ = writeln!(self.trace, "    {action}");
             self.carry_out(action);
         }
         if let Some(deadline) = self.abm.next_deadline() {
@@ -375,46 +375,6 @@ impl World {
 fn tail(trace: &str) -> String {
     let lines: Vec<&str> = trace.lines().collect();
     lines[lines.len().saturating_sub(60)..].join("\n")
-}
-
-fn set(columns: &ColumnSet) -> String {
-    columns.iter().map(|c| c.0.to_string()).collect::<Vec<_>>().join(",")
-}
-
-/// An event as a line of a trace.
-pub fn describe(event: &Event) -> String {
-    match event {
-        Event::TableOpened { table, layout } => format!("opened {table} chunks={}", layout.chunk_count()),
-        Event::ScanRegistered { scan, spec } => {
-            format!(
-                "registered {scan} {} columns={} chunks={:?}",
-                spec.table,
-                set(&spec.columns),
-                spec.chunks
-            )
-        }
-        Event::ChunkRequested { scan, worker } => format!("requested {scan} {worker}"),
-        Event::ChunkReleased { scan, worker } => format!("released {scan} {worker}"),
-        Event::LoadFinished { load, columns } => format!("finished {load} columns={}", set(columns)),
-        Event::LoadFailed { load, columns } => format!("failed {load} columns={}", set(columns)),
-        Event::ScanGone { scan } => format!("gone {scan}"),
-        other => format!("{other:?}"),
-    }
-}
-
-/// An action as a line of a trace.
-pub fn describe_action(action: &Action) -> String {
-    match action {
-        Action::Load { load, chunk, parts, .. } => {
-            let columns: ColumnSet = parts.iter().map(|p| p.column).collect();
-            let bytes: u64 = parts.iter().map(|p| p.bytes).sum();
-            format!("load {load} {chunk} columns={} bytes={bytes}", set(&columns))
-        }
-        Action::Evict { chunk, column, bytes, .. } => format!("evict {chunk} {column} bytes={bytes}"),
-        Action::Deliver { scan, worker, chunk } => format!("deliver {scan} {worker} {chunk}"),
-        Action::Wake { scan, worker } => format!("wake {scan} {worker}"),
-        other => format!("{other:?}"),
-    }
 }
 
 /// The longest span a test cares about.

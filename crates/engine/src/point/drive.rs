@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use coscan_pool::FrameNo;
 use coscan_core::{ChunkNo, ColumnNo, ColumnSet, Event, TableId};
+use coscan_pool::FrameNo;
 
 use super::cell::Cell;
 use super::frames::{Answer, BLOCK_BYTES, Frames, ToRead, Todo, wanted};

@@ -15,10 +15,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use coscan_core::{Instant, Span};
 use coscan_pool::allocation::load_control::LoadControlName;
 use coscan_pool::locality::set::{DEFAULT_BETA, FileSize, LocalityModel, LocalitySet, Reference};
-use coscan_pool::{Access, Action, AllocationName, Demand, Event, FileId as PoolFile, FrameNo, InstanceId, PageId, Pool, PoolConfig, QueryId};
-use coscan_core::{Instant, Span};
+use coscan_pool::{
+    Access, Action, AllocationName, Demand, Event, FileId as PoolFile, FrameNo, InstanceId, PageId, Pool,
+    PoolConfig, QueryId,
+};
 
 use crate::table::File;
 

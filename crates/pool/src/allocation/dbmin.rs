@@ -19,9 +19,9 @@ use std::collections::BTreeMap;
 use super::ordered::Ordered;
 use super::sets::{Members, Sets};
 use super::{AllocationPolicy, Step};
-use crate::locality::LocalReplacement;
 use crate::event::Demand;
 use crate::ids::{FrameNo, InstanceId, PageId, QueryId, SetId};
+use crate::locality::LocalReplacement;
 use crate::queries::{Instance, Reference};
 use crate::state::PoolState;
 

@@ -14,11 +14,11 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::{AllocationPolicy, Step};
 use crate::event::Access;
+use crate::ids::PageSlot;
 use crate::ids::{FrameNo, PageId, QueryId, SetId};
 use crate::queries::Reference;
-use crate::state::PoolState;
-use crate::ids::PageSlot;
 use crate::replacement::PageReplacement;
+use crate::state::PoolState;
 
 /// Pages that left are remembered up to this many per frame.
 const HISTORY_PER_FRAME: usize = 8;

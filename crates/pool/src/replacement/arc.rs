@@ -17,8 +17,8 @@
 //!
 //! Cost: constant per reference and per eviction, plus the pages in use that are passed over.
 
-use super::list::Lists;
 use super::PageReplacement;
+use super::list::Lists;
 use super::setup::PageSetup;
 use crate::ids::PageSlot;
 

@@ -11,10 +11,10 @@
 //! Cost: constant per reference and per eviction: next uses are positions, no two alike, in a set with one bit for
 //! each reference to come; plus the pages in use that are passed over.
 
-use super::list::Lists;
-use super::positions::Positions;
 use super::PageReplacement;
 use super::future::Future;
+use super::list::Lists;
+use super::positions::Positions;
 use super::setup::PageSetup;
 use crate::error::PageSetupError;
 use crate::ids::PageSlot;

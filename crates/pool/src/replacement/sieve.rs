@@ -10,8 +10,8 @@
 //!
 //! Cost: a hit is one store; an eviction is amortised constant, plus the pages in use that are passed over.
 
-use super::list::Lists;
 use super::PageReplacement;
+use super::list::Lists;
 use super::setup::PageSetup;
 use crate::ids::PageSlot;
 

@@ -2,10 +2,13 @@
 //! after every event.
 #![allow(dead_code)]
 
+use coscan_core::{Instant, Span};
 use coscan_pool::allocation::load_control::LoadControlName;
 use coscan_pool::locality::{LocalReplacement, Pattern};
-use coscan_pool::{Access, Action, AllocationName, Demand, Event, FileId, FrameNo, InstanceId, PageId, Phase, Pool, PoolConfig, QueryId};
-use coscan_core::{Instant, Span};
+use coscan_pool::{
+    Access, Action, AllocationName, Demand, Event, FileId, FrameNo, InstanceId, PageId, Phase, Pool,
+    PoolConfig, QueryId,
+};
 
 /// A pool and what it waits for.
 pub struct Host {

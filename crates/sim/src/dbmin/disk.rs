@@ -9,8 +9,8 @@
 
 use std::collections::VecDeque;
 
-use coscan_pool::FrameNo;
 use coscan_core::{Instant, Span};
+use coscan_pool::FrameNo;
 
 /// Milliseconds of the shortest seek.
 const SEEK_MS_MIN: f64 = 5.0;

@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use coscan_core::Span;
-use coscan_pool::locality::{LocalReplacement, Pattern};
 use coscan_pool::Access;
+use coscan_pool::locality::{LocalReplacement, Pattern};
 use coscan_trace::pages::{PageOp, QueryTrace};
 use thiserror::Error;
 

@@ -11,8 +11,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use coscan_pool::{Action, Demand, Event, FileId, InstanceId, Pool, QueryId};
 use coscan_core::{Instant, Span};
+use coscan_pool::{Action, Demand, Event, FileId, InstanceId, Pool, QueryId};
 
 use super::batches::{Batches, Estimate, Precision};
 use super::disk::{Disk, Transfer};

@@ -9,8 +9,8 @@
 use std::collections::BTreeMap;
 
 use coscan_core::{
-    Abm, Action, ChunkNo, ChunkSet, ColumnNo, ColumnSet, Event, Instant, ScanId, TableId, TableLayout,
-    WorkerNo,
+    Abm, Action, ChunkNo, ChunkSet, ColumnNo, ColumnSet, Event, Instant, PolicyName, ScanId, TableId,
+    TableLayout, WorkerNo,
 };
 use coscan_trace::Columns;
 
@@ -52,7 +52,7 @@ impl<'w> Player<'w> {
 
     /// A manager with the world's own settings and policy.
     pub fn manager(world: &World) -> Result<Abm, WorldError> {
-        Ok(Abm::new(world.abm_config()?)?)
+        Ok(Abm::new(world.abm_config(), world.policy()?)?)
     }
 
     /// The events sent so far.
@@ -95,7 +95,7 @@ impl<'w> Player<'w> {
             Step::Points(bytes) => self.points(*bytes),
             Step::Waiting(table, chunk, column, reads) => self.waiting(*table, *chunk, *column, *reads),
             Step::Policy(name) => {
-                let Ok(policy) = name.parse() else { return Ok(false) };
+                let Ok(policy) = name.parse::<PolicyName>() else { return Ok(false) };
                 self.abm.set_policy(policy);
                 self.abm.check_invariants();
                 Ok(true)

@@ -88,11 +88,7 @@ pub fn run_policy(
     policy: PolicyName,
     sink: &(dyn Fn(&Failure) + Sync),
 ) -> FuzzReport {
-    let build = |world: &World| {
-        let mut config = world.abm_config()?;
-        config.policy = policy;
-        Ok(Abm::new(config)?)
-    };
+    let build = |world: &World| Ok(Abm::new(world.abm_config(), policy)?);
     run_with(seeds, threads, &build, sink)
 }
 

@@ -6,7 +6,8 @@
 //! shrinker leave out others. Drawing worlds is for `draw.rs`, playing them for `host.rs`.
 
 use coscan_core::{
-    AbmConfig, ChunkSet, ColumnNo, ConfigError, DeliveryOrder, ScanSpec, Span, TableId, TableLayout,
+    AbmConfig, ChunkSet, ColumnNo, ConfigError, DeliveryOrder, PolicyName, ScanSpec, Span, TableId,
+    TableLayout,
 };
 use coscan_trace::{Layout, Runs};
 use serde::{Deserialize, Serialize};
@@ -160,7 +161,7 @@ impl World {
 
     /// Checks that tables are possible and that names have something to name.
     pub fn check(&self) -> Result<(), WorldError> {
-        self.abm_config()?;
+        self.policy()?;
         for layout in self.tables.iter().chain(self.additions.iter().map(|a| &a.layout)) {
             TableLayout::try_from(layout)?;
         }
@@ -179,10 +180,9 @@ impl World {
     }
 
     /// The manager's settings.
-    pub fn abm_config(&self) -> Result<AbmConfig, ConfigError> {
+    pub fn abm_config(&self) -> AbmConfig {
         let config = &self.config;
-        Ok(AbmConfig {
-            policy: config.policy.parse()?,
+        AbmConfig {
             buffer_bytes: config.buffer_bytes,
             loads_in_flight_max: config.loads_in_flight_max,
             starved_below: config.starved_below,
@@ -190,7 +190,15 @@ impl World {
             workspace_share_percent: config.workspace_share_percent,
             processors: config.processors,
             decoded_share_percent: config.decoded_share_percent,
-        })
+        }
+    }
+
+    /// The manager's policy.
+    ///
+    /// # Errors
+    /// If there is no policy of that name.
+    pub fn policy(&self) -> Result<PolicyName, ConfigError> {
+        self.config.policy.parse()
     }
 }
 

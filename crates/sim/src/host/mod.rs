@@ -214,7 +214,7 @@ impl<'a> Simulation<'a> {
     ) -> Result<Self, RunError> {
         let mut simulation = Simulation {
             policy,
-            abm: Abm::new(world.abm_config(policy))?,
+            abm: Abm::new(world.abm_config(), policy)?,
             now: Instant::ZERO,
             placement: Placement::of(&world.tables),
             device: world.device.build(),

@@ -3,7 +3,7 @@
 use coscan_core::{Abm, Action, ChunkNo, Event, Instant, PolicyName, ScanId, TableId, WorkerNo};
 
 use super::timeline::Recorder;
-use super::trace::{TraceHash, write_action, write_event};
+use super::trace::TraceHash;
 use crate::figure::timeline::Timeline;
 use crate::workload::{Workload, World};
 
@@ -67,7 +67,7 @@ impl Observer {
     pub fn event(&mut self, now: Instant, event: &Event) {
         self.hash.event(now, event);
         if let Some(text) = &mut self.text {
-            write_event(text, now, event);
+            let _ = writeln!(text, "{now} {event}");
         }
         if let Some(timeline) = &mut self.timeline {
             timeline.event(now, event);
@@ -77,7 +77,7 @@ impl Observer {
     pub fn action(&mut self, now: Instant, action: &Action) {
         self.hash.action(action);
         if let Some(text) = &mut self.text {
-            write_action(text, action);
+            let _ = writeln!(text, "    {action}");
         }
         if let Some(timeline) = &mut self.timeline {
             timeline.action(now, action);

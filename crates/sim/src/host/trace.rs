@@ -1,11 +1,7 @@
-//! A run as text a person can read, and as a number two runs can be compared by.
+//! A run as a number two runs can be compared by.
 //!
-//! The text has one line at the margin for every event, `time event`; the lines indented below it are the
-//! actions that came back. `t` is a table, `q` a scan, `w` a worker, `c` a chunk, `l` a load. The hash is
-//! over the numbers in events and actions, not over the text or any type's layout in memory, so that it is
+//! The hash is over the numbers in events and actions, not over the text or any type's layout in memory, so that it is
 //! the same on every platform and with every version of the compiler.
-
-use std::fmt::Write;
 
 use coscan_core::{Action, ChunkSet, ColumnSet, Event, FailReason, Instant};
 
@@ -132,47 +128,6 @@ impl TraceHash {
             }
         }
     }
-}
-
-/// Appends an event as a line.
-pub fn write_event(text: &mut String, now: Instant, event: &Event) {
-    let line = match event {
-        Event::TableOpened { table, layout } => format!("opened {table} chunks={}", layout.chunk_count()),
-        Event::ScanRegistered { scan, spec } => {
-            let (table, columns) = (spec.table, list(&spec.columns));
-            format!("registered {scan} {table} columns={columns} chunks={:?}", spec.chunks)
-        }
-        Event::ChunkRequested { scan, worker } => format!("requested {scan} {worker}"),
-        Event::ChunkReleased { scan, worker } => format!("released {scan} {worker}"),
-        Event::LoadFinished { load, columns } => format!("finished {load} columns={}", list(columns)),
-        Event::LoadFailed { load, columns } => format!("failed {load} columns={}", list(columns)),
-        Event::ScanGone { scan } => format!("gone {scan}"),
-        Event::BudgetChanged { bytes } => format!("budget bytes={bytes}"),
-        Event::TimePassed => "time passed".to_owned(),
-        other => format!("{other:?}"),
-    };
-    let _ = writeln!(text, "{now} {line}");
-}
-
-/// Appends an action as an indented line.
-pub fn write_action(text: &mut String, action: &Action) {
-    let line = match action {
-        Action::Load { load, chunk, parts, .. } => {
-            let columns: ColumnSet = parts.iter().map(|p| p.column).collect();
-            let bytes: u64 = parts.iter().map(|p| p.bytes).sum();
-            format!("load {load} {chunk} columns={} bytes={bytes}", list(&columns))
-        }
-        Action::Evict { chunk, column, bytes, .. } => format!("evict {chunk} {column} bytes={bytes}"),
-        Action::Deliver { scan, worker, chunk } => format!("deliver {scan} {worker} {chunk}"),
-        Action::Wake { scan, worker } => format!("wake {scan} {worker}"),
-        Action::Suspend { scan, worker } => format!("suspend {scan} {worker}"),
-        other => format!("{other:?}"),
-    };
-    let _ = writeln!(text, "    {line}");
-}
-
-fn list(columns: &ColumnSet) -> String {
-    columns.iter().map(|c| c.0.to_string()).collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]

@@ -16,26 +16,29 @@
 //! Cost: an event is logarithmic; registration and end of a scan are linear in the resident chunks of its
 //! need, which it pays for by consuming them. Eviction looks at the chunks that changed since the last one.
 //!
-//! [`Timeline`]: crate::replacement::timeline::Timeline
-//! [`Sampling`]: crate::replacement::sampling::Sampling
+//! [`Timeline`]: super::timeline::Timeline
+//! [`Sampling`]: super::sampling::Sampling
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::sequential::Sequences;
-use super::{Among, LoadChoice, SharingPolicy, Victims, time_waited};
+use super::next_use::NextUse;
+use super::{Predictive, Replacement};
+use crate::eviction::Victims;
 use crate::ids::{ChunkNo, ScanId, TableId};
-use crate::replacement::Predictive;
-use crate::replacement::next_use::NextUse;
+use crate::policy::LoadChoice;
 use crate::scan::Scan;
 use crate::set::ChunkSet;
+use crate::sharing::sequential::{FromBeginning, Sequential};
 use crate::state::State;
 
 /// See the module's text.
+pub type Pbm<P> = Sequential<FromBeginning, LastConsumed<P>>;
+
+/// What is consumed last leaves first, as far as `P` can tell.
 #[derive(Clone, Debug, Default)]
-pub struct Pbm<R> {
-    sequences: Sequences,
+pub struct LastConsumed<P> {
     next_use: NextUse,
-    replacement: R,
+    order: P,
     /// Chunks of which a part is new or has another next use than was predicted.
     changed: BTreeMap<TableId, BTreeSet<ChunkNo>>,
     /// What scans that are gone had ahead.
@@ -44,7 +47,7 @@ pub struct Pbm<R> {
     took_over: bool,
 }
 
-impl<R: Predictive> Pbm<R> {
+impl<P: Predictive> LastConsumed<P> {
     fn change(&mut self, table: TableId, chunk: ChunkNo) {
         self.changed.entry(table).or_default().insert(chunk);
     }
@@ -73,12 +76,12 @@ impl<R: Predictive> Pbm<R> {
                 self.change(part.table, part.chunk);
             }
         }
-        for (table, chunk) in self.replacement.overdue(state.now()) {
+        for (table, chunk) in self.order.overdue(state.now()) {
             self.change(table, chunk);
         }
         for (id, chunks) in std::mem::take(&mut self.changed) {
             for chunk in chunks {
-                self.replacement.refresh(state, &self.next_use, id, chunk);
+                self.order.refresh(state, &self.next_use, id, chunk);
                 let arriving = state.tables.get(&id).map(|t| &t.class_of(chunk).key.arriving);
                 if arriving.is_some_and(|columns| !columns.is_empty()) {
                     self.change(id, chunk);
@@ -88,22 +91,18 @@ impl<R: Predictive> Pbm<R> {
     }
 }
 
-impl<R: Predictive + 'static> SharingPolicy for Pbm<R> {
-    fn on_registered(&mut self, state: &State, scan: ScanId) {
-        let scan = state.scan(scan);
-        self.sequences.start(state, scan.id, ChunkNo(0));
+impl<P: Predictive + 'static> Replacement for LastConsumed<P> {
+    fn on_registered(&mut self, state: &State, scan: &Scan) {
         self.next_use.enter(state, scan);
         self.settle(state);
         self.change_resident(state, scan.table, scan.needed());
     }
 
     fn on_gone(&mut self, scan: ScanId) {
-        self.sequences.forget(scan);
         self.abandoned.extend(self.next_use.leave(scan).filter(|(_, ahead)| !ahead.is_empty()));
     }
 
     fn on_delivered(&mut self, state: &State, scan: ScanId, chunk: ChunkNo) {
-        self.sequences.advance(state, scan, chunk);
         self.next_use.advance(state.now(), scan, chunk);
         self.change(state.scan(scan).table, chunk);
     }
@@ -123,26 +122,10 @@ impl<R: Predictive + 'static> SharingPolicy for Pbm<R> {
         }
     }
 
-    fn choose_chunk(&mut self, state: &State, scan: &Scan) -> Option<ChunkNo> {
-        self.sequences.choose_chunk(state, scan)
-    }
-
-    fn urgency(&self, state: &State, scan: &Scan) -> i128 {
-        time_waited(state, scan)
-    }
-
-    fn position(&self, scan: &Scan) -> ChunkNo {
-        self.sequences.position(scan.id)
-    }
-
-    fn choose_load(&mut self, state: &State, among: Among) -> Option<LoadChoice> {
-        self.sequences.choose_load(state, among)
-    }
-
     fn choose_victims(&mut self, state: &State, victims: &mut Victims<'_>) {
         self.predict(state);
         if !victims.add_all(state.recency().oldest_unwanted()) {
-            self.replacement.choose_victims(state, &self.next_use, victims);
+            self.order.choose_victims(state, &self.next_use, victims);
         }
     }
 }

@@ -1,0 +1,52 @@
+//! What was to be read is there, or cannot be read; what was read has been decoded.
+
+use super::Mechanism;
+use crate::action::{Action, FailReason};
+use crate::ids::{ChunkNo, LoadId, ScanId};
+use crate::part::PartKey;
+use crate::set::ColumnSet;
+
+impl Mechanism {
+    pub(crate) fn load_finished(&mut self, load: LoadId, columns: &ColumnSet, actions: &mut Vec<Action>) {
+        let (table, chunk) = self.state.end_load(load, columns, true);
+        self.evict_invalid(table, actions);
+        for column in columns.iter() {
+            let t = self.state.table(table);
+            let span = t.layout.span(chunk, column);
+            for sharing in t.chunks_on(column, span) {
+                let class = t.class_of(ChunkNo(sharing));
+                self.dirty.extend(class.key.interested.iter().map(|slot| t.interest(slot).scan));
+            }
+        }
+        self.forget_dropped(table);
+    }
+
+    pub(crate) fn load_failed(&mut self, load: LoadId, columns: &ColumnSet, actions: &mut Vec<Action>) {
+        let (table, chunk) = self.state.end_load(load, columns, false);
+        let t = self.state.table(table);
+        let interested = t.class_of(chunk).key.interested.iter().map(|slot| t.interest(slot));
+        let concerned: Vec<ScanId> =
+            interested.filter(|i| i.columns.intersects(columns)).map(|i| i.scan).collect();
+        for scan in concerned {
+            self.fail_scan(scan, Some(chunk), FailReason::LoadFailed, actions);
+        }
+        self.evict_invalid(table, actions);
+        self.forget_dropped(table);
+    }
+
+    /// The host holds so many bytes of decoded arrays for the part. Returns whether room was gained.
+    pub(crate) fn decoded(&mut self, part: PartKey, bytes: u64, actions: &mut Vec<Action>) -> bool {
+        if !self.state.recency.contains(part) {
+            // The part left while it was being decoded: what is held of it is its worker's.
+            if bytes > 0 {
+                let PartKey { table, chunk, column } = part;
+                actions.push(Action::DropDecoded { table, chunk, column });
+            }
+            return false;
+        }
+        let used = self.state.usage.total();
+        self.state.set_decoded(part, bytes);
+        self.trim_decoded(actions);
+        self.state.usage.total() < used
+    }
+}

@@ -1,0 +1,33 @@
+//! The parts of chunks: the unit in which data is kept and leaves.
+
+use crate::ids::{ChunkNo, ColumnNo, TableId};
+use crate::set::ColumnSet;
+
+/// One part of one chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PartKey {
+    /// The table.
+    pub table: TableId,
+    /// The chunk.
+    pub chunk: ChunkNo,
+    /// The column.
+    pub column: ColumnNo,
+}
+
+/// The parts that room is being made for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The table.
+    pub table: TableId,
+    /// The chunk.
+    pub chunk: ChunkNo,
+    /// The columns; other columns of the chunk may leave.
+    pub columns: ColumnSet,
+}
+
+impl Target {
+    /// Whether a part is among them.
+    pub fn contains(&self, part: PartKey) -> bool {
+        (self.table, self.chunk) == (part.table, part.chunk) && self.columns.contains(part.column)
+    }
+}

@@ -1,0 +1,108 @@
+//! What several policies ask of the state: who waits for how long, which chunks a scan could be handed or lacks.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::ids::{ChunkNo, ColumnNo, TableId};
+use crate::interest::{Class, Classes, ScanSlot};
+use crate::layout::Storage;
+use crate::part::PartKey;
+use crate::scan::Scan;
+use crate::state::State;
+use crate::table::{Interest, Table};
+
+/// First come, first served: the time that the scan has waited, in nanoseconds.
+pub fn time_waited(state: &State, scan: &Scan) -> i128 {
+    i128::from(scan.waiting_time(state.now()).as_nanos())
+}
+
+/// The next chunk of a scan in table order, if it is available. Every policy serves such scans alike.
+pub fn next_in_order(state: &State, scan: &Scan) -> Option<ChunkNo> {
+    scan.next_in_order().filter(|c| state.is_available(scan, *c))
+}
+
+/// The available, unclaimed chunk of which most is decoded in the scan's columns: what others have just had decoded
+/// costs this scan no decoding, and as long as it is kept. Cost: linear in the parts kept decoded, which are few.
+pub fn freshly_decoded(state: &State, scan: &Scan) -> Option<ChunkNo> {
+    let mut bytes: BTreeMap<ChunkNo, u64> = BTreeMap::new();
+    let first = PartKey { table: scan.table, chunk: ChunkNo(0), column: ColumnNo(0) };
+    let of_table = state.decoded.range(first..).take_while(|(part, _)| part.table == scan.table);
+    for (part, decoded) in of_table.filter(|(part, _)| scan.columns.contains(part.column)) {
+        *bytes.entry(part.chunk).or_default() += decoded;
+    }
+    let usable = |chunk: &ChunkNo| scan.unclaimed().contains(*chunk) && state.is_available(scan, *chunk);
+    let best =
+        bytes.into_iter().filter(|(chunk, _)| usable(chunk)).max_by_key(|(chunk, b)| (*b, Reverse(*chunk)));
+    best.map(|(chunk, _)| chunk)
+}
+
+/// The next chunk of a scan in table order, else the available, unclaimed one that fewest others want; the
+/// lowest of equals.
+pub fn least_wanted(state: &State, scan: &Scan) -> Option<ChunkNo> {
+    if scan.in_order() {
+        return next_in_order(state, scan);
+    }
+    let table = state.table(scan.table);
+    let (slot, interest) = (scan.slot?, state.interest(scan));
+    let classes = table.classes();
+    let deliverable = classes.iter().filter(|class| deliverable(class, slot, interest));
+    deliverable
+        .map(|class| (competition(table, class, interest), classes.first_chunk(class)))
+        .min()
+        .map(|(_, chunk)| chunk)
+}
+
+/// How many scans still want a chunk of this class in columns the scan uses: the fewer, the higher the use
+/// relevance (Fig. 3; in Fig. 11 the cached pages above the line are the same for every available chunk).
+pub(crate) fn competition(table: &Table, class: &Class, scan: &Interest) -> u32 {
+    match table.layout().storage() {
+        Storage::Row => class.key.interested.len(),
+        Storage::Column => {
+            let overlapping = table.groups().filter(|(columns, _)| columns.intersects(&scan.columns));
+            overlapping.map(|(_, slots)| slots.intersection_len(&class.key.interested)).sum()
+        }
+    }
+}
+
+/// Whether this class's chunks can be handed to the scan.
+pub(crate) fn deliverable(class: &Class, slot: ScanSlot, interest: &Interest) -> bool {
+    class.key.interested.contains(slot)
+        && !class.key.claimed.contains(slot)
+        && class.key.resident.is_superset(&interest.columns)
+}
+
+/// Whether a scan still needs this class's chunks and they will not be complete for it without a load.
+pub(crate) fn lacks(class: &Class, slot: ScanSlot, interest: &Interest) -> bool {
+    class.key.interested.contains(slot) && !class.key.supplies(&interest.columns)
+}
+
+/// The first of a scan's upcoming chunks from `position` on that is not on its way, looking as far ahead
+/// as the scan may be supplied: `starved_below` chunks per worker, those in hand included.
+pub fn first_unsupplied(state: &State, scan: &Scan, position: ChunkNo) -> Option<ChunkNo> {
+    let in_hand = scan.claimed_count();
+    let ahead = (state.config.starved_below * scan.workers).saturating_sub(in_hand);
+    scan.upcoming(position, ahead).find(|c| !state.is_supplied(scan, *c))
+}
+
+/// The parts of a class's chunks, for eviction: columns that nobody wants are gone by then.
+pub(crate) fn parts_of<'a>(
+    table: TableId,
+    classes: &'a Classes,
+    class: &'a Class,
+) -> impl Iterator<Item = PartKey> + 'a {
+    classes
+        .chunks_of(class)
+        .flat_map(move |chunk| class.key.resident.iter().map(move |column| PartKey { table, chunk, column }))
+}
+
+/// The next chunks of scans in table order, which are of no use to them if they leave.
+pub fn in_order_windows(state: &State) -> BTreeSet<(TableId, ChunkNo)> {
+    let mut windows = BTreeSet::new();
+    for (id, table) in state.tables() {
+        for slot in table.in_order().iter() {
+            let scan = state.scan(table.interest(slot).scan);
+            windows.extend(state.in_order_window(scan).map(|chunk| (id, chunk)));
+        }
+    }
+    windows
+}
