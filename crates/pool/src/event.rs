@@ -5,7 +5,7 @@
 
 use coscan_core::Span;
 
-use crate::ids::{FileId, FrameNo, InstanceId, PageId, QueryId};
+use crate::ids::{FileId, FrameNo, InstanceId, QueryId};
 use crate::locality::{LocalReplacement, Pattern};
 
 /// What a query is known to want before it runs.

@@ -1,5 +1,7 @@
 //! What is noted while a run goes on. Observing changes nothing in the run.
 
+use std::fmt::Write;
+
 use coscan_core::{Abm, Action, ChunkNo, Event, Instant, PolicyName, ScanId, TableId, WorkerNo};
 
 use super::timeline::Recorder;
