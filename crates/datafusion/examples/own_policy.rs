@@ -26,7 +26,7 @@ impl SharingPolicy for LeastLeftFirst {
     }
 
     fn choose_load(&mut self, state: &State, among: Among) -> Option<LoadChoice> {
-        let mut scans: Vec<&Scan> = state.scans().filter(|scan| among.admits(scan)).collect();
+        let mut scans: Vec<&Scan> = state.scans().filter(|scan| among.admits(state, scan)).collect();
         scans.sort_by_key(|scan| scan.chunks_needed());
         let choice = |scan| Some(LoadChoice::own(scan, first_unsupplied(state, scan, ChunkNo(0))?));
         scans.into_iter().find_map(choice)
