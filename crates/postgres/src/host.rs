@@ -353,11 +353,11 @@ impl Host {
         if let Some(at) = self.managers.iter().position(|m| m.policy == policy) {
             return at;
         }
-        let mut config = AbmConfig::new(policy, self.budget_bytes);
+        let mut config = AbmConfig::new(self.budget_bytes);
         config.loads_in_flight_max = self.loads_in_flight;
         // A scan has a seat more than processes, so that one chunk a seat is the papers' two.
         config.starved_below = 1;
-        let abm = Abm::new(config).expect("the budget and the number of loads are not zero");
+        let abm = Abm::new(config, policy).expect("the budget and the number of loads are not zero");
         self.managers.push(Manager { policy, abm, slots: BTreeMap::new(), tables: BTreeMap::new() });
         self.managers.len() - 1
     }
