@@ -22,7 +22,7 @@ bench_options = --coscan $(COSCAN) --data $(DATA) --seeds $(SEEDS) $(if $(SF),--
 	$(if $(ENGINES),--engines $(ENGINES)) $(if $(VENV),--venv $(VENV)) $(BENCH)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench bench-decisions postgres postgres-test postgres-regress doc tools
+.PHONY: help demo test check model-check bench bench-decisions postgres postgres-test postgres-regress doc tools
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' Makefile
@@ -33,7 +33,7 @@ demo: tools ## Run the workload of the 2007 paper under every policy (15 minutes
 	@mkdir -p $(DATA)
 	$(COSCAN) bench paper $(DEMO_TABLE) $(DEMO_LIMITS) --seeds $(SEEDS) --svg $(DATA)/loads.svg
 
-test: check ## Everything that must pass: check, tests, docs
+test: check model-check ## Everything that must pass: check, tests, docs
 	$(CARGO) test --locked --release --workspace
 	@! command -v python3 >/dev/null || python3 -m unittest discover --start-directory bench/tests --top-level-directory .
 	@$(MAKE) --no-print-directory postgres-test
@@ -43,6 +43,11 @@ check: tools ## Formatting, lints, directions of dependencies
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --release --workspace --all-targets -- -D warnings
 	$(CARGO) test --locked --release --workspace --test architecture
+
+# A package of its own, with a target directory of its own: see its Cargo.toml.
+model-check: tools ## The engine's protocols between threads, in every interleaving (a minute with the build)
+	$(CARGO) fmt --manifest-path crates/engine/protocols/Cargo.toml --check
+	$(CARGO) test --locked --manifest-path crates/engine/protocols/Cargo.toml --target-dir $(CARGO_TARGET_DIR)/protocols
 
 bench: SEEDS ?= 1
 bench: tools ## coscan and other engines side by side, on one workload under the same limits (10 minutes after the build)

@@ -20,6 +20,16 @@ pub enum ConfigError {
         /// The setting.
         setting: &'static str,
     },
+    /// A time beyond what can be counted.
+    #[error("{setting} is {seconds} seconds; at most {max} can be")]
+    TooLong {
+        /// The setting.
+        setting: &'static str,
+        /// What it is, in seconds.
+        seconds: u64,
+        /// The most that it can be, in seconds.
+        max: u64,
+    },
     /// A percentage above 100.
     #[error("{setting} is a percentage, {value} is above 100")]
     Percent {

@@ -33,6 +33,8 @@ pub struct TableLayout {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ColumnLayout {
     page_bytes: Vec<u64>,
+    /// Their sum.
+    bytes: u64,
     spans: Vec<Range<u32>>,
 }
 
@@ -67,13 +69,15 @@ impl ColumnLayout {
         if let Some(page) = page_bytes.iter().position(|&b| b == 0) {
             return Err(ConfigError::EmptyPage { page: page as u32 });
         }
-        Ok(ColumnLayout { page_bytes, spans })
+        let bytes = page_bytes.iter().sum();
+        Ok(ColumnLayout { page_bytes, bytes, spans })
     }
 
     fn push_separate(&mut self, bytes: u64) {
         let start = self.page_bytes.len() as u32;
         if bytes > 0 {
             self.page_bytes.push(bytes);
+            self.bytes += bytes;
         }
         self.spans.push(start..self.page_bytes.len() as u32);
     }
@@ -175,10 +179,9 @@ impl TableLayout {
         first as u32..end as u32
     }
 
-    /// A column's bytes per chunk on average, at least 1: the width that relevance functions use.
+    /// A column's bytes per chunk on average, at least 1: the width that relevance functions use. Cost: constant.
     pub(crate) fn mean_part_bytes(&self, column: ColumnNo) -> u64 {
-        let total: u64 = self.columns[column.index()].page_bytes.iter().sum();
-        (total / u64::from(self.chunks.max(1))).max(1)
+        (self.columns[column.index()].bytes / u64::from(self.chunks.max(1))).max(1)
     }
 
     /// Puts the chunks of `more` behind the last one. Columns that only one of the two has are empty in
@@ -187,7 +190,7 @@ impl TableLayout {
         assert_eq!(self.storage, more.storage, "a table keeps its storage model as it grows");
         let (old_chunks, new_chunks) = (self.chunks as usize, more.chunks as usize);
         if self.columns.len() < more.columns.len() {
-            let empty = ColumnLayout { page_bytes: Vec::new(), spans: vec![0..0; old_chunks] };
+            let empty = ColumnLayout { spans: vec![0..0; old_chunks], ..ColumnLayout::default() };
             self.columns.resize(more.columns.len(), empty);
         }
         let mut added = more.columns.into_iter();
@@ -195,6 +198,7 @@ impl TableLayout {
             let base = column.page_bytes.len() as u32;
             match added.next() {
                 Some(new) => {
+                    column.bytes += new.bytes;
                     column.page_bytes.extend(new.page_bytes);
                     column.spans.extend(new.spans.into_iter().map(|s| s.start + base..s.end + base));
                 }

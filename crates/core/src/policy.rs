@@ -141,6 +141,8 @@ pub trait SharingPolicy: ClonePolicy + Debug + Send {
     fn on_satisfied(&mut self, _table: TableId, _scan: ScanId, _chunk: ChunkNo) {}
     /// The chosen load was issued, with these columns.
     fn on_load_issued(&mut self, _state: &State, _choice: &LoadChoice) {}
+    /// A table is no more; none of its scans is left.
+    fn on_dropped(&mut self, _table: TableId) {}
 
     /// Which available, unclaimed chunk does the scan get? `None` lets the worker wait. A scan in table
     /// order may only be given its next chunk.

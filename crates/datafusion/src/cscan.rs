@@ -100,7 +100,8 @@ impl CScan {
             return internal_err!("CScan over a {} source", self.config.file_source().file_type());
         };
         let row_filter = Arc::clone(&self.row_filter);
-        let planner = FilePlanner::new(&self.config, source, row_filter, &context, partition, marks)?;
+        let planner =
+            FilePlanner::new(&self.engine, &self.config, source, row_filter, &context, partition, marks)?;
         let executions = sibling_state.as_deref().and_then(|state| state.downcast_ref::<Executions>());
         let open = executions.map(|executions| executions.open(partition, &context)).transpose()?;
         let metrics = self.metrics();

@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use coscan_engine::{EngineError, FileSpec};
+use coscan_engine::{Engine, EngineError, FileSpec, LocalFile, StoreId};
 use datafusion::arrow::datatypes::{Schema, SchemaRef, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
@@ -41,12 +41,17 @@ use crate::file_request::FileRequest;
 use crate::options::{CoscanOptions, POINT_THRESHOLD};
 use crate::pruning::{self, PruneInputs, RowsNeeded};
 use crate::short_decimals;
+use crate::stores::{is_plain_local, store_id};
 use crate::table_root::table_root;
 use crate::variant::{Recipe, Variant};
 
 /// Everything that is the same for all files of a scan.
 #[derive(Debug)]
 pub(crate) struct FilePlanner {
+    engine: Engine,
+    store_id: StoreId,
+    /// Whether the engine reads the files past the store, which is nothing but this machine's file system.
+    on_this_machine: bool,
     config: FileScanConfig,
     source: ParquetSource,
     /// Conjuncts over the table's columns that every row is tested with, beside those that DataFusion pushed down.
@@ -129,6 +134,7 @@ impl Expressions {
 impl FilePlanner {
     /// Gathers what all files share. Fails on settings that DataFusion would refuse, too.
     pub(crate) fn new(
+        engine: &Engine,
         config: &FileScanConfig,
         source: &ParquetSource,
         row_filter: Arc<[Arc<dyn PhysicalExpr>]>,
@@ -166,6 +172,9 @@ impl FilePlanner {
             config: config.clone(),
             source: source.clone(),
             row_filter,
+            engine: engine.clone(),
+            store_id: store_id(&config.object_store_url, &store, context),
+            on_this_machine: config.object_store_url.as_str() == "file:///" && is_plain_local(&store),
             store,
             readers,
             projection,
@@ -193,7 +202,13 @@ impl FilePlanner {
     ///
     /// Costs the reads of footer, page index and bloom filters that are not in the session's cache.
     pub(crate) async fn plan(&self, request: FileRequest) -> Result<Option<FilePlan>> {
-        let file = &request.file;
+        let mut file = request.file.clone();
+        let local = self.look(&file).await?;
+        if local.as_ref().is_some_and(|local| !local.version.has_own_time()) {
+            // The planner's statistics go by size and modification time: they may be another version's.
+            file.statistics = None;
+        }
+        let file = &file;
         let name = file.object_meta.location.to_string();
         let file_metrics = ParquetFileMetrics::new(self.partition, &name, &self.metrics);
         let logical_schema = Arc::clone(self.source.table_schema().file_schema());
@@ -209,7 +224,6 @@ impl FilePlanner {
             return Ok(None);
         }
         file_metrics.files_ranges_pruned_statistics.add_matched(1);
-        self.check_version(file).await?;
 
         let hint = self.size_hint(file);
         let mut reader: Box<dyn AsyncFileReader> =
@@ -218,7 +232,12 @@ impl FilePlanner {
         if let Some(schema) = &file.arrow_schema {
             options = options.with_schema(Arc::clone(schema));
         }
-        let loaded = ArrowReaderMetadata::load_async(&mut reader, options).await?;
+        let loaded = match &local {
+            Some(local) if !local.version.has_own_time() => {
+                ArrowReaderMetadata::try_new(self.footer(local).await?, options)?
+            }
+            _ => ArrowReaderMetadata::load_async(&mut reader, options).await?,
+        };
         let physical_schema = self.coerce(&logical_schema, &loaded);
         let expressions = self.adapt(expressions, &logical_schema, &physical_schema)?;
 
@@ -232,31 +251,44 @@ impl FilePlanner {
             creation_errors: &self.creation_errors,
         };
         let pruned = pruning::prune(inputs, Arc::clone(loaded.metadata()), reader).await?;
+        if let Some(local) = &local {
+            // Footer, page index and bloom filters must all have been of the version that is read.
+            let now = self.look(file).await?;
+            let detail = now.and_then(|now| local.version.difference(&now.version));
+            detail.map_or(Ok(()), |detail| Err(replaced(file, detail)))?;
+        }
         if pruned.row_groups.is_empty() {
             return Ok(None);
         }
-        self.finish(file, expressions, physical_schema, pruned, pruner).map(Some)
+        self.finish(file, local, expressions, physical_schema, pruned, pruner).map(Some)
     }
 
-    /// Fails if a local file is not the version that was listed. The engine looks when it reads, but what
-    /// it still has in memory it would hand out unread; asking a remote store for every file of every
-    /// query would cost too much.
-    async fn check_version(&self, file: &PartitionedFile) -> Result<()> {
-        if self.config.object_store_url.as_str() != "file:///" {
-            return Ok(());
+    /// Looks at a file of this machine; fails if it is not the version that was listed. The engine looks when it reads,
+    /// but what it still has in memory it would hand out unread; asking a remote store for every file of every query
+    /// would cost too much.
+    async fn look(&self, file: &PartitionedFile) -> Result<Option<LocalFile>> {
+        if !self.on_this_machine {
+            return Ok(None);
         }
         let listed = &file.object_meta;
-        let found = self.store.head(&listed.location).await?;
-        if found.size == listed.size && found.last_modified == listed.last_modified {
-            return Ok(());
+        let location = listed.location.clone();
+        let found = tokio::task::spawn_blocking(move || LocalFile::at(&location)).await;
+        let Ok(found) = found.map_err(|error| DataFusionError::External(Box::new(error)))? else {
+            // The store says what is wrong as it always does.
+            self.store.head(&listed.location).await?;
+            return Err(replaced(file, "it is there only now".into()));
+        };
+        if found.version.is_listed_as(listed) {
+            return Ok(Some(found));
         }
-        Err(from_engine(EngineError::FileReplaced {
-            file: format!("file:///{}", listed.location),
-            detail: format!(
-                "listed with {} bytes of {}, found with {} bytes of {}",
-                listed.size, listed.last_modified, found.size, found.last_modified
-            ),
-        }))
+        Err(replaced(file, format!("listed with {} bytes of {}", listed.size, listed.last_modified)))
+    }
+
+    /// The footer of the very version that was found.
+    async fn footer(&self, local: &LocalFile) -> Result<Arc<ParquetMetaData>> {
+        let (engine, local) = (self.engine.clone(), local.clone());
+        let read = tokio::task::spawn_blocking(move || engine.local_footer(&local)).await;
+        read.map_err(|error| DataFusionError::External(Box::new(error)))?.map_err(from_engine)
     }
 
     fn size_hint(&self, file: &PartitionedFile) -> Option<usize> {
@@ -328,6 +360,7 @@ impl FilePlanner {
     fn finish(
         &self,
         file: &PartitionedFile,
+        local: Option<LocalFile>,
         expressions: Expressions,
         physical_schema: SchemaRef,
         pruned: pruning::Pruned,
@@ -358,7 +391,7 @@ impl FilePlanner {
         let dynamic =
             predicate.as_ref().is_some_and(|p| DynamicFilterTracking::classify(p).contains_dynamic_filter());
         Ok(FilePlan {
-            spec: self.spec(file, &pruned.metadata),
+            spec: self.spec(file, local, &pruned.metadata),
             metadata: pruned.metadata,
             physical_schema,
             decoding_schema,
@@ -403,15 +436,26 @@ impl FilePlanner {
         kept.map(Arc::clone).collect()
     }
 
-    fn spec(&self, file: &PartitionedFile, metadata: &Arc<ParquetMetaData>) -> FileSpec {
+    fn spec(
+        &self,
+        file: &PartitionedFile,
+        local: Option<LocalFile>,
+        metadata: &Arc<ParquetMetaData>,
+    ) -> FileSpec {
         FileSpec {
             store: Arc::clone(&self.store),
             store_url: self.config.object_store_url.as_str().to_owned(),
+            store_id: self.store_id.clone(),
+            local,
             meta: file.object_meta.clone(),
             metadata: Arc::clone(metadata),
             table_root: table_root(&file.object_meta.location, self.source.table_schema().file_schema()),
         }
     }
+}
+
+fn replaced(file: &PartitionedFile, detail: String) -> DataFusionError {
+    from_engine(EngineError::FileReplaced { file: format!("file:///{}", file.object_meta.location), detail })
 }
 
 /// `expr` without casts of values to the type they have. Columns whose fields differ in nothing but notes, such as field

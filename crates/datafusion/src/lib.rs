@@ -42,4 +42,4 @@ pub use error::{engine_error, from_engine};
 pub use install::install;
 pub use options::CoscanOptions;
 pub use rule::{CooperativeScans, rewrite_plan};
-pub use stores::{EnvironmentStores, store_for};
+pub use stores::{EnvironmentStores, SharedStores, store_for};

@@ -301,13 +301,17 @@ impl CoscanOptions {
     fn push(&self, engine: &Engine, name: &str) -> Result<()> {
         let settings = &self.engine_settings;
         match name {
-            "policy" => settings.policy.into_iter().for_each(|policy| engine.set_policy(policy)),
+            "policy" => {
+                if let Some(policy) = settings.policy {
+                    engine.set_policy(policy).map_err(from_engine)?;
+                }
+            }
             "buffer" => {
                 if let Some(buffer_bytes) = settings.buffer_bytes {
                     engine.set_buffer(buffer_bytes).map_err(from_engine)?;
                 }
             }
-            _ => engine.set_read_limit(settings.read_limit()),
+            _ => engine.set_read_limit(settings.read_limit()).map_err(from_engine)?,
         }
         Ok(())
     }
@@ -319,7 +323,7 @@ impl CoscanOptions {
         let limit = engine.read_limiter().and_then(|limiter| limiter.limit());
         Some(match name {
             "policy" => engine.policy().to_string(),
-            "buffer" => engine.usage().budget.to_string(),
+            "buffer" => engine.buffer_bytes().to_string(),
             "read_limit" => match limit {
                 Some(limit) if limit.bytes_per_s > 0 => limit.bytes_per_s.to_string(),
                 _ => "none".to_owned(),

@@ -6,10 +6,9 @@
 use std::sync::Arc;
 
 use coscan_engine::{
-    Chunk, ChunkRequest, DeliveryOrder, Engine, FileColumns, PointRequest, Scan, ScanRequest, Worker,
-    point_cost,
+    Chunk, ChunkRequest, DeliveryOrder, Engine, EngineError, FileColumns, PointRequest, PointRows, Scan,
+    ScanRequest, Worker, point_cost,
 };
-use datafusion::arrow::array::ArrayRef;
 use datafusion::common::Result;
 use datafusion::parquet::file::metadata::ParquetMetaData;
 
@@ -23,7 +22,7 @@ pub(crate) enum Taken {
     /// A chunk, to be read slice by slice.
     Chunk(Chunk),
     /// The rows that are needed of one, in batches of the columns to read.
-    Rows(Vec<Vec<ArrayRef>>),
+    Rows(PointRows),
 }
 
 /// Dictionaries are wanted by every point read of a row group and stay in memory, so they do not count as its pages
@@ -79,27 +78,42 @@ impl PointReader {
         counters: &ScanCounters,
     ) -> Result<Option<Taken>> {
         let (file, roots) = (&plan.files[chunk.file], &plan.variant(chunk).roots);
-        let id = self.engine.open_file(file.spec.clone()).map_err(from_engine)?;
-        if let RowsNeeded::Ranges(rows) = &chunk.needed {
-            let request = PointRequest {
-                file: id,
-                row_group: chunk.row_group,
-                rows: Arc::clone(rows),
-                roots: roots.clone(),
-                schema: Arc::clone(&file.decoding_schema),
-                metadata: Arc::clone(&file.metadata),
-            };
-            if let Some(batches) = self.engine.point_read(&request).await.map_err(from_engine)? {
-                counters.point_reads.add(1);
-                return Ok(Some(Taken::Rows(batches)));
-            }
+        let handle = self.engine.open_file(file.spec.clone()).map_err(from_engine)?;
+        let RowsNeeded::Ranges(rows) = &chunk.needed else { return Ok(None) };
+        let mut request = PointRequest {
+            file: handle.clone(),
+            row_group: chunk.row_group,
+            rows: Arc::clone(rows),
+            roots: roots.clone(),
+            schema: Arc::clone(&file.decoding_schema),
+            metadata: Arc::clone(&file.metadata),
+            wait_for_room: false,
+        };
+        if let Some(rows) = self.engine.point_read(&request).await.map_err(from_engine)? {
+            counters.point_reads.add(1);
+            return Ok(Some(Taken::Rows(rows)));
         }
         let schema = Arc::clone(&file.decoding_schema);
-        self.scan(FileColumns { file: id, roots: roots.clone(), schema }, chunk.row_group).await
+        let columns = FileColumns { file: handle, roots: roots.clone(), schema };
+        match self.scan(columns, chunk.row_group).await {
+            // The pages may fit where the row group does not.
+            Err(too_small @ EngineError::BufferTooSmall { .. }) => {
+                request.wait_for_room = true;
+                let rows = self.engine.point_read(&request).await.map_err(from_engine)?;
+                let rows = rows.ok_or_else(|| from_engine(too_small))?;
+                counters.point_reads.add(1);
+                Ok(Some(Taken::Rows(rows)))
+            }
+            scanned => scanned.map_err(from_engine),
+        }
     }
 
     /// Scans the row group by itself.
-    async fn scan(&mut self, columns: FileColumns, row_group: usize) -> Result<Option<Taken>> {
+    async fn scan(
+        &mut self,
+        columns: FileColumns,
+        row_group: usize,
+    ) -> std::result::Result<Option<Taken>, EngineError> {
         let request = ScanRequest {
             chunks: vec![ChunkRequest { columns: 0, row_group, tag: 0 }],
             columns: vec![columns],
@@ -107,8 +121,8 @@ impl PointReader {
             order: DeliveryOrder::Any,
             weight: 1,
         };
-        let scan = self.engine.scan(request).map_err(from_engine)?;
+        let scan = self.engine.scan(request)?;
         let (worker, _) = self.alone.insert((scan.worker(), scan));
-        Ok(worker.next().await.map_err(from_engine)?.map(Taken::Chunk))
+        Ok(worker.next().await?.map(Taken::Chunk))
     }
 }

@@ -3,14 +3,17 @@
 
 use std::sync::Arc;
 
+use coscan_engine::StoreId;
 use datafusion::common::{DataFusionError, Result};
-use datafusion::execution::object_store::{DefaultObjectStoreRegistry, ObjectStoreRegistry};
+use datafusion::execution::TaskContext;
+use datafusion::execution::object_store::{DefaultObjectStoreRegistry, ObjectStoreRegistry, ObjectStoreUrl};
 use object_store::ClientOptions;
 use object_store::ObjectStore;
 use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::http::HttpBuilder;
+use object_store::local::LocalFileSystem;
 use url::{Position, Url};
 
 /// A session's stores; one that is not registered is set up from the environment when it is first named,
@@ -64,9 +67,41 @@ pub fn store_for(url: &Url) -> Result<Arc<dyn ObjectStore>> {
     })
 }
 
+/// Whether a store is nothing but this machine's file system from its root on: DataFusion's own for `file:///`. One
+/// with a prefix, or one that wraps it, is somebody's choice and is asked for every byte.
+pub(crate) fn is_plain_local(store: &Arc<dyn ObjectStore>) -> bool {
+    // A store does not tell its type. Its two descriptions together are those of the plain one, or it is another.
+    let plain = LocalFileSystem::new();
+    store.to_string() == plain.to_string() && format!("{store:?}") == format!("{plain:?}")
+}
+
+/// Stores of which a session's owner states that they are the same as those that other sessions have under the same
+/// name: sessions then share what they read. Without that, only sessions with the same instance of a store do. To be
+/// put into a session's configuration as an extension.
+#[derive(Clone, Debug, Default)]
+pub struct SharedStores {
+    names: Vec<(ObjectStoreUrl, String)>,
+}
+
+impl SharedStores {
+    /// States that the store at `url` is the one that is called `name`.
+    pub fn with(mut self, url: ObjectStoreUrl, name: &str) -> Self {
+        self.names.push((url, name.to_owned()));
+        self
+    }
+}
+
+/// Who else has the store that a session knows under `url`.
+pub(crate) fn store_id(url: &ObjectStoreUrl, store: &Arc<dyn ObjectStore>, context: &TaskContext) -> StoreId {
+    let shared = context.session_config().get_extension::<SharedStores>();
+    let named = shared.as_ref().and_then(|shared| shared.names.iter().find(|(of, _)| of == url));
+    named.map_or_else(|| StoreId::instance(store), |(_, name)| StoreId::named(name))
+}
+
 #[cfg(test)]
 mod tests {
     use object_store::memory::InMemory;
+    use object_store::prefix::PrefixStore;
 
     use super::*;
 
@@ -89,6 +124,19 @@ mod tests {
         let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
         stores.register_store(&url("s3://mine"), Arc::clone(&store));
         assert!(Arc::ptr_eq(&store, &stores.get_store(&url("s3://mine/table/")).expect("mine")));
+    }
+
+    #[test]
+    fn only_the_plain_file_system_is_read_directly() {
+        let plain: Arc<dyn ObjectStore> = Arc::new(LocalFileSystem::new());
+        assert!(is_plain_local(&plain));
+        let folder = tempfile::tempdir().expect("a folder");
+        let others: [Arc<dyn ObjectStore>; 3] = [
+            Arc::new(LocalFileSystem::new_with_prefix(folder.path()).expect("a folder")),
+            Arc::new(PrefixStore::new(LocalFileSystem::new(), "tenant")),
+            Arc::new(InMemory::new()),
+        ];
+        assert!(others.iter().all(|store| !is_plain_local(store)));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use coscan_engine::{Chunk, EngineError};
+use coscan_engine::{Chunk, EngineError, PointRows};
 use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatch};
 use datafusion::arrow::compute::BatchCoalescer;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -138,6 +138,8 @@ impl PartitionReader {
 struct OpenChunk {
     /// None for a point read, whose rows are all ready.
     chunk: Option<Chunk>,
+    /// The room of a point read, until its rows are used up.
+    _point_rows: Option<PointRows>,
     /// Its position in the plan.
     index: usize,
     /// The slices still to read and the rows wanted of each.
@@ -156,21 +158,25 @@ impl OpenChunk {
         let columns = !plan.variant(planned).roots.is_empty();
         // Without columns there is nothing to slice.
         let slice_rows = if columns { slice_rows } else { usize::MAX };
+        let mut point_rows = None;
         let (chunk, slices, ready) = match taken {
             Taken::Chunk(chunk) => {
                 let slices = slices(&planned.needed, chunk.rows, slice_rows);
                 (Some(chunk), slices, VecDeque::new())
             }
-            Taken::Rows(batches) => {
+            Taken::Rows(mut rows) => {
                 let batch = |arrays: Vec<ArrayRef>| {
                     let rows = arrays.first().map_or(0, |array| array.len());
                     plan.variant(planned).batch(arrays, rows)
                 };
+                let batches = std::mem::take(&mut rows.batches);
+                point_rows = Some(rows);
                 (None, VecDeque::new(), batches.into_iter().map(batch).collect::<Result<_>>()?)
             }
         };
         Ok(OpenChunk {
             chunk,
+            _point_rows: point_rows,
             index,
             slices,
             ready,

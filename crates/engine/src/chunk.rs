@@ -4,20 +4,18 @@
 //! that stood still, asking for a slice gets it again first.
 
 use std::future::poll_fn;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Instant;
 
 use arrow::array::ArrayRef;
-use coscan_core::Event;
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
-use tokio::sync::futures::OwnedNotified;
 
+use crate::cscan::{CScan, Claim, Deferred};
 use crate::decode::Decoded;
 use crate::driver::Driver;
 use crate::error::EngineError;
-use crate::seats::{CScan, Claim, Grip, Loose};
+use crate::protocol::worker_slots::PartsPoll;
 use crate::stats::ScanCounters;
 use crate::store::{Part, PinnedParts};
 
@@ -50,26 +48,26 @@ impl Hold {
 
     /// Gives the chunk back for good; does nothing the second time.
     pub(crate) fn release(&self) {
-        let mut loose = Loose::default();
+        let mut deferred = Deferred::default();
         // In one turn: nobody may request the seat anew before the manager knows that it is free.
-        self.driver.turn(|turn| {
-            if let Some(event) = self.cscan.release(&self.claim, &mut loose) {
+        self.driver.note(|turn| {
+            if let Some(event) = self.cscan.release(&self.claim, &mut deferred) {
                 turn.scan_event(self.cscan.id, event);
             }
         });
-        loose.wakers.into_iter().for_each(|waker| waker.wake());
+        deferred.wakers.into_iter().for_each(|waker| waker.wake());
     }
 
     fn poll_parts(&self, cx: &mut Context<'_>) -> Poll<Result<Arc<PinnedParts>, EngineError>> {
         loop {
-            match self.cscan.grip(&self.claim, self.driver.now(), cx.waker()) {
-                Grip::Parts(parts) => return Poll::Ready(Ok(parts)),
-                Grip::Request(worker) => {
-                    let scan = self.cscan.id;
-                    self.driver.scan_event(scan, Event::ChunkRequested { scan, worker });
+            match self.cscan.poll_parts(&self.claim, self.driver.now(), cx.waker()) {
+                PartsPoll::Ready(parts) => return Poll::Ready(Ok(parts)),
+                PartsPoll::Request(slot) => {
+                    self.driver.scan_event(self.cscan.id, self.cscan.requested(slot));
                 }
-                Grip::Wait => return Poll::Pending,
-                Grip::Failed(error) => return Poll::Ready(Err(error)),
+                PartsPoll::Pending => return Poll::Pending,
+                PartsPoll::Released => return Poll::Ready(Err(EngineError::Closed)),
+                PartsPoll::Failed(error) => return Poll::Ready(Err(error)),
             }
         }
     }
@@ -89,7 +87,7 @@ struct Busy<'a> {
 
 impl Drop for Busy<'_> {
     fn drop(&mut self) {
-        if let Some(event) = self.hold.cscan.rest(&self.hold.claim, self.hold.driver.now()) {
+        if let Some(event) = self.hold.cscan.pause(&self.hold.claim, self.hold.driver.now()) {
             self.hold.driver.scan_event(self.hold.cscan.id, event);
         }
     }
@@ -117,18 +115,28 @@ impl Chunk {
             return Err(EngineError::InvalidRequest(message));
         }
         let mut arrays: Vec<Option<ArrayRef>> = vec![None; self.columns];
-        loop {
-            let waited = self.hold.driver.now();
-            let parts = poll_fn(|cx| self.hold.poll_parts(cx)).await?;
-            self.note_wait(waited);
-            let busy = Busy { hold: &self.hold, parts };
-            let contended = self.decode(&busy.parts, i, &mut arrays)?;
-            // Before any further wait: what others wait for must not depend on this task being polled.
-            drop(busy);
-            match contended {
-                Some(free) => free.await,
-                None => return Ok(arrays.into_iter().flatten().collect()),
-            }
+        let mut waited = Some(self.hold.driver.now());
+        poll_fn(|cx| self.poll_slice(i, &mut arrays, &mut waited, cx)).await?;
+        Ok(arrays.into_iter().flatten().collect())
+    }
+
+    fn poll_slice(
+        &self,
+        i: usize,
+        arrays: &mut [Option<ArrayRef>],
+        waited: &mut Option<Instant>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), EngineError>> {
+        let parts = ready!(self.hold.poll_parts(cx))?;
+        if let Some(since) = waited.take() {
+            self.note_wait(since);
+        }
+        // Busy only until this returns: what others wait for must not depend on this task being polled.
+        let busy = Busy { hold: &self.hold, parts };
+        match self.decode(&busy.parts, i, arrays, cx.waker()) {
+            Ok(true) => Poll::Ready(Ok(())),
+            Ok(false) => Poll::Pending,
+            Err(error) => Poll::Ready(Err(error)),
         }
     }
 
@@ -138,25 +146,22 @@ impl Chunk {
         self.hold.driver.work.wait_ns.add_time(waited);
     }
 
-    /// Fills in what is missing of `arrays`, first what nobody else is decoding. Returns whom to wait for
-    /// if some of it is being decoded by others.
+    /// Fills in what is missing of `arrays`, but for what others are decoding now. Returns whether nothing is missing
+    /// any more; otherwise `waker` is woken when it is worth trying again.
     fn decode(
         &self,
         parts: &[Arc<Part>],
         i: usize,
         arrays: &mut [Option<ArrayRef>],
-    ) -> Result<Option<Pin<Box<OwnedNotified>>>, EngineError> {
+        waker: &Waker,
+    ) -> Result<bool, EngineError> {
         let slice_rows = self.hold.driver.config.slice_rows;
         let work = &self.hold.driver.work;
-        let mut contended = None;
         let mut kept_now: Vec<&Arc<Part>> = Vec::new();
-        let mut failed = None;
+        let mut outcome = Ok(true);
         for (part, array) in parts.iter().zip(arrays).filter(|(_, array)| array.is_none()) {
-            let decoder = part.decoder(&self.decoding);
-            let mut free = Box::pin(decoder.free().clone().notified_owned());
-            free.as_mut().enable();
             let started = self.hold.driver.now();
-            match decoder.slice(part, i, slice_rows) {
+            match part.decoder(&self.decoding).slice(part, i, slice_rows, waker) {
                 Ok(Decoded::Shared(shared)) => {
                     self.counters.slices_shared.add(1);
                     work.slices_shared.add(1);
@@ -171,9 +176,9 @@ impl Chunk {
                     *array = Some(fresh);
                     kept_now.extend(kept.then_some(part));
                 }
-                Ok(Decoded::Busy) => contended = contended.or(Some(free)),
+                Ok(Decoded::Busy) => outcome = Ok(false),
                 Err(error) => {
-                    failed = Some(error);
+                    outcome = Err(error);
                     break;
                 }
             }
@@ -181,7 +186,7 @@ impl Chunk {
         if !kept_now.is_empty() {
             self.hold.driver.decoded(kept_now.into_iter());
         }
-        failed.map_or(Ok(contended), Err)
+        outcome
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use coscan_core::Policy;
+use coscan_core::{ConfigError, Policy};
 
 /// The settings of an [`Engine`](crate::Engine).
 #[derive(Clone, Debug, PartialEq)]
@@ -105,6 +105,34 @@ impl EngineConfig {
     /// machine's, but for the 96 MiB that a program takes before it has data.
     pub fn with_memory_default(policy: impl Into<Policy>) -> Self {
         Self::new(policy, default_buffer_bytes(memory_bytes()))
+    }
+}
+
+/// No time that is set may be longer: a month.
+const TIME_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
+
+fn check_time(setting: &'static str, time: Duration) -> Result<(), ConfigError> {
+    match time > TIME_MAX {
+        true => Err(ConfigError::TooLong { setting, seconds: time.as_secs(), max: TIME_MAX.as_secs() }),
+        false => Ok(()),
+    }
+}
+
+impl EngineConfig {
+    /// Fails on times that nobody can wait for.
+    pub(crate) fn check_times(&self) -> Result<(), ConfigError> {
+        check_time("stall_after", self.stall_after)?;
+        check_time("point_latency", self.point_latency)?;
+        check_time("retry.base_delay", self.retry.base_delay)?;
+        check_time("retry.max_delay", self.retry.max_delay)?;
+        self.read_limit.iter().try_for_each(ReadLimit::check)
+    }
+}
+
+impl ReadLimit {
+    /// Fails on a latency that nobody can wait for.
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        check_time("read_latency", self.latency)
     }
 }
 

@@ -7,7 +7,8 @@
 use std::any::Any;
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::task::Waker;
 
 use arrow::array::{Array, ArrayData, ArrayRef};
 use arrow::datatypes::DataType;
@@ -17,10 +18,10 @@ use parquet::arrow::arrow_reader::{
     RowSelectionPolicy, RowSelector,
 };
 use parquet::errors::{ParquetError, Result as ParquetResult};
-use tokio::sync::Notify;
 
 use crate::error::{EngineError, SharedSource, panic_message};
 use crate::file_bytes::FileBytes;
+use crate::protocol::exclusive::Exclusive;
 use crate::store::Part;
 use crate::sync::Mutex;
 
@@ -30,9 +31,7 @@ pub(crate) struct Decoder {
     decoding: ArrowReaderMetadata,
     data_type: DataType,
     kept: Mutex<Kept>,
-    readers: Mutex<Vec<SliceReader>>,
-    /// Told whenever a slice is finished.
-    free: Arc<Notify>,
+    readers: Exclusive<Vec<SliceReader>>,
 }
 
 /// The slices kept for others.
@@ -57,28 +56,17 @@ pub(crate) enum Decoded {
     Shared(ArrayRef),
     /// Decoded just now; kept for others or not.
     Fresh { array: ArrayRef, kept: bool },
-    /// Somebody is decoding this part; ask again when told.
+    /// Somebody is decoding this part; the waker that was given is woken when it is worth asking again.
     Busy,
 }
 
 impl Decoder {
     pub(crate) fn new(decoding: ArrowReaderMetadata, data_type: DataType) -> Self {
-        Decoder {
-            decoding,
-            data_type,
-            kept: Mutex::default(),
-            readers: Mutex::default(),
-            free: Arc::default(),
-        }
+        Decoder { decoding, data_type, kept: Mutex::default(), readers: Exclusive::new(Vec::new()) }
     }
 
     pub(crate) fn data_type(&self) -> &DataType {
         &self.data_type
-    }
-
-    /// Tells when it is worth asking again after [`Decoded::Busy`].
-    pub(crate) fn free(&self) -> &Arc<Notify> {
-        &self.free
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -93,24 +81,24 @@ impl Decoder {
         std::mem::take(&mut *self.kept()).slices.into_iter().flatten().collect()
     }
 
-    /// Forgets the decoder state; kept slices stay. A decode under way keeps its own.
+    /// Forgets the decoder state; kept slices stay. A decode under way keeps its own until it is done.
     pub(crate) fn drop_readers(&self) {
-        if let Ok(mut readers) = self.readers.try_lock() {
-            readers.clear();
-        }
+        self.readers.clear();
     }
 
     /// Slice `at` of `part`, which this decoder belongs to.
-    pub(crate) fn slice(&self, part: &Part, at: usize, slice_rows: usize) -> Result<Decoded, EngineError> {
+    pub(crate) fn slice(
+        &self,
+        part: &Part,
+        at: usize,
+        slice_rows: usize,
+        waker: &Waker,
+    ) -> Result<Decoded, EngineError> {
         if let Some(array) = self.kept().get(at) {
             return Ok(Decoded::Shared(array));
         }
-        let mut readers = match self.readers.try_lock() {
-            Ok(readers) => readers,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return Ok(Decoded::Busy),
-        };
-        // Whoever held the lock until now may have decoded this very slice.
+        let Some(mut readers) = self.readers.try_take(waker) else { return Ok(Decoded::Busy) };
+        // Whoever had them until now may have decoded this very slice.
         if let Some(array) = self.kept().get(at) {
             return Ok(Decoded::Shared(array));
         }
@@ -123,7 +111,6 @@ impl Decoder {
             self.kept().put(at, array);
         }
         drop(readers);
-        self.free.notify_waiters();
         let array = outcome.map_err(|source| part.corrupt(source))?;
         Ok(Decoded::Fresh { array, kept: keep })
     }
@@ -213,7 +200,7 @@ impl Kept {
 }
 
 /// Bytes of the buffers not in `counted` yet, which they are afterwards.
-fn uncounted_bytes(data: &ArrayData, counted: &mut HashSet<usize>) -> u64 {
+pub(crate) fn uncounted_bytes(data: &ArrayData, counted: &mut HashSet<usize>) -> u64 {
     let nulls = data.nulls().map(|nulls| nulls.buffer());
     let own: u64 = data
         .buffers()

@@ -6,6 +6,8 @@
 //! decoded, freed or woken: reads go to the environment, the rest is done after unlocking.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
@@ -16,23 +18,29 @@ use coscan_core::{
     Abm, AbmConfig, Action, ChunkNo, ColumnNo, ColumnSet, Event, FailReason, LoadId, PartLoad, Phases,
     ScanId, Span, TableId, WorkerNo,
 };
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 
 use coscan_trace::{Record, Recorder};
 
+use crate::budget::Budget;
+use crate::catalog::{Catalog, Forgotten};
 use crate::config::EngineConfig;
+use crate::cscan::{CScan, Deferred};
 use crate::environment::{Attempt, Audit, Environment, Host};
-use crate::error::EngineError;
+use crate::error::{EngineError, panic_message};
+use crate::footer::Footers;
 use crate::io::limit::TokenBucket;
 use crate::io::queue::{self, IoCounters, Outcome, Queue, Request};
 use crate::io::{ReadError, coalesce};
 use crate::point::drive::{BlockContext, Points};
+use crate::point::patience::Patience;
+use crate::point::permits;
+use crate::protocol::worker_slots::Delivery;
 use crate::request::Plan;
-use crate::seats::{CScan, Delivery, Loose};
 use crate::stats::{EngineStats, LoadRecord, ScanCounters, WorkCounters};
 use crate::store::{Part, PartKey, PinnedParts, Store};
 use crate::sync::Mutex;
-use crate::table::{Catalog, File};
+use crate::table::{File, FileHandle, FileSpec};
 
 /// What the I/O queue hands back with the bytes.
 pub(crate) struct LoadContext {
@@ -54,10 +62,13 @@ pub(crate) struct Driver {
     pub(crate) work: WorkCounters,
     pub(crate) bucket: Arc<TokenBucket>,
     environment: Arc<dyn Environment>,
+    pub(crate) footers: Footers,
     started: Instant,
     state: Mutex<State>,
     /// Room for what point reads have beside their frames: whoever finds none waits.
     pub(crate) point_room: Semaphore,
+    /// Told whenever something was given back that may be room for a point read.
+    pub(crate) room_freed: Arc<Notify>,
 }
 
 /// Everything under the lock.
@@ -75,6 +86,10 @@ pub(crate) struct State {
     recorded_loads: Option<(Instant, Vec<LoadRecord>)>,
     /// Where every event goes, if they are recorded.
     recorder: Option<Recorder>,
+    patience: Patience,
+    pub(crate) budget: Budget,
+    /// Why nothing can be done any more: somebody panicked under the lock.
+    broken: Option<EngineError>,
 }
 
 /// What is to be done once the lock is free: memory to give back, tasks to wake, reads to start.
@@ -83,7 +98,7 @@ pub(crate) struct Aftermath {
     parts: Vec<Arc<Part>>,
     arrays: Vec<ArrayRef>,
     pub(crate) bytes: Vec<Bytes>,
-    pub(crate) loose: Loose,
+    pub(crate) deferred: Deferred,
     attempts: Vec<Attempt>,
     aborted: Vec<u64>,
 }
@@ -104,6 +119,8 @@ pub(crate) struct Turn<'a> {
     pub(crate) block_cause: Option<Arc<ReadError>>,
     /// Events that follow from actions being carried out.
     pub(crate) later: Vec<Event>,
+    /// Something was given back that may be room for a point read.
+    pub(crate) freed: bool,
 }
 
 impl Driver {
@@ -133,7 +150,7 @@ impl Driver {
         };
         let started = environment.now();
         let share = point_share(&config);
-        let permits = (Points::read_bytes_max(share) >> 10).min(Semaphore::MAX_PERMITS as u64) as usize;
+        let permits = (permits(Points::read_bytes_max(share)) as usize).min(Semaphore::MAX_PERMITS);
         let state = State {
             abm,
             catalog: Catalog::default(),
@@ -146,10 +163,16 @@ impl Driver {
             actions: Vec::new(),
             recorded_loads: None,
             recorder: None,
+            patience: Patience::default(),
+            budget: Budget::new(config.buffer_bytes),
+            broken: None,
         };
         let (work, state) = (WorkCounters::default(), Mutex::new(state));
-        let point_room = Semaphore::new(permits);
-        let driver = Arc::new(Driver { config, work, bucket, environment, started, state, point_room });
+        let (point_room, room_freed) = (Semaphore::new(permits), Arc::default());
+        let footers = Footers::default();
+        let driver =
+            Driver { config, work, bucket, environment, footers, started, state, point_room, room_freed };
+        let driver = Arc::new(driver);
         let host: Arc<dyn Host> = driver.clone();
         driver.bucket.tell(Arc::downgrade(&host));
         let connected = driver.environment.connect(Arc::downgrade(&host));
@@ -167,10 +190,18 @@ impl Driver {
     }
 
     /// Does something under the lock, and what follows from it after.
-    pub(crate) fn turn<R>(&self, work: impl FnOnce(&mut Turn<'_>) -> R) -> R {
+    ///
+    /// # Errors
+    /// [`EngineError::Broken`], if `work` panics or somebody has before: what is under the lock cannot be trusted any
+    /// more, so nothing is done with it ever after.
+    pub(crate) fn turn<R>(&self, work: impl FnOnce(&mut Turn<'_>) -> R) -> Result<R, EngineError> {
+        let state = self.lock();
+        if let Some(broken) = &state.broken {
+            return Err(broken.clone());
+        }
         let mut turn = Turn {
             driver: self,
-            state: self.lock(),
+            state,
             after: Aftermath::default(),
             requests: Vec::new(),
             io: Vec::new(),
@@ -178,31 +209,57 @@ impl Driver {
             cause: None,
             block_cause: None,
             later: Vec::new(),
+            freed: false,
         };
-        let result = work(&mut turn);
-        if turn.state.abm.usage().points > 0 && turn.state.points.is_idle(self.now()) {
-            let room = turn.return_point_room();
-            turn.event(room);
-        }
-        turn.settle_io();
-        self.environment.set_alarm(turn.next_deadline());
-        let Turn { state, after, .. } = turn;
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            let result = work(&mut turn);
+            turn.finish();
+            result
+        }));
+        let outcome = outcome.map_err(|panic| turn.break_down(panic_message(&*panic)));
+        let Turn { state, after, freed, .. } = turn;
         drop(state);
-        let Aftermath { loose, attempts, aborted, .. } = after;
-        attempts.into_iter().for_each(|attempt| self.environment.start(attempt));
-        aborted.into_iter().for_each(|attempt| self.environment.abort(attempt));
-        loose.wakers.into_iter().for_each(|waker| waker.wake());
-        result
+        let Aftermath { deferred, attempts, aborted, .. } = after;
+        match &outcome {
+            Ok(_) => {
+                attempts.into_iter().for_each(|attempt| self.environment.start(attempt));
+                aborted.into_iter().for_each(|attempt| self.environment.abort(attempt));
+            }
+            Err(_) => self.close(),
+        }
+        if freed {
+            self.room_freed.notify_waiters();
+        }
+        deferred.wakers.into_iter().for_each(|waker| waker.wake());
+        outcome
+    }
+
+    /// As [`Self::turn`], for those who give back or report something: a broken engine has ended everything, so that
+    /// there is nothing to be told to it.
+    pub(crate) fn note(&self, work: impl FnOnce(&mut Turn<'_>)) {
+        let _broken = self.turn(work);
+    }
+
+    /// Looks at what is under the lock, broken or not.
+    pub(crate) fn look<R>(&self, at: impl FnOnce(&State) -> R) -> R {
+        at(&self.lock())
+    }
+
+    /// Ends the threads, and lets nobody wait for room.
+    fn close(&self) {
+        self.environment.close();
+        self.point_room.close();
+        self.room_freed.notify_waiters();
     }
 
     /// An event of a scan, if that is still registered.
     pub(crate) fn scan_event(&self, scan: ScanId, event: Event) {
-        self.turn(|turn| turn.scan_event(scan, event));
+        self.note(|turn| turn.scan_event(scan, event));
     }
 
     /// Reports how much is kept decoded of these parts now.
     pub(crate) fn decoded<'a>(&self, parts: impl Iterator<Item = &'a Arc<Part>>) {
-        self.turn(|turn| {
+        self.note(|turn| {
             for part in parts {
                 if turn.state.store.holds(part) {
                     let PartKey { table, chunk, column } = part.key;
@@ -218,46 +275,56 @@ impl Driver {
 
     /// Records loads from now on, or stops doing so; hands over those recorded so far.
     pub(crate) fn record_loads(&self, on: bool) -> Vec<LoadRecord> {
-        self.turn(|turn| {
+        let recorded = self.turn(|turn| {
             let fresh = on.then(|| (self.now(), Vec::new()));
             let before = std::mem::replace(&mut turn.state.recorded_loads, fresh);
             before.map_or_else(Vec::new, |(_, records)| records)
-        })
+        });
+        recorded.unwrap_or_default()
     }
 
     /// Records every event from now on, after a line for each table that is open; hands back the recorder
     /// so far.
     pub(crate) fn record(&self, recorder: Option<Recorder>) -> Option<Recorder> {
-        self.turn(|turn| {
-            if let Some(recorder) = &recorder {
-                let now = (self.now() - self.started).as_nanos() as u64;
-                for (table, open) in turn.state.abm.state().tables() {
-                    let layout = open.layout().into();
-                    recorder.record(now, Record::TableOpened { table: table.0, layout });
-                }
+        let mut state = self.lock();
+        if let Some(recorder) = &recorder {
+            let now = (self.now() - self.started).as_nanos() as u64;
+            for (table, open) in state.abm.state().tables() {
+                let layout = open.layout().into();
+                recorder.record(now, Record::TableOpened { table: table.0, layout });
             }
-            std::mem::replace(&mut turn.state.recorder, recorder)
-        })
-    }
-
-    /// The most that point reads may have, in bytes.
-    pub(crate) fn point_share(&self) -> u64 {
-        point_share(&self.config)
+        }
+        std::mem::replace(&mut state.recorder, recorder)
     }
 
     pub(crate) fn io_counters(&self) -> IoCounters {
-        self.turn(|turn| turn.state.queue.counters())
+        self.look(|state| state.queue.counters())
     }
 }
 
 /// Longer deadlines are none: about thirty years.
 const DEADLINE_MAX: Duration = Duration::from_secs(1_000_000_000);
+/// What is known of files that are not in use takes at most 1/`UNUSED_FILES_SHARE` of the budget, beside it.
+const UNUSED_FILES_SHARE: u64 = 16;
 
 /// The share of the time in which loads may start, however late point reads are.
 const BULK_SHARE_PERCENT: u8 = 50;
 
 fn point_share(config: &EngineConfig) -> u64 {
     config.buffer_bytes / 100 * u64::from(config.point_share_percent)
+}
+
+/// Whether room may be free, or what nobody holds, after such an event.
+fn may_free(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::ChunkReleased { .. }
+            | Event::ChunkSuspended { .. }
+            | Event::LoadFinished { .. }
+            | Event::LoadFailed { .. }
+            | Event::ScanGone { .. }
+            | Event::BudgetChanged { .. }
+    )
 }
 
 impl Drop for Driver {
@@ -268,21 +335,22 @@ impl Drop for Driver {
 
 impl Host for Driver {
     fn alarm(&self) {
-        self.turn(|turn| {
+        self.note(|turn| {
             let due = turn.state.abm.next_deadline().is_some_and(|at| at <= turn.now());
             if due {
                 turn.event(Event::TimePassed);
             }
             turn.io(queue::Event::TimePassed);
+            turn.look_after_patience();
         });
     }
 
     fn arrived(&self, attempt: u64, part: usize, bytes: Bytes) {
-        self.turn(|turn| turn.io(queue::Event::Arrived { attempt, part, bytes }));
+        self.note(|turn| turn.io(queue::Event::Arrived { attempt, part, bytes }));
     }
 
     fn ended(&self, attempt: u64, outcome: Result<(), ReadError>) {
-        self.turn(|turn| turn.io(queue::Event::Ended { attempt, outcome }));
+        self.note(|turn| turn.io(queue::Event::Ended { attempt, outcome }));
     }
 
     fn audit(&self) -> Option<Audit> {
@@ -308,6 +376,66 @@ impl Host for Driver {
 }
 
 impl Turn<'_> {
+    /// What every turn ends with.
+    fn finish(&mut self) {
+        if self.state.abm.usage().points > 0 && self.state.points.is_idle(self.clock()) {
+            let room = self.return_point_room();
+            self.event(room);
+        }
+        if self.freed {
+            let now = self.clock();
+            self.state.patience.note_progress(now);
+        }
+        self.settle_io();
+        self.driver.environment.set_alarm(self.next_deadline());
+    }
+
+    /// A deadline of those who wait for room may have passed.
+    fn look_after_patience(&mut self) {
+        let now = self.clock();
+        let deadline = self.state.patience.deadline(self.driver.config.stall_after);
+        if deadline.is_some_and(|at| at <= now) {
+            // Point reads wait that nobody but these can make room for.
+            self.suspend_stalled();
+            if !self.freed {
+                self.state.patience.give_up(now);
+                self.freed = true;
+            }
+        }
+    }
+
+    /// Takes back the chunks of consumers that stand still.
+    fn suspend_stalled(&mut self) {
+        let scans: Vec<Arc<CScan>> = self.state.scans.values().cloned().collect();
+        for cscan in scans {
+            for worker in (0..cscan.workers()).map(|at| WorkerNo(at as u32)) {
+                let now = self.clock();
+                if cscan.suspend(worker, now, &mut self.after.deferred) {
+                    self.state.stats.suspensions += 1;
+                    self.event(Event::ChunkSuspended { scan: cscan.id, worker });
+                }
+            }
+        }
+    }
+
+    pub(crate) fn patience(&mut self) -> &mut Patience {
+        &mut self.state.patience
+    }
+
+    /// Ends everything: somebody panicked, and what he was changing is half changed.
+    fn break_down(&mut self, panic: String) -> EngineError {
+        tracing::error!(%panic, "the engine is broken: all its scans end");
+        let error = EngineError::Broken(panic);
+        let state = &mut *self.state;
+        state.broken = Some(error.clone());
+        for cscan in std::mem::take(&mut state.scans).into_values() {
+            cscan.end(error.clone(), &mut self.after.deferred);
+        }
+        state.points.fail_all(&error, &mut self.after.deferred.wakers);
+        self.after.parts.extend(state.store.clear());
+        error
+    }
+
     /// An event of a scan, if that is still registered.
     pub(crate) fn scan_event(&mut self, scan: ScanId, event: Event) {
         if self.state.scans.contains_key(&scan) {
@@ -329,7 +457,8 @@ impl Turn<'_> {
     fn next_deadline(&self) -> Option<Instant> {
         let core = self.state.abm.next_deadline();
         let core = core.map(|at| self.driver.started + Duration::from_nanos(at.as_nanos()));
-        core.into_iter().chain(self.state.queue.next_deadline()).min()
+        let patience = self.state.patience.deadline(self.driver.config.stall_after);
+        core.into_iter().chain(self.state.queue.next_deadline()).chain(patience).min()
     }
 
     /// Tells the I/O queue; what it answers is done at the end of the turn.
@@ -397,6 +526,7 @@ impl Turn<'_> {
     pub(crate) fn event(&mut self, event: Event) {
         let mut events = VecDeque::from([event]);
         while let Some(event) = events.pop_front() {
+            self.freed |= may_free(&event);
             let started = self.clock();
             let since_start = (started - self.driver.started).as_nanos() as u64;
             self.less_wanted |= matches!(
@@ -439,16 +569,13 @@ impl Turn<'_> {
             Action::Deliver { scan, worker, chunk } => self.deliver(scan, worker, chunk, events),
             Action::Wake { scan, worker } => {
                 if let Some(cscan) = self.state.scans.get(&scan) {
-                    cscan.drain(worker, &mut self.after.loose);
+                    cscan.drain(worker, &mut self.after.deferred);
                 }
             }
             Action::Suspend { scan, worker } => {
                 let now = self.clock();
-                let given = self
-                    .state
-                    .scans
-                    .get(&scan)
-                    .is_some_and(|s| s.suspend(worker, now, &mut self.after.loose));
+                let suspend = |s: &Arc<CScan>| s.suspend(worker, now, &mut self.after.deferred);
+                let given = self.state.scans.get(&scan).is_some_and(suspend);
                 if given {
                     self.state.stats.suspensions += 1;
                     events.push_back(Event::ChunkSuspended { scan, worker });
@@ -470,7 +597,10 @@ impl Turn<'_> {
 
     fn load(&mut self, load: LoadId, table: TableId, chunk: ChunkNo, parts: &[PartLoad]) {
         self.state.stats.loads += 1;
-        let file = self.state.catalog.file_of(table, chunk).clone();
+        let Some(file) = self.state.catalog.file_of(table, chunk).cloned() else {
+            debug_assert!(false, "{chunk} of {table} is of no file");
+            return;
+        };
         if let Some((began, records)) = &mut self.state.recorded_loads {
             let (file, columns) = (file.name().to_owned(), parts.len());
             let at = self.driver.now() - *began;
@@ -518,6 +648,45 @@ impl Turn<'_> {
         self.cause = None;
     }
 
+    /// Adds a file that is not known, and forgets files in exchange.
+    pub(crate) fn add_file(
+        &mut self,
+        spec: FileSpec,
+        ranges: Vec<Vec<Range<u64>>>,
+    ) -> Result<FileHandle, EngineError> {
+        // Somebody else may have opened it since.
+        if let Some(handle) = self.state.catalog.reopen(&spec) {
+            return Ok(handle);
+        }
+        let added = self.state.catalog.add(spec, ranges)?;
+        let (table, layout) = (added.handle.file().table, added.layout);
+        self.event(match added.opens_table {
+            true => Event::TableOpened { table, layout },
+            false => Event::TableGrown { table, layout },
+        });
+        self.state.catalog.supersede(&added.handle);
+        let bytes_max = self.state.abm.usage().budget / UNUSED_FILES_SHARE;
+        let Forgotten { tables, chunks } = self.state.catalog.tidy(bytes_max);
+        for (table, chunks) in chunks {
+            self.event(Event::ChunksInvalidated { table, chunks });
+        }
+        tables.into_iter().for_each(|table| self.event(Event::TableDropped { table }));
+        Ok(added.handle)
+    }
+
+    /// Fails unless all handles are of this engine.
+    pub(crate) fn check_handles<'a>(
+        &self,
+        handles: impl IntoIterator<Item = &'a FileHandle>,
+    ) -> Result<(), EngineError> {
+        match handles.into_iter().find(|handle| !self.state.catalog.has(handle)) {
+            Some(other) => {
+                Err(EngineError::InvalidRequest(format!("{other:?} was opened in another engine")))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Nothing of this version of the file is to be used any more.
     pub(crate) fn replaced(&mut self, file: &Arc<File>, detail: String) {
         if file.replaced.set(detail).is_ok() {
@@ -526,7 +695,7 @@ impl Turn<'_> {
     }
 
     fn failure(&self, table: TableId, chunk: Option<ChunkNo>, reason: FailReason) -> EngineError {
-        let file = chunk.map(|chunk| self.state.catalog.file_of(table, chunk));
+        let file = chunk.and_then(|chunk| self.state.catalog.file_of(table, chunk));
         let cause = match reason {
             FailReason::BudgetTooSmall { needed } => {
                 let (budget, what) = (self.state.abm.usage().budget, "a running scan".into());
@@ -555,12 +724,12 @@ impl Turn<'_> {
         });
         let pinned = Arc::new(PinnedParts::new(parts.collect()));
         let now = self.clock();
-        match cscan.deliver(worker, chunk, pinned.clone(), now, &mut self.after.loose) {
+        match cscan.deliver(worker, chunk, pinned.clone(), now, &mut self.after.deferred) {
             Delivery::New => self.count(&cscan, &pinned),
-            Delivery::Again => {}
+            Delivery::Resumed => {}
             Delivery::Unwanted => events.push_back(Event::ChunkReleased { scan, worker }),
         }
-        self.after.loose.parts.push(pinned);
+        self.after.deferred.parts.push(pinned);
     }
 
     fn count(&mut self, cscan: &CScan, parts: &[Arc<Part>]) {
@@ -613,11 +782,43 @@ impl Turn<'_> {
             plan.workers,
         ));
         for column in self.read_by_no_sibling(&cscan).iter() {
-            self.state.catalog.readers(spec.table, column).fetch_add(1, Ordering::Relaxed);
+            if let Some(readers) = self.state.catalog.readers(spec.table, column) {
+                readers.fetch_add(1, Ordering::Relaxed);
+            }
         }
         self.state.scans.insert(id, cscan.clone());
         self.event(Event::ScanRegistered { scan: id, spec });
         cscan
+    }
+
+    /// Lets a scan in that needs so many bytes at the least, if the buffer has as many; it then has them until
+    /// [`Self::let_out`], however small the buffer becomes.
+    pub(crate) fn let_in(&mut self, needed: u64, what: impl FnOnce() -> String) -> Result<(), EngineError> {
+        let budget = self.state.budget.wanted();
+        if needed > budget {
+            return Err(EngineError::BufferTooSmall { needed, budget, what: what() });
+        }
+        self.state.budget.let_in(needed);
+        Ok(())
+    }
+
+    /// A scan that was let in is over.
+    pub(crate) fn let_out(&mut self, needed: u64) {
+        self.state.budget.let_out(needed);
+        self.apply_budget();
+    }
+
+    /// The buffer is to have so many bytes.
+    pub(crate) fn set_budget(&mut self, bytes: u64) {
+        self.state.budget.set_wanted(bytes);
+        self.apply_budget();
+    }
+
+    fn apply_budget(&mut self) {
+        let bytes = self.state.budget.in_force();
+        if self.state.abm.usage().budget != bytes {
+            self.event(Event::BudgetChanged { bytes });
+        }
     }
 
     /// Ends a scan that has not ended yet.
@@ -630,9 +831,11 @@ impl Turn<'_> {
     fn forget(&mut self, scan: ScanId, error: EngineError) -> bool {
         let Some(cscan) = self.state.scans.remove(&scan) else { return false };
         for column in self.read_by_no_sibling(&cscan).iter() {
-            self.state.catalog.readers(cscan.table, column).fetch_sub(1, Ordering::Relaxed);
+            if let Some(readers) = self.state.catalog.readers(cscan.table, column) {
+                readers.fetch_sub(1, Ordering::Relaxed);
+            }
         }
-        cscan.end(error, &mut self.after.loose);
+        cscan.end(error, &mut self.after.deferred);
         true
     }
 
@@ -649,8 +852,110 @@ impl Turn<'_> {
         columns
     }
 
-    /// A copy of what was counted under the lock.
-    pub(crate) fn stats(&self) -> EngineStats {
-        self.state.stats.clone()
+    /// The settings the engine was started with.
+    pub(crate) fn config(&self) -> &EngineConfig {
+        &self.driver.config
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests live in the real world")]
+mod tests {
+    use std::sync::{Condvar, Mutex};
+
+    use super::{Driver, EngineError, Turn};
+    use std::ops::Range;
+    use std::sync::Arc;
+    use std::time::{Duration, Instant};
+
+    use bytes::Bytes;
+
+    use crate::engine::Engine;
+    use crate::environment::Cancel;
+    use crate::io::{RangeReader, ReadError, Source};
+    use crate::test_support::{config, open, policy, request, sample};
+
+    /// Reads stand still as long as the gate is shut.
+    struct Gate {
+        inner: Arc<dyn RangeReader>,
+        shut: Arc<(Mutex<bool>, Condvar)>,
+    }
+
+    impl RangeReader for Gate {
+        fn read(
+            &self,
+            source: &Source,
+            parts: &[Range<u64>],
+            cancel: &Cancel,
+            arrived: &mut dyn FnMut(usize, Bytes),
+        ) -> Result<(), ReadError> {
+            let (shut, opened) = &*self.shut;
+            let _open = opened.wait_while(shut.lock().unwrap(), |shut| *shut).unwrap();
+            self.inner.read(source, parts, cancel, arrived)
+        }
+    }
+
+    fn a_bug(_: &mut Turn<'_>) {
+        panic!("a bug");
+    }
+
+    /// Threads of engines in this process.
+    fn engine_threads() -> usize {
+        let name = |task: std::io::Result<std::fs::DirEntry>| {
+            std::fs::read_to_string(task.unwrap().path().join("comm")).unwrap_or_default()
+        };
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap().map(name);
+        tasks.filter(|name| ["coscan-io", "coscan-clock"].contains(&name.trim())).count()
+    }
+
+    fn is_broken<T>(outcome: Result<T, EngineError>) -> bool {
+        matches!(outcome, Err(EngineError::Broken(why)) if why == "a bug")
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_panic_under_the_lock_ends_everything_for_everybody() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = sample(dir.path(), "a.parquet", 4, 1_500);
+        let shut = Arc::new((Mutex::new(false), Condvar::new()));
+        let gate = shut.clone();
+        let engine =
+            Engine::with_reader(config("relevance", 64 << 20), |inner| Arc::new(Gate { inner, shut: gate }));
+        let engine = engine.unwrap();
+        let file = open(&engine, &path).await;
+        let wanted = request(std::slice::from_ref(&file), None);
+        let (reading, waiting) = (engine.scan(wanted.clone()).unwrap(), engine.scan(wanted.clone()).unwrap());
+        let mut reader = reading.worker();
+        let mut chunk = reader.next().await.unwrap().unwrap();
+        *shut.0.lock().unwrap() = true;
+        let waiter = tokio::spawn({
+            let mut worker = waiting.worker();
+            async move {
+                loop {
+                    worker.next().await?;
+                }
+            }
+        });
+        let driver: Arc<Driver> = engine.driver.clone();
+        assert!(is_broken(driver.turn(a_bug)));
+
+        let waited: Result<(), EngineError> =
+            tokio::time::timeout(Duration::from_secs(10), waiter).await.expect("nobody hangs").unwrap();
+        assert!(is_broken(waited));
+        assert!(is_broken(chunk.slice(0).await));
+        drop(chunk);
+        assert!(is_broken(reader.next().await.map(drop)));
+        assert!(is_broken(engine.scan(wanted).map(drop)));
+        assert!(is_broken(engine.set_buffer(1 << 20)) && is_broken(engine.set_policy(policy("normal"))));
+        assert_eq!(engine.resident_bytes(), 0, "what was in memory is freed");
+        engine.stats();
+
+        *shut.0.lock().unwrap() = false;
+        shut.1.notify_all();
+        drop((reader, reading, waiting));
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while engine_threads() > 0 {
+            assert!(Instant::now() < deadline, "threads are left");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
     }
 }

@@ -7,18 +7,24 @@ use std::sync::Arc;
 
 use coscan_core::{ConfigError, Event, Policy, Usage};
 use coscan_trace::{Header, Recorder, VERSION};
+use parquet::file::metadata::ParquetMetaData;
 
+use crate::catalog::CatalogSize;
 use crate::config::{EngineConfig, ReadLimit};
-use crate::driver::{Driver, Turn};
+use crate::driver::Driver;
 use crate::environment::Environment;
 use crate::environment::threads::Threads;
 use crate::error::EngineError;
+use crate::identity::LocalFile;
 use crate::io::limit::TokenBucket;
 use crate::io::{DefaultReader, RangeReader};
 use crate::request::{Plan, ScanRequest};
 use crate::scan::Scan;
 use crate::stats::{EngineStats, LoadRecord};
-use crate::table::{FileId, FileSpec, difference, part_ranges};
+use crate::table::{FileHandle, FileSpec, part_ranges};
+
+/// Footers that were read past other caches take at most 1/`FOOTERS_SHARE` of the budget, beside it.
+const FOOTERS_SHARE: u64 = 32;
 
 /// Cooperative scans over Parquet files: one buffer, one I/O queue, any number of scans.
 ///
@@ -60,6 +66,7 @@ impl Engine {
         if value > 100 {
             return Err(ConfigError::Percent { setting, value }.into());
         }
+        config.check_times()?;
         let checked = [("io_threads", config.io_threads), ("slice_rows", config.slice_rows)];
         if let Some((setting, _)) = checked.into_iter().find(|(_, value)| *value == 0) {
             return Err(ConfigError::Zero { setting }.into());
@@ -67,48 +74,52 @@ impl Engine {
         Ok(Engine { driver: Driver::start(config, environment)? })
     }
 
-    /// Makes a file known. The same version of a path gets the same id every time. Another version gets a
-    /// new id and takes the old one's place: scans that still need the old one fail with
-    /// [`EngineError::FileReplaced`].
-    pub fn open_file(&self, spec: FileSpec) -> Result<FileId, EngineError> {
-        if let Some(id) = self.driver.turn(|turn| known(turn, &spec)) {
-            return Ok(id);
+    /// Makes a file known. The same version of a path gets the same id as long as it is in use, and as a rule longer.
+    /// Another version is another file beside it: scans of either go on until a read finds that theirs is gone.
+    ///
+    /// # Errors
+    /// [`EngineError::Corrupt`] if the footer cannot be right, [`EngineError::FileReplaced`] if the listing and the file
+    /// on this machine differ, [`EngineError::Broken`].
+    pub fn open_file(&self, spec: FileSpec) -> Result<FileHandle, EngineError> {
+        spec.check()?;
+        if let Some(handle) = self.driver.turn(|turn| turn.state.catalog.reopen(&spec))? {
+            return Ok(handle);
         }
         let ranges = part_ranges(&spec)?;
-        self.driver.turn(|turn| {
-            // Somebody else may have opened it since.
-            if let Some(id) = known(turn, &spec) {
-                return Ok(id);
-            }
-            let added = turn.state.catalog.add(spec, ranges)?;
-            let (table, layout) = (added.file.table, added.layout);
-            turn.event(match added.opens_table {
-                true => Event::TableOpened { table, layout },
-                false => Event::TableGrown { table, layout },
-            });
-            Ok(added.file.id)
-        })
+        self.driver.turn(|turn| turn.add_file(spec, ranges))?
+    }
+
+    /// The footer, page index included, of a file on this machine as `local` found it: for those who cannot trust a cache
+    /// that goes by size and modification time. Blocks; what was read is kept for a while.
+    ///
+    /// # Errors
+    /// [`EngineError::FileReplaced`] if there is another version now, [`EngineError::Footer`].
+    pub fn local_footer(&self, local: &LocalFile) -> Result<Arc<ParquetMetaData>, EngineError> {
+        let bytes_max = self.usage().budget / FOOTERS_SHARE;
+        self.driver.footers.read(local, bytes_max)
+    }
+
+    /// How much the engine knows of files and tables.
+    pub fn catalog_size(&self) -> CatalogSize {
+        self.driver.look(|state| state.catalog.size())
     }
 
     /// Registers a scan. From now on its needs count in what is read and kept.
+    ///
+    /// # Errors
+    /// The request makes no sense, its files were replaced or do not fit the schema, the buffer is too small for it.
     pub fn scan(&self, request: ScanRequest) -> Result<Scan, EngineError> {
-        let files = self.driver.turn(|turn| {
-            let named = request.columns.iter().filter_map(|c| turn.state.catalog.file(c.file).cloned());
-            named.map(|file| (file.id, file)).collect()
-        });
-        let plan = Plan::new(request, &files, self.driver.config.slice_rows)?;
-        self.driver.turn(|turn| {
-            for (at, segment) in plan.segments.iter().enumerate() {
-                if let Err(ConfigError::BufferTooSmall { needed, budget }) =
-                    turn.state.abm.check(&plan.spec(at, &HashSet::new()))
-                {
-                    let what = format!("a scan of {}", segment.example);
-                    return Err(EngineError::BufferTooSmall { needed, budget, what });
-                }
-            }
-            Ok(())
-        })?;
-        Ok(Scan::new(self.driver.clone(), plan))
+        self.driver
+            .turn(|turn| turn.check_handles(request.columns.iter().map(|columns| &columns.file)))??;
+        let plan = Plan::new(request, self.driver.config.slice_rows)?;
+        let needed = self.driver.turn(|turn| {
+            let needs = |at: usize| turn.state.abm.minimum_buffer(&plan.spec(at, &HashSet::new()));
+            let most = (0..plan.segments.len()).map(|at| (needs(at), at)).max();
+            let (needed, what) =
+                most.map_or((0, ""), |(needed, at)| (needed, plan.segments[at].example.as_str()));
+            turn.let_in(needed, || format!("a scan of {what}")).map(|()| needed)
+        })??;
+        Scan::new(self.driver.clone(), plan, needed)
     }
 
     /// What the engine has done so far.
@@ -122,7 +133,7 @@ impl Engine {
             slices_shared: work.slices_shared.get(),
             decode_ns: work.decode_ns.get(),
             abm_wait_ns: work.wait_ns.get(),
-            ..self.driver.turn(|turn| turn.stats())
+            ..self.driver.look(|state| state.stats.clone())
         }
     }
 
@@ -144,7 +155,7 @@ impl Engine {
         let header = Header {
             coscan_trace: VERSION,
             policy: self.policy().as_str().to_owned(),
-            buffer_bytes: self.usage().budget,
+            buffer_bytes: self.buffer_bytes(),
             loads_in_flight: config.loads_in_flight as u32,
             processors: config.processors as u32,
             read_limit_bytes_per_s: self.driver.bucket.limit().map_or(0, |limit| limit.bytes_per_s),
@@ -153,14 +164,19 @@ impl Engine {
         Ok(())
     }
 
-    /// The ledger in bytes.
+    /// The ledger in bytes. Its budget is above what was set last while scans run that were let in when it was larger.
     pub fn usage(&self) -> Usage {
-        self.driver.turn(|turn| turn.state.abm.usage())
+        self.driver.look(|state| state.abm.usage())
+    }
+
+    /// The size of the buffer as it was set last.
+    pub fn buffer_bytes(&self) -> u64 {
+        self.driver.look(|state| state.budget.wanted())
     }
 
     /// Encoded bytes that are in memory: what the ledger calls resident, counted anew.
     pub fn resident_bytes(&self) -> u64 {
-        self.driver.turn(|turn| turn.state.store.bytes())
+        self.driver.look(|state| state.store.bytes())
     }
 
     /// The settings the engine was started with.
@@ -170,47 +186,46 @@ impl Engine {
 
     /// The policy in force.
     pub fn policy(&self) -> Policy {
-        self.driver.turn(|turn| turn.state.abm.policy().clone())
+        self.driver.look(|state| state.abm.policy().clone())
     }
 
     /// Switches to another policy; running scans go on under it.
-    pub fn set_policy(&self, policy: impl Into<Policy>) {
+    ///
+    /// # Errors
+    /// [`EngineError::Broken`].
+    pub fn set_policy(&self, policy: impl Into<Policy>) -> Result<(), EngineError> {
         let policy = policy.into();
         self.driver.turn(|turn| {
             turn.state.abm.set_policy(policy);
             turn.event(Event::TimePassed);
-        });
+        })
     }
 
-    /// Changes the buffer's size. A smaller one is reached as chunks in use are released.
+    /// Changes the buffer's size. A smaller one is reached as chunks in use are released; scans that run and need more
+    /// keep what they need until they end.
+    ///
+    /// # Errors
+    /// It cannot be zero; [`EngineError::Broken`].
     pub fn set_buffer(&self, bytes: u64) -> Result<(), EngineError> {
         if bytes == 0 {
             return Err(ConfigError::BufferTooSmall { needed: 1, budget: 0 }.into());
         }
-        self.driver.turn(|turn| turn.event(Event::BudgetChanged { bytes }));
-        Ok(())
+        self.driver.turn(|turn| turn.set_budget(bytes))
     }
 
     /// Changes the limit on reading, or lifts it.
-    pub fn set_read_limit(&self, limit: Option<ReadLimit>) {
+    ///
+    /// # Errors
+    /// The latency is beyond what can be waited for.
+    pub fn set_read_limit(&self, limit: Option<ReadLimit>) -> Result<(), EngineError> {
+        limit.iter().try_for_each(ReadLimit::check)?;
         self.driver.bucket.set_limit(limit);
+        Ok(())
     }
 
     /// The bucket behind the limit, if there is one now: for [`LimitedStore`](crate::LimitedStore), so that
     /// another engine reads under the same limit.
     pub fn read_limiter(&self) -> Option<Arc<TokenBucket>> {
         self.driver.bucket.limit().map(|_| self.driver.bucket.clone())
-    }
-}
-
-/// The id of this version of the file, if it is open. Another version that is open is given up.
-fn known(turn: &mut Turn<'_>, spec: &FileSpec) -> Option<FileId> {
-    let known = turn.state.catalog.known(spec)?.clone();
-    match difference(&known.source.meta, &spec.meta) {
-        None => known.replaced.get().is_none().then_some(known.id),
-        Some(detail) => {
-            turn.replaced(&known, detail);
-            None
-        }
     }
 }

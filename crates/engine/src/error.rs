@@ -52,6 +52,14 @@ pub enum EngineError {
         /// What the decoder said.
         source: SharedSource,
     },
+    /// The footer of a file on this machine could not be read.
+    #[error("cannot read the footer of {file}: {source}")]
+    Footer {
+        /// The file's path.
+        file: String,
+        /// What the system or the decoder said.
+        source: SharedSource,
+    },
     /// The file is not the one that was opened: open it again to read the new version.
     #[error("{file} was replaced while in use ({detail}): run the query again")]
     FileReplaced {
@@ -74,6 +82,10 @@ pub enum EngineError {
     /// The scan was dropped, or the chunk already released.
     #[error("the scan is closed")]
     Closed,
+    /// Something in the engine itself went wrong, and what it knows cannot be trusted any more: everything that was
+    /// running has ended, nothing can be begun. Start another engine, and report the panic.
+    #[error("the engine is broken, it panicked: {0}; start another one")]
+    Broken(String),
     /// The engine could not start its I/O threads.
     #[error("cannot start the engine: {0}")]
     Start(Arc<std::io::Error>),

@@ -5,22 +5,30 @@
 //! keep and hand out is decided by [`coscan_core`]; here is everything that touches the world:
 //!
 //! ```text
-//! Engine ── table, request: which row group is which chunk; what a scan is to the buffer manager
+//! Engine ── catalog, table, identity: which files there are, which row group is which chunk
+//!    ├── request, segments: what a scan is to the buffer manager
 //!    │
 //!    ├── driver: owns the buffer manager and the I/O queue; events in, actions out
 //!    ├── environment: clock, alarm, threads; a simulation has one of its own
 //!    ├── store, decode: encoded parts, and the arrays made from them, once for all scans
 //!    ├── io: what is read when, limit, retry; local files by O_DIRECT, everything else through object_store
 //!    ├── point: single pages beside the scans, in a pool of their own under the same ledger
-//!    └── scan, seats, chunk: what a consumer holds, waits for and reads
+//!    ├── scan, cscan, chunk: what a consumer holds, waits for and reads
+//!    └── protocol: who waits for whom, apart from what is waited for
 //! ```
 //!
 //! The unit of residency is a part (one root column of one row group, encoded), the unit of decoding a
 //! slice of it.
 #![warn(missing_docs)]
 
+#[cfg(test)]
+extern crate self as coscan_engine;
+
+mod budget;
+mod catalog;
 mod chunk;
 mod config;
+mod cscan;
 mod decode;
 mod driver;
 mod engine;
@@ -28,29 +36,37 @@ mod engine;
 pub mod environment;
 mod error;
 mod file_bytes;
+mod footer;
+mod identity;
 mod io;
 mod point;
+mod protocol;
 mod request;
 mod scan;
-mod seats;
 mod segments;
 mod stats;
 mod store;
 mod sync;
 mod table;
+#[cfg(test)]
+#[path = "../tests/support/mod.rs"]
+#[allow(clippy::disallowed_methods, reason = "tests live in the real world")]
+mod test_support;
 mod workspace;
 
+pub use catalog::CatalogSize;
 pub use chunk::Chunk;
 pub use config::{EngineConfig, ReadLimit, RetryConfig, memory_bytes};
 pub use coscan_core::{ConfigError, DeliveryOrder, Policy, PolicyName, Usage, registry};
 pub use engine::Engine;
 pub use environment::Cancel;
 pub use error::{EngineError, SharedSource};
+pub use identity::{LocalFile, LocalVersion, StoreId};
 pub use io::limit::{Granted, TokenBucket};
 pub use io::limited_store::LimitedStore;
 pub use io::{RangeReader, ReadError, Source};
-pub use point::{PointCost, PointRequest, point_cost};
+pub use point::{PointCost, PointRequest, PointRows, point_cost};
 pub use request::{ChunkRequest, FileColumns, ScanRequest};
 pub use scan::{Scan, Worker};
 pub use stats::{EngineStats, Histogram, LoadRecord, ScanMetrics};
-pub use table::{FileId, FileSpec};
+pub use table::{FileHandle, FileId, FileSpec};

@@ -15,7 +15,7 @@ use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 
 use crate::error::EngineError;
 use crate::segments::{self, Together, Wanted};
-use crate::table::{File, FileId};
+use crate::table::{File, FileHandle};
 use crate::workspace;
 
 /// A scan to register.
@@ -48,7 +48,7 @@ pub struct ChunkRequest {
 #[derive(Clone, Debug)]
 pub struct FileColumns {
     /// The file.
-    pub file: FileId,
+    pub file: FileHandle,
     /// Positions of root columns in the file, ascending. May be empty: chunks then have rows, no arrays.
     pub roots: Vec<usize>,
     /// The Arrow schema to decode the whole file to, after any change of types the caller wants (views,
@@ -60,6 +60,8 @@ pub struct FileColumns {
 #[derive(Debug)]
 pub(crate) struct FileRead {
     pub(crate) file: Arc<File>,
+    /// As long as this is there, the file stays known.
+    _handle: FileHandle,
     pub(crate) roots: Vec<usize>,
     pub(crate) columns: Vec<ColumnNo>,
     pub(crate) decoding: ArrowReaderMetadata,
@@ -92,16 +94,11 @@ pub(crate) struct Segment {
 }
 
 impl Plan {
-    /// `files` are those that the request's columns name.
-    pub(crate) fn new(
-        request: ScanRequest,
-        files: &HashMap<FileId, Arc<File>>,
-        slice_rows: usize,
-    ) -> Result<Self, EngineError> {
+    pub(crate) fn new(request: ScanRequest, slice_rows: usize) -> Result<Self, EngineError> {
         if request.workers == 0 {
             return Err(EngineError::InvalidRequest("workers must be at least 1".into()));
         }
-        let reads = file_reads(request.columns, files)?;
+        let reads = file_reads(request.columns)?;
         let tags = request.chunks.iter().map(|chunk| chunk.tag).collect();
         let mut plan = Plan {
             segments: Vec::new(),
@@ -199,16 +196,10 @@ fn stages(
     Ok(stages)
 }
 
-fn file_reads(
-    columns: Vec<FileColumns>,
-    files: &HashMap<FileId, Arc<File>>,
-) -> Result<Vec<FileRead>, EngineError> {
+fn file_reads(columns: Vec<FileColumns>) -> Result<Vec<FileRead>, EngineError> {
     let mut reads = Vec::with_capacity(columns.len());
     for wanted in columns {
-        let file = files
-            .get(&wanted.file)
-            .cloned()
-            .ok_or_else(|| EngineError::InvalidRequest(format!("there is no file {}", wanted.file)))?;
+        let file = wanted.file.file().clone();
         if let Some(error) = file.replaced_error() {
             return Err(error);
         }
@@ -220,7 +211,7 @@ fn file_reads(
         }
         let decoding = file.decoding(&wanted.schema)?;
         let columns = wanted.roots.iter().map(|&root| file.columns[root].no).collect();
-        reads.push(FileRead { file, roots: wanted.roots, columns, decoding });
+        reads.push(FileRead { file, _handle: wanted.file, roots: wanted.roots, columns, decoding });
     }
     Ok(reads)
 }

@@ -13,16 +13,19 @@ use std::task::{Context, Poll, ready};
 use coscan_core::{ChunkNo, ChunkSet, Event};
 
 use crate::chunk::{Chunk, Hold};
+use crate::cscan::CScan;
 use crate::driver::Driver;
 use crate::error::EngineError;
+use crate::protocol::worker_slots::ChunkPoll;
 use crate::request::Plan;
-use crate::seats::{CScan, Wish};
 use crate::stats::{ScanCounters, ScanMetrics};
 use crate::sync::Mutex;
 
 /// A scan. Dropping it ends it: its workers then report [`EngineError::Closed`].
 pub struct Scan {
     shared: Arc<Shared>,
+    /// The least room that it was let in with.
+    needed: u64,
 }
 
 /// Takes chunks of a scan, one at a time. Dropping it releases its chunk.
@@ -57,11 +60,13 @@ struct Progress {
 }
 
 impl Scan {
-    pub(crate) fn new(driver: Arc<Driver>, plan: Plan) -> Self {
+    /// For a plan that was let in with so many bytes.
+    pub(crate) fn new(driver: Arc<Driver>, plan: Plan, needed: u64) -> Result<Self, EngineError> {
         let (workers, progress) = (AtomicUsize::new(0), Mutex::default());
         let shared = Arc::new(Shared { driver, plan, counters: Arc::default(), workers, progress });
-        shared.advance(None);
-        Scan { shared }
+        let scan = Scan { shared, needed };
+        scan.shared.advance(None)?;
+        Ok(scan)
     }
 
     /// A new worker. As many as the request said can hold a chunk at the same time; more will wait.
@@ -105,7 +110,11 @@ impl Drop for Scan {
             running.extend(progress.stage.take().iter().flat_map(|stage| stage.iter().cloned()));
             running
         };
-        self.shared.driver.turn(|turn| running.iter().for_each(|cscan| turn.deregister(cscan.id)));
+        let needed = self.needed;
+        self.shared.driver.note(|turn| {
+            running.iter().for_each(|cscan| turn.deregister(cscan.id));
+            turn.let_out(needed);
+        });
     }
 }
 
@@ -116,33 +125,33 @@ impl Shared {
 
     /// The stage to take chunks from; goes on to the next one if `drained` is still the last. None when there
     /// is nothing more.
-    fn advance(&self, drained: Option<&Stage>) -> Option<Stage> {
+    fn advance(&self, drained: Option<&Stage>) -> Result<Option<Stage>, EngineError> {
         let mut progress = self.progress();
         if progress.closed {
-            return None;
+            return Ok(None);
         }
         if let Some(last) = &progress.stage
             && drained.is_none_or(|drained| !Arc::ptr_eq(last, drained))
         {
-            return Some(last.clone());
+            return Ok(Some(last.clone()));
         }
-        let segments = self.plan.stages.get(progress.next)?.clone();
+        let Some(segments) = self.plan.stages.get(progress.next).cloned() else { return Ok(None) };
         progress.next += 1;
         let stage: Stage = self.driver.turn(|turn| {
             let register = |segment| turn.register(&self.plan, segment, &progress.unneeded, &self.counters);
             segments.map(register).collect()
-        });
+        })?;
         if let Some(before) = progress.stage.replace(stage.clone()) {
             progress.earlier.extend(before.iter().filter(|cscan| !cscan.is_finished()).cloned());
         }
-        Some(stage)
+        Ok(Some(stage))
     }
 
     /// Ends a segment if it is done with.
     fn tidy(&self, segment: &Arc<CScan>) {
         if segment.is_finished() {
             self.progress().earlier.retain(|cscan| !Arc::ptr_eq(cscan, segment));
-            self.driver.turn(|turn| turn.deregister(segment.id));
+            self.driver.note(|turn| turn.deregister(segment.id));
         }
     }
 }
@@ -197,13 +206,13 @@ impl Waiting<'_> {
         let shared = &self.worker.shared;
         let mut on = self.on();
         if on.is_none() {
-            *on = shared.advance(None);
+            *on = shared.advance(None)?;
         }
         while let Some(stage) = on.clone() {
             if let Some(hold) = ready!(self.draw(&stage, cx))? {
                 return Poll::Ready(Ok(Some(hold)));
             }
-            *on = shared.advance(Some(&stage));
+            *on = shared.advance(Some(&stage))?;
             stage.iter().for_each(|segment| shared.tidy(segment));
         }
         let closed = shared.progress().closed;
@@ -217,26 +226,25 @@ impl Waiting<'_> {
         let mut waits = false;
         for segment in stage.iter() {
             loop {
-                match segment.wish(number, shared.driver.now(), cx.waker()) {
-                    Wish::Granted(claim) => {
-                        stage.iter().for_each(|segment| segment.unwish(number));
+                match segment.poll_chunk(number, shared.driver.now(), cx.waker()) {
+                    ChunkPoll::Ready(claim) => {
+                        stage.iter().for_each(|segment| segment.withdraw(number));
                         return Poll::Ready(Ok(Some(Hold::new(
                             shared.driver.clone(),
                             segment.clone(),
                             claim,
                         ))));
                     }
-                    Wish::Request(worker) => {
-                        let scan = segment.id;
-                        shared.driver.scan_event(scan, Event::ChunkRequested { scan, worker });
+                    ChunkPoll::Request(slot) => {
+                        shared.driver.scan_event(segment.id, segment.requested(slot));
                         continue;
                     }
-                    Wish::Wait => waits = true,
-                    Wish::Drained => {}
+                    ChunkPoll::Pending => waits = true,
+                    ChunkPoll::Drained => {}
                     // A finished segment is ended by whoever notices first: to the others it is drained.
-                    Wish::Failed(EngineError::Closed) if segment.is_finished() => {}
-                    Wish::Failed(error) => {
-                        stage.iter().for_each(|segment| segment.unwish(number));
+                    ChunkPoll::Failed(EngineError::Closed) if segment.is_finished() => {}
+                    ChunkPoll::Failed(error) => {
+                        stage.iter().for_each(|segment| segment.withdraw(number));
                         return Poll::Ready(Err(error));
                     }
                 }
@@ -250,7 +258,7 @@ impl Waiting<'_> {
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         for segment in self.on().take().iter().flat_map(|stage| stage.iter()) {
-            segment.unwish(self.worker.number);
+            segment.withdraw(self.worker.number);
         }
     }
 }

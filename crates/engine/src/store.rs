@@ -187,6 +187,11 @@ impl Store {
         self.parts.values().map(|part| part.decoded_bytes()).sum()
     }
 
+    /// Takes everything out, for the caller to drop outside of its locks.
+    pub(crate) fn clear(&mut self) -> Vec<Arc<Part>> {
+        std::mem::take(&mut self.parts).into_values().collect()
+    }
+
     /// Encoded bytes resident.
     pub(crate) fn bytes(&self) -> u64 {
         self.parts.values().map(|part| part.bytes.len() as u64).sum()

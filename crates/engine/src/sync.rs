@@ -6,7 +6,8 @@
 #![expect(clippy::disallowed_types, reason = "it is wrapped here")]
 
 use std::cell::Cell;
-use std::sync::{LockResult, MutexGuard, TryLockError, TryLockResult};
+pub(crate) use std::sync::MutexGuard;
+use std::sync::{LockResult, TryLockError, TryLockResult};
 
 /// Where a thread stands that lets others go first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

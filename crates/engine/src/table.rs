@@ -1,29 +1,26 @@
-//! Files and tables: which row group is which chunk, which root column is which column.
+//! A file as the engine knows it: where its parts lie, which row group is which chunk, how to decode it.
 //!
-//! All files of one store under one root form a table. Row groups get chunk numbers in the order in which
-//! files are opened; root columns of the same name are one column, whatever the file. A file that
-//! changes on disk becomes a new file with new chunks; the old chunks stay invalid for ever.
+//! Which files there are is the [`Catalog`](crate::catalog::Catalog)'s business.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 
 use arrow::datatypes::SchemaRef;
-use coscan_core::{ChunkNo, ChunkSet, ColumnLayout, ColumnNo, ConfigError, StoreNo, TableId, TableLayout};
-use object_store::local::LocalFileSystem;
+use coscan_core::{ChunkNo, ChunkSet, ColumnNo, StoreNo, TableId};
 use object_store::{ObjectMeta, ObjectStore};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::file::metadata::ParquetMetaData;
 
 use crate::error::EngineError;
-use crate::io::{Source, same_etag};
+use crate::identity::{LocalFile, StoreId, Version};
+use crate::io::Source;
 use crate::sync::Mutex;
 
 /// A file the engine knows; one id per version of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct FileId(pub(crate) usize);
+pub struct FileId(pub(crate) u64);
 
 impl fmt::Display for FileId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -34,17 +31,105 @@ impl fmt::Display for FileId {
 /// A Parquet file to read. Its row groups are its chunks; columns are its root columns.
 #[derive(Clone, Debug)]
 pub struct FileSpec {
-    /// Where it lives. Reads go through the store, except for local files (see `store_url`).
+    /// Where it lives. Reads go through the store, except for files of this machine (see `local`).
     pub store: Arc<dyn ObjectStore>,
-    /// The store's address, for example `file:///` or `s3://bucket`. Files of a `file:///` store are read
-    /// directly, past `store`: their path on disk is `/` plus `meta.location`.
+    /// The store's address, for example `file:///` or `s3://bucket`.
     pub store_url: String,
+    /// Who else has the same store. Of no account for files of this machine, which are the same for everybody.
+    pub store_id: StoreId,
+    /// The file on this machine, to be read directly, past `store`; `None` to read through the store. Whoever gives it
+    /// has read `metadata` from this version: looked before reading the footer, and again after it.
+    pub local: Option<LocalFile>,
     /// The version to read: path, size, modification time and ETag.
     pub meta: ObjectMeta,
     /// The file's footer, decoded.
     pub metadata: Arc<ParquetMetaData>,
-    /// Files with the same `store_url` and `table_root` form one table.
+    /// Files of one store with the same `table_root` form one table.
     pub table_root: String,
+}
+
+impl FileSpec {
+    /// The file's address.
+    pub(crate) fn name(&self) -> String {
+        let between = if self.store_url.ends_with('/') { "" } else { "/" };
+        format!("{}{between}{}", self.store_url, self.meta.location)
+    }
+
+    fn store_key(&self) -> StoreId {
+        if self.local.is_some() { StoreId::local() } else { self.store_id.clone() }
+    }
+
+    pub(crate) fn path_key(&self) -> (StoreId, String) {
+        let location = match &self.local {
+            Some(local) => local.path.to_string_lossy().into_owned(),
+            None => self.meta.location.to_string(),
+        };
+        (self.store_key(), location)
+    }
+
+    pub(crate) fn root_key(&self) -> (StoreId, String, String) {
+        (self.store_key(), self.store_url.clone(), self.table_root.clone())
+    }
+
+    pub(crate) fn version(&self) -> Version<'_> {
+        Version { local: self.local.as_ref(), meta: &self.meta }
+    }
+
+    /// Fails if the listing and the file on this machine are of different versions.
+    pub(crate) fn check(&self) -> Result<(), EngineError> {
+        match &self.local {
+            Some(local) if !local.version.is_listed_as(&self.meta) => Err(EngineError::FileReplaced {
+                file: self.name(),
+                detail: format!("listed with {} bytes of {}", self.meta.size, self.meta.last_modified),
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A version of a file that somebody uses: the engine knows it as long as there is a handle.
+#[derive(Clone)]
+pub struct FileHandle(Arc<Opened>);
+
+/// What the handles of a file share.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    file: Arc<File>,
+}
+
+impl Opened {
+    pub(crate) fn new(file: Arc<File>) -> Self {
+        Opened { file }
+    }
+}
+
+impl FileHandle {
+    pub(crate) fn new(opened: Arc<Opened>) -> Self {
+        FileHandle(opened)
+    }
+
+    /// The version's id.
+    pub fn id(&self) -> FileId {
+        self.0.file.id
+    }
+
+    pub(crate) fn file(&self) -> &Arc<File> {
+        &self.0.file
+    }
+}
+
+impl PartialEq for FileHandle {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(self.file(), other.file())
+    }
+}
+
+impl Eq for FileHandle {}
+
+impl fmt::Debug for FileHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.id(), self.file().name())
+    }
 }
 
 /// How many schemas to decode to are remembered per file.
@@ -64,6 +149,8 @@ pub(crate) struct File {
     ranges: Vec<Vec<Range<u64>>>,
     /// What is different about the file on disk, once that is known.
     pub(crate) replaced: OnceLock<String>,
+    /// When it was last found on this machine.
+    look: AtomicU64,
     decodings: Mutex<Vec<(SchemaRef, ArrowReaderMetadata)>>,
 }
 
@@ -77,6 +164,39 @@ pub(crate) struct Column {
 }
 
 impl File {
+    pub(crate) fn new(
+        id: FileId,
+        spec: FileSpec,
+        table: TableId,
+        first_chunk: u32,
+        columns: Vec<Column>,
+        ranges: Vec<Vec<Range<u64>>>,
+        store_no: StoreNo,
+    ) -> Self {
+        let name = spec.name();
+        let FileSpec { store, local, meta, metadata, .. } = spec;
+        let look = AtomicU64::new(local.as_ref().map_or(0, |local| local.look));
+        let source = Arc::new(Source { name, store, store_no, meta, local });
+        let (replaced, decodings) = (OnceLock::new(), Mutex::default());
+        File { id, source, metadata, table, first_chunk, columns, ranges, replaced, look, decodings }
+    }
+
+    /// Somebody found this version on this machine.
+    pub(crate) fn looked_at(&self, look: u64) {
+        self.look.fetch_max(look, Ordering::Relaxed);
+    }
+
+    /// Of two versions of a path the newer one is greater.
+    pub(crate) fn order(&self) -> (u64, i64) {
+        let (_, modified) = self.source.version().order();
+        (self.look.load(Ordering::Relaxed), modified)
+    }
+
+    /// Whether the chunk is one of this file.
+    pub(crate) fn has_chunk(&self, chunk: ChunkNo) -> bool {
+        chunk.0.checked_sub(self.first_chunk).is_some_and(|at| (at as usize) < self.ranges.len())
+    }
+
     pub(crate) fn name(&self) -> &str {
         &self.source.name
     }
@@ -129,124 +249,6 @@ impl File {
     }
 }
 
-/// All files and tables.
-#[derive(Debug, Default)]
-pub(crate) struct Catalog {
-    files: Vec<Arc<File>>,
-    /// The current version of each path.
-    current: HashMap<(String, String), FileId>,
-    by_root: HashMap<(String, String), TableId>,
-    /// Stores by their address.
-    stores: HashMap<String, StoreNo>,
-    tables: Vec<Table>,
-}
-
-#[derive(Debug, Default)]
-struct Table {
-    /// The n-th column of a name: Parquet allows several.
-    columns: HashMap<(String, usize), ColumnNo>,
-    readers: Vec<Arc<AtomicU32>>,
-    /// By first chunk, ascending.
-    files: Vec<FileId>,
-    chunks: u32,
-}
-
-/// What adding a file to the catalog means for the buffer manager.
-pub(crate) struct Added {
-    pub(crate) file: Arc<File>,
-    /// Whether this is the table's first file.
-    pub(crate) opens_table: bool,
-    pub(crate) layout: TableLayout,
-}
-
-impl Catalog {
-    pub(crate) fn file(&self, id: FileId) -> Option<&Arc<File>> {
-        self.files.get(id.0)
-    }
-
-    pub(crate) fn file_of(&self, table: TableId, chunk: ChunkNo) -> &Arc<File> {
-        let files = &self.tables[table.index()].files;
-        let after = files.partition_point(|id| self.files[id.0].first_chunk <= chunk.0);
-        &self.files[files[after - 1].0]
-    }
-
-    pub(crate) fn readers(&self, table: TableId, column: ColumnNo) -> &AtomicU32 {
-        &self.tables[table.index()].readers[column.index()]
-    }
-
-    /// The file that is open under this path: the same version, or another.
-    pub(crate) fn known(&self, spec: &FileSpec) -> Option<&Arc<File>> {
-        let key = (spec.store_url.clone(), spec.meta.location.to_string());
-        self.current.get(&key).map(|id| &self.files[id.0])
-    }
-
-    /// Adds a file, as the current version of its path.
-    pub(crate) fn add(&mut self, spec: FileSpec, ranges: Vec<Vec<Range<u64>>>) -> Result<Added, ConfigError> {
-        let root = (spec.store_url.clone(), spec.table_root.clone());
-        let known_table = self.by_root.get(&root).copied();
-        let table_id = known_table.unwrap_or(TableId(self.tables.len() as u32));
-        if known_table.is_none() {
-            self.by_root.insert(root, table_id);
-            self.tables.push(Table::default());
-        }
-        let table = &mut self.tables[table_id.index()];
-        let columns = table.unify(&spec.metadata);
-        let chunks = ranges.len() as u32;
-        let mut sizes = vec![vec![0; ranges.len()]; table.readers.len()];
-        for (row_group, roots) in ranges.iter().enumerate() {
-            for (root, range) in roots.iter().enumerate() {
-                sizes[columns[root].no.index()][row_group] = range.end - range.start;
-            }
-        }
-        let layout = TableLayout::columns(chunks, sizes.into_iter().map(ColumnLayout::separate).collect())?;
-        let next = StoreNo(self.stores.len() as u32);
-        let layout = layout.on_store(*self.stores.entry(spec.store_url.clone()).or_insert(next));
-        let (id, first_chunk) = (FileId(self.files.len()), table.chunks);
-        table.chunks += chunks;
-        if chunks > 0 {
-            table.files.push(id);
-        }
-        self.current.insert((spec.store_url.clone(), spec.meta.location.to_string()), id);
-        let metadata = spec.metadata.clone();
-        let (source, replaced, decodings) = (Arc::new(source(spec)), OnceLock::new(), Mutex::default());
-        let file =
-            File { id, source, metadata, table: table_id, first_chunk, columns, ranges, replaced, decodings };
-        let file = Arc::new(file);
-        self.files.push(file.clone());
-        Ok(Added { file, opens_table: known_table.is_none(), layout })
-    }
-}
-
-impl Table {
-    /// Numbers a file's root columns; a name not seen before becomes a new column.
-    fn unify(&mut self, metadata: &ParquetMetaData) -> Vec<Column> {
-        let roots = metadata.file_metadata().schema_descr().root_schema().get_fields();
-        let mut seen: HashMap<&str, usize> = HashMap::new();
-        let mut columns = Vec::with_capacity(roots.len());
-        for root in roots {
-            let nth = seen.entry(root.name()).or_default();
-            let key = (root.name().to_owned(), *nth);
-            *nth += 1;
-            let next = ColumnNo(self.readers.len() as u32);
-            let no = *self.columns.entry(key.clone()).or_insert(next);
-            if no == next {
-                self.readers.push(Arc::default());
-            }
-            columns.push(Column { name: key.0, no, readers: self.readers[no.index()].clone() });
-        }
-        columns
-    }
-}
-
-fn source(spec: FileSpec) -> Source {
-    let between = if spec.store_url.ends_with('/') { "" } else { "/" };
-    let name = format!("{}{between}{}", spec.store_url, spec.meta.location);
-    let local = spec.store_url == "file:///";
-    // A path that cannot be on this file system is left to the store, which says what is wrong with it.
-    let path = local.then(|| LocalFileSystem::new().path_to_filesystem(&spec.meta.location).ok()).flatten();
-    Source { name, store: spec.store, store_url: spec.store_url.into(), meta: spec.meta, path }
-}
-
 /// Where every part lies: checked, because a footer can be as corrupt as any page.
 pub(crate) fn part_ranges(spec: &FileSpec) -> Result<Vec<Vec<Range<u64>>>, EngineError> {
     let schema = spec.metadata.file_metadata().schema_descr();
@@ -281,17 +283,4 @@ pub(crate) fn part_ranges(spec: &FileSpec) -> Result<Vec<Vec<Range<u64>>>, Engin
         Ok(ranges.into_iter().map(|range| range.unwrap_or(0..0)).collect())
     };
     (0..spec.metadata.num_row_groups()).map(of_row_group).collect()
-}
-
-/// Whether two descriptions of a path mean the same version; otherwise what differs.
-pub(crate) fn difference(then: &ObjectMeta, now: &ObjectMeta) -> Option<String> {
-    if then.size != now.size {
-        return Some(format!("{} bytes, was {}", now.size, then.size));
-    }
-    // Equal tags settle it: times come in whole seconds from some requests and not from others.
-    match (&then.e_tag, &now.e_tag) {
-        (Some(a), Some(b)) => (!same_etag(a, b)).then(|| format!("ETag {b}, was {a}")),
-        _ => (then.last_modified != now.last_modified)
-            .then(|| format!("modified at {}, was {}", now.last_modified, then.last_modified)),
-    }
 }

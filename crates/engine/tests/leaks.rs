@@ -25,6 +25,7 @@ fn threads_and_file_handles_return_to_what_they_were() {
             let file = if memory {
                 let (mut spec, arrow) = spec(&path).await;
                 spec.store_url = "through-the-store://".into();
+                spec.local = None;
                 opened(&engine, spec, &arrow)
             } else {
                 open(&engine, &path).await

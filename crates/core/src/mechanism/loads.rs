@@ -9,7 +9,8 @@ use crate::set::ColumnSet;
 impl Mechanism {
     pub(crate) fn load_finished(&mut self, load: LoadId, columns: &ColumnSet, actions: &mut Vec<Action>) {
         let (table, chunk) = self.state.end_load(load, columns, true);
-        self.evict_invalid(table, actions);
+        let arrived = self.on_pages_of(table, chunk, columns);
+        self.evict_invalid(table, &arrived, actions);
         for column in columns.iter() {
             let t = self.state.table(table);
             let span = t.layout.span(chunk, column);
@@ -30,7 +31,8 @@ impl Mechanism {
         for scan in concerned {
             self.fail_scan(scan, Some(chunk), FailReason::LoadFailed, actions);
         }
-        self.evict_invalid(table, actions);
+        let failed = self.on_pages_of(table, chunk, columns);
+        self.evict_invalid(table, &failed, actions);
         self.forget_dropped(table);
     }
 

@@ -5,7 +5,7 @@ use crate::action::{Action, FailReason};
 use crate::ids::{ChunkNo, ColumnNo, ScanId, TableId};
 use crate::layout::TableLayout;
 use crate::part::PartKey;
-use crate::set::ChunkSet;
+use crate::set::{ChunkSet, ColumnSet};
 use crate::table::Table;
 
 impl Mechanism {
@@ -30,6 +30,7 @@ impl Mechanism {
         if self.dropped.contains(&table) && !self.state.loads.values().any(|l| l.table == table) {
             self.dropped.remove(&table);
             self.state.tables.remove(&table);
+            self.policy.on_dropped(table);
             self.state.points_waiting.retain(|(waiting, _), _| *waiting != table);
         }
     }
@@ -55,17 +56,24 @@ impl Mechanism {
         }
         let t = self.state.table_mut(table);
         t.invalid = t.invalid.runs().chain(gone.runs()).collect();
-        self.evict_invalid(table, actions);
+        self.evict_invalid(table, gone, actions);
     }
 
-    /// Drops what is resident of chunks whose data is gone, except what a load in flight keeps for now.
-    pub(crate) fn evict_invalid(&mut self, table: TableId, actions: &mut Vec<Action>) {
+    /// The chunks whose parts lie on pages of a chunk's parts in some columns, itself included.
+    pub(crate) fn on_pages_of(&self, table: TableId, chunk: ChunkNo, columns: &ColumnSet) -> ChunkSet {
         let t = self.state.table(table);
-        if t.invalid.is_empty() {
+        columns.iter().map(|column| t.chunks_on(column, t.layout.span(chunk, column))).collect()
+    }
+
+    /// Drops what is resident of those of `chunks` whose data is gone, except what a load in flight keeps for now. Cost:
+    /// linear in the runs of `chunks` and in what is resident of them.
+    pub(crate) fn evict_invalid(&mut self, table: TableId, chunks: &ChunkSet, actions: &mut Vec<Action>) {
+        let t = self.state.table(table);
+        let gone: ChunkSet = chunks.runs().flat_map(|run| t.invalid.runs_in(run)).collect();
+        if gone.is_empty() {
             return;
         }
-        let parts: Vec<PartKey> = t
-            .invalid
+        let parts: Vec<PartKey> = gone
             .runs()
             .flat_map(|run| t.with_data(run))
             .flat_map(|chunk| t.class_of(chunk).key.resident.iter().map(move |c| (chunk, c)))

@@ -187,6 +187,10 @@ impl SharingPolicy for Elevator {
         self.sweeps.values_mut().for_each(|sweep| sweep.strike_all(scan));
     }
 
+    fn on_dropped(&mut self, table: TableId) {
+        self.sweeps.remove(&table);
+    }
+
     fn on_satisfied(&mut self, table: TableId, scan: ScanId, chunk: ChunkNo) {
         if let Some(sweep) = self.sweeps.get_mut(&table) {
             sweep.strike(chunk, scan);

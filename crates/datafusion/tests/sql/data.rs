@@ -94,6 +94,12 @@ pub fn write(path: &Path, batch: &RecordBatch, properties: WriterProperties) {
     writer.close().expect("close");
 }
 
+/// A column `n` of the numbers from `from` on.
+pub fn numbers(from: i64, rows: i64) -> RecordBatch {
+    let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(from..from + rows));
+    RecordBatch::try_from_iter([("n", numbers)]).expect("numbers")
+}
+
 /// Properties with so many rows per row group.
 pub fn row_groups(rows: usize) -> WriterPropertiesBuilder {
     WriterProperties::builder().set_max_row_group_row_count(Some(rows))

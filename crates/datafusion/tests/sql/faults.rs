@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use coscan_datafusion::engine_error;
 use coscan_engine::EngineError;
-use datafusion::arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
+use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::datatypes::{DataType, Int64Type};
 use datafusion::logical_expr::{ColumnarValue, Volatility, create_udf};
 use datafusion::physical_plan::{ExecutionPlanProperties, execute_stream};
@@ -153,11 +153,6 @@ async fn dropped_streams_give_everything_back() {
     support::settled(&engine).await;
 }
 
-fn numbers(from: i64, rows: i64) -> RecordBatch {
-    let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(from..from + rows));
-    RecordBatch::try_from_iter([("n", numbers)]).expect("numbers")
-}
-
 /// Puts a new version in a file's place, the way it is done where readers may be under way.
 fn replace(path: &Path, batch: &RecordBatch) {
     let next = path.with_extension("next");
@@ -169,7 +164,7 @@ fn replace(path: &Path, batch: &RecordBatch) {
 async fn a_replaced_file_is_reported_and_then_read_anew() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("numbers/0.parquet");
-    data::write(&path, &numbers(0, 5000), data::row_groups(100).build());
+    data::write(&path, &data::numbers(0, 5000), data::row_groups(100).build());
     let engine = support::engine(support::policy("relevance"), 64 << 10);
     let ctx = support::cooperative(&engine, Variant::Default);
     let declare =
@@ -180,7 +175,7 @@ async fn a_replaced_file_is_reported_and_then_read_anew() {
     let mut stream =
         ctx.sql("SELECT n FROM t").await.expect("a frame").execute_stream().await.expect("a stream");
     stream.next().await.expect("a batch").expect("a batch of the old version");
-    replace(&path, &numbers(1_000_000, 3000));
+    replace(&path, &data::numbers(1_000_000, 3000));
     let mut failed = None;
     while let Some(batch) = stream.next().await {
         match batch {
@@ -206,6 +201,43 @@ async fn a_replaced_file_is_reported_and_then_read_anew() {
     }
     let sum: i64 = (1_000_000..1_003_000).sum();
     assert_eq!(support::number(&ctx, "SELECT sum(n) FROM t").await, sum);
+    support::settled(&engine).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_condition_is_dropped_by_the_statistics_of_another_version() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("numbers/0.parquet");
+    let properties = || {
+        let plain = parquet::basic::Compression::UNCOMPRESSED;
+        data::row_groups(500).set_compression(plain).set_dictionary_enabled(false).build()
+    };
+    data::write(&path, &data::numbers(10_000, 3000), properties());
+    let engine = support::engine(support::policy("relevance"), LARGE_BUFFER);
+    let ctx = support::cooperative(&engine, Variant::PushdownFilters);
+    let location = folder.path().join("numbers");
+    let declare = format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{}/'", location.display());
+    ctx.sql(&declare).await.expect("declare").collect().await.expect("declare");
+    // By the statistics of the first version, one of these conditions is true and the other false for all rows.
+    let (all, none) = ("SELECT sum(n) FROM t WHERE n >= 10000", "SELECT sum(n) FROM t WHERE n < 10000");
+    let sum = |from: i64| (from..from + 3000).sum::<i64>();
+    assert_eq!(support::number(&ctx, all).await, sum(10_000));
+    for (rename, from) in [(false, 5_000), (true, 9_000)] {
+        let found = std::fs::metadata(&path).expect("a file");
+        std::thread::sleep(Duration::from_millis(20));
+        let target = if rename { folder.path().join("next") } else { path.clone() };
+        data::write(&target, &data::numbers(from, 3000), properties());
+        let file = std::fs::File::options().write(true).open(&target).expect("a file");
+        file.set_modified(found.modified().expect("a time")).expect("a time");
+        std::fs::rename(&target, &path).expect("rename");
+        let now = std::fs::metadata(&path).expect("a file");
+        assert_eq!((now.len(), now.modified().ok()), (found.len(), found.modified().ok()));
+        let below: i64 = (from..from + 3000).filter(|n| *n < 10_000).sum();
+        assert_eq!(support::number(&ctx, none).await, below, "{from}");
+        let above = support::rows(&ctx, all).await.expect(all);
+        let expected = if below == sum(from) { "NULL".into() } else { (sum(from) - below).to_string() };
+        assert_eq!(above, [expected], "{from}");
+    }
     support::settled(&engine).await;
 }
 

@@ -189,3 +189,31 @@ async fn cancelled_point_queries_leave_nothing_behind() {
     engine.set_buffer(1).unwrap();
     assert_eq!(engine.usage().points, 0, "frames are given back when the buffer shrinks");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn rows_are_found_in_a_buffer_that_holds_their_pages_but_no_row_group() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.parquet");
+    write(&path, true);
+    let policy = support::policy("relevance");
+    let engine = support::engine(policy, LARGE_BUFFER);
+    let scans = cooperative(&engine, Variant::Single, 0);
+    declare(&scans, &path).await;
+    let needed = support::minimum_buffer(&scans, &engine, &["SELECT * FROM t"]).await;
+    for share in [30, 40, 60] {
+        let mut config = EngineConfig::new(policy, needed * 9 / 10);
+        (config.point_share_percent, config.slice_rows) = (share, 256);
+        let engine = Engine::new(config).unwrap();
+        let ctx = cooperative(&engine, Variant::Single, 16);
+        declare(&ctx, &path).await;
+        let found = |n: i64| {
+            let ctx = ctx.clone();
+            async move { rows(&ctx, &format!("SELECT * FROM t WHERE key = {}", n * 331)).await }
+        };
+        for (n, found) in support::at_a_time((0..60).map(found).collect(), 12).await.into_iter().enumerate() {
+            assert_eq!(found.unwrap().len(), 3, "share {share}, query {n}");
+        }
+        assert_eq!(engine.stats().chunks_delivered, 0, "no row group fits");
+        support::settled(&engine).await;
+    }
+}

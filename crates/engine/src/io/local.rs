@@ -12,13 +12,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use object_store::ObjectMeta;
 use rustix::fs::OFlags;
 use rustix::io::{Errno, ReadWriteFlags};
 
 use super::ReadError;
 use super::aligned::{ALIGN, AlignedBuf, Spare, align_down, align_up};
 use super::page_cache;
+use crate::identity::{LocalFile, LocalVersion};
 
 pub(super) struct LocalReader {
     direct_io: bool,
@@ -52,16 +52,16 @@ impl LocalReader {
 
     pub(super) fn read(
         &self,
-        path: &Path,
-        meta: &ObjectMeta,
+        opened: &LocalFile,
         parts: &[Range<u64>],
         arrived: &mut dyn FnMut(usize, Bytes),
     ) -> Result<(), ReadError> {
+        let path = &opened.path;
         let file = File::open(path)?;
-        check_version(&file, meta)?;
+        check_version(&file, &opened.version)?;
         let mut scatter = Scatter::new(parts, &self.spare)?;
         self.fill(path, &file, &mut scatter)?;
-        check_version(&file, meta)?;
+        check_version(&file, &opened.version)?;
         scatter.finish(parts, &self.spare, arrived);
         Ok(())
     }
@@ -104,23 +104,12 @@ fn same_file(a: &File, b: &File) -> Result<bool, ReadError> {
     Ok(a.ino() == b.ino() && a.dev() == b.dev())
 }
 
-/// Compares what is on disk with what was opened: size, modification time and, from the ETag that local
-/// stores make of it, the inode.
-fn check_version(file: &File, meta: &ObjectMeta) -> Result<(), ReadError> {
-    let found = file.metadata()?;
-    if found.len() != meta.size {
-        return Err(ReadError::Replaced(format!("{} bytes, was {}", found.len(), meta.size)));
+/// Fails if the file is not the version that was opened.
+fn check_version(file: &File, opened: &LocalVersion) -> Result<(), ReadError> {
+    match opened.difference(&LocalVersion::of(&file.metadata()?)) {
+        Some(detail) => Err(ReadError::Replaced(detail)),
+        None => Ok(()),
     }
-    let modified_us = found.mtime() * 1_000_000 + found.mtime_nsec() / 1_000;
-    if modified_us != meta.last_modified.timestamp_micros() {
-        return Err(ReadError::Replaced("modified since it was opened".into()));
-    }
-    let inode = meta.e_tag.as_deref().filter(|tag| tag.split('-').count() == 3);
-    let inode = inode.and_then(|tag| u64::from_str_radix(tag.split('-').next()?, 16).ok());
-    if inode.is_some_and(|inode| inode != found.ino()) {
-        return Err(ReadError::Replaced("another file has its name now".into()));
-    }
-    Ok(())
 }
 
 impl Scatter {
@@ -230,28 +219,21 @@ impl Scatter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use object_store::local::LocalFileSystem;
-    use object_store::{ObjectStoreExt, path};
 
-    fn read(direct: bool, file: &Path, meta: &ObjectMeta, parts: &[Range<u64>]) -> Vec<Bytes> {
+    fn read(direct: bool, file: &LocalFile, parts: &[Range<u64>]) -> Vec<Bytes> {
         let mut got = vec![Bytes::new(); parts.len()];
         let reader = LocalReader::new(direct);
-        reader.read(file, meta, parts, &mut |at, bytes| got[at] = bytes).unwrap();
+        reader.read(file, parts, &mut |at, bytes| got[at] = bytes).unwrap();
         got
     }
 
-    async fn meta(path: &Path) -> ObjectMeta {
-        let location = path::Path::from_filesystem_path(path).unwrap();
-        LocalFileSystem::new().head(&location).await.unwrap()
-    }
-
-    #[tokio::test]
-    async fn any_cut_of_a_file_comes_back_as_written() {
+    #[test]
+    fn any_cut_of_a_file_comes_back_as_written() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("data");
         let data: Vec<u8> = (0..100_003u32).map(|i| ((i * 31) >> 3) as u8).collect();
         std::fs::write(&path, &data).unwrap();
-        let meta = meta(&path).await;
+        let opened = LocalFile::look(path.clone()).unwrap();
         let mut random = fastrand::Rng::with_seed(7);
         for round in 0..200 {
             let mut cuts: Vec<u64> = (0..random.usize(2..12)).map(|_| random.u64(0..=100_003)).collect();
@@ -269,7 +251,7 @@ mod tests {
                 let _ = file.sync_all();
                 let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
             }
-            for (bytes, part) in read(random.bool(), &path, &meta, &parts).iter().zip(&parts) {
+            for (bytes, part) in read(random.bool(), &opened, &parts).iter().zip(&parts) {
                 assert_eq!(
                     bytes[..],
                     data[part.start as usize..part.end as usize],
@@ -279,15 +261,15 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn a_replaced_file_is_noticed() {
+    #[test]
+    fn a_replaced_file_is_noticed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("data");
         std::fs::write(&path, b"first version").unwrap();
-        let meta = meta(&path).await;
+        let opened = LocalFile::look(path.clone()).unwrap();
         std::fs::write(dir.path().join("other"), b"second versio").unwrap();
         std::fs::rename(dir.path().join("other"), &path).unwrap();
-        let outcome = LocalReader::new(true).read(&path, &meta, &[0..5], &mut |_, _| panic!("no bytes"));
+        let outcome = LocalReader::new(true).read(&opened, &[0..5], &mut |_, _| panic!("no bytes"));
         assert!(matches!(outcome, Err(ReadError::Replaced(_))), "{outcome:?}");
     }
 }

@@ -22,15 +22,16 @@ mod queue_tests;
 mod retry;
 
 use std::ops::Range;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use coscan_core::StoreNo;
 use object_store::{ObjectMeta, ObjectStore};
 use thiserror::Error;
 
 use crate::environment::Cancel;
+use crate::identity::{LocalFile, Version};
 
 /// Joined parts never make a request larger than this; a single part may be.
 const REQUEST_BYTES_MAX: u64 = 16 << 20;
@@ -46,12 +47,18 @@ pub struct Source {
     pub name: String,
     /// The store that holds it.
     pub store: Arc<dyn ObjectStore>,
-    /// The store's address: what is read from one store has slots of its own.
-    pub store_url: Arc<str>,
+    /// Which store that is: what is read from one store has slots of its own.
+    pub store_no: StoreNo,
     /// The version that was opened.
     pub meta: ObjectMeta,
-    /// Its path on this machine, if it is a local file.
-    pub path: Option<PathBuf>,
+    /// The file on this machine, if it is read directly.
+    pub local: Option<LocalFile>,
+}
+
+impl Source {
+    pub(crate) fn version(&self) -> Version<'_> {
+        Version { local: self.local.as_ref(), meta: &self.meta }
+    }
 }
 
 /// Reads one request. Wrap it to inject faults: see [`Engine::with_reader`](crate::Engine::with_reader).
@@ -149,8 +156,8 @@ impl RangeReader for DefaultReader {
         cancel: &Cancel,
         arrived: &mut dyn FnMut(usize, Bytes),
     ) -> Result<(), ReadError> {
-        match &source.path {
-            Some(path) => self.local.read(path, &source.meta, parts, arrived),
+        match &source.local {
+            Some(file) => self.local.read(file, parts, arrived),
             None => self.object.read(source, parts, cancel, arrived),
         }
     }

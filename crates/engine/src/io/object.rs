@@ -146,6 +146,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use coscan_core::StoreNo;
     use object_store::memory::InMemory;
     use object_store::{ObjectStore, ObjectStoreExt, path::Path};
 
@@ -157,13 +158,8 @@ mod tests {
         let data: Vec<u8> = (0..100).collect();
         store.put(&location, data.clone().into()).await.unwrap();
         let meta = store.head(&location).await.unwrap();
-        let source = Source {
-            name: "memory".into(),
-            store: store.clone(),
-            store_url: "memory:///".into(),
-            meta,
-            path: None,
-        };
+        let source =
+            Source { name: "memory".into(), store: store.clone(), store_no: StoreNo(0), meta, local: None };
         let parts = [3..10, 10..10, 10..40, 60..100];
         let mut got = vec![Bytes::new(); 4];
         request(&source, &parts, &mut |at, bytes| got[at] = bytes).await.unwrap();

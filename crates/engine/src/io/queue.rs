@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use coscan_core::Phases;
+use coscan_core::{Phases, StoreNo};
 
 use super::lane::{Lane, RequestNo};
 use super::limit::{Ticket, TokenBucket};
@@ -99,7 +99,7 @@ pub(crate) struct Queue<T> {
     started: Instant,
     random: fastrand::Rng,
     lanes: Vec<Lane>,
-    lane_of: BTreeMap<Arc<str>, usize>,
+    lane_of: BTreeMap<StoreNo, usize>,
     requests: BTreeMap<RequestNo, Pending<T>>,
     attempts: BTreeMap<u64, Reading>,
     /// Requests that have a slot and wait for the limit.
@@ -192,7 +192,7 @@ impl<T> Queue<T> {
         actions: &mut Vec<Action<T>>,
     ) {
         let to_leave = |pending: &Pending<T>| {
-            let local = pending.request.source.path.is_some();
+            let local = pending.request.source.local.is_some();
             !(local && matches!(pending.stage, Stage::Reading { .. })) && unwanted(&pending.request.context)
         };
         let leaving: Vec<RequestNo> =
@@ -223,11 +223,11 @@ impl<T> Queue<T> {
     }
 
     fn lane(&mut self, now: Instant, source: &Source) -> usize {
-        if let Some(lane) = self.lane_of.get(&source.store_url) {
+        if let Some(lane) = self.lane_of.get(&source.store_no) {
             return *lane;
         }
         self.lanes.push(Lane::new(now, self.settings.phases.clone()));
-        self.lane_of.insert(source.store_url.clone(), self.lanes.len() - 1);
+        self.lane_of.insert(source.store_no, self.lanes.len() - 1);
         self.lanes.len() - 1
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use coscan_core::{Phases, Span};
+use coscan_core::{Phases, Span, StoreNo};
 use object_store::ObjectMeta;
 use object_store::memory::InMemory;
 
@@ -14,6 +14,7 @@ use super::queue::{Action, Event, Outcome, Queue, Request, Settings};
 use super::{ReadError, Source};
 use crate::config::{ReadLimit, RetryConfig};
 use crate::environment::threads;
+use crate::identity::LocalFile;
 
 const DEADLINE: Duration = Duration::from_secs(60);
 
@@ -29,14 +30,9 @@ fn source(store: &str, local: bool) -> Arc<Source> {
         e_tag: None,
         version: None,
     };
-    let path = local.then(|| "/data".into());
-    Arc::new(Source {
-        name: store.into(),
-        store: Arc::new(InMemory::new()),
-        store_url: store.into(),
-        meta,
-        path,
-    })
+    let local = local.then(|| LocalFile::look("/".into()).unwrap());
+    let store_no = StoreNo(store.bytes().fold(0, |no, byte| no * 31 + u32::from(byte)));
+    Arc::new(Source { name: store.into(), store: Arc::new(InMemory::new()), store_no, meta, local })
 }
 
 /// What a store does with an attempt.

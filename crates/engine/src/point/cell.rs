@@ -4,7 +4,6 @@
 //! come, so that a frame or a part that leaves the buffer is not kept in memory by a read that nobody polls.
 
 use std::ops::Range;
-use std::sync::{MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
@@ -13,7 +12,7 @@ use coscan_core::ColumnNo;
 use super::decode::ColumnBytes;
 use super::pages::ColumnPages;
 use crate::error::EngineError;
-use crate::sync::Mutex;
+use crate::protocol::handoff::{Gathering, Handoff, Outcome};
 
 /// Block numbers that a byte range touches.
 pub(crate) fn blocks_of(range: &Range<u64>, block_bytes: u64) -> Range<u32> {
@@ -44,25 +43,20 @@ struct Column {
     pieces: Vec<Piece>,
 }
 
+/// The columns of a point read while they are gathered.
 #[derive(Debug)]
-enum State {
-    Gathering(Vec<Column>),
-    Failed(EngineError),
-    Revoked,
-    /// Taken out.
-    Taken,
-}
+struct Columns(Vec<Column>);
 
 /// See the module's text.
 #[derive(Debug)]
 pub(crate) struct Cell {
-    inner: Mutex<Inner>,
+    handoff: Handoff<Columns, EngineError>,
 }
 
-#[derive(Debug)]
-struct Inner {
-    state: State,
-    waker: Option<Waker>,
+impl Gathering for Columns {
+    fn is_complete(&self) -> bool {
+        self.0.iter().flat_map(|column| &column.pieces).all(|piece| piece.missing.is_empty())
+    }
 }
 
 impl Cell {
@@ -78,48 +72,42 @@ impl Cell {
             root: pages.root,
             pieces: pages.ranges.into_iter().map(piece).collect(),
         });
-        let state = State::Gathering(columns.collect());
-        Cell { inner: Mutex::new(Inner { state, waker: None }) }
-    }
-
-    fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        Cell { handoff: Handoff::new(Columns(columns.collect())) }
     }
 
     /// A block of the file arrived.
     pub(crate) fn put_block(&self, block: u32, block_bytes: u64, bytes: &[u8]) {
         let start = u64::from(block) * block_bytes;
-        if let State::Gathering(columns) = &mut self.inner().state {
-            for piece in columns.iter_mut().flat_map(|column| &mut column.pieces) {
+        self.handoff.with(|columns| {
+            for piece in columns.0.iter_mut().flat_map(|column| &mut column.pieces) {
                 let Ok(at) = piece.missing.binary_search(&block) else { continue };
                 piece.missing.remove(at);
                 piece.copy(start, bytes);
             }
-        }
+        });
     }
 
     /// All of a column's part is at hand: `bytes` from `start` in the file. Returns whether it was wanted.
     pub(crate) fn put_part(&self, column: ColumnNo, start: u64, bytes: &[u8]) -> bool {
-        let mut inner = self.inner();
-        let State::Gathering(columns) = &mut inner.state else { return false };
-        let Some(column) = columns.iter_mut().find(|c| c.no == column) else { return false };
-        let wanted = column.pieces.iter().any(|piece| !piece.missing.is_empty());
-        for piece in &mut column.pieces {
-            piece.missing.clear();
-            piece.copy(start, bytes);
-        }
-        wanted
+        let wanted = self.handoff.with(|columns| {
+            let column = columns.0.iter_mut().find(|c| c.no == column)?;
+            let wanted = column.pieces.iter().any(|piece| !piece.missing.is_empty());
+            for piece in &mut column.pieces {
+                piece.missing.clear();
+                piece.copy(start, bytes);
+            }
+            Some(wanted)
+        });
+        wanted.flatten().unwrap_or(false)
     }
 
     /// The blocks still missing, ascending.
     pub(crate) fn missing(&self) -> Vec<u32> {
-        let mut missing = match &self.inner().state {
-            State::Gathering(columns) => {
-                let pieces = columns.iter().flat_map(|column| &column.pieces);
-                pieces.flat_map(|piece| piece.missing.iter().copied()).collect()
-            }
-            _ => Vec::new(),
-        };
+        let missing = self.handoff.with(|columns| {
+            let pieces = columns.0.iter().flat_map(|column| &column.pieces);
+            pieces.flat_map(|piece| piece.missing.iter().copied()).collect()
+        });
+        let mut missing: Vec<u32> = missing.unwrap_or_default();
         missing.sort_unstable();
         missing.dedup();
         missing
@@ -127,66 +115,39 @@ impl Cell {
 
     /// The first root column that needs this block, if one does.
     pub(crate) fn root_of(&self, block: u32) -> Option<usize> {
-        let inner = self.inner();
-        let State::Gathering(columns) = &inner.state else { return None };
         let needs = |column: &&Column| column.pieces.iter().any(|piece| piece.missing.contains(&block));
-        columns.iter().find(needs).map(|column| column.root)
+        self.handoff.with(|columns| columns.0.iter().find(needs).map(|column| column.root)).flatten()
     }
 
     /// Whether nothing is awaited any more.
     pub(crate) fn is_settled(&self) -> bool {
-        match &self.inner().state {
-            State::Gathering(columns) => {
-                columns.iter().flat_map(|column| &column.pieces).all(|piece| piece.missing.is_empty())
-            }
-            _ => true,
-        }
+        self.handoff.is_settled()
     }
 
+    /// The pages are not to be had.
     pub(crate) fn fail(&self, error: EngineError) {
-        let mut inner = self.inner();
-        if matches!(inner.state, State::Gathering(_)) {
-            inner.state = State::Failed(error);
-        }
+        self.handoff.fail(error);
     }
 
     /// Gives up what was gathered, unless the task has taken it. Returns whether there is nothing left of it.
     pub(crate) fn revoke(&self) -> bool {
-        let mut inner = self.inner();
-        if matches!(inner.state, State::Gathering(_)) {
-            inner.state = State::Revoked;
-        }
-        !matches!(inner.state, State::Taken)
+        self.handoff.revoke()
     }
 
+    /// Who is to be woken now that it is settled.
     pub(crate) fn take_waker(&self) -> Option<Waker> {
-        self.inner().waker.take()
+        self.handoff.take_waker()
     }
 
     /// Takes out what was gathered once it is complete.
     pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<Result<Gathered, EngineError>> {
-        let settled = self.is_settled();
-        let mut inner = self.inner();
-        if !settled {
-            inner.waker = Some(cx.waker().clone());
-            // It may have settled between the two looks.
-            let waits = match &inner.state {
-                State::Gathering(columns) => {
-                    columns.iter().flat_map(|c| &c.pieces).any(|p| !p.missing.is_empty())
-                }
-                _ => false,
-            };
-            if waits {
-                return Poll::Pending;
-            }
-        }
-        Poll::Ready(match std::mem::replace(&mut inner.state, State::Taken) {
-            State::Gathering(columns) => {
+        self.handoff.poll(cx).map(|outcome| match outcome {
+            Outcome::Complete(Columns(columns)) => {
                 Ok(Gathered::Bytes(columns.into_iter().map(Column::finish).collect()))
             }
-            State::Failed(error) => Err(error),
-            State::Revoked => Ok(Gathered::Revoked),
-            State::Taken => Err(EngineError::Closed),
+            Outcome::Failed(error) => Err(error),
+            Outcome::Revoked => Ok(Gathered::Revoked),
+            Outcome::Taken => Err(EngineError::Closed),
         })
     }
 }

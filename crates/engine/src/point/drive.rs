@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use coscan_core::{ChunkNo, ColumnNo, ColumnSet, Event, TableId};
@@ -70,9 +71,22 @@ impl Points {
         share / 4 * 3
     }
 
+    /// What all reads have beside the frames.
+    fn rooms(&self) -> u64 {
+        self.reads.values().map(|read| read.room).sum()
+    }
+
     /// Bytes that they hold, beside the frames and in them.
     pub(crate) fn held(&self) -> u64 {
-        self.frames.bytes() + self.reads.values().map(|read| read.room).sum::<u64>()
+        self.frames.bytes() + self.rooms()
+    }
+
+    /// Ends all reads, and wakes those who wait for one.
+    pub(crate) fn fail_all(&mut self, error: &EngineError, wakers: &mut Vec<Waker>) {
+        for pending in std::mem::take(&mut self.reads).into_values() {
+            pending.cell.fail(error.clone());
+            wakers.extend(pending.cell.take_waker());
+        }
     }
 
     /// How many reads of a chunk wait, and for which columns.
@@ -96,6 +110,17 @@ impl Points {
 }
 
 impl Turn<'_> {
+    /// The most that point reads may have now: their share of the budget, and no more than they began with.
+    fn point_share(&self) -> u64 {
+        let percent = u64::from(self.config().point_share_percent);
+        (self.state.abm.usage().budget / 100 * percent).min(self.state.points.share)
+    }
+
+    /// What point reads may have beside the frames now, a single one or all together.
+    pub(crate) fn point_read_bytes_max(&self) -> u64 {
+        Points::read_bytes_max(self.point_share())
+    }
+
     /// Begins a point read that will need `room` bytes beside the frames; `None` if there is no room for it.
     pub(crate) fn begin_point(
         &mut self,
@@ -106,6 +131,9 @@ impl Turn<'_> {
     ) -> Result<Option<(u64, Arc<Cell>)>, EngineError> {
         if let Some(error) = file.replaced_error() {
             return Err(error);
+        }
+        if self.state.points.rooms() + room > self.point_read_bytes_max() {
+            return Ok(None);
         }
         let chunk = file.chunk(row_group);
         let dictionaries: Vec<_> =
@@ -153,7 +181,7 @@ impl Turn<'_> {
         if needed <= has {
             return true;
         }
-        let share = self.state.points.share;
+        let share = self.point_share();
         // The frames of a read that evicts others need no room of their own.
         let bytes = needed.next_multiple_of(ROOM_STEP).min(share);
         if bytes > has {
@@ -162,11 +190,25 @@ impl Turn<'_> {
         self.state.abm.usage().points >= needed.min(share)
     }
 
+    /// A point read has become arrays of so many bytes. Returns whether there is room for them.
+    pub(crate) fn resize_point(&mut self, read: u64, bytes: u64) -> bool {
+        let Some(pending) = self.state.points.reads.get_mut(&read) else { return false };
+        let before = std::mem::replace(&mut pending.room, 0);
+        let fits = bytes <= before
+            || (self.state.points.rooms() + bytes <= self.point_read_bytes_max() && self.book_points(bytes));
+        if let Some(pending) = self.state.points.reads.get_mut(&read) {
+            pending.room = if fits { bytes } else { before };
+        }
+        self.freed |= bytes < before;
+        fits
+    }
+
     /// A point read is over, or nobody wants its outcome any more.
     pub(crate) fn end_point(&mut self, read: u64) {
         let now = self.now();
         let Some(pending) = self.state.points.reads.remove(&read) else { return };
         self.state.points.used = self.clock();
+        self.freed = true;
         if pending.waits {
             self.announce_points(pending.file.table, pending.chunk);
         }
@@ -218,7 +260,7 @@ impl Turn<'_> {
             return;
         }
         pending.waits = false;
-        self.after.loose.wakers.extend(pending.cell.take_waker());
+        self.after.deferred.wakers.extend(pending.cell.take_waker());
         let (table, chunk) = (pending.file.table, pending.chunk);
         self.announce_points(table, chunk);
     }
@@ -308,7 +350,7 @@ impl Turn<'_> {
             }
             if std::mem::take(&mut pending.waits) {
                 moot.push((pending.file.table, pending.chunk));
-                self.after.loose.wakers.extend(pending.cell.take_waker());
+                self.after.deferred.wakers.extend(pending.cell.take_waker());
                 points.frames.end(now, *read, &mut todo);
             }
         }

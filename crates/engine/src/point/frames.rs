@@ -319,7 +319,9 @@ pub(crate) fn wanted(blocks: &[u32], dictionaries: &[Range<u64>]) -> Vec<Wanted>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::{Catalog, FileSpec, part_ranges};
+    use crate::catalog::Catalog;
+    use crate::identity::StoreId;
+    use crate::table::{FileSpec, part_ranges};
     use arrow::array::{ArrayRef, Int64Array, RecordBatch};
     use object_store::memory::InMemory;
     use object_store::{ObjectStore, ObjectStoreExt, path::Path};
@@ -337,9 +339,11 @@ mod tests {
         let location = Path::from("data");
         store.put(&location, bytes.into()).await.unwrap();
         let meta = store.head(&location).await.unwrap();
-        let spec = FileSpec { store, store_url: "memory://".into(), meta, metadata, table_root: "".into() };
+        let (store_url, store_id) = ("memory://".into(), StoreId::instance(&store));
+        let table_root = "".into();
+        let spec = FileSpec { store, store_url, store_id, local: None, meta, metadata, table_root };
         let ranges = part_ranges(&spec).unwrap();
-        Catalog::default().add(spec, ranges).unwrap().file
+        Catalog::default().add(spec, ranges).unwrap().handle.file().clone()
     }
 
     struct Host {

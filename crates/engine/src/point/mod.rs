@@ -16,33 +16,41 @@ mod decode;
 pub(crate) mod drive;
 mod frames;
 mod pages;
+pub(crate) mod patience;
 
+use std::collections::HashSet;
+use std::fmt;
 use std::future::poll_fn;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::ArrayRef;
+use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::SchemaRef;
 use parquet::file::metadata::ParquetMetaData;
 
 pub use pages::{PointCost, point_cost};
 
+use crate::decode::uncounted_bytes;
 use crate::driver::Driver;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::table::FileId;
+use crate::table::{File, FileHandle};
 use cell::Gathered;
-use drive::Points;
 use pages::Pages;
 
 /// The unit in which room is handed out to point reads that wait for it, in bytes.
 const PERMIT_BYTES: u64 = 1 << 10;
 
+/// The permits for so many bytes: the same rounding for the room that there is and for what a read wants of it.
+pub(crate) fn permits(bytes: u64) -> u32 {
+    u32::try_from(bytes.div_ceil(PERMIT_BYTES)).unwrap_or(u32::MAX)
+}
+
 /// Some rows of one row group.
 #[derive(Clone, Debug)]
 pub struct PointRequest {
     /// The file.
-    pub file: FileId,
+    pub file: FileHandle,
     /// The row group, counted from zero.
     pub row_group: usize,
     /// The rows wanted: ascending, disjoint, within the row group.
@@ -53,18 +61,45 @@ pub struct PointRequest {
     pub schema: SchemaRef,
     /// The file's footer with its offset index; the engine may know the file without one.
     pub metadata: Arc<ParquetMetaData>,
+    /// What to do while there is no room: wait for it, because no scan could read the row group instead, or leave
+    /// the rows to a scan.
+    pub wait_for_room: bool,
 }
 
-/// A point read under way; gives everything back when dropped.
-struct Under<'a> {
-    driver: &'a Driver,
+/// The rows of a point read. They count in the ledger until this is dropped; who keeps arrays for longer accounts for
+/// them himself, as with the arrays of a chunk.
+#[derive(Debug)]
+pub struct PointRows {
+    /// Of each batch the arrays of all columns.
+    pub batches: Vec<Vec<ArrayRef>>,
+    _room: Room,
+}
+
+/// What a point read has in the ledger; gives it back when dropped.
+struct Room {
+    driver: Arc<Driver>,
     read: u64,
 }
 
-impl Drop for Under<'_> {
-    fn drop(&mut self) {
-        self.driver.turn(|turn| turn.end_point(self.read));
+impl fmt::Debug for Room {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Room").field("read", &self.read).finish_non_exhaustive()
     }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.driver.note(|turn| turn.end_point(self.read));
+    }
+}
+
+/// What an attempt at a point read came to.
+enum Attempt {
+    Rows(PointRows),
+    /// There is no room for it now. It needs so many bytes beside the frames.
+    NoRoom(u64),
+    /// It will never have the room.
+    TooLarge,
 }
 
 impl Engine {
@@ -74,47 +109,92 @@ impl Engine {
     /// any point.
     ///
     /// # Errors
-    /// As a scan: the file was replaced, a page cannot be read or decoded, the request makes no sense.
-    pub async fn point_read(
-        &self,
-        request: &PointRequest,
-    ) -> Result<Option<Vec<Vec<ArrayRef>>>, EngineError> {
+    /// As a scan: the file was replaced, a page cannot be read or decoded, the request makes no sense. With
+    /// [`wait_for_room`](PointRequest::wait_for_room) also [`EngineError::BufferTooSmall`], if nobody gives room back.
+    pub async fn point_read(&self, request: &PointRequest) -> Result<Option<PointRows>, EngineError> {
         let driver = &self.driver;
-        let file = driver.turn(|turn| turn.state.catalog.file(request.file).cloned());
-        let file =
-            file.ok_or_else(|| EngineError::InvalidRequest(format!("there is no file {}", request.file)))?;
+        driver.turn(|turn| turn.check_handles([&request.file]))??;
+        let file = request.file.file().clone();
         check(request, file.columns.len())?;
         let PointRequest { metadata, row_group, roots, rows, .. } = request;
         let Some(pages) = Pages::new(metadata, *row_group, roots, rows) else { return Ok(None) };
-        let room = pages.bytes().saturating_add(decoded_bytes(metadata, *row_group, &pages));
-        if room > Points::read_bytes_max(driver.point_share()) {
-            return Ok(None);
+        let mut room = pages.bytes().saturating_add(decoded_bytes(metadata, *row_group, &pages));
+        if !request.wait_for_room {
+            return match self.attempt(&file, request, pages, room).await? {
+                Attempt::Rows(rows) => Ok(Some(rows)),
+                Attempt::NoRoom(_) | Attempt::TooLarge => Ok(None),
+            };
         }
-        let permits = u32::try_from(room.div_ceil(PERMIT_BYTES)).unwrap_or(u32::MAX);
-        let Ok(_room) = driver.point_room.acquire_many(permits).await else { return Ok(None) };
-        let began = driver.turn(|turn| turn.begin_point(&file, *row_group, pages, room))?;
-        let Some((read, cell)) = began else { return Ok(None) };
-        let _under = Under { driver, read };
+        let waiter = driver.wait_for_room()?;
+        loop {
+            let freed = waiter.next_change()?;
+            match self.attempt(&file, request, pages.clone(), room).await? {
+                Attempt::Rows(rows) => return Ok(Some(rows)),
+                Attempt::TooLarge => return Ok(None),
+                Attempt::NoRoom(needed) => room = needed,
+            }
+            if !freed.await? {
+                let budget = driver.look(|state| state.abm.usage().budget);
+                let what =
+                    format!("a point read of {}, beside what others hold and do not read,", file.name());
+                return Err(EngineError::BufferTooSmall { needed: budget + room, budget, what });
+            }
+        }
+    }
+
+    /// Reads if there are `room` bytes beside the frames.
+    async fn attempt(
+        &self,
+        file: &Arc<File>,
+        request: &PointRequest,
+        pages: Pages,
+        room: u64,
+    ) -> Result<Attempt, EngineError> {
+        let driver = &self.driver;
+        if room > driver.turn(|turn| turn.point_read_bytes_max())? {
+            return Ok(Attempt::TooLarge);
+        }
+        let Ok(permits) = driver.point_room.acquire_many(permits(room)).await else {
+            // Closed: a turn says why.
+            return driver.turn(|_| Attempt::TooLarge);
+        };
+        let began = driver.turn(|turn| turn.begin_point(file, request.row_group, pages, room))??;
+        let Some((read, cell)) = began else { return Ok(Attempt::NoRoom(room)) };
+        let held = Room { driver: driver.clone(), read };
         let waited = driver.now();
         let gathered = poll_fn(|cx| cell.poll(cx)).await;
         driver.work.wait_ns.add_time(driver.now() - waited);
         let columns = match gathered? {
             Gathered::Bytes(columns) => columns,
-            Gathered::Revoked => return Ok(None),
+            Gathered::Revoked => return Ok(Attempt::NoRoom(room)),
         };
         let started = driver.now();
         let target = decode::Target {
-            file: &file,
-            metadata,
-            row_group: *row_group,
+            file,
+            metadata: &request.metadata,
+            row_group: request.row_group,
             schema: &request.schema,
-            rows,
+            rows: &request.rows,
             batch_rows: driver.config.slice_rows,
         };
         let batches = decode::decode(&target, columns)?;
         driver.work.decode_ns.add_time(driver.now() - started);
-        Ok(Some(batches))
+        // From here on it is the arrays that have the room, for as long as the caller works on them.
+        let bytes = array_bytes(&batches);
+        let fits = driver.turn(|turn| turn.resize_point(read, bytes))?;
+        drop(permits);
+        Ok(if fits {
+            Attempt::Rows(PointRows { batches, _room: held })
+        } else {
+            Attempt::NoRoom(bytes.max(room))
+        })
     }
+}
+
+/// The memory of the arrays.
+fn array_bytes(batches: &[Vec<ArrayRef>]) -> u64 {
+    let mut counted = HashSet::new();
+    batches.iter().flatten().map(|array| uncounted_bytes(&array.to_data(), &mut counted)).sum()
 }
 
 fn check(request: &PointRequest, columns: usize) -> Result<(), EngineError> {

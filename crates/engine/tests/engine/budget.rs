@@ -92,6 +92,52 @@ async fn the_budget_may_shrink_and_grow_under_way() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_smaller_budget_fails_no_scan_that_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = sample(dir.path(), "a.parquet", 6, 3_000);
+    let whole = plain(&[&path], None);
+    let engine = Engine::new(config("relevance", 1 << 30)).unwrap();
+    let mut wanted = request(&[open(&engine, &path).await], None);
+    let needed = smallest(&engine, &wanted);
+    engine.set_buffer(needed).unwrap();
+    // Every chunk twice: the second stage registers when the buffer is too small for it.
+    let chunks = wanted.chunks.clone();
+    wanted.chunks.extend(chunks);
+    wanted.chunks.iter_mut().enumerate().for_each(|(at, chunk)| chunk.tag = at as u32 + 7);
+    let scan = engine.scan(wanted.clone()).unwrap();
+    let mut worker = scan.worker();
+    let first = worker.next().await.unwrap().unwrap();
+    engine.set_buffer(needed / 3).unwrap();
+    assert_eq!((engine.buffer_bytes(), engine.usage().budget), (needed / 3, needed));
+    let refused = engine.scan(wanted.clone()).map(drop);
+    assert!(
+        matches!(refused, Err(EngineError::BufferTooSmall { budget, .. }) if budget == needed / 3),
+        "{refused:?}"
+    );
+    let taken = first.index;
+    drop(first);
+    let rest = tokio::time::timeout(Duration::from_secs(20), drain(&mut worker)).await.unwrap().unwrap();
+    assert_eq!(rest.len(), 11);
+    assert!(rest.iter().all(|(at, arrays)| *at != taken && *arrays == whole[&(at % 6)]));
+    drop((worker, scan));
+    assert_eq!(engine.usage().budget, needed / 3, "it is in force when nobody needs more");
+    assert_idle(&engine).await;
+}
+
+#[test]
+fn times_that_nobody_can_wait_for_are_refused() {
+    let settings = coscan_engine::EngineConfig {
+        stall_after: Duration::from_millis(18_446_744_073_710),
+        ..config("relevance", 1 << 20)
+    };
+    let refused = Engine::new(settings).map(drop).unwrap_err().to_string();
+    assert!(refused.contains("stall_after"), "{refused}");
+    let engine = Engine::new(config("relevance", 1 << 20)).unwrap();
+    let latency = coscan_engine::ReadLimit { bytes_per_s: 0, latency: Duration::MAX };
+    assert!(matches!(engine.set_read_limit(Some(latency)), Err(EngineError::Config(_))));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_consumer_that_stops_reading_does_not_block_others() {
     let dir = tempfile::tempdir().unwrap();
     let path = sample(dir.path(), "a.parquet", 5, 3_000);

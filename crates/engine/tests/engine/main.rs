@@ -6,10 +6,13 @@ mod support;
 
 mod budget;
 mod cancellation;
+mod catalog;
 mod columns;
 mod faults;
 mod points;
 mod s3;
 mod sharing;
 mod stores;
+mod tenants;
 mod types;
+mod versions;

@@ -56,12 +56,13 @@ impl Points {
 
     fn request(&self, row_group: usize, roots: &[usize], rows: &[Range<usize>]) -> PointRequest {
         PointRequest {
-            file: self.open.id,
+            file: self.open.id.clone(),
             row_group,
             rows: rows.into(),
             roots: roots.to_vec(),
             schema: self.open.schema.clone(),
             metadata: self.metadata.metadata().clone(),
+            wait_for_room: false,
         }
     }
 
@@ -73,7 +74,7 @@ impl Points {
         rows: &[Range<usize>],
     ) -> Outcome<Option<Vec<ArrayRef>>> {
         let batches = engine.point_read(&self.request(row_group, roots, rows)).await?;
-        Ok(batches.map(|batches| joined(&batches)))
+        Ok(batches.map(|rows| joined(&rows.batches)))
     }
 }
 
@@ -588,4 +589,94 @@ async fn reads_whose_room_is_taken_in_the_middle_leave_no_frame_behind() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     panic!("frames are left: {:?}", engine.usage());
+}
+
+/// The smallest buffer in which these rows can be a point read.
+async fn smallest_buffer(path: &Path, roots: &[usize], rows: &[Range<usize>]) -> u64 {
+    let (mut too_small, mut enough) = (0u64, 1 << 30);
+    while enough - too_small > 1 {
+        let buffer = (too_small + enough) / 2;
+        let engine = Engine::new(config("relevance", buffer)).unwrap();
+        let points = Points::open(&engine, path).await;
+        let read = points.read(&engine, 0, roots, rows);
+        let read = tokio::time::timeout(Duration::from_secs(20), read).await;
+        let read = read.unwrap_or_else(|_| panic!("with a buffer of {buffer} bytes it waits for ever"));
+        if read.unwrap().is_some() { enough = buffer } else { too_small = buffer }
+    }
+    enough
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_read_that_just_fits_does_not_wait_for_ever() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = paged(dir.path(), 1);
+    for rows in [[10..20], [700..1400], [5_000..5_001]] {
+        smallest_buffer(&path, &[0, 3], &rows).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_have_their_room_until_they_are_dropped() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = paged(dir.path(), 1);
+    let rows = [700..1400];
+    let buffer = smallest_buffer(&path, &[0, 3], &rows).await;
+    let engine = Engine::new(config("relevance", buffer)).unwrap();
+    let points = Points::open(&engine, &path).await;
+    let request = points.request(0, &[0, 3], &rows);
+    let held = engine.point_read(&request).await.unwrap().expect("room for one");
+    let bytes: usize = held.batches.iter().flatten().map(|array| array.get_buffer_memory_size()).sum();
+    assert!(engine.usage().points >= bytes as u64, "{bytes} bytes are held: {:?}", engine.usage());
+    assert!(engine.point_read(&request).await.unwrap().is_none(), "there is room for one at a time");
+
+    // Who cannot leave the rows to a scan waits for them.
+    let waiting = tokio::spawn({
+        let engine = engine.clone();
+        let request = PointRequest { wait_for_room: true, ..request.clone() };
+        async move { engine.point_read(&request).await }
+    });
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    assert!(!waiting.is_finished());
+    drop(held);
+    let got = tokio::time::timeout(Duration::from_secs(10), waiting).await.expect("there is room").unwrap();
+    assert_eq!(joined(&got.unwrap().unwrap().batches), selected(&plain(&[&path], None)[&0], &[0, 3], &rows));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn waiting_for_room_that_nobody_gives_back_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = paged(dir.path(), 1);
+    let rows = [700..1400];
+    let buffer = smallest_buffer(&path, &[0, 3], &rows).await;
+    let engine = Engine::new(config("relevance", buffer)).unwrap();
+    let points = Points::open(&engine, &path).await;
+    let request = points.request(0, &[0, 3], &rows);
+    let _held = engine.point_read(&request).await.unwrap().expect("room for one");
+    let request = PointRequest { wait_for_room: true, ..request };
+    let refused = tokio::time::timeout(Duration::from_secs(10), engine.point_read(&request)).await;
+    let refused = refused.expect("it ends").map(drop);
+    assert!(
+        matches!(&refused, Err(EngineError::BufferTooSmall { needed, .. }) if *needed > buffer),
+        "{refused:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_consumer_that_stands_still_makes_room_for_a_point_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = paged(dir.path(), 1);
+    let (rows, roots) = ([700..1400], [0, 3]);
+    let buffer = smallest_buffer(&path, &roots, &rows).await;
+    let engine = Engine::new(config("relevance", buffer * 2)).unwrap();
+    let points = Points::open(&engine, &path).await;
+    // A chunk that fills the buffer, in the hands of somebody who does not read it.
+    let scan = engine.scan(request(std::slice::from_ref(&points.open), Some(&[1]))).unwrap();
+    let mut worker = scan.worker();
+    let chunk = worker.next().await.unwrap().unwrap();
+    engine.set_buffer(buffer).unwrap();
+    let request = PointRequest { wait_for_room: true, ..points.request(0, &roots, &rows) };
+    let got = tokio::time::timeout(Duration::from_secs(10), engine.point_read(&request)).await;
+    let got = got.expect("it ends").unwrap().expect("room was made");
+    assert_eq!(joined(&got.batches), selected(&plain(&[&path], None)[&0], &roots, &rows));
+    drop((chunk, got));
 }

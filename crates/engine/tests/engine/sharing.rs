@@ -119,7 +119,7 @@ async fn the_limit_holds_for_all_scans_together_and_policies_switch_under_way() 
     let switching = async {
         for policy in policies() {
             tokio::time::sleep(Duration::from_millis(60)).await;
-            engine.set_policy(policy);
+            engine.set_policy(policy).unwrap();
             assert_eq!(engine.policy(), policy);
         }
     };
@@ -128,6 +128,6 @@ async fn the_limit_holds_for_all_scans_together_and_policies_switch_under_way() 
     let whole = plain(&[&path], None);
     got.into_iter().for_each(|chunks| assert_eq!(chunks.unwrap(), whole));
     assert!(took >= Duration::from_millis(350), "read faster than the limit allows: {took:?}");
-    engine.set_read_limit(None);
+    engine.set_read_limit(None).unwrap();
     assert!(engine.read_limiter().is_none());
 }

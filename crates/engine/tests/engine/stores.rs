@@ -141,7 +141,7 @@ async fn lifting_the_limit_helps_reads_that_wait_for_it() {
     let lifting = async {
         tokio::time::sleep(Duration::from_millis(50)).await;
         assert_eq!(engine.stats().parts_loaded, 0);
-        engine.set_read_limit(None);
+        engine.set_read_limit(None).unwrap();
     };
     let both = async { tokio::join!(scan_all(&scan, 1), lifting) };
     let (chunks, ()) = tokio::time::timeout(Duration::from_secs(20), both).await.expect("it goes on");

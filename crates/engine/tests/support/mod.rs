@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use arrow::array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
 use arrow::compute::concat;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{Int64Type, SchemaRef};
 use coscan_engine::{
-    ChunkRequest, DeliveryOrder, Engine, EngineConfig, EngineError, FileColumns, FileId, FileSpec,
-    PolicyName, RetryConfig, Scan, ScanRequest, Worker, registry,
+    ChunkRequest, DeliveryOrder, Engine, EngineConfig, EngineError, FileColumns, FileHandle, FileSpec,
+    LocalFile, PolicyName, RetryConfig, Scan, ScanRequest, StoreId, Worker, registry,
 };
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as StorePath;
@@ -25,7 +25,7 @@ use parquet::file::properties::WriterProperties;
 /// A file that an engine has open.
 #[derive(Clone)]
 pub struct Open {
-    pub id: FileId,
+    pub id: FileHandle,
     pub schema: SchemaRef,
     pub row_groups: usize,
     pub bytes: u64,
@@ -108,11 +108,35 @@ pub async fn store_spec(
     location: StorePath,
     table_root: String,
 ) -> (FileSpec, ArrowReaderMetadata) {
+    let local = (store_url == "file:///").then(|| LocalFile::at(&location).unwrap());
     let meta = store.head(&location).await.unwrap();
     let bytes = store.get(&location).await.unwrap().bytes().await.unwrap();
     let arrow = ArrowReaderMetadata::load(&bytes, Default::default()).unwrap();
     let metadata = arrow.metadata().clone();
-    (FileSpec { store, store_url: store_url.into(), meta, metadata, table_root }, arrow)
+    let (store_id, store_url) = (StoreId::instance(&store), store_url.into());
+    (FileSpec { store, store_url, store_id, local, meta, metadata, table_root }, arrow)
+}
+
+/// Bytes of a Parquet file of one column of integers without statistics or compression: its size says nothing of what
+/// is in it.
+pub fn numbers(values: std::ops::Range<i64>, rows_per_group: usize) -> Vec<u8> {
+    let column: ArrayRef = Arc::new(Int64Array::from_iter_values(values));
+    let batch = RecordBatch::try_from_iter([("n", column)]).unwrap();
+    let properties = WriterProperties::builder()
+        .set_max_row_group_row_count(Some(rows_per_group))
+        .set_compression(parquet::basic::Compression::UNCOMPRESSED)
+        .set_statistics_enabled(parquet::file::properties::EnabledStatistics::None)
+        .set_dictionary_enabled(false)
+        .build();
+    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties)).unwrap();
+    writer.write(&batch).unwrap();
+    writer.into_inner().unwrap()
+}
+
+/// The first column of all chunks as one list, in the order of the request.
+pub fn all_numbers(chunks: &Chunks) -> Vec<i64> {
+    let values = |arrays: &Vec<ArrayRef>| arrays[0].as_primitive::<Int64Type>().values().to_vec();
+    chunks.values().flat_map(values).collect()
 }
 
 pub async fn open(engine: &Engine, path: &Path) -> Open {
@@ -135,7 +159,7 @@ pub fn request(files: &[Open], roots: Option<&[usize]>) -> ScanRequest {
         tag: at as u32 + 7,
     });
     let columns = files.iter().map(|f| FileColumns {
-        file: f.id,
+        file: f.id.clone(),
         roots: roots.map_or_else(|| (0..f.schema.fields().len()).collect(), <[usize]>::to_vec),
         schema: f.schema.clone(),
     });

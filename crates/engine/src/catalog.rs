@@ -1,0 +1,380 @@
+//! Which files and tables there are: row groups get chunk numbers, and what nobody uses any more leaves.
+//!
+//! All files of one store under one root form a table. Row groups get chunk numbers in the order in which files are
+//! opened; root columns of the same name are one column, whatever the file. Each version of a file is a file of its own.
+//!
+//! A file is *in use* as long as somebody has a [`FileHandle`] of it. One that is not in use stays, because what is in
+//! the buffer of it may be wanted again, until a newer version of it is known, or until the files that are not in use
+//! take too much memory: then those go that were used last the longest ago. Chunk numbers are not used twice; a table
+//! with more numbers of files that are gone than of files that are there is *retired*: files opened from now on go to a
+//! new table, and the old one leaves with the last of its files.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
+use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, Weak};
+
+use coscan_core::{ChunkNo, ChunkSet, ColumnLayout, ColumnNo, ConfigError, StoreNo, TableId, TableLayout};
+use parquet::file::metadata::ParquetMetaData;
+
+use crate::identity::StoreId;
+use crate::table::{Column, File, FileHandle, FileId, FileSpec, Opened};
+
+/// So many chunk numbers more of files that are gone than of files that are there retire a table.
+const DEAD_CHUNKS: u32 = 1024;
+
+/// With every file that is added, at most so many others are looked at for being unused.
+const FILES_LOOKED_AT: usize = 64;
+
+/// Beside its footer, a file takes so much for itself and for each part, here and in the buffer manager.
+const FILE_BYTES: u64 = 2048;
+const PART_BYTES: u64 = 64;
+
+/// A path in a store.
+type PathKey = (StoreId, String);
+
+/// A folder of a store that is a table.
+type RootKey = (StoreId, String, String);
+
+/// All files and tables.
+#[derive(Debug, Default)]
+pub(crate) struct Catalog {
+    files: HashMap<FileId, Known>,
+    /// The versions of each path that a new query may be given.
+    versions: HashMap<PathKey, Vec<FileId>>,
+    roots: HashMap<RootKey, TableId>,
+    tables: BTreeMap<TableId, Table>,
+    next_file: u64,
+    next_table: u32,
+    /// Counts openings: what was used when.
+    openings: u64,
+    /// Files to forget as soon as they are not in use.
+    stale: BTreeSet<FileId>,
+    /// How many were still in use when they were looked at last, and how many files were added since.
+    stale_kept: usize,
+    added_since_stale: usize,
+    bytes: u64,
+    /// How many files were added since all were looked at.
+    added_since_look: usize,
+}
+
+/// A file that is known.
+#[derive(Debug)]
+struct Known {
+    file: Arc<File>,
+    path: PathKey,
+    opened: Weak<Opened>,
+    /// When it was opened last, and when its version was first seen.
+    used: u64,
+    seen: u64,
+    bytes: u64,
+}
+
+#[derive(Debug)]
+struct Table {
+    root: RootKey,
+    /// What its store is called while there are tables of it.
+    store_no: StoreNo,
+    /// The n-th column of a name: Parquet allows several.
+    columns: HashMap<(String, usize), ColumnNo>,
+    readers: Vec<Arc<AtomicU32>>,
+    /// Files that have chunks, by their first.
+    files: BTreeMap<u32, Arc<File>>,
+    /// Files, those without chunks included.
+    open: usize,
+    chunks: u32,
+    /// Chunks of files that are gone.
+    dead: u32,
+}
+
+/// What adding a file to the catalog means for the buffer manager.
+pub(crate) struct Added {
+    pub(crate) handle: FileHandle,
+    /// Whether this is the table's first file.
+    pub(crate) opens_table: bool,
+    pub(crate) layout: TableLayout,
+}
+
+/// What left, for the buffer manager.
+#[derive(Debug, Default)]
+pub(crate) struct Forgotten {
+    pub(crate) tables: Vec<TableId>,
+    pub(crate) chunks: BTreeMap<TableId, ChunkSet>,
+}
+
+/// How much the engine knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CatalogSize {
+    /// Files, each version by itself.
+    pub files: usize,
+    /// Tables.
+    pub tables: usize,
+    /// Chunk numbers of all tables, those of files that are gone included.
+    pub chunks: u64,
+    /// About so many bytes, footers included. They are not in the ledger.
+    pub bytes: u64,
+}
+
+impl Catalog {
+    pub(crate) fn size(&self) -> CatalogSize {
+        CatalogSize {
+            files: self.files.len(),
+            tables: self.tables.len(),
+            chunks: self.tables.values().map(|table| u64::from(table.chunks)).sum(),
+            bytes: self.bytes,
+        }
+    }
+
+    /// Whether the handle is one of this engine.
+    pub(crate) fn has(&self, handle: &FileHandle) -> bool {
+        self.files.get(&handle.id()).is_some_and(|known| Arc::ptr_eq(&known.file, handle.file()))
+    }
+
+    /// The file that a chunk is of.
+    pub(crate) fn file_of(&self, table: TableId, chunk: ChunkNo) -> Option<&Arc<File>> {
+        let (_, file) = self.tables.get(&table)?.files.range(..=chunk.0).next_back()?;
+        file.has_chunk(chunk).then_some(file)
+    }
+
+    pub(crate) fn readers(&self, table: TableId, column: ColumnNo) -> Option<&AtomicU32> {
+        Some(&**self.tables.get(&table)?.readers.get(column.index())?)
+    }
+
+    /// The version that `spec` describes, if it is known and was not found to be gone.
+    pub(crate) fn reopen(&mut self, spec: &FileSpec) -> Option<FileHandle> {
+        self.openings += 1;
+        let versions = self.versions.get(&spec.path_key())?;
+        let is_it = |id: &&FileId| {
+            let file = &self.files[*id].file;
+            file.replaced.get().is_none() && file.source.version().is(&spec.version())
+        };
+        let id = *versions.iter().find(is_it)?;
+        let known = self.files.get_mut(&id)?;
+        known.used = self.openings;
+        if let Some(local) = &spec.local {
+            known.file.looked_at(local.look);
+        }
+        Some(known.handle())
+    }
+
+    /// Adds a file; [`Self::reopen`] did not find it.
+    pub(crate) fn add(&mut self, spec: FileSpec, ranges: Vec<Vec<Range<u64>>>) -> Result<Added, ConfigError> {
+        let (path, root) = (spec.path_key(), spec.root_key());
+        let known_table = self.roots.get(&root).copied();
+        let table_id = known_table.unwrap_or(TableId(self.next_table));
+        let mut new = Table::new(&root, self.store_no(&root.0));
+        let table = self.tables.get_mut(&table_id).unwrap_or(&mut new);
+        let columns = table.unify(&spec.metadata);
+        let store_no = table.store_no;
+        let layout = layout(&ranges, &columns, table.readers.len())?.on_store(store_no);
+        let (chunks, first_chunk) = (ranges.len() as u32, table.chunks);
+        let parts = ranges.len() * columns.len();
+        let bytes = FILE_BYTES + parts as u64 * PART_BYTES + spec.metadata.memory_size() as u64;
+        let id = FileId(self.next_file);
+        let file = Arc::new(File::new(id, spec, table_id, first_chunk, columns, ranges, store_no));
+        table.chunks += chunks;
+        table.open += 1;
+        if chunks > 0 {
+            table.files.insert(first_chunk, file.clone());
+        }
+        if known_table.is_none() {
+            self.roots.insert(root, table_id);
+            self.tables.insert(table_id, new);
+            self.next_table += 1;
+        }
+        self.next_file += 1;
+        let mut known =
+            Known { file, path: path.clone(), opened: Weak::new(), used: self.openings, seen: id.0, bytes };
+        let handle = known.handle();
+        self.files.insert(id, known);
+        self.versions.entry(path).or_default().push(id);
+        self.bytes += bytes;
+        Ok(Added { handle, opens_table: known_table.is_none(), layout })
+    }
+
+    /// What of the other versions of a path has no reason to stay becomes stale: all but the newest.
+    pub(crate) fn supersede(&mut self, handle: &FileHandle) {
+        let Some(path) = self.files.get(&handle.id()).map(|known| known.path.clone()) else { return };
+        let Some(versions) = self.versions.get(&path) else { return };
+        let order = |id: &FileId| {
+            let known = &self.files[id];
+            (known.file.replaced.get().is_none(), known.file.order(), known.seen)
+        };
+        let newest = versions.iter().copied().max_by_key(order);
+        // An old listing may name them again as long as somebody uses them.
+        self.stale.extend(versions.iter().copied().filter(|id| Some(*id) != newest));
+    }
+
+    /// Forgets stale files that are not in use any more, and others that are not in use if all of them take more than
+    /// `bytes_max`. Cost: constant on average over all openings.
+    pub(crate) fn tidy(&mut self, bytes_max: u64) -> Forgotten {
+        let mut forgotten = Forgotten::default();
+        self.added_since_stale += 1;
+        self.added_since_look += 1;
+        if self.added_since_stale >= self.stale_kept {
+            self.forget_stale(&mut forgotten);
+        }
+        if self.bytes > bytes_max && self.added_since_look >= self.files.len() / FILES_LOOKED_AT {
+            self.forget_unused(bytes_max, &mut forgotten);
+        }
+        forgotten
+    }
+
+    fn forget_stale(&mut self, forgotten: &mut Forgotten) {
+        let stale = std::mem::take(&mut self.stale).into_iter();
+        let (kept, gone): (BTreeSet<FileId>, BTreeSet<FileId>) = stale.partition(|id| self.in_use(id));
+        (self.stale_kept, self.added_since_stale) = (kept.len(), 0);
+        self.stale = kept;
+        self.forget(gone, forgotten);
+    }
+
+    fn forget_unused(&mut self, bytes_max: u64, forgotten: &mut Forgotten) {
+        self.added_since_look = 0;
+        let unused = self.files.iter().filter(|(id, _)| !self.in_use(id));
+        let mut unused: Vec<(u64, FileId, u64)> =
+            unused.map(|(id, known)| (known.used, *id, known.bytes)).collect();
+        unused.sort_unstable();
+        // A quarter more than needed, so that the next look is not at once.
+        let mut surplus =
+            unused.iter().map(|(.., bytes)| bytes).sum::<u64>().saturating_sub(bytes_max / 4 * 3);
+        let mut gone = Vec::new();
+        for (_, id, bytes) in unused {
+            if surplus == 0 {
+                break;
+            }
+            surplus = surplus.saturating_sub(bytes);
+            gone.push(id);
+        }
+        self.forget(gone, forgotten);
+    }
+
+    /// The number of a store: that of its other tables, or the lowest that no table's store has.
+    fn store_no(&self, store: &StoreId) -> StoreNo {
+        let same = self.tables.values().find(|table| table.root.0 == *store);
+        same.map(|table| table.store_no).unwrap_or_else(|| {
+            let taken: BTreeSet<StoreNo> = self.tables.values().map(|table| table.store_no).collect();
+            let free = (0..).map(StoreNo).find(|no| !taken.contains(no));
+            free.unwrap_or_default()
+        })
+    }
+
+    fn in_use(&self, id: &FileId) -> bool {
+        self.files.get(id).is_some_and(|known| known.opened.strong_count() > 0)
+    }
+
+    fn forget(&mut self, gone: impl IntoIterator<Item = FileId>, forgotten: &mut Forgotten) {
+        for id in gone {
+            let Some(known) = self.files.remove(&id) else { continue };
+            self.bytes -= known.bytes;
+            self.unlist(&known.path, id);
+            let file = &known.file;
+            let Some(table) = self.tables.get_mut(&file.table) else { continue };
+            let chunks = file.chunks();
+            table.open -= 1;
+            table.dead += chunks.len();
+            table.files.remove(&file.first_chunk);
+            let invalid = forgotten.chunks.entry(file.table).or_default();
+            *invalid = invalid.runs().chain(chunks.runs()).collect();
+            if table.open == 0 {
+                self.drop_table(file.table, forgotten);
+            } else if table.dead > table.chunks - table.dead + DEAD_CHUNKS {
+                self.retire(file.table);
+            }
+        }
+    }
+
+    fn unlist(&mut self, path: &PathKey, id: FileId) {
+        if let Some(versions) = self.versions.get_mut(path) {
+            versions.retain(|version| *version != id);
+            if versions.is_empty() {
+                self.versions.remove(path);
+            }
+        }
+    }
+
+    fn drop_table(&mut self, id: TableId, forgotten: &mut Forgotten) {
+        if let Some(table) = self.tables.remove(&id) {
+            if self.roots.get(&table.root) == Some(&id) {
+                self.roots.remove(&table.root);
+            }
+            forgotten.chunks.remove(&id);
+            forgotten.tables.push(id);
+        }
+    }
+
+    /// Nothing new comes to the table; what is in it leaves when it is not in use.
+    fn retire(&mut self, id: TableId) {
+        let Some(table) = self.tables.get(&id) else { return };
+        if self.roots.get(&table.root) != Some(&id) {
+            return;
+        }
+        self.roots.remove(&table.root);
+        let files: Vec<(FileId, PathKey)> = self
+            .files
+            .iter()
+            .filter(|(_, known)| known.file.table == id)
+            .map(|(file, known)| (*file, known.path.clone()))
+            .collect();
+        for (file, path) in files {
+            self.unlist(&path, file);
+            self.stale.insert(file);
+        }
+    }
+}
+
+impl Known {
+    fn handle(&mut self) -> FileHandle {
+        let opened = self.opened.upgrade().unwrap_or_else(|| Arc::new(Opened::new(self.file.clone())));
+        self.opened = Arc::downgrade(&opened);
+        FileHandle::new(opened)
+    }
+}
+
+/// How the chunks of a file lie in their table.
+fn layout(
+    ranges: &[Vec<Range<u64>>],
+    columns: &[Column],
+    table_columns: usize,
+) -> Result<TableLayout, ConfigError> {
+    let mut sizes = vec![vec![0; ranges.len()]; table_columns];
+    for (row_group, roots) in ranges.iter().enumerate() {
+        for (root, range) in roots.iter().enumerate() {
+            sizes[columns[root].no.index()][row_group] = range.end - range.start;
+        }
+    }
+    TableLayout::columns(ranges.len() as u32, sizes.into_iter().map(ColumnLayout::separate).collect())
+}
+
+impl Table {
+    fn new(root: &RootKey, store_no: StoreNo) -> Self {
+        Table {
+            root: root.clone(),
+            store_no,
+            columns: HashMap::new(),
+            readers: Vec::new(),
+            files: BTreeMap::new(),
+            open: 0,
+            chunks: 0,
+            dead: 0,
+        }
+    }
+
+    /// Numbers a file's root columns; a name not seen before becomes a new column.
+    fn unify(&mut self, metadata: &ParquetMetaData) -> Vec<Column> {
+        let roots = metadata.file_metadata().schema_descr().root_schema().get_fields();
+        let mut seen: HashMap<&str, usize> = HashMap::new();
+        let mut columns = Vec::with_capacity(roots.len());
+        for root in roots {
+            let nth = seen.entry(root.name()).or_default();
+            let key = (root.name().to_owned(), *nth);
+            *nth += 1;
+            let next = ColumnNo(self.readers.len() as u32);
+            let no = *self.columns.entry(key.clone()).or_insert(next);
+            if no == next {
+                self.readers.push(Arc::default());
+            }
+            columns.push(Column { name: key.0, no, readers: self.readers[no.index()].clone() });
+        }
+        columns
+    }
+}

@@ -1,0 +1,144 @@
+//! A scan as the buffer manager knows it: what was registered, and the worker slots through which its chunks go.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::{Duration, Instant};
+
+use coscan_core::{ChunkNo, ColumnSet, Event, ScanId, TableId, WorkerNo};
+
+use crate::error::EngineError;
+use crate::protocol::worker_slots::{self, ChunkPoll, Delivery, PartsPoll, WorkerSlots};
+use crate::request::FileRead;
+use crate::segments::Wanted;
+use crate::stats::ScanCounters;
+use crate::store::PinnedParts;
+
+/// A chunk that a caller took.
+pub(crate) type Claim = worker_slots::Claim<ChunkNo>;
+
+/// Parts to drop and wakers to wake once no lock is held.
+pub(crate) type Deferred = worker_slots::Deferred<Arc<PinnedParts>>;
+
+/// A registered scan.
+#[derive(Debug)]
+pub(crate) struct CScan {
+    pub(crate) id: ScanId,
+    pub(crate) table: TableId,
+    pub(crate) columns: ColumnSet,
+    /// How many parts had become resident when it registered.
+    pub(crate) registered: u64,
+    /// Its chunks, as the request wants them.
+    pub(crate) wanted: HashMap<ChunkNo, Wanted>,
+    pub(crate) reads: Arc<[FileRead]>,
+    pub(crate) counters: Arc<ScanCounters>,
+    workers: usize,
+    slots: WorkerSlots<ChunkNo, Arc<PinnedParts>, EngineError>,
+}
+
+impl CScan {
+    #[expect(clippy::too_many_arguments, reason = "the one constructor of a plain record")]
+    pub(crate) fn new(
+        id: ScanId,
+        table: TableId,
+        columns: ColumnSet,
+        registered: u64,
+        wanted: HashMap<ChunkNo, Wanted>,
+        reads: Arc<[FileRead]>,
+        counters: Arc<ScanCounters>,
+        stall_after: Duration,
+        workers: usize,
+    ) -> Self {
+        let slots = WorkerSlots::new(workers, stall_after);
+        CScan { id, table, columns, registered, wanted, reads, counters, workers, slots }
+    }
+
+    /// How many workers it has.
+    pub(crate) fn workers(&self) -> usize {
+        self.workers
+    }
+
+    /// How a chunk of this scan is read.
+    pub(crate) fn read(&self, chunk: ChunkNo) -> &FileRead {
+        &self.reads[self.wanted[&chunk].read]
+    }
+
+    /// See [`WorkerSlots::poll_chunk`].
+    pub(crate) fn poll_chunk(
+        &self,
+        caller: usize,
+        now: Instant,
+        waker: &Waker,
+    ) -> ChunkPoll<ChunkNo, EngineError> {
+        self.slots.poll_chunk(caller, waker, now)
+    }
+
+    /// See [`WorkerSlots::withdraw`].
+    pub(crate) fn withdraw(&self, caller: usize) {
+        self.slots.withdraw(caller);
+    }
+
+    /// See [`WorkerSlots::poll_parts`].
+    pub(crate) fn poll_parts(
+        &self,
+        claim: &Claim,
+        now: Instant,
+        waker: &Waker,
+    ) -> PartsPoll<Arc<PinnedParts>, EngineError> {
+        self.slots.poll_parts(claim, waker, now)
+    }
+
+    /// A worker's request for a chunk, or for the one it had to give back.
+    pub(crate) fn requested(&self, slot: usize) -> Event {
+        Event::ChunkRequested { scan: self.id, worker: worker(slot) }
+    }
+
+    /// The holder has finished a step. Returns the event that is to be sent, if any: the buffer manager is told now
+    /// and then that the chunk is being read.
+    pub(crate) fn pause(&self, claim: &Claim, now: Instant) -> Option<Event> {
+        let due = self.slots.pause(claim, now);
+        due.then(|| Event::WorkerActive { scan: self.id, worker: worker(claim.slot) })
+    }
+
+    /// The holder is done with its chunk. Returns the event that is to be sent, if any.
+    pub(crate) fn release(&self, claim: &Claim, deferred: &mut Deferred) -> Option<Event> {
+        let told = self.slots.release(claim, deferred);
+        told.then(|| Event::ChunkReleased { scan: self.id, worker: worker(claim.slot) })
+    }
+
+    /// See [`WorkerSlots::deliver`].
+    pub(crate) fn deliver(
+        &self,
+        to: WorkerNo,
+        chunk: ChunkNo,
+        parts: Arc<PinnedParts>,
+        now: Instant,
+        deferred: &mut Deferred,
+    ) -> Delivery {
+        self.slots.deliver(to.index(), chunk, parts, now, deferred)
+    }
+
+    /// See [`WorkerSlots::drain`].
+    pub(crate) fn drain(&self, worker: WorkerNo, deferred: &mut Deferred) {
+        self.slots.drain(worker.index(), deferred);
+    }
+
+    /// See [`WorkerSlots::suspend`].
+    pub(crate) fn suspend(&self, worker: WorkerNo, now: Instant, deferred: &mut Deferred) -> bool {
+        self.slots.suspend(worker.index(), now, deferred)
+    }
+
+    /// See [`WorkerSlots::end`].
+    pub(crate) fn end(&self, error: EngineError, deferred: &mut Deferred) {
+        self.slots.end(error, deferred);
+    }
+
+    /// See [`WorkerSlots::is_finished`].
+    pub(crate) fn is_finished(&self) -> bool {
+        self.slots.is_finished()
+    }
+}
+
+fn worker(slot: usize) -> WorkerNo {
+    WorkerNo(slot as u32)
+}

@@ -1,0 +1,350 @@
+//! The worker slots of one registered scan: which are asked for, delivered, held or suspended, and who waits.
+//!
+//! The buffer manager knows workers by number; here a number is a *slot*. Slots and the callers are not tied to each
+//! other: a chunk that arrives for a caller who is gone is taken by the next one, so dropping a waiting future at any
+//! point loses nothing. This module keeps the books; it sends no events, wakes nobody and frees nothing: what is to
+//! be done without a lock comes back as [`Deferred`].
+//!
+//! `C` names a chunk, `P` is its parts in memory, `E` why a scan ended.
+
+use std::sync::PoisonError;
+use std::task::Waker;
+use std::time::{Duration, Instant};
+
+use crate::sync::{Mutex, MutexGuard};
+
+/// See the module's text.
+#[derive(Debug)]
+pub(crate) struct WorkerSlots<C, P, E> {
+    /// A consumer that does nothing with its chunk for so long stands still.
+    stall_after: Duration,
+    books: Mutex<Books<C, P, E>>,
+}
+
+#[derive(Debug)]
+struct Books<C, P, E> {
+    slots: Vec<Slot<C, P>>,
+    /// Callers who wait for a chunk, by their number.
+    waiting: Vec<Option<Waker>>,
+    /// The buffer manager has no further chunk for this scan.
+    drained: bool,
+    ended: Option<E>,
+    /// Tells chunks apart that are held in one slot one after another.
+    serial: u64,
+}
+
+#[derive(Debug)]
+enum Slot<C, P> {
+    Idle,
+    Requested,
+    /// Delivered, and nobody has taken it yet.
+    Ready {
+        chunk: C,
+        parts: P,
+        since: Instant,
+    },
+    /// Delivered, and given back before anybody took it.
+    Suspended,
+    /// Its holder was done with it while it was suspended: to be released as soon as it returns.
+    Discarded,
+    Held(Held<P>),
+}
+
+#[derive(Debug)]
+struct Held<P> {
+    serial: u64,
+    /// `None` while the chunk is suspended because its consumer stood still.
+    parts: Option<P>,
+    /// Suspended and asked for again.
+    requested: bool,
+    /// The consumer is decoding right now.
+    busy: bool,
+    polled: Instant,
+    /// When the buffer manager was last told that the consumer reads.
+    reported: Instant,
+    waker: Option<Waker>,
+}
+
+/// A chunk that a caller took.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Claim<C> {
+    pub(crate) slot: usize,
+    serial: u64,
+    pub(crate) chunk: C,
+}
+
+/// How a caller gets on with its wait for a chunk.
+#[derive(Debug)]
+pub(crate) enum ChunkPoll<C, E> {
+    Ready(Claim<C>),
+    /// Send a request for this slot and poll again.
+    Request(usize),
+    Pending,
+    /// There will be no further chunk.
+    Drained,
+    Failed(E),
+}
+
+/// How a holder gets on with its wait for the parts of its chunk.
+#[derive(Debug)]
+pub(crate) enum PartsPoll<P, E> {
+    Ready(P),
+    /// Send a request for this slot and poll again.
+    Request(usize),
+    Pending,
+    /// It has released the chunk.
+    Released,
+    Failed(E),
+}
+
+/// What a delivery was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Delivery {
+    New,
+    /// A chunk that had been suspended.
+    Resumed,
+    /// As above, and its holder does not want it any more: to be released.
+    Unwanted,
+}
+
+/// Parts to drop and wakers to wake once no lock is held.
+#[derive(Debug)]
+pub(crate) struct Deferred<P> {
+    pub(crate) parts: Vec<P>,
+    pub(crate) wakers: Vec<Waker>,
+}
+
+impl<P> Default for Deferred<P> {
+    fn default() -> Self {
+        Deferred { parts: Vec::new(), wakers: Vec::new() }
+    }
+}
+
+impl<C: Copy, P: Clone, E: Clone> WorkerSlots<C, P, E> {
+    /// So many slots, all idle.
+    pub(crate) fn new(slots: usize, stall_after: Duration) -> Self {
+        let slots = (0..slots).map(|_| Slot::Idle).collect();
+        let books = Books { slots, waiting: Vec::new(), drained: false, ended: None, serial: 0 };
+        WorkerSlots { stall_after, books: Mutex::new(books) }
+    }
+
+    fn books(&self) -> MutexGuard<'_, Books<C, P, E>> {
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The caller wants a chunk, now or when its waker is woken.
+    pub(crate) fn poll_chunk(&self, caller: usize, waker: &Waker, now: Instant) -> ChunkPoll<C, E> {
+        let mut books = self.books();
+        let outcome = books.poll_chunk(caller, waker, now);
+        if !matches!(outcome, ChunkPoll::Pending | ChunkPoll::Request(_)) {
+            books.waiting[caller] = None;
+        }
+        outcome
+    }
+
+    /// The caller does not wait any more.
+    pub(crate) fn withdraw(&self, caller: usize) {
+        if let Some(waiting) = self.books().waiting.get_mut(caller) {
+            *waiting = None;
+        }
+    }
+
+    /// The holder wants its parts; it is busy until [`Self::pause`].
+    pub(crate) fn poll_parts(&self, claim: &Claim<C>, waker: &Waker, now: Instant) -> PartsPoll<P, E> {
+        let mut books = self.books();
+        if let Some(error) = &books.ended {
+            return PartsPoll::Failed(error.clone());
+        }
+        let Some(held) = books.held(claim) else { return PartsPoll::Released };
+        held.polled = now;
+        if let Some(parts) = held.parts.clone() {
+            held.busy = true;
+            return PartsPoll::Ready(parts);
+        }
+        held.waker = Some(waker.clone());
+        if held.requested {
+            return PartsPoll::Pending;
+        }
+        held.requested = true;
+        PartsPoll::Request(claim.slot)
+    }
+
+    /// The holder has finished a step. Returns whether the buffer manager is to be told that the chunk is being read,
+    /// as it is now and then.
+    pub(crate) fn pause(&self, claim: &Claim<C>, now: Instant) -> bool {
+        let mut books = self.books();
+        let Some(held) = books.held(claim) else { return false };
+        held.busy = false;
+        held.polled = now;
+        let due = now.saturating_duration_since(held.reported) >= self.stall_after / 4;
+        if due {
+            held.reported = now;
+        }
+        due
+    }
+
+    /// The holder is done with its chunk. Returns whether the buffer manager is to be told.
+    pub(crate) fn release(&self, claim: &Claim<C>, deferred: &mut Deferred<P>) -> bool {
+        let mut books = self.books();
+        let Some(held) = books.held(claim) else { return false };
+        let (parts, requested) = (held.parts.take(), held.requested);
+        let coming = parts.is_none() && requested;
+        books.slots[claim.slot] = if coming { Slot::Discarded } else { Slot::Idle };
+        deferred.parts.extend(parts);
+        books.wake_all(deferred);
+        !coming
+    }
+
+    /// The buffer manager delivered.
+    pub(crate) fn deliver(
+        &self,
+        slot: usize,
+        chunk: C,
+        parts: P,
+        now: Instant,
+        deferred: &mut Deferred<P>,
+    ) -> Delivery {
+        let mut books = self.books();
+        match &mut books.slots[slot] {
+            Slot::Held(held) => {
+                held.parts = Some(parts);
+                held.requested = false;
+                held.polled = now;
+                held.reported = now;
+                deferred.wakers.extend(held.waker.take());
+                Delivery::Resumed
+            }
+            discarded @ Slot::Discarded => {
+                *discarded = Slot::Idle;
+                deferred.parts.push(parts);
+                books.wake_all(deferred);
+                Delivery::Unwanted
+            }
+            slot => {
+                *slot = Slot::Ready { chunk, parts, since: now };
+                books.wake_all(deferred);
+                Delivery::New
+            }
+        }
+    }
+
+    /// The buffer manager has nothing more for this slot.
+    pub(crate) fn drain(&self, slot: usize, deferred: &mut Deferred<P>) {
+        let mut books = self.books();
+        books.drained = true;
+        if matches!(books.slots[slot], Slot::Requested) {
+            books.slots[slot] = Slot::Idle;
+        }
+        books.wake_all(deferred);
+    }
+
+    /// The buffer manager asks the chunk back; returns whether it is given.
+    pub(crate) fn suspend(&self, slot: usize, now: Instant, deferred: &mut Deferred<P>) -> bool {
+        let mut books = self.books();
+        let anybody_waits = books.waiting.iter().any(Option::is_some);
+        let stalled = |since: Instant| now.saturating_duration_since(since) >= self.stall_after;
+        match &mut books.slots[slot] {
+            Slot::Held(held) if !held.busy && stalled(held.polled) => {
+                // Asked twice before the first answer was heard: it is given back only once.
+                let parts = held.parts.take();
+                let given = parts.is_some();
+                deferred.parts.extend(parts);
+                given
+            }
+            ready @ Slot::Ready { .. } => {
+                let Slot::Ready { parts, since, .. } = &*ready else { return false };
+                if anybody_waits && !stalled(*since) {
+                    return false;
+                }
+                deferred.parts.push(parts.clone());
+                *ready = Slot::Suspended;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Ends the scan: everything goes, everybody is told why. The first reason counts.
+    pub(crate) fn end(&self, error: E, deferred: &mut Deferred<P>) {
+        let mut books = self.books();
+        books.ended.get_or_insert(error);
+        for slot in &mut books.slots {
+            match std::mem::replace(slot, Slot::Idle) {
+                Slot::Ready { parts, .. } => deferred.parts.push(parts),
+                Slot::Held(held) => {
+                    deferred.parts.extend(held.parts);
+                    deferred.wakers.extend(held.waker);
+                }
+                Slot::Idle | Slot::Requested | Slot::Suspended | Slot::Discarded => {}
+            }
+        }
+        books.wake_all(deferred);
+    }
+
+    /// Whether every chunk was handed out and is finished.
+    pub(crate) fn is_finished(&self) -> bool {
+        let books = self.books();
+        books.drained && books.slots.iter().all(|slot| matches!(slot, Slot::Idle))
+    }
+}
+
+impl<C: Copy, P: Clone, E: Clone> Books<C, P, E> {
+    fn wake_all(&self, deferred: &mut Deferred<P>) {
+        deferred.wakers.extend(self.waiting.iter().flatten().cloned());
+    }
+
+    fn held(&mut self, claim: &Claim<C>) -> Option<&mut Held<P>> {
+        match &mut self.slots[claim.slot] {
+            Slot::Held(held) if held.serial == claim.serial => Some(held),
+            _ => None,
+        }
+    }
+
+    fn poll_chunk(&mut self, caller: usize, waker: &Waker, now: Instant) -> ChunkPoll<C, E> {
+        if self.waiting.len() <= caller {
+            self.waiting.resize(caller + 1, None);
+        }
+        if let Some(error) = &self.ended {
+            return ChunkPoll::Failed(error.clone());
+        }
+        for at in 0..self.slots.len() {
+            if let Slot::Ready { chunk, .. } = self.slots[at] {
+                return ChunkPoll::Ready(self.take(at, chunk, now));
+            }
+        }
+        self.waiting[caller] = Some(waker.clone());
+        let waiting = self.waiting.iter().flatten().count();
+        let coming = self.slots.iter().filter(|slot| matches!(slot, Slot::Requested)).count();
+        let suspended = self.position(|slot| matches!(slot, Slot::Suspended));
+        if coming < waiting {
+            let idle = || self.position(|slot| matches!(slot, Slot::Idle)).filter(|_| !self.drained);
+            if let Some(at) = suspended.or_else(idle) {
+                self.slots[at] = Slot::Requested;
+                return ChunkPoll::Request(at);
+            }
+        }
+        if self.drained && coming == 0 && suspended.is_none() {
+            ChunkPoll::Drained
+        } else {
+            ChunkPoll::Pending
+        }
+    }
+
+    fn position(&self, of: impl Fn(&Slot<C, P>) -> bool) -> Option<usize> {
+        self.slots.iter().position(of)
+    }
+
+    /// Takes what is ready in a slot.
+    fn take(&mut self, slot: usize, chunk: C, now: Instant) -> Claim<C> {
+        self.serial += 1;
+        let serial = self.serial;
+        let parts = match std::mem::replace(&mut self.slots[slot], Slot::Idle) {
+            Slot::Ready { parts, .. } => Some(parts),
+            _ => None,
+        };
+        let held =
+            Held { serial, parts, requested: false, busy: false, polled: now, reported: now, waker: None };
+        self.slots[slot] = Slot::Held(held);
+        Claim { slot, serial, chunk }
+    }
+}
