@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use coscan_pool::PageSetupError;
-use coscan_sim::figure::FigureError;
+use coscan_figure::FigureError;
 
 /// A place in a file, counted from one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Points as a figure: miss-ratio curves, one line for each policy.
 
-use coscan_sim::figure::axis::{Axis, Scale};
-use coscan_sim::figure::line::{self, Draw, LineChart, LinePanel, Series};
+use coscan_figure::axis::{Axis, Scale};
+use coscan_figure::line::{self, Draw, LineChart, LinePanel, Series};
 
 use crate::table::policies;
 use crate::{CacheError, Point};

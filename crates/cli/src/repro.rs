@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
-use coscan_sim::repro::{ReproError, reproduce};
+use coscan_repro::{ReproError, reproduce};
 
 use crate::failure::wrong_usage;
 use crate::progress;

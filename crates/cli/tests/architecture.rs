@@ -9,27 +9,31 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Every crate and the crates of the workspace it may use. A new crate needs a line.
-const ALLOWED: [(&str, &[&str]); 11] = [
+const ALLOWED: [(&str, &[&str]); 14] = [
     ("coscan-core", &[]),
     ("coscan-pool", &["coscan-core"]),
     ("coscan-device", &["coscan-core"]),
+    ("coscan-figure", &[]),
     ("coscan-trace", &["coscan-core", "coscan-pool"]),
     ("coscan-access", &["coscan-core", "coscan-pool", "coscan-trace"]),
-    ("coscan-sim", &["coscan-access", "coscan-core", "coscan-device", "coscan-pool", "coscan-trace"]),
-    ("coscan-cache", &["coscan-pool", "coscan-sim"]),
+    ("coscan-sim", &["coscan-core", "coscan-device", "coscan-trace"]),
+    ("coscan-check", &["coscan-core", "coscan-trace"]),
+    (
+        "coscan-repro",
+        &[
+            "coscan-access", "coscan-core", "coscan-device", "coscan-figure", "coscan-pool", "coscan-sim",
+            "coscan-trace",
+        ],
+    ),
+    ("coscan-cache", &["coscan-figure", "coscan-pool"]),
     ("coscan-engine", &["coscan-core", "coscan-pool", "coscan-trace"]),
     ("coscan-datafusion", &["coscan-core", "coscan-engine"]),
     ("coscan-postgres", &["coscan-core"]),
     (
         "coscan-cli",
         &[
-            "coscan-core",
-            "coscan-pool",
-            "coscan-engine",
-            "coscan-datafusion",
-            "coscan-sim",
-            "coscan-trace",
-            "coscan-cache",
+            "coscan-cache", "coscan-check", "coscan-core", "coscan-datafusion", "coscan-engine", "coscan-figure",
+            "coscan-pool", "coscan-repro", "coscan-sim", "coscan-trace",
         ],
     ),
 ];

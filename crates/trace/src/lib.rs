@@ -11,10 +11,12 @@
 #![warn(missing_docs)]
 
 pub mod pages;
+mod hash;
 mod reader;
 mod record;
 mod writer;
 
+pub use hash::TraceHash;
 pub use reader::{TraceError, read};
 pub use record::{Column, Columns, Header, Layout, Line, Record, Runs, VERSION};
 pub use writer::Recorder;

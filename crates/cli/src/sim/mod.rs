@@ -11,7 +11,7 @@ use std::fmt::Display;
 use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
-use coscan_sim::experiments;
+use coscan_repro::experiments;
 use coscan_sim::outcome::{Measurement, QUANTITIES, Quantity};
 
 use crate::session::PolicyName;

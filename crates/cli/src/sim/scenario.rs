@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
-use coscan_sim::experiments;
-use coscan_sim::figure::loads;
-use coscan_sim::host::{self, Observe, RunRecord};
+use coscan_figure::loads;
+use coscan_figure::timeline::Timeline;
+use coscan_repro::{experiments, timeline};
+use coscan_sim::host::Observe;
 use coscan_sim::outcome::{Outcome, PointOutcome, PolicyOutcome};
 use coscan_sim::run::run_scenario;
 use coscan_sim::scenario::{Scenario, Setting};
@@ -90,15 +91,15 @@ fn open(scenario: &str, settings: &[Setting]) -> anyhow::Result<Scenario> {
 fn observe(args: &RunArgs, scenario: &Scenario, policies: &[PolicyName], seed: u64) -> anyhow::Result<()> {
     let point = &scenario.points[0];
     let workload = point.recipe.draw(seed);
-    let noted = Observe { text: args.trace.is_some(), timeline: args.plot.is_some(), ..Observe::default() };
+    let noted = Observe { text: args.trace.is_some(), ..Observe::default() };
     let mut traces = String::new();
     for policy in policies {
-        let record = host::run(&point.world, &workload, *policy, noted)?;
+        let (record, run) = timeline::run(&point.world, &workload, *policy, noted)?;
         if let Some(trace) = &record.text {
             traces += &format!("# {} under {policy}, seed {seed}\n{trace}\n", scenario.name);
         }
         if let Some(directory) = &args.plot {
-            draw(directory, &scenario.name, *policy, &record)?;
+            draw(directory, &scenario.name, *policy, &run)?;
         }
     }
     if let Some(path) = &args.trace {
@@ -110,8 +111,7 @@ fn observe(args: &RunArgs, scenario: &Scenario, policies: &[PolicyName], seed: u
 /// Up to this many chunks have a lane each.
 const LANES_MAX: u32 = 64;
 
-fn draw(directory: &Path, scenario: &str, policy: PolicyName, record: &RunRecord) -> anyhow::Result<()> {
-    let Some(run) = &record.timeline else { return Ok(()) };
+fn draw(directory: &Path, scenario: &str, policy: PolicyName, run: &Timeline) -> anyhow::Result<()> {
     let svg = match run.chunks {
         ..=LANES_MAX => run.svg()?,
         _ => loads::svg(&run.title, "Chunks loaded over time", std::slice::from_ref(run))?,

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use anyhow::{anyhow, bail};
 use clap::Args;
-use coscan_sim::{fuzz, model};
+use coscan_check::{fuzz, model};
 
 use super::ThreadsArg;
 use crate::failure::wrong_usage;

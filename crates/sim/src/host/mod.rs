@@ -9,8 +9,6 @@
 //! What is chosen is the core's business, how long things take the models'; no policy is in here.
 
 mod observer;
-mod timeline;
-mod trace;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -22,11 +20,9 @@ use coscan_core::{
 use coscan_device::{Completion, Device, Request, RequestId, Transfer};
 use thiserror::Error;
 
-pub use observer::{Delivery, Observe};
-pub use trace::TraceHash;
+pub use observer::{Delivery, Observe, Watch};
 
 use crate::cpu::Cpu;
-use crate::figure::timeline::Timeline;
 use crate::placement::Placement;
 use crate::workload::{Query, Workload, World};
 use observer::Observer;
@@ -105,26 +101,41 @@ pub struct RunRecord {
     pub trace_hash: u64,
     /// The events and actions as text, if asked for.
     pub text: Option<String>,
-    /// The run as a figure shows it, if asked for.
-    pub timeline: Option<Timeline>,
     /// What was handed to whom, in order, if asked for.
     pub deliveries: Option<Vec<Delivery>>,
 }
 
 /// A span in seconds.
-pub(crate) fn seconds(span: Span) -> f64 {
+pub fn seconds(span: Span) -> f64 {
     span.as_nanos() as f64 / 1e9
 }
 
 /// Runs a workload in a world under a policy. Cost: the core's, plus a logarithm of what is under way per
 /// event.
+///
+/// # Errors
+/// [`RunError`], if the run does not end.
 pub fn run(
     world: &World,
     workload: &Workload,
     policy: PolicyName,
     observe: Observe,
 ) -> Result<RunRecord, RunError> {
-    Simulation::new(world, workload, policy, observe)?.run()
+    Simulation::new(world, workload, policy, Observer::new(observe, workload, None))?.run()
+}
+
+/// As [`run`], while `watch` looks on.
+///
+/// # Errors
+/// [`RunError`], if the run does not end.
+pub fn run_watched(
+    world: &World,
+    workload: &Workload,
+    policy: PolicyName,
+    observe: Observe,
+    watch: &mut dyn Watch,
+) -> Result<RunRecord, RunError> {
+    Simulation::new(world, workload, policy, Observer::new(observe, workload, Some(watch)))?.run()
 }
 
 /// Something planned.
@@ -194,7 +205,7 @@ struct Simulation<'a> {
     /// What each request in flight reads; free entries are listed in `free_requests`.
     requests: Vec<Option<Reading>>,
     free_requests: Vec<usize>,
-    observer: Observer,
+    observer: Observer<'a>,
     loads: u64,
     request_count: u64,
     bytes: u64,
@@ -210,7 +221,7 @@ impl<'a> Simulation<'a> {
         world: &'a World,
         workload: &'a Workload,
         policy: PolicyName,
-        observe: Observe,
+        observer: Observer<'a>,
     ) -> Result<Self, RunError> {
         let mut simulation = Simulation {
             policy,
@@ -227,7 +238,7 @@ impl<'a> Simulation<'a> {
             scans: Vec::new(),
             requests: Vec::new(),
             free_requests: Vec::new(),
-            observer: Observer::new(observe, policy, world, workload),
+            observer,
             loads: 0,
             request_count: 0,
             bytes: 0,
@@ -502,7 +513,7 @@ impl<'a> Simulation<'a> {
 
     fn into_record(self) -> RunRecord {
         let queries: Vec<QueryRecord> = self.scans.iter().map(record_of).collect();
-        let (end, observed) = (self.now, self.observer.finish(self.now));
+        let (end, observed) = (self.now, self.observer.finish());
         RunRecord {
             queries,
             end,
@@ -514,7 +525,6 @@ impl<'a> Simulation<'a> {
             events: self.events,
             trace_hash: observed.hash,
             text: observed.text,
-            timeline: observed.timeline,
             deliveries: observed.deliveries,
         }
     }

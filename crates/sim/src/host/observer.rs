@@ -1,21 +1,17 @@
 //! What is noted while a run goes on. Observing changes nothing in the run.
 
-use std::fmt::Write;
+use std::fmt::{Debug, Write};
 
-use coscan_core::{Abm, Action, ChunkNo, Event, Instant, PolicyName, ScanId, TableId, WorkerNo};
+use coscan_core::{Abm, Action, ChunkNo, Event, Instant, ScanId, TableId, WorkerNo};
+use coscan_trace::TraceHash;
 
-use super::timeline::Recorder;
-use super::trace::TraceHash;
-use crate::figure::timeline::Timeline;
-use crate::workload::{Workload, World};
+use crate::workload::Workload;
 
 /// What to note beside the numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Observe {
     /// Every event and action as text.
     pub text: bool,
-    /// What a figure of the run shows.
-    pub timeline: bool,
     /// Every delivery, in order: the references that replacement could at best have foreseen.
     pub deliveries: bool,
     /// Recomputes the core's state from scratch after every event and panics where it differs. Slow.
@@ -33,34 +29,51 @@ pub struct Delivery {
     pub chunk: ChunkNo,
 }
 
+/// Looks on while a run goes on: the events and actions of the core, and what workers and the device do.
+pub trait Watch: Debug {
+    /// An event is about to be handled.
+    fn event(&mut self, _now: Instant, _event: &Event) {}
+    /// The core answered with an action.
+    fn action(&mut self, _now: Instant, _action: &Action) {}
+    /// The core has handled an event and its actions were shown.
+    fn handled(&mut self, _now: Instant, _abm: &Abm) {}
+    /// A worker of a scan asks for a chunk.
+    fn requested(&mut self, _now: Instant, _scan: ScanId) {}
+    /// A worker is done with its chunk.
+    fn processed(&mut self, _now: Instant, _scan: ScanId, _worker: WorkerNo) {}
+    /// A query is over.
+    fn ended(&mut self, _now: Instant, _scan: ScanId) {}
+    /// From now on so many workers are processing and so many requests are in flight.
+    fn use_of(&mut self, _now: Instant, _processing: usize, _requests: usize) {}
+}
+
 /// What was noted in a run.
 #[derive(Debug)]
 pub(super) struct Observed {
     pub hash: u64,
     pub text: Option<String>,
-    pub timeline: Option<Timeline>,
     pub deliveries: Option<Vec<Delivery>>,
 }
 
 /// Takes the notes.
 #[derive(Debug)]
-pub(super) struct Observer {
+pub(super) struct Observer<'a> {
     check: bool,
     hash: TraceHash,
     text: Option<String>,
-    timeline: Option<Recorder>,
+    watch: Option<&'a mut dyn Watch>,
     deliveries: Option<Vec<Delivery>>,
     /// The table of every query.
     tables: Vec<TableId>,
 }
 
-impl Observer {
-    pub fn new(observe: Observe, policy: PolicyName, world: &World, workload: &Workload) -> Self {
+impl<'a> Observer<'a> {
+    pub fn new(observe: Observe, workload: &Workload, watch: Option<&'a mut dyn Watch>) -> Self {
         Observer {
             check: observe.check,
             hash: TraceHash::default(),
             text: observe.text.then(String::new),
-            timeline: observe.timeline.then(|| Recorder::new(policy, world, workload)),
+            watch,
             deliveries: observe.deliveries.then(Vec::new),
             tables: workload.queries().map(|(_, query)| query.table).collect(),
         }
@@ -71,8 +84,8 @@ impl Observer {
         if let Some(text) = &mut self.text {
             let _ = writeln!(text, "{now} {event}");
         }
-        if let Some(timeline) = &mut self.timeline {
-            timeline.event(now, event);
+        if let Some(watch) = &mut self.watch {
+            watch.event(now, event);
         }
     }
 
@@ -81,8 +94,8 @@ impl Observer {
         if let Some(text) = &mut self.text {
             let _ = writeln!(text, "    {action}");
         }
-        if let Some(timeline) = &mut self.timeline {
-            timeline.action(now, action);
+        if let Some(watch) = &mut self.watch {
+            watch.action(now, action);
         }
         if let (Some(deliveries), Action::Deliver { scan, chunk, .. }) = (&mut self.deliveries, action) {
             let query = scan.0 as usize;
@@ -90,47 +103,40 @@ impl Observer {
         }
     }
 
-    /// The core has handled an event and its actions are noted.
     pub fn handled(&mut self, now: Instant, abm: &Abm) {
         if self.check {
             abm.check_invariants();
         }
-        if let Some(timeline) = &mut self.timeline {
-            timeline.handled(now, abm);
+        if let Some(watch) = &mut self.watch {
+            watch.handled(now, abm);
         }
     }
 
     pub fn requested(&mut self, now: Instant, scan: ScanId) {
-        if let Some(timeline) = &mut self.timeline {
-            timeline.requested(now, scan);
+        if let Some(watch) = &mut self.watch {
+            watch.requested(now, scan);
         }
     }
 
     pub fn processed(&mut self, now: Instant, scan: ScanId, worker: WorkerNo) {
-        if let Some(timeline) = &mut self.timeline {
-            timeline.processed(now, scan, worker);
+        if let Some(watch) = &mut self.watch {
+            watch.processed(now, scan, worker);
         }
     }
 
     pub fn ended(&mut self, now: Instant, scan: ScanId) {
-        if let Some(timeline) = &mut self.timeline {
-            timeline.ended(now, scan);
+        if let Some(watch) = &mut self.watch {
+            watch.ended(now, scan);
         }
     }
 
-    /// From now on so many workers are processing and so many requests are in flight.
     pub fn use_of(&mut self, now: Instant, processing: usize, requests: usize) {
-        if let Some(timeline) = &mut self.timeline {
-            timeline.use_of(now, processing, requests);
+        if let Some(watch) = &mut self.watch {
+            watch.use_of(now, processing, requests);
         }
     }
 
-    pub fn finish(self, now: Instant) -> Observed {
-        Observed {
-            hash: self.hash.value(),
-            text: self.text,
-            timeline: self.timeline.map(|t| t.finish(now)),
-            deliveries: self.deliveries,
-        }
+    pub fn finish(self) -> Observed {
+        Observed { hash: self.hash.value(), text: self.text, deliveries: self.deliveries }
     }
 }

@@ -1,0 +1,466 @@
+//! Plays a world against the real core, step by step, and checks after every event.
+//!
+//! After every event the core compares itself with a recount ([`Abm::check_invariants`]); its actions and
+//! its ledger are compared with the host's own books (`books.rs`); the budget may not be exceeded further;
+//! and while a worker waits something must be under way: a load, or a deadline. When the steps are through
+//! the host does its part, fault-free and fair, and everything has to come to an end ([`Player::run_out`]).
+//! Choosing steps is for `draw.rs` and for the model check.
+
+use std::collections::BTreeMap;
+
+use coscan_core::{
+    Abm, Action, ChunkNo, ChunkSet, ColumnNo, ColumnSet, Event, Instant, PolicyName, ScanId, TableId,
+    TableLayout, WorkerNo,
+};
+use coscan_trace::{Columns, TraceHash};
+
+use super::books::{Books, Progress, Reason, TableBook, Worker};
+use super::step::Step;
+use super::violation::{Kind, Violation, check};
+use super::world::{World, WorldError, clipped};
+
+/// The time that passes in one round of [`Player::run_out`], in nanoseconds.
+const ROUND_NS: u64 = 1_000_000;
+
+/// The latest the clock may show; jumps lead to half of it, so that there is time left for deadlines.
+const CLOCK_MAX: u64 = 1 << 62;
+
+/// A manager, its host's books and the clock; a copy goes its own way.
+#[derive(Clone, Debug)]
+pub struct Player<'w> {
+    world: &'w World,
+    abm: Abm,
+    books: Books,
+    clock: u64,
+    events: u64,
+    hash: TraceHash,
+}
+
+impl<'w> Player<'w> {
+    /// Opens the world's tables in a manager that `build` made.
+    pub fn new(world: &'w World, abm: Abm) -> Result<Self, Violation> {
+        let books = Books::new(world.config.buffer_bytes, world.scans.len());
+        let mut player = Player { world, abm, books, clock: 0, events: 0, hash: TraceHash::default() };
+        for (at, layout) in world.tables.iter().enumerate() {
+            let layout = TableLayout::try_from(layout).expect("a checked world has possible tables");
+            player.books.tables.push(TableBook::new(layout.clone()));
+            player.send(Event::TableOpened { table: TableId(at as u32), layout })?;
+        }
+        Ok(player)
+    }
+
+    /// A manager with the world's own settings and policy.
+    pub fn manager(world: &World) -> Result<Abm, WorldError> {
+        Ok(Abm::new(world.abm_config(), world.policy()?)?)
+    }
+
+    /// The events sent so far.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// The hash of all events and actions so far.
+    pub fn hash(&self) -> u64 {
+        self.hash.value()
+    }
+
+    /// The manager.
+    pub fn abm(&self) -> &Abm {
+        &self.abm
+    }
+
+    /// What the host knows.
+    pub(crate) fn books(&self) -> &Books {
+        &self.books
+    }
+
+    /// Takes a step if it applies; returns whether it did.
+    pub fn apply(&mut self, step: &Step) -> Result<bool, Violation> {
+        match step {
+            Step::Register(scan) => self.register(*scan),
+            Step::Work(scan, worker) => self.work(*scan, *worker),
+            Step::Active(scan, worker) => self.active(*scan, *worker),
+            Step::Suspend(scan, worker) => self.suspend(*scan, *worker),
+            Step::Discard(scan, worker) => self.discard(*scan, *worker),
+            Step::Finish(load, columns) => self.end_load(*load, columns, true),
+            Step::Fail(load, columns) => self.end_load(*load, columns, false),
+            Step::Gone(scan) => self.gone(*scan),
+            Step::Unneed(scan, chunks) => self.unneed(*scan, chunks),
+            Step::Budget(bytes) => self.budget(*bytes),
+            Step::Grow(addition) => self.grow(*addition),
+            Step::Invalidate(table, chunks) => self.invalidate(*table, chunks),
+            Step::Drop(table) => self.drop_table(*table),
+            Step::Decoded(table, chunk, column, bytes) => self.decoded(*table, *chunk, *column, *bytes),
+            Step::Points(bytes) => self.points(*bytes),
+            Step::Waiting(table, chunk, column, reads) => self.waiting(*table, *chunk, *column, *reads),
+            Step::Policy(name) => {
+                let Ok(policy) = name.parse::<PolicyName>() else { return Ok(false) };
+                self.abm.set_policy(policy);
+                self.abm.check_invariants();
+                Ok(true)
+            }
+            Step::Clock(ns) => {
+                self.clock = self.clock.saturating_add_signed(*ns).min(CLOCK_MAX / 2);
+                Ok(true)
+            }
+            Step::Deadline => self.deadline(),
+        }
+    }
+
+    fn register(&mut self, at: usize) -> Result<bool, Violation> {
+        let Some(scan) = self.world.scans.get(at) else { return Ok(false) };
+        let table = &self.books.tables[scan.table];
+        if self.books.scans[at].is_some() || table.dropped {
+            return Ok(false);
+        }
+        let spec = scan.spec(&table.layout);
+        let invalid = spec.chunks.iter().any(|chunk| table.invalid.contains(&chunk.0));
+        self.books.register(at, spec.clone());
+        let book = self.books.scans[at].as_ref().expect("it was just entered");
+        if invalid {
+            self.books.due_to_fail.insert(at, Reason::Invalidated);
+        } else if self.books.needed_by(book) > self.books.budget {
+            self.books.due_to_fail.insert(at, Reason::Budget);
+        }
+        self.send(Event::ScanRegistered { scan: ScanId(at as u64), spec })?;
+        Ok(true)
+    }
+
+    /// The state of a worker of a scan that is registered, failed or not.
+    pub(crate) fn worker(&self, scan: usize, worker: u32) -> Option<Worker> {
+        let book = self.books.scans.get(scan)?.as_ref()?;
+        let registered = matches!(book.progress, Progress::Running | Progress::Failed);
+        book.workers.get(worker as usize).copied().filter(|_| registered)
+    }
+
+    fn set_worker(&mut self, scan: usize, worker: u32, state: Worker) {
+        let book = self.books.scans[scan].as_mut().expect("it is registered");
+        book.workers[worker as usize] = state;
+    }
+
+    fn work(&mut self, at: usize, no: u32) -> Result<bool, Violation> {
+        let (scan, worker) = (ScanId(at as u64), WorkerNo(no));
+        let event = match self.worker(at, no) {
+            Some(Worker::Holding { .. }) => {
+                self.books.consume(at, no);
+                Event::ChunkReleased { scan, worker }
+            }
+            Some(Worker::Idle) => {
+                self.wait(at, no, None);
+                Event::ChunkRequested { scan, worker }
+            }
+            Some(Worker::Suspended { chunk }) => {
+                self.wait(at, no, Some(chunk));
+                Event::ChunkRequested { scan, worker }
+            }
+            Some(Worker::Waiting { .. } | Worker::Done) | None => return Ok(false),
+        };
+        self.send(event)?;
+        Ok(true)
+    }
+
+    /// The worker of a running scan waits; one of a scan that failed has its answer already.
+    fn wait(&mut self, scan: usize, worker: u32, resume: Option<ChunkNo>) {
+        let running = self.books.scans[scan].as_ref().is_some_and(|s| s.running());
+        self.set_worker(scan, worker, if running { Worker::Waiting { resume } } else { Worker::Done });
+    }
+
+    fn active(&mut self, scan: usize, worker: u32) -> Result<bool, Violation> {
+        let Some(Worker::Holding { .. }) = self.worker(scan, worker) else { return Ok(false) };
+        self.send(Event::WorkerActive { scan: ScanId(scan as u64), worker: WorkerNo(worker) })?;
+        Ok(true)
+    }
+
+    fn suspend(&mut self, scan: usize, worker: u32) -> Result<bool, Violation> {
+        let Some(Worker::Holding { chunk, asked: true }) = self.worker(scan, worker) else {
+            return Ok(false);
+        };
+        self.set_worker(scan, worker, Worker::Suspended { chunk });
+        self.send(Event::ChunkSuspended { scan: ScanId(scan as u64), worker: WorkerNo(worker) })?;
+        Ok(true)
+    }
+
+    fn discard(&mut self, scan: usize, worker: u32) -> Result<bool, Violation> {
+        let Some(Worker::Suspended { .. }) = self.worker(scan, worker) else { return Ok(false) };
+        self.books.consume(scan, worker);
+        self.send(Event::ChunkReleased { scan: ScanId(scan as u64), worker: WorkerNo(worker) })?;
+        Ok(true)
+    }
+
+    fn end_load(&mut self, at: usize, named: &Columns, arrived: bool) -> Result<bool, Violation> {
+        let Some(load) = self.books.loads.get(at) else { return Ok(false) };
+        let wanted = |column: &ColumnNo| named.is_empty() || named.contains(&column.0);
+        let columns: ColumnSet = load.pending.iter().map(|p| p.column).filter(wanted).collect();
+        if columns.is_empty() {
+            return Ok(false);
+        }
+        let (id, table, chunk) = (load.id, load.table, load.chunk);
+        self.books.end_load(at, &columns, arrived);
+        if arrived {
+            self.send(Event::LoadFinished { load: id, columns })?;
+        } else {
+            let concerned = self.books.running().filter(|(_, scan)| {
+                scan.spec.table.index() == table
+                    && scan.remaining.contains(&chunk.0)
+                    && scan.spec.columns.intersects(&columns)
+            });
+            self.books.due_to_fail = concerned.map(|(at, _)| (at, Reason::Load)).collect();
+            self.send(Event::LoadFailed { load: id, columns })?;
+        }
+        Ok(true)
+    }
+
+    fn gone(&mut self, at: usize) -> Result<bool, Violation> {
+        let Some(Some(scan)) = self.books.scans.get_mut(at) else { return Ok(false) };
+        if !matches!(scan.progress, Progress::Running | Progress::Failed) {
+            return Ok(false);
+        }
+        scan.progress = Progress::Gone;
+        self.send(Event::ScanGone { scan: ScanId(at as u64) })?;
+        Ok(true)
+    }
+
+    fn unneed(&mut self, at: usize, runs: &[(u32, u32)]) -> Result<bool, Violation> {
+        let Some(Some(scan)) = self.books.scans.get(at) else { return Ok(false) };
+        if !matches!(scan.progress, Progress::Running | Progress::Failed) {
+            return Ok(false);
+        }
+        let count = self.books.tables[scan.spec.table.index()].layout.chunk_count();
+        let chunks = clipped(runs, count);
+        self.books.strike(at, chunks.iter());
+        self.send(Event::ChunksUnneeded { scan: ScanId(at as u64), chunks })?;
+        Ok(true)
+    }
+
+    fn budget(&mut self, bytes: u64) -> Result<bool, Violation> {
+        self.books.budget = bytes;
+        let short = self.books.running().filter(|(_, scan)| self.books.needed_by(scan) > bytes);
+        let due: BTreeMap<usize, Reason> = short.map(|(at, _)| (at, Reason::Budget)).collect();
+        self.books.due_to_fail = due;
+        self.send(Event::BudgetChanged { bytes })?;
+        Ok(true)
+    }
+
+    fn grow(&mut self, at: usize) -> Result<bool, Violation> {
+        let Some(addition) = self.world.additions.get(at) else { return Ok(false) };
+        let layout = TableLayout::try_from(&addition.layout).expect("a checked world has possible tables");
+        let table = &mut self.books.tables[addition.table];
+        if table.dropped || table.layout.storage() != layout.storage() {
+            return Ok(false);
+        }
+        table.grow(layout.clone());
+        self.send(Event::TableGrown { table: TableId(addition.table as u32), layout })?;
+        Ok(true)
+    }
+
+    fn invalidate(&mut self, at: usize, runs: &[(u32, u32)]) -> Result<bool, Violation> {
+        let Some(table) = self.books.tables.get_mut(at).filter(|table| !table.dropped) else {
+            return Ok(false);
+        };
+        let chunks: ChunkSet = clipped(runs, table.layout.chunk_count());
+        table.invalid.extend(chunks.iter().map(|chunk| chunk.0));
+        let concerned = self.books.running().filter(|(_, scan)| {
+            scan.spec.table.index() == at && chunks.iter().any(|c| scan.remaining.contains(&c.0))
+        });
+        self.books.due_to_fail = concerned.map(|(at, _)| (at, Reason::Invalidated)).collect();
+        self.send(Event::ChunksInvalidated { table: TableId(at as u32), chunks })?;
+        Ok(true)
+    }
+
+    fn drop_table(&mut self, at: usize) -> Result<bool, Violation> {
+        let Some(table) = self.books.tables.get_mut(at).filter(|table| !table.dropped) else {
+            return Ok(false);
+        };
+        table.dropped = true;
+        let concerned = self.books.running().filter(|(_, scan)| scan.spec.table.index() == at);
+        self.books.due_to_fail = concerned.map(|(at, _)| (at, Reason::Dropped)).collect();
+        self.send(Event::TableDropped { table: TableId(at as u32) })?;
+        Ok(true)
+    }
+
+    fn decoded(&mut self, at: usize, chunk: u32, column: u32, bytes: u64) -> Result<bool, Violation> {
+        let Some(table) = self.books.tables.get(at) else { return Ok(false) };
+        if chunk >= table.layout.chunk_count() || column >= table.layout.column_count() {
+            return Ok(false);
+        }
+        let (chunk, column) = (ChunkNo(chunk), ColumnNo(column));
+        self.books.decode(at, chunk, column, bytes);
+        self.send(Event::Decoded { table: TableId(at as u32), chunk, column, bytes })?;
+        Ok(true)
+    }
+
+    /// Whether more is granted is the core's to say; less always is.
+    fn points(&mut self, bytes: u64) -> Result<bool, Violation> {
+        let before = self.books.point_bytes;
+        self.books.points_wanted = Some(bytes);
+        self.books.points_asked = false;
+        self.send(Event::PointRoom { bytes })?;
+        let granted = self.books.point_bytes;
+        check(granted == bytes || (bytes > before && granted == before), Kind::Ledger, || {
+            format!("point reads had {before} bytes, wanted {bytes} and were granted {granted}")
+        })?;
+        check(granted <= before || self.books.total() <= self.books.budget, Kind::Budget, || {
+            format!("{granted} bytes were granted to point reads beyond the budget")
+        })?;
+        Ok(true)
+    }
+
+    fn waiting(&mut self, at: usize, chunk: u32, column: u32, reads: u32) -> Result<bool, Violation> {
+        let Some(table) = self.books.tables.get(at).filter(|table| !table.dropped) else {
+            return Ok(false);
+        };
+        if chunk >= table.layout.chunk_count() || column >= table.layout.column_count() {
+            return Ok(false);
+        }
+        let columns: ColumnSet = [ColumnNo(column)].into_iter().collect();
+        let (table, chunk) = (TableId(at as u32), ChunkNo(chunk));
+        self.send(Event::PointsWaiting { table, chunk, columns, reads })?;
+        Ok(true)
+    }
+
+    fn deadline(&mut self) -> Result<bool, Violation> {
+        let Some(deadline) = self.abm.next_deadline().filter(|d| d.as_nanos() < CLOCK_MAX) else {
+            return Ok(false);
+        };
+        self.clock = self.clock.max(deadline.as_nanos());
+        self.send(Event::TimePassed)?;
+        Ok(true)
+    }
+
+    /// Feeds the core one event, enters what comes back and checks everything.
+    fn send(&mut self, event: Event) -> Result<(), Violation> {
+        self.events += 1;
+        self.clock = self.clock.saturating_add(self.world.config.tick_ns).min(CLOCK_MAX);
+        let now = Instant::from_nanos(self.clock);
+        self.hash.event(now, &event);
+        let used = self.abm.usage().total();
+        let mut actions: Vec<Action> = Vec::new();
+        self.abm.handle(now, event, &mut actions);
+        if self.books.points_wanted.take().is_some() {
+            self.books.point_bytes = self.abm.usage().points;
+        }
+        for action in &actions {
+            self.hash.action(action);
+            self.books.enter(action)?;
+        }
+        self.books.just_decoded = None;
+        if let Some((at, reason)) = self.books.due_to_fail.first_key_value() {
+            return Err(Violation::new(Kind::Failure, format!("q{at} does not fail: {reason:?}")));
+        }
+        self.check_ledger(used)?;
+        self.check_progress()?;
+        self.abm.check_invariants();
+        Ok(())
+    }
+
+    fn check_ledger(&self, used: u64) -> Result<(), Violation> {
+        let (usage, books) = (self.abm.usage(), &self.books);
+        let core =
+            [usage.budget, usage.resident, usage.loading, usage.workspace, usage.decoded, usage.points];
+        let host = [
+            books.budget,
+            books.resident_bytes,
+            books.loading_bytes,
+            books.workspace_bytes(),
+            books.decoded_bytes,
+            books.point_bytes,
+        ];
+        check(core == host, Kind::Ledger, || {
+            format!("budget, resident, loading, workspace, decoded, points: core {core:?}, host {host:?}")
+        })?;
+        let total = books.total();
+        check(total <= books.budget.max(used), Kind::Budget, || {
+            format!("{total} bytes of {} are in use, {used} were before", books.budget)
+        })
+    }
+
+    fn check_progress(&self) -> Result<(), Violation> {
+        let max = self.world.config.loads_in_flight_max as usize;
+        let loads = self.books.loads.len();
+        check(loads <= max, Kind::Load, || format!("{loads} loads in flight, {max} allowed"))?;
+        let waits = |w: &Worker| matches!(w, Worker::Waiting { .. });
+        let waiting = self.books.running().find(|(_, scan)| scan.workers.iter().any(waits));
+        let under_way = loads > 0 || self.abm.next_deadline().is_some();
+        match waiting {
+            Some((at, _)) if !under_way => {
+                Err(Violation::new(Kind::Standstill, format!("q{at} waits and nothing is under way")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The host does its part: every load finishes, every worker consumes and comes back, except those of
+    /// scans that stop; these give back what they are asked for. All other scans must end, in a number of
+    /// events bounded by the work. Then the rest is cancelled and nothing may be left behind.
+    pub fn run_out(&mut self) -> Result<(), Violation> {
+        let limit = self.events + self.events_allowed();
+        while self.unfinished().next().is_some() {
+            self.clock = (self.clock + ROUND_NS).min(CLOCK_MAX);
+            let before = self.events;
+            self.round()?;
+            if self.events == before && !self.deadline()? {
+                let left: Vec<usize> = self.unfinished().collect();
+                return Err(Violation::new(Kind::Standstill, format!("nothing moves, {left:?} are left")));
+            }
+            check(self.events <= limit, Kind::Endless, || {
+                let left: Vec<usize> = self.unfinished().collect();
+                format!("after {} events {left:?} have not ended", self.events)
+            })?;
+        }
+        self.clear()
+    }
+
+    fn events_allowed(&self) -> u64 {
+        let scans = self.books.running().count() as u64;
+        let work = |scan: &super::books::ScanBook| {
+            (scan.remaining.len() as u64 + 1) * (u64::from(scan.spec.columns.len()) + 4)
+        };
+        let work: u64 = self.books.running().map(|(_, scan)| work(scan)).sum();
+        500 + 20 * work * (scans + 1)
+    }
+
+    /// Scans that have begun, are not over and do not stop.
+    fn unfinished(&self) -> impl Iterator<Item = usize> {
+        let begun = self.books.scans.iter().enumerate().filter_map(|(at, scan)| Some((at, scan.as_ref()?)));
+        let open = begun.filter(|(_, s)| matches!(s.progress, Progress::Running | Progress::Failed));
+        open.filter(|(at, scan)| !self.world.scans[*at].stops || !scan.running()).map(|(at, _)| at)
+    }
+
+    fn round(&mut self) -> Result<(), Violation> {
+        if self.books.points_asked {
+            self.points(0)?;
+        }
+        for _ in 0..self.books.loads.len() {
+            self.end_load(0, &Columns::new(), true)?;
+        }
+        for at in 0..self.books.scans.len() {
+            let Some(scan) = &self.books.scans[at] else { continue };
+            if scan.finished() || scan.progress == Progress::Failed {
+                self.gone(at)?;
+                continue;
+            }
+            for worker in 0..scan.workers.len() as u32 {
+                if self.world.scans[at].stops {
+                    self.suspend(at, worker)?;
+                } else {
+                    self.work(at, worker)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends what is left and looks for what was left behind.
+    fn clear(&mut self) -> Result<(), Violation> {
+        self.points(0)?;
+        for at in 0..self.books.scans.len() {
+            self.gone(at)?;
+        }
+        while self.end_load(0, &Columns::new(), true)? {}
+        for at in 0..self.books.tables.len() {
+            self.drop_table(at)?;
+        }
+        let usage = self.abm.usage();
+        check(usage.total() == 0, Kind::Ledger, || format!("left behind when all is over: {usage:?}"))
+    }
+}

@@ -1,0 +1,39 @@
+//! Figures: plain data in, one self-contained SVG text out.
+//!
+//! [`theme`] says what everything looks like in light and in dark, [`canvas`] draws at places in pixels,
+//! [`axis`] turns values into places; on these stand the kinds of figures: [`line`](mod@line) charts,
+//! [`scatter`] plots, grouped [`bars`], the [`timeline`] of a run and its [`loads`].
+//!
+//! Nothing here reads or writes files, runs a simulation or knows an experiment. Series are told apart by
+//! shape or place as well as by colour, and text is never drawn over text.
+
+pub mod axis;
+pub mod bars;
+pub mod canvas;
+pub mod line;
+pub mod loads;
+pub mod scatter;
+pub mod theme;
+pub mod timeline;
+
+/// A figure could not be drawn.
+#[derive(Debug, thiserror::Error)]
+pub enum FigureError {
+    /// The SVG backend refused.
+    #[error(
+        "cannot draw the figure \"{title}\": {reason}; please report this with the data it was made from"
+    )]
+    Draw {
+        /// The figure.
+        title: String,
+        /// What the backend said.
+        reason: String,
+    },
+}
+
+/// Every text of a figure as its reader sees it, name and description for the blind excluded.
+#[cfg(test)]
+fn drawn_texts<'a>(document: &'a roxmltree::Document<'_>) -> Vec<&'a str> {
+    let texts = document.descendants().filter(|node| node.has_tag_name("text"));
+    texts.filter_map(|node| node.text()).map(str::trim).collect()
+}
