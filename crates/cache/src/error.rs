@@ -4,8 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use coscan_pool::PageSetupError;
 use coscan_figure::FigureError;
+use coscan_pool::PageSetupError;
 
 /// A place in a file, counted from one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

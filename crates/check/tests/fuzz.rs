@@ -3,10 +3,10 @@
 
 use std::path::Path;
 
+use coscan_check::fuzz::{self, Failure, FuzzReport, Kind, World, WorldError};
 use coscan_core::policy::{Among, LoadChoice, SharingPolicy};
 use coscan_core::state::State;
 use coscan_core::{Abm, ChunkNo, Policy, ScanId, Victims};
-use coscan_check::fuzz::{self, Failure, FuzzReport, Kind, World, WorldError};
 
 fn print(failure: &Failure) {
     eprintln!("seed {}: {}\n{}", failure.seed, failure.violation, failure.world.to_toml());

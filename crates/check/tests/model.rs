@@ -1,11 +1,11 @@
 //! The small worlds in all ways, under every policy; and the search against a core made to fail.
 
+use coscan_check::fuzz::{Kind, World, play};
+use coscan_check::model::{ModelConfig, bounded, check, check_all, check_with};
 use coscan_core::policy::{Among, LoadChoice, SharingPolicy};
 use coscan_core::scan::Scan;
 use coscan_core::state::State;
 use coscan_core::{Abm, ChunkNo, Policy, Victims, registry};
-use coscan_check::fuzz::{Kind, World, play};
-use coscan_check::model::{ModelConfig, bounded, check, check_all, check_with};
 
 #[test]
 fn small_worlds_keep_every_promise_whatever_the_host_does() {

@@ -4,9 +4,10 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
-use coscan_repro::{ReproError, reproduce};
+use coscan_repro::report::Scoreboard;
+use coscan_repro::{ReproError, baseline, reproduce};
 
 use crate::failure::wrong_usage;
 use crate::progress;
@@ -15,13 +16,17 @@ use crate::sim::ThreadsArg;
 /// Arguments of `coscan repro`.
 #[derive(Args, Debug)]
 pub struct ReproArgs {
-    /// Only the experiments whose name begins like this, as in scan07-table2
+    /// Only the experiments whose name begins like this, as in scan07-table2, scan or dbmin
     #[arg(long, value_name = "ID")]
     only: Option<String>,
 
     /// Print the scoreboard as JSON
     #[arg(long)]
     json: bool,
+
+    /// Fail if a row that counts is not as it was committed (experiments/baseline.json)
+    #[arg(long)]
+    check: bool,
 
     /// Write the report with all figures
     #[arg(long, value_name = "FILE")]
@@ -51,11 +56,25 @@ pub fn run(args: &ReproArgs) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     if args.json {
         writeln!(out, "{}", serde_json::to_string_pretty(&report.scoreboard)?)?;
-        return Ok(());
+    } else {
+        write!(out, "{}", report.scoreboard.text(WIDTH))?;
+        if let Some(path) = &args.html {
+            writeln!(out, "Report with figures: {}", path.display())?;
+        }
     }
-    write!(out, "{}", report.scoreboard.text(WIDTH))?;
-    if let Some(path) = &args.html {
-        writeln!(out, "Report with figures: {}", path.display())?;
-    }
-    Ok(())
+    if args.check { check(&report.scoreboard) } else { Ok(()) }
+}
+
+/// Fails if a row that counts is not as it was committed.
+fn check(now: &Scoreboard) -> anyhow::Result<()> {
+    let departures = baseline::departures(&baseline::committed(), now);
+    let Some(first) = departures.first() else { return Ok(()) };
+    let more = match departures.len() - 1 {
+        0 => String::new(),
+        more => format!(" (and {more} more)"),
+    };
+    bail!(
+        "the scoreboard is not the committed one: {first}{more}; if that is intended, \
+         `coscan repro --json > experiments/baseline.json` commits the new one"
+    )
 }

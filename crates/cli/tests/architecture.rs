@@ -21,7 +21,12 @@ const ALLOWED: [(&str, &[&str]); 14] = [
     (
         "coscan-repro",
         &[
-            "coscan-access", "coscan-core", "coscan-device", "coscan-figure", "coscan-pool", "coscan-sim",
+            "coscan-access",
+            "coscan-core",
+            "coscan-device",
+            "coscan-figure",
+            "coscan-pool",
+            "coscan-sim",
             "coscan-trace",
         ],
     ),
@@ -32,8 +37,16 @@ const ALLOWED: [(&str, &[&str]); 14] = [
     (
         "coscan-cli",
         &[
-            "coscan-cache", "coscan-check", "coscan-core", "coscan-datafusion", "coscan-engine", "coscan-figure",
-            "coscan-pool", "coscan-repro", "coscan-sim", "coscan-trace",
+            "coscan-cache",
+            "coscan-check",
+            "coscan-core",
+            "coscan-datafusion",
+            "coscan-engine",
+            "coscan-figure",
+            "coscan-pool",
+            "coscan-repro",
+            "coscan-sim",
+            "coscan-trace",
         ],
     ),
 ];

@@ -150,8 +150,8 @@ fn axis_for(axis: &Axis, values: &[f64]) -> Axis {
 
 #[cfg(test)]
 mod tests {
-    use crate::drawn_texts;
     use super::*;
+    use crate::drawn_texts;
 
     #[test]
     fn every_bar_is_drawn_and_named() {

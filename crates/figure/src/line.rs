@@ -213,8 +213,8 @@ fn apart(wanted: &[f64], gap: f64, top: f64, bottom: f64) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
-    use crate::drawn_texts;
     use super::*;
+    use crate::drawn_texts;
 
     fn chart(panels: usize, names: &[&str]) -> LineChart {
         let points = |k: usize| {

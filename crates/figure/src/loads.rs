@@ -65,8 +65,8 @@ fn paint(canvas: &Canvas<'_>, run: &Timeline, panel: &Panel) {
 
 #[cfg(test)]
 mod tests {
-    use crate::timeline::ChunkSpan;
     use super::*;
+    use crate::timeline::ChunkSpan;
 
     #[test]
     fn first_loads_are_dots_and_others_crosses() {

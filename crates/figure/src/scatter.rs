@@ -159,8 +159,8 @@ fn put_name(canvas: &Canvas<'_>, inside: Rect, (x, y): Place, name: &str, taken:
 
 #[cfg(test)]
 mod tests {
-    use crate::drawn_texts;
     use super::*;
+    use crate::drawn_texts;
 
     #[test]
     fn every_group_and_point_is_named() {

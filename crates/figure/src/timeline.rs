@@ -272,8 +272,8 @@ fn means(steps: &[(f64, f64)], end_s: f64, bins: usize) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
-    use crate::drawn_texts;
     use super::*;
+    use crate::drawn_texts;
 
     fn run() -> Timeline {
         let span = |chunk, start_s, end_s| ChunkSpan { chunk, start_s, end_s };

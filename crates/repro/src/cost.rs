@@ -13,10 +13,11 @@ use fastrand::Rng;
 
 use crate::error::ReproError;
 use crate::report::Finding;
+use crate::report::{Block, Row, Section};
 use coscan_figure::axis::Axis;
 use coscan_figure::line::{Draw, LineChart, LinePanel, Point, Series};
 use coscan_sim::host::{self, Observe};
-use crate::report::{Block, Row, Section};
+use coscan_sim::scenario::Basis;
 use coscan_sim::workload::{Query, Stream, Table, Workload, World};
 
 /// The paper's table and disk: SF10 in row storage at just over 200 MB/s.
@@ -96,6 +97,8 @@ fn row(policy: &str, cost: &Cost) -> Row {
         tolerance: 0.9,
         // The paper's value is an upper limit; the aim here is a tenth of it.
         within: cost.share <= 0.001,
+        basis: Basis::Range,
+        judged: true,
         note: "the paper says below 1% in the worst case; within means below 0.1%".to_owned(),
     }
 }

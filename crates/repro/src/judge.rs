@@ -3,9 +3,9 @@
 //! Three kinds of rows: ratios to the baseline for every policy and figure that the paper gives, the order in
 //! which a figure puts the policies, and the single expectations of the scenario file.
 
-use coscan_sim::outcome::{Measurement, Outcome, PointOutcome, PolicyOutcome, QUANTITIES, Quantity, Summary};
 use crate::report::Row;
-use coscan_sim::scenario::{ExpectFile, PaperFile, PaperValues, Scenario};
+use coscan_sim::outcome::{Measurement, Outcome, PointOutcome, PolicyOutcome, QUANTITIES, Quantity, Summary};
+use coscan_sim::scenario::{Basis, ExpectFile, PaperFile, PaperValues, Scenario};
 
 /// All rows of one scenario.
 pub(crate) fn rows(experiment: &str, scenario: &Scenario, outcome: &Outcome) -> Vec<Row> {
@@ -40,6 +40,8 @@ fn row(
         seeds: seeds as u32,
         tolerance,
         within: false,
+        basis: Basis::Stated,
+        judged: true,
         note: String::new(),
     }
     .judged()
@@ -82,7 +84,7 @@ fn ratios(experiment: &str, paper: &PaperFile, point: &PointOutcome) -> Vec<Row>
             if !row.within {
                 row.note = paper.explain.get(&key).cloned().unwrap_or_default();
             }
-            rows.push(row);
+            rows.push(fitted(row, paper, quantity.key));
         }
     }
     rows
@@ -130,7 +132,15 @@ fn order(experiment: &str, paper: &PaperFile, point: &PointOutcome, quantity: Qu
         let why = paper.explain.get(&name).map(|why| format!("; {why}")).unwrap_or_default();
         row.note = format!("swapped: {}{why}", swapped.join(", "));
     }
-    Some(row)
+    Some(fitted(row, paper, quantity.key))
+}
+
+/// The row, marked if the scenario says that a parameter was fitted to it, or to the figure under all policies.
+fn fitted(row: Row, paper: &PaperFile, figure: &str) -> Row {
+    let Some(how) = paper.fitted.get(&row.quantity).or_else(|| paper.fitted.get(figure)) else { return row };
+    let stop = if row.note.is_empty() { "" } else { "; " };
+    let note = format!("fitted: {how}{stop}{}", row.note);
+    Row { note, ..row }.on(Basis::Fitted)
 }
 
 /// A single expectation. `POLICY.FIGURE`, `POLICY.FIGURE_ratio` and `POLICY.latencies_s.KIND` are values at
@@ -162,7 +172,7 @@ fn expectation(
     };
     let mut row = row(experiment, quantity, expected.paper, measured, seeds, expected.tolerance.0);
     row.note = expected.note.clone();
-    Some(row)
+    Some(row.on(expected.basis))
 }
 
 fn value(policy: &PolicyOutcome, baseline: Option<&PolicyOutcome>, figure: &str) -> Option<Summary> {

@@ -7,6 +7,7 @@
 //! 1985 ([`dbmin`]). Nothing is printed or written to files here.
 #![deny(missing_docs)]
 
+pub mod baseline;
 mod chunked_io;
 mod cost;
 pub mod dbmin;

@@ -8,6 +8,7 @@
 use coscan_figure::axis::{Axis, number};
 use coscan_figure::line::{Draw, LineChart, LinePanel, Point, Series};
 use coscan_figure::theme::look;
+use coscan_sim::scenario::Basis;
 
 use crate::error::ReproError;
 use crate::report::{Block, Finding, Row, Section};
@@ -34,6 +35,8 @@ pub(crate) fn find() -> Result<Finding, ReproError> {
             seeds: 1,
             tolerance: 0.03,
             within: false,
+            basis: Basis::Stated,
+            judged: true,
             note: String::new(),
         };
         row.judged()

@@ -8,6 +8,8 @@
 use std::collections::BTreeMap;
 
 use crate::error::ReproError;
+use crate::report::{Block, Section};
+use crate::timeline;
 use coscan_figure::axis::Axis;
 use coscan_figure::bars::{Bar, BarSeries, GroupedBars};
 use coscan_figure::line::{Draw, LineChart, LinePanel, Point, Series};
@@ -16,8 +18,6 @@ use coscan_figure::scatter::{Dot, Group, Scatter};
 use coscan_figure::timeline::Timeline;
 use coscan_sim::host::Observe;
 use coscan_sim::outcome::{Measurement, Outcome, PointOutcome, PolicyOutcome, QUANTITIES, Quantity};
-use crate::report::{Block, Section};
-use crate::timeline;
 use coscan_sim::run::ScenarioRunError;
 use coscan_sim::scenario::{PaperFile, Scenario};
 
@@ -252,5 +252,5 @@ fn scatter(scenario: &Scenario, points: &[PointOutcome]) -> Result<Block, ReproE
 }
 
 fn number(value: f64) -> String {
-    crate::figure::axis::number(value)
+    coscan_figure::axis::number(value)
 }

@@ -10,8 +10,8 @@
 //! This crate knows the format and nothing else: who records and who replays is not its business.
 #![warn(missing_docs)]
 
-pub mod pages;
 mod hash;
+pub mod pages;
 mod reader;
 mod record;
 mod writer;

@@ -10,7 +10,7 @@
 //! want, as in 2007. Reading ahead for nobody in particular evicts only chunks that interest fewer scans,
 //! and stops when every scan has `starved_below` chunks per worker in reach. In column storage a load
 //! reads the columns of all starved scans it helps.
-//! Bounded wait: the longest waiting scan is served next, so a scan waits for one load per running scan.
+//! Waiting: the scan that has waited longest is served next. No bound is promised, as none is tested.
 //! Cost: a decision is linear in scans and interest classes.
 
 use std::cmp::Reverse;

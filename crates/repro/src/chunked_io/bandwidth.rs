@@ -6,14 +6,14 @@
 
 use coscan_device::{DeviceSpec, RaidLevel};
 
+use super::common::{MIB, Part, over_seeds, rises_to, row, series};
 use super::devices::{ARRAY, DESKTOP, Reach, SERVER, array};
 use super::measure::{Run, Shape, streaming};
-use super::common::{MIB, Part, over_seeds, rises_to, row, series};
+use crate::error::ReproError;
+use crate::report::{Block, Row};
 use coscan_figure::axis::{Axis, number};
 use coscan_figure::line::{LineChart, LinePanel};
 use coscan_sim::outcome::Summary;
-use crate::error::ReproError;
-use crate::report::{Block, Row};
 
 /// The share of streaming bandwidth that counts as near the best.
 const NEAR_BEST: f64 = 0.9;

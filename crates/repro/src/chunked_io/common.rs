@@ -2,11 +2,12 @@
 
 use coscan_figure::line::{Draw, Point, Series};
 use coscan_sim::outcome::Summary;
+use coscan_sim::scenario::Basis;
 
 use crate::report::{Block, Row};
 
 /// What the scoreboard and `--only` call the experiment.
-pub(super) const NAME: &str = "scan04-chunked-io";
+pub(crate) const NAME: &str = "scan04-chunked-io";
 /// Addresses and tuples are drawn anew for each.
 pub(super) const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
 pub(super) const MIB: u64 = 1 << 20;
@@ -18,7 +19,13 @@ pub(super) struct Part {
 }
 
 /// A row over the seeds, judged by its tolerance.
-pub(super) fn row(quantity: String, paper: f64, measured: Summary, tolerance: f64, note: impl Into<String>) -> Row {
+pub(super) fn row(
+    quantity: String,
+    paper: f64,
+    measured: Summary,
+    tolerance: f64,
+    note: impl Into<String>,
+) -> Row {
     Row {
         experiment: NAME.to_owned(),
         quantity,
@@ -28,6 +35,8 @@ pub(super) fn row(quantity: String, paper: f64, measured: Summary, tolerance: f6
         seeds: SEEDS.len() as u32,
         tolerance,
         within: false,
+        basis: Basis::Stated,
+        judged: true,
         note: note.into(),
     }
     .judged()

@@ -6,14 +6,14 @@
 
 use coscan_device::{RaidLevel, Transfer};
 
+use super::common::{MIB, Part, over_seeds, row, series};
 use super::devices::{DESKTOP, DISKS, Reach, array};
 use super::measure::{Run, Shape};
-use super::common::{MIB, Part, over_seeds, row, series};
+use crate::error::ReproError;
+use crate::report::{Block, Row};
 use coscan_figure::axis::{Axis, number};
 use coscan_figure::line::{LineChart, LinePanel};
 use coscan_sim::outcome::Summary;
-use crate::error::ReproError;
-use crate::report::{Block, Row};
 
 const PAGE_BYTES: u64 = 8192;
 /// The paper's chunk of 1024 pages, on each disk that holds data: an array's chunk has as many of them.

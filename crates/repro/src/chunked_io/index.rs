@@ -8,14 +8,15 @@
 use coscan_device::{DeviceSpec, RaidLevel, Request, RequestId, Transfer};
 use fastrand::Rng;
 
+use super::common::{MIB, NAME, Part, SEEDS, rises_to, row, series};
 use super::devices::{ARRAY, DESKTOP, Reach, SERVER, array};
 use super::measure::{batches, streaming};
-use super::common::{MIB, NAME, Part, SEEDS, rises_to, row, series};
+use crate::error::ReproError;
+use crate::report::{Block, Row};
 use coscan_figure::axis::{Axis, number};
 use coscan_figure::line::{Draw, LineChart, LinePanel, Point, Series};
 use coscan_sim::outcome::Summary;
-use crate::error::ReproError;
-use crate::report::{Block, Row};
+use coscan_sim::scenario::Basis;
 
 const CHUNK_BYTES: u64 = 8 * MIB;
 const PAGE_BYTES: u64 = 8192;
@@ -146,6 +147,8 @@ fn break_even_row(curve: &Curve) -> Row {
         quantity: format!("{}: share of tuples at break-even (%)", curve.name),
         // The paper's value is an upper limit.
         within: curve.break_even.median < PAPER_SHARE * WELL_BELOW,
+        basis: Basis::Range,
+        judged: true,
         paper: PAPER_SHARE * 100.0,
         measured: percent.median,
         spread: percent.quartiles,

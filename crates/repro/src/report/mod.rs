@@ -19,9 +19,21 @@ pub enum Block {
     /// A heading below the section's.
     Heading(String),
     /// A table; the first cell of each row is its name.
-    Table { caption: String, header: Vec<String>, rows: Vec<Vec<String>> },
-    /// An SVG text as the functions of [`coscan_figure`] return it; it is not escaped.
-    Figure { caption: String, svg: String },
+    Table {
+        /// What it shows.
+        caption: String,
+        /// The names of the columns.
+        header: Vec<String>,
+        /// The rows, with as many cells as there are columns.
+        rows: Vec<Vec<String>>,
+    },
+    /// A figure.
+    Figure {
+        /// What it shows.
+        caption: String,
+        /// An SVG text as the functions of [`coscan_figure`] return it; it is not escaped.
+        svg: String,
+    },
 }
 
 /// What one experiment adds to the report.
@@ -35,7 +47,9 @@ pub(crate) struct Finding {
 pub struct Section {
     /// The experiment's id as in the scoreboard, which links here.
     pub experiment: String,
+    /// Its heading.
     pub title: String,
+    /// What it consists of, in order.
     pub blocks: Vec<Block>,
 }
 
@@ -55,11 +69,15 @@ pub struct Provenance {
 /// The whole page.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Report {
+    /// Its heading.
     pub title: String,
     /// How to read it, in paragraphs.
     pub reading: Vec<String>,
+    /// What was compared.
     pub scoreboard: Scoreboard,
+    /// A section for each experiment.
     pub sections: Vec<Section>,
+    /// Where the numbers come from.
     pub provenance: Provenance,
 }
 
@@ -113,8 +131,8 @@ impl Report {
     }
 
     fn scores(&self) -> Markup {
-        const HEADER: [&str; 8] =
-            ["Quantity", "Paper", "Measured", "Spread", "Ratio", "Tolerance", "Verdict", "Note"];
+        const HEADER: [&str; 9] =
+            ["Quantity", "Paper", "Measured", "Spread", "Ratio", "Tolerance", "Basis", "Verdict", "Note"];
         let section_of =
             |experiment: &str| self.sections.iter().find(|section| section.experiment == experiment);
         html! {
@@ -127,7 +145,7 @@ impl Report {
                         @for (experiment, rows) in self.scoreboard.groups() {
                             tbody id={ "scores-" (anchor(experiment)) } {
                                 tr class="group" {
-                                    th scope="rowgroup" colspan="8" {
+                                    th scope="rowgroup" colspan="9" {
                                         @match section_of(experiment) {
                                             Some(section) => a href={ "#" (anchor(experiment)) } { (section.title) },
                                             None => (experiment),
@@ -144,12 +162,22 @@ impl Report {
     }
 }
 
+/// What a row looks like: a fitted one neither good nor bad.
+fn look(row: &Row) -> &'static str {
+    match (row.judged, row.within) {
+        (false, _) => "fitted",
+        (true, true) => "within",
+        (true, false) => "outside",
+    }
+}
+
 fn score(row: &Row) -> Markup {
-    let [quantity, numbers @ .., verdict, note] = row.cells();
+    let [quantity, numbers @ .., basis, verdict, note] = row.cells();
     html! {
-        tr class=(if row.within { "within" } else { "outside" }) {
+        tr class=(look(row)) {
             th scope="row" { (quantity) }
             @for number in numbers { td class="number" { (number) } }
+            td class="basis" { (basis) }
             td class="verdict" { (verdict) }
             td class="note" { (note) }
         }
@@ -272,6 +300,8 @@ mod tests {
             seeds: 20,
             tolerance: 0.25,
             within: false,
+            basis: coscan_sim::scenario::Basis::Stated,
+            judged: true,
             note: "</td><script>alert(1)</script>".to_owned(),
         };
         let table = Block::Table {

@@ -4,12 +4,13 @@
 //! the order of its rows and judges nothing but the ratio of two numbers.
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
-use serde::Serialize;
+use coscan_sim::scenario::Basis;
+use serde::{Deserialize, Serialize};
 
 use coscan_figure::axis::number;
 
 /// One quantity of one experiment.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// The experiment's id, as in `coscan repro --only ID`.
     pub experiment: String,
@@ -27,6 +28,10 @@ pub struct Row {
     pub tolerance: f64,
     /// Whether it is no further.
     pub within: bool,
+    /// What stands behind the paper's value.
+    pub basis: Basis,
+    /// Whether the row counts: not if a parameter was fitted to it.
+    pub judged: bool,
     /// An explanation, or nothing.
     pub note: String,
 }
@@ -36,6 +41,13 @@ impl Row {
     pub fn ratio(&self) -> Option<f64> {
         let ratio = self.measured / self.paper;
         (self.paper != 0.0 && ratio.is_finite()).then_some(ratio)
+    }
+
+    /// The row with another basis.
+    pub fn on(mut self, basis: Basis) -> Self {
+        self.basis = basis;
+        self.judged = basis.is_judged();
+        self
     }
 
     /// The row with `within` set from its numbers: measured is at most `tolerance` times the paper's value
@@ -49,14 +61,19 @@ impl Row {
 
     /// Whether the row agrees with the paper, in words.
     pub fn verdict(&self) -> &'static str {
-        if self.within { "✓ within" } else { "✗ not within" }
+        match (self.judged, self.within) {
+            (false, _) => "fitted",
+            (true, true) => "✓ within",
+            (true, false) => "✗ not within",
+        }
     }
 }
 
 /// All rows, grouped by experiment in the order they were added.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Scoreboard {
+    /// The rows.
     pub rows: Vec<Row>,
 }
 
@@ -73,14 +90,20 @@ impl Scoreboard {
         groups
     }
 
-    /// One line: how many quantities agree, and how many do not.
+    /// One line: how many quantities agree, how many do not, and how many do not count because something was fitted to
+    /// them.
     pub fn summary(&self) -> String {
-        let within = self.rows.iter().filter(|row| row.within).count();
+        let judged: Vec<&Row> = self.rows.iter().filter(|row| row.judged).collect();
+        let within = judged.iter().filter(|row| row.within).count();
         let experiments = self.groups().len();
         let plural = |count: usize| if count == 1 { "" } else { "s" };
-        let all = self.rows.len();
+        let fitted = match self.rows.len() - judged.len() {
+            0 => String::new(),
+            fitted => format!("; {fitted} fitted, not counted"),
+        };
+        let all = judged.len();
         format!(
-            "{within} of {all} quantit{} in {experiments} experiment{} within tolerance, {} not",
+            "{within} of {all} quantit{} in {experiments} experiment{} within tolerance, {} not{fitted}",
             if all == 1 { "y" } else { "ies" },
             plural(experiments),
             all - within
@@ -93,11 +116,21 @@ impl Scoreboard {
         let mut table = Table::new();
         table.load_preset(presets::UTF8_BORDERS_ONLY);
         table.set_content_arrangement(ContentArrangement::Dynamic).set_width(columns);
-        table.set_header(["experiment", "quantity", "paper", "measured", "spread", "ratio", "tol.", ""]);
+        table.set_header([
+            "experiment",
+            "quantity",
+            "paper",
+            "measured",
+            "spread",
+            "ratio",
+            "tol.",
+            "basis",
+            "",
+        ]);
         for (experiment, rows) in self.groups() {
             for (index, row) in rows.into_iter().enumerate() {
                 let name = if index == 0 { experiment } else { "" };
-                table.add_row(std::iter::once(name.to_owned()).chain(row.cells().into_iter().take(7)));
+                table.add_row(std::iter::once(name.to_owned()).chain(row.cells().into_iter().take(8)));
             }
         }
         for column in 2..7 {
@@ -114,8 +147,8 @@ impl Scoreboard {
 
 impl Row {
     /// What a table shows after the experiment's name: quantity, paper, measured, spread, ratio,
-    /// tolerance, verdict, note.
-    pub fn cells(&self) -> [String; 8] {
+    /// tolerance, basis, verdict, note.
+    pub fn cells(&self) -> [String; 9] {
         [
             self.quantity.clone(),
             number(self.paper),
@@ -123,6 +156,7 @@ impl Row {
             format!("{} – {}", number(self.spread.0), number(self.spread.1)),
             self.ratio().map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.2}")),
             format!("±{}%", number(self.tolerance * 100.0)),
+            self.basis.to_string(),
             self.verdict().to_owned(),
             self.note.clone(),
         ]
@@ -143,6 +177,8 @@ mod tests {
             seeds: 20,
             tolerance: 0.25,
             within: false,
+            basis: Basis::Stated,
+            judged: true,
             note: String::new(),
         }
         .judged()
@@ -154,7 +190,7 @@ mod tests {
             Scoreboard { rows: vec![row("scan07-table2", "relevance.stream_time_ratio", 0.351, 0.36)] };
         let expected = serde_json::json!([{
             "experiment": "scan07-table2", "quantity": "relevance.stream_time_ratio", "paper": 0.351,
-            "measured": 0.36, "spread": [0.34, 0.39], "seeds": 20, "tolerance": 0.25, "within": true, "note": "",
+            "measured": 0.36, "spread": [0.34, 0.39], "seeds": 20, "tolerance": 0.25, "within": true, "basis": "stated", "judged": true, "note": "",
         }]);
         assert_eq!(serde_json::to_value(&board).unwrap(), expected);
     }
@@ -178,5 +214,16 @@ mod tests {
         assert!(text.contains("\ntwo b: why it differs\n"), "{text}");
         assert_eq!(text.matches("one").count(), 1);
         assert!(Scoreboard::default().text(80).contains("0 of 0"));
+    }
+
+    #[test]
+    fn what_was_fitted_does_not_count() {
+        let fitted = row("one", "b", 1.0, 1.0).on(Basis::Fitted);
+        let board = Scoreboard { rows: vec![row("one", "a", 1.0, 2.0), fitted] };
+        assert_eq!(
+            board.summary(),
+            "0 of 1 quantity in 1 experiment within tolerance, 1 not; 1 fitted, not counted"
+        );
+        assert_eq!(board.rows[1].verdict(), "fitted");
     }
 }

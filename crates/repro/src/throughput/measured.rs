@@ -30,7 +30,8 @@ pub(super) const FEWER_UNLIMITED: [u32; 2] = [2, 8];
 /// From here on memory is short.
 pub(super) const MANY: u32 = 8;
 /// The policies that know nothing of queries.
-pub(super) const SIMPLE: [AllocationName; 3] = [AllocationName::Random, AllocationName::Fifo, AllocationName::Clock];
+pub(super) const SIMPLE: [AllocationName; 3] =
+    [AllocationName::Random, AllocationName::Fifo, AllocationName::Clock];
 /// The policies that give queries frames and limit how many run by what they want.
 pub(super) const LOCAL: [AllocationName; 3] =
     [AllocationName::WorkingSet, AllocationName::HotSet, AllocationName::Dbmin];
@@ -109,7 +110,13 @@ impl Measured {
     }
 
     /// The measured point of a policy, as the paper evaluates it first or under feedback.
-    pub(super) fn point(&self, policy: Policy, mix: Mix, sharing: Sharing, concurrent: u32) -> Option<&Point> {
+    pub(super) fn point(
+        &self,
+        policy: Policy,
+        mix: Mix,
+        sharing: Sharing,
+        concurrent: u32,
+    ) -> Option<&Point> {
         self.points.iter().find(|p| {
             p.policy == policy.allocation
                 && p.load_control == policy.load_control

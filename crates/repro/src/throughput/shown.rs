@@ -5,10 +5,10 @@ use coscan_pool::allocation::load_control::LoadControlName;
 use super::measured::Measured;
 use crate::dbmin::workload::{Mix, Sharing};
 use crate::dbmin::{Point, Policy};
+use crate::report::Block;
 use coscan_figure::FigureError;
 use coscan_figure::axis::Axis;
 use coscan_figure::line::{self, Draw, LineChart, LinePanel, Series};
-use crate::report::Block;
 
 const TEXT: &str = "Each terminal starts a query when its last one ends. Random, FIFO and CLOCK replace over all \
     frames and let everybody run; the working set, the hot set and DBMIN give queries frames and admit as many as \

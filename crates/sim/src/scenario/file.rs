@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::Deserialize;
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize};
 
 use super::device::DeviceFile;
 use super::units::{BufferSize, Bytes, Cost, Count, Frequency, Percent, Time};
@@ -221,28 +221,77 @@ pub struct SweepFile {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PaperFile {
+    /// The policy that ratios refer to.
     pub baseline: String,
+    /// How far a value may be from the paper's, as a share of it.
     pub tolerance: Percent,
+    /// Seconds a query of each kind takes alone.
     #[serde(default)]
     pub alone_s: BTreeMap<String, f64>,
+    /// What the paper measured, by policy.
     #[serde(default)]
     pub policies: BTreeMap<String, PaperValues>,
     /// Why a quantity of the scoreboard, such as `relevance.loads_ratio`, is not within the tolerance.
     #[serde(default)]
     pub explain: BTreeMap<String, String>,
+    /// Which parameter was fitted to a quantity of the scoreboard, such as `relevance.loads_ratio`, or to a figure under
+    /// all policies, such as `cpu_use`: these do not count as reproduced.
+    #[serde(default)]
+    pub fitted: BTreeMap<String, String>,
+}
+
+/// What stands behind a value of a paper, and so whether it can be reproduced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Basis {
+    /// The paper gives the number.
+    #[default]
+    Stated,
+    /// The paper gives a range or a limit; it is compared with the middle of it.
+    Range,
+    /// A number for what the paper says in words or shows in a figure without numbers.
+    Reading,
+    /// A parameter was chosen so that it comes out: it tests nothing.
+    Fitted,
+}
+
+impl fmt::Display for Basis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Basis::Stated => "stated",
+            Basis::Range => "range",
+            Basis::Reading => "reading",
+            Basis::Fitted => "fitted",
+        })
+    }
+}
+
+impl Basis {
+    /// Whether the value can agree or disagree.
+    pub fn is_judged(self) -> bool {
+        self != Basis::Fitted
+    }
 }
 
 /// What the paper measured for one policy.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PaperValues {
+    /// Mean time of a stream, in seconds.
     pub stream_time_s: Option<f64>,
+    /// Mean of times divided by times alone.
     pub normalised_latency: Option<f64>,
+    /// From the first query to the end of the last, in seconds.
     pub total_time_s: Option<f64>,
+    /// Share of the processors' time that was used.
     pub cpu_use: Option<Percent>,
+    /// Chunk loads.
     pub loads: Option<f64>,
+    /// Reads of a column of a chunk.
     pub requests: Option<f64>,
+    /// Mean time of a query, in seconds.
     pub latency_s: Option<f64>,
+    /// The same by kind of query.
     #[serde(default)]
     pub latencies_s: BTreeMap<String, f64>,
 }
@@ -251,11 +300,19 @@ pub struct PaperValues {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExpectFile {
+    /// `POLICY.FIGURE`, `POLICY.FIGURE_ratio` or `POLICY.leads`.
     pub quantity: String,
+    /// The point of a sweep that is meant.
     #[serde(default)]
     pub at: BTreeMap<String, String>,
+    /// The value.
     pub paper: f64,
+    /// How far a value may be from the paper's, as a share of it.
     pub tolerance: Percent,
+    /// An explanation.
     #[serde(default)]
     pub note: String,
+    /// What stands behind the value.
+    #[serde(default)]
+    pub basis: Basis,
 }

@@ -20,7 +20,7 @@ use toml::Table;
 
 pub use draw::Recipe;
 pub use error::ScenarioError;
-pub use file::{ExpectFile, PaperFile, PaperValues};
+pub use file::{Basis, ExpectFile, PaperFile, PaperValues};
 pub use overrides::Setting;
 
 use crate::workload::World;

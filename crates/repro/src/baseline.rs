@@ -1,0 +1,140 @@
+//! The committed scoreboard, and what has left it since.
+//!
+//! `experiments/baseline.json` is what `coscan repro --json` printed when it was last looked at. The simulations are
+//! deterministic: a figure that moves does so because the code changed. Rows that something was fitted to are not held
+//! to it.
+
+use std::fmt;
+
+use crate::report::{Row, Scoreboard};
+
+/// The scoreboard as it was committed.
+static BASELINE: &str = include_str!("../experiments/baseline.json");
+
+/// How far a figure may move, as a share of it: the last digits of sums of floating-point numbers may differ between
+/// machines, decisions may not.
+const DRIFT: f64 = 0.02;
+
+/// The experiment whose figures are times on the clock on the wall: only its verdicts are compared.
+const TIMED: &str = "scan07-fig8";
+
+/// A judged row that is not as it was committed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Departure {
+    experiment: String,
+    quantity: String,
+    how: How,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum How {
+    Gone,
+    NoLongerWithin { paper: f64, measured: f64 },
+    Moved { from: f64, to: f64 },
+}
+
+impl fmt::Display for Departure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}: ", self.experiment, self.quantity)?;
+        match self.how {
+            How::Gone => f.write_str("is not measured any more"),
+            How::NoLongerWithin { paper, measured } => {
+                write!(f, "was within its tolerance; now {measured} is too far from the paper's {paper}")
+            }
+            How::Moved { from, to } => write!(f, "moved from {from} to {to}"),
+        }
+    }
+}
+
+/// The committed scoreboard.
+///
+/// # Panics
+/// If the file that came with the program is not one.
+pub fn committed() -> Scoreboard {
+    serde_json::from_str(BASELINE).expect("experiments/baseline.json is a scoreboard")
+}
+
+/// The judged rows of `baseline` that `now` does not have as they were; experiments that were not run are left out.
+pub fn departures(baseline: &Scoreboard, now: &Scoreboard) -> Vec<Departure> {
+    let ran = |row: &&Row| now.rows.iter().any(|other| other.experiment == row.experiment);
+    let judged = baseline.rows.iter().filter(|row| row.judged).filter(ran);
+    judged
+        .filter_map(|before| {
+            let same =
+                |row: &&Row| (&row.experiment, &row.quantity) == (&before.experiment, &before.quantity);
+            let how = compare(before, now.rows.iter().find(same))?;
+            Some(Departure { experiment: before.experiment.clone(), quantity: before.quantity.clone(), how })
+        })
+        .collect()
+}
+
+fn compare(before: &Row, now: Option<&Row>) -> Option<How> {
+    let Some(now) = now else { return Some(How::Gone) };
+    if before.within && !now.within {
+        return Some(How::NoLongerWithin { paper: now.paper, measured: now.measured });
+    }
+    let moved = (now.measured - before.measured).abs();
+    let stays = before.experiment == TIMED || moved <= DRIFT * before.measured.abs();
+    (!stays).then_some(How::Moved { from: before.measured, to: now.measured })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use coscan_sim::scenario::Basis;
+
+    fn row(experiment: &str, quantity: &str, measured: f64) -> Row {
+        Row {
+            experiment: experiment.to_owned(),
+            quantity: quantity.to_owned(),
+            paper: 1.0,
+            measured,
+            spread: (measured, measured),
+            seeds: 1,
+            tolerance: 0.25,
+            within: false,
+            basis: Basis::Stated,
+            judged: true,
+            note: String::new(),
+        }
+        .judged()
+    }
+
+    fn told(before: Vec<Row>, now: Vec<Row>) -> Vec<String> {
+        let departures = departures(&Scoreboard { rows: before }, &Scoreboard { rows: now });
+        departures.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn only_judged_rows_of_experiments_that_ran_can_leave() {
+        let before = vec![
+            row("a", "x", 1.0),
+            row("a", "y", 1.0).on(Basis::Fitted),
+            row("b", "z", 1.0),
+            row("a", "w", 3.0),
+        ];
+        assert!(told(before.clone(), before.clone()).is_empty());
+        assert!(told(before.clone(), Vec::new()).is_empty(), "nothing was run");
+        let now = vec![row("a", "x", 1.3), row("a", "w", 2.9)];
+        let gone = "a x: was within its tolerance; now 1.3 is too far from the paper's 1";
+        assert_eq!(told(before.clone(), now), [gone, "a w: moved from 3 to 2.9"]);
+        let better = vec![row("a", "x", 1.01), row("a", "w", 3.0)];
+        assert!(told(before.clone(), better).is_empty(), "a hundredth is no move");
+        assert_eq!(told(before, vec![row("a", "x", 1.0)]), ["a w: is not measured any more"]);
+    }
+
+    #[test]
+    fn times_on_the_wall_may_differ_as_long_as_they_are_within() {
+        let before = vec![row(TIMED, "x", 1.0)];
+        assert!(told(before.clone(), vec![row(TIMED, "x", 1.2)]).is_empty());
+        assert_eq!(told(before, vec![row(TIMED, "x", 2.0)]).len(), 1);
+    }
+
+    #[test]
+    fn the_committed_scoreboard_has_every_experiment_with_rows() {
+        let known = crate::names();
+        let committed = committed();
+        assert!(committed.groups().iter().all(|(experiment, _)| known.contains(experiment)));
+        assert!(committed.rows.iter().filter(|row| row.judged).count() > 50);
+    }
+}
