@@ -62,7 +62,8 @@ impl Crate {
                 "super" => module[..module.len().saturating_sub(1)].to_vec(),
                 child => [module.as_slice(), &[child.to_owned()]].concat(),
             };
-            if !matches!(start, "crate" | "self" | "super") && !(is_use && self.files.contains_key(&base)) {
+            let is_child = is_use && self.files.contains_key(&base);
+            if !is_child && !matches!(start, "crate" | "self" | "super") {
                 continue;
             }
             let mut rest = &text[at + start.len()..];
