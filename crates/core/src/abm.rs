@@ -123,6 +123,7 @@ impl Abm {
             Event::ChunkReleased { scan, worker } => mechanism.release(scan, worker),
             Event::WorkerActive { scan, worker } => mechanism.note_active(scan, worker),
             Event::ChunkSuspended { scan, worker } => mechanism.suspend(scan, worker),
+            Event::WorkspaceGrown { scan, bytes } => mechanism.grow_workspace(scan, bytes, actions),
             Event::LoadFinished { load, columns } => mechanism.load_finished(load, &columns, actions),
             Event::LoadFailed { load, columns } => mechanism.load_failed(load, &columns, actions),
             Event::Decoded { table, chunk, column, bytes } => {

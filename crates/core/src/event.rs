@@ -87,6 +87,17 @@ pub enum Event {
         /// The worker.
         worker: WorkerNo,
     },
+    /// A worker of the scan turned out to need this many bytes of workspace, more than the scan announced (a page
+    /// that is larger than the metadata let expect). Holds for all its workers from now on, also for those that hold
+    /// a chunk. Room is made of what nobody holds; if the budget is exceeded all the same when the call returns, the
+    /// worker must not use more yet but give its chunk back ([`Event::ChunkSuspended`]) and ask again. The scan fails
+    /// if it can never have so much. Less than before changes nothing.
+    WorkspaceGrown {
+        /// The scan.
+        scan: ScanId,
+        /// Bytes for each worker.
+        bytes: u64,
+    },
     /// Columns of a load have arrived. A load may finish in several such events, in any order.
     LoadFinished {
         /// The load.

@@ -377,6 +377,16 @@ impl State {
         self.scan_mut(id).active.insert(worker, WorkerState::Suspended { chunk });
     }
 
+    /// A scan's workers need more than announced.
+    pub(crate) fn grow_workspace(&mut self, id: ScanId, bytes: u64) {
+        let scan = self.scan_mut(id);
+        let more = bytes.saturating_sub(scan.workspace_bytes);
+        scan.workspace_bytes += more;
+        let holds = |worker: &&WorkerState| matches!(worker, WorkerState::Holding { .. });
+        let holding = scan.active.values().filter(holds).count() as u64;
+        self.usage.workspace = self.usage.workspace.saturating_add(more.saturating_mul(holding));
+    }
+
     /// A worker that holds a chunk shows that it is reading.
     pub(crate) fn note_active(&mut self, id: ScanId, worker: WorkerNo) {
         let now = self.now;

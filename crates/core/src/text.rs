@@ -27,6 +27,7 @@ impl Display for Event {
             Event::ChunkReleased { scan, worker } => write!(f, "released {scan} {worker}"),
             Event::WorkerActive { scan, worker } => write!(f, "active {scan} {worker}"),
             Event::ChunkSuspended { scan, worker } => write!(f, "suspended {scan} {worker}"),
+            Event::WorkspaceGrown { scan, bytes } => write!(f, "workspace grown {scan} {bytes}"),
             Event::LoadFinished { load, columns } => write!(f, "finished {load} columns={columns}"),
             Event::LoadFailed { load, columns } => write!(f, "failed {load} columns={columns}"),
             Event::Decoded { table, chunk, column, bytes } => {

@@ -34,6 +34,7 @@ use datafusion::physical_expr_adapter::{
 use datafusion::physical_optimizer::pruning::FilePruner;
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder};
 
+use crate::bounded_reader::BoundedReader;
 use crate::constants::constant_columns;
 use crate::decided::Statistics;
 use crate::error::from_engine;
@@ -226,8 +227,10 @@ impl FilePlanner {
         file_metrics.files_ranges_pruned_statistics.add_matched(1);
 
         let hint = self.size_hint(file);
-        let mut reader: Box<dyn AsyncFileReader> =
+        let inner: Box<dyn AsyncFileReader> =
             self.readers.create_reader(self.partition, file.clone(), hint, &self.metrics)?;
+        let size = file.object_meta.size;
+        let mut reader: Box<dyn AsyncFileReader> = Box::new(BoundedReader { inner, size });
         let mut options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Skip);
         if let Some(schema) = &file.arrow_schema {
             options = options.with_schema(Arc::clone(schema));

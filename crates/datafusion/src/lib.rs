@@ -11,6 +11,7 @@
 //! what is read next nor what stays in memory.
 
 mod aggregate;
+mod bounded_reader;
 mod constants;
 mod context;
 mod cscan;

@@ -72,7 +72,8 @@ impl ScanPlan {
         {
             if let Some(mut file) = file {
                 dynamic.add_file(file.pruner.take());
-                rows += plan.add(file, wanted.map(|wanted| wanted - rows), planner.point_threshold);
+                let yielded = plan.add(file, wanted.map(|wanted| wanted - rows), planner.point_threshold);
+                rows = rows.saturating_add(yielded);
             }
         }
         plan.dynamic = Mutex::new(dynamic);
@@ -86,10 +87,10 @@ impl ScanPlan {
             if wanted.is_some_and(|wanted| rows >= wanted) {
                 break;
             }
-            rows += match &needed {
-                RowsNeeded::All => file.metadata.row_group(row_group).num_rows() as usize,
+            rows = rows.saturating_add(match &needed {
+                RowsNeeded::All => file.metadata.row_group(row_group).num_rows().max(0) as usize,
                 RowsNeeded::Ranges(ranges) => ranges.iter().map(ExactSizeIterator::len).sum(),
-            };
+            });
             let roots = &file.variants[variant].roots;
             let point = point::is_point_read(&file.metadata, row_group, roots, &needed, point_threshold);
             self.chunks.push(PlannedChunk { file: self.files.len(), variant, row_group, needed, point });

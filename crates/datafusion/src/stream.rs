@@ -142,8 +142,7 @@ struct OpenChunk {
     _point_rows: Option<PointRows>,
     /// Its position in the plan.
     index: usize,
-    /// The slices still to read and the rows wanted of each.
-    slices: VecDeque<(usize, Vec<Range<usize>>)>,
+    slices: Slices,
     /// What is left of the slice read last, with the columns of the file.
     ready: VecDeque<RecordBatch>,
     columns: bool,
@@ -156,12 +155,12 @@ impl OpenChunk {
     fn new(taken: Taken, index: usize, plan: &ScanPlan, slice_rows: usize) -> Result<Self> {
         let planned = &plan.chunks[index];
         let columns = !plan.variant(planned).roots.is_empty();
-        // Without columns there is nothing to slice.
-        let slice_rows = if columns { slice_rows } else { usize::MAX };
+        // Without columns there is nothing to decode; but whoever computes something for every row needs room for it.
+        let slice_rows = if columns { slice_rows } else { slice_rows.max(ROWS_WITHOUT_COLUMNS) };
         let mut point_rows = None;
         let (chunk, slices, ready) = match taken {
             Taken::Chunk(chunk) => {
-                let slices = slices(&planned.needed, chunk.rows, slice_rows);
+                let slices = Slices::new(planned.needed.clone(), chunk.rows, slice_rows);
                 (Some(chunk), slices, VecDeque::new())
             }
             Taken::Rows(mut rows) => {
@@ -171,7 +170,7 @@ impl OpenChunk {
                 };
                 let batches = std::mem::take(&mut rows.batches);
                 point_rows = Some(rows);
-                (None, VecDeque::new(), batches.into_iter().map(batch).collect::<Result<_>>()?)
+                (None, Slices::default(), batches.into_iter().map(batch).collect::<Result<_>>()?)
             }
         };
         Ok(OpenChunk {
@@ -208,7 +207,7 @@ impl OpenChunk {
                 }
                 continue;
             }
-            let Some((slice, ranges)) = self.slices.pop_front() else {
+            let Some((slice, ranges)) = self.slices.next() else {
                 return match self.gathered.take() {
                     Some(mut gathered) => {
                         gathered.finish_buffered_batch()?;
@@ -236,6 +235,9 @@ impl OpenChunk {
     }
 }
 
+/// Rows of a batch without columns.
+const ROWS_WITHOUT_COLUMNS: usize = 1 << 16;
+
 /// More rows are not put together in one batch.
 const BATCH_ROWS_MAX: usize = 8192;
 
@@ -258,49 +260,92 @@ impl OpenChunk {
     }
 }
 
-/// The slices that hold needed rows, and these rows counted from the beginning of the slice.
-fn slices(needed: &RowsNeeded, rows: usize, slice_rows: usize) -> VecDeque<(usize, Vec<Range<usize>>)> {
-    let all = [0..rows];
-    let ranges: &[Range<usize>] = match needed {
-        RowsNeeded::All => &all,
-        RowsNeeded::Ranges(ranges) => ranges,
-    };
-    let mut slices: VecDeque<(usize, Vec<Range<usize>>)> = VecDeque::new();
-    for range in ranges {
-        let mut row = range.start;
-        while row < range.end {
-            let slice = row / slice_rows;
-            let begin = slice * slice_rows;
-            let end = range.end.min(begin.saturating_add(slice_rows));
-            let part = row - begin..end - begin;
-            match slices.back_mut() {
-                Some((last, parts)) if *last == slice => parts.push(part),
-                _ => slices.push_back((slice, vec![part])),
-            }
-            row = end;
-        }
+/// The slices that hold needed rows, and these rows counted from the beginning of the slice. They are made one by one:
+/// how many rows there are is what the footer claims, and nobody has seen them yet.
+struct Slices {
+    needed: RowsNeeded,
+    /// The row group's rows by its footer.
+    rows: usize,
+    slice_rows: usize,
+    /// The range that comes next, and its first row that was not in a slice yet.
+    range: usize,
+    row: usize,
+}
+
+impl Default for Slices {
+    fn default() -> Self {
+        Slices::new(RowsNeeded::All, 0, 1)
     }
-    slices
+}
+
+impl Slices {
+    fn new(needed: RowsNeeded, rows: usize, slice_rows: usize) -> Self {
+        Slices { needed, rows, slice_rows, range: 0, row: 0 }
+    }
+
+    /// The rest of the range that comes next.
+    fn rest(&self) -> Option<Range<usize>> {
+        let range = match &self.needed {
+            RowsNeeded::All => (self.range == 0).then_some(0..self.rows),
+            RowsNeeded::Ranges(ranges) => ranges.get(self.range).cloned(),
+        };
+        range.map(|range| range.start.max(self.row)..range.end)
+    }
+}
+
+impl Iterator for Slices {
+    type Item = (usize, Vec<Range<usize>>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut slice: Option<(usize, Vec<Range<usize>>)> = None;
+        while let Some(rest) = self.rest() {
+            if rest.is_empty() {
+                self.range += 1;
+                continue;
+            }
+            let at = rest.start / self.slice_rows;
+            let (at, parts) = slice.get_or_insert_with(|| (at, Vec::new()));
+            let begin = *at * self.slice_rows;
+            let end = rest.end.min(begin.saturating_add(self.slice_rows));
+            if rest.start >= end {
+                break;
+            }
+            parts.push(rest.start - begin..end - begin);
+            self.row = end;
+        }
+        slice
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn slices(needed: RowsNeeded, rows: usize, slice_rows: usize) -> Vec<(usize, Vec<Range<usize>>)> {
+        Slices::new(needed, rows, slice_rows).collect()
+    }
+
     #[test]
     fn every_needed_row_is_in_one_slice() {
-        let cut: Vec<_> = slices(&RowsNeeded::All, 20, 8).into();
+        let cut = slices(RowsNeeded::All, 20, 8);
         assert_eq!(cut, vec![(0, vec![0..8]), (1, vec![0..8]), (2, vec![0..4])]);
         let ranges = RowsNeeded::Ranges(vec![1..3, 5..18].into());
-        let cut: Vec<_> = slices(&ranges, 20, 8).into();
+        let cut = slices(ranges, 20, 8);
         assert_eq!(cut, vec![(0, vec![1..3, 5..8]), (1, vec![0..8]), (2, vec![0..2])]);
     }
 
     #[test]
     fn slices_without_needed_rows_are_skipped() {
-        let cut: Vec<_> = slices(&RowsNeeded::Ranges(vec![17..18].into()), 20, 8).into();
+        let cut = slices(RowsNeeded::Ranges(vec![3..3, 17..18].into()), 20, 8);
         assert_eq!(cut, vec![(2, vec![1..2])]);
-        assert!(slices(&RowsNeeded::All, 0, 8).is_empty());
-        assert_eq!(slices(&RowsNeeded::All, 5, usize::MAX).len(), 1);
+        assert!(slices(RowsNeeded::All, 0, 8).is_empty());
+        assert_eq!(slices(RowsNeeded::All, 5, usize::MAX).len(), 1);
+    }
+
+    #[test]
+    fn a_claim_of_any_number_of_rows_costs_nothing() {
+        let mut claimed = Slices::new(RowsNeeded::All, usize::MAX, 8192);
+        assert_eq!(claimed.next(), Some((0, vec![0..8192])));
+        assert_eq!(claimed.nth(1 << 10), Some((1 + (1 << 10), vec![0..8192])));
     }
 }

@@ -18,7 +18,7 @@ use coscan_core::{ChunkNo, ChunkSet, ColumnLayout, ColumnNo, ConfigError, StoreN
 use parquet::file::metadata::ParquetMetaData;
 
 use crate::identity::StoreId;
-use crate::table::{Column, File, FileHandle, FileId, FileSpec, Opened};
+use crate::table::{Column, File, FileHandle, FileId, FileSpec, Opened, booked_bytes};
 
 /// So many chunk numbers more of files that are gone than of files that are there retire a table.
 const DEAD_CHUNKS: u32 = 1024;
@@ -339,7 +339,7 @@ fn layout(
     let mut sizes = vec![vec![0; ranges.len()]; table_columns];
     for (row_group, roots) in ranges.iter().enumerate() {
         for (root, range) in roots.iter().enumerate() {
-            sizes[columns[root].no.index()][row_group] = range.end - range.start;
+            sizes[columns[root].no.index()][row_group] = booked_bytes(range.end - range.start);
         }
     }
     TableLayout::columns(ranges.len() as u32, sizes.into_iter().map(ColumnLayout::separate).collect())

@@ -58,6 +58,11 @@ impl Hold {
         deferred.wakers.into_iter().for_each(|waker| waker.wake());
     }
 
+    /// Books more room for decoding, giving the chunk back while there is none; `what` needs it.
+    fn grow_workspace(&self, bytes: u64, what: String) -> Result<(), EngineError> {
+        self.driver.turn(|turn| turn.grow_workspace(&self.cscan, &self.claim, bytes, what))
+    }
+
     fn poll_parts(&self, cx: &mut Context<'_>) -> Poll<Result<Arc<PinnedParts>, EngineError>> {
         loop {
             match self.cscan.poll_parts(&self.claim, self.driver.now(), cx.waker()) {
@@ -127,16 +132,20 @@ impl Chunk {
         waited: &mut Option<Instant>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), EngineError>> {
-        let parts = ready!(self.hold.poll_parts(cx))?;
-        if let Some(since) = waited.take() {
-            self.note_wait(since);
-        }
-        // Busy only until this returns: what others wait for must not depend on this task being polled.
-        let busy = Busy { hold: &self.hold, parts };
-        match self.decode(&busy.parts, i, arrays, cx.waker()) {
-            Ok(true) => Poll::Ready(Ok(())),
-            Ok(false) => Poll::Pending,
-            Err(error) => Poll::Ready(Err(error)),
+        loop {
+            let parts = ready!(self.hold.poll_parts(cx))?;
+            if let Some(since) = waited.take() {
+                self.note_wait(since);
+            }
+            // Busy only until it is dropped: what others wait for must not depend on this task being polled.
+            let busy = Busy { hold: &self.hold, parts };
+            let outcome = self.decode(&busy.parts, i, arrays, cx.waker());
+            drop(busy);
+            match outcome? {
+                Outcome::Done => return Poll::Ready(Ok(())),
+                Outcome::Contended => return Poll::Pending,
+                Outcome::NeedsRoom(bytes, what) => self.hold.grow_workspace(bytes, what)?,
+            }
         }
     }
 
@@ -146,22 +155,33 @@ impl Chunk {
         self.hold.driver.work.wait_ns.add_time(waited);
     }
 
-    /// Fills in what is missing of `arrays`, but for what others are decoding now. Returns whether nothing is missing
-    /// any more; otherwise `waker` is woken when it is worth trying again.
+    /// Fills in what is missing of `arrays`, but for what others are decoding now.
     fn decode(
         &self,
         parts: &[Arc<Part>],
         i: usize,
         arrays: &mut [Option<ArrayRef>],
         waker: &Waker,
-    ) -> Result<bool, EngineError> {
+    ) -> Result<Outcome, EngineError> {
         let slice_rows = self.hold.driver.config.slice_rows;
+        let decoders: Vec<_> = parts.iter().map(|part| part.decoder(&self.decoding, slice_rows)).collect();
+        let booked = self.hold.cscan.workspace_bytes();
+        let mut needed = decoders.iter().fold(0u64, |sum, decoder| sum.saturating_add(decoder.bytes()));
+        if needed > booked {
+            let largest = decoders.iter().zip(parts).max_by_key(|(decoder, _)| decoder.bytes());
+            let what = largest.map_or_else(String::new, |(_, part)| part.described());
+            return Ok(Outcome::NeedsRoom(needed, what));
+        }
         let work = &self.hold.driver.work;
         let mut kept_now: Vec<&Arc<Part>> = Vec::new();
-        let mut outcome = Ok(true);
-        for (part, array) in parts.iter().zip(arrays).filter(|(_, array)| array.is_none()) {
+        let mut outcome = Ok(Outcome::Done);
+        let missing = parts.iter().zip(&decoders).zip(arrays).filter(|(_, array)| array.is_none());
+        for ((part, decoder), array) in missing {
+            let before = decoder.bytes();
             let started = self.hold.driver.now();
-            match part.decoder(&self.decoding).slice(part, i, slice_rows, waker) {
+            let slice = decoder.slice(part, i, slice_rows, booked.saturating_sub(needed), waker);
+            needed = needed.saturating_sub(before).saturating_add(decoder.bytes());
+            match slice {
                 Ok(Decoded::Shared(shared)) => {
                     self.counters.slices_shared.add(1);
                     work.slices_shared.add(1);
@@ -176,7 +196,11 @@ impl Chunk {
                     *array = Some(fresh);
                     kept_now.extend(kept.then_some(part));
                 }
-                Ok(Decoded::Busy) => outcome = Ok(false),
+                Ok(Decoded::Busy) => outcome = Ok(Outcome::Contended),
+                Ok(Decoded::NeedsRoom) => {
+                    outcome = Ok(Outcome::NeedsRoom(needed, part.described()));
+                    break;
+                }
                 Err(error) => {
                     outcome = Err(error);
                     break;
@@ -188,6 +212,15 @@ impl Chunk {
         }
         outcome
     }
+}
+
+/// How far decoding a slice got.
+enum Outcome {
+    Done,
+    /// Others are decoding some of it; the waker is woken when it is worth trying again.
+    Contended,
+    /// So many bytes have to be booked first, because of this part.
+    NeedsRoom(u64, String),
 }
 
 impl Drop for Chunk {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
@@ -32,6 +33,8 @@ pub(crate) struct CScan {
     pub(crate) wanted: HashMap<ChunkNo, Wanted>,
     pub(crate) reads: Arc<[FileRead]>,
     pub(crate) counters: Arc<ScanCounters>,
+    /// What each worker has booked beside its chunk, in bytes.
+    workspace_bytes: AtomicU64,
     workers: usize,
     slots: WorkerSlots<ChunkNo, Arc<PinnedParts>, EngineError>,
 }
@@ -47,10 +50,27 @@ impl CScan {
         reads: Arc<[FileRead]>,
         counters: Arc<ScanCounters>,
         stall_after: Duration,
+        workspace_bytes: u64,
         workers: usize,
     ) -> Self {
         let slots = WorkerSlots::new(workers, stall_after);
-        CScan { id, table, columns, registered, wanted, reads, counters, workers, slots }
+        let workspace_bytes = AtomicU64::new(workspace_bytes);
+        CScan { id, table, columns, registered, wanted, reads, counters, workspace_bytes, workers, slots }
+    }
+
+    /// What each worker has booked beside its chunk, in bytes.
+    pub(crate) fn workspace_bytes(&self) -> u64 {
+        self.workspace_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Notes that more is booked.
+    pub(crate) fn grow_workspace(&self, bytes: u64) {
+        self.workspace_bytes.fetch_max(bytes, Ordering::Relaxed);
+    }
+
+    /// See [`WorkerSlots::give_back`].
+    pub(crate) fn give_back(&self, claim: &Claim) -> Option<Arc<PinnedParts>> {
+        self.slots.give_back(claim)
     }
 
     /// How many workers it has.

@@ -5,8 +5,9 @@
 //! when it is told to, so a consumer that stops being polled cannot hold a place that others need.
 
 use std::any::Any;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::task::Waker;
 
@@ -21,15 +22,21 @@ use parquet::errors::{ParquetError, Result as ParquetResult};
 
 use crate::error::{EngineError, SharedSource, panic_message};
 use crate::file_bytes::FileBytes;
+use crate::page_gate::PageGate;
 use crate::protocol::exclusive::Exclusive;
 use crate::store::Part;
 use crate::sync::Mutex;
+use crate::workspace::{self, Estimate};
 
 /// Decodes one part to one Arrow type.
 #[derive(Debug)]
 pub(crate) struct Decoder {
     decoding: ArrowReaderMetadata,
     data_type: DataType,
+    /// What a slice is expected to take, in bytes.
+    slice_bytes: u64,
+    /// What each reader may take beside that: as expected, or as pages turned out to be.
+    page_bytes: AtomicU64,
     kept: Mutex<Kept>,
     readers: Exclusive<Vec<SliceReader>>,
 }
@@ -37,7 +44,7 @@ pub(crate) struct Decoder {
 /// The slices kept for others.
 #[derive(Debug, Default)]
 struct Kept {
-    slices: Vec<Option<ArrayRef>>,
+    slices: BTreeMap<usize, ArrayRef>,
     /// Buffers counted already: views and dictionaries share theirs between slices.
     counted: HashSet<usize>,
     bytes: u64,
@@ -48,6 +55,7 @@ struct Kept {
 struct SliceReader {
     next: usize,
     reader: ParquetRecordBatchReader,
+    gate: Arc<PageGate>,
 }
 
 /// What asking for a slice gives.
@@ -58,15 +66,29 @@ pub(crate) enum Decoded {
     Fresh { array: ArrayRef, kept: bool },
     /// Somebody is decoding this part; the waker that was given is woken when it is worth asking again.
     Busy,
+    /// There is a page that takes more room than there is: ask again with [`Decoder::bytes`] booked.
+    NeedsRoom,
 }
 
 impl Decoder {
-    pub(crate) fn new(decoding: ArrowReaderMetadata, data_type: DataType) -> Self {
-        Decoder { decoding, data_type, kept: Mutex::default(), readers: Exclusive::new(Vec::new()) }
+    pub(crate) fn new(decoding: ArrowReaderMetadata, data_type: DataType, estimate: Estimate) -> Self {
+        Decoder {
+            decoding,
+            data_type,
+            slice_bytes: estimate.slice,
+            page_bytes: AtomicU64::new(estimate.pages),
+            kept: Mutex::default(),
+            readers: Exclusive::new(Vec::new()),
+        }
     }
 
     pub(crate) fn data_type(&self) -> &DataType {
         &self.data_type
+    }
+
+    /// What decoding a slice takes, as far as is known: the slice, and the pages it is made from.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.slice_bytes.saturating_add(self.page_bytes.load(Ordering::Relaxed))
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -78,7 +100,7 @@ impl Decoder {
     }
 
     pub(crate) fn take_kept(&self) -> Vec<ArrayRef> {
-        std::mem::take(&mut *self.kept()).slices.into_iter().flatten().collect()
+        std::mem::take(&mut *self.kept()).slices.into_values().collect()
     }
 
     /// Forgets the decoder state; kept slices stay. A decode under way keeps its own until it is done.
@@ -86,12 +108,13 @@ impl Decoder {
         self.readers.clear();
     }
 
-    /// Slice `at` of `part`, which this decoder belongs to.
+    /// Slice `at` of `part`, which this decoder belongs to. There are `spare` bytes of room beside [`Self::bytes`].
     pub(crate) fn slice(
         &self,
         part: &Part,
         at: usize,
         slice_rows: usize,
+        spare: u64,
         waker: &Waker,
     ) -> Result<Decoded, EngineError> {
         if let Some(array) = self.kept().get(at) {
@@ -102,7 +125,8 @@ impl Decoder {
         if let Some(array) = self.kept().get(at) {
             return Ok(Decoded::Shared(array));
         }
-        let outcome = self.decode(&mut readers, part, at, slice_rows);
+        let mut refused = None;
+        let outcome = self.decode(&mut readers, part, at, slice_rows, spare, &mut refused);
         if outcome.is_err() {
             readers.clear();
         }
@@ -111,6 +135,10 @@ impl Decoder {
             self.kept().put(at, array);
         }
         drop(readers);
+        if let Some(bytes) = refused {
+            self.page_bytes.fetch_max(bytes, Ordering::Relaxed);
+            return Ok(Decoded::NeedsRoom);
+        }
         let array = outcome.map_err(|source| part.corrupt(source))?;
         Ok(Decoded::Fresh { array, kept: keep })
     }
@@ -121,25 +149,39 @@ impl Decoder {
         part: &Part,
         at: usize,
         slice_rows: usize,
+        spare: u64,
+        refused: &mut Option<u64>,
     ) -> Result<ArrayRef, SharedSource> {
         let rows = part.file.rows(part.row_group);
         let wanted = slice_rows.min(rows - (at * slice_rows).min(rows));
         let step = || -> ParquetResult<ArrayRef> {
             let mut slice_reader = match readers.iter().position(|r| r.next == at) {
                 Some(known) => readers.swap_remove(known),
-                None => SliceReader { next: at, reader: self.open(part, at * slice_rows, rows, slice_rows)? },
+                None => self.open(part, at, rows, slice_rows)?,
             };
-            let batch = slice_reader.reader.next().transpose()?;
+            let gate = slice_reader.gate.clone();
+            gate.begin_slice(self.page_bytes.load(Ordering::Relaxed).saturating_add(spare));
+            let batch = slice_reader.reader.next().transpose().inspect_err(|_| *refused = gate.refused())?;
+            self.page_bytes.fetch_max(gate.admitted(), Ordering::Relaxed);
             let array = batch.map(|batch| batch.column(0).clone());
             let array = array.filter(|array| array.len() == wanted).ok_or_else(|| {
                 ParquetError::EOF(format!("rows {}.. are missing, expected {wanted}", at * slice_rows))
             })?;
+            // What was larger than expected is known from now on.
+            let more = (array.get_array_memory_size() as u64).saturating_sub(self.slice_bytes);
+            self.page_bytes.fetch_max(more, Ordering::Relaxed);
             slice_reader.next = at + 1;
             if slice_reader.next * slice_rows < rows {
                 // The oldest give way: each worker that holds the part has room for one.
                 let room = (part.pins().max(1) as usize).saturating_sub(1);
                 readers.drain(..readers.len().saturating_sub(room));
                 readers.push(slice_reader);
+            } else if let Some(more) = slice_reader.reader.next() {
+                // Whoever believes the pages would have other rows than whoever believes the footer.
+                let more = more?.num_rows();
+                let message =
+                    format!("there are {more} rows or more behind the {rows} that the footer claims");
+                return Err(ParquetError::General(message));
             }
             Ok(array)
         };
@@ -149,18 +191,18 @@ impl Decoder {
         }
     }
 
-    /// A reader that starts at row `from`.
-    fn open(
-        &self,
-        part: &Part,
-        from: usize,
-        rows: usize,
-        slice_rows: usize,
-    ) -> ParquetResult<ParquetRecordBatchReader> {
+    /// A reader that starts with slice `at`.
+    fn open(&self, part: &Part, at: usize, rows: usize, slice_rows: usize) -> ParquetResult<SliceReader> {
+        let from = at * slice_rows;
+        let detach = has_views(&self.data_type);
+        let row_group = part.file.metadata.row_group(part.row_group);
+        let leaves = workspace::leaves(&part.file.metadata, part.root);
+        let gate = Arc::new(PageGate::new(row_group.columns()[leaves].iter(), detach));
         let input = FileBytes {
             pieces: vec![(part.start, part.bytes.clone())],
             end: part.file.source.meta.size,
-            detach: has_views(&self.data_type),
+            detach,
+            gate: gate.clone(),
             what: "the column chunk",
         };
         let mask = ProjectionMask::roots(self.decoding.parquet_schema(), [part.root]);
@@ -174,7 +216,7 @@ impl Decoder {
                 .with_row_selection(RowSelection::from(rest))
                 .with_row_selection_policy(RowSelectionPolicy::Selectors);
         }
-        builder.build()
+        Ok(SliceReader { next: at, reader: builder.build()?, gate })
     }
 }
 
@@ -185,21 +227,21 @@ fn corrupt_panic(panic: &(dyn Any + Send)) -> SharedSource {
 
 impl Kept {
     fn get(&self, at: usize) -> Option<ArrayRef> {
-        self.slices.get(at)?.clone()
+        self.slices.get(&at).cloned()
     }
 
     fn put(&mut self, at: usize, array: &ArrayRef) {
-        if self.slices.len() <= at {
-            self.slices.resize(at + 1, None);
-        }
-        if self.slices[at].is_none() {
+        if !self.slices.contains_key(&at) {
             self.bytes += uncounted_bytes(&array.to_data(), &mut self.counted);
-            self.slices[at] = Some(array.clone());
+            self.slices.insert(at, array.clone());
         }
     }
 }
 
-/// Bytes of the buffers not in `counted` yet, which they are afterwards.
+/// What an array takes beside its buffers, in bytes: itself, its type, its place here.
+const ARRAY_BYTES: u64 = 256;
+
+/// Bytes of the array and of the buffers not in `counted` yet, which they are afterwards.
 pub(crate) fn uncounted_bytes(data: &ArrayData, counted: &mut HashSet<usize>) -> u64 {
     let nulls = data.nulls().map(|nulls| nulls.buffer());
     let own: u64 = data
@@ -209,7 +251,7 @@ pub(crate) fn uncounted_bytes(data: &ArrayData, counted: &mut HashSet<usize>) ->
         .filter(|buffer| counted.insert(buffer.data_ptr().as_ptr() as usize))
         .map(|buffer| buffer.capacity() as u64)
         .sum();
-    own + data.child_data().iter().map(|child| uncounted_bytes(child, counted)).sum::<u64>()
+    ARRAY_BYTES + own + data.child_data().iter().map(|child| uncounted_bytes(child, counted)).sum::<u64>()
 }
 
 fn has_views(data_type: &DataType) -> bool {

@@ -25,7 +25,7 @@ use coscan_trace::{Record, Recorder};
 use crate::budget::Budget;
 use crate::catalog::{Catalog, Forgotten};
 use crate::config::EngineConfig;
-use crate::cscan::{CScan, Deferred};
+use crate::cscan::{CScan, Claim, Deferred};
 use crate::environment::{Attempt, Audit, Environment, Host};
 use crate::error::{EngineError, panic_message};
 use crate::footer::Footers;
@@ -115,6 +115,8 @@ pub(crate) struct Turn<'a> {
     less_wanted: bool,
     /// Why a load failed, while that is being handled.
     cause: Option<EngineError>,
+    /// Who needs more room than was booked, while that is being handled.
+    growing: Option<String>,
     /// Why blocks could not be read, while that is being handled.
     pub(crate) block_cause: Option<Arc<ReadError>>,
     /// Events that follow from actions being carried out.
@@ -207,6 +209,7 @@ impl Driver {
             io: Vec::new(),
             less_wanted: false,
             cause: None,
+            growing: None,
             block_cause: None,
             later: Vec::new(),
             freed: false,
@@ -586,12 +589,29 @@ impl Turn<'_> {
                 events.push_back(room);
             }
             Action::Fail { scan, chunk, reason } => {
-                if let Some(error) = self.state.scans.get(&scan).map(|s| self.failure(s.table, chunk, reason))
-                {
+                if let Some(table) = self.state.scans.get(&scan).map(|s| s.table) {
+                    let error = self.failure(table, chunk, reason);
                     self.forget(scan, error);
                     events.push_back(Event::ScanGone { scan });
                 }
             }
+        }
+    }
+
+    /// A worker found that decoding its chunk takes `bytes`, more than is booked: `what` does. Its scan has so much from
+    /// now on, or fails. Where there is no room for it yet the chunk is given back until there is.
+    pub(crate) fn grow_workspace(&mut self, cscan: &CScan, claim: &Claim, bytes: u64, what: String) {
+        let (scan, worker) = (cscan.id, WorkerNo(claim.slot as u32));
+        cscan.grow_workspace(bytes);
+        self.growing = Some(what);
+        self.scan_event(scan, Event::WorkspaceGrown { scan, bytes });
+        self.growing = None;
+        let usage = self.state.abm.usage();
+        if usage.total() > usage.budget
+            && let Some(parts) = cscan.give_back(claim)
+        {
+            self.after.deferred.parts.push(parts);
+            self.scan_event(scan, Event::ChunkSuspended { scan, worker });
         }
     }
 
@@ -694,16 +714,14 @@ impl Turn<'_> {
         }
     }
 
-    fn failure(&self, table: TableId, chunk: Option<ChunkNo>, reason: FailReason) -> EngineError {
+    fn failure(&mut self, table: TableId, chunk: Option<ChunkNo>, reason: FailReason) -> EngineError {
+        if let FailReason::BudgetTooSmall { needed } = reason {
+            let budget = self.state.abm.usage().budget;
+            let what = self.growing.take().unwrap_or_else(|| "a running scan".into());
+            return EngineError::BufferTooSmall { needed, budget, what };
+        }
         let file = chunk.and_then(|chunk| self.state.catalog.file_of(table, chunk));
-        let cause = match reason {
-            FailReason::BudgetTooSmall { needed } => {
-                let (budget, what) = (self.state.abm.usage().budget, "a running scan".into());
-                return EngineError::BufferTooSmall { needed, budget, what };
-            }
-            FailReason::LoadFailed => self.cause.clone(),
-            FailReason::ChunkInvalidated | FailReason::TableDropped => None,
-        };
+        let cause = if reason == FailReason::LoadFailed { self.cause.clone() } else { None };
         cause.or_else(|| file.and_then(|file| file.replaced_error())).unwrap_or(EngineError::Closed)
     }
 
@@ -779,6 +797,7 @@ impl Turn<'_> {
             plan.reads.clone(),
             counters.clone(),
             self.driver.config.stall_after,
+            plan.segments[segment].workspace_bytes,
             plan.workers,
         ));
         for column in self.read_by_no_sibling(&cscan).iter() {

@@ -1,9 +1,13 @@
 //! What was read of a file, as the Parquet decoder wants to see it: bytes under their offsets in the file, with gaps.
 //! Nothing is read here.
 
+use std::sync::Arc;
+
 use bytes::{Buf, Bytes};
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::reader::{ChunkReader, Length};
+
+use crate::page_gate::PageGate;
 
 /// Bytes of a file with gaps.
 pub(crate) struct FileBytes {
@@ -14,6 +18,8 @@ pub(crate) struct FileBytes {
     /// Copy pages on their way to the decoder: arrays of views point into uncompressed pages, and would
     /// keep a whole piece in memory after the buffer manager evicted it.
     pub(crate) detach: bool,
+    /// Lets pages through that there is room for.
+    pub(crate) gate: Arc<PageGate>,
     /// What the pieces are, for messages.
     pub(crate) what: &'static str,
 }
@@ -39,7 +45,9 @@ impl ChunkReader for FileBytes {
     type T = bytes::buf::Reader<Bytes>;
 
     fn get_read(&self, start: u64) -> ParquetResult<Self::T> {
-        Ok(self.after(start)?.reader())
+        let rest = self.after(start)?;
+        self.gate.header_at(start, &rest);
+        Ok(rest.reader())
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
@@ -49,6 +57,7 @@ impl ChunkReader for FileBytes {
             return Err(ParquetError::EOF(message));
         }
         let page = rest.slice(..length);
+        self.gate.page_at(start, &page)?;
         Ok(if self.detach { Bytes::copy_from_slice(&page) } else { page })
     }
 }
@@ -60,11 +69,15 @@ mod tests {
     #[test]
     fn what_was_not_read_is_an_error() {
         let pieces = vec![(10, Bytes::from_static(b"abcd")), (20, Bytes::from_static(b"xyz"))];
-        let sparse = FileBytes { pieces, end: 100, detach: false, what: "the selected pages" };
-        assert_eq!(sparse.get_bytes(11, 2).unwrap(), "bc");
-        assert_eq!(sparse.get_bytes(20, 3).unwrap(), "xyz");
+        let gate = Arc::new(PageGate::new(std::iter::empty(), false));
+        let sparse = FileBytes { pieces, end: 100, detach: false, gate, what: "the selected pages" };
+        assert_eq!(sparse.after(11).unwrap(), "bcd");
+        assert_eq!(
+            sparse.after(24).map_err(|e| e.to_string()),
+            Err("EOF: offset 24 lies outside the selected pages".into())
+        );
         assert!(sparse.get_bytes(11, 4).is_err(), "beyond the piece");
-        assert!(sparse.get_bytes(9, 1).is_err(), "before the first");
-        assert!(sparse.get_bytes(16, 1).is_err(), "in a gap");
+        assert!(sparse.after(9).is_err(), "before the first");
+        assert!(sparse.after(16).is_err(), "in a gap");
     }
 }

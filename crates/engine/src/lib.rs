@@ -10,7 +10,7 @@
 //!    │
 //!    ├── driver: owns the buffer manager and the I/O queue; events in, actions out
 //!    ├── environment: clock, alarm, threads; a simulation has one of its own
-//!    ├── store, decode: encoded parts, and the arrays made from them, once for all scans
+//!    ├── store, decode, page_gate: encoded parts, and the arrays made from them, once for all scans
 //!    ├── io: what is read when, limit, retry; local files by O_DIRECT, everything else through object_store
 //!    ├── point: single pages beside the scans, in a pool of their own under the same ledger
 //!    ├── scan, cscan, chunk: what a consumer holds, waits for and reads
@@ -39,6 +39,8 @@ mod file_bytes;
 mod footer;
 mod identity;
 mod io;
+mod page_gate;
+mod page_header;
 mod point;
 mod protocol;
 mod request;

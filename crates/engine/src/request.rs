@@ -88,7 +88,7 @@ pub(crate) struct Segment {
     pub(crate) table: TableId,
     pub(crate) chunks: Vec<Wanted>,
     columns: ColumnSet,
-    workspace_bytes: u64,
+    pub(crate) workspace_bytes: u64,
     /// A file of the segment, for messages.
     pub(crate) example: String,
 }

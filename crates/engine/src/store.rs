@@ -15,7 +15,8 @@ use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use crate::decode::Decoder;
 use crate::error::EngineError;
 use crate::sync::Mutex;
-use crate::table::File;
+use crate::table::{File, booked_bytes};
+use crate::workspace::Estimate;
 
 /// A part's name in the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -69,13 +70,15 @@ impl Part {
     }
 
     /// The decoder to the type that `decoding` gives this part's column.
-    pub(crate) fn decoder(&self, decoding: &ArrowReaderMetadata) -> Arc<Decoder> {
+    pub(crate) fn decoder(&self, decoding: &ArrowReaderMetadata, slice_rows: usize) -> Arc<Decoder> {
         let field = decoding.schema().field(self.root);
         let mut decoders = self.decoders();
         if let Some(known) = decoders.iter().find(|d| d.data_type() == field.data_type()) {
             return known.clone();
         }
-        let decoder = Arc::new(Decoder::new(decoding.clone(), field.data_type().clone()));
+        let data_type = field.data_type();
+        let estimate = Estimate::new(&self.file.metadata, self.row_group, self.root, data_type, slice_rows);
+        let decoder = Arc::new(Decoder::new(decoding.clone(), data_type.clone(), estimate));
         decoders.push(decoder.clone());
         decoder
     }
@@ -105,6 +108,12 @@ impl Part {
     /// How many delivered chunks hold the part: each may have a decoder state of its own.
     pub(crate) fn pins(&self) -> u32 {
         self.pins.load(Ordering::Relaxed)
+    }
+
+    /// The part, for messages.
+    pub(crate) fn described(&self) -> String {
+        let (column, file) = (&self.file.columns[self.root].name, self.file.name());
+        format!("decoding column '{column}' of row group {} of {file}", self.row_group)
     }
 
     pub(crate) fn corrupt(&self, source: crate::error::SharedSource) -> EngineError {
@@ -192,8 +201,8 @@ impl Store {
         std::mem::take(&mut self.parts).into_values().collect()
     }
 
-    /// Encoded bytes resident.
+    /// What the resident parts take, as the ledger books it.
     pub(crate) fn bytes(&self) -> u64 {
-        self.parts.values().map(|part| part.bytes.len() as u64).sum()
+        self.parts.values().map(|part| booked_bytes(part.bytes.len() as u64)).sum()
     }
 }

@@ -11,11 +11,12 @@ use arrow::datatypes::SchemaRef;
 use coscan_core::{ChunkNo, ChunkSet, ColumnNo, StoreNo, TableId};
 use object_store::{ObjectMeta, ObjectStore};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
-use parquet::file::metadata::ParquetMetaData;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 
 use crate::error::EngineError;
 use crate::identity::{LocalFile, StoreId, Version};
-use crate::io::Source;
+use crate::io::{BUFFER_SLACK, Source};
 use crate::sync::Mutex;
 
 /// A file the engine knows; one id per version of the file.
@@ -249,6 +250,18 @@ impl File {
     }
 }
 
+/// What a resident part takes beside its bytes: its names, its state here and in the buffer manager, its decoder.
+const PART_BYTES: u64 = 512;
+
+/// What a part of so many encoded bytes is booked with in the ledger: buffers may be larger than what is in them by
+/// [`BUFFER_SLACK`], and every part has its books. A part without data is never read.
+pub(crate) fn booked_bytes(bytes: u64) -> u64 {
+    match bytes {
+        0 => 0,
+        bytes => bytes.saturating_add(bytes / BUFFER_SLACK).saturating_add(PART_BYTES),
+    }
+}
+
 /// Where every part lies: checked, because a footer can be as corrupt as any page.
 pub(crate) fn part_ranges(spec: &FileSpec) -> Result<Vec<Vec<Range<u64>>>, EngineError> {
     let schema = spec.metadata.file_metadata().schema_descr();
@@ -265,16 +278,22 @@ pub(crate) fn part_ranges(spec: &FileSpec) -> Result<Vec<Vec<Range<u64>>>, Engin
                 (Ok(start), Ok(len)) => start.checked_add(len).map(|end| start..end),
                 _ => None,
             };
-            let range =
-                range.filter(|range| range.end <= spec.meta.size).ok_or_else(|| EngineError::Corrupt {
-                    file: spec.meta.location.to_string(),
-                    row_group,
-                    column: roots[root].name().to_owned(),
-                    source: Arc::new(parquet::errors::ParquetError::EOF(format!(
-                        "the column chunk does not lie within the file's {} bytes",
-                        spec.meta.size
-                    ))),
-                })?;
+            let corrupt = |what: String| EngineError::Corrupt {
+                file: spec.meta.location.to_string(),
+                row_group,
+                column: roots[root].name().to_owned(),
+                source: Arc::new(ParquetError::EOF(what)),
+            };
+            let size = spec.meta.size;
+            let range = range.filter(|range| range.end <= size).ok_or_else(|| {
+                corrupt(format!("the column chunk does not lie within the file's {size} bytes"))
+            })?;
+            let rows = spec.metadata.row_group(row_group).num_rows();
+            if !range.is_empty() && rows > most_rows(column, range.end - range.start) {
+                return Err(corrupt(format!(
+                    "the column chunk cannot hold the {rows} rows that the footer claims"
+                )));
+            }
             if range.start < range.end {
                 let whole = ranges[root].get_or_insert(range.clone());
                 *whole = whole.start.min(range.start)..whole.end.max(range.end);
@@ -283,4 +302,13 @@ pub(crate) fn part_ranges(spec: &FileSpec) -> Result<Vec<Vec<Range<u64>>>, Engin
         Ok(ranges.into_iter().map(|range| range.unwrap_or(0..0)).collect())
     };
     (0..spec.metadata.num_row_groups()).map(of_row_group).collect()
+}
+
+/// A page has a header of at least so many bytes, and 31 bits for the number of its values.
+const PAGE_HEADER_BYTES: u64 = 8;
+
+/// The most rows that a column chunk of so many bytes can have: every row has a value, null or not.
+fn most_rows(column: &ColumnChunkMetaData, bytes: u64) -> i64 {
+    let pages = i64::try_from(bytes / PAGE_HEADER_BYTES).unwrap_or(i64::MAX);
+    column.num_values().min(pages.saturating_mul(i64::from(i32::MAX)))
 }

@@ -1,39 +1,89 @@
 //! How much memory a worker may need beside the encoded chunk: one decoded slice of every column, and the
 //! state of one decoder per column (a decompressed page, the dictionary).
 //!
-//! The footer does not say this exactly. Estimates are on the high side for what is common, and never more
-//! than the column chunk's uncompressed size warrants.
+//! The footer does not say this exactly. Estimates are on the high side for what is common, and never more than the
+//! column chunk's uncompressed size warrants. They are what a scan starts with: pages that turn out to be larger are not
+//! decoded before there is room for them (`page_gate.rs`).
+
+use std::ops::Range;
 
 use arrow::datatypes::DataType;
-use parquet::basic::Type as PhysicalType;
+use parquet::basic::{PageType, Type as PhysicalType};
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 
 use crate::request::FileRead;
 
-/// Pages are rarely larger: the usual limit of writers.
-const PAGE_BYTES: u64 = 1 << 20;
+/// Pages are rarely larger: the usual limit of writers, a mebibyte, which they look at after they exceeded it.
+const PAGE_BYTES: u64 = (1 << 20) + (1 << 17);
 
 /// The Rust writer ends pages at this many rows.
 const RUST_PAGE_ROWS: u64 = 20_000;
 
+/// What an array takes beside its values, in bytes; a list has offsets and validity beside those of its elements.
+const ARRAY_BYTES: u64 = 512;
+
+/// What one root column of one row group is expected to need, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Estimate {
+    /// A decoded slice.
+    pub(crate) slice: u64,
+    /// Pages and dictionaries while they are decoded.
+    pub(crate) pages: u64,
+}
+
+impl Estimate {
+    pub(crate) fn new(
+        metadata: &ParquetMetaData,
+        row_group: usize,
+        root: usize,
+        data_type: &DataType,
+        slice_rows: usize,
+    ) -> Self {
+        let rows = metadata.row_group(row_group).num_rows().max(0) as u64;
+        let mut estimate = Estimate::default();
+        if rows == 0 {
+            return estimate;
+        }
+        for leaf in leaves(metadata, root) {
+            let column = metadata.row_group(row_group).column(leaf);
+            let slice = slice_bytes(column, data_type, rows, (slice_rows as u64).min(rows));
+            estimate.slice = estimate.slice.saturating_add(slice);
+            let pages = decoder_bytes(metadata, row_group, leaf, column, rows);
+            estimate.pages = estimate.pages.saturating_add(pages);
+        }
+        estimate
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.slice.saturating_add(self.pages)
+    }
+}
+
+/// The leaf columns of a root column.
+pub(crate) fn leaves(metadata: &ParquetMetaData, root: usize) -> Range<usize> {
+    let schema = metadata.file_metadata().schema_descr();
+    let first = |root: usize| {
+        let (mut from, mut to) = (0, schema.num_columns());
+        while from < to {
+            let middle = from.midpoint(to);
+            match schema.get_column_root_idx(middle) < root {
+                true => from = middle + 1,
+                false => to = middle,
+            }
+        }
+        from
+    };
+    first(root)..first(root + 1)
+}
+
 /// Bytes of workspace for one row group.
 pub(crate) fn chunk_bytes(read: &FileRead, row_group: usize, slice_rows: usize) -> u64 {
     let metadata = &read.file.metadata;
-    let schema = metadata.file_metadata().schema_descr();
-    let rows = read.file.rows(row_group) as u64;
-    if rows == 0 || read.roots.is_empty() {
-        return 0;
-    }
-    let leaves = metadata.row_group(row_group).columns().iter().enumerate();
-    leaves
-        .filter_map(|(leaf, column)| {
-            let root = schema.get_column_root_idx(leaf);
-            read.roots.binary_search(&root).ok()?;
-            let data_type = read.decoding.schema().field(root).data_type();
-            let slice = slice_bytes(column, data_type, rows, (slice_rows as u64).min(rows));
-            Some(slice + decoder_bytes(metadata, row_group, leaf, column, rows))
-        })
-        .sum()
+    let of_root = |&root: &usize| {
+        let data_type = read.decoding.schema().field(root).data_type();
+        Estimate::new(metadata, row_group, root, data_type, slice_rows).bytes()
+    };
+    read.roots.iter().map(of_root).fold(0, u64::saturating_add)
 }
 
 fn slice_bytes(column: &ColumnChunkMetaData, data_type: &DataType, rows: u64, slice_rows: u64) -> u64 {
@@ -54,7 +104,8 @@ fn slice_bytes(column: &ColumnChunkMetaData, data_type: &DataType, rows: u64, sl
             16 + raw.div_ceil(values)
         }
     };
-    slice_values.saturating_mul(width + levels)
+    let arrays = ARRAY_BYTES * (1 + descriptor.max_rep_level().max(0) as u64 * 2);
+    slice_values.saturating_mul(width + levels).saturating_add(arrays)
 }
 
 fn decoder_bytes(
@@ -71,15 +122,31 @@ fn decoder_bytes(
         .filter(|&at| at > 0 && at < column.data_page_offset())
         .map_or(0, |at| (column.data_page_offset() - at) as u64);
     let expanded = (dictionary_encoded as u128 * all as u128 / encoded as u128) as u64;
-    let dictionary = expanded.min(all).min(PAGE_BYTES);
-    let index = metadata.offset_index().and_then(|index| index.get(row_group)?.get(leaf));
-    let rust = metadata.file_metadata().created_by().is_some_and(|by| by.starts_with("parquet-rs"));
-    let pages = match index {
-        Some(index) if !index.page_locations().is_empty() => index.page_locations().len() as u64,
-        _ if rust => rows.div_ceil(RUST_PAGE_ROWS),
-        _ => 1,
-    };
+    let dictionary = expanded.min(all);
     // Pages differ in size, so twice the mean. The dictionary is there encoded and decoded.
-    let page = ((all - dictionary) / pages.max(1) * 2).min(all).min(PAGE_BYTES);
-    page + 2 * dictionary
+    let page = |pages: u64| ((all - dictionary) / pages.max(1)).saturating_mul(2).min(all);
+    let rust = metadata.file_metadata().created_by().is_some_and(|by| by.starts_with("parquet-rs"));
+    let page = match pages_written(metadata, row_group, leaf, column) {
+        Some(pages) => page(pages),
+        None if rust => page(rows.div_ceil(RUST_PAGE_ROWS)).min(PAGE_BYTES),
+        None => page(1).min(PAGE_BYTES),
+    };
+    page.saturating_add(dictionary.saturating_mul(2))
+}
+
+/// How many data pages there are, if offset index or footer say so.
+fn pages_written(
+    metadata: &ParquetMetaData,
+    row_group: usize,
+    leaf: usize,
+    column: &ColumnChunkMetaData,
+) -> Option<u64> {
+    let index = metadata.offset_index().and_then(|index| index.get(row_group)?.get(leaf));
+    if let Some(index) = index.filter(|index| !index.page_locations().is_empty()) {
+        return Some(index.page_locations().len() as u64);
+    }
+    let counted = column.page_encoding_stats()?.iter();
+    let data = counted.filter(|s| matches!(s.page_type, PageType::DATA_PAGE | PageType::DATA_PAGE_V2));
+    let pages: u64 = data.map(|s| s.count.max(0) as u64).sum();
+    (pages > 0).then_some(pages)
 }

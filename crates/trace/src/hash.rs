@@ -83,6 +83,7 @@ impl TraceHash {
             Event::BudgetChanged { bytes } => self.words(&[15, *bytes]),
             Event::TimePassed => self.word(16),
             Event::PointRoom { bytes } => self.words(&[17, *bytes]),
+            Event::WorkspaceGrown { scan, bytes } => self.words(&[19, scan.0, *bytes]),
             Event::PointsWaiting { table, chunk, columns, reads } => {
                 self.words(&[18, u64::from(table.0), u64::from(chunk.0), u64::from(*reads)]);
                 self.columns(columns);

@@ -102,6 +102,7 @@ mod tests {
             Event::TableOpened { table: TableId(0), layout: layout() },
             Event::ScanRegistered { scan: ScanId(3), spec: spec.clone() },
             Event::ChunkRequested { scan: ScanId(3), worker: WorkerNo(1) },
+            Event::WorkspaceGrown { scan: ScanId(3), bytes: 1 << 20 },
             Event::PointRoom { bytes: 1 << 20 },
             Event::PointsWaiting {
                 table: TableId(0),

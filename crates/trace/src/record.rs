@@ -80,6 +80,8 @@ pub enum Record {
     WorkerActive { scan: u64, worker: u32 },
     /// A worker gave its chunk back half consumed.
     ChunkSuspended { scan: u64, worker: u32 },
+    /// A scan's workers need more than announced.
+    WorkspaceGrown { scan: u64, bytes: u64 },
     /// Columns of a load arrived.
     LoadFinished { load: u64, columns: Columns },
     /// Columns of a load could not be read.
@@ -222,6 +224,7 @@ impl From<&Event> for Record {
             Event::ChunkSuspended { scan, worker } => {
                 Record::ChunkSuspended { scan: scan.0, worker: worker.0 }
             }
+            Event::WorkspaceGrown { scan, bytes } => Record::WorkspaceGrown { scan: scan.0, bytes: *bytes },
             Event::LoadFinished { load, columns: arrived } => {
                 Record::LoadFinished { load: load.0, columns: columns(arrived) }
             }

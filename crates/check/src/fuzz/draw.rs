@@ -279,8 +279,11 @@ fn asked(rng: &mut Rng, player: &Player<'_>) -> Step {
     }
     let busy = |_, worker| matches!(worker, Worker::Holding { .. } | Worker::Suspended { .. });
     match pick(rng, player, busy) {
-        Some((scan, worker)) if rng.bool() => Step::Active(scan, worker),
-        Some((scan, worker)) => Step::Discard(scan, worker),
+        Some((scan, worker)) => match rng.u32(0..5) {
+            0 | 1 => Step::Active(scan, worker),
+            2 | 3 => Step::Discard(scan, worker),
+            _ => Step::Workspace(scan, worker, rng.u64(1..100)),
+        },
         None => Step::Deadline,
     }
 }

@@ -34,13 +34,16 @@ pub struct Player<'w> {
     clock: u64,
     events: u64,
     hash: TraceHash,
+    /// By how much the present event makes workspaces larger: only that may exceed the budget.
+    grown: u64,
 }
 
 impl<'w> Player<'w> {
     /// Opens the world's tables in a manager that `build` made.
     pub fn new(world: &'w World, abm: Abm) -> Result<Self, Violation> {
         let books = Books::new(world.config.buffer_bytes, world.scans.len());
-        let mut player = Player { world, abm, books, clock: 0, events: 0, hash: TraceHash::default() };
+        let mut player =
+            Player { world, abm, books, clock: 0, events: 0, hash: TraceHash::default(), grown: 0 };
         for (at, layout) in world.tables.iter().enumerate() {
             let layout = TableLayout::try_from(layout).expect("a checked world has possible tables");
             player.books.tables.push(TableBook::new(layout.clone()));
@@ -82,6 +85,7 @@ impl<'w> Player<'w> {
             Step::Active(scan, worker) => self.active(*scan, *worker),
             Step::Suspend(scan, worker) => self.suspend(*scan, *worker),
             Step::Discard(scan, worker) => self.discard(*scan, *worker),
+            Step::Workspace(scan, worker, bytes) => self.workspace(*scan, *worker, *bytes),
             Step::Finish(load, columns) => self.end_load(*load, columns, true),
             Step::Fail(load, columns) => self.end_load(*load, columns, false),
             Step::Gone(scan) => self.gone(*scan),
@@ -177,6 +181,29 @@ impl<'w> Player<'w> {
         };
         self.set_worker(scan, worker, Worker::Suspended { chunk });
         self.send(Event::ChunkSuspended { scan: ScanId(scan as u64), worker: WorkerNo(worker) })?;
+        Ok(true)
+    }
+
+    fn workspace(&mut self, at: usize, no: u32, bytes: u64) -> Result<bool, Violation> {
+        let Some(Worker::Holding { chunk, .. }) = self.worker(at, no) else { return Ok(false) };
+        let (scan, worker) = (ScanId(at as u64), WorkerNo(no));
+        let (before, budget) = (self.books.workspace_bytes(), self.books.budget);
+        if let Some(book) = self.books.scans[at].as_mut().filter(|book| book.running()) {
+            book.spec.workspace_bytes = book.spec.workspace_bytes.max(bytes);
+            let book = self.books.scans[at].as_ref().expect("it is registered");
+            if self.books.needed_by(book) > budget {
+                self.books.due_to_fail.insert(at, Reason::Budget);
+            }
+        }
+        self.grown = self.books.workspace_bytes() - before;
+        let outcome = self.send(Event::WorkspaceGrown { scan, bytes });
+        self.grown = 0;
+        outcome?;
+        let running = self.books.scans[at].as_ref().is_some_and(|book| book.running());
+        if running && self.books.total() > budget {
+            self.set_worker(at, no, Worker::Suspended { chunk });
+            self.send(Event::ChunkSuspended { scan, worker })?;
+        }
         Ok(true)
     }
 
@@ -369,7 +396,7 @@ impl<'w> Player<'w> {
             format!("budget, resident, loading, workspace, decoded, points: core {core:?}, host {host:?}")
         })?;
         let total = books.total();
-        check(total <= books.budget.max(used), Kind::Budget, || {
+        check(total <= books.budget.max(used + self.grown), Kind::Budget, || {
             format!("{total} bytes of {} are in use, {used} were before", books.budget)
         })
     }

@@ -65,6 +65,7 @@ fn without_scan(world: &World, gone: usize) -> World {
         | Step::Active(scan, _)
         | Step::Suspend(scan, _)
         | Step::Discard(scan, _)
+        | Step::Workspace(scan, ..)
         | Step::Gone(scan)
         | Step::Unneed(scan, _) => moved(*scan, gone).map(|at| *scan = at).is_some(),
         _ => true,

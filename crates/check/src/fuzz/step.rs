@@ -25,6 +25,8 @@ pub enum Step {
     Suspend(usize, u32),
     /// The worker does not want the chunk it gave back any more.
     Discard(usize, u32),
+    /// The worker holds a chunk and turns out to need so many bytes of workspace; if they do not fit, it gives the chunk back.
+    Workspace(usize, u32, u64),
     /// Columns of a load arrive; all that are left if none is named.
     Finish(usize, Columns),
     /// Columns of a load cannot be read; all that are left if none is named.
@@ -68,6 +70,7 @@ impl fmt::Display for Step {
             Step::Active(scan, worker) => write!(f, "active q{scan} w{worker}"),
             Step::Suspend(scan, worker) => write!(f, "suspend q{scan} w{worker}"),
             Step::Discard(scan, worker) => write!(f, "discard q{scan} w{worker}"),
+            Step::Workspace(scan, worker, bytes) => write!(f, "workspace q{scan} w{worker} {bytes}"),
             Step::Finish(load, columns) => write!(f, "finish l{load}{}", Listed(columns)),
             Step::Fail(load, columns) => write!(f, "fail l{load}{}", Listed(columns)),
             Step::Gone(scan) => write!(f, "gone q{scan}"),
@@ -142,6 +145,9 @@ fn read(words: &[&str]) -> Option<Step> {
         ["active", scan, worker] => Step::Active(number(scan, "q")?, number(worker, "w")?),
         ["suspend", scan, worker] => Step::Suspend(number(scan, "q")?, number(worker, "w")?),
         ["discard", scan, worker] => Step::Discard(number(scan, "q")?, number(worker, "w")?),
+        ["workspace", scan, worker, bytes] => {
+            Step::Workspace(number(scan, "q")?, number(worker, "w")?, number(bytes, "")?)
+        }
         ["finish", load] => Step::Finish(number(load, "l")?, Vec::new()),
         ["finish", load, columns] => Step::Finish(number(load, "l")?, list(columns)?),
         ["fail", load] => Step::Fail(number(load, "l")?, Vec::new()),
@@ -200,6 +206,7 @@ mod tests {
             Step::Active(1, 0),
             Step::Suspend(1, 2),
             Step::Discard(4, 0),
+            Step::Workspace(4, 0, 33),
             Step::Finish(2, vec![]),
             Step::Finish(0, vec![1, 3]),
             Step::Fail(1, vec![0]),

@@ -65,6 +65,13 @@ impl Mechanism {
         }
     }
 
+    pub(crate) fn grow_workspace(&mut self, id: ScanId, bytes: u64, actions: &mut Vec<Action>) {
+        if self.is_live(id) {
+            self.state.grow_workspace(id, bytes);
+            self.fail_if_oversized(id, actions);
+        }
+    }
+
     pub(crate) fn scan_gone(&mut self, id: ScanId) {
         assert!(self.state.scans.contains_key(&id), "scan {id} is not registered");
         self.forget_scan(id);
@@ -105,10 +112,14 @@ impl Mechanism {
         self.state.config.buffer_bytes = bytes;
         let running: Vec<ScanId> = self.state.scans().map(|s| s.id).collect();
         for id in running {
-            let needed = self.needed_by(id);
-            if needed > self.state.usage.budget {
-                self.fail_scan(id, None, FailReason::BudgetTooSmall { needed }, actions);
-            }
+            self.fail_if_oversized(id, actions);
+        }
+    }
+
+    fn fail_if_oversized(&mut self, id: ScanId, actions: &mut Vec<Action>) {
+        let needed = self.needed_by(id);
+        if needed > self.state.usage.budget {
+            self.fail_scan(id, None, FailReason::BudgetTooSmall { needed }, actions);
         }
     }
 
@@ -116,13 +127,13 @@ impl Mechanism {
     pub(crate) fn needed_by(&self, id: ScanId) -> u64 {
         let scan = self.state.scan(id);
         let layout = &self.state.table(scan.table).layout;
-        largest(layout, scan.needed(), &scan.columns) + scan.workspace_bytes
+        largest(layout, scan.needed(), &scan.columns).saturating_add(scan.workspace_bytes)
     }
 }
 
 /// The largest chunk in the scan's columns, and one worker's workspace.
 pub(crate) fn minimum_buffer(table: &Table, spec: &ScanSpec) -> u64 {
-    largest(&table.layout, &spec.chunks, &spec.columns) + spec.workspace_bytes
+    largest(&table.layout, &spec.chunks, &spec.columns).saturating_add(spec.workspace_bytes)
 }
 
 fn largest(layout: &TableLayout, chunks: &ChunkSet, columns: &ColumnSet) -> u64 {

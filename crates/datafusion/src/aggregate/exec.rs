@@ -7,6 +7,7 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, internal_err};
+use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
@@ -20,9 +21,6 @@ use futures::{StreamExt, TryStreamExt};
 use super::Aggregation;
 use super::rest::{RestExec, over, unmarked};
 use super::totals::Totals;
-
-/// With more groups DataFusion's aggregation takes over, which knows what to do when there are millions.
-const GROUPS_MAX: usize = 4096;
 
 /// See the module's documentation.
 #[derive(Debug)]
@@ -140,16 +138,15 @@ struct Run {
 impl Run {
     /// Aggregates all there is, or as far as it can.
     async fn run(mut self) -> Result<SendableRecordBatchStream> {
-        let mut totals = Totals::new(Arc::clone(&self.aggregation));
+        let consumer = MemoryConsumer::new("ScanAggregateExec").with_can_spill(true);
+        let reservation = consumer.register(self.context.memory_pool());
+        let mut totals = Totals::new(Arc::clone(&self.aggregation), reservation);
         let mut refused = None;
         while let Some(batch) = self.input.try_next().await? {
             let _timer = self.baseline.elapsed_compute().timer();
-            if !totals.add(&batch)? {
-                refused = Some(batch);
-                break;
-            }
-            if totals.groups() > GROUPS_MAX {
-                refused = Some(batch.slice(0, 0));
+            let added = totals.add(&batch)?;
+            if added < batch.num_rows() {
+                refused = Some(batch.slice(added, batch.num_rows() - added));
                 break;
             }
         }

@@ -5,10 +5,12 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, new_empty_array};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::Result;
+
+use super::key_values::{Fixed, KeyValues, Strings};
 
 /// Numbers for values, from zero upwards.
 struct Codes {
@@ -28,6 +30,10 @@ impl Codes {
     fn new() -> Self {
         let recent = Box::new([(0, NOBODY); RECENT]);
         Codes { numbers: HashMap::new(), recent, multiplier: 0x9e37_79b9_7f4a_7c15 }
+    }
+
+    fn bytes(&self) -> usize {
+        self.numbers.capacity() * (size_of::<(u128, u32)>() + 1) + size_of_val(&*self.recent)
     }
 
     /// The number of `key`; `first_seen` is told of keys without one.
@@ -89,10 +95,8 @@ fn place(key: u128, multiplier: u64) -> usize {
 struct KeyColumn {
     column: usize,
     codes: Codes,
-    /// Strings that a key of 128 bits does not hold.
-    long: HashMap<Box<[u8]>, u32>,
-    /// The value of every number.
-    values: Vec<ScalarValue>,
+    /// The value of every number, once there was a batch that says of what type they are.
+    values: Option<(DataType, KeyValues)>,
 }
 
 /// The groups seen so far.
@@ -145,8 +149,7 @@ pub(super) fn is_key(data_type: &DataType) -> bool {
 impl Keys {
     /// Of these columns.
     pub(super) fn new(columns: &[usize]) -> Self {
-        let column =
-            |&column| KeyColumn { column, codes: Codes::new(), long: HashMap::new(), values: Vec::new() };
+        let column = |&column| KeyColumn { column, codes: Codes::new(), values: None };
         let pairs = columns.iter().skip(1).map(|_| Pairs::new());
         Keys { columns: columns.iter().map(column).collect(), pairs: pairs.collect() }
     }
@@ -155,9 +158,25 @@ impl Keys {
     pub(super) fn groups(&self) -> usize {
         match (self.pairs.last(), self.columns.first()) {
             (Some(pairs), _) => pairs.members.len(),
-            (None, Some(column)) => column.values.len(),
+            (None, Some(column)) => column.codes.numbers.len(),
             (None, None) => 1,
         }
+    }
+
+    /// Bytes in memory.
+    pub(super) fn bytes(&self) -> usize {
+        let columns = self.columns.iter().map(|column| {
+            column.codes.bytes() + column.values.as_ref().map_or(0, |(_, values)| values.bytes())
+        });
+        let pairs = self.pairs.iter().map(|pairs| {
+            size_of::<Pairs>() + pairs.codes.bytes() + pairs.members.capacity() * size_of::<(u32, u32)>()
+        });
+        columns.sum::<usize>() + pairs.sum::<usize>()
+    }
+
+    /// The bytes that numbering `rows` may add at most, as far as they are not small whatever the rows are.
+    pub(super) fn long_bytes(&self, arrays: &[ArrayRef], rows: &[u32]) -> usize {
+        self.columns.iter().map(|column| long_bytes(&arrays[column.column], rows)).sum()
     }
 
     /// Writes the group of each of `rows` to `groups`.
@@ -191,12 +210,10 @@ impl Keys {
                 }
                 None => numbers.clone(),
             };
-            let values = own.iter().map(|number| column.values[*number as usize].clone());
-            let array = match own.is_empty() {
-                true => datafusion::arrow::array::new_empty_array(&types[at]),
-                false => cast(&ScalarValue::iter_to_array(values)?, &types[at])?,
-            };
-            arrays.push(array);
+            arrays.push(match &column.values {
+                Some((data_type, values)) => cast(&values.array(data_type, &own)?, &types[at])?,
+                None => new_empty_array(&types[at]),
+            });
         }
         arrays.reverse();
         Ok(arrays)
@@ -208,101 +225,116 @@ impl Keys {
 const NULL: u128 = 1 << 31;
 const LONG: u128 = 1 << 30;
 
+/// Strings of at most so many bytes are all in their view.
+const SHORT: u32 = 12;
+
+fn long_bytes(array: &ArrayRef, rows: &[u32]) -> usize {
+    let views = match array.data_type() {
+        DataType::Utf8View => array.as_string_view().views(),
+        DataType::BinaryView => array.as_binary_view().views(),
+        _ => return 0,
+    };
+    let long = |row: &u32| Some(views[*row as usize] as u32).filter(|len| *len > SHORT);
+    rows.iter().filter_map(long).map(|len| len as usize).sum()
+}
+
 impl KeyColumn {
     fn number(&mut self, array: &ArrayRef, rows: &[u32], numbers: &mut Vec<u32>) -> Result<()> {
-        match array.data_type() {
-            DataType::Utf8View => {
+        let data_type = array.data_type();
+        let KeyColumn { codes, values, .. } = self;
+        let (_, values) = values.get_or_insert_with(|| {
+            let strings = matches!(data_type, DataType::Utf8View | DataType::BinaryView);
+            let values = match strings {
+                true => KeyValues::Strings(Strings::new()),
+                false => KeyValues::Fixed(Fixed::default()),
+            };
+            (data_type.clone(), values)
+        });
+        match values {
+            KeyValues::Strings(values) if *data_type == DataType::Utf8View => {
                 let strings = array.as_string_view();
-                self.of_views(array, strings.views(), |row| strings.value(row).as_bytes(), rows, numbers)
+                let value = |row| strings.value(row).as_bytes();
+                of_views(codes, values, array, strings.views(), value, rows, numbers);
             }
-            DataType::BinaryView => {
+            KeyValues::Strings(values) => {
                 let strings = array.as_binary_view();
-                self.of_views(array, strings.views(), |row| strings.value(row), rows, numbers)
+                of_views(codes, values, array, strings.views(), |row| strings.value(row), rows, numbers);
             }
-            DataType::Boolean => {
+            KeyValues::Fixed(values) if *data_type == DataType::Boolean => {
                 let bits = array.as_boolean().values();
-                self.of_keys(array, |row| u64::from(bits.value(row)), rows, numbers)
+                of_keys(codes, values, array, |row| u64::from(bits.value(row)), rows, numbers);
             }
-            other => {
+            KeyValues::Fixed(values) => {
                 let data = array.to_data();
                 let (buffer, offset) = (&data.buffers()[0], data.offset());
-                match other.primitive_width() {
+                match data_type.primitive_width() {
                     Some(1) => {
-                        let values = &buffer.typed_data::<u8>()[offset..];
-                        self.of_keys(array, |row| u64::from(values[row]), rows, numbers)
+                        let native = &buffer.typed_data::<u8>()[offset..];
+                        of_keys(codes, values, array, |row| u64::from(native[row]), rows, numbers);
                     }
                     Some(2) => {
-                        let values = &buffer.typed_data::<u16>()[offset..];
-                        self.of_keys(array, |row| u64::from(values[row]), rows, numbers)
+                        let native = &buffer.typed_data::<u16>()[offset..];
+                        of_keys(codes, values, array, |row| u64::from(native[row]), rows, numbers);
                     }
                     Some(4) => {
-                        let values = &buffer.typed_data::<u32>()[offset..];
-                        self.of_keys(array, |row| u64::from(values[row]), rows, numbers)
+                        let native = &buffer.typed_data::<u32>()[offset..];
+                        of_keys(codes, values, array, |row| u64::from(native[row]), rows, numbers);
                     }
                     _ => {
-                        let values = &buffer.typed_data::<u64>()[offset..];
-                        self.of_keys(array, |row| values[row], rows, numbers)
+                        let native = &buffer.typed_data::<u64>()[offset..];
+                        of_keys(codes, values, array, |row| native[row], rows, numbers);
                     }
                 }
             }
         }
-    }
-
-    /// Values of at most 64 bits.
-    fn of_keys(
-        &mut self,
-        array: &ArrayRef,
-        key: impl Fn(usize) -> u64,
-        rows: &[u32],
-        numbers: &mut Vec<u32>,
-    ) -> Result<()> {
-        let nulls = array.nulls();
-        self.number_all(array, rows, numbers, |_, row| match nulls {
-            Some(nulls) if nulls.is_null(row) => NULL,
-            _ => u128::from(key(row)) << 32,
-        })
-    }
-
-    /// Strings: a short one is all in its view.
-    fn of_views<'a>(
-        &mut self,
-        array: &ArrayRef,
-        views: &[u128],
-        bytes: impl Fn(usize) -> &'a [u8],
-        rows: &[u32],
-        numbers: &mut Vec<u32>,
-    ) -> Result<()> {
-        let nulls = array.nulls();
-        self.number_all(array, rows, numbers, |long, row| match nulls {
-            Some(nulls) if nulls.is_null(row) => NULL,
-            _ if views[row] as u32 <= 12 => views[row],
-            _ => {
-                let next = long.len() as u32;
-                let text = bytes(row);
-                let number = match long.get(text) {
-                    Some(number) => *number,
-                    None => *long.entry(text.into()).or_insert(next),
-                };
-                u128::from(number) << 32 | LONG
-            }
-        })
-    }
-
-    fn number_all(
-        &mut self,
-        array: &ArrayRef,
-        rows: &[u32],
-        numbers: &mut Vec<u32>,
-        key: impl Fn(&mut HashMap<Box<[u8]>, u32>, usize) -> u128,
-    ) -> Result<()> {
-        let KeyColumn { codes, long, values, .. } = self;
-        let mut new = Vec::new();
-        numbers.extend(rows.iter().map(|row| codes.number(key(long, *row as usize), || new.push(*row))));
-        for row in new {
-            values.push(ScalarValue::try_from_array(array, row as usize)?);
-        }
         Ok(())
     }
+}
+
+/// Numbers values of at most 64 bits.
+fn of_keys(
+    codes: &mut Codes,
+    values: &mut Fixed,
+    array: &ArrayRef,
+    key: impl Fn(usize) -> u64,
+    rows: &[u32],
+    numbers: &mut Vec<u32>,
+) {
+    let nulls = array.nulls();
+    numbers.extend(rows.iter().map(|row| match nulls {
+        Some(nulls) if nulls.is_null(*row as usize) => codes.number(NULL, || values.push(None)),
+        _ => {
+            let bits = key(*row as usize);
+            codes.number(u128::from(bits) << 32, || values.push(Some(bits)))
+        }
+    }));
+}
+
+/// Numbers strings: a short one is all in its view, a long one has the number of the first that is the same.
+fn of_views<'a>(
+    codes: &mut Codes,
+    values: &mut Strings,
+    array: &ArrayRef,
+    views: &[u128],
+    bytes: impl Fn(usize) -> &'a [u8],
+    rows: &[u32],
+    numbers: &mut Vec<u32>,
+) {
+    let nulls = array.nulls();
+    numbers.extend(rows.iter().map(|row| {
+        let row = *row as usize;
+        match nulls {
+            Some(nulls) if nulls.is_null(row) => codes.number(NULL, || values.push(None)),
+            _ if views[row] as u32 <= SHORT => codes.number(views[row], || values.push(Some(bytes(row)))),
+            _ => {
+                let value = bytes(row);
+                values.find(value).unwrap_or_else(|| {
+                    let next = codes.numbers.len() as u32;
+                    codes.number(u128::from(next) << 32 | LONG, || values.push_long(value, next))
+                })
+            }
+        }
+    }));
 }
 
 #[cfg(test)]
@@ -310,6 +342,7 @@ mod tests {
     use std::sync::Arc;
 
     use datafusion::arrow::array::{BooleanArray, Date32Array, StringViewArray};
+    use datafusion::common::ScalarValue;
 
     use super::*;
 

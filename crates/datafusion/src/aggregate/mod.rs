@@ -11,6 +11,7 @@
 
 mod arithmetic;
 mod exec;
+mod key_values;
 mod keys;
 mod rest;
 mod totals;

@@ -8,6 +8,7 @@ use datafusion::arrow::array::{
 use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Result, internal_err};
+use datafusion::execution::memory_pool::MemoryReservation;
 
 use super::Aggregation;
 use super::arithmetic::{BLOCK, Computed, Rows, Values};
@@ -28,7 +29,15 @@ pub(super) struct Totals {
     /// By sum: how large anything in `recent` can be.
     grown: Vec<i128>,
     scratch: Scratch,
+    /// The memory that groups and their states have in the pool of the session.
+    reservation: MemoryReservation,
 }
+
+/// With more groups DataFusion's aggregation takes over, which knows what to do when there are millions.
+const GROUPS_MAX: usize = 4096;
+
+/// Memory is booked in multiples of this.
+const RESERVED_BYTES: usize = 64 << 10;
 
 /// Room that is used again for every block.
 struct Scratch {
@@ -41,7 +50,7 @@ struct Scratch {
 }
 
 impl Totals {
-    pub(super) fn new(of: Arc<Aggregation>) -> Self {
+    pub(super) fn new(of: Arc<Aggregation>, reservation: MemoryReservation) -> Self {
         let scratch = Scratch {
             values: of.program.values(),
             chosen: Vec::with_capacity(BLOCK),
@@ -58,6 +67,7 @@ impl Totals {
             earlier: Vec::new(),
             grown: vec![0; of.sums.len()],
             scratch,
+            reservation,
             of,
         };
         totals.grow();
@@ -65,21 +75,21 @@ impl Totals {
     }
 
     /// How many groups there are.
-    pub(super) fn groups(&self) -> usize {
+    fn groups(&self) -> usize {
         self.keys.groups()
     }
 
-    /// Adds the marked rows of a batch; false if 64 bits may not hold what has to be computed for it: then nothing is
-    /// added.
-    pub(super) fn add(&mut self, batch: &RecordBatch) -> Result<bool> {
+    /// Adds the marked rows of a batch and returns how many of its rows were looked at. The rest is for somebody else:
+    /// 64 bits may not hold what has to be computed for it, there are many groups by now, or no memory for more.
+    pub(super) fn add(&mut self, batch: &RecordBatch) -> Result<usize> {
         if !self.of.reads(batch) {
-            return Ok(false);
+            return Ok(0);
         }
-        let Some(magnitudes) = self.of.program.magnitudes(batch) else { return Ok(false) };
+        let Some(magnitudes) = self.of.program.magnitudes(batch) else { return Ok(0) };
         let rows = batch.num_rows() as i128;
         let grows = |step: usize| magnitudes[step] * rows;
         if self.of.sums.iter().any(|sum| grows(sum.step) > i128::from(i64::MAX)) {
-            return Ok(false);
+            return Ok(0);
         }
         let full = |(sum, grown): (&super::Sum, &i128)| grown + grows(sum.step) > i128::from(i64::MAX);
         if self.of.sums.iter().zip(&self.grown).any(full) {
@@ -88,9 +98,22 @@ impl Totals {
         self.of.sums.iter().zip(&mut self.grown).for_each(|(sum, grown)| *grown += grows(sum.step));
         let nulls: Vec<_> = self.of.column_sets.iter().map(|columns| nulls_of(batch, columns)).collect();
         for first in (0..batch.num_rows()).step_by(BLOCK) {
-            self.add_block(batch, &nulls, first, BLOCK.min(batch.num_rows() - first))?;
+            let rows = BLOCK.min(batch.num_rows() - first);
+            if self.groups() > GROUPS_MAX || !self.add_block(batch, &nulls, first, rows)? {
+                return Ok(first);
+            }
         }
-        Ok(true)
+        Ok(batch.num_rows())
+    }
+
+    /// Books what is in memory, and so many bytes more; false if the pool refuses.
+    fn reserve(&self, more: usize) -> bool {
+        let states = (self.rows.capacity() + self.with_null.capacity() + self.recent.capacity())
+            * size_of::<i64>()
+            + self.earlier.capacity() * size_of::<i128>();
+        let bytes = (self.keys.bytes() + states + more).next_multiple_of(RESERVED_BYTES);
+        // Asking takes a lock that all queries share.
+        bytes == self.reservation.size() || self.reservation.try_resize(bytes).is_ok()
     }
 
     /// Moves what was added lately to what was added before.
@@ -111,24 +134,36 @@ impl Totals {
         }
     }
 
-    fn add_block(&mut self, batch: &RecordBatch, nulls: &SetNulls, first: usize, rows: usize) -> Result<()> {
+    /// Adds some rows; false if there is no memory for what they may add.
+    fn add_block(
+        &mut self,
+        batch: &RecordBatch,
+        nulls: &SetNulls,
+        first: usize,
+        rows: usize,
+    ) -> Result<bool> {
         let marks = batch.column(self.of.marks).as_boolean().values().slice(first, rows);
-        let Scratch { chosen, groups, .. } = &mut self.scratch;
+        let Scratch { chosen, .. } = &mut self.scratch;
         chosen.clear();
         for (from, to) in marks.set_slices() {
             chosen.extend((first + from) as u32..(first + to) as u32);
         }
         if chosen.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
+        let long = self.keys.long_bytes(batch.columns(), chosen);
+        if !self.reserve(long) {
+            return Ok(false);
+        }
+        let Scratch { chosen, groups, .. } = &mut self.scratch;
         self.keys.number(batch.columns(), chosen, groups)?;
         self.grow();
         self.scratch.groups.iter().for_each(|group| self.rows[*group as usize] += 1);
         if self.of.sums.is_empty() && self.of.column_sets.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
         self.add_values(batch, nulls, first, rows);
-        Ok(())
+        Ok(true)
     }
 
     /// Adds the values of the chosen rows, whose groups are known. Where most rows are chosen it is faster to

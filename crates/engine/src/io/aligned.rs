@@ -4,14 +4,19 @@
 //! Fresh memory costs a page fault per 4 KiB, about as much as copying it; so a little of what was freed
 //! last is kept for the next read of that size. The parts of a column are alike from row group to row
 //! group. What is kept is small, constant and beside the ledger.
+//!
+//! Fresh memory is not cleared either: a buffer knows how far it has been filled, and shows no more than that.
 #![expect(clippy::disallowed_types, reason = "local files are read in the real environment alone")]
 
 use std::alloc::{Layout, alloc, dealloc};
+use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+
+use super::BUFFER_SLACK;
 
 /// What `O_DIRECT` wants of addresses, offsets and lengths on any common device.
 pub(super) const ALIGN: u64 = 4096;
@@ -24,13 +29,15 @@ pub(super) fn align_up(at: u64) -> u64 {
     at.div_ceil(ALIGN) * ALIGN
 }
 
-/// An aligned buffer. Its bytes are whatever the allocator left until a read fills them.
+/// An aligned buffer, filled from its beginning.
 pub(super) struct AlignedBuf {
     start: NonNull<u8>,
     layout: Layout,
+    /// The bytes before this one have values; at most `layout.size()`.
+    filled: usize,
 }
 
-// SAFETY: the buffer owns its memory and is only written through `&mut self`.
+// SAFETY: the buffer owns its memory, which any thread may free, and is only written through `&mut self`.
 unsafe impl Send for AlignedBuf {}
 // SAFETY: as above; shared access only reads.
 unsafe impl Sync for AlignedBuf {}
@@ -47,26 +54,58 @@ impl AlignedBuf {
         // SAFETY: the layout has a non-zero size.
         let start = unsafe { alloc(layout) };
         let start = NonNull::new(start).ok_or_else(out_of_memory)?;
-        Ok(AlignedBuf { start, layout })
+        Ok(AlignedBuf { start, layout, filled: 0 })
     }
 
-    pub(super) fn as_mut_slice(&mut self) -> &mut [u8] {
-        // SAFETY: the memory is ours for `layout.size()` bytes, and any bit pattern is a `u8`. It is
-        // handed to the kernel to write to, and only what was written is read afterwards.
-        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.layout.size()) }
+    /// All of the memory, to be written to.
+    pub(super) fn room(&mut self) -> &mut [MaybeUninit<u8>] {
+        // SAFETY: the memory is ours for `layout.size()` bytes and borrowed by nobody else; bytes without a value are
+        // `MaybeUninit`s as well. Whoever takes values out of filled bytes again breaks `set_filled`'s contract.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().cast(), self.layout.size()) }
     }
 
-    pub(super) fn as_slice(&self) -> &[u8] {
-        // SAFETY: as in `as_mut_slice`.
-        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.layout.size()) }
+    /// Says that the bytes before `end` have values now.
+    ///
+    /// # Safety
+    /// They must: all between what was filled before and `end` was written, and `end` is within the capacity.
+    pub(super) unsafe fn set_filled(&mut self, end: usize) {
+        debug_assert!(end <= self.capacity());
+        self.filled = self.filled.max(end);
+    }
+
+    /// The bytes that have values.
+    pub(super) fn filled(&self) -> &[u8] {
+        // SAFETY: the first `filled` bytes of our memory were written to, and nobody writes while this is borrowed.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.filled) }
+    }
+
+    /// Writes `bytes` at `at`, which must not be behind what is filled.
+    ///
+    /// # Panics
+    /// If that would leave a gap, or there is no room.
+    pub(super) fn write(&mut self, at: usize, bytes: &[u8]) {
+        assert!(at <= self.filled, "bytes before {at} have no values");
+        self.room()[at..at + bytes.len()].write_copy_of_slice(bytes);
+        // SAFETY: what lies before `at` was filled, the rest was written above.
+        unsafe { self.set_filled(at + bytes.len()) };
     }
 
     fn capacity(&self) -> usize {
         self.layout.size()
     }
 
-    /// The bytes in `range`, keeping the buffer alive; it goes to `spare` after that.
+    /// The bytes in `range`. Where they fill the buffer it is kept alive for them and goes to `spare` after that. A few
+    /// bytes in a large buffer are copied: what is kept must not be much more than what is booked.
+    ///
+    /// # Panics
+    /// If not all of them are filled.
     pub(super) fn into_bytes(self, range: Range<usize>, spare: &Arc<Spare>) -> Bytes {
+        let len = range.end - range.start;
+        if self.capacity() as u64 > len as u64 + len as u64 / BUFFER_SLACK {
+            let bytes = Bytes::copy_from_slice(&self.filled()[range]);
+            spare.put(self);
+            return bytes;
+        }
         Bytes::from_owner(Filled { buffer: Some(self), spare: spare.clone() }).slice(range)
     }
 }
@@ -86,7 +125,7 @@ struct Filled {
 
 impl AsRef<[u8]> for Filled {
     fn as_ref(&self) -> &[u8] {
-        self.buffer.as_ref().map_or(&[], AlignedBuf::as_slice)
+        self.buffer.as_ref().map_or(&[], AlignedBuf::filled)
     }
 }
 
@@ -113,11 +152,11 @@ impl Spare {
         self.buffers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A buffer of at least `len` bytes, and of at most a sixteenth more than that and the alignment:
-    /// the ledger counts what was asked for.
+    /// A buffer of at least `len` bytes, and not so many more that what is read into it would be copied.
     pub(super) fn take(&self, len: u64) -> std::io::Result<AlignedBuf> {
         let wanted = align_up(len.max(1)) as usize;
-        let fits = |buffer: &AlignedBuf| (wanted..=wanted + wanted / 16).contains(&buffer.capacity());
+        let most = wanted + wanted / (2 * BUFFER_SLACK as usize);
+        let fits = |buffer: &AlignedBuf| (wanted..=most).contains(&buffer.capacity());
         let mut buffers = self.buffers();
         match buffers.iter().rposition(fits) {
             Some(at) => Ok(buffers.remove(at)),
@@ -151,16 +190,47 @@ impl Spare {
 mod tests {
     use super::*;
 
+    /// A buffer with zeros in it.
+    fn filled(spare: &Spare, len: usize) -> AlignedBuf {
+        let mut buffer = spare.take(len as u64).unwrap();
+        let zeros = vec![0; len];
+        buffer.write(0, &zeros);
+        buffer
+    }
+
     #[test]
     fn a_freed_buffer_serves_a_read_of_its_size_and_what_is_kept_is_bounded() {
         let spare = Arc::new(Spare::default());
-        let buffer = spare.take(100_000).unwrap();
-        let address = buffer.as_slice().as_ptr();
-        drop(buffer.into_bytes(10..20, &spare));
-        assert_ne!(spare.take(50_000).unwrap().as_slice().as_ptr(), address, "much too large");
-        assert_eq!(spare.take(98_000).unwrap().as_slice().as_ptr(), address);
-        let many: Vec<_> = (0..20).map(|_| spare.take(2 << 20).unwrap().into_bytes(0..1, &spare)).collect();
+        let buffer = filled(&spare, 100_000);
+        let address = buffer.filled().as_ptr();
+        drop(buffer.into_bytes(10..99_000, &spare));
+        assert_ne!(spare.take(50_000).unwrap().filled().as_ptr(), address, "much too large");
+        assert_eq!(spare.take(100_000).unwrap().filled().as_ptr(), address);
+        let many: Vec<_> = (0..20).map(|_| filled(&spare, 2 << 20).into_bytes(0..2 << 20, &spare)).collect();
         drop(many);
         assert_eq!(spare.buffers().iter().map(AlignedBuf::capacity).sum::<usize>(), SPARE_BYTES_MAX);
+    }
+
+    #[test]
+    fn a_few_bytes_do_not_keep_a_large_buffer() {
+        let spare = Arc::new(Spare::default());
+        let bytes = filled(&spare, 5000).into_bytes(100..300, &spare);
+        assert_eq!(bytes[..], [0; 200]);
+        assert_eq!(spare.buffers().len(), 1, "the buffer is free again");
+        let most = filled(&spare, 1 << 20).into_bytes(100..1 << 20, &spare);
+        assert_eq!((most.len(), spare.buffers().len()), ((1 << 20) - 100, 1));
+    }
+
+    #[test]
+    fn a_buffer_shows_what_was_written_and_no_more() {
+        let mut buffer = AlignedBuf::new(10).unwrap();
+        assert!(buffer.filled().is_empty());
+        buffer.write(0, b"abc");
+        buffer.write(2, b"xyz");
+        assert_eq!(buffer.filled(), b"abxyz");
+        assert!(std::panic::catch_unwind(move || buffer.write(6, b"a gap")).is_err());
+        let unread = AlignedBuf::new(10).unwrap();
+        let spare = Arc::new(Spare::default());
+        assert!(std::panic::catch_unwind(move || unread.into_bytes(0..1, &spare)).is_err());
     }
 }

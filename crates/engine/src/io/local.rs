@@ -4,8 +4,8 @@
 //! open costs microseconds and makes a file replaced by rename visible. No threads here.
 
 use std::fs::{File, OpenOptions};
-use std::io::IoSliceMut;
 use std::ops::Range;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
@@ -136,18 +136,42 @@ impl Scatter {
     /// One read at `at` bytes from the start into what lies behind, as far as the pieces that begin before `end`.
     fn read_once(&mut self, file: &File, at: u64, end: u64, flags: ReadWriteFlags) -> Result<u64, Errno> {
         let (position, end) = (self.start + at, self.start.saturating_add(end));
-        let mut buffers: Vec<IoSliceMut<'_>> = Vec::with_capacity(self.pieces.len());
+        let mut buffers: Vec<libc::iovec> = Vec::with_capacity(self.pieces.len());
         for piece in self.pieces.iter_mut().take_while(|piece| piece.start < end) {
             let (from, len) = (position.saturating_sub(piece.start).min(piece.len), piece.len);
-            let rest = &mut piece.buffer.as_mut_slice()[from as usize..len as usize];
+            let rest = &mut piece.buffer.room()[from as usize..len as usize];
             if !rest.is_empty() {
-                buffers.push(IoSliceMut::new(rest));
+                buffers.push(libc::iovec { iov_base: rest.as_mut_ptr().cast(), iov_len: rest.len() });
             }
         }
-        if flags.is_empty() {
-            rustix::io::preadv(file, &mut buffers, position).map(|n| n as u64)
-        } else {
-            rustix::io::preadv2(file, &mut buffers, position, flags).map(|n| n as u64)
+        let count = buffers.len() as libc::c_int;
+        let position = libc::off_t::try_from(position).map_err(|_| Errno::OVERFLOW)?;
+        let (file, flags) = (file.as_raw_fd(), flags.bits() as libc::c_int);
+        // SAFETY: every entry is memory of a buffer in `self`, which is borrowed exclusively until the call returns; the
+        // kernel only writes to it. The descriptor is open.
+        let read = unsafe {
+            match flags {
+                0 => libc::preadv(file, buffers.as_ptr(), count, position),
+                flags => libc::preadv2(file, buffers.as_ptr(), count, position, flags),
+            }
+        };
+        let read = u64::try_from(read)
+            .map_err(|_| Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO))?;
+        self.note_filled(at, read);
+        Ok(read)
+    }
+
+    /// A read brought `bytes` bytes from `at` bytes after the start.
+    fn note_filled(&mut self, at: u64, bytes: u64) {
+        let (from, to) = (self.start + at, self.start + at + bytes);
+        for piece in &mut self.pieces {
+            let end = to.clamp(piece.start, piece.start + piece.len) - piece.start;
+            let begin = from.clamp(piece.start, piece.start + piece.len) - piece.start;
+            if begin < end && begin <= piece.buffer.filled().len() as u64 {
+                // SAFETY: what lies before `begin` was filled by reads before this one, and this read wrote the bytes
+                // from there to `end`: buffers are handed to the kernel in the order of the file.
+                unsafe { piece.buffer.set_filled(end as usize) };
+            }
         }
     }
 
@@ -197,10 +221,10 @@ impl Scatter {
                 if next >= parts[part].end {
                     break;
                 }
-                let target = (next - piece.start) as usize..(end.max(next) - piece.start) as usize;
-                let source = (next - follower.start) as usize..(end.max(next) - follower.start) as usize;
-                piece.buffer.as_mut_slice()[target].copy_from_slice(&follower.buffer.as_slice()[source]);
-                next = end.max(next);
+                let end = end.max(next);
+                let source = (next - follower.start) as usize..(end - follower.start) as usize;
+                piece.buffer.write((next - piece.start) as usize, &follower.buffer.filled()[source]);
+                next = end;
             }
         }
         for piece in self.pieces {

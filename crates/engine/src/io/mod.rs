@@ -40,6 +40,9 @@ const REQUEST_BYTES_MAX: u64 = 16 << 20;
 const REQUEST_PARTS_MAX: usize = 256;
 const _: () = assert!(2 * REQUEST_PARTS_MAX < 1024);
 
+/// The memory that a part is handed over in is larger than the part by at most 1/`BUFFER_SLACK`.
+pub(crate) const BUFFER_SLACK: u64 = 32;
+
 /// Where the bytes of a file come from.
 #[derive(Debug)]
 pub struct Source {

@@ -7,9 +7,33 @@ use std::fs::File;
 use std::mem::size_of;
 use std::os::fd::AsRawFd;
 
-/// The number of `cachestat(2)`, Linux 6.5 and newer; the same on every architecture that Rust has.
+/// The number of `cachestat(2)`, Linux 6.5 and newer, which the C library's bindings do not have for all
+/// architectures. System calls since 5.1 have one number everywhere, but for offsets: Alpha's is 110 higher, those of
+/// MIPS begin at 4000 (o32), 5000 (64 bits) and 6000 (n32), that of x32 has a bit of its own.
 #[cfg(target_os = "linux")]
-const SYS_CACHESTAT: libc::c_long = 451;
+const SYS_CACHESTAT: Option<libc::c_long> = if cfg!(any(
+    all(target_arch = "x86_64", target_pointer_width = "64"),
+    target_arch = "x86",
+    target_arch = "aarch64",
+    target_arch = "arm",
+    target_arch = "riscv32",
+    target_arch = "riscv64",
+    target_arch = "powerpc",
+    target_arch = "powerpc64",
+    target_arch = "s390x",
+    target_arch = "loongarch64",
+    target_arch = "sparc",
+    target_arch = "sparc64",
+    target_arch = "m68k",
+)) {
+    Some(451)
+} else if cfg!(all(any(target_arch = "mips64", target_arch = "mips64r6"), target_pointer_width = "64")) {
+    Some(5451)
+} else if cfg!(any(target_arch = "mips", target_arch = "mips32r6")) {
+    Some(4451)
+} else {
+    None
+};
 
 /// `struct cachestat_range`.
 #[repr(C)]
@@ -32,14 +56,16 @@ struct Cachestat {
 const _: () = assert!(size_of::<CachestatRange>() == 16 && size_of::<Cachestat>() == 40);
 
 /// How many bytes of `bytes` from `offset` on, which lie on whole pages, are in the page cache; `None` if the kernel
-/// does not tell.
+/// does not tell: it is older, forbids the call, or has a number that is not known here.
 #[cfg(target_os = "linux")]
 pub(super) fn cached_bytes(file: &File, offset: u64, bytes: u64) -> Option<u64> {
+    let number = SYS_CACHESTAT?;
     let (range, mut found) = (CachestatRange { offset, bytes }, Cachestat::default());
-    // SAFETY: both structures are laid out as the kernel's and live until the call returns, which reads the first
-    // and writes the second; the descriptor is open.
+    // SAFETY: the number is that of cachestat on this architecture, and a kernel without it changes nothing; both
+    // structures are laid out as the kernel's and live until the call returns, which reads the first and writes the
+    // second; the descriptor is open.
     let outcome = unsafe {
-        libc::syscall(SYS_CACHESTAT, file.as_raw_fd(), &raw const range, &raw mut found, 0 as libc::c_uint)
+        libc::syscall(number, file.as_raw_fd(), &raw const range, &raw mut found, 0 as libc::c_uint)
     };
     (outcome == 0).then(|| found.cached.saturating_mul(rustix::param::page_size() as u64))
 }

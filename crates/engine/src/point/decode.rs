@@ -20,7 +20,9 @@ use parquet::file::metadata::ParquetMetaData;
 
 use crate::error::{EngineError, SharedSource, panic_message};
 use crate::file_bytes::FileBytes;
+use crate::page_gate::PageGate;
 use crate::table::File;
+use crate::workspace;
 
 /// The pages of one root column, by their offsets in the file.
 #[derive(Clone, Debug)]
@@ -40,22 +42,28 @@ pub(crate) struct Target<'a> {
     pub(crate) schema: &'a SchemaRef,
     pub(crate) rows: &'a [Range<usize>],
     pub(crate) batch_rows: usize,
+    /// The room that is booked for pages, in bytes.
+    pub(crate) room: u64,
 }
 
-/// The selected rows in batches: for every batch the arrays of all columns.
+/// The selected rows in batches: for every batch the arrays of all columns. `None` if a page takes more room than is
+/// booked: pages are larger than the footer lets expect.
 pub(crate) fn decode(
     target: &Target<'_>,
     columns: Vec<ColumnBytes>,
-) -> Result<Vec<Vec<ArrayRef>>, EngineError> {
+) -> Result<Option<Vec<Vec<ArrayRef>>>, EngineError> {
     let options = ArrowReaderOptions::new().with_schema(target.schema.clone());
     let decoding = ArrowReaderMetadata::try_new(target.metadata.clone(), options).map_err(|source| {
         EngineError::Schema { file: target.file.name().to_owned(), source: Arc::new(source) }
     })?;
-    let rows: usize = target.rows.iter().map(ExactSizeIterator::len).sum();
-    let mut batches: Vec<Vec<ArrayRef>> = vec![Vec::new(); rows.div_ceil(target.batch_rows)];
+    let mut batches: Vec<Vec<ArrayRef>> = Vec::new();
     for column in columns {
         let root = column.root;
-        let step = AssertUnwindSafe(|| decode_column(target, &decoding, column));
+        let leaves = workspace::leaves(target.metadata, root);
+        let row_group = target.metadata.row_group(target.row_group);
+        let gate = Arc::new(PageGate::new(row_group.columns()[leaves].iter(), false));
+        gate.begin_slice(target.room);
+        let step = AssertUnwindSafe(|| decode_column(target, &decoding, column, gate.clone()));
         let outcome: Result<Vec<ArrayRef>, SharedSource> = match catch_unwind(step) {
             Ok(outcome) => outcome.map_err(|error| Arc::new(error) as SharedSource),
             Err(panic) => {
@@ -63,23 +71,30 @@ pub(crate) fn decode(
                 Err(Arc::new(ParquetError::General(message)))
             }
         };
+        if gate.refused().is_some() {
+            return Ok(None);
+        }
         let arrays = outcome.map_err(|source| EngineError::Corrupt {
             file: target.file.name().to_owned(),
             row_group: target.row_group,
             column: target.file.columns[root].name.clone(),
             source,
         })?;
+        if batches.is_empty() {
+            batches = vec![Vec::new(); arrays.len()];
+        }
         for (batch, array) in batches.iter_mut().zip(arrays) {
             batch.push(array);
         }
     }
-    Ok(batches)
+    Ok(Some(batches))
 }
 
 fn decode_column(
     target: &Target<'_>,
     decoding: &ArrowReaderMetadata,
     column: ColumnBytes,
+    gate: Arc<PageGate>,
 ) -> ParquetResult<Vec<ArrayRef>> {
     let total = target.file.rows(target.row_group);
     let mask = ProjectionMask::roots(decoding.parquet_schema(), [column.root]);
@@ -87,6 +102,7 @@ fn decode_column(
         pieces: column.pieces,
         end: target.file.source.meta.size,
         detach: false,
+        gate,
         what: "the selected pages",
     };
     let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(input, decoding.clone())
@@ -98,7 +114,8 @@ fn decode_column(
         .with_row_selection_policy(RowSelectionPolicy::Selectors)
         .build()?;
     let mut wanted: usize = target.rows.iter().map(ExactSizeIterator::len).sum();
-    let mut arrays = Vec::with_capacity(wanted.div_ceil(target.batch_rows));
+    // As many as come: how many rows there are is what the file claims.
+    let mut arrays = Vec::new();
     for batch in reader {
         let array = batch?.column(0).clone();
         if array.len() != wanted.min(target.batch_rows) {

@@ -176,9 +176,11 @@ impl Engine {
             schema: &request.schema,
             rows: &request.rows,
             batch_rows: driver.config.slice_rows,
+            room,
         };
         let batches = decode::decode(&target, columns)?;
         driver.work.decode_ns.add_time(driver.now() - started);
+        let Some(batches) = batches else { return Ok(Attempt::TooLarge) };
         // From here on it is the arrays that have the room, for as long as the caller works on them.
         let bytes = array_bytes(&batches);
         let fits = driver.turn(|turn| turn.resize_point(read, bytes))?;
@@ -218,6 +220,9 @@ fn sound(rows: &[Range<usize>], total: usize) -> bool {
         && rows.windows(2).all(|pair| pair[0].end <= pair[1].start)
 }
 
+/// Pages of a few bytes may be as much larger than their share of the column chunk.
+const PAGE_SLACK_BYTES: u64 = 8 << 10;
+
 /// What decoding these pages may need: those of one column after the other uncompressed, and the arrays made of the
 /// data pages.
 fn decoded_bytes(metadata: &ParquetMetaData, row_group: usize, pages: &Pages) -> u64 {
@@ -235,7 +240,11 @@ fn decoded_bytes(metadata: &ParquetMetaData, row_group: usize, pages: &Pages) ->
         let expanded = |bytes: u64| {
             u64::try_from(u128::from(bytes).saturating_mul(plain) / encoded.max(1)).unwrap_or(u64::MAX)
         };
-        pages_max = expanded(column.bytes()).max(pages_max);
+        // The dictionary is there as it was written and decoded; pages are not all compressed equally well.
+        let dictionaries = expanded(column.dictionary_bytes()).saturating_mul(2);
+        let pages = expanded(column.bytes() - column.dictionary_bytes());
+        let pages = pages.saturating_add(pages / 4).saturating_add(PAGE_SLACK_BYTES);
+        pages_max = pages_max.max(pages.saturating_add(dictionaries));
         arrays =
             arrays.saturating_add(expanded(column.bytes() - column.dictionary_bytes()).saturating_mul(2));
     }

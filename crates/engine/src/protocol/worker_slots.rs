@@ -195,6 +195,11 @@ impl<C: Copy, P: Clone, E: Clone> WorkerSlots<C, P, E> {
         !coming
     }
 
+    /// The holder gives its chunk back to get it again later. Returns its parts, if it had them.
+    pub(crate) fn give_back(&self, claim: &Claim<C>) -> Option<P> {
+        self.books().held(claim)?.parts.take()
+    }
+
     /// The buffer manager delivered.
     pub(crate) fn deliver(
         &self,

@@ -544,7 +544,7 @@ async fn reads_whose_room_is_taken_in_the_middle_leave_no_frame_behind() {
     let path = paged(dir.path(), 2);
     let expected = plain(&[&path], None);
     // So few frames that blocks queue for them.
-    let (buffer, share) = (8 << 20, 10);
+    let (buffer, share) = (8 << 20, 12);
     let config = EngineConfig { point_share_percent: share, ..config("relevance", buffer) };
     let (engine, _) = Gated::engine(config, Duration::from_micros(200), |_| Fault::None);
     let points = Points::open(&engine, &path).await;
@@ -580,7 +580,8 @@ async fn reads_whose_room_is_taken_in_the_middle_leave_no_frame_behind() {
         stop.store(true, Ordering::Relaxed);
     };
     tokio::join!(futures::future::join_all((0..6).map(reading)), shrinking);
-    assert!(answered.into_inner() > 0 && refused.into_inner() > 0);
+    let (answered, refused) = (answered.into_inner(), refused.into_inner());
+    assert!(answered > 0 && refused > 0, "{answered} answered, {refused} refused");
     for _ in 0..200 {
         engine.set_buffer(1).unwrap();
         if engine.usage().points == 0 {

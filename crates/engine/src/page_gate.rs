@@ -1,0 +1,180 @@
+//! Lets the decoder have the pages there is room for, and no others.
+//!
+//! A page's header says how large the page is once it is decompressed, and the decoder allocates that. Here the claim
+//! is read first: while dictionary and page fit the room that is booked for the decoder they pass, otherwise the decoder
+//! gets an error and the caller learns how much room would do. Room is booked elsewhere (`chunk.rs`).
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{MutexGuard, PoisonError};
+
+use parquet::basic::Compression;
+use parquet::errors::{ParquetError, Result as ParquetResult};
+use parquet::file::metadata::ColumnChunkMetaData;
+
+use crate::page_header::PageHeader;
+use crate::sync::Mutex;
+
+/// Bytes that one value of a nested column may take while its levels are put together.
+const NESTED_VALUE_BYTES: u64 = 8;
+
+/// What an entry of a dictionary takes at least once it is decoded.
+const DICTIONARY_VALUE_BYTES: u64 = 8;
+
+/// So many bytes of nested values are part of what a slice is expected to take.
+const NESTED_BYTES_EXPECTED: u64 = 1 << 20;
+
+/// The gate of one decoder of one part. It is told before each slice how much room there is.
+#[derive(Debug)]
+pub(crate) struct PageGate {
+    limit: AtomicU64,
+    /// What would have been needed when a page was turned away; zero if none was.
+    refused: AtomicU64,
+    /// The most that was let through.
+    admitted: AtomicU64,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    leaves: Vec<Leaf>,
+}
+
+/// One leaf column of the part, and what its decoder has in memory.
+#[derive(Debug)]
+struct Leaf {
+    range: Range<u64>,
+    compressed: bool,
+    nested: bool,
+    /// Pages are copied even if they are not compressed.
+    copied: bool,
+    dictionary: u64,
+    page: u64,
+    /// The header read last on its own, and where its page begins.
+    read: Option<(u64, PageHeader)>,
+    /// Values of the pages that the present slice took.
+    values: u64,
+}
+
+impl PageGate {
+    /// A gate for the leaf columns that a root column has in one row group.
+    pub(crate) fn new<'a>(columns: impl Iterator<Item = &'a ColumnChunkMetaData>, copied: bool) -> Self {
+        let leaf = |column: &ColumnChunkMetaData| {
+            let at = |offset: i64| u64::try_from(offset).unwrap_or(0);
+            let first = column.dictionary_page_offset().filter(|&at| at > 0);
+            let start = at(first.unwrap_or(column.data_page_offset()));
+            Leaf {
+                range: start..start.saturating_add(at(column.compressed_size())),
+                compressed: column.compression() != Compression::UNCOMPRESSED,
+                nested: column.column_descr().max_rep_level() > 0,
+                copied,
+                dictionary: 0,
+                page: 0,
+                read: None,
+                values: 0,
+            }
+        };
+        let state = State { leaves: columns.map(leaf).collect() };
+        let (limit, refused, admitted) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+        PageGate { limit, refused, admitted, state: Mutex::new(state) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A slice begins, with room for so many bytes of pages.
+    pub(crate) fn begin_slice(&self, limit: u64) {
+        self.limit.store(limit, Ordering::Relaxed);
+        self.refused.store(0, Ordering::Relaxed);
+        self.state().leaves.iter_mut().for_each(|leaf| leaf.values = 0);
+    }
+
+    /// The room that the page would have needed that was turned away.
+    pub(crate) fn refused(&self) -> Option<u64> {
+        Some(self.refused.load(Ordering::Relaxed)).filter(|&bytes| bytes > 0)
+    }
+
+    /// The most room that was used.
+    pub(crate) fn admitted(&self) -> u64 {
+        self.admitted.load(Ordering::Relaxed)
+    }
+
+    /// The decoder looks at what begins at `start`, which may be a header.
+    pub(crate) fn header_at(&self, start: u64, bytes: &[u8]) {
+        let mut state = self.state();
+        let Some(leaf) = leaf_at(&mut state.leaves, start) else { return };
+        // A decoder that has read the header already looks at the page behind it.
+        if leaf.read.is_none_or(|(page, _)| page != start) {
+            leaf.read = PageHeader::read(bytes).map(|header| (start + header.len as u64, header));
+        }
+    }
+
+    /// The decoder takes what lies at `start`: a page whose header it has read, or a header and its page.
+    ///
+    /// # Errors
+    /// There is no room for the page, or no header that says how large it is.
+    pub(crate) fn page_at(&self, start: u64, bytes: &[u8]) -> ParquetResult<()> {
+        let mut state = self.state();
+        let leaves = &mut state.leaves;
+        let Some(leaf) = leaf_at(leaves, start) else {
+            return Err(ParquetError::EOF(format!("offset {start} lies in no column chunk")));
+        };
+        let header = match leaf.read.take() {
+            Some((page, header)) if page == start => Some(header),
+            _ => PageHeader::read(bytes),
+        };
+        let header = header.ok_or_else(|| {
+            ParquetError::EOF(format!("the header of the page at offset {start} is broken"))
+        })?;
+        let claim = if leaf.compressed { header.uncompressed } else { bytes.len() as u64 };
+        if header.dictionary && header.values > claim {
+            // Every entry has a byte at least, and the decoder makes room for as many as are claimed.
+            let values = header.values;
+            return Err(ParquetError::EOF(format!("a dictionary of {claim} bytes claims {values} values")));
+        }
+        leaf.take(&header, bytes.len() as u64);
+        let needed = leaves.iter().fold(0u64, |sum, leaf| sum.saturating_add(leaf.bytes()));
+        let limit = self.limit.load(Ordering::Relaxed);
+        if needed > limit {
+            self.refused.store(needed, Ordering::Relaxed);
+            let size = header.uncompressed;
+            return Err(ParquetError::General(format!(
+                "a page of {size} bytes at offset {start} needs {needed} bytes of room, there are {limit}"
+            )));
+        }
+        self.admitted.fetch_max(needed, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// The leaf whose pages lie around `start`; the last of them may be empty and begin where the column chunk ends.
+fn leaf_at(leaves: &mut [Leaf], start: u64) -> Option<&mut Leaf> {
+    let within = leaves.iter().position(|leaf| leaf.range.contains(&start));
+    let at = within.or_else(|| leaves.iter().position(|leaf| leaf.range.end == start))?;
+    Some(&mut leaves[at])
+}
+
+impl Leaf {
+    fn take(&mut self, header: &PageHeader, len: u64) {
+        let size = match (self.compressed, self.copied) {
+            (true, _) => header.uncompressed,
+            (false, true) => len,
+            (false, false) => 0,
+        };
+        if header.dictionary {
+            // As it was written, and decoded.
+            let decoded = len.max(size).max(header.values.saturating_mul(DICTIONARY_VALUE_BYTES));
+            self.dictionary = size.saturating_add(decoded);
+        } else {
+            self.page = size;
+            self.values = self.values.saturating_add(header.values);
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        let nested = if self.nested { self.values.saturating_mul(NESTED_VALUE_BYTES) } else { 0 };
+        let nested = nested.saturating_sub(NESTED_BYTES_EXPECTED);
+        self.dictionary.saturating_add(self.page).saturating_add(nested)
+    }
+}
