@@ -55,10 +55,10 @@ impl PageHeader {
                 3 | 4 => drop(input.number()?),
                 // The headers of data pages, dictionary pages and data pages of the second version: their first field
                 // is the number of values, and so many more are numbers.
-                5 => values = values.max(input.values(1..=4)?),
-                6 => drop(input.values(1..=0)?),
-                7 => values = values.max(input.values(1..=2)?),
-                8 => values = values.max(input.values(1..=6)?),
+                5 => values = values.max(input.values(4)?),
+                6 => drop(input.values(0)?),
+                7 => values = values.max(input.values(2)?),
+                8 => values = values.max(input.values(6)?),
                 _ => input.skip(kind, DEPTH_MAX)?,
             }
         }
@@ -120,13 +120,13 @@ impl Input<'_> {
         Some(Some((id, kind)))
     }
 
-    /// A structure whose first field is a number of values, where fields in `numbers` are numbers.
-    fn values(&mut self, numbers: std::ops::RangeInclusive<i16>) -> Option<u64> {
+    /// A structure whose first field is a number of values, and whose first `numbers` fields are numbers.
+    fn values(&mut self, numbers: i16) -> Option<u64> {
         let (mut values, mut last) = (0, 0);
         while let Some((id, kind)) = self.field(last)? {
             last = id;
             match id {
-                id if !numbers.contains(&id) => self.skip(kind, DEPTH_MAX)?,
+                id if !(1..=numbers).contains(&id) => self.skip(kind, DEPTH_MAX)?,
                 1 => values = self.number()?.max(0) as u64,
                 _ => drop(self.number()?),
             }

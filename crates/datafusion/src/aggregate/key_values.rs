@@ -105,7 +105,7 @@ impl Strings {
 /// The values of a key column.
 pub(super) enum KeyValues {
     Fixed(Fixed),
-    Strings(Strings),
+    Strings(Box<Strings>),
 }
 
 impl KeyValues {

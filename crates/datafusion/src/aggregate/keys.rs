@@ -245,7 +245,7 @@ impl KeyColumn {
         let (_, values) = values.get_or_insert_with(|| {
             let strings = matches!(data_type, DataType::Utf8View | DataType::BinaryView);
             let values = match strings {
-                true => KeyValues::Strings(Strings::new()),
+                true => KeyValues::Strings(Box::new(Strings::new())),
                 false => KeyValues::Fixed(Fixed::default()),
             };
             (data_type.clone(), values)
