@@ -69,7 +69,7 @@ impl ColumnLayout {
         if let Some(page) = page_bytes.iter().position(|&b| b == 0) {
             return Err(ConfigError::EmptyPage { page: page as u32 });
         }
-        let bytes = page_bytes.iter().sum();
+        let bytes = page_bytes.iter().fold(0, |sum: u64, page| sum.saturating_add(*page));
         Ok(ColumnLayout { page_bytes, bytes, spans })
     }
 
@@ -77,7 +77,7 @@ impl ColumnLayout {
         let start = self.page_bytes.len() as u32;
         if bytes > 0 {
             self.page_bytes.push(bytes);
-            self.bytes += bytes;
+            self.bytes = self.bytes.saturating_add(bytes);
         }
         self.spans.push(start..self.page_bytes.len() as u32);
     }
@@ -198,7 +198,7 @@ impl TableLayout {
             let base = column.page_bytes.len() as u32;
             match added.next() {
                 Some(new) => {
-                    column.bytes += new.bytes;
+                    column.bytes = column.bytes.saturating_add(new.bytes);
                     column.page_bytes.extend(new.page_bytes);
                     column.spans.extend(new.spans.into_iter().map(|s| s.start + base..s.end + base));
                 }

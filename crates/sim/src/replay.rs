@@ -6,9 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use coscan_core::{ChunkNo, ChunkSet, ColumnNo, ConfigError, Instant, ScanSpec, Span, TableId, TableLayout};
+use coscan_core::{ChunkNo, ChunkSet, ColumnNo, Instant, ScanSpec, Span, TableId, TableLayout};
 use coscan_device::{DeviceModel, DeviceSpec, SpecError};
-use coscan_trace::{Header, Line, Record};
+use coscan_trace::{Column, Header, Layout, Line, Record};
 use thiserror::Error;
 
 use crate::workload::{Query, Stream, Table, Workload, World};
@@ -19,18 +19,17 @@ pub enum ReplayError {
     /// No scan was registered while the trace was recorded.
     #[error("the trace holds no scan: record a run with queries in it")]
     Empty,
-    /// A table is cut in an impossible way.
-    #[error("the trace describes an impossible table: {0}")]
-    Layout(#[from] ConfigError),
+    /// A line says what cannot be.
+    #[error("line {line}: {what}; was the trace written by `--record`, and not changed?")]
+    Line {
+        /// The line, counted from 1.
+        line: usize,
+        /// What cannot be.
+        what: String,
+    },
     /// The device that was asked for is impossible.
     #[error(transparent)]
     Device(#[from] SpecError),
-    /// A scan names a table that the trace does not describe.
-    #[error("the trace has a scan of table {table}, which it does not describe: was it cut?")]
-    UnknownTable {
-        /// The table's number.
-        table: u32,
-    },
 }
 
 /// How queries that followed each other are recognised.
@@ -129,10 +128,15 @@ impl Recording {
     }
 
     /// Makes a workload of a trace. Cost: linear in the trace, but for logarithms.
+    ///
+    /// # Errors
+    /// The trace holds no scan, or a line that cannot be: it names what is not there, or is larger than anything that
+    /// was ever recorded.
     pub fn new(header: Header, lines: &[Line], arrivals: Arrivals) -> Result<Self, ReplayError> {
         let mut reader = Reader::default();
-        for line in lines {
-            reader.take(line)?;
+        for (at, line) in lines.iter().enumerate() {
+            // The first line is the header.
+            reader.take(line).map_err(|what| ReplayError::Line { line: at + 2, what })?;
         }
         let Reader { tables, scans, .. } = &reader;
         if scans.is_empty() {
@@ -159,6 +163,8 @@ impl Recording {
 /// What has been read of a trace.
 #[derive(Debug, Default)]
 struct Reader {
+    /// The time of the last line.
+    now: u64,
     tables: Vec<Table>,
     /// The position of a table by its number in the trace.
     positions: BTreeMap<u32, usize>,
@@ -173,22 +179,37 @@ struct Reader {
 }
 
 impl Reader {
-    fn take(&mut self, line: &Line) -> Result<(), ReplayError> {
+    fn take(&mut self, line: &Line) -> Result<(), String> {
         let ns = line.ns;
+        if ns < self.now {
+            return Err(format!("{ns} ns comes after {} ns", self.now));
+        }
+        self.now = ns;
         match &line.record {
             Record::TableOpened { table, layout } => {
-                self.positions.insert(*table, self.tables.len());
-                self.tables.push(Table { name: format!("t{table}"), layout: layout.try_into()? });
+                let (layout, name) = (Self::layout(layout, None)?, format!("t{table}"));
+                if self.positions.insert(*table, self.tables.len()).is_some() {
+                    return Err(format!("table {table} is opened again"));
+                }
+                self.tables.push(Table { name, layout });
             }
             Record::TableGrown { table, layout } => {
-                let more = TableLayout::try_from(layout)?;
                 let at = self.position(*table)?;
+                let more = Self::layout(layout, Some(&self.tables[at].layout))?;
                 self.tables[at].layout.append(more);
             }
-            Record::ScanRegistered { scan, table, .. } => {
-                let mut spec = line.record.scan_spec().expect("the line announces a scan");
-                spec.table = TableId(self.position(*table)? as u32);
-                self.scans.insert(*scan, Seen::new(spec, ns));
+            Record::ScanRegistered { scan, table, columns, chunks, workers, .. } => {
+                let at = self.position(*table)?;
+                check_runs(&self.tables[at].layout, chunks)?;
+                check_columns(&self.tables[at].layout, columns)?;
+                if *workers == 0 || *workers > WORKERS_MAX {
+                    return Err(format!("a scan has from 1 to {WORKERS_MAX} workers, not {workers}"));
+                }
+                let Some(mut spec) = line.record.scan_spec() else { return Ok(()) };
+                spec.table = TableId(at as u32);
+                if self.scans.insert(*scan, Seen::new(spec, ns)).is_some() {
+                    return Err(format!("scan {scan} is registered again"));
+                }
             }
             Record::Load { load, columns, bytes, .. } => {
                 if self.in_flight.is_empty() {
@@ -196,33 +217,55 @@ impl Reader {
                 }
                 self.in_flight.insert(*load, columns.iter().copied().collect());
                 self.loads += 1;
-                self.bytes += bytes;
+                self.bytes = self.bytes.saturating_add(*bytes);
             }
             Record::LoadFinished { load, columns } | Record::LoadFailed { load, columns } => {
                 self.arrived(*load, columns, ns);
             }
             Record::Decoded { table, chunk, column, bytes } => {
-                let table = TableId(self.position(*table)? as u32);
-                let most = self.decoded.entry((table, ChunkNo(*chunk), ColumnNo(*column))).or_default();
+                let at = self.position(*table)?;
+                check_runs(&self.tables[at].layout, &[(*chunk, chunk.saturating_add(1))])?;
+                check_columns(&self.tables[at].layout, &[*column])?;
+                let part = (TableId(at as u32), ChunkNo(*chunk), ColumnNo(*column));
+                let most = self.decoded.entry(part).or_default();
                 *most = (*most).max(*bytes);
             }
-            other => self.of_scan(other, ns),
+            other => self.of_scan(other, ns)?,
         }
         Ok(())
     }
 
+    /// A table, or what joins one that is there already.
+    fn layout(layout: &Layout, joins: Option<&TableLayout>) -> Result<TableLayout, String> {
+        if bytes(layout).is_none_or(|bytes| bytes > BYTES_MAX) {
+            return Err(format!("a table of more than {BYTES_MAX} bytes"));
+        }
+        let new = TableLayout::try_from(layout).map_err(|error| format!("an impossible table: {error}"))?;
+        if joins.is_some_and(|table| table.storage() != new.storage()) {
+            return Err("a table of rows does not grow by columns, nor the other way round".into());
+        }
+        let chunks = u64::from(new.chunk_count()) + joins.map_or(0, |table| u64::from(table.chunk_count()));
+        let columns = u64::from(new.column_count()).max(joins.map_or(0, |t| u64::from(t.column_count())));
+        if chunks.saturating_mul(columns.max(1)) > PARTS_MAX {
+            return Err(format!("a table of {chunks} chunks and {columns} columns is too large"));
+        }
+        Ok(new)
+    }
+
     /// What happened to a scan; those that were running before the trace began are left out.
-    fn of_scan(&mut self, record: &Record, ns: u64) {
+    fn of_scan(&mut self, record: &Record, ns: u64) -> Result<(), String> {
         let (scan, worker) = match record {
             Record::Deliver { scan, worker, .. }
             | Record::ChunkRequested { scan, worker }
             | Record::Wake { scan, worker } => (scan, *worker),
             Record::ChunksUnneeded { scan, .. } | Record::ScanGone { scan } => (scan, 0),
-            _ => return,
+            _ => return Ok(()),
         };
-        let Some(seen) = self.scans.get_mut(scan) else { return };
+        let Some(seen) = self.scans.get_mut(scan) else { return Ok(()) };
+        let table = &self.tables[seen.spec.table.index()].layout;
         match record {
             Record::Deliver { chunk, .. } => {
+                check_runs(table, &[(*chunk, chunk.saturating_add(1))])?;
                 seen.holds.insert(worker, (ChunkNo(*chunk), ns));
             }
             Record::ChunkRequested { .. } => seen.done_with(worker, ns),
@@ -230,6 +273,7 @@ impl Reader {
                 seen.finished.insert(worker);
             }
             Record::ChunksUnneeded { chunks, .. } => {
+                check_runs(table, chunks)?;
                 let runs = chunks.iter().map(|(from, to)| *from..*to);
                 seen.unneeded = seen.unneeded.runs().chain(runs).collect();
             }
@@ -239,6 +283,7 @@ impl Reader {
                 seen.ended = Some(ns);
             }
         }
+        Ok(())
     }
 
     fn arrived(&mut self, load: u64, columns: &[u32], ns: u64) {
@@ -255,8 +300,48 @@ impl Reader {
         }
     }
 
-    fn position(&self, table: u32) -> Result<usize, ReplayError> {
-        self.positions.get(&table).copied().ok_or(ReplayError::UnknownTable { table })
+    fn position(&self, table: u32) -> Result<usize, String> {
+        let at = self.positions.get(&table).copied();
+        at.ok_or_else(|| format!("table {table} is not described before: was the trace cut?"))
+    }
+}
+
+/// A table has no more parts, in chunks and columns, than this.
+const PARTS_MAX: u64 = 1 << 26;
+
+/// No more bytes: an exabyte.
+const BYTES_MAX: u64 = 1 << 60;
+
+/// And a scan no more workers.
+const WORKERS_MAX: u32 = 1 << 16;
+
+/// The bytes of a table, if they can be counted.
+fn bytes(layout: &Layout) -> Option<u64> {
+    let sum = |bytes: &[u64]| bytes.iter().try_fold(0u64, |sum, more| sum.checked_add(*more));
+    match layout {
+        Layout::Rows(bytes) => sum(bytes),
+        Layout::Columns { columns, .. } => columns.iter().try_fold(0u64, |all, column| {
+            let (Column::Parts(bytes) | Column::Pages { bytes, .. }) = column;
+            all.checked_add(sum(bytes)?)
+        }),
+    }
+}
+
+/// Fails unless all of these chunks are in the table.
+fn check_runs(table: &TableLayout, runs: &[(u32, u32)]) -> Result<(), String> {
+    let chunks = table.chunk_count();
+    match runs.iter().find(|(from, to)| from > to || *to > chunks) {
+        Some((from, to)) => Err(format!("chunks {from}..{to} of a table that has {chunks}")),
+        None => Ok(()),
+    }
+}
+
+/// Fails unless all of these columns are in the table.
+fn check_columns(table: &TableLayout, columns: &[u32]) -> Result<(), String> {
+    let count = table.column_count();
+    match columns.iter().find(|column| **column >= count) {
+        Some(column) => Err(format!("column {column} of a table that has {count}")),
+        None => Ok(()),
     }
 }
 

@@ -3,32 +3,50 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use crate::record::{Header, Line, Record};
+
+/// Lines that wait to be written. Whoever records faster than the disk writes waits for it: a trace with gaps could not
+/// be replayed.
+const LINES_WAITING: usize = 1 << 16;
 
 /// Writes a trace; recording a line costs a copy of its facts. A full disk does not stop what is recorded:
 /// writing ends there, and [`Recorder::finish`] says so.
 #[derive(Debug)]
 pub struct Recorder {
-    lines: Option<Sender<Line>>,
+    lines: Option<SyncSender<Line>>,
     writer: Option<JoinHandle<io::Result<()>>>,
 }
 
 impl Recorder {
-    /// Begins a trace in a new file; one that exists is replaced.
+    /// Begins a trace in a new file.
+    ///
+    /// # Errors
+    /// There is a file of that name already: nothing is ever overwritten. Or it cannot be written.
     pub fn create(path: &Path, header: &Header) -> io::Result<Self> {
-        let mut out = BufWriter::new(File::create(path)?);
+        let file = File::create_new(path).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => {
+                let message = format!("{} exists; remove it or choose another name", path.display());
+                io::Error::new(io::ErrorKind::AlreadyExists, message)
+            }
+            _ => error,
+        })?;
+        Self::write_to(file, header)
+    }
+
+    fn write_to(file: impl Write + Send + 'static, header: &Header) -> io::Result<Self> {
+        let mut out = BufWriter::new(file);
         write_line(&mut out, header)?;
         out.flush()?;
-        let (lines, incoming) = channel();
+        let (lines, incoming) = sync_channel(LINES_WAITING);
         let thread = std::thread::Builder::new().name("coscan-trace".to_owned());
         let writer = thread.spawn(move || write_all(out, &incoming))?;
         Ok(Recorder { lines: Some(lines), writer: Some(writer) })
     }
 
-    /// Adds a line.
+    /// Adds a line; waits if very many have not been written yet.
     pub fn record(&self, ns: u64, record: Record) {
         if let Some(lines) = &self.lines {
             // The writer is gone only after an error, which `finish` reports.
@@ -36,7 +54,10 @@ impl Recorder {
         }
     }
 
-    /// Writes what is under way, and says whether everything was written.
+    /// Writes what is under way.
+    ///
+    /// # Errors
+    /// Something could not be written: the trace is not complete.
     pub fn finish(mut self) -> io::Result<()> {
         self.end()
     }
@@ -59,7 +80,7 @@ impl Drop for Recorder {
     }
 }
 
-fn write_all(mut out: BufWriter<File>, incoming: &Receiver<Line>) -> io::Result<()> {
+fn write_all(mut out: BufWriter<impl Write>, incoming: &Receiver<Line>) -> io::Result<()> {
     for line in incoming {
         write_line(&mut out, &line)?;
     }
@@ -69,4 +90,84 @@ fn write_all(mut out: BufWriter<File>, incoming: &Receiver<Line>) -> io::Result<
 fn write_line(out: &mut impl Write, line: &impl serde::Serialize) -> io::Result<()> {
     serde_json::to_writer(&mut *out, line)?;
     out.write_all(b"\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Arc, Condvar, Mutex};
+    use std::time::Duration;
+
+    use super::*;
+    use crate::VERSION;
+
+    fn header() -> Header {
+        Header {
+            coscan_trace: VERSION,
+            policy: "relevance".to_owned(),
+            buffer_bytes: 1,
+            loads_in_flight: 1,
+            processors: 1,
+            read_limit_bytes_per_s: 0,
+        }
+    }
+
+    #[test]
+    fn a_file_that_exists_is_not_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trace");
+        std::fs::write(&path, "a trace that took a day").unwrap();
+        let refused = Recorder::create(&path, &header()).unwrap_err();
+        assert!(refused.to_string().contains("trace exists"), "{refused}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "a trace that took a day");
+    }
+
+    /// A disk that writes nothing but the header until it is told to.
+    struct Stalled {
+        written: Arc<AtomicUsize>,
+        open: Arc<(Mutex<bool>, Condvar)>,
+    }
+
+    impl Write for Stalled {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if self.written.fetch_add(bytes.len(), Ordering::SeqCst) > 0 {
+                let (open, opened) = &*self.open;
+                drop(opened.wait_while(open.lock().unwrap(), |open| !*open).unwrap());
+            }
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_waits_for_a_slow_disk_is_bounded_and_nothing_is_lost() {
+        let (written, open) = (Arc::new(AtomicUsize::new(0)), Arc::<(Mutex<bool>, Condvar)>::default());
+        let disk = Stalled { written: written.clone(), open: open.clone() };
+        let recorder = Recorder::write_to(disk, &header()).unwrap();
+        let began = written.load(Ordering::SeqCst);
+        let (lines, recorded) = (4 * LINES_WAITING, Arc::new(AtomicUsize::new(0)));
+        let counter = recorded.clone();
+        let recording = std::thread::spawn(move || {
+            for ns in 0..lines {
+                recorder.record(ns as u64, Record::TimePassed);
+                counter.store(ns + 1, Ordering::SeqCst);
+            }
+            recorder.finish().unwrap();
+        });
+        let mut before = usize::MAX;
+        while before != recorded.load(Ordering::SeqCst) {
+            before = recorded.load(Ordering::SeqCst);
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        assert!(before < 2 * LINES_WAITING, "{before} lines wait");
+        *open.0.lock().unwrap() = true;
+        open.1.notify_all();
+        recording.join().unwrap();
+        let line = |ns: usize| serde_json::to_string(&Line { ns: ns as u64, record: Record::TimePassed });
+        let bytes: usize = (0..lines).map(|ns| line(ns).unwrap().len() + 1).sum();
+        assert_eq!(written.load(Ordering::SeqCst), began + bytes);
+    }
 }

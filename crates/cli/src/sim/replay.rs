@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
+use anyhow::Context;
 use clap::Args;
 use coscan_core::Span;
 use coscan_sim::host::{self, Observe, RunRecord};
@@ -60,7 +61,8 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<()> {
     let (header, lines) = coscan_trace::read(&args.trace)?;
     let recorded: PolicyName = header.policy.parse()?;
     let arrivals = args.back_to_back.map_or(Arrivals::AsRecorded, Arrivals::back_to_back_ms);
-    let recording = Recording::new(header, &lines, arrivals)?;
+    let recording = Recording::new(header, &lines, arrivals);
+    let recording = recording.with_context(|| format!("cannot replay {}", args.trace.display()))?;
     let what_if = WhatIf {
         buffer_bytes: args.buffer.map(|bytes| bytes.0),
         loads_in_flight: args.loads_in_flight,
