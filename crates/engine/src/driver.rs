@@ -307,8 +307,12 @@ impl Driver {
 
 /// Longer deadlines are none: about thirty years.
 const DEADLINE_MAX: Duration = Duration::from_secs(1_000_000_000);
-/// What is known of files that are not in use takes at most 1/`UNUSED_FILES_SHARE` of the budget, beside it.
+/// What is known of files that are not in use takes at most 1/`UNUSED_FILES_SHARE` of the budget, beside it, or
+/// [`UNUSED_FILES_BYTES_MIN`] where that is more.
 const UNUSED_FILES_SHARE: u64 = 16;
+
+/// In a small buffer the footers of a few tables are worth more than a share says.
+const UNUSED_FILES_BYTES_MIN: u64 = 4 << 20;
 
 /// The share of the time in which loads may start, however late point reads are.
 const BULK_SHARE_PERCENT: u8 = 50;
@@ -381,7 +385,10 @@ impl Host for Driver {
 impl Turn<'_> {
     /// What every turn ends with.
     fn finish(&mut self) {
-        if self.state.abm.usage().points > 0 && self.state.points.is_idle(self.clock()) {
+        let (usage, points) = (self.state.abm.usage(), &self.state.points);
+        // Blocks that were on their way when the budget shrank have nobody to ask for their room again.
+        let too_much = usage.total() > usage.budget && points.count() == 0;
+        if usage.points > 0 && (too_much || points.is_idle(self.clock())) {
             let room = self.return_point_room();
             self.event(room);
         }
@@ -685,7 +692,8 @@ impl Turn<'_> {
             false => Event::TableGrown { table, layout },
         });
         self.state.catalog.supersede(&added.handle);
-        let bytes_max = self.state.abm.usage().budget / UNUSED_FILES_SHARE;
+        let share = self.state.abm.usage().budget / UNUSED_FILES_SHARE;
+        let bytes_max = share.max(UNUSED_FILES_BYTES_MIN);
         let Forgotten { tables, chunks } = self.state.catalog.tidy(bytes_max);
         for (table, chunks) in chunks {
             self.event(Event::ChunksInvalidated { table, chunks });

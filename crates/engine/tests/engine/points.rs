@@ -622,7 +622,9 @@ async fn rows_have_their_room_until_they_are_dropped() {
     let path = paged(dir.path(), 1);
     let rows = [700..1400];
     let buffer = smallest_buffer(&path, &[0, 3], &rows).await;
-    let engine = Engine::new(config("relevance", buffer)).unwrap();
+    // Nobody gives up while this test takes its time.
+    let patient = EngineConfig { stall_after: Duration::from_secs(60), ..config("relevance", buffer) };
+    let engine = Engine::new(patient).unwrap();
     let points = Points::open(&engine, &path).await;
     let request = points.request(0, &[0, 3], &rows);
     let held = engine.point_read(&request).await.unwrap().expect("room for one");
