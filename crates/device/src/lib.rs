@@ -7,7 +7,8 @@
 //! | model | what it is | file |
 //! |---|---|---|
 //! | seek disk | one request after the other; a fixed cost unless it continues the last; bandwidth | `disk.rs` |
-//! | RAID | levels 0, 1 and 5 over members of any model | `raid/` |
+//! | hard disk | accurate to the sector: zones, skews, seeks, rotation, buffer, queue, bus | `hard_disk/` |
+//! | RAID | levels 0, 1, 4 and 5 over members of any model | `raid/` |
 //! | parallel | a solid-state drive or object store: several at once, latency, shared bandwidth | `parallel.rs` |
 //! | throttled, faulty, delayed | wrappers of any device: a token bucket, failures, latency | `wrap/` |
 //!
@@ -15,8 +16,10 @@
 
 mod completed;
 mod disk;
+pub mod hard_disk;
 mod parallel;
 mod raid;
+pub mod replay;
 mod sharing;
 mod spec;
 mod transfer;

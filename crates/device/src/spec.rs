@@ -8,6 +8,7 @@ use coscan_core::Span;
 
 use crate::Device;
 use crate::disk::SeekDisk;
+use crate::hard_disk::{HardDisk, HardDiskModel};
 use crate::parallel::Parallel;
 use crate::raid::{Raid, RaidLevel};
 use crate::wrap::{Delay, Delayed, FaultRule, Faulty, Throttled};
@@ -23,6 +24,8 @@ pub enum DeviceModel {
         /// the perfect disk of Cooperative Scans 2004, §3.1.
         seek: Span,
     },
+    /// A disk accurate to the sector.
+    HardDisk(Box<HardDiskModel>),
     /// An array of equal members.
     Raid {
         /// How it stores data.
@@ -185,6 +188,7 @@ impl DeviceSpec {
 fn build(model: &DeviceModel) -> Box<dyn Device> {
     match model {
         DeviceModel::SeekDisk { bytes_per_s, seek } => Box::new(SeekDisk::new(*bytes_per_s, *seek)),
+        DeviceModel::HardDisk(model) => Box::new(HardDisk::new(model)),
         DeviceModel::Raid { level, disks, stripe_unit_bytes, member } => {
             let members = (0..*disks).map(|_| build(member)).collect();
             Box::new(Raid::new(*level, *stripe_unit_bytes, members))
@@ -210,6 +214,7 @@ fn check(model: &DeviceModel) -> Result<(), SpecError> {
             check_bandwidth(Part::Disk, *bytes_per_s)?;
             check_cost(Part::Disk, *seek)
         }
+        DeviceModel::HardDisk(model) => model.check().map_err(SpecError::Rule),
         DeviceModel::Raid { level, disks, stripe_unit_bytes, member } => {
             level.check(*disks)?;
             if *stripe_unit_bytes < 512 {
@@ -249,7 +254,7 @@ fn check(model: &DeviceModel) -> Result<(), SpecError> {
 /// Devices that a model builds beneath its arrays and wrappers.
 fn members(model: &DeviceModel) -> u64 {
     match model {
-        DeviceModel::SeekDisk { .. } | DeviceModel::Parallel { .. } => 1,
+        DeviceModel::SeekDisk { .. } | DeviceModel::HardDisk(_) | DeviceModel::Parallel { .. } => 1,
         DeviceModel::Raid { disks, member, .. } => u64::from(*disks).saturating_mul(members(member)),
         DeviceModel::Throttled { device, .. }
         | DeviceModel::Faulty { device, .. }

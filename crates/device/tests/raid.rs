@@ -94,6 +94,21 @@ fn a_page_per_member_is_read_in_the_time_of_one() {
 }
 
 #[test]
+fn raid_4_keeps_its_parity_on_one_member_that_every_small_write_waits_for() {
+    let four = raid(RaidLevel::Four, 5);
+    // Two pages on different members: reads at once; writes meet at the parity, read and write.
+    let pages = [(0, PAGE), (5 * UNIT, PAGE)];
+    let page = PAGE as f64 / UNIT as f64;
+    let reads = finish_s(&four, Transfer::Read, &pages);
+    assert_close(reads[0], seconds(1, page));
+    assert_close(reads[1], seconds(1, page));
+    let writes = finish_s(&four, Transfer::Write, &pages);
+    assert_close(writes[1], seconds(4, 4.0 * page));
+    // A whole stripe is written with its parity at once.
+    assert_close(finish_s(&four, Transfer::Write, &[(0, 4 * UNIT)])[0], seconds(1, 1.0));
+}
+
+#[test]
 fn two_chunk_readers_share_mirrors_but_no_other_level() {
     let chunk = 4 * 128 * UNIT;
     let two = [(0, chunk), (100 * chunk, chunk)];

@@ -3,6 +3,7 @@
 //! What a scenario or a trace means, and how it runs, is the simulator's business (`coscan-sim`); this
 //! module turns arguments into calls and results into tables, JSON and figures.
 
+mod disk;
 mod replay;
 mod scenario;
 mod search;
@@ -37,6 +38,8 @@ enum Command {
     Check(search::CheckArgs),
     /// Run the queries of a recorded trace under another policy, buffer or device
     Replay(replay::ReplayArgs),
+    /// Replay a trace of disk requests on a model that is accurate to the sector
+    Disk(disk::DiskArgs),
 }
 
 /// Runs one of the subcommands.
@@ -47,6 +50,7 @@ pub fn run(args: &SimArgs) -> anyhow::Result<()> {
         Command::Fuzz(args) => search::fuzz(args),
         Command::Check(args) => search::check(args),
         Command::Replay(args) => replay::run(args),
+        Command::Disk(args) => disk::run(args),
     }
 }
 

@@ -1,4 +1,4 @@
-//! An array of disks, levels 0, 1 and 5, as in Cooperative Scans 2004, §3.2 (Table 3).
+//! An array of disks, levels 0, 1, 4 and 5, as in Cooperative Scans 2004, §3.2 (Table 3).
 //!
 //! `striping.rs` says which bytes of which members a request consists of; this file submits them to the
 //! members, which queue them as they please, and puts the answers together. A request is done when all its
@@ -22,6 +22,9 @@ pub enum RaidLevel {
     Zero,
     /// Striped over pairs of members that hold the same: a read takes either, a write both.
     One,
+    /// Striped over all members but the last, which holds the parity of every stripe. A write of less than
+    /// a stripe reads old data and parity first.
+    Four,
     /// Striped over all members, one unit of every stripe being its parity, which moves from member to
     /// member. A write of less than a stripe reads old data and parity first.
     Five,
@@ -33,6 +36,7 @@ impl RaidLevel {
         match self {
             RaidLevel::Zero => 0,
             RaidLevel::One => 1,
+            RaidLevel::Four => 4,
             RaidLevel::Five => 5,
         }
     }
@@ -41,7 +45,7 @@ impl RaidLevel {
         let (possible, wanted) = match self {
             RaidLevel::Zero => (disks >= 1, "at least 1"),
             RaidLevel::One => (disks >= 2 && disks.is_multiple_of(2), "an even number, at least 2"),
-            RaidLevel::Five => (disks >= 3, "at least 3"),
+            RaidLevel::Four | RaidLevel::Five => (disks >= 3, "at least 3"),
         };
         if possible { Ok(()) } else { Err(SpecError::Disks { level: self.number(), disks, wanted }) }
     }

@@ -61,7 +61,7 @@ impl Striping {
     /// What a request needs of the members, in ascending order on each of them.
     pub(super) fn plan(&self, request: &Request) -> Plan {
         match (self.level, request.kind) {
-            (RaidLevel::Five, Transfer::Write) => self.parity_write(request),
+            (RaidLevel::Four | RaidLevel::Five, Transfer::Write) => self.parity_write(request),
             (_, kind) => {
                 let mut pieces = Runs::new(self, kind);
                 for part in self.stripes(request) {
@@ -90,7 +90,8 @@ impl Striping {
 
     /// Data bytes of a stripe.
     fn stripe_bytes(&self) -> u64 {
-        self.unit * if self.level == RaidLevel::Five { self.width - 1 } else { self.width }
+        let parity = matches!(self.level, RaidLevel::Four | RaidLevel::Five);
+        self.unit * if parity { self.width - 1 } else { self.width }
     }
 
     fn stripes(&self, request: &Request) -> impl Iterator<Item = InStripe> + use<> {
@@ -101,9 +102,9 @@ impl Striping {
         })
     }
 
-    /// The place of a stripe's parity: the last for the first stripe, then going down.
+    /// The place of a stripe's parity: the last for the first stripe, then, unless it stays there, going down.
     fn parity_place(&self, stripe: u64) -> u64 {
-        self.width - 1 - stripe % self.width
+        self.width - 1 - if self.level == RaidLevel::Five { stripe % self.width } else { 0 }
     }
 
     /// The place of a stripe's data unit. Behind the parity, going round, so that a run of units as long as
@@ -111,7 +112,7 @@ impl Striping {
     fn data_place(&self, stripe: u64, unit: u64) -> u64 {
         match self.level {
             RaidLevel::Five => (self.parity_place(stripe) + 1 + unit) % self.width,
-            RaidLevel::Zero | RaidLevel::One => unit,
+            RaidLevel::Zero | RaidLevel::One | RaidLevel::Four => unit,
         }
     }
 

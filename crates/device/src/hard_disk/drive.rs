@@ -1,0 +1,484 @@
+//! The drive as a device: commands, buffer, mechanism and bus, event after event.
+//!
+//! A command arrives, costs its overhead, and is started when the mechanism is free or only reads ahead. A
+//! read moves its blocks over the bus as they become available, a write fills the buffer while the arm seeks.
+//! With a queue the next command's seek goes on while the data of the one before still moves.
+
+use std::collections::VecDeque;
+
+use coscan_core::{Instant, Span};
+
+use super::cache::{Cache, Hit, State};
+use super::job::Job;
+use super::mechanism::{Mechanism, Step, picos};
+use super::model::{HardDiskModel, ReadAhead};
+use super::schedule::Candidate;
+use super::{BLOCK_BYTES, Picos};
+use crate::completed::Completed;
+use crate::transfer::BusyTime;
+use crate::{Completion, Device, Request, RequestId, Transfer};
+
+/// A hard disk. A revolution costs as many steps as a track has sectors.
+#[derive(Debug)]
+pub(crate) struct HardDisk {
+    model: HardDiskModel,
+    mechanism: Mechanism,
+    cache: Cache,
+    /// At the host, because the drive holds as many commands as it can.
+    host: VecDeque<Request>,
+    /// In the drive, by arrival.
+    commands: Vec<Command>,
+    job: Option<Job>,
+    /// When a step that was cut short ends.
+    settled: Picos,
+    /// Where the mechanism was sent last.
+    head_block: u64,
+    moving: Option<Move>,
+    last_was_read: bool,
+    done: Completed,
+    busy: BusyTime,
+}
+
+#[derive(Debug)]
+struct Command {
+    id: RequestId,
+    first: u64,
+    end: u64,
+    read: bool,
+    /// When the mechanism may begin.
+    ready: Picos,
+    /// When data may move.
+    bus_from: Picos,
+    /// Whether it came to a drive without other commands.
+    alone: bool,
+    /// The next block to move over the bus.
+    next: u64,
+    /// Where its blocks are, once it is started.
+    segment: Option<usize>,
+}
+
+/// Blocks on the bus.
+#[derive(Clone, Copy, Debug)]
+struct Move {
+    command: RequestId,
+    segment: usize,
+    blocks: u64,
+    from: Picos,
+    until: Picos,
+}
+
+impl HardDisk {
+    /// An idle disk with empty buffer and the arm outermost.
+    pub fn new(model: &HardDiskModel) -> Self {
+        HardDisk {
+            mechanism: Mechanism::new(model),
+            cache: Cache::new(model.cache.segments, model.cache.segment_blocks),
+            model: model.clone(),
+            host: VecDeque::new(),
+            commands: Vec::new(),
+            job: None,
+            settled: 0,
+            head_block: 0,
+            moving: None,
+            last_was_read: true,
+            done: Completed::default(),
+            busy: BusyTime::default(),
+        }
+    }
+
+    fn block_time(&self) -> Picos {
+        picos(self.model.bus.block)
+    }
+
+    // Events.
+
+    fn next_event(&self) -> Option<Picos> {
+        let mechanism = self.job.as_ref().map(|job| job.pass.at);
+        mechanism.into_iter().chain(self.next_on_bus()).min()
+    }
+
+    fn next_on_bus(&self) -> Option<Picos> {
+        match self.moving {
+            Some(moving) => Some(moving.until),
+            None => self.movable().map(|(at, _, _)| self.commands[at].bus_from).min(),
+        }
+    }
+
+    fn catch_up(&mut self, now: Picos) {
+        while let Some(at) = self.next_event().filter(|at| *at <= now) {
+            if self.job.as_ref().is_some_and(|job| job.pass.at == at) {
+                self.step(at);
+            } else if self.moving.is_some_and(|moving| moving.until == at) {
+                self.moved(at);
+            }
+            self.dispatch(at);
+        }
+    }
+
+    /// Whatever can begin now begins.
+    fn dispatch(&mut self, now: Picos) {
+        self.admit(now);
+        while self.start_next(now) {}
+        self.move_next(now);
+    }
+
+    fn admit(&mut self, now: Picos) {
+        while self.commands.len() < self.model.queue_depth as usize
+            && let Some(request) = self.host.pop_front()
+        {
+            let overheads = &self.model.overheads;
+            let read = request.kind == Transfer::Read;
+            let overhead = match (read, self.last_was_read) {
+                (true, _) => overheads.read_miss,
+                (false, true) => overheads.write_after_read,
+                (false, false) => overheads.write_after_write,
+            };
+            let first = request.offset / BLOCK_BYTES;
+            let ready = now + picos(overhead);
+            self.commands.push(Command {
+                id: request.id,
+                first,
+                end: request.end().div_ceil(BLOCK_BYTES),
+                read,
+                ready,
+                bus_from: ready,
+                alone: self.commands.is_empty() && self.job.as_ref().is_none_or(|job| !job.foreground),
+                next: first,
+                segment: None,
+            });
+        }
+    }
+
+    // Commands.
+
+    /// Starts a command that waits, if there is one that can start.
+    fn start_next(&mut self, now: Picos) -> bool {
+        let waits = |command: &Command| command.segment.is_none();
+        if self.model.cache.sneaky_hits {
+            let hit = |c: &Command| c.read && matches!(self.cache.find(c.first, c.end), Hit::Whole(_));
+            if let Some(at) = self.commands.iter().position(|command| waits(command) && hit(command))
+                && let Hit::Whole(segment) = self.cache.find(self.commands[at].first, self.commands[at].end)
+            {
+                self.attach(at, segment, now);
+                return true;
+            }
+        }
+        let candidate = |(nth, c): (usize, &Command)| {
+            let track = self.mechanism.geometry.track_of(c.first);
+            Candidate {
+                nth,
+                first: c.first,
+                cylinders: self.mechanism.cylinder.abs_diff(track.cylinder),
+                positioning: self.mechanism.positioning(now.max(self.settled), c.first, !c.read),
+            }
+        };
+        let waiting = self.commands.iter().enumerate().filter(|(_, command)| waits(command));
+        let Some(at) = self.model.schedule.choose(self.head_block, waiting.map(candidate)) else {
+            return false;
+        };
+        if self.commands[at].read { self.start_read(at, now) } else { self.start_write(at, now) }
+    }
+
+    fn start_read(&mut self, at: usize, now: Picos) -> bool {
+        if self.job.as_ref().is_some_and(|job| job.foreground) {
+            return false;
+        }
+        let (first, end) = (self.commands[at].first, self.commands[at].end);
+        let (segment, read_from) = match self.cache.find(first, end) {
+            Hit::Whole(segment) => (segment, None),
+            Hit::Partial(segment) => (segment, Some(self.cache.segments[segment].end)),
+            Hit::None => {
+                self.stop_reading_ahead();
+                let Some(segment) = self.cache.victim(None) else { return false };
+                self.cache.segments[segment].restart(State::Reading, first);
+                self.begin(at, segment, first, now);
+                self.attach(at, segment, now);
+                self.extend(segment, end);
+                return true;
+            }
+        };
+        if self.job.as_ref().is_none_or(|job| job.segment != segment) {
+            self.stop_reading_ahead();
+        }
+        match (&mut self.job, read_from) {
+            (Some(job), Some(_)) => (job.foreground, job.goal) = (true, end),
+            (None, Some(from)) => {
+                self.cache.segments[segment].state = State::Reading;
+                self.begin(at, segment, from, now);
+            }
+            (_, None) => {}
+        }
+        if self.commands[at].alone {
+            self.commands[at].bus_from =
+                self.commands[at].bus_from.max(now + picos(self.model.overheads.read_hit));
+        }
+        self.attach(at, segment, now);
+        self.extend(segment, end);
+        true
+    }
+
+    fn start_write(&mut self, at: usize, now: Picos) -> bool {
+        let (first, end) = (self.commands[at].first, self.commands[at].end);
+        if let Some(segment) = self.cache.dirty() {
+            let dirty = &self.cache.segments[segment];
+            let joins = first == dirty.end && first - dirty.unwritten < self.cache.size && dirty.users == 0;
+            if joins && let Some(job) = &mut self.job {
+                job.goal = end;
+                self.attach(at, segment, now);
+            }
+            return joins;
+        }
+        if self.job.as_ref().is_some_and(|job| job.foreground) {
+            return false;
+        }
+        // Before the read-ahead ends: what it has read of other blocks remains, though it adjoins the write.
+        let segment = self.cache.victim(Some((first, end)));
+        self.cache.forget(first, end, segment);
+        self.stop_reading_ahead();
+        let Some(segment) = segment.or_else(|| self.cache.victim(None)) else { return false };
+        self.cache.segments[segment].restart(State::Dirty, first);
+        self.begin(at, segment, first, now);
+        self.attach(at, segment, now);
+        true
+    }
+
+    /// From now on the command's blocks are in this segment, or will be.
+    fn attach(&mut self, at: usize, segment: usize, now: Picos) {
+        self.cache.take(segment);
+        let command = &mut self.commands[at];
+        command.segment = Some(segment);
+        command.bus_from = command.bus_from.max(now);
+    }
+
+    /// Sends the mechanism to a block.
+    fn begin(&mut self, at: usize, segment: usize, block: u64, now: Picos) {
+        let command = &self.commands[at];
+        self.head_block = block;
+        let from = now.max(command.ready).max(self.settled);
+        let pass = self.mechanism.seek(from, block, !command.read);
+        self.job = Some(Job::new(segment, pass, command.end));
+    }
+
+    /// How far reading goes on behind a read that ends before `end`.
+    fn extend(&mut self, segment: usize, end: u64) {
+        let until = match self.model.cache.read_ahead {
+            ReadAhead::None => end,
+            ReadAhead::Blocks(blocks) => end + u64::from(blocks),
+            ReadAhead::Tracks if end >= self.mechanism.geometry.blocks() => end,
+            ReadAhead::Tracks => {
+                let track = self.mechanism.geometry.track_of(end);
+                let another = self.cache.segments[segment].start < track.first;
+                track.end + if another { u64::from(track.sectors) } else { 0 }
+            }
+        };
+        let segment = &mut self.cache.segments[segment];
+        segment.read_until = segment.read_until.max(until.min(self.mechanism.geometry.blocks()));
+    }
+
+    /// Ends reading ahead; the arm finishes its step.
+    fn stop_reading_ahead(&mut self) {
+        if let Some(Job { segment, mut pass, .. }) = self.job.take() {
+            self.settled = pass.at;
+            if let Step::Seek(block) = pass.step {
+                self.mechanism.arrive(&mut pass, block);
+            }
+            self.cache.segments[segment].state = State::Clean;
+        }
+    }
+
+    // The mechanism.
+
+    fn step(&mut self, now: Picos) {
+        let Some(mut job) = self.job.take() else { return };
+        match job.pass.step {
+            Step::Seek(block) => self.mechanism.arrive(&mut job.pass, block),
+            Step::Wait(sector) => self.enter(&mut job, sector, now),
+            Step::Sector(sector, usable) => {
+                if !self.passed(&mut job, sector, usable, now) {
+                    return;
+                }
+            }
+        }
+        self.job = Some(job);
+    }
+
+    /// A sector begins to pass.
+    fn enter(&self, job: &mut Job, sector: u32, now: Picos) {
+        let Some(track) = &job.pass.track else { return };
+        let usable = track.block_at(sector).is_some_and(|block| self.usable(job, block, now));
+        job.pass.at = now + self.mechanism.width(track, sector);
+        job.pass.step = Step::Sector(sector, usable);
+    }
+
+    /// Whether a block that begins to pass can be read into the segment, or written from it.
+    fn usable(&self, job: &Job, block: u64, now: Picos) -> bool {
+        let segment = &self.cache.segments[job.segment];
+        if job.pass.write {
+            return block >= segment.unwritten && block < self.filled(job.segment, now);
+        }
+        let empty = segment.start == segment.end;
+        let before = block < segment.start && !(self.model.cache.free_reads && empty);
+        let held = (segment.start..segment.end).contains(&block);
+        let users = self.commands.iter().filter(|command| command.segment == Some(job.segment));
+        let room = users.map(|command| command.next + self.cache.size).min().is_none_or(|end| block < end);
+        !before && !held && room
+    }
+
+    /// The block behind the last that is in a segment, moves under way included.
+    fn filled(&self, segment: usize, now: Picos) -> u64 {
+        let moved = |moving: &Move| match self.block_time() {
+            0 => moving.blocks,
+            time => ((now - moving.from) / time).min(moving.blocks),
+        };
+        let moving = self.moving.as_ref().filter(|moving| moving.segment == segment);
+        self.cache.segments[segment].end + moving.map_or(0, moved)
+    }
+
+    /// A sector has passed. Returns whether there is more to do.
+    fn passed(&mut self, job: &mut Job, sector: u32, usable: bool, now: Picos) -> bool {
+        let Some(track) = job.pass.track.clone() else { return false };
+        let filled = self.filled(job.segment, now);
+        let size = self.cache.size;
+        let segment = &mut self.cache.segments[job.segment];
+        let block = track.block_at(sector).filter(|_| usable);
+        let write = job.pass.write;
+        let next = match (block, write) {
+            (Some(block), true) => job.block_written(segment, block, filled),
+            (Some(block), false) => job.block_read(segment, block, size),
+            (None, true) => segment.unwritten,
+            (None, false) => segment.end,
+        };
+        if write && next >= job.goal {
+            segment.state = State::Clean;
+            self.settled = now;
+            self.write_through(now);
+            return false;
+        }
+        job.foreground = write || (job.foreground && next < job.goal);
+        if !write && !job.foreground && next >= segment.read_until {
+            segment.state = State::Clean;
+            self.settled = now;
+            return false;
+        }
+        if next >= track.end {
+            job.leave_track();
+            job.pass = self.mechanism.seek(now, next, write);
+        } else {
+            self.enter(job, (sector + 1) % track.sectors, now);
+        }
+        true
+    }
+
+    // The bus.
+
+    /// Commands whose blocks can move, with the segment and how many.
+    fn movable(&self) -> impl Iterator<Item = (usize, usize, u64)> {
+        let movable = |(at, command): (usize, &Command)| {
+            let segment = command.segment?;
+            let held = &self.cache.segments[segment];
+            let blocks = if command.read {
+                let ready = (held.start..held.end).contains(&command.next);
+                if ready { held.end.min(command.end) - command.next } else { 0 }
+            } else {
+                let room = (held.unwritten + self.cache.size).saturating_sub(command.next);
+                room.min(command.end - command.next)
+            };
+            (blocks > 0).then_some((at, segment, blocks))
+        };
+        self.commands.iter().enumerate().filter_map(movable)
+    }
+
+    fn move_next(&mut self, now: Picos) {
+        if self.moving.is_some() {
+            return;
+        }
+        let begun = |c: &Command| c.next > c.first && c.next < c.end;
+        let holder = self.commands.iter().position(|c| self.model.bus.hold && begun(c));
+        let may = |(at, _, _): &(usize, usize, u64)| {
+            self.commands[*at].bus_from <= now && holder.is_none_or(|holder| holder == *at)
+        };
+        // Who has begun goes on, then who came first.
+        let next = self.movable().filter(may).min_by_key(|(at, _, _)| (!begun(&self.commands[*at]), *at));
+        if let Some((at, segment, blocks)) = next {
+            let until = now + blocks * self.block_time();
+            self.moving = Some(Move { command: self.commands[at].id, segment, blocks, from: now, until });
+        }
+    }
+
+    fn moved(&mut self, now: Picos) {
+        let Some(Move { command: id, segment, blocks, .. }) = self.moving.take() else { return };
+        let Some(command) = self.commands.iter_mut().find(|command| command.id == id) else { return };
+        command.next += blocks;
+        let (read, next, end) = (command.read, command.next, command.end);
+        if !read {
+            let size = self.cache.size;
+            let segment = &mut self.cache.segments[segment];
+            segment.end = segment.end.max(next);
+            segment.wrap(segment.end, size);
+        }
+        if next == end && (read || self.model.cache.write_back) {
+            self.complete(id, now);
+        }
+    }
+
+    /// Without write-back a write is complete when it is on the disk.
+    fn write_through(&mut self, now: Picos) {
+        if self.model.cache.write_back {
+            return;
+        }
+        let written: Vec<RequestId> =
+            self.commands.iter().filter(|c| !c.read && c.next == c.end).map(|c| c.id).collect();
+        for id in written {
+            self.complete(id, now);
+        }
+    }
+
+    fn complete(&mut self, id: RequestId, now: Picos) {
+        let Some(at) = self.commands.iter().position(|command| command.id == id) else { return };
+        let command = self.commands.remove(at);
+        if let Some(segment) = command.segment {
+            self.cache.segments[segment].users -= 1;
+        }
+        self.last_was_read = command.read;
+        self.done.push(instant(now), Completion { id, ok: true });
+        self.busy.set(instant(now), !self.commands.is_empty() || !self.host.is_empty());
+    }
+}
+
+/// The first nanosecond at which something is over.
+fn instant(at: Picos) -> Instant {
+    Instant::from_nanos(at.div_ceil(1000))
+}
+
+impl Device for HardDisk {
+    /// # Panics
+    /// If the request goes beyond the end of the disk.
+    fn submit(&mut self, now: Instant, request: Request) {
+        let picos = now.as_nanos() * 1000;
+        self.catch_up(picos);
+        if request.bytes == 0 {
+            self.done.push(now, Completion { id: request.id, ok: true });
+            return;
+        }
+        let end = request.end().div_ceil(BLOCK_BYTES);
+        assert!(end <= self.mechanism.geometry.blocks(), "a request beyond the end of the disk");
+        self.busy.set(now, true);
+        self.host.push_back(request);
+        self.dispatch(picos);
+    }
+
+    fn next_completion(&self) -> Option<Instant> {
+        let waiting = !self.commands.is_empty() || !self.host.is_empty();
+        self.done.first().or_else(|| self.next_event().filter(|_| waiting).map(instant))
+    }
+
+    fn advance(&mut self, now: Instant, done: &mut Vec<Completion>) {
+        self.catch_up(now.as_nanos() * 1000);
+        self.busy.set(now, !self.commands.is_empty() || !self.host.is_empty());
+        self.done.drain_into(done);
+    }
+
+    fn busy(&self) -> Span {
+        self.busy.total()
+    }
+}

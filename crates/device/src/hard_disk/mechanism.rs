@@ -1,0 +1,125 @@
+//! Arm, heads and rotation: when which sector passes which head.
+//!
+//! The mechanism goes in steps: a seek, the wait for a sector, then sector after sector. What is done with a
+//! sector that passes is the drive's business.
+
+use coscan_core::Span;
+
+use super::Picos;
+use super::geometry::{Geometry, Track};
+use super::model::HardDiskModel;
+use super::seek::SeekCurve;
+
+const PICOS_PER_MINUTE: u64 = 60_000_000_000_000;
+
+pub(super) fn picos(span: Span) -> Picos {
+    span.as_nanos() * 1000
+}
+
+/// What the mechanism is about to finish.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Arrive on the track of this block.
+    Seek(u64),
+    /// Wait until this sector begins.
+    Wait(u32),
+    /// Let this sector pass; whether its block can be transferred was known when it began.
+    Sector(u32, bool),
+}
+
+/// A step and when it ends.
+#[derive(Clone, Debug)]
+pub(super) struct Pass {
+    pub at: Picos,
+    pub step: Step,
+    pub write: bool,
+    /// The track under the head; before the first seek has ended, none.
+    pub track: Option<Track>,
+}
+
+/// The moving parts. The disk turns as if it had passed its index mark at time zero.
+#[derive(Debug)]
+pub(super) struct Mechanism {
+    pub geometry: Geometry,
+    seeks: SeekCurve,
+    period: Picos,
+    head_switch: Picos,
+    write_settle: Picos,
+    zero_latency: bool,
+    free_reads: bool,
+    pub cylinder: u32,
+    head: u32,
+}
+
+impl Mechanism {
+    pub fn new(model: &HardDiskModel) -> Self {
+        Mechanism {
+            geometry: Geometry::new(model.heads, model.order, &model.zones),
+            seeks: model.seeks.clone(),
+            period: PICOS_PER_MINUTE / u64::from(model.rpm),
+            head_switch: picos(model.head_switch),
+            write_settle: picos(model.write_settle),
+            zero_latency: model.zero_latency,
+            free_reads: model.cache.free_reads,
+            cylinder: 0,
+            head: 0,
+        }
+    }
+
+    fn seek_time(&self, cylinder: u32, head: u32, write: bool) -> Picos {
+        let switch = if head == self.head { 0 } else { self.head_switch };
+        let time = self.seeks.time(self.cylinder.abs_diff(cylinder)).max(switch);
+        if write && time > 0 { time + self.write_settle } else { time }
+    }
+
+    /// Starts towards a block.
+    pub fn seek(&self, from: Picos, block: u64, write: bool) -> Pass {
+        let track = self.geometry.track_of(block);
+        let at = from + self.seek_time(track.cylinder, track.head, write);
+        Pass { at, step: Step::Seek(block), write, track: None }
+    }
+
+    /// Seek and rotation until a block, if it were started now.
+    pub fn positioning(&self, now: Picos, block: u64, write: bool) -> Picos {
+        let track = self.geometry.track_of(block);
+        let seek = self.seek_time(track.cylinder, track.head, write);
+        seek + self.until(&track, track.sector_of(block), now + seek)
+    }
+
+    /// The arm is there.
+    pub fn arrive(&mut self, pass: &mut Pass, block: u64) {
+        let track = self.geometry.track_of(block);
+        (self.cylinder, self.head) = (track.cylinder, track.head);
+        let sector = self.landing(&track, block, pass.at, pass.write);
+        pass.at += self.until(&track, sector, pass.at);
+        pass.step = Step::Wait(sector);
+        pass.track = Some(track);
+    }
+
+    /// The time a sector takes to pass.
+    pub fn width(&self, track: &Track, sector: u32) -> Picos {
+        let next = track.offset((sector + 1) % track.sectors, self.period);
+        (next + self.period - track.offset(sector, self.period)) % self.period
+    }
+
+    fn until(&self, track: &Track, sector: u32, now: Picos) -> Picos {
+        (track.offset(sector, self.period) + self.period - now % self.period) % self.period
+    }
+
+    /// The sector where a transfer begins: that of the block, or, if sectors may come in any order and the
+    /// head lands between it and the end of the track, the next one to pass.
+    fn landing(&self, track: &Track, block: u64, now: Picos, write: bool) -> u32 {
+        let wanted = track.sector_of(block);
+        let any_order = self.zero_latency || (self.free_reads && !write && block != track.first);
+        let phase = now % self.period;
+        let start = track.offset(wanted, self.period);
+        let behind = (phase + self.period - start) % self.period;
+        let last = track.offset(track.sectors - 1, self.period);
+        let length = (last + self.period - start) % self.period;
+        if any_order && behind > 0 && behind < length {
+            track.sector_from(phase, self.period)
+        } else {
+            wanted
+        }
+    }
+}

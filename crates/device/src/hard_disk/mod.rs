@@ -1,0 +1,40 @@
+//! A hard disk accurate to the sector, after the mechanisms that DiskSim 4.0 describes: zones, skews, head
+//! and cylinder switches, a measured seek curve, rotation, zero-latency access, a segmented buffer with
+//! read-ahead and write-back, command queueing, and a bus slower or faster than the medium.
+//!
+//! | part | what it knows | file |
+//! |---|---|---|
+//! | model | the numbers | `model.rs` |
+//! | geometry | where blocks lie | `geometry.rs` |
+//! | seek curve | how long the arm takes | `seek.rs` |
+//! | mechanism | when which sector passes | `mechanism.rs` |
+//! | cache | which blocks are in the buffer | `cache.rs` |
+//! | schedule | which command is next | `schedule.rs` |
+//! | drive | what happens when; the device | `drive.rs`, `job.rs` |
+//! | drives | known models | `drives.rs` |
+//!
+//! Not modelled: thermal recalibration, remapped sectors, power states, several drives on a bus.
+
+mod cache;
+mod drive;
+mod drives;
+mod geometry;
+mod job;
+mod mechanism;
+mod model;
+mod schedule;
+mod seek;
+
+/// Times within a disk, in picoseconds: a nanosecond is 1/18 of a sector's thousandth, and a revolution must
+/// add up over hours.
+type Picos = u64;
+
+/// Bytes of a block.
+pub const BLOCK_BYTES: u64 = 512;
+
+pub(crate) use drive::HardDisk;
+pub use drives::{DRIVES, Drive, atlas10k, atlas10k2, atlas10k3};
+pub use geometry::{TrackOrder, Zone};
+pub use model::{DiskBus, DiskCache, DiskOverheads, HardDiskModel, ReadAhead};
+pub use schedule::Schedule;
+pub use seek::SeekCurve;
