@@ -5,6 +5,7 @@
 //! | `settings`, `session` | the options every subcommand shares, and the engine opened with them |
 //! | `sql` | `coscan sql`: one-shot, from a file, interactive |
 //! | `bench` | `coscan bench`: workloads from outside and the paper's |
+//! | `device` | `coscan device`: storage, measured |
 //! | `generate` | `coscan generate`: TPC-H as Parquet |
 //! | `policies` | `coscan policies`: the registry |
 //! | `cache` | `coscan cache`: page replacement on reference traces |
@@ -19,6 +20,7 @@ mod bench;
 mod cache;
 mod counters;
 mod cpu;
+mod device;
 mod failure;
 mod generate;
 mod policies;
@@ -65,6 +67,9 @@ enum Command {
     /// Measure page replacement policies on traces of references
     #[command(subcommand)]
     Cache(cache::CacheCommand),
+    /// Measure storage devices and compare them
+    #[command(subcommand)]
+    Device(device::DeviceCommand),
     /// List the policies there are; those that are page-level run under `coscan cache`, all others elsewhere
     Policies(policies::PoliciesArgs),
 }
@@ -80,6 +85,7 @@ fn main() -> ExitCode {
         Command::Sim(args) => sim::run(args),
         Command::Repro(args) => repro::run(args),
         Command::Cache(command) => cache::run(command),
+        Command::Device(command) => device::run(command),
         Command::Policies(args) => policies::run(args),
     });
     match done {

@@ -41,6 +41,7 @@ const ALLOWED: [(&str, &[&str]); 14] = [
             "coscan-check",
             "coscan-core",
             "coscan-datafusion",
+            "coscan-device",
             "coscan-engine",
             "coscan-figure",
             "coscan-pool",

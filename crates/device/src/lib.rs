@@ -10,7 +10,10 @@
 //! | hard disk | accurate to the sector: zones, skews, seeks, rotation, buffer, queue, bus | `hard_disk/` |
 //! | RAID | levels 0, 1, 4 and 5 over members of any model | `raid/` |
 //! | parallel | a solid-state drive or object store: several at once, latency, shared bandwidth | `parallel.rs` |
-//! | throttled, faulty, delayed | wrappers of any device: a token bucket, failures, latency | `wrap/` |
+//! | solid state | channels, planes and stripes | `solid_state.rs` |
+//! | throttled, faulty, delayed, bounded | wrappers of any device: a token bucket, failures, latency, boundaries | `wrap/` |
+//!
+//! `probe/` measures a device of any kind, simulated or not, and `replay.rs` replays traces.
 //!
 //! [`SharedRate`] is the processor sharing beneath the parallel device, for processors too.
 
@@ -18,9 +21,11 @@ mod completed;
 mod disk;
 pub mod hard_disk;
 mod parallel;
+pub mod probe;
 mod raid;
 pub mod replay;
 mod sharing;
+mod solid_state;
 mod spec;
 mod transfer;
 mod wrap;
@@ -31,9 +36,10 @@ use coscan_core::{Instant, Span};
 
 pub use raid::RaidLevel;
 pub use sharing::SharedRate;
+pub use solid_state::SolidStateModel;
 pub use spec::{DeviceModel, DeviceSpec, Part, SpecError};
 pub use transfer::transfer_time;
-pub use wrap::{Delay, FaultRule};
+pub use wrap::{Boundaries, Delay, FaultRule};
 
 /// A request's name, given by whoever submits it; no two requests under way may have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

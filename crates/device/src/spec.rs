@@ -11,7 +11,8 @@ use crate::disk::SeekDisk;
 use crate::hard_disk::{HardDisk, HardDiskModel};
 use crate::parallel::Parallel;
 use crate::raid::{Raid, RaidLevel};
-use crate::wrap::{Delay, Delayed, FaultRule, Faulty, Throttled};
+use crate::solid_state::{SolidState, SolidStateModel};
+use crate::wrap::{Boundaries, Delay, Delayed, FaultRule, Faulty, Lateness, Throttled};
 
 /// A device as plain numbers, unchecked: a [`DeviceSpec`] is made from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +38,8 @@ pub enum DeviceModel {
         /// What each member is.
         member: Box<DeviceModel>,
     },
+    /// A solid-state drive of channels and planes.
+    SolidState(SolidStateModel),
     /// A solid-state drive or object store that serves several requests at once.
     Parallel {
         /// Requests served at once; more wait in the order they came.
@@ -63,6 +66,13 @@ pub enum DeviceModel {
         rules: Vec<FaultRule>,
         /// For rules that draw.
         seed: u64,
+        /// What is behind it.
+        device: Box<DeviceModel>,
+    },
+    /// A device on which crossing a boundary costs extra: parts of an object, chunks of a controller.
+    Bounded {
+        /// Where, and how much.
+        boundaries: Boundaries,
         /// What is behind it.
         device: Box<DeviceModel>,
     },
@@ -203,8 +213,13 @@ fn build(model: &DeviceModel) -> Box<dyn Device> {
             Box::new(Faulty::new(rules.clone(), fastrand::Rng::with_seed(*seed), build(device)))
         }
         DeviceModel::Delayed { delay, seed, device } => {
-            Box::new(Delayed::new(*delay, fastrand::Rng::with_seed(*seed), build(device)))
+            let lateness = Lateness::Drawn(*delay, fastrand::Rng::with_seed(*seed));
+            Box::new(Delayed::new(lateness, build(device)))
         }
+        DeviceModel::Bounded { boundaries, device } => {
+            Box::new(Delayed::new(Lateness::Crossing(*boundaries), build(device)))
+        }
+        DeviceModel::SolidState(model) => Box::new(SolidState::new(model)),
     }
 }
 
@@ -242,6 +257,16 @@ fn check(model: &DeviceModel) -> Result<(), SpecError> {
             rules.iter().try_for_each(FaultRule::check)?;
             check(device)
         }
+        DeviceModel::SolidState(model) => {
+            model.check().map_err(SpecError::Rule)?;
+            check_bandwidth(Part::ParallelEach, model.channel_bytes_per_s)?;
+            check_bandwidth(Part::Parallel, model.link_bytes_per_s)
+        }
+        DeviceModel::Bounded { boundaries, device } => {
+            boundaries.check()?;
+            check_cost(Part::Delay, boundaries.penalty)?;
+            check(device)
+        }
         DeviceModel::Delayed { delay, device, .. } => {
             delay.check()?;
             check_cost(Part::Delay, delay.most)?;
@@ -254,10 +279,14 @@ fn check(model: &DeviceModel) -> Result<(), SpecError> {
 /// Devices that a model builds beneath its arrays and wrappers.
 fn members(model: &DeviceModel) -> u64 {
     match model {
-        DeviceModel::SeekDisk { .. } | DeviceModel::HardDisk(_) | DeviceModel::Parallel { .. } => 1,
+        DeviceModel::SeekDisk { .. }
+        | DeviceModel::HardDisk(_)
+        | DeviceModel::SolidState(_)
+        | DeviceModel::Parallel { .. } => 1,
         DeviceModel::Raid { disks, member, .. } => u64::from(*disks).saturating_mul(members(member)),
         DeviceModel::Throttled { device, .. }
         | DeviceModel::Faulty { device, .. }
+        | DeviceModel::Bounded { device, .. }
         | DeviceModel::Delayed { device, .. } => members(device),
     }
 }

@@ -1,5 +1,6 @@
 //! Latency behind a device: every completion arrives later than it happened, by a time drawn from a seeded
-//! generator. Delays overlap, so that completions may overtake each other.
+//! generator or for every boundary that the request crosses. Delays overlap, so that completions may overtake
+//! each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,11 +41,57 @@ impl Delay {
     }
 }
 
+/// Places that a request should not cross, at equal distances over the whole device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Boundaries {
+    /// Bytes from one to the next.
+    pub period_bytes: u64,
+    /// Bytes from the start of the device to the first; less than a period.
+    pub offset_bytes: u64,
+    /// What a request costs more for each that it crosses.
+    pub penalty: Span,
+}
+
+impl Boundaries {
+    pub(crate) fn check(&self) -> Result<(), SpecError> {
+        if self.period_bytes == 0 || self.offset_bytes >= self.period_bytes {
+            return Err(SpecError::Rule(
+                "boundaries need a period of at least 1 byte, and an offset below it",
+            ));
+        }
+        Ok(())
+    }
+
+    /// How many a request crosses: those that lie between its first byte and its last.
+    fn crossed(&self, request: &Request) -> u64 {
+        let before = |byte: u64| (byte + self.period_bytes - self.offset_bytes) / self.period_bytes;
+        before(request.end().max(1) - 1).saturating_sub(before(request.offset))
+    }
+}
+
+/// Why completions are late.
+#[derive(Debug)]
+pub(crate) enum Lateness {
+    Drawn(Delay, fastrand::Rng),
+    Crossing(Boundaries),
+}
+
+impl Lateness {
+    fn of(&mut self, request: &Request) -> Span {
+        match self {
+            Lateness::Drawn(delay, rng) => delay.draw(rng),
+            Lateness::Crossing(boundaries) => {
+                let ns = boundaries.penalty.as_nanos().saturating_mul(boundaries.crossed(request));
+                Span::from_nanos(ns)
+            }
+        }
+    }
+}
+
 /// Holds every completion back for a while.
 #[derive(Debug)]
 pub(crate) struct Delayed {
-    delay: Delay,
-    rng: fastrand::Rng,
+    lateness: Lateness,
     device: Box<dyn Device>,
     /// Delays are drawn in the order of submission, whatever order the device serves in.
     delays: BTreeMap<RequestId, Span>,
@@ -54,8 +101,8 @@ pub(crate) struct Delayed {
 }
 
 impl Delayed {
-    pub(crate) fn new(delay: Delay, rng: fastrand::Rng, device: Box<dyn Device>) -> Self {
-        Delayed { delay, rng, device, delays: BTreeMap::new(), late: BTreeSet::new(), completed: 0 }
+    pub(crate) fn new(lateness: Lateness, device: Box<dyn Device>) -> Self {
+        Delayed { lateness, device, delays: BTreeMap::new(), late: BTreeSet::new(), completed: 0 }
     }
 
     fn catch_up(&mut self, now: Instant) {
@@ -76,7 +123,7 @@ impl Delayed {
 impl Device for Delayed {
     fn submit(&mut self, now: Instant, request: Request) {
         self.catch_up(now);
-        self.delays.insert(request.id, self.delay.draw(&mut self.rng));
+        self.delays.insert(request.id, self.lateness.of(&request));
         self.device.submit(now, request);
     }
 
@@ -96,5 +143,21 @@ impl Device for Delayed {
 
     fn busy(&self) -> Span {
         self.device.busy()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Transfer;
+
+    #[test]
+    fn boundaries_are_crossed_by_requests_with_bytes_on_both_sides() {
+        let boundaries = Boundaries { period_bytes: 10, offset_bytes: 3, penalty: Span::from_nanos(1) };
+        let crossed = |offset, bytes| {
+            boundaries.crossed(&Request { id: RequestId(0), offset, bytes, kind: Transfer::Read })
+        };
+        assert_eq!([crossed(0, 3), crossed(3, 10), crossed(13, 10)], [0, 0, 0]);
+        assert_eq!([crossed(0, 4), crossed(2, 11), crossed(2, 12), crossed(12, 2)], [1, 1, 2, 1]);
     }
 }

@@ -7,8 +7,8 @@ mod delayed;
 mod faulty;
 mod throttled;
 
-pub use delayed::Delay;
-pub(crate) use delayed::Delayed;
+pub use delayed::{Boundaries, Delay};
+pub(crate) use delayed::{Delayed, Lateness};
 pub use faulty::FaultRule;
 pub(crate) use faulty::Faulty;
 pub(crate) use throttled::Throttled;

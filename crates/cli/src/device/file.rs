@@ -1,0 +1,170 @@
+//! Files and block devices as something to time: reads past the page cache, threads for reads in flight.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Seek, SeekFrom};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+use coscan_device::probe::{ProbeError, Run, Sample, Target};
+use rustix::fs::OFlags;
+
+use super::budget::Budget;
+
+/// What direct reads want of addresses, offsets and lengths on any common device.
+const BLOCK: u64 = 4096;
+
+/// An open file or block device.
+pub struct FileTarget {
+    file: File,
+    path: PathBuf,
+    bytes: u64,
+    budget: Budget,
+    /// Whether reads go past the page cache.
+    pub direct: bool,
+}
+
+impl FileTarget {
+    /// Opens it for reading.
+    pub fn open(path: &Path, budget: Budget) -> anyhow::Result<Self> {
+        let shown = path.display();
+        let kind = fs::metadata(path).with_context(|| format!("cannot open {shown}"))?.file_type();
+        if !kind.is_file() && !kind.is_block_device() {
+            bail!(
+                "{shown} is neither a file nor a block device: name one of these, or the address of an object"
+            );
+        }
+        let flags = OFlags::DIRECT.bits() as i32;
+        let direct = OpenOptions::new().read(true).custom_flags(flags).open(path);
+        let (mut file, direct) = match direct {
+            Ok(file) => (file, true),
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                (File::open(path).with_context(|| format!("cannot open {shown}"))?, false)
+            }
+            Err(error) => return Err(error).with_context(|| format!("cannot open {shown}")),
+        };
+        let bytes =
+            file.seek(SeekFrom::End(0)).with_context(|| format!("cannot tell the size of {shown}"))?;
+        Ok(FileTarget { file, path: path.to_owned(), bytes: bytes / BLOCK * BLOCK, budget, direct })
+    }
+
+    /// What the kernel says of the device beneath.
+    pub fn declared(&self) -> BTreeMap<String, String> {
+        let Ok(metadata) = self.file.metadata() else { return BTreeMap::new() };
+        let device = if metadata.file_type().is_block_device() { metadata.rdev() } else { metadata.dev() };
+        let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+        let folder = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
+        // A partition has no queue of its own.
+        let queues = [folder.join("queue"), folder.join("../queue")];
+        let Some(queue) = queues.iter().find(|queue| queue.is_dir()) else { return BTreeMap::new() };
+        let wanted = [
+            "chunk_sectors",
+            "logical_block_size",
+            "max_sectors_kb",
+            "minimum_io_size",
+            "nr_requests",
+            "optimal_io_size",
+            "rotational",
+        ];
+        let value = |name: &&str| {
+            let text = fs::read_to_string(queue.join(name)).ok()?;
+            Some(((*name).to_owned(), text.trim().to_owned()))
+        };
+        wanted.iter().filter_map(value).collect()
+    }
+
+    /// Bytes read so far.
+    pub fn bytes_read(&self) -> u64 {
+        self.budget.bytes()
+    }
+
+    fn failed(&self, error: &io::Error) -> ProbeError {
+        ProbeError::Target(format!("cannot read {}: {error}", self.path.display()))
+    }
+
+    fn read_one(&self, buffer: &mut Aligned, sample: &Sample) -> Result<f64, ProbeError> {
+        self.budget.spend(sample.bytes)?;
+        let buffer = buffer.of(sample.bytes as usize);
+        let begun = Instant::now();
+        self.file.read_exact_at(buffer, sample.offset).map_err(|error| self.failed(&error))?;
+        Ok(begun.elapsed().as_secs_f64())
+    }
+
+    /// Reads in as many threads as may be in flight, each taking the next sample.
+    fn read_together(&self, samples: &[Sample], depth: usize) -> Result<Vec<f64>, ProbeError> {
+        let next = AtomicUsize::new(0);
+        let times = Mutex::new(vec![0.0; samples.len()]);
+        let work = || -> Result<(), ProbeError> {
+            let mut buffer = Aligned::default();
+            while let Some((nth, sample)) = {
+                let nth = next.fetch_add(1, Ordering::Relaxed);
+                samples.get(nth).map(|sample| (nth, sample))
+            } {
+                let time = self.read_one(&mut buffer, sample)?;
+                times.lock().unwrap_or_else(|poisoned| poisoned.into_inner())[nth] = time;
+            }
+            Ok(())
+        };
+        thread::scope(|scope| {
+            let threads: Vec<_> = (0..depth.min(samples.len())).map(|_| scope.spawn(work)).collect();
+            let ended = threads.into_iter().map(|thread| {
+                thread
+                    .join()
+                    .unwrap_or_else(|_| Err(ProbeError::Target("a reading thread failed".to_owned())))
+            });
+            ended.collect::<Vec<_>>().into_iter().collect::<Result<Vec<()>, _>>()
+        })?;
+        Ok(times.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()))
+    }
+}
+
+impl Target for FileTarget {
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn block_bytes(&self) -> u64 {
+        BLOCK
+    }
+
+    fn read(&mut self, samples: &[Sample], depth: usize) -> Result<Run, ProbeError> {
+        let begun = Instant::now();
+        if depth == 1 {
+            let mut buffer = Aligned::default();
+            let mut latency_s = Vec::with_capacity(samples.len());
+            for sample in samples {
+                let one = Instant::now();
+                latency_s.push(self.read_one(&mut buffer, sample)?);
+                self.budget.rest(one.elapsed());
+            }
+            return Ok(Run { latency_s, elapsed_s: begun.elapsed().as_secs_f64() });
+        }
+        let latency_s = self.read_together(samples, depth)?;
+        let elapsed = begun.elapsed();
+        self.budget.rest(elapsed);
+        Ok(Run { latency_s, elapsed_s: elapsed.as_secs_f64() })
+    }
+}
+
+/// Memory that direct reads may go to.
+#[derive(Default)]
+struct Aligned {
+    bytes: Vec<u8>,
+}
+
+impl Aligned {
+    /// So many bytes of it, beginning at a multiple of the block.
+    fn of(&mut self, length: usize) -> &mut [u8] {
+        let block = BLOCK as usize;
+        if self.bytes.len() < length + block {
+            self.bytes = vec![0; length + block];
+        }
+        let start = self.bytes.as_ptr().align_offset(block);
+        &mut self.bytes[start..start + length]
+    }
+}

@@ -1,0 +1,126 @@
+//! `coscan device probe`: measures, shows what was found, and writes it down.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use coscan_device::probe::{Plan, Profile, Search, probe};
+use url::Url;
+
+use super::budget::Budget;
+use super::file::FileTarget;
+use super::object::ObjectTarget;
+use super::shown;
+use crate::failure::wrong_usage;
+use crate::progress;
+use crate::settings::Bytes;
+
+/// Arguments of `coscan device probe`.
+#[derive(Args, Debug)]
+pub struct ProbeArgs {
+    /// A file, a block device, or the address of an object; it is only read
+    #[arg(value_name = "PATH-OR-URL")]
+    target: String,
+
+    /// Print the profile as JSON
+    #[arg(long)]
+    json: bool,
+
+    /// Write the profile as TOML
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+
+    /// Stop after so many seconds; what was found by then counts
+    #[arg(long, value_name = "S", default_value_t = 120)]
+    time_limit: u64,
+
+    /// Stop after reading so many bytes
+    #[arg(long, value_name = "BYTES", default_value = "16GiB")]
+    byte_limit: Bytes,
+
+    /// Share of the time in which to read, so that others get on: 0.1 leaves nine tenths
+    #[arg(long, value_name = "SHARE", default_value_t = 1.0)]
+    share: f64,
+
+    /// Reads per size
+    #[arg(long, value_name = "N", default_value_t = 60)]
+    samples: usize,
+
+    /// The largest read
+    #[arg(long, value_name = "BYTES", default_value = "4MiB")]
+    size_max: Bytes,
+
+    /// The most reads in flight to try
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    depth_max: usize,
+
+    /// The longest distance between boundaries to look for
+    #[arg(long, value_name = "BYTES", default_value = "2MiB")]
+    period_max: Bytes,
+
+    /// For the draws of addresses
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+}
+
+/// Measures and reports.
+pub fn run(args: &ProbeArgs) -> anyhow::Result<()> {
+    if !(args.share > 0.0 && args.share <= 1.0) {
+        return Err(wrong_usage("--share is above 0 and at most 1: 0.1 reads a tenth of the time"));
+    }
+    if args.samples < 10 || args.depth_max == 0 {
+        return Err(wrong_usage("a measurement takes at least 10 --samples and a --depth-max of 1"));
+    }
+    let plan = Plan {
+        seed: args.seed,
+        samples: args.samples,
+        bytes_max: args.size_max.0,
+        depth_max: args.depth_max,
+        search: Search { period_max_bytes: args.period_max.0, ..Search::default() },
+    };
+    let budget = Budget::new(Duration::from_secs(args.time_limit), args.byte_limit.0, args.share);
+    let profile = measure(args, &plan, budget)?;
+    if let Some(path) = &args.out {
+        fs::write(path, profile.to_toml()?)
+            .with_context(|| format!("cannot write the profile to {}", path.display()))?;
+    }
+    let mut out = io::stdout().lock();
+    if args.json {
+        writeln!(out, "{:#}", serde_json::to_value(&profile)?)?;
+    } else {
+        writeln!(out, "{}", shown::findings(&profile))?;
+    }
+    Ok(())
+}
+
+fn measure(args: &ProbeArgs, plan: &Plan, budget: Budget) -> anyhow::Result<Profile> {
+    let bar = progress::spinner();
+    let mut step = |what: &str| bar.set_message(what.to_owned());
+    let address = Url::parse(&args.target).ok().filter(|url| url.has_host());
+    let (mut profile, bytes_read) = match address {
+        Some(url) => {
+            let mut target = ObjectTarget::open(&url, budget)?;
+            let profile = probe(&mut target, plan, &mut step).with_context(|| args.target.clone())?;
+            (profile, target.bytes_read())
+        }
+        None => {
+            let mut target = FileTarget::open(Path::new(&args.target), budget)?;
+            if !target.direct {
+                tracing::error!(
+                    "no direct reads on this file system: what is measured may be the page cache"
+                );
+            }
+            let mut profile = probe(&mut target, plan, &mut step).with_context(|| args.target.clone())?;
+            profile.declared = target.declared();
+            profile.declared.insert("direct_reads".to_owned(), target.direct.to_string());
+            (profile, target.bytes_read())
+        }
+    };
+    bar.finish_and_clear();
+    profile.device.clone_from(&args.target);
+    tracing::info!(bytes_read, complete = profile.complete, "measured");
+    Ok(profile)
+}

@@ -1,0 +1,130 @@
+//! Many requests: how many in flight a device takes, what order gains, and whether it keeps its pace.
+
+use super::profile::{Depth, Estimate, Profile, Regime, Throughput};
+use super::rank::{median, shift, z_above};
+use super::{Plan, ProbeError, Sample, Target, anywhere};
+
+/// Size of the requests here, where the device is large enough.
+const REQUEST_BYTES: u64 = 64 << 10;
+/// Runs per depth, interleaved.
+const ROUNDS: usize = 3;
+/// A depth is enough if it reaches this share of the best throughput.
+const ENOUGH: f64 = 0.95;
+/// Requests in a row that count as sequential.
+const IN_A_ROW: usize = 8;
+/// Batches in the search for changes of regime.
+const BATCHES: usize = 40;
+/// In standard deviations; of 38 places to split at, chance reaches it once in a thousand runs.
+const REGIME_Z: f64 = 4.2;
+/// A smaller change is none.
+const REGIME_SHARE: f64 = 0.2;
+
+fn request_bytes(target: &dyn Target) -> u64 {
+    let block = target.block_bytes();
+    (REQUEST_BYTES.min(target.bytes() / 64) / block).max(1) * block
+}
+
+fn random(target: &dyn Target, count: usize, rng: &mut fastrand::Rng) -> Vec<Sample> {
+    let (all, block, bytes) = (target.bytes(), target.block_bytes(), request_bytes(target));
+    (0..count).map(|_| Sample { offset: anywhere(rng, all, block, bytes), bytes }).collect()
+}
+
+/// Throughput of random reads by requests in flight.
+pub(super) fn measure_depth(
+    target: &mut dyn Target,
+    plan: &Plan,
+    rng: &mut fastrand::Rng,
+    profile: &mut Profile,
+) -> Result<(), ProbeError> {
+    let depths: Vec<usize> = std::iter::successors(Some(1), |depth| Some(depth * 2))
+        .take_while(|d| *d <= plan.depth_max)
+        .collect();
+    let mut rates: Vec<Vec<f64>> = vec![Vec::new(); depths.len()];
+    for _ in 0..ROUNDS {
+        let mut order: Vec<usize> = (0..depths.len()).collect();
+        rng.shuffle(&mut order);
+        for at in order {
+            let asked = random(target, plan.samples.max(8 * depths[at]), rng);
+            let run = target.read(&asked, depths[at])?;
+            let bytes: u64 = asked.iter().map(|sample| sample.bytes).sum();
+            rates[at].push(bytes as f64 / run.elapsed_s.max(1e-9));
+        }
+    }
+    let enough = |rates: &[f64]| {
+        let peak = rates.iter().copied().fold(0.0, f64::max);
+        let at = rates.iter().position(|rate| *rate >= ENOUGH * peak).unwrap_or(0);
+        depths[at] as f64
+    };
+    let medians: Vec<f64> = rates.iter().map(|rates| median(rates)).collect();
+    let rounds: Vec<f64> =
+        (0..ROUNDS).map(|nth| enough(&rates.iter().map(|rates| rates[nth]).collect::<Vec<f64>>())).collect();
+    let value = enough(&medians);
+    let low = rounds.iter().copied().fold(value, f64::min);
+    let high = rounds.iter().copied().fold(value, f64::max);
+    let throughput = |(depth, rates): (&usize, &Vec<f64>)| Throughput {
+        requests: *depth,
+        bytes_per_s: Estimate {
+            value: median(rates),
+            low: rates.iter().copied().fold(f64::INFINITY, f64::min),
+            high: rates.iter().copied().fold(0.0, f64::max),
+        },
+    };
+    profile.depth = Some(Depth {
+        request_bytes: request_bytes(target),
+        enough: Estimate { value, low, high },
+        throughput: depths.iter().zip(&rates).map(throughput).collect(),
+    });
+    Ok(())
+}
+
+/// How much longer a random read takes than one that follows the last.
+pub(super) fn measure_sequential(
+    target: &mut dyn Target,
+    plan: &Plan,
+    rng: &mut fastrand::Rng,
+    profile: &mut Profile,
+) -> Result<(), ProbeError> {
+    let bytes = request_bytes(target);
+    let (mut scattered, mut following) = (Vec::new(), Vec::new());
+    while following.len() < plan.samples {
+        let run = (IN_A_ROW as u64 + 1) * bytes;
+        let from = anywhere(rng, target.bytes(), target.block_bytes(), run.min(target.bytes()));
+        let row = |nth: u64| Sample { offset: from + nth * bytes, bytes };
+        let mut asked: Vec<Sample> = (0..=IN_A_ROW as u64).map(row).collect();
+        asked.extend(random(target, IN_A_ROW, rng));
+        let times = target.read(&asked, 1)?.latency_s;
+        following.extend(&times[1..=IN_A_ROW]);
+        scattered.extend(&times[IN_A_ROW + 1..]);
+    }
+    let logs = |times: &[f64]| -> Vec<f64> { times.iter().map(|time| time.max(1e-9).ln()).collect() };
+    let (value, low, high) = shift(&logs(&scattered), &logs(&following));
+    profile.random_over_sequential = Some(Estimate { value: value.exp(), low: low.exp(), high: high.exp() });
+    Ok(())
+}
+
+/// Whether throughput changes for good while reading goes on: burst credit that is used up, heat.
+pub(super) fn measure_regime(
+    target: &mut dyn Target,
+    plan: &Plan,
+    rng: &mut fastrand::Rng,
+    profile: &mut Profile,
+) -> Result<(), ProbeError> {
+    let depth = profile.depth.as_ref().map_or(1, |depth| depth.enough.value as usize).max(1);
+    let (mut rates, mut bytes_each) = (Vec::new(), 0);
+    for _ in 0..BATCHES {
+        let asked = random(target, plan.samples.max(8 * depth), rng);
+        bytes_each = asked.iter().map(|sample| sample.bytes).sum::<u64>();
+        rates.push(bytes_each as f64 / target.read(&asked, depth)?.elapsed_s.max(1e-9));
+    }
+    let split = |at: usize| z_above(&rates[..at], &rates[at..]).abs();
+    let at = (1..rates.len()).max_by(|a, b| split(*a).total_cmp(&split(*b))).unwrap_or(1);
+    let (before, after) = (median(&rates[..at]), median(&rates[at..]));
+    profile.regime_searched = true;
+    let changed = (before / after - 1.0).abs() >= REGIME_SHARE;
+    profile.regime = (split(at) > REGIME_Z && changed).then_some(Regime {
+        after_bytes: at as u64 * bytes_each,
+        bytes_per_s_before: before,
+        bytes_per_s_after: after,
+    });
+    Ok(())
+}

@@ -1,0 +1,141 @@
+//! Measuring a device: what a request costs, how many it serves at once, and where requests should not cross.
+//!
+//! Pure: a [`Target`] runs requests and says how long each took; it may be a file, a block device, a store, or
+//! a model in virtual time ([`Simulated`]). What is asked, and what follows from the answers, is decided here.
+//!
+//! | part | what it finds | file |
+//! |---|---|---|
+//! | rank | whether two sets of times differ, by how much, and how sure that is | `rank.rs` |
+//! | boundary | places that a request should not cross, and what it costs | `boundary/` |
+//! | cost | fixed cost and bandwidth, percentiles per size | `cost.rs` |
+//! | load | requests in flight, random beside sequential, changes of regime | `load.rs` |
+//! | profile | all of it, as TOML | `profile.rs` |
+//!
+//! Every finding has an interval, and "not detected" is a finding: [`Profile`] has no value there.
+
+mod boundary;
+mod cost;
+mod load;
+mod profile;
+mod rank;
+mod simulated;
+
+pub use boundary::{Boundary, Search, find_boundary};
+pub use profile::{Depth, Estimate, Latency, PROFILE_VERSION, Profile, ProfileError, Regime, Throughput};
+pub use simulated::Simulated;
+
+/// A request to time. Offsets and lengths are multiples of the target's block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// Where it begins, in bytes.
+    pub offset: u64,
+    /// Its length in bytes.
+    pub bytes: u64,
+}
+
+/// What came of a run of requests.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Run {
+    /// Seconds that each took, in the order of the requests.
+    pub latency_s: Vec<f64>,
+    /// Seconds from the first request's start to the last one's end.
+    pub elapsed_s: f64,
+}
+
+/// Why a run did not end.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    /// The limit of time or bytes is reached: what was found so far counts.
+    #[error("the limit of time or bytes is reached: raise it to measure more")]
+    LimitReached,
+    /// The target failed.
+    #[error("{0}")]
+    Target(String),
+    /// The target is too small to tell anything.
+    #[error("{bytes} bytes are too few to measure: at least {least} are needed")]
+    TooSmall {
+        /// What there is.
+        bytes: u64,
+        /// What there must be.
+        least: u64,
+    },
+}
+
+/// Something that can be read and timed.
+pub trait Target {
+    /// Its size in bytes.
+    fn bytes(&self) -> u64;
+
+    /// What offsets and lengths are multiples of.
+    fn block_bytes(&self) -> u64;
+
+    /// Reads, `depth` requests at a time, in their order.
+    ///
+    /// # Errors
+    /// If a read fails, or a limit is reached.
+    fn read(&mut self, samples: &[Sample], depth: usize) -> Result<Run, ProbeError>;
+}
+
+/// What to measure, and how much of it.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// For the draws of addresses.
+    pub seed: u64,
+    /// Requests per size or depth.
+    pub samples: usize,
+    /// The largest request to time.
+    pub bytes_max: u64,
+    /// The most requests in flight to try.
+    pub depth_max: usize,
+    /// The search for boundaries.
+    pub search: Search,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Plan { seed: 1, samples: 60, bytes_max: 4 << 20, depth_max: 64, search: Search::default() }
+    }
+}
+
+/// Measures everything the plan asks for, as far as the target's limits allow. `step` is told what begins.
+///
+/// # Errors
+/// If the target fails or is too small. A limit that is reached is no error: the profile has what was found
+/// by then.
+pub fn probe(
+    target: &mut dyn Target,
+    plan: &Plan,
+    step: &mut dyn FnMut(&str),
+) -> Result<Profile, ProbeError> {
+    let (bytes, block) = (target.bytes(), target.block_bytes());
+    let least = 64 * block;
+    if bytes < least {
+        return Err(ProbeError::TooSmall { bytes, least });
+    }
+    let mut profile = Profile::new(bytes, block);
+    let mut rng = fastrand::Rng::with_seed(plan.seed);
+    let mut measure = || -> Result<(), ProbeError> {
+        step("cost of a request by size");
+        cost::measure(target, plan, &mut rng, &mut profile)?;
+        step("requests in flight");
+        load::measure_depth(target, plan, &mut rng, &mut profile)?;
+        step("random beside sequential");
+        load::measure_sequential(target, plan, &mut rng, &mut profile)?;
+        step("boundaries");
+        profile.boundary = find_boundary(target, &plan.search, &mut rng)?;
+        profile.boundaries_searched = true;
+        step("changes of regime");
+        load::measure_regime(target, plan, &mut rng, &mut profile)
+    };
+    match measure() {
+        Ok(()) => profile.complete = true,
+        Err(ProbeError::LimitReached) => {}
+        Err(error) => return Err(error),
+    }
+    Ok(profile)
+}
+
+/// A place for a request, at a multiple of the target's block.
+fn anywhere(rng: &mut fastrand::Rng, target_bytes: u64, block: u64, bytes: u64) -> u64 {
+    rng.u64(0..=(target_bytes - bytes) / block) * block
+}

@@ -1,0 +1,180 @@
+//! What was found about a device, as people read and edit it: TOML.
+//!
+//! A value that is absent was looked for and not detected, or not looked for; the flags tell which.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::Boundary;
+use super::rank::Bounds;
+
+/// The version of the format that this program writes and reads.
+pub const PROFILE_VERSION: u32 = 1;
+
+/// A value and its bounds of 95% confidence.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The best guess.
+    pub value: f64,
+    /// The lower bound.
+    pub low: f64,
+    /// The upper bound.
+    pub high: f64,
+}
+
+impl From<Bounds> for Estimate {
+    fn from((value, low, high): Bounds) -> Self {
+        Estimate { value, low, high }
+    }
+}
+
+/// Time of a random read of one size.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// The size.
+    pub bytes: u64,
+    /// The median, in seconds.
+    pub p50_s: Estimate,
+    /// What 99% of the reads do not exceed, in seconds.
+    pub p99_s: f64,
+}
+
+/// Throughput with so many requests in flight.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Throughput {
+    /// In flight.
+    pub requests: usize,
+    /// Bytes per second.
+    pub bytes_per_s: Estimate,
+}
+
+/// How many requests in flight a device takes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Depth {
+    /// Size of the requests.
+    pub request_bytes: u64,
+    /// The fewest in flight that reach 95% of the best throughput.
+    pub enough: Estimate,
+    /// By requests in flight.
+    pub throughput: Vec<Throughput>,
+}
+
+/// A pace that changed for good.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Regime {
+    /// After so many bytes read without a pause.
+    pub after_bytes: u64,
+    /// Until then.
+    pub bytes_per_s_before: f64,
+    /// From then on.
+    pub bytes_per_s_after: f64,
+}
+
+/// A device, measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Profile {
+    /// [`PROFILE_VERSION`] when it was written.
+    pub version: u32,
+    /// What was measured, as it was named; empty for models.
+    #[serde(default)]
+    pub device: String,
+    /// Its size.
+    pub bytes: u64,
+    /// What offsets and lengths were multiples of.
+    pub block_bytes: u64,
+    /// Whether all that was planned was measured; otherwise a limit was reached before.
+    pub complete: bool,
+    /// Whether boundaries were searched for to the end.
+    pub boundaries_searched: bool,
+    /// Whether changes of regime were searched for to the end.
+    pub regime_searched: bool,
+    /// Part of a read's time that does not depend on its size, in seconds: t0.
+    pub fixed_cost_s: Option<Estimate>,
+    /// Bandwidth of one read: B in t = t0 + n / B.
+    pub bytes_per_s: Option<Estimate>,
+    /// Size of a read that spends 90% of its time on its bytes.
+    pub efficient_bytes: Option<Estimate>,
+    /// How much longer a random read takes than one that follows the last.
+    pub random_over_sequential: Option<Estimate>,
+    /// What the device says of itself.
+    #[serde(default)]
+    pub declared: BTreeMap<String, String>,
+    /// Places that a read should not cross.
+    pub boundary: Option<Boundary>,
+    /// Changes of pace.
+    pub regime: Option<Regime>,
+    /// Requests in flight.
+    pub depth: Option<Depth>,
+    /// Times by size.
+    #[serde(default)]
+    pub latencies: Vec<Latency>,
+}
+
+/// Why a profile cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ProfileError {
+    /// Not TOML, or not a profile.
+    #[error("not a device profile: {0}")]
+    Format(String),
+    /// Written by a program that knows more.
+    #[error(
+        "a profile of version {found}, but this program reads version {PROFILE_VERSION}: measure it again"
+    )]
+    Version {
+        /// What the file says.
+        found: u32,
+    },
+}
+
+impl Profile {
+    /// Of a device that nothing is known about.
+    pub(super) fn new(bytes: u64, block_bytes: u64) -> Self {
+        Profile {
+            version: PROFILE_VERSION,
+            device: String::new(),
+            bytes,
+            block_bytes,
+            complete: false,
+            boundaries_searched: false,
+            regime_searched: false,
+            fixed_cost_s: None,
+            bytes_per_s: None,
+            efficient_bytes: None,
+            random_over_sequential: None,
+            declared: BTreeMap::new(),
+            boundary: None,
+            regime: None,
+            depth: None,
+            latencies: Vec::new(),
+        }
+    }
+
+    /// The gap between two reads that costs as much to read as another read costs to begin: t0 x B.
+    pub fn coalescing_gap_bytes(&self) -> Option<u64> {
+        Some((self.fixed_cost_s?.value * self.bytes_per_s?.value) as u64)
+    }
+
+    /// As TOML.
+    ///
+    /// # Errors
+    /// If a number has no form in TOML.
+    pub fn to_toml(&self) -> Result<String, ProfileError> {
+        toml::to_string(self).map_err(|error| ProfileError::Format(error.to_string()))
+    }
+
+    /// From TOML.
+    ///
+    /// # Errors
+    /// If the text is no profile, or one of another version.
+    pub fn from_toml(text: &str) -> Result<Self, ProfileError> {
+        let profile: Profile =
+            toml::from_str(text).map_err(|error| ProfileError::Format(error.message().to_owned()))?;
+        if profile.version == PROFILE_VERSION {
+            Ok(profile)
+        } else {
+            Err(ProfileError::Version { found: profile.version })
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! The probe on simulated devices whose properties are known.
+
+use coscan_core::Span;
+use coscan_device::probe::{Boundary, Plan, Profile, Search, Simulated, find_boundary, probe};
+use coscan_device::{Boundaries, Delay, DeviceModel, DeviceSpec, SolidStateModel};
+
+const GIB: u64 = 1 << 30;
+const BLOCK: u64 = 4096;
+
+fn simulated(model: DeviceModel, seed: u64) -> Simulated {
+    Simulated::new(DeviceSpec::new(model).unwrap().build(), 256 * GIB, BLOCK, seed)
+}
+
+/// A device with a fixed cost, a bandwidth, and times that spread: evenly over a share of the fixed cost, and
+/// now and then by much more.
+#[derive(Clone, Copy, Debug)]
+struct Noisy {
+    latency_us: u64,
+    mb_per_s: u64,
+    spread: f64,
+    rare_per_million: u32,
+}
+
+impl Noisy {
+    fn draw(rng: &mut fastrand::Rng) -> Self {
+        Noisy {
+            latency_us: [60, 100, 500, 5000, 30_000][rng.usize(0..5)],
+            mb_per_s: [90, 200, 1000, 3000][rng.usize(0..4)],
+            spread: rng.f64() * 0.2,
+            rare_per_million: rng.u32(0..30_000),
+        }
+    }
+
+    fn model(&self, seed: u64) -> DeviceModel {
+        let (latency, rate) = (Span::from_nanos(self.latency_us * 1000), self.mb_per_s * 1_000_000);
+        let device =
+            DeviceModel::Parallel { places: 16, latency, bytes_per_s_each: rate, bytes_per_s: 4 * rate };
+        let most = (self.latency_us as f64 * 1000.0 * self.spread) as u64;
+        let delay = Delay {
+            least: Span::ZERO,
+            most: Span::from_nanos(most),
+            rare_per_million: self.rare_per_million,
+            rare: Span::from_nanos(self.latency_us * 20_000),
+        };
+        DeviceModel::Delayed { delay, seed, device: Box::new(device) }
+    }
+
+    /// Seconds that a request takes without noise.
+    fn time_s(&self, bytes: u64) -> f64 {
+        self.latency_us as f64 / 1e6 + bytes as f64 / (self.mb_per_s as f64 * 1e6)
+    }
+}
+
+/// Periods of tracks, chunks, stripes and parts, round or not, and offsets of which half are none.
+fn draw_boundaries(rng: &mut fastrand::Rng) -> (u64, u64) {
+    let blocks = match rng.u32(0..3) {
+        0 => 1 << rng.u32(2..12),
+        1 => 3 << rng.u32(1..10),
+        _ => rng.u64(5..3000),
+    };
+    let offset = if rng.bool() { 0 } else { rng.u64(0..blocks) };
+    (blocks * BLOCK, offset * BLOCK)
+}
+
+fn search(model: DeviceModel, seed: u64) -> Option<Boundary> {
+    let mut target = simulated(model, seed);
+    find_boundary(&mut target, &Search::default(), &mut fastrand::Rng::with_seed(seed)).unwrap()
+}
+
+/// Of `devices` random ones with boundaries: how many are found exactly.
+fn recall(devices: u64) -> (f64, Vec<String>) {
+    let mut missed = Vec::new();
+    for seed in 0..devices {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let noisy = Noisy::draw(&mut rng);
+        let (period_bytes, offset_bytes) = draw_boundaries(&mut rng);
+        // At least a tenth of what a request of half a period takes.
+        let share = 0.1 + rng.f64() * 0.9;
+        let penalty = Span::from_nanos((share * noisy.time_s(period_bytes / 2) * 1e9) as u64);
+        let boundaries = Boundaries { period_bytes, offset_bytes, penalty };
+        let device = Box::new(noisy.model(seed));
+        let found = search(DeviceModel::Bounded { boundaries, device }, seed);
+        let exact = found
+            .as_ref()
+            .is_some_and(|found| (found.period_bytes, found.offset_bytes) == (period_bytes, offset_bytes));
+        if !exact {
+            let found = found.map(|found| (found.period_bytes / BLOCK, found.offset_bytes / BLOCK));
+            missed.push(format!(
+                "{seed}: {found:?} instead of {:?}, share {share:.2}, {noisy:?}",
+                (period_bytes / BLOCK, offset_bytes / BLOCK)
+            ));
+        }
+    }
+    (1.0 - missed.len() as f64 / devices as f64, missed)
+}
+
+/// Of `devices` random ones without boundaries: how many seem to have some.
+fn false_positives(devices: u64) -> f64 {
+    let found = (0..devices).filter(|seed| {
+        let noisy = Noisy::draw(&mut fastrand::Rng::with_seed(*seed));
+        search(noisy.model(*seed), *seed).is_some()
+    });
+    found.count() as f64 / devices as f64
+}
+
+#[test]
+fn boundaries_of_known_devices_are_found_and_none_where_there_are_none() {
+    let (recall, missed) = recall(30);
+    assert!(recall >= 0.9, "{missed:#?}");
+    assert!(false_positives(10) <= 0.1);
+}
+
+#[test]
+#[ignore = "a thousand devices of each kind: minutes"]
+fn over_a_thousand_devices_recall_is_high_and_false_positives_are_rare() {
+    let (recall, missed) = recall(1000);
+    let false_positives = false_positives(1000);
+    println!("recall {recall}, false positives {false_positives}\n{missed:#?}");
+    assert!(recall >= 0.95, "{recall}");
+    assert!(false_positives <= 0.02, "{false_positives}");
+}
+
+fn probed(model: DeviceModel) -> Profile {
+    let plan = Plan { search: Search { period_max_bytes: 1 << 20, ..Search::default() }, ..Plan::default() };
+    probe(&mut simulated(model, 5), &plan, &mut |_| {}).unwrap()
+}
+
+#[track_caller]
+fn within(what: &str, found: f64, wanted: f64, tolerance: f64) {
+    assert!((found / wanted - 1.0).abs() <= tolerance, "{what}: {found} instead of {wanted}");
+}
+
+#[test]
+fn cost_bandwidth_and_depth_of_a_store_are_measured_and_it_has_no_boundaries() {
+    let store = DeviceModel::Parallel {
+        places: 16,
+        latency: Span::from_millis(30),
+        bytes_per_s_each: 90_000_000,
+        bytes_per_s: 10_000_000_000,
+    };
+    let profile = probed(store);
+    within("fixed cost", profile.fixed_cost_s.unwrap().value, 0.030, 0.02);
+    within("bandwidth", profile.bytes_per_s.unwrap().value, 90e6, 0.02);
+    within("90% efficiency", profile.efficient_bytes.unwrap().value, 9.0 * 0.030 * 90e6, 0.05);
+    within("gap", profile.coalescing_gap_bytes().unwrap() as f64, 0.030 * 90e6, 0.05);
+    assert_eq!(profile.depth.unwrap().enough.value, 16.0);
+    within("random over sequential", profile.random_over_sequential.unwrap().value, 1.0, 0.01);
+    assert!(profile.complete && profile.boundaries_searched && profile.boundary.is_none());
+    assert!(profile.regime_searched && profile.regime.is_none());
+}
+
+#[test]
+fn a_solid_state_drive_shows_its_planes_and_stripes() {
+    let drive = SolidStateModel {
+        channels: 8,
+        planes: 2,
+        page_bytes: 16 << 10,
+        stripe_bytes: 64 << 10,
+        read: Span::from_nanos(60_000),
+        program: Span::from_nanos(600_000),
+        latency: Span::from_nanos(15_000),
+        channel_bytes_per_s: 400_000_000,
+        link_bytes_per_s: 3_000_000_000,
+    };
+    let profile = probed(DeviceModel::SolidState(drive));
+    // A page is read as a whole: one more on the same plane costs a read. Where a stripe ends the next page is
+    // on another plane and costs nothing.
+    let boundary = profile.boundary.unwrap();
+    let page = 16 << 10;
+    assert!(boundary.period_bytes % page == 0 && boundary.offset_bytes % page == 0, "{boundary:?}");
+    within("penalty", boundary.penalty_s.value, 60e-6, 0.2);
+    assert!((8.0..=32.0).contains(&profile.depth.unwrap().enough.value));
+}
+
+#[test]
+fn burst_credit_that_is_used_up_is_a_change_of_regime() {
+    let device = Box::new(DeviceModel::Parallel {
+        places: 8,
+        latency: Span::from_nanos(100_000),
+        bytes_per_s_each: 500_000_000,
+        bytes_per_s: 1_000_000_000,
+    });
+    // What is left of it when reading goes on without a pause lasts for a while.
+    let throttled = DeviceModel::Throttled { bytes_per_s: 50_000_000, burst_bytes: 250_000_000, device };
+    let profile = probed(throttled);
+    let regime = profile.regime.unwrap();
+    within("after", regime.bytes_per_s_after, 50e6, 0.1);
+    assert!(regime.bytes_per_s_before > 10.0 * regime.bytes_per_s_after);
+}
+
+#[test]
+fn profiles_are_read_as_they_were_written_and_others_are_refused() {
+    let profile = probed(DeviceModel::SeekDisk { bytes_per_s: 100_000_000, seek: Span::from_millis(5) });
+    assert!(profile.random_over_sequential.unwrap().value > 5.0);
+    let text = profile.to_toml().unwrap();
+    assert_eq!(Profile::from_toml(&text).unwrap(), profile);
+    let newer = text.replace("version = 1", "version = 2");
+    assert!(Profile::from_toml(&newer).unwrap_err().to_string().contains("version 2"));
+    assert!(Profile::from_toml("speed = 3").is_err());
+}
