@@ -362,3 +362,59 @@ fn the_papers_workload_compares_all_policies() {
     assert_eq!(report["policies"]["normal"]["ratio_to_normal"]["bytes"], 1.0);
     assert!(fs::read_to_string(&svg).unwrap().contains("relevance"));
 }
+
+#[test]
+fn a_disk_trace_is_replayed_and_mistakes_in_it_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("disk.trace");
+    fs::write(&trace, "0 0 4700 8 1\n50 0 4708 8 1\n100 0 9000 8 0\n").unwrap();
+    let path = trace.to_str().unwrap();
+    let found = json(&["sim", "disk", "--model", "atlas10k", "--trace", path, "--json"]);
+    assert_eq!(found["requests"], 3);
+    let times: Vec<f64> =
+        found["response_ms"].as_array().unwrap().iter().map(|ms| ms.as_f64().unwrap()).collect();
+    // What was read ahead is a hit: 0.184 ms and 8 blocks of 0.099 ms; a write is done when it is buffered.
+    assert!((times[1] - 0.976).abs() < 1e-6 && (times[2] - 0.978).abs() < 1e-6, "{times:?}");
+    let mean = times.iter().sum::<f64>() / 3.0;
+    assert!((found["mean_ms"].as_f64().unwrap() - mean).abs() < 1e-9);
+    assert!(stdout(&["sim", "disk", "--model", "atlas10k3", "--trace", path]).contains("3 requests"));
+    let unknown = run(&["sim", "disk", "--model", "floppy", "--trace", path]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(text(&unknown.stderr).contains("atlas10k, atlas10k2, atlas10k3"));
+    fs::write(&trace, "0 0 99000000 8 1\n").unwrap();
+    let beyond = run(&["sim", "disk", "--model", "atlas10k", "--trace", path]);
+    assert_eq!(beyond.status.code(), Some(1));
+    assert!(text(&beyond.stderr).contains("request 1 ends at block 99000008"), "{}", text(&beyond.stderr));
+}
+
+#[test]
+fn a_file_is_probed_and_profiles_are_compared_and_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    fs::write(at("data"), vec![7_u8; 8 << 20]).unwrap();
+    let (one, other, svg) = (at("one.toml"), at("other.toml"), at("profile.svg"));
+    let probe = |out: &str, more: &[&str]| {
+        let mut args = vec!["device", "probe"];
+        let data = at("data");
+        args.extend([data.as_str(), "--json", "--out", out, "--samples", "10", "--depth-max", "4"]);
+        args.extend(["--size-max", "64KiB", "--period-max", "64KiB"]);
+        args.extend(more);
+        json(&args)
+    };
+    let found = probe(&one, &[]);
+    assert_eq!(found["complete"], true);
+    assert_eq!(found["bytes"], 8 << 20);
+    assert_eq!(found["latencies"].as_array().unwrap().len(), 5);
+    // A limit that is reached is no failure: the rest is missing.
+    let short = probe(&other, &["--byte-limit", "100KB"]);
+    assert_eq!(short["complete"], false);
+    assert!(short["depth"].is_null());
+    let compared = json(&["device", "compare", &one, &other, "--json"]);
+    assert!(compared["properties"].as_array().unwrap().len() >= 5);
+    assert!(stdout(&["device", "compare", &one, &one]).contains("1.00"));
+    stdout(&["device", "draw", &one, "--svg", &svg]);
+    assert!(fs::read_to_string(&svg).unwrap().contains("reads in flight"));
+    let missing = run(&["device", "probe", &at("nothing")]);
+    assert_eq!(missing.status.code(), Some(1));
+    assert_eq!(run(&["device", "probe", &at("data"), "--share", "2"]).status.code(), Some(2));
+}
