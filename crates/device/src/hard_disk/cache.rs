@@ -73,7 +73,7 @@ impl Cache {
     }
 
     /// Where a read's blocks are; the freshest data first, whole before part.
-    pub fn find(&self, first: u64, end: u64) -> Hit {
+    pub fn find(&self, first: u64, end: u64, stream_hits: bool) -> Hit {
         let freshness = |state| match state {
             State::Dirty => 3,
             State::Reading => 2,
@@ -81,7 +81,8 @@ impl Cache {
             State::Empty => 0,
         };
         let holds = |(_, segment): &(usize, &Segment)| {
-            segment.state != State::Empty && (segment.start..segment.end).contains(&first)
+            let comes_next = stream_hits && segment.state == State::Reading && first == segment.end;
+            segment.state != State::Empty && ((segment.start..segment.end).contains(&first) || comes_next)
         };
         let rank = |segment: &Segment| (segment.end >= end, freshness(segment.state));
         let best = self.segments.iter().enumerate().filter(holds).max_by_key(|(_, segment)| rank(segment));
@@ -146,12 +147,12 @@ mod tests {
     #[test]
     fn a_read_finds_the_whole_before_a_part_and_dirty_data_first() {
         let mut cache = Cache::new(4, 100);
-        assert_eq!(cache.find(5, 10), Hit::None);
+        assert_eq!(cache.find(5, 10, false), Hit::None);
         hold(&mut cache, 0, State::Dirty, 0, 8);
         hold(&mut cache, 1, State::Clean, 4, 10);
-        assert_eq!(cache.find(5, 10), Hit::Whole(1));
-        assert_eq!(cache.find(5, 11), Hit::Partial(0));
-        assert_eq!(cache.find(10, 11), Hit::None);
+        assert_eq!(cache.find(5, 10, false), Hit::Whole(1));
+        assert_eq!(cache.find(5, 11, false), Hit::Partial(0));
+        assert_eq!(cache.find(10, 11, false), Hit::None);
     }
 
     #[test]

@@ -151,13 +151,17 @@ impl HardDisk {
 
     // Commands.
 
+    fn find(&self, read: &Command) -> Hit {
+        self.cache.find(read.first, read.end, self.model.cache.stream_hits)
+    }
+
     /// Starts a command that waits, if there is one that can start.
     fn start_next(&mut self, now: Picos) -> bool {
         let waits = |command: &Command| command.segment.is_none();
         if self.model.cache.sneaky_hits {
-            let hit = |c: &Command| c.read && matches!(self.cache.find(c.first, c.end), Hit::Whole(_));
+            let hit = |c: &Command| c.read && matches!(self.find(c), Hit::Whole(_));
             if let Some(at) = self.commands.iter().position(|command| waits(command) && hit(command))
-                && let Hit::Whole(segment) = self.cache.find(self.commands[at].first, self.commands[at].end)
+                && let Hit::Whole(segment) = self.find(&self.commands[at])
             {
                 self.attach(at, segment, now);
                 return true;
@@ -184,7 +188,7 @@ impl HardDisk {
             return false;
         }
         let (first, end) = (self.commands[at].first, self.commands[at].end);
-        let (segment, read_from) = match self.cache.find(first, end) {
+        let (segment, read_from) = match self.find(&self.commands[at]) {
             Hit::Whole(segment) => (segment, None),
             Hit::Partial(segment) => (segment, Some(self.cache.segments[segment].end)),
             Hit::None => {

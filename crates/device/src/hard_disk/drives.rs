@@ -114,6 +114,7 @@ pub fn atlas10k() -> HardDiskModel {
             read_ahead: ReadAhead::Tracks,
             free_reads: true,
             write_back: true,
+            stream_hits: false,
             sneaky_hits: false,
         },
         bus: DiskBus { block: micros(99), hold: false },
@@ -205,7 +206,7 @@ fn derived(drive: &Derived) -> HardDiskModel {
         zones: (0..drive.zones).map(zone).collect(),
         seeks: base.seeks.scaled(wider, drive.seek_time),
         head_switch: micros(drive.head_switch_us),
-        cache: DiskCache { segments: 16, segment_blocks: 1024, ..base.cache },
+        cache: DiskCache { segments: 16, segment_blocks: 1024, stream_hits: true, ..base.cache },
         // Ultra160: 160 MB/s.
         bus: DiskBus { block: Span::from_nanos(3_200), ..base.bus },
         ..base

@@ -50,6 +50,9 @@ pub struct DiskCache {
     pub free_reads: bool,
     /// Whether a write is complete when its blocks are in the buffer rather than on the disk.
     pub write_back: bool,
+    /// Whether a read that begins with the block that is read ahead next lets the mechanism go on; otherwise
+    /// it begins anew.
+    pub stream_hits: bool,
     /// Whether a read that is wholly in the buffer may overtake commands that wait for the mechanism.
     pub sneaky_hits: bool,
 }
@@ -97,6 +100,23 @@ impl HardDiskModel {
     /// How many blocks it has.
     pub fn blocks(&self) -> u64 {
         Geometry::new(self.heads, self.order, &self.zones).blocks()
+    }
+
+    /// The first blocks of the tracks from one block up to another: where requests should not cross.
+    ///
+    /// # Panics
+    /// If `to` is behind the end of the disk.
+    pub fn track_starts(&self, from: u64, to: u64) -> Vec<u64> {
+        let geometry = Geometry::new(self.heads, self.order, &self.zones);
+        let (mut starts, mut block) = (Vec::new(), from);
+        while block < to {
+            let track = geometry.track_of(block);
+            if track.first >= from {
+                starts.push(track.first);
+            }
+            block = track.end;
+        }
+        starts
     }
 
     /// What makes no sense, if anything.
