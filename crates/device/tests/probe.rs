@@ -167,7 +167,8 @@ fn a_solid_state_drive_shows_its_planes_and_stripes() {
     // on another plane and costs nothing.
     let boundary = profile.boundary.unwrap();
     let page = 16 << 10;
-    assert!(boundary.period_bytes % page == 0 && boundary.offset_bytes % page == 0, "{boundary:?}");
+    let whole = |bytes: u64| bytes.is_multiple_of(page);
+    assert!(whole(boundary.period_bytes) && whole(boundary.offset_bytes), "{boundary:?}");
     within("penalty", boundary.penalty_s.value, 60e-6, 0.2);
     assert!((8.0..=32.0).contains(&profile.depth.unwrap().enough.value));
 }
