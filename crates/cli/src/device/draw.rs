@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 use coscan_device::probe::{Estimate, Profile};
-use coscan_sim::figure::axis::Axis;
-use coscan_sim::figure::line::{Draw, LineChart, LinePanel, Point, Series};
+use coscan_figure::axis::Axis;
+use coscan_figure::line::{Draw, LineChart, LinePanel, Point, Series};
 
 /// Arguments of `coscan device draw`.
 #[derive(Args, Debug)]
