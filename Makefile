@@ -22,7 +22,8 @@ bench_options = --coscan $(COSCAN) --data $(DATA) --seeds $(SEEDS) $(if $(SF),--
 	$(if $(ENGINES),--engines $(ENGINES)) $(if $(VENV),--venv $(VENV)) $(BENCH)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check model-check bench bench-decisions postgres postgres-test postgres-regress doc tools
+.PHONY: help demo test check model-check bench bench-decisions postgres postgres-demo postgres-test postgres-regress \
+	postgres-bench doc tools
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' Makefile
@@ -72,6 +73,19 @@ postgres-test: tools ## Tests of the PostgreSQL extension against a server of it
 postgres-regress: tools ## PostgreSQL's own suites with every scan cooperative (15 minutes)
 	$(CARGO) build --locked --release -p coscan-postgres
 	@cd crates/postgres && CARGO_TARGET_DIR=$(abspath $(CARGO_TARGET_DIR)) python3 -m checks.regress
+
+# TABLE4 takes the options of `python3 -m checks.table4 --help`, for instance --runs 5.
+postgres-demo: tools ## The PostgreSQL experiment of the 2004 report, drawn (as root: limits memory and disk; 20 minutes)
+	$(CARGO) build --locked --release -p coscan-postgres
+	@mkdir -p $(DATA)
+	@cd crates/postgres && CARGO_TARGET_DIR=$(abspath $(CARGO_TARGET_DIR)) python3 -m checks.table4 \
+		--svg $(abspath $(DATA))/postgres.svg --json $(abspath $(DATA))/postgres.json $(TABLE4)
+
+# COSTS names one of the three and its options: `python3 -m checks.costs --help` in crates/postgres.
+COSTS ?= cached
+postgres-bench: tools ## What the PostgreSQL extension costs: COSTS=cached, pgbench or many
+	$(CARGO) build --locked --release -p coscan-postgres
+	@cd crates/postgres && CARGO_TARGET_DIR=$(abspath $(CARGO_TARGET_DIR)) python3 -m checks.costs $(COSTS)
 
 doc: tools ## API documentation, without warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --release --workspace --no-deps

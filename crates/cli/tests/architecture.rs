@@ -34,7 +34,7 @@ const ALLOWED: [(&str, &[&str]); 15] = [
     ("coscan-cache", &["coscan-figure", "coscan-pool"]),
     ("coscan-engine", &["coscan-core", "coscan-pool", "coscan-trace"]),
     ("coscan-datafusion", &["coscan-core", "coscan-engine"]),
-    ("coscan-postgres", &["coscan-core"]),
+    ("coscan-postgres", &["coscan-core", "coscan-trace"]),
     (
         "coscan-cli",
         &[

@@ -7,6 +7,7 @@ The cluster has small chunks, little memory, and registers every scan, so that s
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -232,6 +233,8 @@ class Results(Base):
 class Plans(Base):
     """Which scans cooperate, and what is said of them."""
 
+    settings = {"coscan.trace": "run"}
+
     def test_big_plain_heap_scans_do(self) -> None:
         for sql in ("SELECT * FROM big", "SELECT count(*) FROM parted", "SELECT * FROM sums", "SELECT * FROM unlogged",
                     "SELECT * FROM big ORDER BY id LIMIT 3", "INSERT INTO empty SELECT id FROM big"):
@@ -274,6 +277,21 @@ class Plans(Base):
         rows = self.cluster.sql(f"""SET coscan.always_register = off; {SERIAL} SELECT count(*) FROM small; SELECT coscan_stats_reset();
             SELECT count(*) FROM small; SELECT scans FROM coscan_stats""")
         self.assertEqual([row for row in rows if row], ["97", "97", "0"])
+
+    def test_what_is_recorded_can_be_replayed(self) -> None:
+        chunks = int(self.cluster.one("SELECT ceil(pg_relation_size('big') / 262144.0)"))
+        for session in [self.cluster.psql(f"SET coscan.policy = 'pbm'; {SERIAL} SELECT count(*) FROM big") for _ in range(3)]:
+            finish(session)
+        self.assert_at_rest()
+        trace = self.cluster.data / "run-pbm.jsonl"
+        lines = [json.loads(line) for line in trace.read_text().splitlines()]
+        self.assertEqual((lines[0]["policy"], lines[0]["buffer_bytes"]), ("pbm", 6 << 20))
+        self.assertEqual(sum("deliver" in line for line in lines), 3 * chunks)
+        coscan = TARGET / "release/coscan"
+        if coscan.exists():
+            done = subprocess.run([coscan, "sim", "replay", trace, "--policy", "attach"], capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("chunk loads", done.stdout)
 
     def test_views_and_their_rights(self) -> None:
         session = self.cluster.psql(f"SET coscan.policy = elevator; {SERIAL} {SLOW}")

@@ -171,6 +171,7 @@ extern int	coscan_chunk_size;
 extern int	coscan_max_scans;
 extern bool coscan_parallel;
 extern bool coscan_always;
+extern char *coscan_trace;
 extern const struct config_enum_entry *coscan_policies;
 
 static inline void

@@ -38,13 +38,19 @@ static Known *known;
 static uint64 my_epoch;
 static uint32 policy_in_force = COSCAN_NO_POLICY;
 
+/* Nanoseconds since the fetcher began. */
 static uint64
 now_ns(void)
 {
+	static uint64 origin = 0;
 	struct timespec now;
+	uint64		ns;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64) now.tv_sec * 1000000000 + now.tv_nsec;
+	ns = (uint64) now.tv_sec * 1000000000 + now.tv_nsec;
+	if (origin == 0)
+		origin = ns;
+	return ns - origin;
 }
 
 /* Calls the manager, counts the call, and ends the fetcher if it panicked. */
@@ -322,7 +328,7 @@ coscan_fetcher_main(Datum arg)
 	MemoryContextSwitchTo(TopMemoryContext);
 	coscan->budget_pages = coscan_budget_pages();
 	host = coscan_host_new((uint64) coscan->budget_pages * BLCKSZ, (uint64) coscan->chunk_pages * BLCKSZ,
-						   LOADS_IN_FLIGHT);
+						   LOADS_IN_FLIGHT, coscan_trace);
 	if (host == NULL)
 		panicked();
 	known = palloc0(sizeof(Known) * coscan->nslots);

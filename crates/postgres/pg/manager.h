@@ -48,7 +48,8 @@ typedef struct CoscanCommand
 #define COSCAN_NEVER UINT64_MAX
 
 extern const char *coscan_policy_name(uint32_t index);
-extern CoscanHost *coscan_host_new(uint64_t budget_bytes, uint64_t chunk_bytes, uint32_t loads_in_flight);
+extern CoscanHost *coscan_host_new(uint64_t budget_bytes, uint64_t chunk_bytes, uint32_t loads_in_flight,
+								   const char *traces);
 extern int	coscan_host_register(CoscanHost *host, uint64_t now_ns, uint32_t slot, uint32_t policy,
 								 CoscanRelKey key, uint32_t chunks, uint32_t first, uint32_t seats);
 extern int	coscan_host_done(CoscanHost *host, uint64_t now_ns, uint32_t slot, uint32_t seat);

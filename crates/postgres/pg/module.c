@@ -22,6 +22,7 @@ int			coscan_chunk_size = 256;
 int			coscan_max_scans = 128;
 bool		coscan_parallel = true;
 bool		coscan_always = false;
+char	   *coscan_trace = NULL;
 const struct config_enum_entry *coscan_policies = NULL;
 
 static shmem_request_hook_type previous_shmem_request = NULL;
@@ -191,6 +192,10 @@ define_settings(void)
 	DefineCustomIntVariable("coscan.max_scans",
 							"How many scans can cooperate at once; others stay plain.",
 							NULL, &coscan_max_scans, 128, 1, 8192, PGC_POSTMASTER, 0, NULL, NULL, NULL);
+	DefineCustomStringVariable("coscan.trace",
+							   "Records what the manager is told and decides, for replay by coscan sim replay.",
+							   "The beginning of file names, relative to the data directory; the policy is appended.",
+							   &coscan_trace, "", PGC_POSTMASTER, GUC_SUPERUSER_ONLY, NULL, NULL, NULL);
 	MarkGUCPrefixReserved("coscan");
 }
 

@@ -4,7 +4,9 @@
 //! then, which is the server's log. The fetcher ends itself and is started anew: a host that panicked is
 //! not used again.
 
-use std::ffi::{CString, c_char};
+use std::ffi::OsStr;
+use std::ffi::{CStr, CString, c_char};
+use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::OnceLock;
@@ -89,10 +91,27 @@ pub extern "C" fn coscan_policy_name(index: u32) -> *const c_char {
     found.ok().flatten().unwrap_or(ptr::null())
 }
 
-/// A host with a budget and chunks of these sizes in bytes; null after a panic.
+/// A host with a budget and chunks of these sizes in bytes; null after a panic. `traces` is the beginning of the
+/// names of traces, or empty.
+///
+/// # Safety
+/// `traces` is a string that ends with a zero.
 #[unsafe(no_mangle)]
-pub extern "C" fn coscan_host_new(budget_bytes: u64, chunk_bytes: u64, loads_in_flight: u32) -> *mut Host {
-    let build = || Box::into_raw(Box::new(Host::new(budget_bytes, chunk_bytes, loads_in_flight)));
+pub unsafe extern "C" fn coscan_host_new(
+    budget_bytes: u64,
+    chunk_bytes: u64,
+    loads_in_flight: u32,
+    traces: *const c_char,
+) -> *mut Host {
+    // SAFETY: as the caller promises.
+    let traces = unsafe { CStr::from_ptr(traces) };
+    let build = || {
+        let mut host = Host::new(budget_bytes, chunk_bytes, loads_in_flight);
+        if !traces.is_empty() {
+            host.record(OsStr::from_bytes(traces.to_bytes()).into());
+        }
+        Box::into_raw(Box::new(host))
+    };
     catch_unwind(build).unwrap_or(ptr::null_mut())
 }
 

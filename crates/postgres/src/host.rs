@@ -10,6 +10,7 @@
 //! has room for.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::PathBuf;
 
 use coscan_core::{
     Abm, AbmConfig, Action, ChunkNo, ChunkSet, ColumnSet, DeliveryOrder, Event, Instant, LoadId, PolicyName,
@@ -17,6 +18,7 @@ use coscan_core::{
 };
 
 use crate::scans::{RunningScan, Seat};
+use crate::trace::Trace;
 
 /// A file of a table, as PostgreSQL names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -109,6 +111,7 @@ struct Manager {
     abm: Abm,
     slots: BTreeMap<ScanId, u32>,
     tables: BTreeMap<TableId, u32>,
+    trace: Option<Trace>,
 }
 
 #[derive(Debug)]
@@ -152,6 +155,8 @@ pub struct Host {
     names_used: u64,
     /// The policy of all scans, whatever their sessions chose.
     forced: Option<PolicyName>,
+    /// Where traces go: the beginning of their names.
+    traces: Option<PathBuf>,
 }
 
 /// What a scan announces.
@@ -186,7 +191,13 @@ impl Host {
             commands: VecDeque::new(),
             names_used: 0,
             forced: None,
+            traces: None,
         }
+    }
+
+    /// Records what happens under each policy from now on: in a file of this name with the policy's appended.
+    pub fn record(&mut self, name: PathBuf) {
+        self.traces = Some(name);
     }
 
     /// What happens from now on happens at `ns` nanoseconds.
@@ -321,6 +332,9 @@ impl Host {
         if table.scans == 0 {
             self.close(scan.table);
         }
+        if let Some(trace) = &mut self.managers[scan.manager].trace {
+            trace.flush();
+        }
         self.divide_budget();
     }
 
@@ -358,7 +372,13 @@ impl Host {
         // A scan has a seat more than processes, so that one chunk a seat is the papers' two.
         config.starved_below = 1;
         let abm = Abm::new(config, policy).expect("the budget and the number of loads are not zero");
-        self.managers.push(Manager { policy, abm, slots: BTreeMap::new(), tables: BTreeMap::new() });
+        let trace = self.traces.as_ref().map(|name| {
+            let mut name = name.clone().into_os_string();
+            name.push(format!("-{policy}.jsonl"));
+            Trace::create(name.as_ref(), policy.as_str(), self.budget_bytes, self.loads_in_flight)
+        });
+        let (slots, tables) = (BTreeMap::new(), BTreeMap::new());
+        self.managers.push(Manager { policy, abm, slots, tables, trace });
         self.managers.len() - 1
     }
 
@@ -426,8 +446,15 @@ impl Host {
         let mut events = VecDeque::from([event]);
         while let Some(event) = events.pop_front() {
             let mut actions = Vec::new();
-            self.managers[manager].abm.handle(self.now, event, &mut actions);
+            let Manager { abm, trace, .. } = &mut self.managers[manager];
+            if let Some(trace) = trace {
+                trace.event(self.now.as_nanos(), &event);
+            }
+            abm.handle(self.now, event, &mut actions);
             for action in actions {
+                if let Some(trace) = &mut self.managers[manager].trace {
+                    trace.action(self.now.as_nanos(), &action);
+                }
                 self.carry_out(manager, action, &mut events);
             }
         }

@@ -14,3 +14,4 @@ pub mod host;
 mod scans;
 #[cfg(test)]
 mod tests;
+mod trace;

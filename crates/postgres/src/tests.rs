@@ -197,6 +197,31 @@ fn the_second_scan_shares_what_the_first_one_read() {
 }
 
 #[test]
+fn what_is_recorded_can_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let policies: Vec<PolicyName> = registry::sharing().collect();
+    let mut world = World::new(7, 8);
+    world.host().record(folder.path().join("run"));
+    for slot in 0..6 {
+        world.register(slot, policies[slot as usize % 2], slot % 2, 4 + slot, 2);
+    }
+    for _ in 0..2_000 {
+        world.step();
+    }
+    assert!(world.backends.is_empty());
+    let mut delivered = 0;
+    for policy in &policies[..2] {
+        let path = folder.path().join(format!("run-{policy}.jsonl"));
+        let (header, lines) = coscan_trace::read(&path).unwrap();
+        assert_eq!((header.policy.as_str(), header.buffer_bytes), (policy.as_str(), 8 * CHUNK));
+        let is_delivery =
+            |line: &&coscan_trace::Line| matches!(line.record, coscan_trace::Record::Deliver { .. });
+        delivered += lines.iter().filter(is_delivery).count();
+    }
+    assert_eq!(delivered, (0..6).map(|slot| 4 + slot).sum::<usize>());
+}
+
+#[test]
 fn a_panic_stops_at_the_interface() {
     assert_eq!(crate::ffi::coscan_panic(), crate::ffi::PANICKED);
 }
