@@ -37,7 +37,8 @@ demo: tools ## Run the workload of the 2007 paper under every policy (15 minutes
 test: check model-check ## Everything that must pass: check, tests, docs
 	$(CARGO) test --locked --release --workspace
 	@! command -v python3 >/dev/null || python3 -m unittest discover --start-directory bench/tests --top-level-directory .
-	@$(MAKE) --no-print-directory postgres-test
+	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory postgres-test; else \
+		echo "left out, the tests of the PostgreSQL extension: python3 is missing"; [ "$$COSCAN_REQUIRE_ALL" != 1 ]; fi
 	@$(MAKE) --no-print-directory doc
 
 check: tools ## Formatting, lints, directions of dependencies
