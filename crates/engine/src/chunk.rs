@@ -114,6 +114,9 @@ impl Chunk {
 
     /// The arrays of the scan's columns for slice `i`. Slices may be left out; ascending order is fast,
     /// going back decodes again. May be dropped at any point.
+    ///
+    /// # Errors
+    /// The data are corrupt, decoding needs more room than there can be, or the scan ended.
     pub async fn slice(&mut self, i: usize) -> Result<Vec<ArrayRef>, EngineError> {
         if i >= self.slices() {
             let message = format!("slice {i} of a chunk of {} slices", self.slices());

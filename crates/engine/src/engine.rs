@@ -43,11 +43,17 @@ impl fmt::Debug for Engine {
 
 impl Engine {
     /// Starts an engine with I/O threads of its own. Needs no runtime.
+    ///
+    /// # Errors
+    /// A setting is impossible, or the system gives no thread.
     pub fn new(config: EngineConfig) -> Result<Self, EngineError> {
         Self::with_reader(config, |reader| reader)
     }
 
     /// Starts an engine whose reader is `wrap` around the real one: for injecting faults and delays.
+    ///
+    /// # Errors
+    /// A setting is impossible, or the system gives no thread.
     pub fn with_reader(
         config: EngineConfig,
         wrap: impl FnOnce(Arc<dyn RangeReader>) -> Arc<dyn RangeReader>,
@@ -57,6 +63,9 @@ impl Engine {
     }
 
     /// Starts an engine in a world of the caller's: for simulations.
+    ///
+    /// # Errors
+    /// A setting is impossible, or the system gives no thread.
     #[doc(hidden)]
     pub fn in_environment(
         config: EngineConfig,
@@ -150,6 +159,9 @@ impl Engine {
     }
 
     /// Begins a trace of this engine's events in a new file.
+    ///
+    /// # Errors
+    /// There is such a file already, or it cannot be written.
     pub fn record_to(&self, path: &Path) -> std::io::Result<()> {
         let config = self.config();
         let header = Header {

@@ -19,7 +19,7 @@
 //!
 //! The unit of residency is a part (one root column of one row group, encoded), the unit of decoding a
 //! slice of it.
-#![warn(missing_docs)]
+#![deny(missing_docs)]
 
 #[cfg(test)]
 extern crate self as coscan_engine;

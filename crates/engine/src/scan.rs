@@ -159,6 +159,9 @@ impl Shared {
 impl Worker {
     /// Releases the chunk taken before and takes the next one; `None` when there is none left. May be
     /// dropped at any point.
+    ///
+    /// # Errors
+    /// Why the scan ended: a part could not be read, a file was replaced, the scan was dropped, the engine broke.
     pub async fn next(&mut self) -> Result<Option<Chunk>, EngineError> {
         self.release();
         let started = self.shared.driver.now();
