@@ -10,8 +10,8 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use coscan_datafusion::CoscanContext;
-use coscan_engine::{Engine, LimitedStore, LoadRecord, ReadLimit, TokenBucket, memory_bytes};
+use coscan_datafusion::{CoscanContext, CoscanOptions};
+use coscan_engine::{Engine, LimitedStore, LoadRecord, TokenBucket};
 use datafusion::common::DataFusionError;
 use datafusion::datasource::file_format::options::{ParquetReadOptions, ReadOptions};
 use datafusion::datasource::listing::{ListingTable, ListingTableConfig, ListingTableUrl};
@@ -23,16 +23,17 @@ use object_store::local::LocalFileSystem;
 use tokio::runtime::Runtime;
 use url::Url;
 
-pub use coscan_engine::{ConfigError, PolicyName, registry};
+pub use coscan_datafusion::options::{Setting, settings};
+pub use coscan_engine::settings::{EngineSettings, engine_setting};
+pub use coscan_engine::{ConfigError, EngineConfig, PolicyName, memory_bytes, registry};
 
 use crate::counters::Counters;
 use crate::failure::{squeeze, wrong_usage};
 use crate::rows::{Row, rows_of};
 use crate::settings::Settings;
 
-/// Of the memory, in percent: the buffer if none is given, and buffer and queries together. The rest is
-/// for the program itself and for what queries do not account for.
-const BUFFER_PERCENT: u64 = 40;
+/// Of the memory, in percent: buffer and queries together. The rest is for the program itself and for what queries do
+/// not account for.
 const BUFFER_AND_QUERIES_PERCENT: u64 = 75;
 /// Queries get at least this much, however large the buffer.
 const QUERIES_PERCENT_MIN: u64 = 10;
@@ -87,20 +88,14 @@ pub struct Load {
 impl Session {
     /// A session whose scans go through an engine of its own.
     pub fn cooperative(settings: &Settings) -> anyhow::Result<Self> {
-        let memory = Memory::of(settings);
         let mut builder = CoscanContext::builder()
-            .from_env()
             .session_config(config(settings)?)
             .target_partitions(settings.threads)
-            .memory_limit(memory.queries as usize)
-            .policy(settings.policy.as_str())
-            .buffer_bytes(memory.buffer)
-            .read_limit(settings.read_limit_bytes_per_s.unwrap_or(0))
-            .set("read_latency_ms", &settings.read_latency.as_millis().to_string())
-            .set("direct_io", &settings.direct_io.to_string())
+            .process_memory(settings.memory_bytes)
+            .memory_limit(Memory::of(settings)?.queries as usize)
             .url_tables(true);
-        if let Some(loads) = settings.loads_in_flight {
-            builder = builder.set("loads_in_flight", &loads.to_string());
+        for (name, value) in settings.engine.given() {
+            builder = builder.set(name, value);
         }
         for (key, value) in &settings.set {
             if let Some(name) = key.strip_prefix("coscan.") {
@@ -117,7 +112,7 @@ impl Session {
 
     /// A session of the query engine alone, its reads of local files under the same limit.
     pub fn plain(settings: &Settings) -> anyhow::Result<Self> {
-        let memory = Memory::of(settings);
+        let memory = Memory::of(settings)?;
         let config = config(settings)?.with_target_partitions(settings.threads).with_information_schema(true);
         // What coscan would use as its buffer is for queries here.
         let runtime = RuntimeEnvBuilder::new()
@@ -125,9 +120,7 @@ impl Session {
             .build_arc()
             .map_err(sql_error)?;
         let ctx = SessionContext::new_with_config_rt(config, runtime);
-        let bytes_per_s = settings.read_limit_bytes_per_s.unwrap_or(0);
-        let limit = ReadLimit { bytes_per_s, latency: settings.read_latency };
-        let bucket = Arc::new(TokenBucket::new(Some(limit)));
+        let bucket = Arc::new(TokenBucket::new(settings.engine_config()?.read_limit));
         let store = LimitedStore::new(Arc::new(LocalFileSystem::new()), bucket.clone());
         ctx.register_object_store(&Url::parse("file://")?, Arc::new(store));
         Ok(Session { ctx, backend: Backend::Plain(bucket) })
@@ -247,18 +240,24 @@ struct Memory {
 }
 
 impl Memory {
-    fn of(settings: &Settings) -> Self {
-        let all = settings.memory_bytes.unwrap_or_else(memory_bytes);
-        Memory::divide(all, settings.buffer_bytes)
+    fn of(settings: &Settings) -> anyhow::Result<Self> {
+        Ok(Memory::divide(settings.memory_bytes, settings.engine_config()?.buffer_bytes))
     }
 
-    fn divide(all: u64, buffer: Option<u64>) -> Self {
+    fn divide(all: u64, buffer: u64) -> Self {
         let percent = |percent: u64| all / 100 * percent;
-        let buffer = buffer.unwrap_or(percent(BUFFER_PERCENT));
         let queries =
             percent(BUFFER_AND_QUERIES_PERCENT).saturating_sub(buffer).max(percent(QUERIES_PERCENT_MIN));
         Memory { buffer, queries }
     }
+}
+
+/// Checks that the setting `coscan.<name>` can have this value.
+pub fn check_setting(name: &str, value: &str) -> Result<(), String> {
+    CoscanOptions::default().set_value(name, value).map_err(|error| match error {
+        DataFusionError::Configuration(text) => text,
+        other => squeeze(&other.strip_backtrace()),
+    })
 }
 
 /// The settings of the query engine.
@@ -313,8 +312,7 @@ mod tests {
     #[test]
     fn the_parts_of_the_memory_leave_room_for_the_rest() {
         const GB: u64 = 1_000_000_000;
-        assert_eq!(Memory::divide(GB, None), Memory { buffer: GB / 100 * 40, queries: GB / 100 * 35 });
-        assert_eq!(Memory::divide(GB, Some(GB / 2)).queries, GB / 4);
-        assert_eq!(Memory::divide(GB, Some(2 * GB)).queries, GB / 10);
+        assert_eq!(Memory::divide(GB, GB / 2), Memory { buffer: GB / 2, queries: GB / 4 });
+        assert_eq!(Memory::divide(GB, 2 * GB).queries, GB / 10);
     }
 }

@@ -1,50 +1,32 @@
 //! The settings every subcommand shares: flag over environment over config file over default.
 //!
-//! `EngineArgs` is what the user wrote, [`Settings`] what holds. The config file is TOML with the
-//! names of the flags; anything else in it is an error, because a misspelt limit is worse than none.
+//! The settings under `coscan.*` come from their table ([`settings`]): each has a flag, an environment variable and a key
+//! in the config file, which is TOML with the names of the flags; anything else in it is an error, because a misspelt
+//! limit is worse than none. `EngineArgs` is what the user wrote, [`Settings`] what holds.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::time::Duration;
+use std::sync::LazyLock;
 
 use anyhow::Context;
 use bytesize::ByteSize;
-use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser, ValueParserFactory};
-use serde::Deserialize;
-use serde::de::{self, Deserializer};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 
 use crate::failure::wrong_usage;
-use crate::session::{PolicyName, registry};
+use crate::session::{
+    EngineConfig, EngineSettings, PolicyName, Setting, check_setting, engine_setting, memory_bytes, registry,
+    settings,
+};
 
 /// Options of the engine.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Engine options")]
 pub struct EngineArgs {
-    /// Sharing policy; `coscan policies` says what each does [default: relevance]
-    #[arg(long, env = "COSCAN_POLICY", value_name = "NAME")]
-    pub policy: Option<Policy>,
-
-    /// Bytes for everything the buffer manager holds, as in 512MB or 2GiB [default: half of the memory]
-    #[arg(long, env = "COSCAN_BUFFER", value_name = "BYTES")]
-    pub buffer: Option<Bytes>,
-
-    /// Bytes per second that all reads together may take, 0 for no limit [default: 0]
-    #[arg(long, env = "COSCAN_READ_LIMIT", value_name = "BYTES", value_parser = rate)]
-    pub read_limit: Option<Bytes>,
-
-    /// Milliseconds added to every read, to try out slow storage [default: 0]
-    #[arg(long, env = "COSCAN_READ_LATENCY_MS", value_name = "MS")]
-    pub read_latency_ms: Option<u64>,
-
-    /// Reads in flight [default: 4]
-    #[arg(long, env = "COSCAN_LOADS_IN_FLIGHT", value_name = "N")]
-    pub loads_in_flight: Option<usize>,
-
-    /// Read around the page cache where the file system can [default: true]
-    #[arg(long, env = "COSCAN_DIRECT_IO", value_name = "BOOL")]
-    pub direct_io: Option<bool>,
+    #[command(flatten)]
+    pub coscan: SettingArgs,
 
     /// Threads that run queries, and partitions of a query [default: one per core]
     #[arg(long, env = "COSCAN_THREADS", value_name = "N")]
@@ -67,98 +49,200 @@ pub struct EngineArgs {
     pub config: Option<PathBuf>,
 }
 
-/// What holds after flags, environment, config file and defaults.
+/// A flag and an environment variable for every setting under `coscan.*`.
+#[derive(Clone, Debug, Default)]
+pub struct SettingArgs {
+    given: Vec<Given>,
+}
+
+#[derive(Clone, Debug)]
+struct Given {
+    name: &'static str,
+    value: String,
+    on_command_line: bool,
+}
+
+/// A setting with the names it has outside of SQL.
+struct Named {
+    setting: &'static Setting,
+    flag: String,
+    variable: String,
+}
+
+static NAMED: LazyLock<Vec<Named>> = LazyLock::new(|| {
+    let named =
+        |setting: &'static Setting| Named { setting, flag: setting.flag(), variable: setting.variable() };
+    settings().map(named).collect()
+});
+
+impl Args for SettingArgs {
+    fn augment_args(command: Command) -> Command {
+        NAMED.iter().fold(command, |command, Named { setting, flag, variable }| {
+            let help = format!("{} [default: {}]", capitalised(setting.summary), setting.default);
+            let arg = Arg::new(setting.name).long(flag.as_str()).env(variable.as_str());
+            let arg = arg.value_name(setting.value).help(help).help_heading("Engine options");
+            command.arg(arg.value_parser(value_parser(setting)))
+        })
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for SettingArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let given = settings().filter_map(|setting| {
+            let value = matches.get_one::<String>(setting.name)?.clone();
+            let on_command_line = matches.value_source(setting.name) == Some(ValueSource::CommandLine);
+            Some(Given { name: setting.name, value, on_command_line })
+        });
+        Ok(SettingArgs { given: given.collect() })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// Values are checked while arguments are read. Help texts list the policies that the engine can run, and no others.
+fn value_parser(setting: &'static Setting) -> ValueParser {
+    if setting.name == "policy" {
+        return PossibleValuesParser::new(registry::sharing().map(PolicyName::as_str)).into();
+    }
+    ValueParser::from(move |text: &str| check_setting(setting.name, text).map(|()| text.to_owned()))
+}
+
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// What holds after flags, environment and config file; the rest has its defaults.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    pub policy: PolicyName,
-    /// `None`: the engine takes its default share of the memory.
-    pub buffer_bytes: Option<u64>,
-    /// `None`: no limit.
-    pub read_limit_bytes_per_s: Option<u64>,
-    pub read_latency: Duration,
-    pub loads_in_flight: Option<usize>,
-    pub direct_io: bool,
+    /// What was given of the engine's settings.
+    pub engine: EngineSettings,
     pub threads: usize,
-    /// `None`: what the machine and its cgroup allow.
-    pub memory_bytes: Option<u64>,
+    /// The memory this process has.
+    pub memory_bytes: u64,
+    /// Settings of the session, in the order in which they are set.
     pub set: Vec<(String, String)>,
     /// Where the trace of this run goes, if it is recorded.
     pub record: Option<PathBuf>,
 }
 
-/// The policy that holds when nobody says otherwise.
-const DEFAULT_POLICY: &str = "relevance";
+impl Settings {
+    /// Sets a setting by its key in SQL.
+    pub fn set(&mut self, key: &str, value: &str) -> anyhow::Result<()> {
+        let name = key.strip_prefix("coscan.");
+        if let Some(setting) = name.and_then(engine_setting) {
+            return self.engine.set(setting, value).map_err(|error| wrong_usage(error.to_string()));
+        }
+        if let Some(name) = name {
+            check_setting(name, value).map_err(wrong_usage)?;
+        }
+        self.set.retain(|(known, _)| known != key);
+        self.set.push((key.to_owned(), value.to_owned()));
+        Ok(())
+    }
 
-/// The config file: the same names as the flags.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct ConfigFile {
-    policy: Option<Policy>,
-    buffer: Option<Bytes>,
-    read_limit: Option<Bytes>,
-    read_latency_ms: Option<u64>,
-    loads_in_flight: Option<usize>,
-    direct_io: Option<bool>,
-    threads: Option<usize>,
-    memory: Option<Bytes>,
-    #[serde(default)]
-    set: toml::Table,
+    /// The same settings with another one.
+    pub fn with(&self, key: &str, value: &str) -> anyhow::Result<Settings> {
+        let mut settings = self.clone();
+        settings.set(key, value)?;
+        Ok(settings)
+    }
+
+    /// Whether a setting of the engine was given.
+    pub fn is_given(&self, name: &str) -> bool {
+        self.engine.get(name).is_some()
+    }
+
+    /// The configuration of the engine that these settings make.
+    pub fn engine_config(&self) -> anyhow::Result<EngineConfig> {
+        let config = self.engine.resolve(self.memory_bytes, self.threads);
+        config.map_err(|error| wrong_usage(error.to_string()))
+    }
 }
 
 impl EngineArgs {
     /// Fills in what the user left open.
     pub fn resolve(&self) -> anyhow::Result<Settings> {
         let file = self.config.as_deref().map(ConfigFile::read).transpose()?.unwrap_or_default();
-        let positive = |bytes: Option<Bytes>| bytes.map(|b| b.0).filter(|&b| b > 0);
-        let policy = match self.policy.or(file.policy) {
-            Some(policy) => policy.0,
-            None => DEFAULT_POLICY.parse()?,
-        };
-        // The last SET of a key holds: flags come after the file, and the session reads the environment.
-        let in_environment = |key: &str| env_name(key).is_some_and(|name| std::env::var_os(name).is_some());
-        let from_file = file.set.iter().filter(|(key, _)| !in_environment(key));
-        let from_file = from_file.map(|(key, value)| (key.clone(), toml_text(value)));
-        let from_flags = self.set.iter().map(|a| (a.key.clone(), a.value.clone()));
-        let set: Vec<(String, String)> = from_file.chain(from_flags).collect();
-        if let Some(flag) = set.iter().find_map(|(key, _)| flag_for(key)) {
-            return Err(wrong_usage(format!(
-                "there is an option for coscan.{flag}: use it instead of a SET"
-            )));
-        }
-        Ok(Settings {
-            policy,
-            buffer_bytes: positive(self.buffer.or(file.buffer)),
-            read_limit_bytes_per_s: positive(self.read_limit.or(file.read_limit)),
-            read_latency: Duration::from_millis(self.read_latency_ms.or(file.read_latency_ms).unwrap_or(0)),
-            loads_in_flight: self.loads_in_flight.or(file.loads_in_flight),
-            direct_io: self.direct_io.or(file.direct_io).unwrap_or(true),
+        let memory = self.memory.or(file.memory).map(|bytes| bytes.0).filter(|&bytes| bytes > 0);
+        let mut settings = Settings {
+            engine: EngineSettings::default(),
             threads: self.threads.or(file.threads).filter(|&n| n > 0).unwrap_or_else(cores),
-            memory_bytes: positive(self.memory.or(file.memory)),
-            set,
+            memory_bytes: memory.unwrap_or_else(memory_bytes),
+            set: Vec::new(),
             record: self.record.clone(),
-        })
+        };
+        // The last one holds.
+        for (key, value) in &file.set {
+            settings.set(key, value)?;
+        }
+        for Given { name, value, .. } in &self.coscan.given {
+            settings.set(&format!("coscan.{name}"), value)?;
+        }
+        for Assignment { key, value } in &self.set {
+            let name = key.strip_prefix("coscan.").unwrap_or_default();
+            if self.coscan.given.iter().any(|given| given.name == name && given.on_command_line) {
+                return Err(wrong_usage(format!("{key} is given twice, as an option and by --set")));
+            }
+            settings.set(key, value)?;
+        }
+        Ok(settings)
     }
+}
+
+/// The config file: the same names as the flags, and a table of other settings.
+#[derive(Debug, Default)]
+struct ConfigFile {
+    threads: Option<usize>,
+    memory: Option<Bytes>,
+    set: Vec<(String, String)>,
 }
 
 impl ConfigFile {
     fn read(path: &Path) -> anyhow::Result<Self> {
         let text = fs::read_to_string(path)
             .with_context(|| format!("cannot read the config file {}", path.display()))?;
-        toml::from_str(&text).map_err(|error| wrong_usage(format!("config file {}: {error}", path.display())))
+        let wrong = |what: String| wrong_usage(format!("config file {}: {what}", path.display()));
+        let table: toml::Table = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        let mut file = ConfigFile::default();
+        for (key, value) in &table {
+            file.add(key, value).map_err(wrong)?;
+        }
+        Ok(file)
     }
-}
 
-/// The settings of the engine that have an option of their own.
-const FLAGS: [&str; 6] =
-    ["policy", "buffer", "read_limit", "read_latency_ms", "loads_in_flight", "direct_io"];
-
-fn flag_for(key: &str) -> Option<&'static str> {
-    let name = key.strip_prefix("coscan.")?;
-    FLAGS.into_iter().find(|flag| *flag == name)
-}
-
-fn env_name(key: &str) -> Option<String> {
-    key.strip_prefix("coscan.").map(|name| format!("COSCAN_{}", name.to_uppercase()))
+    fn add(&mut self, key: &str, value: &toml::Value) -> Result<(), String> {
+        let text = toml_text(value);
+        match (key, value) {
+            ("threads", _) => {
+                let threads = text.parse().map_err(|_| format!("threads: {text:?} is no number"))?;
+                self.threads = Some(threads);
+            }
+            ("memory", _) => {
+                self.memory = Some(text.parse().map_err(|error| format!("memory: {error}"))?);
+            }
+            ("set", toml::Value::Table(set)) => {
+                self.set.extend(set.iter().map(|(key, value)| (key.clone(), toml_text(value))));
+            }
+            _ => {
+                let Some(Named { setting, .. }) = NAMED.iter().find(|named| named.flag == key) else {
+                    let known: Vec<&str> = NAMED.iter().map(|named| named.flag.as_str()).collect();
+                    let known = known.join(", ");
+                    return Err(format!("there is no {key:?}; there are threads, memory, set, {known}"));
+                };
+                check_setting(setting.name, &text)?;
+                self.set.push((format!("coscan.{}", setting.name), text));
+            }
+        }
+        Ok(())
+    }
 }
 
 fn toml_text(value: &toml::Value) -> String {
@@ -184,26 +268,6 @@ impl FromStr for Bytes {
     }
 }
 
-/// Bytes per second: `100MB`, `100MB/s`, `none`.
-fn rate(text: &str) -> Result<Bytes, String> {
-    if text.eq_ignore_ascii_case("none") { Ok(Bytes(0)) } else { text.trim_end_matches("/s").parse() }
-}
-
-impl<'de> Deserialize<'de> for Bytes {
-    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Either {
-            Number(u64),
-            Text(String),
-        }
-        match Either::deserialize(input)? {
-            Either::Number(bytes) => Ok(Bytes(bytes)),
-            Either::Text(text) => text.parse().map_err(de::Error::custom),
-        }
-    }
-}
-
 /// The name of a sharing policy, checked when it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy(pub PolicyName);
@@ -223,12 +287,6 @@ impl ValueParserFactory for Policy {
     fn value_parser() -> ValueParser {
         let names = registry::sharing().map(PolicyName::as_str);
         PossibleValuesParser::new(names).try_map(|name| name.parse::<Policy>()).into()
-    }
-}
-
-impl<'de> Deserialize<'de> for Policy {
-    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        String::deserialize(input)?.parse().map_err(de::Error::custom)
     }
 }
 
@@ -254,7 +312,19 @@ impl FromStr for Assignment {
 
 #[cfg(test)]
 mod tests {
+    use clap::{CommandFactory, Parser};
+
     use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        engine: EngineArgs,
+    }
+
+    fn resolved(line: &[&str]) -> anyhow::Result<Settings> {
+        Line::try_parse_from([&["coscan"], line].concat()).unwrap().engine.resolve()
+    }
 
     fn file(text: &str) -> tempfile::NamedTempFile {
         let file = tempfile::NamedTempFile::new().unwrap();
@@ -264,41 +334,59 @@ mod tests {
 
     #[test]
     fn a_flag_beats_the_file_and_the_file_beats_the_default() {
-        let file = file("buffer = \"64MiB\"\nread-limit = 1000\nthreads = 3\n[set]\n\"datafusion.x\" = 5\n");
-        let args = EngineArgs {
-            buffer: Some(Bytes(7)),
-            config: Some(file.path().to_owned()),
-            set: vec!["datafusion.x=6".parse().unwrap()],
-            ..EngineArgs::default()
-        };
-        let settings = args.resolve().unwrap();
-        assert_eq!(settings.buffer_bytes, Some(7));
-        assert_eq!(settings.read_limit_bytes_per_s, Some(1000));
-        assert_eq!(settings.threads, 3);
-        assert_eq!(settings.policy.as_str(), DEFAULT_POLICY);
-        let set: Vec<&str> = settings.set.iter().map(|(_, value)| value.as_str()).collect();
-        assert_eq!(set, ["5", "6"]);
+        let file = file(
+            "buffer = \"64MiB\"\nread-limit = 1000\nthreads = 3\ndirect-io = false\n\
+             [set]\n\"datafusion.x\" = 5\n\"coscan.stall_ms\" = 7\n",
+        );
+        let path = file.path().to_str().unwrap();
+        let settings = resolved(&["--buffer", "7", "--config", path, "--set", "datafusion.x=6"]).unwrap();
+        let config = settings.engine_config().unwrap();
+        assert_eq!((config.buffer_bytes, settings.threads, config.processors), (7, 3, 3));
+        assert_eq!(config.read_limit.map(|limit| limit.bytes_per_s), Some(1000));
+        assert_eq!((config.direct_io, config.stall_after.as_millis()), (false, 7));
+        assert_eq!(config.policy.as_str(), "relevance");
+        assert_eq!(settings.set, [("datafusion.x".to_owned(), "6".to_owned())]);
     }
 
     #[test]
-    fn a_misspelt_key_in_the_file_is_wrong_usage() {
-        let file = file("bufer = 5\n");
-        let args = EngineArgs { config: Some(file.path().to_owned()), ..EngineArgs::default() };
-        let error = args.resolve().unwrap_err();
-        assert!(error.to_string().contains("bufer"), "{error}");
-        assert!(error.is::<crate::failure::WrongUsage>());
+    fn mistakes_in_the_file_are_wrong_usage() {
+        let mistakes =
+            [("bufer = 5\n", "bufer"), ("stall-ms = \"soon\"\n", "coscan.stall_ms"), ("x", "config")];
+        for (text, named) in mistakes {
+            let file = file(text);
+            let error = resolved(&["--config", file.path().to_str().unwrap()]).unwrap_err();
+            assert!(error.to_string().contains(named), "{error}");
+            assert!(error.is::<crate::failure::WrongUsage>());
+        }
     }
 
     #[test]
-    fn what_has_an_option_cannot_be_set_otherwise() {
-        let args = EngineArgs { set: vec!["coscan.buffer=5".parse().unwrap()], ..EngineArgs::default() };
-        assert!(args.resolve().unwrap_err().to_string().contains("coscan.buffer"));
+    fn an_option_and_a_set_are_the_same_but_not_both() {
+        let buffer = |line: &[&str]| anyhow::Ok(resolved(line)?.engine_config()?.buffer_bytes);
+        assert_eq!(buffer(&["--buffer", "5kB"]).unwrap(), 5000);
+        assert_eq!(buffer(&["--set", "coscan.buffer=5kB"]).unwrap(), 5000);
+        let error = buffer(&["--buffer", "5kB", "--set", "coscan.buffer=6kB"]).unwrap_err();
+        assert!(error.to_string().contains("coscan.buffer is given twice"), "{error}");
+        assert!(buffer(&["--set", "coscan.bufer=1"]).unwrap_err().to_string().contains("coscan.bufer"));
     }
 
     #[test]
-    fn zero_means_no_limit() {
-        let args = EngineArgs { read_limit: Some(Bytes(0)), ..EngineArgs::default() };
-        assert_eq!(args.resolve().unwrap().read_limit_bytes_per_s, None);
+    fn every_setting_has_a_flag_a_variable_and_a_default_in_the_help() {
+        let help = Line::command().term_width(0).render_long_help().to_string();
+        for setting in settings() {
+            let flag = format!("--{} <{}>", setting.flag(), setting.value);
+            for part in [&flag, &setting.variable(), &format!("[default: {}]", setting.default)] {
+                assert!(help.contains(part.as_str()), "{part} is not in\n{help}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_holds_by_default_is_what_the_table_says() {
+        let config = |line: &[&str]| resolved(line).unwrap().engine_config().unwrap();
+        assert_eq!(config(&["--memory", "1GiB"]).buffer_bytes, 464 << 20);
+        let small = config(&["--memory", "16GiB", "--buffer", "400MB", "--threads", "2"]);
+        assert_eq!(small.decoded_share_percent, 25);
     }
 
     #[test]
@@ -308,7 +396,5 @@ mod tests {
         assert_eq!("2GiB".parse(), Ok(Bytes(2 << 30)));
         assert_eq!("65536".parse(), Ok(Bytes(65536)));
         assert!("lots".parse::<Bytes>().is_err());
-        assert_eq!(rate("100MB/s"), Ok(Bytes(100_000_000)));
-        assert_eq!(rate("none"), Ok(Bytes(0)));
     }
 }

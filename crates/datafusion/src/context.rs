@@ -16,7 +16,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use coscan_engine::{Engine, EngineConfig, Policy, PolicyName};
+use coscan_engine::{Engine, Policy, memory_bytes};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
@@ -28,9 +28,6 @@ use crate::install::install;
 use crate::options::CoscanOptions;
 use crate::stores::EnvironmentStores;
 
-/// The policy of an engine for which none was chosen.
-pub const DEFAULT_POLICY: &str = "relevance";
-
 /// A DataFusion session whose scans are cooperative, and the engine they meet in.
 ///
 /// Cloning is cheap; clones share session and engine.
@@ -40,11 +37,6 @@ pub struct CoscanContext {
     pub ctx: SessionContext,
     /// The engine.
     pub engine: Engine,
-}
-
-fn default_policy() -> Result<Policy> {
-    let policy: PolicyName = DEFAULT_POLICY.parse().map_err(|e| DataFusionError::External(Box::new(e)))?;
-    Ok(policy.into())
 }
 
 impl CoscanContext {
@@ -70,7 +62,8 @@ impl CoscanContext {
         self.ctx.sql(sql).await
     }
 
-    /// A session of its own on the same engine, with its own tables and `SET`s.
+    /// A session of its own on the same engine, with its own tables and `SET`s. It may not change settings of the engine,
+    /// unless the [`CoscanOptions`] in `config` make it an administrator.
     pub fn new_session(&self, config: SessionConfig) -> SessionContext {
         let builder = SessionStateBuilder::new()
             .with_config(config)
@@ -90,12 +83,14 @@ pub struct CoscanContextBuilder {
     memory_limit_bytes: Option<usize>,
     engine: Option<Engine>,
     own_policy: Option<Policy>,
+    process_memory_bytes: Option<u64>,
+    administrator: Option<bool>,
     url_tables: bool,
     listings_for: Option<Duration>,
 }
 
 impl CoscanContextBuilder {
-    /// Sets `coscan.<name>`, as `SET` would; see [`crate::options::SETTINGS`].
+    /// Sets `coscan.<name>`, as `SET` would; see [`crate::options::settings`].
     pub fn set(mut self, name: &str, value: &str) -> Self {
         self.settings.push((name.to_owned(), value.to_owned()));
         self
@@ -152,6 +147,19 @@ impl CoscanContextBuilder {
         self
     }
 
+    /// The memory that the default buffer is a share of, in bytes; by default what machine and control group allow.
+    pub fn process_memory(mut self, bytes: u64) -> Self {
+        self.process_memory_bytes = Some(bytes);
+        self
+    }
+
+    /// Whether `SET` in this session may change settings of the engine, which hold for all sessions on it. By default
+    /// a session that starts its engine may, one on an engine that exists may not.
+    pub fn administrator(mut self, allowed: bool) -> Self {
+        self.administrator = Some(allowed);
+        self
+    }
+
     /// Lists the files of a table at most once in this time instead of for every query. A query that meets
     /// a file which was replaced since then fails and has to be run again.
     pub fn cache_listings(mut self, time: Duration) -> Self {
@@ -167,7 +175,9 @@ impl CoscanContextBuilder {
 
     /// Starts the engine and opens the session.
     ///
-    /// Fails if a setting is unknown or impossible.
+    /// # Errors
+    ///
+    /// If a setting is unknown or impossible.
     pub fn build(self) -> Result<CoscanContext> {
         let mut options = if self.from_env { CoscanOptions::from_env()? } else { CoscanOptions::default() };
         for (name, value) in &self.settings {
@@ -177,16 +187,20 @@ impl CoscanContextBuilder {
         if let Some(partitions) = self.target_partitions {
             config = config.with_target_partitions(partitions);
         }
+        options.administrator = self.administrator.unwrap_or(self.engine.is_none());
         let engine = match self.engine {
             Some(engine) => engine,
             None => {
-                let policy = match self.own_policy {
-                    Some(policy) => policy,
-                    None => default_policy()?,
-                };
-                let processors = config.target_partitions();
-                let engine = EngineConfig { processors, ..EngineConfig::with_memory_default(policy) };
-                Engine::new(options.engine_settings.apply(engine)).map_err(from_engine)?
+                let memory = self.process_memory_bytes.unwrap_or_else(memory_bytes);
+                let settings = options.engine_settings.resolve(memory, config.target_partitions());
+                let mut settings =
+                    settings.map_err(|error| DataFusionError::Configuration(error.to_string()))?;
+                if let Some(policy) = self.own_policy
+                    && options.engine_settings.get("policy").is_none()
+                {
+                    settings.policy = policy;
+                }
+                Engine::new(settings).map_err(from_engine)?
             }
         };
         config.options_mut().extensions.insert(options);

@@ -37,7 +37,7 @@ mod stream;
 mod table_root;
 mod variant;
 
-pub use context::{CoscanContext, CoscanContextBuilder, DEFAULT_POLICY};
+pub use context::{CoscanContext, CoscanContextBuilder};
 pub use cscan::CScan;
 pub use error::{engine_error, from_engine};
 pub use install::install;

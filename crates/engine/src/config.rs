@@ -73,7 +73,7 @@ impl Default for RetryConfig {
 const DECODED_BYTES_PER_PROCESSOR: u64 = 512 << 20;
 
 /// A quarter of the buffer, or what [`DECODED_BYTES_PER_PROCESSOR`] allows.
-fn decoded_share_percent(buffer_bytes: u64, processors: usize) -> u8 {
+pub(crate) fn decoded_share_percent(buffer_bytes: u64, processors: usize) -> u8 {
     let most = DECODED_BYTES_PER_PROCESSOR.saturating_mul(processors as u64);
     most.checked_div(buffer_bytes / 100).unwrap_or(25).clamp(1, 25) as u8
 }
@@ -139,8 +139,9 @@ impl ReadLimit {
 /// What a program takes before it has data.
 const PROGRAM_BYTES: u64 = 96 << 20;
 
-/// Half of what the program itself leaves; on the smallest machines a quarter of all.
-fn default_buffer_bytes(memory_bytes: u64) -> u64 {
+/// The buffer if none is given, in bytes: half of what the program itself leaves of the memory; on the smallest machines
+/// a quarter of all.
+pub fn default_buffer_bytes(memory_bytes: u64) -> u64 {
     (memory_bytes.saturating_sub(PROGRAM_BYTES) / 2).max(memory_bytes / 4)
 }
 

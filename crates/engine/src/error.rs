@@ -8,6 +8,8 @@ use std::sync::Arc;
 use coscan_core::ConfigError;
 use thiserror::Error;
 
+use crate::settings::SettingError;
+
 /// A cause that several scans share.
 pub type SharedSource = Arc<dyn std::error::Error + Send + Sync>;
 
@@ -17,6 +19,15 @@ pub enum EngineError {
     /// A setting is impossible.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// A setting cannot have the value that was given.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
+    /// A setting was changed that can only be given before the engine starts.
+    #[error("coscan.{setting} is fixed once the engine runs: give it at start")]
+    FixedSetting {
+        /// The setting's name.
+        setting: &'static str,
+    },
     /// The scan can never run in this buffer: raise `coscan.buffer`, lower the number of workers or read
     /// fewer columns.
     #[error("{what} needs a buffer of at least {needed} bytes, coscan.buffer is {budget} bytes: raise it")]

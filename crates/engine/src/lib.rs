@@ -46,6 +46,7 @@ mod protocol;
 mod request;
 mod scan;
 mod segments;
+pub mod settings;
 mod stats;
 mod store;
 mod sync;
@@ -58,7 +59,7 @@ mod workspace;
 
 pub use catalog::CatalogSize;
 pub use chunk::Chunk;
-pub use config::{EngineConfig, ReadLimit, RetryConfig, memory_bytes};
+pub use config::{EngineConfig, ReadLimit, RetryConfig, default_buffer_bytes, memory_bytes};
 pub use coscan_core::{ConfigError, DeliveryOrder, Policy, PolicyName, Usage, registry};
 pub use engine::Engine;
 pub use environment::Cancel;

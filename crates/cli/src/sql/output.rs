@@ -40,6 +40,8 @@ impl<W: Write> Printer<W> {
     /// A printer for a result with these columns.
     pub fn new(format: Format, schema: SchemaRef, mut out: W) -> anyhow::Result<Self> {
         match format {
+            // A statement like SET has no columns: no header, not an empty one.
+            Format::Csv if schema.fields().is_empty() => {}
             Format::Csv => out.write_all(&as_csv(&RecordBatch::new_empty(schema.clone()), true)?)?,
             Format::Json => out.write_all(b"[")?,
             Format::Table | Format::Ndjson => {}
@@ -51,6 +53,7 @@ impl<W: Write> Printer<W> {
     pub fn write(&mut self, batch: RecordBatch) -> anyhow::Result<()> {
         // Text is made apart from writing it, because arrow's writers turn what the pipe says into text.
         match self.format {
+            Format::Csv if self.schema.fields().is_empty() => {}
             Format::Csv => self.out.write_all(&as_csv(&batch, false)?)?,
             Format::Ndjson => self.out.write_all(&as_lines(&batch)?)?,
             Format::Json => {
@@ -127,6 +130,20 @@ mod tests {
         assert_eq!(printed(Format::Json, 2), "[{\"n\":0,\"s\":\"a,0\"},\n{\"n\":1,\"s\":\"a,1\"}]\n");
         assert_eq!(printed(Format::Ndjson, 1), "{\"n\":0,\"s\":\"a,0\"}\n");
         assert!(printed(Format::Table, 1).contains("| 0 | a,0 |"));
+    }
+
+    #[test]
+    fn what_has_no_columns_is_no_line() {
+        let schema = Arc::new(arrow::datatypes::Schema::empty());
+        let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(2));
+        let rows = RecordBatch::try_new_with_options(schema.clone(), vec![], &options).unwrap();
+        for (format, expected) in [(Format::Csv, ""), (Format::Table, ""), (Format::Ndjson, "{}\n{}\n")] {
+            let mut out = Vec::new();
+            let mut printer = Printer::new(format, schema.clone(), &mut out).unwrap();
+            printer.write(rows.clone()).unwrap();
+            assert_eq!(printer.finish().unwrap(), 2);
+            assert_eq!(String::from_utf8(out).unwrap(), expected, "{format:?}");
+        }
     }
 
     #[test]

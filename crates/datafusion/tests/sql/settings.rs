@@ -11,6 +11,7 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, collect, displayable};
 use futures::StreamExt;
 
+use crate::support::Variant;
 use crate::{data, support};
 
 async fn explain(coscan: &CoscanContext, sql: &str) -> String {
@@ -48,6 +49,55 @@ async fn impossible_settings_are_refused() {
         assert!(error.contains(&format!("coscan.{name}")), "{error}");
     }
     assert_eq!(coscan.engine.policy().as_str(), "relevance");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn absurd_values_are_refused_with_their_range() {
+    for (name, value) in [("stall_ms", "18446744073710"), ("point_share", "200"), ("slice_rows", "0")] {
+        let error = CoscanContext::builder().set(name, value).build().err().expect(name).to_string();
+        assert!(error.contains(&format!("coscan.{name}: '{value}' is not a whole number from")), "{error}");
+    }
+    let coscan = support::context(&[]).await;
+    let error = set(&coscan, "read_latency_ms", "18446744073710").await.expect_err("too much").to_string();
+    assert!(error.contains("0 to 86400000"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn settings_of_the_engine_are_changed_by_administrators_only() {
+    let coscan = support::context(&[]).await;
+    let before = coscan.engine.usage().budget;
+    let guest = coscan.new_session(support::config(Variant::Default));
+    let another = CoscanContext::builder().engine(coscan.engine.clone()).build().expect("a context");
+    for session in [&guest, &another.ctx] {
+        for (name, value) in
+            [("buffer", "1MB"), ("policy", "normal"), ("read_limit", "1"), ("read_latency_ms", "9")]
+        {
+            let statement = format!("SET coscan.{name} = '{value}'");
+            let error = session.sql(&statement).await.expect_err(name).to_string();
+            assert!(error.contains(&format!("coscan.{name}")) && error.contains("administrator"), "{error}");
+        }
+        // What is the session's own it may set, and see what holds for all.
+        session.sql("SET coscan.small_table_bytes = '1MB'").await.expect("its own");
+        let shown = support::rows(session, "SHOW coscan.buffer").await.expect("SHOW");
+        assert!(shown[0].contains(&before.to_string()), "{shown:?}");
+    }
+    assert_eq!((coscan.engine.usage().budget, coscan.engine.policy().as_str()), (before, "relevance"));
+    set(&coscan, "buffer", "300MB").await.expect("it started the engine");
+    let builder = CoscanContext::builder().engine(coscan.engine.clone()).administrator(true);
+    set(&builder.build().expect("a context"), "buffer", "301MB").await.expect("it may");
+    assert_eq!(coscan.engine.usage().budget, 301_000_000);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn derived_defaults_follow_what_was_given() {
+    let builder = CoscanContext::builder().process_memory(16 << 30).target_partitions(2);
+    let config = |builder: coscan_datafusion::CoscanContextBuilder| {
+        builder.build().expect("a context").engine.config().clone()
+    };
+    assert_eq!(config(builder).decoded_share_percent, 12);
+    let builder = CoscanContext::builder().process_memory(16 << 30).target_partitions(2);
+    let config = config(builder.buffer_bytes(400_000_000).set("loads_in_flight", "7"));
+    assert_eq!((config.decoded_share_percent, config.io_threads), (25, 7));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -60,7 +60,8 @@ impl Contender {
         let session = match self {
             Contender::Policy(policy) => {
                 let record = settings.record.as_deref().map(|path| of_run(path, policy, workload.seed));
-                Session::cooperative(&Settings { policy, record, ..settings.clone() })?
+                let settings = settings.with("coscan.policy", policy.as_str())?;
+                Session::cooperative(&Settings { record, ..settings })?
             }
             Contender::DataFusion => Session::plain(settings)?,
         };

@@ -27,6 +27,7 @@ use crate::failure::wrong_usage;
 use crate::generate::{self, Codec, TpchArgs};
 use crate::progress;
 use crate::rows::difference;
+use crate::session::EngineConfig;
 use crate::session::{Session, Threads, registry};
 use crate::settings::{EngineArgs, Policy, Settings};
 use contender::{Contender, Run};
@@ -109,11 +110,12 @@ pub fn run(args: &PaperArgs) -> anyhow::Result<()> {
     }
     let mut settings = args.engine.resolve()?;
     let data = Data::open(args, &settings)?;
-    settings.buffer_bytes = Some(match (args.buffer_percent, settings.buffer_bytes) {
-        (None, Some(bytes)) => bytes,
-        (percent, _) => data.bytes * percent.unwrap_or(PAPER_BUFFER_PERCENT) / 100,
-    });
-    let bench = Bench { args, threads: Threads::start(settings.threads)?, settings, data };
+    if args.buffer_percent.is_some() || !settings.is_given("buffer") {
+        let bytes = data.bytes * args.buffer_percent.unwrap_or(PAPER_BUFFER_PERCENT) / 100;
+        settings.set("coscan.buffer", &bytes.to_string())?;
+    }
+    let config = settings.engine_config()?;
+    let bench = Bench { args, threads: Threads::start(settings.threads)?, settings, config, data };
     let report = bench.run()?;
     let mut out = io::stdout().lock();
     if args.json {
@@ -189,6 +191,7 @@ fn parquet_files(at: &std::path::Path) -> anyhow::Result<Vec<PathBuf>> {
 struct Bench<'a> {
     args: &'a PaperArgs,
     settings: Settings,
+    config: EngineConfig,
     threads: Threads,
     data: Data,
 }
@@ -254,11 +257,8 @@ impl Bench<'_> {
     fn contenders(&self) -> Vec<Contender> {
         let mut policies: Vec<_> = self.args.policies.iter().map(|policy| policy.0).collect();
         if policies.is_empty() {
-            policies = self
-                .args
-                .engine
-                .policy
-                .map_or_else(|| registry::sharing().collect(), |policy| vec![policy.0]);
+            let named = self.settings.engine.get("policy").and_then(|name| name.to_lowercase().parse().ok());
+            policies = named.map_or_else(|| registry::sharing().collect(), |policy| vec![policy]);
         }
         let datafusion = (!self.args.no_datafusion).then_some(Contender::DataFusion);
         policies.into_iter().map(Contender::Policy).chain(datafusion).collect()
@@ -325,12 +325,15 @@ impl Bench<'_> {
         fs::write(path, svg).with_context(|| format!("cannot write {}", path.display()))
     }
 
+    /// Bytes per second, if they are limited.
+    fn read_limit(&self) -> Option<u64> {
+        self.config.read_limit.map(|limit| limit.bytes_per_s).filter(|&bytes| bytes > 0)
+    }
+
     fn setting(&self, delay_s: f64) -> Vec<String> {
         let size = |bytes: u64| format!("{:.1} MB", bytes as f64 / 1e6);
-        let limit = self
-            .settings
-            .read_limit_bytes_per_s
-            .map_or("no read limit".to_owned(), |b| format!("{}/s", size(b)));
+        let limit =
+            self.read_limit().map_or("no read limit".to_owned(), |bytes| format!("{}/s", size(bytes)));
         let (first, count) = (self.args.seed, self.args.seeds);
         let seeds = match count {
             1 => format!("seed {first}"),
@@ -344,7 +347,7 @@ impl Bench<'_> {
             format!(
                 "lineitem {}, buffer {}, {limit}, {} threads",
                 size(self.data.bytes),
-                size(self.settings.buffer_bytes.unwrap_or(0)),
+                size(self.config.buffer_bytes),
                 self.settings.threads
             ),
             "latencies are normalised by the query alone and cold on coscan".to_owned(),
@@ -357,8 +360,8 @@ impl Bench<'_> {
             ("queries", json!(self.args.queries)),
             ("delay_s", json!(delay_s)),
             ("table_bytes", json!(self.data.bytes)),
-            ("buffer_bytes", json!(self.settings.buffer_bytes)),
-            ("read_limit_bytes_per_s", json!(self.settings.read_limit_bytes_per_s)),
+            ("buffer_bytes", json!(self.config.buffer_bytes)),
+            ("read_limit_bytes_per_s", json!(self.read_limit())),
             ("threads", json!(self.settings.threads)),
         ]);
         pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()

@@ -92,12 +92,14 @@ pub fn run(args: &PointsArgs) -> anyhow::Result<()> {
         return Err(wrong_usage("--rate must be more than 0 point queries per second"));
     }
     let mut settings = args.engine.resolve()?;
-    settings.read_limit_bytes_per_s.get_or_insert(READ_LIMIT_BYTES_PER_S);
+    if !settings.is_given("read_limit") {
+        settings.set("coscan.read_limit", &READ_LIMIT_BYTES_PER_S.to_string())?;
+    }
     let (tables, bytes) = open(args, &settings)?;
-    settings.buffer_bytes = Some(match (args.buffer_percent, settings.buffer_bytes) {
-        (None, Some(bytes)) => bytes,
-        (percent, _) => bytes * percent.unwrap_or(BUFFER_PERCENT) / 100,
-    });
+    if args.buffer_percent.is_some() || !settings.is_given("buffer") {
+        let buffer = bytes * args.buffer_percent.unwrap_or(BUFFER_PERCENT) / 100;
+        settings.set("coscan.buffer", &buffer.to_string())?;
+    }
     let bench = Bench { args, threads: Threads::start(settings.threads)?, settings, tables };
     let report = bench.run(bytes)?;
     let mut out = io::stdout().lock();
@@ -172,8 +174,9 @@ impl Bench<'_> {
             }
         }
         bar.finish_and_clear();
-        let limit = self.settings.read_limit_bytes_per_s.unwrap_or(0);
-        let buffer = self.settings.buffer_bytes.unwrap_or(0);
+        let config = self.settings.engine_config()?;
+        let limit = config.read_limit.map_or(0, |limit| limit.bytes_per_s);
+        let buffer = config.buffer_bytes;
         let (streams, queries, rate) = (self.args.streams, self.args.queries, self.args.rate);
         Ok(Report {
             setting: vec![
@@ -226,7 +229,9 @@ impl Bench<'_> {
         bar: &ProgressBar,
     ) -> anyhow::Result<(Run, Answers)> {
         let mut settings = self.settings.clone();
-        settings.set.extend(set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
+        for (key, value) in set {
+            settings.set(key, value)?;
+        }
         let session = Session::cooperative(&settings)?;
         for (name, table) in &self.tables {
             session.register_files(name, &table.files).await?;
