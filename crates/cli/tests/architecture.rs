@@ -33,6 +33,7 @@ const ALLOWED: [(&str, &[&str]); 15] = [
     ),
     ("coscan-cache", &["coscan-figure", "coscan-pool"]),
     ("coscan-engine", &["coscan-core", "coscan-pool", "coscan-trace"]),
+    ("coscan-engine-sim", &["coscan-core", "coscan-engine"]),
     ("coscan-datafusion", &["coscan-core", "coscan-engine"]),
     ("coscan-postgres", &["coscan-core", "coscan-trace"]),
     (
@@ -44,6 +45,7 @@ const ALLOWED: [(&str, &[&str]); 15] = [
             "coscan-datafusion",
             "coscan-device",
             "coscan-engine",
+            "coscan-engine-sim",
             "coscan-figure",
             "coscan-pool",
             "coscan-repro",

@@ -69,6 +69,7 @@ pub(crate) struct Driver {
     pub(crate) point_room: Semaphore,
     /// Told whenever something was given back that may be room for a point read.
     pub(crate) room_freed: Arc<Notify>,
+    point_permits: usize,
 }
 
 /// Everything under the lock.
@@ -152,7 +153,7 @@ impl Driver {
         };
         let started = environment.now();
         let share = point_share(&config);
-        let permits = (permits(Points::read_bytes_max(share)) as usize).min(Semaphore::MAX_PERMITS);
+        let point_permits = (permits(Points::read_bytes_max(share)) as usize).min(Semaphore::MAX_PERMITS);
         let state = State {
             abm,
             catalog: Catalog::default(),
@@ -170,10 +171,20 @@ impl Driver {
             broken: None,
         };
         let (work, state) = (WorkCounters::default(), Mutex::new(state));
-        let (point_room, room_freed) = (Semaphore::new(permits), Arc::default());
+        let (point_room, room_freed) = (Semaphore::new(point_permits), Arc::default());
         let footers = Footers::default();
-        let driver =
-            Driver { config, work, bucket, environment, footers, started, state, point_room, room_freed };
+        let driver = Driver {
+            config,
+            work,
+            bucket,
+            environment,
+            footers,
+            started,
+            state,
+            point_room,
+            room_freed,
+            point_permits,
+        };
         let driver = Arc::new(driver);
         let host: Arc<dyn Host> = driver.clone();
         driver.bucket.tell(Arc::downgrade(&host));
@@ -360,7 +371,7 @@ impl Host for Driver {
         self.note(|turn| turn.io(queue::Event::Ended { attempt, outcome }));
     }
 
-    fn audit(&self) -> Option<Audit> {
+    fn audit(&self, quiet: bool) -> Option<Audit> {
         let state = match self.state.try_lock() {
             Ok(state) => state,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -371,11 +382,13 @@ impl Host for Driver {
         Some(Audit {
             usage: state.abm.usage(),
             resident_bytes: state.store.bytes(),
-            decoded_bytes: state.store.decoded_bytes(),
+            decoded_bytes: quiet.then(|| state.store.decoded_bytes()),
             point_bytes: state.points.held(),
             scans: state.scans.len(),
             loads: state.abm.loads_in_flight(),
             point_reads: state.points.count(),
+            free_permits: self.point_room.available_permits(),
+            point_permits: self.point_permits,
             requests,
             attempts,
         })

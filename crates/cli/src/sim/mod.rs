@@ -4,6 +4,7 @@
 //! module turns arguments into calls and results into tables, JSON and figures.
 
 mod disk;
+mod engine;
 mod replay;
 mod scenario;
 mod search;
@@ -36,6 +37,8 @@ enum Command {
     Fuzz(search::FuzzArgs),
     /// Search for broken promises: every state of small worlds
     Check(search::CheckArgs),
+    /// Search for broken promises in the engine itself: random worlds with faults, one per seed
+    Engine(engine::EngineArgs),
     /// Run the queries of a recorded trace under another policy, buffer or device
     Replay(replay::ReplayArgs),
     /// Replay a trace of disk requests on a model that is accurate to the sector
@@ -49,6 +52,7 @@ pub fn run(args: &SimArgs) -> anyhow::Result<()> {
         Command::Run(args) => scenario::run(args),
         Command::Fuzz(args) => search::fuzz(args),
         Command::Check(args) => search::check(args),
+        Command::Engine(args) => engine::engine(args),
         Command::Replay(args) => replay::run(args),
         Command::Disk(args) => disk::run(args),
     }

@@ -65,11 +65,11 @@ pub trait Host: Send + Sync {
     fn ended(&self, attempt: u64, outcome: Result<(), ReadError>);
 
     /// Recomputes everything and compares, then says what the engine holds; `None` if it is in the middle of
-    /// something.
+    /// something. `quiet` promises that nobody is inside the engine, so that parts may be looked into.
     ///
     /// # Panics
     /// If something is not as it must be.
-    fn audit(&self) -> Option<Audit>;
+    fn audit(&self, quiet: bool) -> Option<Audit>;
 }
 
 /// One try at reading parts of a file, ascending and disjoint.
@@ -90,8 +90,8 @@ pub struct Audit {
     pub usage: Usage,
     /// Encoded bytes of resident parts, counted anew.
     pub resident_bytes: u64,
-    /// Bytes of decoded arrays that are kept for others, counted anew.
-    pub decoded_bytes: u64,
+    /// Bytes of decoded arrays that are kept for others, counted anew if it was quiet.
+    pub decoded_bytes: Option<u64>,
     /// Bytes of point reads and their frames, counted anew.
     pub point_bytes: u64,
     /// Scans that are registered.
@@ -100,6 +100,10 @@ pub struct Audit {
     pub loads: usize,
     /// Point reads that have begun and not ended.
     pub point_reads: usize,
+    /// Permits for point reads' room that are free, and all there are.
+    pub free_permits: usize,
+    /// See `free_permits`.
+    pub point_permits: usize,
     /// Requests that are not answered yet.
     pub requests: usize,
     /// Attempts that have not ended, those that nobody wants any more included.

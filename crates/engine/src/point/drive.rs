@@ -150,6 +150,10 @@ impl Turn<'_> {
             }
         }
         let missing = cell.missing();
+        if !missing.is_empty() && self.state.points.frames.count() == 0 {
+            // The share of point reads has no room for a single block.
+            return Ok(None);
+        }
         let frames_more = (missing.len() as u64).min(self.state.points.frames.count()) * BLOCK_BYTES;
         if !self.book_points(room + frames_more) {
             return Ok(None);

@@ -187,6 +187,19 @@ async fn without_an_offset_index_or_room_it_is_for_a_scan() {
 }
 
 #[tokio::test]
+async fn with_room_for_no_block_it_is_for_a_scan() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = paged(dir.path(), 1);
+    // A quarter of the share is for blocks: not one of them fits.
+    let config = EngineConfig { point_share_percent: 12, ..config("relevance", 1 << 20) };
+    let engine = Engine::new(config).unwrap();
+    let points = Points::open(&engine, &path).await;
+    let read = points.read(&engine, 0, &[1], &[5..10]);
+    let got = tokio::time::timeout(Duration::from_secs(10), read).await.expect("it does not wait for ever");
+    assert!(got.unwrap().is_none());
+}
+
+#[tokio::test]
 async fn requests_that_make_no_sense_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = paged(dir.path(), 1);

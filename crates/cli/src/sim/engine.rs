@@ -1,0 +1,61 @@
+//! `coscan sim engine`: the engine itself in simulated worlds, one per seed.
+
+use std::io::{self, Write};
+use std::ops::Range;
+
+use anyhow::anyhow;
+use clap::Args;
+use coscan_engine_sim::plan::Plan;
+use coscan_engine_sim::{run, shrink};
+
+use super::search::seeds;
+
+/// Lines of the log of a world that fails.
+const LOG_LINES: usize = 60;
+
+/// Arguments of `coscan sim engine`.
+#[derive(Args, Debug)]
+pub struct EngineArgs {
+    /// The seeds, as in 0..10000
+    #[arg(long, value_name = "A..B", value_parser = seeds, default_value = "0..1000")]
+    seeds: Range<u64>,
+
+    /// Do not look for a smaller world that fails in the same way
+    #[arg(long)]
+    no_shrink: bool,
+}
+
+/// Plays the seeds; fails if one of them does.
+pub fn engine(args: &EngineArgs) -> anyhow::Result<()> {
+    let report = run(args.seeds.clone(), |seed, violation| {
+        eprintln!("seed {seed}: {violation}");
+        if !args.no_shrink {
+            let (plan, outcome) = shrink(&Plan::draw(seed));
+            let first = outcome.log.len().saturating_sub(LOG_LINES);
+            outcome.log[first..].iter().for_each(|line| eprintln!("{line}"));
+            eprintln!("{plan:#?}");
+        }
+    });
+    let mut out = io::stdout().lock();
+    for (fault, times) in &report.faults {
+        writeln!(out, "{times:>10}  {fault}")?;
+    }
+    let injected: u64 = report.faults.values().sum();
+    writeln!(out, "{} steps, {injected} faults, {:.1} hours of virtual time", report.steps, hours(&report))?;
+    let [well, failed] = report.queries;
+    writeln!(
+        out,
+        "{well} queries answered, {failed} failed as they had to, {} rows compared, {} reads, {} audits",
+        report.rows, report.reads, report.audits
+    )?;
+    writeln!(out, "hash {:016x}", report.hash)?;
+    writeln!(out, "{} seeds, {} failures", report.seeds, report.failures.len())?;
+    match report.failures.len() {
+        0 => Ok(()),
+        failed => Err(anyhow!("{failed} seeds fail: run one again with --seeds N..N+1")),
+    }
+}
+
+fn hours(report: &coscan_engine_sim::Report) -> f64 {
+    report.time.as_secs_f64() / 3600.0
+}

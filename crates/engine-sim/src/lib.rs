@@ -1,0 +1,115 @@
+//! The engine under deterministic simulation.
+//!
+//! ```text
+//! seed ── plan: settings, stores, files, queries, faults ── world + executor ── Outcome
+//!                                                             │
+//!                       the engine itself: driver, seats, segments, queue, decoders, point reads
+//! ```
+//!
+//! The code that runs is the engine's; only its environment is played: one executor decides by the seed which task goes
+//! on at every await and every lock, when time passes, and what goes wrong. Everything a query gets is compared with what
+//! was written; every error has to be explained by a fault; the ledger is compared with what is in memory all the time;
+//! and once the faults stop everything has to come to an end and be given back. What is not simulated: the system calls
+//! of local reads, HTTP, and two processors at work at the very same time between two locks.
+#![warn(missing_docs)]
+
+pub mod consumer;
+pub mod executor;
+pub mod files;
+pub mod plan;
+mod shrink;
+pub mod sim;
+pub mod store;
+pub mod world;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Once;
+use std::time::Duration;
+
+use plan::Plan;
+use sim::{Outcome, play};
+
+pub use shrink::shrink;
+
+/// One seed in so many is played twice.
+const TWICE_ONE_IN: u64 = 8;
+
+/// What became of many seeds.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// How many were played.
+    pub seeds: u64,
+    /// Steps of the executor, over all.
+    pub steps: u64,
+    /// Faults injected, by kind.
+    pub faults: BTreeMap<String, u64>,
+    /// Virtual time, over all.
+    pub time: Duration,
+    /// Rows that were compared.
+    pub rows: u64,
+    /// Queries that ended well, and with an error that was to be expected.
+    pub queries: [u64; 2],
+    /// Reads that were begun.
+    pub reads: u64,
+    /// Comparisons of the ledger with what is in memory.
+    pub audits: u64,
+    /// Of all seeds together.
+    pub hash: u64,
+    /// The seeds that failed, and how.
+    pub failures: Vec<(u64, String)>,
+}
+
+/// Panics of simulated tasks are part of the outcome: they are not printed.
+pub fn quiet_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            let simulated = std::thread::current().name().is_some_and(|name| name.starts_with("sim-"));
+            if !simulated {
+                before(info);
+            }
+        }));
+    });
+}
+
+/// Plays one seed; some twice, which has to come to the same.
+pub fn run_seed(seed: u64) -> Outcome {
+    quiet_panics();
+    let plan = Plan::draw(seed);
+    let mut outcome = play(&plan, false);
+    if seed % TWICE_ONE_IN == 0 && outcome.violation.is_none() {
+        let again = play(&plan, false);
+        if (again.hash, again.steps) != (outcome.hash, outcome.steps) {
+            outcome.violation = Some("the same seed came to something else".into());
+        }
+    }
+    outcome
+}
+
+/// Plays these seeds one after another; `on_failure` is told of each that fails.
+pub fn run(seeds: Range<u64>, mut on_failure: impl FnMut(u64, &str)) -> Report {
+    let mut report = Report::default();
+    for seed in seeds {
+        let outcome = run_seed(seed);
+        report.seeds += 1;
+        report.steps += outcome.steps;
+        report.time += outcome.time;
+        report.rows += outcome.rows;
+        report.reads += outcome.reads;
+        report.audits += outcome.audits;
+        report.hash = (report.hash ^ outcome.hash).wrapping_mul(0x0100_0000_01b3).rotate_left(7);
+        for (kind, of) in report.queries.iter_mut().zip(outcome.queries) {
+            *kind += of;
+        }
+        for (fault, times) in outcome.faults {
+            *report.faults.entry(fault).or_default() += times;
+        }
+        if let Some(violation) = outcome.violation {
+            on_failure(seed, &violation);
+            report.failures.push((seed, violation));
+        }
+    }
+    report
+}

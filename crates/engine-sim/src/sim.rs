@@ -1,0 +1,257 @@
+//! One world from its beginning to its end, and what has to hold in it.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use coscan_core::registry;
+use coscan_engine::Engine;
+use coscan_engine::environment::Audit;
+
+use crate::consumer::Clients;
+use crate::executor::{Executor, TaskId};
+use crate::files::content;
+use crate::plan::{Control, Plan, read_limit};
+use crate::world::{SimEnvironment, World};
+
+/// No world takes more steps than this.
+const STEPS_MAX: u64 = 400_000;
+
+/// The buffer that there is in peace.
+const PEACE_BUFFER: u64 = 64 << 20;
+
+/// What became of a world.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// What went wrong, if anything did.
+    pub violation: Option<String>,
+    /// Steps of the executor.
+    pub steps: u64,
+    /// The same for the same plan.
+    pub hash: u64,
+    /// Faults injected, by kind.
+    pub faults: BTreeMap<String, u64>,
+    /// Virtual time.
+    pub time: Duration,
+    /// Rows that were compared.
+    pub rows: u64,
+    /// Queries that ended well, and with an error that was to be expected.
+    pub queries: [u64; 2],
+    /// Reads that were begun.
+    pub reads: u64,
+    /// Comparisons of the ledger with what is in memory.
+    pub audits: u64,
+    /// What happened, line by line, if that was asked for.
+    pub log: Vec<String>,
+}
+
+/// Plays a world.
+pub fn play(plan: &Plan, log: bool) -> Outcome {
+    let executor = Executor::new(plan.seed, plan.yields, STEPS_MAX, log);
+    let world = World::new(executor.clone(), plan.clone());
+    let engine = match Engine::in_environment(plan.config.clone(), Arc::new(SimEnvironment(world.clone()))) {
+        Ok(engine) => engine,
+        Err(error) => return Outcome { violation: Some(error.to_string()), ..Outcome::default() },
+    };
+    world.start_alarm();
+    let clients = Clients::new(world.clone(), engine);
+    (0..plan.consumers.len()).for_each(|number| clients.start(number));
+    start_controls(&clients);
+    let audits = start_auditor(&world);
+    executor.run();
+    let permits = world.host().and_then(|host| host.audit(true)).map(|audit| audit.free_permits);
+    if executor.violation().is_none() {
+        let waiting = executor.waiting_for_engine();
+        if waiting.is_empty() {
+            check_end(&clients, permits);
+        } else {
+            executor.violate(|| format!("nobody wakes {}", waiting.join(", ")));
+        }
+    }
+    close(&clients);
+    if executor.violation().is_none() {
+        executor.run();
+        let (gone, live) = (world.host().is_none(), world.live_bytes.load(Ordering::Relaxed));
+        if !gone || live > 0 {
+            executor.violate(|| format!("the engine is gone: {gone}; {live} bytes of parts are left"));
+        }
+    }
+    if !executor.end() {
+        executor.violate(|| "tasks do not end".into());
+    }
+    let (steps, hash) = executor.trace();
+    let records = world.records();
+    Outcome {
+        violation: executor.violation(),
+        steps,
+        hash,
+        faults: records.faults.clone(),
+        time: Duration::from_nanos(executor.now_ns()),
+        rows: clients.rows.load(Ordering::Relaxed),
+        queries: [0, 1].map(|kind: usize| clients.ended[kind].load(Ordering::Relaxed)),
+        reads: world.started.load(Ordering::Relaxed),
+        audits: audits.load(Ordering::Relaxed),
+        log: executor.log(),
+    }
+}
+
+/// Looks at the engine now and then; what holds only while nobody is in the middle of something is asked only then.
+fn start_auditor(world: &Arc<World>) -> Arc<std::sync::atomic::AtomicU64> {
+    let (world, audits) = (world.clone(), Arc::<std::sync::atomic::AtomicU64>::default());
+    let (executor, count) = (world.executor.clone(), audits.clone());
+    executor.clone().spawn("auditor".into(), false, move |me| {
+        while !executor.is_ending() && !executor.stands_still(me) {
+            let pause = executor.draw(|random| Duration::from_micros(random.u64(100..20_000)));
+            // In long waits it is of no use to look again and again.
+            let pause = pause * executor.draw(|random| [1, 1, 10, 1000][random.usize(..4)]);
+            executor.sleep(me, pause);
+            let quiet = executor.is_quiet();
+            let Some(host) = world.host() else { return };
+            let Some(audit) = aside(|| host.audit(quiet)) else { continue };
+            count.fetch_add(1, Ordering::Relaxed);
+            check(&world, &audit, quiet);
+            aside(|| drop(host));
+        }
+    });
+    audits
+}
+
+/// Does something without letting others in between.
+fn aside<T>(work: impl FnOnce() -> T) -> T {
+    Executor::aside(work)
+}
+
+/// What has to hold at any time, and what has to hold while nobody is in the middle of something.
+fn check(world: &World, audit: &Audit, quiet: bool) {
+    let usage = audit.usage;
+    let live = world.live_bytes.load(Ordering::Relaxed);
+    let differs = |what: &str| world.executor.violate(|| format!("{what}: {audit:?}, {live} bytes live"));
+    if usage.resident != audit.resident_bytes {
+        differs("resident bytes are not what the ledger says");
+    }
+    if !quiet {
+        return;
+    }
+    if audit.decoded_bytes.is_some_and(|bytes| bytes != usage.decoded) {
+        differs("decoded bytes are not what the ledger says");
+    }
+    if usage.points < audit.point_bytes {
+        differs("point reads hold more than the ledger says");
+    }
+    if live > audit.resident_bytes + audit.point_bytes {
+        differs("more bytes are in memory than the engine knows of");
+    }
+    if audit.loads == 0 && usage.loading > 0 {
+        differs("bytes are being read by no load");
+    }
+}
+
+fn start_controls(clients: &Arc<Clients>) {
+    let executor = clients.world.executor.clone();
+    let clients = clients.clone();
+    executor.clone().spawn("controls".into(), false, move |me| {
+        let (controls, peace_ms) = (clients.world.plan.controls.clone(), clients.world.plan.peace_ms);
+        for (at_ms, control) in controls {
+            wait_until(&executor, me, at_ms);
+            if executor.is_ending() {
+                return;
+            }
+            apply(&clients, control);
+        }
+        wait_until(&executor, me, peace_ms);
+        executor.note("peace");
+        if let Some(engine) = clients.engine() {
+            engine.set_read_limit(None);
+            set_buffer(&clients, &engine, PEACE_BUFFER);
+        }
+        clients.world.make_peace();
+    });
+}
+
+fn wait_until(executor: &Executor, me: TaskId, at_ms: u64) {
+    let at = at_ms * 1_000_000;
+    while executor.now_ns() < at && !executor.is_ending() {
+        executor.sleep_until(me, Some(at));
+    }
+}
+
+/// Drops the last handle of the engine. Others may come to run meanwhile: no lock may be held.
+fn close(clients: &Clients) {
+    let engine = clients.engine.lock().unwrap_or_else(PoisonError::into_inner).take();
+    drop(engine);
+}
+
+fn set_buffer(clients: &Clients, engine: &Engine, bytes: u64) {
+    clients.world.records().buffers.push(bytes);
+    if let Err(error) = engine.set_buffer(bytes) {
+        clients.world.executor.violate(|| error.to_string());
+    }
+}
+
+fn apply(clients: &Clients, control: Control) {
+    let world = &clients.world;
+    world.executor.note(&format!("{control:?}"));
+    let text = format!("{control:?}");
+    let name = text.split('(').next().unwrap_or_default();
+    world.records().injected(&format!("{name}Changed"));
+    let engine = clients.engine();
+    match control {
+        Control::Policy(number) => {
+            let all: Vec<_> = registry::sharing().collect();
+            engine.iter().for_each(|engine| engine.set_policy(all[number % all.len()].clone()));
+        }
+        Control::Buffer(bytes) => engine.iter().for_each(|engine| set_buffer(clients, engine, bytes)),
+        Control::Limit(rate) => engine.iter().for_each(|engine| engine.set_read_limit(read_limit(rate))),
+        Control::Replace(file, number) => {
+            *world.records().disturbed.entry(file).or_default() += 1;
+            world.files()[file].replace(content(number));
+        }
+        Control::Cut(file) => {
+            *world.records().disturbed.entry(file).or_default() += 1;
+            world.files()[file].cut();
+        }
+        Control::Jump(seconds) => {
+            world.records().jumps += 1;
+            world.executor.jump(Duration::from_secs(seconds));
+        }
+        Control::Close => {
+            // Nobody can change anything any more: what runs goes on in peace-time terms.
+            if let Some(engine) = &engine {
+                engine.set_read_limit(None);
+                set_buffer(clients, engine, PEACE_BUFFER);
+            }
+            drop(engine);
+            close(clients);
+            return;
+        }
+    }
+}
+
+/// All queries are over: nothing is held, nothing is under way, and it did not take long.
+fn check_end(clients: &Clients, permits: Option<usize>) {
+    let world = &clients.world;
+    let plan = &world.plan;
+    let last = |kind: usize| Duration::from_nanos(clients.last_end_ns[kind].load(Ordering::Relaxed));
+    let jumped = world.records().jumps > 0;
+    let patience = plan.config.read_deadline * 20 + Duration::from_secs(300);
+    if !jumped && last(0) > Duration::from_millis(plan.peace_ms) + patience {
+        world
+            .executor
+            .violate(|| format!("the last query ended at {:?}, peace was at {} ms", last(0), plan.peace_ms));
+    }
+    if plan.isolation && last(1) >= plan.config.read_deadline {
+        world.executor.violate(|| format!("queries of living stores took {:?}, one store is dead", last(1)));
+    }
+    let Some(audit) = world.host().and_then(|host| host.audit(true)) else { return };
+    check(world, &audit, true);
+    let Audit { usage, scans, loads, point_reads, requests, attempts, .. } = audit;
+    let left = [scans, loads, point_reads, requests, attempts];
+    if left != [0; 5] || usage.workspace > 0 || usage.loading > 0 || usage.total() > usage.budget {
+        world.executor.violate(|| format!("all queries are over, but {audit:?}"));
+    }
+    let full = audit.point_permits;
+    if permits.is_some_and(|free| free != full) {
+        world.executor.violate(|| format!("{permits:?} of {full} permits of point reads are back"));
+    }
+}

@@ -1,0 +1,20 @@
+//! Worlds of the engine's simulation, one per seed, and those that failed once.
+
+use coscan_engine_sim::{run, run_seed};
+
+/// Seeds that failed once, with what was wrong.
+const FAILED_ONCE: [u64; 0] = [];
+
+#[test]
+fn nothing_goes_wrong_in_any_world() {
+    let report = run(0..40, |seed, violation| eprintln!("seed {seed}: {violation}"));
+    assert!(report.failures.is_empty(), "coscan sim engine --seeds N..N+1 shows one: {:?}", report.failures);
+    assert!(report.steps > 10_000 && report.faults.len() > 10, "{report:?}");
+}
+
+#[test]
+fn what_failed_once_does_not_fail_again() {
+    for seed in FAILED_ONCE {
+        assert_eq!(run_seed(seed).violation, None, "seed {seed}");
+    }
+}
