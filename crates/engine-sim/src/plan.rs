@@ -236,6 +236,10 @@ impl Plan {
             if consumer.files.is_empty() {
                 consumer.files = vec![wanted.min(files - 1)];
             }
+            // Point reads that are not answered hold the room that all point reads share: here are none of them.
+            if wanted == 0 {
+                consumer.workers = consumer.workers.max(1);
+            }
             consumer.at_ms = random.u64(..200);
             consumer.think_ms = 0;
             consumer.habit = Habit::Reads;

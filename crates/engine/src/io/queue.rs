@@ -7,9 +7,9 @@
 //!                 └──── pause, twice as long each time ───┴──> failed: for good, too often, out of time
 //! ```
 //!
-//! **Time.** A request that has begun is answered or fails within `read_deadline`, all attempts and pauses included;
-//! what it waits for the limit on reading does not count. One that waits for a slot fails if for that long nothing has
-//! arrived from its store and nobody there waits for the limit. Once a request of a store ran out of time while nothing came, the store counts as dead and
+//! **Time.** A request may take `read_deadline`, all attempts and pauses included; what it waits for a slot or for the
+//! limit on reading does not count. While it waits for a slot it fails if for that long nothing has arrived from its
+//! store and nobody there waits for the limit. Once a request of a store ran out of time while nothing came, the store counts as dead and
 //! the others have a tenth of the time, until anything arrives.
 //!
 //! **Giving up.** An attempt that is given up is aborted, and keeps its slot until it has ended: a store whose reads
@@ -115,8 +115,11 @@ struct Pending<T> {
     request: Request<Arc<T>>,
     lane: usize,
     submitted: Instant,
-    /// When its time began to run, moved on by what it waited for the limit since.
-    begun: Option<Instant>,
+    /// When it came into the queue of its store last.
+    queued: Instant,
+    /// The time that it has taken until its clock stopped, and since when that runs again.
+    used: Duration,
+    runs_since: Option<Instant>,
     missing: Vec<usize>,
     /// Attempts in a row that brought nothing.
     failures: u32,
@@ -126,7 +129,7 @@ struct Pending<T> {
 #[derive(Clone, Copy, Debug)]
 enum Stage {
     Queued,
-    Limited { since: Instant, ticket: Ticket },
+    Limited { ticket: Ticket },
     Reading { attempt: u64 },
     Pausing { until: Instant },
 }
@@ -217,8 +220,17 @@ impl<T> Queue<T> {
         self.next_request += 1;
         self.lanes[lane].push(now, no, point);
         let request = Request { source, ranges, point, context: Arc::new(context) };
-        let (begun, failures, stage) = (None, 0, Stage::Queued);
-        let pending = Pending { request, lane, submitted: now, begun, missing, failures, stage };
+        let pending = Pending {
+            request,
+            lane,
+            submitted: now,
+            queued: now,
+            used: Duration::ZERO,
+            runs_since: None,
+            missing,
+            failures: 0,
+            stage: Stage::Queued,
+        };
         self.requests.insert(no, pending);
     }
 
@@ -250,6 +262,8 @@ impl<T> Queue<T> {
             self.pausing.remove(&(until, no));
             if let Some(pending) = self.requests.get_mut(&no) {
                 pending.stage = Stage::Queued;
+                pending.queued = now;
+                pending.stop_clock(now);
                 self.lanes[pending.lane].push_again(no, pending.request.point);
             }
         }
@@ -259,7 +273,7 @@ impl<T> Queue<T> {
                 let Some(pending) = self.requests.get_mut(&no) else { continue };
                 let ticket = self.bucket.reserve(now, pending.bytes(), point);
                 lane.wait_for_limit();
-                pending.stage = Stage::Limited { since: now, ticket };
+                pending.stage = Stage::Limited { ticket };
                 self.limited.insert(no);
             }
             self.counters.held_back += u64::from(lane.held_until.is_some() && !held_before);
@@ -272,7 +286,7 @@ impl<T> Queue<T> {
     /// When a request that waits for the limit may go ahead.
     fn due(&self, no: RequestNo) -> Option<Instant> {
         match self.requests.get(&no)?.stage {
-            Stage::Limited { ticket, .. } => self.bucket.due(ticket),
+            Stage::Limited { ticket } => self.bucket.due(ticket),
             _ => None,
         }
     }
@@ -285,27 +299,32 @@ impl<T> Queue<T> {
         reading.chain(pausing).chain(waiting.flatten().copied()).filter_map(|no| {
             let pending = self.requests.get(&no)?;
             let lane = &self.lanes[pending.lane];
-            let since = pending.begun.or_else(|| lane.stands_since(pending.submitted))?;
-            Some((since + lane.patience(self.settings.deadline), no))
+            let patience = lane.patience(self.settings.deadline);
+            let at = match pending.runs_since {
+                Some(since) => since + patience.saturating_sub(pending.used),
+                None => lane.stands_since(pending.queued)? + patience,
+            };
+            Some((at, no))
         })
     }
 
     fn run_out(&mut self, now: Instant, no: RequestNo, actions: &mut Vec<Action<T>>) {
         let Some(pending) = self.requests.get(&no) else { return };
-        let since = pending.begun.unwrap_or(pending.submitted);
+        let since = pending.runs_since.unwrap_or(pending.queued);
         self.lanes[pending.lane].ran_out(since);
-        let error = ReadError::TimedOut { after: now - since, deadline: self.settings.deadline };
+        let after = pending.used + (now - since);
+        let error = ReadError::TimedOut { after, deadline: self.settings.deadline };
         self.fail(now, no, error, actions);
     }
 
     fn begin(&mut self, now: Instant, no: RequestNo, actions: &mut Vec<Action<T>>) {
         self.limited.remove(&no);
         let Some(pending) = self.requests.get_mut(&no) else { return };
-        if let Stage::Limited { since, ticket } = pending.stage {
+        if let Stage::Limited { ticket } = pending.stage {
             self.bucket.leave(now, ticket);
             self.lanes[pending.lane].leave_limit(now);
-            pending.begun = Some(pending.begun.map_or(now, |begun| begun + (now - since)));
         }
+        pending.runs_since = Some(now);
         let attempt = self.next_attempt;
         self.next_attempt += 1;
         self.counters.requests += 1;
@@ -393,7 +412,7 @@ impl<T> Queue<T> {
         let (lane, point) = (&mut self.lanes[pending.lane], pending.request.point);
         match pending.stage {
             Stage::Queued => lane.waiting(point).retain(|waiting| *waiting != no),
-            Stage::Limited { ticket, .. } => {
+            Stage::Limited { ticket } => {
                 self.limited.remove(&no);
                 self.bucket.leave(now, ticket);
                 lane.leave_limit(now);
@@ -412,6 +431,13 @@ impl<T> Queue<T> {
 }
 
 impl<T> Pending<T> {
+    /// What passes from now on does not count.
+    fn stop_clock(&mut self, now: Instant) {
+        if let Some(since) = self.runs_since.take() {
+            self.used += now - since;
+        }
+    }
+
     /// From the first missing byte to the last.
     fn bytes(&self) -> u64 {
         let range = |at: Option<&usize>| at.map(|&part| self.request.ranges[part].clone());

@@ -211,6 +211,21 @@ fn the_deadline_holds_for_all_attempts_together_and_not_for_the_limit() {
 }
 
 #[test]
+fn what_is_tried_again_does_not_run_out_of_time_while_others_wait_for_the_limit() {
+    let limit = ReadLimit { bytes_per_s: 10, latency: Duration::ZERO };
+    let mut world = World::new(1, Some(limit));
+    world.stores.insert("store".into(), Answer::Error);
+    world.submit("store", false, 0..2);
+    // The first has failed, and waits for the slot of the second, which waits for the limit.
+    while world.queue.counters().retries == 0 {
+        assert!(world.step());
+    }
+    world.stores.insert("store".into(), Answer::After(ms(1)));
+    world.run();
+    assert!(world.failed.is_empty() && world.waited() > DEADLINE * 3, "{:?}", world.failed);
+}
+
+#[test]
 fn errors_are_tried_again_and_the_slot_is_free_meanwhile() {
     let mut world = World::new(1, None);
     world.stores.insert("failing".into(), Answer::Error);
