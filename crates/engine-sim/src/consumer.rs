@@ -9,8 +9,8 @@ use std::time::Duration;
 use arrow::array::{Array, ArrayRef};
 use arrow::compute::concat;
 use coscan_engine::{
-    ChunkRequest, DeliveryOrder, Engine, EngineError, FileColumns, FileId, FileSpec, PointRequest, ReadError,
-    Scan, ScanRequest, Worker,
+    ChunkRequest, DeliveryOrder, Engine, EngineError, FileColumns, FileHandle, FileSpec, PointRequest,
+    ReadError, Scan, ScanRequest, StoreId, Worker,
 };
 use object_store::ObjectStore;
 
@@ -18,7 +18,7 @@ use crate::executor::TaskId;
 use crate::files::Content;
 use crate::plan::{ConsumerPlan, Habit};
 use crate::store::SimStore;
-use crate::world::{World, store_url};
+use crate::world::{LOCAL, World, store_url};
 
 /// What a consumer panics with.
 const PANIC: &str = "injected panic of a consumer";
@@ -41,7 +41,7 @@ pub struct Clients {
 
 /// A file that a query has open.
 struct Opened {
-    id: FileId,
+    handle: FileHandle,
     file: usize,
     content: Arc<Content>,
 }
@@ -169,16 +169,18 @@ impl Clients {
             if stale {
                 self.world.records().injected("StaleListing");
             }
-            let Some(content) = version.content else { continue };
+            let Some(content) = version.content.clone() else { continue };
             let spec = FileSpec {
                 store: self.stores[store].clone(),
                 store_url: store_url(store),
+                store_id: StoreId::instance(&self.stores[store]),
+                local: (store == LOCAL).then(|| version.local(file)),
                 meta: version.meta,
                 metadata: content.metadata.clone(),
                 table_root: format!("t{}", self.world.plan.files[file].table),
             };
             match engine.open_file(spec) {
-                Ok(id) => opened.push(Opened { id, file, content }),
+                Ok(handle) => opened.push(Opened { handle, file, content }),
                 Err(error) => {
                     self.check_error(&error, &[]);
                 }
@@ -210,7 +212,8 @@ impl Clients {
                 mine(file).is_some_and(|at| records.corrupt.contains_key(&at))
             }
             EngineError::BufferTooSmall { needed, budget, .. } => {
-                needed > budget && records.buffers.contains(budget)
+                // Running scans may have kept a larger one in force.
+                needed > budget && records.buffers.iter().any(|known| known <= budget)
             }
             _ => false,
         };
@@ -249,8 +252,10 @@ impl Clients {
             if roots.is_empty() || rows.is_empty() {
                 continue;
             }
+            let waits = random.bool();
             let request = PointRequest {
-                file: opened.id,
+                file: opened.handle.clone(),
+                wait_for_room: waits,
                 row_group,
                 rows: rows.clone().into(),
                 roots: roots.clone(),
@@ -262,7 +267,8 @@ impl Clients {
             match outcome {
                 Some(Ok(Some(batches))) => {
                     for (at, root) in roots.iter().enumerate() {
-                        let got: Vec<&dyn Array> = batches.iter().map(|batch| batch[at].as_ref()).collect();
+                        let got: Vec<&dyn Array> =
+                            batches.batches.iter().map(|batch| batch[at].as_ref()).collect();
                         let slices: Vec<ArrayRef> =
                             rows.iter().map(|r| arrays[*root].slice(r.start, r.len())).collect();
                         let expected: Vec<&dyn Array> = slices.iter().map(AsRef::as_ref).collect();
@@ -330,7 +336,7 @@ fn request(plan: &ConsumerPlan, files: &[Opened], random: &mut fastrand::Rng) ->
         let groups = &opened.content.groups;
         let chosen = some(groups[0].len(), random);
         columns.push(FileColumns {
-            file: opened.id,
+            file: opened.handle.clone(),
             roots: chosen.clone(),
             schema: opened.content.schema.clone(),
         });

@@ -7,6 +7,7 @@ use arrow::array::{ArrayRef, BooleanArray, Int32Array, Int64Array, ListArray, Re
 use arrow::datatypes::{Int64Type, SchemaRef};
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
+use coscan_engine::LocalFile;
 use object_store::ObjectMeta;
 use object_store::path::Path;
 use parquet::arrow::ArrowWriter;
@@ -116,6 +117,16 @@ pub struct Version {
     pub bytes: Bytes,
     /// What is in it, unless it was cut.
     pub content: Option<Arc<Content>>,
+}
+
+impl Version {
+    /// What a look at it would find on this machine, if it is the file of this number.
+    pub fn local(&self, file: usize) -> LocalFile {
+        let seconds = self.meta.last_modified.timestamp();
+        let inode = (file as u64) << 32 | seconds as u64;
+        let path = format!("/{}", self.meta.location).into();
+        LocalFile::played(path, seconds as u64, inode, self.meta.size, (seconds, 0))
+    }
 }
 
 /// A file that changes.

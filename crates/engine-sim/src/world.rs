@@ -311,7 +311,7 @@ impl World {
                 host.arrived(no, part, bytes);
             }
         };
-        let outcome = if attempt.source.path.is_some() {
+        let outcome = if attempt.source.local.is_some() {
             self.read_local(me, &attempt, aborted, &mut arrived)
         } else {
             let read = async {

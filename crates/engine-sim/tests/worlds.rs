@@ -3,13 +3,17 @@
 use coscan_engine_sim::{run, run_seed};
 
 /// Seeds that failed once, with what was wrong.
-const FAILED_ONCE: [u64; 0] = [];
+const FAILED_ONCE: [u64; 5] = [
+    // Point reads that wait for ever: room for less than a block.
+    740, 13, // A read that is tried again runs out of time while others wait for the limit.
+    4501, 19987, 24181,
+];
 
 #[test]
 fn nothing_goes_wrong_in_any_world() {
-    let report = run(0..40, |seed, violation| eprintln!("seed {seed}: {violation}"));
+    let report = run(0..1_000, |seed, violation| eprintln!("seed {seed}: {violation}"));
     assert!(report.failures.is_empty(), "coscan sim engine --seeds N..N+1 shows one: {:?}", report.failures);
-    assert!(report.steps > 10_000 && report.faults.len() > 10, "{report:?}");
+    assert!(report.steps > 900_000 && report.faults.len() > 20, "{report:?}");
 }
 
 #[test]

@@ -117,6 +117,13 @@ impl LocalFile {
         Ok(LocalFile { path, version, look: LOOKS.fetch_add(1, Ordering::Relaxed) })
     }
 
+    /// A file of a simulated machine: what a look would have found, with its number among all looks.
+    #[doc(hidden)]
+    pub fn played(path: PathBuf, look: u64, inode: u64, bytes: u64, modified: (i64, i64)) -> Self {
+        let version = LocalVersion { device: 1, inode, bytes, modified, changed: modified };
+        LocalFile { path, version, look }
+    }
+
     /// Looks at the file that the plain store of this machine has at `location`.
     ///
     /// # Errors
