@@ -79,7 +79,7 @@ pub fn run_seed(seed: u64) -> Outcome {
     quiet_panics();
     let plan = Plan::draw(seed);
     let mut outcome = play(&plan, false);
-    if seed % TWICE_ONE_IN == 0 && outcome.violation.is_none() {
+    if seed.is_multiple_of(TWICE_ONE_IN) && outcome.violation.is_none() {
         let again = play(&plan, false);
         if (again.hash, again.steps) != (outcome.hash, outcome.steps) {
             outcome.violation = Some("the same seed came to something else".into());

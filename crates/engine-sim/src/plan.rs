@@ -278,7 +278,7 @@ fn buffer(random: &mut fastrand::Rng) -> u64 {
 
 fn policy(number: usize) -> PolicyName {
     let all: Vec<PolicyName> = registry::sharing().collect();
-    all[number % all.len()].clone()
+    all[number % all.len()]
 }
 
 fn limit(random: &mut fastrand::Rng) -> u64 {

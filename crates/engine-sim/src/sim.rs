@@ -206,7 +206,7 @@ fn apply(clients: &Clients, control: Control) {
     match control {
         Control::Policy(number) => {
             let all: Vec<_> = registry::sharing().collect();
-            all_well(clients, engine.map(|engine| engine.set_policy(all[number % all.len()].clone())));
+            all_well(clients, engine.map(|engine| engine.set_policy(all[number % all.len()])));
         }
         Control::Buffer(bytes) => engine.iter().for_each(|engine| set_buffer(clients, engine, bytes)),
         Control::Limit(rate) => {
@@ -232,7 +232,6 @@ fn apply(clients: &Clients, control: Control) {
             }
             drop(engine);
             close(clients);
-            return;
         }
     }
 }

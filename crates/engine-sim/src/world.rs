@@ -188,10 +188,9 @@ impl World {
         if plan.one_in == 0 || plan.faults.is_empty() {
             return None;
         }
-        let drawn = self.executor.draw(|random| {
+        self.executor.draw(|random| {
             (random.u32(..plan.one_in) == 0).then(|| plan.faults[random.usize(..plan.faults.len())])
-        });
-        drawn
+        })
     }
 
     /// Notes a fault of a file.
