@@ -6,7 +6,7 @@
 //! methods, all above the [`tracer`], which records what they do to pages and what [`cpu`] says it costs.
 //!
 //! Nothing here has a buffer pool, reads a disk or changes a relation. Traces are played elsewhere.
-#![warn(missing_docs)]
+#![deny(missing_docs)]
 
 pub mod btree;
 pub mod cpu;

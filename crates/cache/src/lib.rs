@@ -10,7 +10,7 @@
 //! Every object is one page: sizes of objects in a trace are read and ignored, a pool holds so many objects.
 //! There is no time, no device and no writing here, only hits and misses: what a miss costs is a matter for the
 //! simulator and the engine. The policies are those of [`PagePolicyName`](coscan_pool::PagePolicyName).
-#![warn(missing_docs)]
+#![deny(missing_docs)]
 
 pub mod convert;
 mod error;

@@ -19,6 +19,64 @@ use crate::time::Instant;
 
 /// Decides, for any number of scans over any number of tables and one byte budget, what to read next, who
 /// gets what is there, and what goes.
+///
+/// A host owns one and drives it in a loop: tell what happened, carry out what comes back.
+///
+/// ```
+/// use std::collections::VecDeque;
+///
+/// use coscan_core::{
+///     Abm, AbmConfig, Action, ChunkSet, ColumnSet, DeliveryOrder, Event, Instant, PolicyName, ScanId, ScanSpec,
+///     TableId, TableLayout, WorkerNo,
+/// };
+///
+/// # fn main() -> Result<(), coscan_core::ConfigError> {
+/// let policy: PolicyName = "relevance".parse()?;
+/// let mut abm = Abm::new(AbmConfig::new(4_000), policy)?;
+/// let (table, scan, worker) = (TableId(0), ScanId(0), WorkerNo(0));
+/// let spec = ScanSpec {
+///     table,
+///     columns: ColumnSet::first(1),
+///     chunks: ChunkSet::range(0..8),
+///     workers: 1,
+///     order: DeliveryOrder::Any,
+///     weight: 1,
+///     workspace_bytes: 100,
+/// };
+/// let mut happened = VecDeque::from([
+///     Event::TableOpened { table, layout: TableLayout::rows([1_000; 8])? },
+///     Event::ScanRegistered { scan, spec },
+///     Event::ChunkRequested { scan, worker },
+/// ]);
+/// let (mut actions, mut chunks, mut now_ns) = (Vec::new(), 0, 0);
+/// while let Some(event) = happened.pop_front() {
+///     now_ns += 1_000;
+///     abm.handle(Instant::from_nanos(now_ns), event, &mut actions);
+///     for action in actions.drain(..) {
+///         match action {
+///             // A real host reads here and tells when it is done.
+///             Action::Load { load, parts, .. } => {
+///                 let columns = parts.iter().map(|part| part.column).collect();
+///                 happened.push_back(Event::LoadFinished { load, columns });
+///             }
+///             // ... and hands the chunk to the query, which takes its time.
+///             Action::Deliver { scan, worker, .. } => {
+///                 chunks += 1;
+///                 happened.push_back(Event::ChunkReleased { scan, worker });
+///                 happened.push_back(Event::ChunkRequested { scan, worker });
+///             }
+///             Action::Wake { scan, .. } => happened.push_back(Event::ScanGone { scan }),
+///             Action::Evict { .. } | Action::DropDecoded { .. } => {} // free the memory
+///             other => panic!("nothing else can happen here: {other}"),
+///         }
+///     }
+/// }
+/// assert_eq!(chunks, 8);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// When nothing happens until [`Abm::next_deadline`], the host sends [`Event::TimePassed`].
 #[derive(Clone, Debug)]
 pub struct Abm {
     pub(crate) mechanism: Mechanism,

@@ -29,7 +29,6 @@ pub struct Departure {
 #[derive(Clone, Debug, PartialEq)]
 enum How {
     Gone,
-    New,
     NoLongerWithin { paper: f64, measured: f64 },
     Moved { from: f64, to: f64 },
 }
@@ -39,7 +38,6 @@ impl fmt::Display for Departure {
         write!(f, "{} {}: ", self.experiment, self.quantity)?;
         match self.how {
             How::Gone => f.write_str("is not measured any more"),
-            How::New => f.write_str("is not in the committed scoreboard"),
             How::NoLongerWithin { paper, measured } => {
                 write!(f, "was within its tolerance; now {measured} is too far from the paper's {paper}")
             }
@@ -56,25 +54,26 @@ pub fn committed() -> Scoreboard {
     serde_json::from_str(BASELINE).expect("experiments/baseline.json is a scoreboard")
 }
 
-/// The judged rows that `baseline` and `now` do not have alike; experiments that were not run are left out.
+/// The judged rows of `baseline` that `now` does not have as they were; experiments that were not run are left out.
 pub fn departures(baseline: &Scoreboard, now: &Scoreboard) -> Vec<Departure> {
     let ran = |row: &&Row| now.rows.iter().any(|other| other.experiment == row.experiment);
     let committed = baseline.rows.iter().filter(|row| row.judged).filter(ran);
-    let left = committed.filter_map(|before| {
-        let how = compare(before, find(now, before))?;
-        Some(departure(before, how))
-    });
-    let new = now.rows.iter().filter(|row| row.judged && find(baseline, row).is_none());
-    left.chain(new.map(|row| departure(row, How::New))).collect()
+    committed
+        .filter_map(|before| {
+            let how = compare(before, find(now, before))?;
+            Some(Departure { experiment: before.experiment.clone(), quantity: before.quantity.clone(), how })
+        })
+        .collect()
+}
+
+/// The judged rows of `now` that nothing holds, because `baseline` does not have them.
+pub fn uncommitted<'a>(baseline: &Scoreboard, now: &'a Scoreboard) -> Vec<&'a Row> {
+    now.rows.iter().filter(|row| row.judged && find(baseline, row).is_none()).collect()
 }
 
 /// The row of the same name.
 fn find<'a>(board: &'a Scoreboard, row: &Row) -> Option<&'a Row> {
     board.rows.iter().find(|other| (&other.experiment, &other.quantity) == (&row.experiment, &row.quantity))
-}
-
-fn departure(row: &Row, how: How) -> Departure {
-    Departure { experiment: row.experiment.clone(), quantity: row.quantity.clone(), how }
 }
 
 fn compare(before: &Row, now: Option<&Row>) -> Option<How> {
@@ -140,9 +139,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_committed_is_told() {
-        assert_eq!(told(Vec::new(), vec![row("a", "x", 1.0)]), ["a x: is not in the committed scoreboard"]);
-        assert!(told(Vec::new(), vec![row("a", "x", 1.0).on(Basis::Fitted)]).is_empty());
+    fn what_is_not_committed_is_told_and_has_not_left() {
+        let now = Scoreboard { rows: vec![row("a", "x", 1.0), row("a", "y", 1.0).on(Basis::Fitted)] };
+        assert!(departures(&Scoreboard::default(), &now).is_empty());
+        assert_eq!(uncommitted(&Scoreboard::default(), &now), [&now.rows[0]]);
+        assert!(uncommitted(&now, &now).is_empty());
     }
 
     #[test]

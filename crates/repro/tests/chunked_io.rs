@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 
 use coscan_repro::report::{Block, Report, Row};
-use coscan_repro::{names, reproduce};
+use coscan_repro::{baseline, names, reproduce};
 
 const NAME: &str = "scan04-chunked-io";
 
@@ -37,6 +37,17 @@ fn every_quantity_is_within_its_tolerance() {
     let outside: Vec<&Row> = rows.iter().filter(|row| !row.within).collect();
     assert!(outside.is_empty(), "{outside:#?}");
     assert!(rows.iter().all(|row| row.spread.0 <= row.measured && row.measured <= row.spread.1), "{rows:#?}");
+}
+
+/// What `coscan repro --check` asks, for the one experiment that is quick enough to ask it in every test run.
+#[test]
+fn its_rows_are_as_they_were_committed() {
+    let departures = baseline::departures(&baseline::committed(), &report().scoreboard);
+    assert!(
+        departures.is_empty(),
+        "{}",
+        departures.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    );
 }
 
 /// A chunk of n bytes costs t0 + n / B: 90% of the bandwidth at n = 9 t0 B. Desktop disk: 12.667 ms and

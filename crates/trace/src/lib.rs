@@ -8,7 +8,7 @@
 //! [`pages`] is another kind of trace, of the pages that a single query accessed; `docs/page-traces.md` describes it.
 //!
 //! This crate knows the format and nothing else: who records and who replays is not its business.
-#![warn(missing_docs)]
+#![deny(missing_docs)]
 
 mod hash;
 pub mod pages;

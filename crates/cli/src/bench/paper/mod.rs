@@ -7,7 +7,6 @@
 //! same, row by row.
 
 mod contender;
-mod figure;
 mod mix;
 mod report;
 pub mod stats;
@@ -19,6 +18,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use clap::Args;
+use coscan_figure::loads;
+use coscan_figure::timeline::{ChunkSpan, Timeline};
 use indicatif::ProgressBar;
 use serde_json::json;
 
@@ -27,11 +28,9 @@ use crate::failure::wrong_usage;
 use crate::generate::{self, Codec, TpchArgs};
 use crate::progress;
 use crate::rows::difference;
-use crate::session::EngineConfig;
-use crate::session::{Session, Threads, registry};
+use crate::session::{EngineConfig, Load, Session, Threads, registry};
 use crate::settings::{EngineArgs, Policy, Settings};
 use contender::{Contender, Run};
-use figure::Panel;
 use mix::{Domain, Kind, Shape};
 use report::Report;
 use stats::{Base, Measurement, Series, median};
@@ -307,21 +306,17 @@ impl Bench<'_> {
 
     fn draw(&self, series: &[Series], runs: &[Run]) -> anyhow::Result<()> {
         let Some(path) = &self.args.svg else { return Ok(()) };
-        let panels: Vec<Panel> = series
-            .iter()
-            .zip(runs)
-            .filter_map(|(series, run)| {
-                let total_time_s = series.runs.first()?.total_time_s;
-                Some(Panel { title: series.name.clone(), loads: run.loads.clone(), total_time_s })
-            })
-            .collect();
-        let chunks =
-            panels.iter().flat_map(|panel| &panel.loads).map(|load| load.chunk + 1).max().unwrap_or(0);
+        let timelines = series.iter().zip(runs).filter_map(|(series, run)| {
+            let end_s = series.runs.first()?.total_time_s;
+            Some(timeline(&series.name, &run.loads, end_s))
+        });
+        let timelines: Vec<Timeline> = timelines.collect();
         let heading = format!(
             "Chunks loaded over time: {} streams of {} queries, seed {}",
             self.args.streams, self.args.queries, self.args.seed
         );
-        let svg = figure::draw(&heading, &panels, chunks)?;
+        let description = "A dot per load of a chunk over time, a cross where it had been loaded before.";
+        let svg = loads::svg(&heading, description, &timelines)?;
         fs::write(path, svg).with_context(|| format!("cannot write {}", path.display()))
     }
 
@@ -392,4 +387,16 @@ fn compare(
         }
     }
     Ok(())
+}
+
+/// What the figure of loads shows of a run.
+fn timeline(policy: &str, loads: &[Load], end_s: f64) -> Timeline {
+    let read = |load: &Load| ChunkSpan { chunk: load.chunk, start_s: load.at_s, end_s: load.at_s };
+    Timeline {
+        policy: policy.to_owned(),
+        chunks: loads.iter().map(|load| load.chunk + 1).max().unwrap_or(0),
+        end_s,
+        reads: loads.iter().map(read).collect(),
+        ..Timeline::default()
+    }
 }
