@@ -11,36 +11,18 @@
 //! what is read next nor what stays in memory.
 
 mod aggregate;
-mod bounded_reader;
-mod constants;
-mod context;
-mod cscan;
-mod decided;
-mod dynamic;
 mod error;
-mod execution;
-mod file_plan;
-mod file_request;
-mod install;
-mod marked;
-mod metrics;
+mod file;
 mod narrow;
-pub mod options;
-mod point;
-mod pruning;
-mod registration;
-mod row_filter;
 pub mod rule;
+mod scan;
+mod session;
 mod short_decimals;
-mod stores;
-mod stream;
-mod table_root;
-mod variant;
 
-pub use context::{CoscanContext, CoscanContextBuilder};
-pub use cscan::CScan;
 pub use error::{engine_error, from_engine};
-pub use install::install;
-pub use options::CoscanOptions;
 pub use rule::{CooperativeScans, rewrite_plan};
-pub use stores::{EnvironmentStores, SharedStores, store_for};
+pub use scan::CScan;
+pub use session::context::{CoscanContext, CoscanContextBuilder};
+pub use session::install::install;
+pub use session::options::{self, CoscanOptions};
+pub use session::stores::{EnvironmentStores, SharedStores, store_for};

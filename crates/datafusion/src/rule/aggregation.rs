@@ -15,8 +15,8 @@ use datafusion::physical_plan::projection::ProjectionExec;
 
 use super::eligibility;
 use crate::aggregate::{Aggregation, Function, ScanAggregateExec};
-use crate::cscan::CScan;
-use crate::marked::MarkedScan;
+use crate::scan::CScan;
+use crate::scan::masked::MaskedScan;
 
 /// The node as an aggregation that reads the shared arrays of a scan, if it is a partial aggregation right above one
 /// and this can compute it. `original` is what takes over when it cannot go on: the node itself, or what computes the
@@ -39,7 +39,7 @@ pub(super) fn at_scan(
     let Some(aggregation) = Aggregation::new(keys, &functions, &leaf.schema(), aggregate.schema())? else {
         return Ok(None);
     };
-    let marked = DataSourceExec::from_data_source(MarkedScan::new(scan.clone())?);
+    let marked = DataSourceExec::from_data_source(MaskedScan::new(scan.clone())?);
     let exec = ScanAggregateExec::new(aggregation, marked, leaf.schema(), original()?);
     Ok(Some(Arc::new(exec)))
 }

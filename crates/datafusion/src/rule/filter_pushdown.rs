@@ -20,7 +20,7 @@ use datafusion::physical_plan::filter_pushdown::PushedDown;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 use super::eligibility::{self, Reason};
-use crate::cscan::CScan;
+use crate::scan::CScan;
 
 /// A cooperative scan that filters by itself, in place of `filter` over a scan of `config`; `None` if the filter
 /// stays where it is.

@@ -27,9 +27,9 @@ use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode};
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
-use crate::cscan::CScan;
 use crate::narrow::narrowed;
-use crate::options::CoscanOptions;
+use crate::scan::CScan;
+use crate::session::options::CoscanOptions;
 
 /// `plan` with every scan of Parquet files that can be made cooperative made so, reading through `engine`.
 ///

@@ -3,6 +3,14 @@
 //! It keeps the [`FileScanConfig`] it replaces and answers every question of the planner as that one
 //! does: schema, partitions, orderings, statistics, filters. Only reading is different.
 
+pub(crate) mod dynamic;
+pub(crate) mod execution;
+pub(crate) mod masked;
+pub(crate) mod metrics;
+pub(crate) mod point;
+pub(crate) mod registration;
+pub(crate) mod stream;
+
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
@@ -23,13 +31,13 @@ use datafusion::physical_plan::filter_pushdown::{FilterPushdownPropagation, Push
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet};
 use datafusion::physical_plan::{DisplayFormatType, SortOrderPushdownResult};
 
-use crate::execution::Executions;
-use crate::file_plan::FilePlanner;
-use crate::file_request::FileRequest;
-use crate::metrics::ScanCounters;
-use crate::registration::Registration;
+use crate::file::plan::FilePlanner;
+use crate::file::request::FileRequest;
 use crate::rule::eligibility;
-use crate::stream::PartitionReader;
+use crate::scan::execution::Executions;
+use crate::scan::metrics::ScanCounters;
+use crate::scan::registration::Registration;
+use crate::scan::stream::PartitionReader;
 
 /// A scan of Parquet files through an engine.
 #[derive(Clone)]

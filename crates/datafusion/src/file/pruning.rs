@@ -2,7 +2,7 @@
 //! statistics, by bloom filter, by limit, by page index.
 //!
 //! The decisions are DataFusion's own; this module reads what they need and translates the outcome into
-//! row ranges. Pruning that happens while a scan runs is in [`crate::dynamic`].
+//! row ranges. Pruning that happens while a scan runs is in [`crate::scan::dynamic`].
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -16,8 +16,8 @@ use datafusion::physical_expr::expressions::DynamicFilterTracking;
 use datafusion::physical_optimizer::pruning::{FilePruner, PruningPredicateBuilder};
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 
-use crate::file_plan::FilePlan;
-use crate::registration::ScanPlan;
+use crate::file::plan::FilePlan;
+use crate::scan::registration::ScanPlan;
 
 /// A check may take one part in this many of the time since the last.
 const TIME_SHARE: u32 = 10;

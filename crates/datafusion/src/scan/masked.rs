@@ -21,7 +21,7 @@ use datafusion::physical_plan::DisplayFormatType;
 use datafusion::physical_plan::execution_plan::SchedulingType;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 
-use crate::cscan::CScan;
+use crate::scan::CScan;
 use crate::short_decimals::shortened_schema;
 
 /// The name of the last column.
@@ -29,16 +29,16 @@ const MARKS: &str = "coscan_passes";
 
 /// See the module's documentation.
 #[derive(Clone, Debug)]
-pub(crate) struct MarkedScan {
+pub(crate) struct MaskedScan {
     scan: CScan,
     schema: SchemaRef,
 }
 
-impl MarkedScan {
+impl MaskedScan {
     /// `scan` with marks.
     pub(crate) fn new(scan: CScan) -> Result<Self> {
         let schema = marked(&scan.config().projected_schema()?);
-        Ok(MarkedScan { scan, schema })
+        Ok(MaskedScan { scan, schema })
     }
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn marked(schema: &SchemaRef) -> SchemaRef {
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }
 
-impl DataSource for MarkedScan {
+impl DataSource for MaskedScan {
     fn open(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         self.open_with_args(OpenArgs::new(partition, context))
     }

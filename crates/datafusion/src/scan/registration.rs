@@ -1,11 +1,11 @@
 //! One announcement to the engine of what a scan will read, and the partitions that pull from it.
 //!
-//! When the order of rows is free, the partitions of an execution ([`crate::execution`]) share one registration and
+//! When the order of rows is free, the partitions of an execution ([`crate::scan::execution`]) share one registration and
 //! whoever asks first gets the next chunk. Otherwise each partition has its own. A registration begins with the first
 //! partition that is polled, not when it is opened: only then do the filters of joins have their values,
 //! and nobody reserves chunks for a partition that never runs. It ends with the last partition.
 //!
-//! Chunks of which pruning leaves a few pages are not announced: they are point reads, see [`crate::point`].
+//! Chunks of which pruning leaves a few pages are not announced: they are point reads, see [`crate::scan::point`].
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,14 +17,14 @@ use datafusion::common::Result;
 use futures::{StreamExt, TryStreamExt};
 use tokio::sync::OnceCell;
 
-use crate::dynamic::DynamicPruner;
 use crate::error::from_engine;
-use crate::file_plan::{FilePlan, FilePlanner, PlannedRowGroup};
-use crate::file_request::FileRequest;
-use crate::metrics::ScanCounters;
-use crate::point::{self, PointReader, Taken};
-use crate::pruning::RowsNeeded;
-use crate::variant::Variant;
+use crate::file::plan::{FilePlan, FilePlanner, PlannedRowGroup};
+use crate::file::pruning::RowsNeeded;
+use crate::file::request::FileRequest;
+use crate::file::variant::Variant;
+use crate::scan::dynamic::DynamicPruner;
+use crate::scan::metrics::ScanCounters;
+use crate::scan::point::{self, PointReader, Taken};
 
 /// Files whose metadata is fetched at the same time.
 const FILES_PLANNED_AT_ONCE: usize = 8;

@@ -14,8 +14,8 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::projection::{ProjectionExprs, Projector};
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 
-use crate::marked::marked;
-use crate::row_filter::{Passing, RowFilter};
+use crate::file::row_filter::{Passing, RowFilter};
+use crate::scan::masked::marked;
 use crate::short_decimals::{over_short_columns, shortened_array, without_widening};
 
 /// What all variants of a file are made of.

@@ -18,15 +18,15 @@ use datafusion::physical_plan::coop::cooperative;
 use datafusion::physical_plan::metrics::{BaselineMetrics, RecordOutput};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 
-use crate::cscan::CScan;
 use crate::error::{engine_error, from_engine};
-use crate::execution::OpenPartition;
-use crate::file_plan::FilePlanner;
-use crate::metrics::ScanCounters;
-use crate::point::Taken;
-use crate::pruning::RowsNeeded;
-use crate::registration::{Member, ScanPlan};
-use crate::row_filter::Passing;
+use crate::file::plan::FilePlanner;
+use crate::file::pruning::RowsNeeded;
+use crate::file::row_filter::Passing;
+use crate::scan::CScan;
+use crate::scan::execution::OpenPartition;
+use crate::scan::metrics::ScanCounters;
+use crate::scan::point::Taken;
+use crate::scan::registration::{Member, ScanPlan};
 
 /// Reads one partition.
 pub(crate) struct PartitionReader {

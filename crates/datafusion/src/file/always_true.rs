@@ -1,7 +1,7 @@
 //! Which conjuncts of a scan's filter the statistics of a row group decide: those that are true for every row need
 //! not be evaluated there, and columns that only they need are not read.
 //!
-//! The proof is DataFusion's own, the one by which row groups are ruled out in [`crate::pruning`], of the conjunct's
+//! The proof is DataFusion's own, the one by which row groups are ruled out in [`crate::file::pruning`], of the conjunct's
 //! negation and with nulls counted. Where it can be relied on say [`decided_by_statistics`] and [`bounds_in_order`]; in
 //! doubt a conjunct stays.
 

@@ -13,9 +13,9 @@ use datafusion::common::Result;
 use datafusion::parquet::file::metadata::ParquetMetaData;
 
 use crate::error::from_engine;
-use crate::metrics::ScanCounters;
-use crate::pruning::RowsNeeded;
-use crate::registration::{PlannedChunk, ScanPlan};
+use crate::file::pruning::RowsNeeded;
+use crate::scan::metrics::ScanCounters;
+use crate::scan::registration::{PlannedChunk, ScanPlan};
 
 /// What a partition was handed.
 pub(crate) enum Taken {

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use datafusion::common::{Result, exec_err};
 use datafusion::execution::TaskContext;
 
-use crate::registration::Registration;
+use crate::scan::registration::Registration;
 
 /// How long, and how often at least, a partition that is read first lets others run, so that these can be opened. Their
 /// tasks wait in the same queues, and a task that yields stands behind them.

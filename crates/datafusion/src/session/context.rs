@@ -11,7 +11,7 @@
 //! # }
 //! ```
 //!
-//! For a session with rules, functions or catalogs of its own use [`crate::install`].
+//! For a session with rules, functions or catalogs of its own use [`crate::session::install`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,9 +24,9 @@ use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
 use crate::error::from_engine;
-use crate::install::install;
-use crate::options::CoscanOptions;
-use crate::stores::EnvironmentStores;
+use crate::session::install::install;
+use crate::session::options::CoscanOptions;
+use crate::session::stores::EnvironmentStores;
 
 /// A DataFusion session whose scans are cooperative, and the engine they meet in.
 ///
@@ -90,7 +90,7 @@ pub struct CoscanContextBuilder {
 }
 
 impl CoscanContextBuilder {
-    /// Sets `coscan.<name>`, as `SET` would; see [`crate::options::settings`].
+    /// Sets `coscan.<name>`, as `SET` would; see [`crate::session::options::settings`].
     pub fn set(mut self, name: &str, value: &str) -> Self {
         self.settings.push((name.to_owned(), value.to_owned()));
         self

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use coscan_engine::Engine;
 use datafusion::execution::session_state::SessionStateBuilder;
 
-use crate::options::CoscanOptions;
 use crate::rule::CooperativeScans;
+use crate::session::options::CoscanOptions;
 
 /// Adds to a session under construction the rule that makes its scans cooperative and the settings
 /// under `coscan.*`.

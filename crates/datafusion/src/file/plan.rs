@@ -34,17 +34,17 @@ use datafusion::physical_expr_adapter::{
 use datafusion::physical_optimizer::pruning::FilePruner;
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder};
 
-use crate::bounded_reader::BoundedReader;
-use crate::constants::constant_columns;
-use crate::decided::Statistics;
 use crate::error::from_engine;
-use crate::file_request::FileRequest;
-use crate::options::{CoscanOptions, POINT_THRESHOLD};
-use crate::pruning::{self, PruneInputs, RowsNeeded};
+use crate::file::always_true::Statistics;
+use crate::file::bounded_reader::BoundedReader;
+use crate::file::constants::constant_columns;
+use crate::file::pruning::{self, PruneInputs, RowsNeeded};
+use crate::file::request::FileRequest;
+use crate::file::table_root::table_root;
+use crate::file::variant::{Recipe, Variant};
+use crate::session::options::{CoscanOptions, POINT_THRESHOLD};
+use crate::session::stores::{is_plain_local, store_id};
 use crate::short_decimals;
-use crate::stores::{is_plain_local, store_id};
-use crate::table_root::table_root;
-use crate::variant::{Recipe, Variant};
 
 /// Everything that is the same for all files of a scan.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ pub(crate) struct FilePlanner {
     marks: bool,
     creation_errors: Count,
     pushes_dynamic_filters: bool,
-    /// See [`crate::options::POINT_THRESHOLD`].
+    /// See [`crate::session::options::POINT_THRESHOLD`].
     pub(crate) point_threshold: u64,
 }
 

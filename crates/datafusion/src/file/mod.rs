@@ -1,0 +1,14 @@
+//! One file of a scan: which of its rows are needed, in which columns, and what is computed of them.
+//!
+//! [`plan`] follows DataFusion's own scan step by step; [`pruning`] and [`always_true`] say what statistics tell,
+//! [`variant`] and [`row_filter`] how row groups are read. Nothing here reads data or knows of other scans.
+
+pub(crate) mod always_true;
+pub(crate) mod bounded_reader;
+pub(crate) mod constants;
+pub(crate) mod plan;
+pub(crate) mod pruning;
+pub(crate) mod request;
+pub(crate) mod row_filter;
+pub(crate) mod table_root;
+pub(crate) mod variant;

@@ -1,0 +1,6 @@
+//! Sessions: how one becomes cooperative, its settings, and the stores it reads from.
+
+pub(crate) mod context;
+pub(crate) mod install;
+pub mod options;
+pub(crate) mod stores;
