@@ -22,7 +22,7 @@ bench_options = --coscan $(COSCAN) --data $(DATA) --seeds $(SEEDS) $(if $(SF),--
 	$(if $(ENGINES),--engines $(ENGINES)) $(if $(VENV),--venv $(VENV)) $(BENCH)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check model-check bench bench-decisions postgres postgres-demo postgres-test postgres-regress \
+.PHONY: help demo test test-checked test-memcheck check model-check bench bench-decisions postgres postgres-demo postgres-test postgres-regress \
 	postgres-bench doc tools
 
 help: ## Show this
@@ -40,6 +40,16 @@ test: check model-check ## Everything that must pass: check, tests, docs
 	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory postgres-test; else \
 		echo "left out, the tests of the PostgreSQL extension: python3 is missing"; [ "$$COSCAN_REQUIRE_ALL" != 1 ]; fi
 	@$(MAKE) --no-print-directory doc
+
+# The same dependencies, not compiled again: see .cargo/checked.toml. What measures speed is left out.
+test-checked: tools ## The tests with overflow checks and debug assertions
+	$(CARGO) test --config .cargo/checked.toml --locked --release --workspace -- --skip speed::
+
+# docs/unsafe.md says which unsafe blocks these tests reach, and which are left out.
+test-memcheck: tools ## The engine's unsafe code under valgrind
+	@command -v valgrind >/dev/null || { echo "valgrind is missing: install it (apt-get install valgrind)" >&2; exit 1; }
+	$(CARGO) test --config .cargo/checked.toml --config 'target."cfg(unix)".runner = ["valgrind", "--quiet", "--error-exitcode=99"]' \
+		--locked --release --workspace --lib -- io::aligned io::local io::page_cache
 
 check: tools ## Formatting, lints, directions of dependencies
 	$(CARGO) fmt --all --check
