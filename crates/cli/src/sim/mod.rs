@@ -8,6 +8,7 @@ mod engine;
 mod replay;
 mod scenario;
 mod search;
+mod sqlfuzz;
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -35,6 +36,8 @@ enum Command {
     Run(scenario::RunArgs),
     /// Search for broken promises: random worlds with faults, one per seed
     Fuzz(search::FuzzArgs),
+    /// Search for wrong answers: random SQL over random Parquet files, against plain DataFusion
+    Sqlfuzz(sqlfuzz::SqlfuzzArgs),
     /// Search for broken promises: every state of small worlds
     Check(search::CheckArgs),
     /// Search for broken promises in the engine itself: random worlds with faults, one per seed
@@ -51,6 +54,7 @@ pub fn run(args: &SimArgs) -> anyhow::Result<()> {
         Command::List => list(),
         Command::Run(args) => scenario::run(args),
         Command::Fuzz(args) => search::fuzz(args),
+        Command::Sqlfuzz(args) => sqlfuzz::run(args),
         Command::Check(args) => search::check(args),
         Command::Engine(args) => engine::engine(args),
         Command::Replay(args) => replay::run(args),

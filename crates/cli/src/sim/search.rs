@@ -33,7 +33,8 @@ pub struct FuzzArgs {
     threads: ThreadsArg,
 }
 
-pub(super) fn seeds(text: &str) -> Result<Range<u64>, String> {
+/// Reads `A..B`.
+pub fn seeds(text: &str) -> Result<Range<u64>, String> {
     let bounds = text.split_once("..").and_then(|(from, to)| Some((from.parse().ok()?, to.parse().ok()?)));
     let (from, to) =
         bounds.ok_or_else(|| format!("'{text}' is no range of seeds: write A..B, as in 0..1000"))?;

@@ -1,0 +1,101 @@
+//! Draws tables: small ones mostly, so that a seed takes milliseconds, in every shape that matters to a reader.
+
+use datafusion::arrow::datatypes::DataType;
+
+use super::kind::Kind;
+use super::spread::{Nulls, Spread};
+use super::write::Writer;
+use super::{Column, DataFile, Database, Stored, Table};
+use crate::dice::Dice;
+use crate::shapes::Shapes;
+
+/// One to three tables.
+pub(crate) fn draw(dice: &mut Dice, shapes: &Shapes) -> Database {
+    let tables = dice.weighted(&[(3, 1), (4, 2), (2, 3)]);
+    Database { tables: (0..tables).map(|number| table(&mut dice.fork(), number, shapes)).collect() }
+}
+
+fn table(dice: &mut Dice, number: usize, shapes: &Shapes) -> Table {
+    let declared = dice.one_in(3);
+    let old = !declared && dice.one_in(25);
+    let ordered = dice.one_in(3);
+    let mut columns = vec![id(dice, ordered)];
+    let count = if dice.one_in(25) { dice.between(30, 90) } else { dice.between(1, 9) };
+    for at in 0..count {
+        let mut column = column(dice, at + 1, declared);
+        if !shapes.nulls && column.kind.arrow() == DataType::Null {
+            column.kind = Kind::Arrow(DataType::Utf8);
+        }
+        if old {
+            column.kind = Kind::Int96;
+        } else if column.kind == Kind::Int96 {
+            column.kind = Kind::Arrow(DataType::Int32);
+        }
+        columns.push(column);
+    }
+    let files = files(dice, &columns, declared && !old);
+    let hive = dice.one_in(6);
+    Table { name: format!("t{number}"), columns, files, writer: Writer::draw(dice), declared, ordered, hive }
+}
+
+fn id(dice: &mut Dice, ordered: bool) -> Column {
+    let spread = if ordered || dice.one_in(2) { Spread::RowNumber } else { Spread::Shuffled };
+    Column {
+        name: "id".to_owned(),
+        kind: Kind::Arrow(DataType::Int64),
+        spread,
+        nulls: Nulls::None,
+        seed: dice.bits(),
+        nullable: dice.one_in(2),
+    }
+}
+
+fn column(dice: &mut Dice, number: usize, declared: bool) -> Column {
+    let kind = if declared { Kind::draw_declared(dice) } else { Kind::draw(dice) };
+    let nulls = if kind.arrow() == DataType::Null { Nulls::All } else { Nulls::draw(dice) };
+    let nullable = nulls != Nulls::None || declared || dice.one_in(2);
+    Column {
+        name: format!("c{number}"),
+        kind,
+        spread: Spread::draw(dice),
+        nulls,
+        seed: dice.bits(),
+        nullable,
+    }
+}
+
+fn files(dice: &mut Dice, columns: &[Column], evolving: bool) -> Vec<DataFile> {
+    let count = dice.weighted(&[(4, 1), (2, 2), (2, 3), (1, 6)]);
+    // Rows of a group: as few as in tests of edges, or enough for several slices and pages.
+    let (groups, rows) =
+        dice.weighted(&[(2, (4, 3)), (3, (3, 40)), (3, (4, 150)), (1, (12, 20)), (1, (2, 900))]);
+    let mut first_row = 0;
+    let mut files = Vec::new();
+    for _ in 0..count {
+        let groups = if dice.one_in(12) { 0 } else { dice.between(1, groups) };
+        let row_groups: Vec<usize> = (0..groups)
+            .map(|_| match dice.below(10) {
+                0 => 1,
+                1..=4 => dice.between(1, rows),
+                _ => rows,
+            })
+            .collect();
+        let stored = columns.iter().map(|column| stored(dice, column, evolving)).collect();
+        let file = DataFile { first_row, row_groups, stored, hive_value: dice.below(4) as u8 };
+        // Files do not always follow each other without a gap.
+        first_row += file.rows() as u64 + *dice.pick(&[0, 0, 1, 100]);
+        files.push(file);
+    }
+    files
+}
+
+fn stored(dice: &mut Dice, column: &Column, evolving: bool) -> Stored {
+    if !evolving || column.name == "id" {
+        return Stored::AsDeclared;
+    }
+    match dice.below(12) {
+        0 if column.nullable => Stored::Missing,
+        1..=2 => Stored::As(column.kind.draw_narrower(dice)),
+        _ => Stored::AsDeclared,
+    }
+}

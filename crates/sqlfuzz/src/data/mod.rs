@@ -1,0 +1,129 @@
+//! Tables as plain data: what is drawn from a seed, taken apart by the shrinker, and written as Parquet files.
+//!
+//! Values are not kept. They follow from a column's seed and the number of a row ([`spread`]), and get their type
+//! when they are written ([`values`]).
+
+mod draw;
+pub(crate) mod kind;
+pub(crate) mod spread;
+pub(crate) mod values;
+mod write;
+
+use std::fmt::Write;
+
+use kind::Kind;
+use spread::{Code, Nulls, Spread};
+
+pub(crate) use draw::draw;
+pub(crate) use values::literal;
+pub(crate) use write::{Writer, encode};
+
+/// The tables of one seed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Database {
+    pub(crate) tables: Vec<Table>,
+}
+
+/// A table and the files it consists of.
+#[derive(Clone, Debug)]
+pub(crate) struct Table {
+    pub(crate) name: String,
+    /// The first is `id`, of which no two rows have the same value.
+    pub(crate) columns: Vec<Column>,
+    pub(crate) files: Vec<DataFile>,
+    pub(crate) writer: Writer,
+    /// Columns are declared, so that files may lack some or have narrower types.
+    pub(crate) declared: bool,
+    /// The table is declared to be ordered by `id`, which it is within each file.
+    pub(crate) ordered: bool,
+    /// Files lie in folders `p=value`.
+    pub(crate) hive: bool,
+}
+
+/// A column of a table.
+#[derive(Clone, Debug)]
+pub(crate) struct Column {
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    pub(crate) spread: Spread,
+    pub(crate) nulls: Nulls,
+    pub(crate) seed: u64,
+    /// Whether the file says that there may be nulls.
+    pub(crate) nullable: bool,
+}
+
+/// One file of a table.
+#[derive(Clone, Debug)]
+pub(crate) struct DataFile {
+    pub(crate) first_row: u64,
+    /// Rows of each row group.
+    pub(crate) row_groups: Vec<usize>,
+    /// What this file has in place of the table's columns, in their order.
+    pub(crate) stored: Vec<Stored>,
+    /// The value of the folder `p=value`.
+    pub(crate) hive_value: u8,
+}
+
+/// A column as a file has it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Stored {
+    AsDeclared,
+    As(Kind),
+    Missing,
+}
+
+impl Table {
+    pub(crate) fn rows(&self) -> usize {
+        self.files.iter().map(DataFile::rows).sum()
+    }
+
+    /// Where a file lies below the folder of all tables.
+    pub(crate) fn path(&self, file: usize) -> String {
+        let folder = &self.name;
+        if self.hive {
+            format!("{folder}/p={}/{file}.parquet", self.files[file].hive_value)
+        } else {
+            format!("{folder}/{file}.parquet")
+        }
+    }
+
+    /// The statement that declares the table, whose folder is at `root`.
+    pub(crate) fn declaration(&self, root: &str) -> String {
+        let mut sql = format!("CREATE EXTERNAL TABLE {} ", self.name);
+        let mut columns: Vec<String> = Vec::new();
+        for column in self.columns.iter().filter(|_| self.declared) {
+            let name = &column.name;
+            let sql_type = column.kind.declared_as().unwrap_or_else(|| "VARCHAR".to_owned());
+            columns.push(format!("{name} {sql_type}{}", if column.nullable { "" } else { " NOT NULL" }));
+        }
+        if self.declared {
+            columns.extend(self.hive.then(|| "p INT".to_owned()));
+            let _ = write!(sql, "({}) ", columns.join(", "));
+        }
+        sql += "STORED AS PARQUET ";
+        if self.declared && self.hive {
+            sql += "PARTITIONED BY (p) ";
+        }
+        if self.ordered {
+            sql += "WITH ORDER (id ASC) ";
+        }
+        let _ = write!(sql, "LOCATION '{root}{}/'", self.name);
+        sql
+    }
+}
+
+impl Column {
+    pub(crate) fn code(&self, row: u64) -> Code {
+        if self.nulls.is_null(self.seed, row) { Code::Null } else { self.spread.code(self.seed, row) }
+    }
+
+    pub(crate) fn unique(&self) -> bool {
+        self.spread.unique() && self.nulls == Nulls::None
+    }
+}
+
+impl DataFile {
+    pub(crate) fn rows(&self) -> usize {
+        self.row_groups.iter().sum()
+    }
+}

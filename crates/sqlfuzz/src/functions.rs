@@ -1,0 +1,132 @@
+//! Functions of a user that are called like built-in ones and do something else: whoever tells functions by their
+//! names takes one for the other.
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use datafusion::arrow::datatypes::{DataType, Decimal128Type, Field, FieldRef, Int64Type};
+use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDF, AggregateUDFImpl, ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility,
+};
+use datafusion::prelude::SessionContext;
+
+/// The functions that are shadowed. The state of `avg` has two columns, as the built-in one's.
+const AGGREGATES: [&str; 3] = ["sum", "count", "avg"];
+
+/// Puts the functions in place of the built-in ones.
+pub(crate) fn shadow(ctx: &SessionContext) {
+    for name in AGGREGATES {
+        let signature = Signature::any(1, Volatility::Immutable);
+        ctx.register_udaf(AggregateUDF::new_from_impl(Digest { name, signature }));
+    }
+    ctx.register_udf(ScalarUDF::new_from_impl(Same { signature: Signature::any(1, Volatility::Immutable) }));
+}
+
+/// A digest of all values, whatever their order and type, as an aggregate function.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Digest {
+    name: &'static str,
+    signature: Signature,
+}
+
+impl AggregateUDFImpl for Digest {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Int64)
+    }
+
+    fn accumulator(&self, _: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        Ok(Box::new(Sum { digest: 0, wide: self.name == "avg" }))
+    }
+
+    fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
+        let field =
+            |name: &str, data_type| Field::new(format!("{}[{name}]", args.name), data_type, true).into();
+        Ok(if self.name == "avg" {
+            vec![field("count", DataType::UInt64), field("sum", DataType::Decimal128(38, 0))]
+        } else {
+            vec![field(self.name, DataType::Int64)]
+        })
+    }
+}
+
+#[derive(Debug)]
+struct Sum {
+    digest: i64,
+    wide: bool,
+}
+
+impl Accumulator for Sum {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let options = FormatOptions::default();
+        let text = ArrayFormatter::try_new(values[0].as_ref(), &options)?;
+        for row in 0..values[0].len() {
+            let bytes = text.value(row).to_string();
+            let hash =
+                bytes.bytes().fold(7_i64, |hash, byte| hash.wrapping_mul(31).wrapping_add(i64::from(byte)));
+            self.digest = self.digest.wrapping_add(hash);
+        }
+        Ok(())
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        Ok(ScalarValue::Int64(Some(self.digest)))
+    }
+
+    fn size(&self) -> usize {
+        size_of::<Self>()
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        let wide = ScalarValue::Decimal128(Some(i128::from(self.digest)), 38, 0);
+        Ok(if self.wide {
+            vec![ScalarValue::UInt64(Some(1)), wide]
+        } else {
+            vec![ScalarValue::Int64(Some(self.digest))]
+        })
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        let add = |digest: i64, value: i64| digest.wrapping_add(value);
+        self.digest = if self.wide {
+            let values = states[1].as_primitive::<Decimal128Type>();
+            values.iter().flatten().fold(self.digest, |digest, value| add(digest, value as i64))
+        } else {
+            states[0].as_primitive::<Int64Type>().iter().flatten().fold(self.digest, add)
+        };
+        Ok(())
+    }
+}
+
+/// Its argument as it is, called `abs`.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Same {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Same {
+    fn name(&self) -> &str {
+        "abs"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        Ok(arguments[0].clone())
+    }
+
+    fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        Ok(args.args.swap_remove(0))
+    }
+}

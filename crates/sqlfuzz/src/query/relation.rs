@@ -1,0 +1,151 @@
+//! What a query reads: tables, subqueries, joins of them, and the names this brings into scope.
+
+use super::draw::Drawer;
+use super::{Expr, Join, Relation};
+use crate::data::kind::Class;
+
+/// Joins are drawn only while they have no more rows than this, so that a query takes milliseconds.
+const MOST_ROWS: usize = 20_000;
+
+/// A column that expressions may name.
+#[derive(Clone, Debug)]
+pub(crate) struct Named {
+    /// `alias.column`.
+    pub(crate) sql: String,
+    pub(crate) class: Class,
+    /// The table and column that its values come from, if it is one.
+    pub(crate) origin: Option<(usize, usize)>,
+    /// No two rows have the same value.
+    pub(crate) unique: bool,
+    /// Rows can be sorted and grouped by it.
+    pub(crate) sorts: bool,
+    /// Sums do not depend on the order of addition.
+    pub(crate) exact: bool,
+}
+
+impl Named {
+    pub(crate) fn expr(&self) -> Expr {
+        Expr::text(self.class, self.sql.clone())
+    }
+}
+
+/// A relation that was drawn.
+pub(crate) struct Drawn {
+    pub(crate) relation: Relation,
+    pub(crate) scope: Vec<Named>,
+    /// An estimate, rather too high.
+    pub(crate) rows: usize,
+}
+
+impl Drawer<'_> {
+    pub(crate) fn relation(&mut self, depth: usize) -> Drawn {
+        match self.dice.below(20) {
+            0..=3 if depth > 0 => self.subquery(depth - 1),
+            4..=7 if depth > 0 => self.join(depth - 1),
+            8 if !self.ctes.is_empty() => {
+                let at = self.dice.below(self.ctes.len());
+                let (name, columns, rows) = self.ctes[at].clone();
+                let alias = self.alias("w");
+                Drawn {
+                    relation: Relation::Named(name, alias.clone()),
+                    scope: outputs(&columns, &alias),
+                    rows,
+                }
+            }
+            _ => self.table(),
+        }
+    }
+
+    pub(crate) fn table(&mut self) -> Drawn {
+        let at = self.dice.below(self.database.tables.len());
+        let table = &self.database.tables[at];
+        let alias = self.alias("a");
+        let mut scope: Vec<Named> = Vec::new();
+        for (number, column) in table.columns.iter().enumerate() {
+            scope.push(Named {
+                sql: format!("{alias}.{}", column.name),
+                class: column.kind.class(),
+                origin: Some((at, number)),
+                unique: column.unique(),
+                sorts: column.kind.sorts(),
+                exact: column.spread.sums_exactly(),
+            });
+        }
+        if table.hive {
+            let class = if table.declared { Class::Int } else { Class::Text };
+            let sql = format!("{alias}.p");
+            scope.push(Named { sql, class, origin: None, unique: false, sorts: true, exact: true });
+        }
+        Drawn { relation: Relation::Named(table.name.clone(), alias), scope, rows: table.rows() }
+    }
+
+    fn subquery(&mut self, depth: usize) -> Drawn {
+        let alias = self.alias("s");
+        let (query, columns, rows) = self.nested(depth);
+        Drawn { scope: outputs(&columns, &alias), relation: Relation::Sub(Box::new(query), alias), rows }
+    }
+
+    fn join(&mut self, depth: usize) -> Drawn {
+        let left = self.relation(depth);
+        let right = self.relation(depth);
+        let cross = left.rows.saturating_mul(right.rows);
+        let kind = *self.dice.pick(&[
+            "INNER",
+            "INNER",
+            "INNER",
+            "LEFT",
+            "LEFT",
+            "RIGHT",
+            "FULL",
+            "LEFT SEMI",
+            "LEFT ANTI",
+            "RIGHT SEMI",
+            "RIGHT ANTI",
+            "CROSS",
+        ]);
+        if cross > MOST_ROWS && (kind == "CROSS" || cross / 3 > MOST_ROWS) {
+            return left;
+        }
+        let mut on = Vec::new();
+        if kind != "CROSS" {
+            on.push(self.join_key(&left.scope, &right.scope));
+            if self.dice.one_in(3) {
+                on.push(self.join_key(&left.scope, &right.scope));
+            }
+            if self.dice.one_in(3) {
+                let both: Vec<Named> = left.scope.iter().chain(&right.scope).cloned().collect();
+                let condition = self.condition(&both, 1);
+                on.push(condition);
+            }
+        }
+        let (mut scope, rows) = match kind {
+            "LEFT SEMI" | "LEFT ANTI" => (left.scope, left.rows),
+            "RIGHT SEMI" | "RIGHT ANTI" => (right.scope, right.rows),
+            _ => (left.scope.into_iter().chain(right.scope).collect(), cross),
+        };
+        if !kind.ends_with("SEMI") && !kind.ends_with("ANTI") {
+            scope.iter_mut().for_each(|column| column.unique = false);
+        }
+        let join = Join { kind, left: left.relation, right: right.relation, on };
+        Drawn { relation: Relation::Join(Box::new(join)), scope, rows }
+    }
+
+    /// An equality between columns that can be compared.
+    fn join_key(&mut self, left: &[Named], right: &[Named]) -> Expr {
+        for _ in 0..8 {
+            let (a, b) = (self.dice.pick(left).clone(), self.dice.pick(right).clone());
+            let numbers = |class| matches!(class, Class::Int | Class::Decimal | Class::Float);
+            if a.sorts && (a.class == b.class || numbers(a.class) && numbers(b.class) && self.dice.one_in(4))
+            {
+                let op = if self.dice.one_in(10) { "IS NOT DISTINCT FROM" } else { "=" };
+                return Expr::of(Class::Bool, &format!("{{}} {op} {{}}"), [a.expr(), b.expr()]);
+            }
+        }
+        Expr::of(Class::Bool, "{} = {}", [left[0].expr(), right[0].expr()])
+    }
+}
+
+/// The columns of a subquery under its alias.
+pub(crate) fn outputs(columns: &[Named], alias: &str) -> Vec<Named> {
+    columns.iter().map(|column| Named { sql: format!("{alias}.{}", column.sql), ..column.clone() }).collect()
+}

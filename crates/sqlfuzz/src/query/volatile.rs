@@ -1,0 +1,52 @@
+//! Queries with volatile functions of which the answer is known all the same: properties that every draw has, and
+//! counts within bounds that chance does not break.
+
+use super::draw::Drawer;
+use super::relation::Drawn;
+use super::{Expr, Item, Order, Query, Relation, Select};
+use crate::data::kind::Class;
+
+/// Fewer rows than this tell too little of what chance leaves of them.
+const ROWS_FOR_STATISTICS: usize = 400;
+
+impl Drawer<'_> {
+    /// A query with one row that is the same in every run.
+    pub(crate) fn volatile(&mut self) -> Query {
+        if self.dice.one_in(2)
+            && let Some(table) = self.database.tables.iter().find(|table| table.rows() >= ROWS_FOR_STATISTICS)
+        {
+            return counted(&table.name, table.rows());
+        }
+        let Drawn { relation, scope, .. } = self.table();
+        let filter = self.filter(&scope, 0);
+        let choices: [(&str, &[&str], &str); 8] = [
+            ("random()", &["s.r < 0.3"], "coalesce(max(s.r) < 0.3, true)"),
+            ("random()", &["s.r >= 0.5"], "coalesce(min(s.r) >= 0.5, true)"),
+            ("random()", &["s.r = s.r"], "count(*)"),
+            ("random()", &["s.r < 0.6", "s.r > 0.2"], "coalesce(min(s.r) > 0.2 AND max(s.r) < 0.6, true)"),
+            ("random()", &[], "coalesce(max(s.r - s.r) = 0, true)"),
+            ("CAST(random() * 4 AS INT)", &["s.r IN (1, 3)"], "coalesce(min(s.r % 2) = 1, true)"),
+            ("uuid()", &["s.r <> 'a'"], "count(DISTINCT s.r)"),
+            ("now()", &["s.r = now()"], "count(*)"),
+        ];
+        let (inner, conditions, outer) = *self.dice.pick(&choices);
+        let inner = vec![Item::new(Expr::text(Class::Float, inner), "r")];
+        let inner = Query::select(Select { filter, ..Select::of(inner, relation) });
+        let items = vec![Item::new(Expr::text(Class::Bool, outer), "x0")];
+        let filter = conditions.iter().map(|condition| Expr::text(Class::Bool, *condition)).collect();
+        let from = Relation::Sub(Box::new(inner), "s".to_owned());
+        Query { order: Order::None, ..Query::select(Select { filter, ..Select::of(items, from) }) }
+    }
+}
+
+/// Each of two conjuncts that look the same leaves half of the rows.
+fn counted(table: &str, rows: usize) -> Query {
+    let expected = rows / 4;
+    // Ten standard deviations.
+    let slack = (10.0 * (rows as f64 * 0.1875).sqrt()) as usize;
+    let between = format!("count(*) BETWEEN {} AND {}", expected.saturating_sub(slack), expected + slack);
+    let items = vec![Item::new(Expr::text(Class::Bool, between), "x0")];
+    let half = || Expr::text(Class::Bool, "random() < 0.5");
+    let from = Relation::Named(table.to_owned(), "a".to_owned());
+    Query::select(Select { filter: vec![half(), half()], ..Select::of(items, from) })
+}

@@ -1,0 +1,95 @@
+//! A failure as a folder: the Parquet files, and a script that runs as it is.
+
+use std::fmt::Write;
+use std::io;
+use std::path::Path;
+
+use crate::case::{Case, Found};
+use crate::data::encode;
+
+/// Settings that an engine has from its start, given in the environment; others are in the script.
+const AT_START: [&str; 6] =
+    ["point_share", "point_latency_ms", "decoded_share", "slice_rows", "loads_in_flight", "io_threads"];
+
+/// The script: how the data was made in comments, tables, settings and queries as SQL.
+pub(crate) fn script(seed: u64, case: &Case, found: &Found) -> String {
+    let mut text = format!("-- seed {seed}: {}\n", found.difference.to_string().replace('\n', " "));
+    let settings = &case.settings;
+    let mut environment = format!("COSCAN_POLICY={} COSCAN_BUFFER={}", settings.policy, found.buffer);
+    let at_start = |name: &str| AT_START.contains(&name) || name == "direct_io" || name == "stall_ms";
+    for (name, value) in settings.coscan.iter().filter(|(name, _)| at_start(name)) {
+        let _ = write!(environment, " COSCAN_{}={value}", name.to_uppercase());
+    }
+    let _ = writeln!(text, "-- run here: {environment} coscan sql --file reproduction.sql");
+    let _ = writeln!(text, "-- and without: COSCAN_ENABLED=false coscan sql --file reproduction.sql");
+    if found.together {
+        text += "-- the queries ran at the same time, on two sessions of one engine\n";
+    }
+    if settings.shadowing {
+        text += "-- sum, count, avg and abs are user-defined functions, as in src/functions.rs of coscan-sqlfuzz\n";
+    }
+    let _ = writeln!(
+        text,
+        "-- {}",
+        if settings.local { "local files" } else { "files in an object store in memory" }
+    );
+    for table in &case.database.tables {
+        let _ = writeln!(text, "-- {}: {:?}", table.name, table.writer);
+        for column in &table.columns {
+            let _ = writeln!(
+                text,
+                "--   {} {:?}: {:?}, nulls {:?}, seed {:#x}{}",
+                column.name,
+                column.kind,
+                column.spread,
+                column.nulls,
+                column.seed,
+                if column.nullable { "" } else { ", required" }
+            );
+        }
+        for (at, file) in table.files.iter().enumerate() {
+            let stored: Vec<_> = table.columns.iter().zip(&file.stored).collect();
+            let other = stored.iter().filter(|(_, stored)| **stored != crate::data::Stored::AsDeclared);
+            let other: Vec<String> =
+                other.map(|(column, stored)| format!("{} {stored:?}", column.name)).collect();
+            let _ = writeln!(
+                text,
+                "--   {}: rows from {} in groups of {:?} {}",
+                table.path(at),
+                file.first_row,
+                file.row_groups,
+                other.join(", ")
+            );
+        }
+    }
+    for (name, value) in &settings.datafusion {
+        let _ = writeln!(text, "SET datafusion.{name} = '{value}';");
+    }
+    for (name, value) in settings.coscan.iter().filter(|(name, _)| !at_start(name)) {
+        let _ = writeln!(text, "SET coscan.{name} = '{value}';");
+    }
+    for table in &case.database.tables {
+        let _ = writeln!(text, "{};", table.declaration(""));
+    }
+    for (at, test) in case.tests.iter().enumerate() {
+        let statement = test.statement(&format!("p{at}"));
+        for sql in statement.prepare.iter().chain([&statement.sql]) {
+            let _ = writeln!(text, "{sql};");
+        }
+    }
+    text
+}
+
+/// Writes script and files into a folder.
+pub(crate) fn write(folder: &Path, script: &str, case: &Case) -> io::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    std::fs::write(folder.join("reproduction.sql"), script)?;
+    for table in &case.database.tables {
+        for (at, file) in table.files.iter().enumerate() {
+            let path = folder.join(table.path(at));
+            std::fs::create_dir_all(path.parent().unwrap_or(folder))?;
+            std::fs::write(path, encode(table, file).map_err(io::Error::other)?)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,202 @@
+//! Under which settings the queries of a seed run: DataFusion's, which both sides have, and coscan's.
+
+use coscan_datafusion::{CoscanOptions, install};
+use coscan_engine::{Engine, EngineConfig, EngineError, PolicyName, registry};
+use datafusion::common::{DataFusionError, Result};
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::prelude::{SessionConfig, SessionContext};
+
+use crate::dice::Dice;
+use crate::functions;
+use crate::shapes::Shapes;
+
+/// A buffer that holds everything.
+const LARGE_BUFFER: u64 = 64 << 20;
+
+/// A buffer that holds nothing: it is raised to what the engine says that a query needs.
+const SMALL_BUFFER: u64 = 4 << 10;
+
+/// The settings of one seed.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Settings {
+    /// Both sides' settings `datafusion.*`, by what follows that.
+    pub(crate) datafusion: Vec<(&'static str, String)>,
+    /// Settings `coscan.*`, by what follows that, but for policy and buffer.
+    pub(crate) coscan: Vec<(&'static str, String)>,
+    pub(crate) policy: &'static str,
+    /// The buffer is as small as queries allow.
+    pub(crate) small_buffer: bool,
+    /// Files are read from disk, not from an object store.
+    pub(crate) local: bool,
+    /// All queries also run at the same time.
+    pub(crate) together: bool,
+    /// Functions that are called like built-in ones are registered.
+    pub(crate) shadowing: bool,
+}
+
+/// Settings of DataFusion that change how a query runs but not what it returns.
+const DATAFUSION: [(&str, &[&str]); 34] = [
+    ("execution.batch_size", &["7", "100", "1000"]),
+    ("execution.coalesce_batches", &["false"]),
+    ("execution.collect_statistics", &["false"]),
+    ("execution.enable_file_stream_work_stealing", &["false"]),
+    ("execution.keep_partition_by_columns", &["true"]),
+    ("execution.parquet.binary_as_string", &["true"]),
+    ("execution.parquet.bloom_filter_on_read", &["false"]),
+    ("execution.parquet.coerce_int96", &["us", "ms"]),
+    ("execution.parquet.enable_page_index", &["false"]),
+    ("execution.parquet.force_filter_selections", &["true"]),
+    ("execution.parquet.max_predicate_cache_size", &["0"]),
+    ("execution.parquet.metadata_size_hint", &["16"]),
+    ("execution.parquet.pruning", &["false"]),
+    ("execution.parquet.pushdown_filters", &["true"]),
+    ("execution.parquet.reorder_filters", &["true"]),
+    ("execution.parquet.schema_force_view_types", &["false"]),
+    ("execution.parquet.skip_metadata", &["false"]),
+    ("execution.skip_partial_aggregation_probe_rows_threshold", &["10"]),
+    ("execution.split_file_groups_by_statistics", &["true"]),
+    ("execution.time_zone", &["+02:00"]),
+    ("optimizer.enable_dynamic_filter_pushdown", &["false"]),
+    ("optimizer.enable_sort_pushdown", &["false"]),
+    ("optimizer.enable_topk_aggregation", &["false"]),
+    ("optimizer.enable_leaf_expression_pushdown", &["false"]),
+    ("optimizer.filter_null_join_keys", &["true"]),
+    ("optimizer.hash_join_single_partition_threshold_rows", &["0"]),
+    ("optimizer.prefer_existing_sort", &["true"]),
+    ("optimizer.prefer_hash_join", &["false"]),
+    ("optimizer.preserve_file_partitions", &["1"]),
+    ("optimizer.repartition_aggregations", &["false"]),
+    ("optimizer.repartition_file_min_size", &["0", "500"]),
+    ("optimizer.repartition_file_scans", &["false"]),
+    ("optimizer.repartition_joins", &["false"]),
+    ("sql_parser.parse_float_as_decimal", &["true"]),
+];
+
+/// Settings of coscan, but for policy and buffer.
+const COSCAN: [(&str, &[&str]); 8] = [
+    ("point_threshold", &["0", "1", "2", "1000"]),
+    ("point_share", &["0", "50"]),
+    ("point_latency_ms", &["0", "1"]),
+    ("decoded_share", &["0", "1", "90"]),
+    ("slice_rows", &["1", "16", "100", "1000"]),
+    ("loads_in_flight", &["1", "2"]),
+    ("io_threads", &["1", "2"]),
+    ("direct_io", &["false"]),
+];
+
+impl Settings {
+    pub(crate) fn draw(dice: &mut Dice, shapes: &Shapes) -> Self {
+        let mut datafusion =
+            vec![("execution.target_partitions", dice.pick(&["1", "1", "2", "3", "8"]).to_string())];
+        // Most seeds change a few settings, some none.
+        let changes = if dice.one_in(3) { 40 } else { 8 };
+        for (name, values) in DATAFUSION {
+            if dice.one_in(changes) {
+                datafusion.push((name, dice.pick(values).to_string()));
+            }
+        }
+        let mut coscan = vec![("small_table_bytes", "0".to_owned()), ("stall_ms", "5".to_owned())];
+        for (name, values) in COSCAN {
+            if dice.one_in(3) {
+                coscan.push((name, dice.pick(values).to_string()));
+            }
+        }
+        let policies: Vec<&'static str> = registry::sharing().map(|policy| policy.as_str()).collect();
+        Settings {
+            datafusion,
+            coscan,
+            policy: dice.word(&policies),
+            small_buffer: dice.one_in(2) && shapes.small_buffers,
+            local: dice.one_in(4),
+            together: dice.one_in(2),
+            shadowing: dice.one_in(10) && shapes.shadowing,
+        }
+    }
+
+    /// DataFusion as it is.
+    pub(crate) fn plain(&self) -> Result<SessionContext> {
+        let state = self.state(self.config()?)?;
+        Ok(self.with_functions(SessionContext::new_with_state(state.build())))
+    }
+
+    /// DataFusion as it is with default settings, and row by row with filters that scans apply, so that what guards
+    /// against a failing part of a condition does so: other ways to the same result.
+    pub(crate) fn plain_otherwise(&self) -> Result<[SessionContext; 2]> {
+        let usual = Settings {
+            datafusion: self.datafusion.iter().filter(|(name, _)| keeps_meaning(name)).cloned().collect(),
+            ..self.clone()
+        };
+        let mut by_row = usual.clone();
+        by_row.datafusion.push(("execution.parquet.pushdown_filters", "true".to_owned()));
+        by_row.datafusion.push(("execution.batch_size", "1".to_owned()));
+        Ok([usual.plain()?, by_row.plain()?])
+    }
+
+    /// DataFusion with cooperative scans.
+    pub(crate) fn cooperative(&self, engine: &Engine) -> Result<SessionContext> {
+        let mut config = self.config()?;
+        config.options_mut().extensions.insert(self.options()?);
+        let builder = install(self.state(config)?, engine.clone());
+        Ok(self.with_functions(SessionContext::new_with_state(builder.build())))
+    }
+
+    /// The engine under these settings.
+    pub(crate) fn engine(&self) -> Result<Engine> {
+        let buffer = if self.small_buffer { SMALL_BUFFER } else { LARGE_BUFFER };
+        let policy: PolicyName =
+            self.policy.parse().map_err(|error| DataFusionError::External(Box::new(error)))?;
+        let config = self.options()?.engine_settings.apply(EngineConfig::new(policy, buffer));
+        Engine::new(config).map_err(coscan_datafusion::from_engine)
+    }
+
+    fn options(&self) -> Result<CoscanOptions> {
+        let mut options = CoscanOptions::default();
+        for (name, value) in &self.coscan {
+            options.set_value(name, value)?;
+        }
+        Ok(options)
+    }
+
+    fn config(&self) -> Result<SessionConfig> {
+        let mut config = SessionConfig::new().with_target_partitions(2);
+        for (name, value) in &self.datafusion {
+            config.options_mut().set(&format!("datafusion.{name}"), value)?;
+        }
+        Ok(config)
+    }
+
+    fn state(&self, config: SessionConfig) -> Result<SessionStateBuilder> {
+        let runtime = RuntimeEnvBuilder::new().with_object_list_cache_limit(0).build_arc()?;
+        Ok(SessionStateBuilder::new().with_config(config).with_runtime_env(runtime).with_default_features())
+    }
+
+    fn with_functions(&self, ctx: SessionContext) -> SessionContext {
+        if self.shadowing {
+            functions::shadow(&ctx);
+        }
+        ctx
+    }
+}
+
+/// Whether results have other types or values without the setting.
+fn keeps_meaning(name: &str) -> bool {
+    [
+        "time_zone",
+        "binary_as_string",
+        "coerce_int96",
+        "force_view_types",
+        "skip_metadata",
+        "parse_float_as_decimal",
+    ]
+    .iter()
+    .any(|part| name.ends_with(part))
+}
+
+/// The buffer that the engine asks for, if that is what the error says.
+pub(crate) fn needed_buffer(error: &DataFusionError) -> Option<u64> {
+    match coscan_datafusion::engine_error(error) {
+        Some(EngineError::BufferTooSmall { needed, .. }) => Some(*needed),
+        _ => None,
+    }
+}

@@ -1,0 +1,77 @@
+//! Shapes of queries that can be left out of a campaign, for as long as a known fault would be found again and again.
+
+use std::str::FromStr;
+
+/// Which of the shapes are drawn that can be left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shapes {
+    /// Volatile functions: `random()`, `uuid()`.
+    pub volatile: bool,
+    /// User-defined functions that are called like built-in ones.
+    pub shadowing: bool,
+    /// Subqueries with a limit.
+    pub limits: bool,
+    /// Columns of type Null.
+    pub nulls: bool,
+    /// Averages of decimals.
+    pub averages: bool,
+    /// Buffers as small as queries allow.
+    pub small_buffers: bool,
+}
+
+/// A shape's name and its place.
+type Named = (&'static str, fn(&mut Shapes) -> &mut bool);
+
+const NAMES: [Named; 6] = [
+    ("volatile", |shapes| &mut shapes.volatile),
+    ("shadowing", |shapes| &mut shapes.shadowing),
+    ("limits", |shapes| &mut shapes.limits),
+    ("nulls", |shapes| &mut shapes.nulls),
+    ("averages", |shapes| &mut shapes.averages),
+    ("small-buffers", |shapes| &mut shapes.small_buffers),
+];
+
+impl Default for Shapes {
+    fn default() -> Self {
+        Shapes {
+            volatile: true,
+            shadowing: true,
+            limits: true,
+            nulls: true,
+            averages: true,
+            small_buffers: true,
+        }
+    }
+}
+
+/// There is no shape of that name.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+#[error(
+    "there is no shape '{0}' to leave out; there are volatile, shadowing, limits, nulls, averages, small-buffers"
+)]
+pub struct UnknownShape(String);
+
+impl Shapes {
+    /// All shapes but those named, separated by commas.
+    ///
+    /// # Errors
+    ///
+    /// A name that no shape has.
+    pub fn without(names: &str) -> Result<Self, UnknownShape> {
+        let mut shapes = Shapes::default();
+        for name in names.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+            let known = NAMES.iter().find(|(known, _)| *known == name);
+            let (_, place) = known.ok_or_else(|| UnknownShape(name.to_owned()))?;
+            *place(&mut shapes) = false;
+        }
+        Ok(shapes)
+    }
+}
+
+impl FromStr for Shapes {
+    type Err = UnknownShape;
+
+    fn from_str(names: &str) -> Result<Self, Self::Err> {
+        Shapes::without(names)
+    }
+}

@@ -1,0 +1,133 @@
+//! The fuzzer itself: seeds repeat, comparisons tell apart what they should, simpler queries are simpler.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
+use datafusion::arrow::datatypes::{DataType, Field, Schema};
+
+use crate::answer::{Answer, Kind, Rows, compare};
+use crate::case::Case;
+use crate::data::kind::Class;
+use crate::query::{Expr, Item, Key, Limit, Order, Query, Relation, Select, Test, simpler};
+use crate::shapes::Shapes;
+
+#[test]
+fn a_seed_draws_the_same_case_every_time() {
+    let drawn = |seed| format!("{:?}", Case::draw(seed, &Shapes::default()));
+    for seed in 0..50 {
+        assert_eq!(drawn(seed), drawn(seed));
+        assert_ne!(drawn(seed), drawn(seed + 1));
+    }
+}
+
+#[test]
+fn simpler_queries_come_to_an_end() {
+    for seed in 0..20 {
+        for mut test in Case::draw(seed, &Shapes::default()).tests {
+            let mut steps = 0;
+            let first = test.query.to_sql().len();
+            while let Some(next) =
+                simpler(&test).into_iter().find(|next| next.query.to_sql().len() < test.query.to_sql().len())
+            {
+                test = next;
+                steps += 1;
+            }
+            assert!(steps <= first && test.query.to_sql().len() <= first, "{}", test.query.to_sql());
+        }
+    }
+}
+
+#[test]
+fn a_limit_keeps_the_order_that_determines_it() {
+    let column = |name: &str, fixed| Item { fixed, ..Item::new(Expr::text(Class::Int, name), name) };
+    let items = vec![column("id", true), column("a", false)];
+    let table = Relation::Named("t".to_owned(), "t".to_owned());
+    let mut query = Query::select(Select::of(items, table));
+    query.order = Order::By(vec![Key { item: 0, direction: "" }]);
+    query.limit = Some(Limit { rows: Some(3), offset: 0 });
+    let test = Test { query, prepared: false, sample: false };
+    for next in simpler(&test) {
+        let sql = next.query.to_sql();
+        assert!(!sql.contains("LIMIT") || sql.contains("id AS id") && sql.contains("ORDER BY 1"), "{sql}");
+    }
+}
+
+/// A test of `SELECT a FROM t`, in order if asked for.
+fn test(order: Order) -> Test {
+    let items = vec![Item::new(Expr::text(Class::Int, "a"), "a")];
+    let table = Relation::Named("t".to_owned(), "t".to_owned());
+    Test { query: Query { order, ..Query::select(Select::of(items, table)) }, prepared: false, sample: false }
+}
+
+fn rows(array: ArrayRef, nullable: bool) -> Answer {
+    let schema = Arc::new(Schema::new(vec![Field::new("a", array.data_type().clone(), nullable)]));
+    let batch = RecordBatch::try_new(Arc::clone(&schema), vec![array]).expect("a batch");
+    Answer::Rows(Rows { schema, batches: vec![batch] })
+}
+
+fn numbers(values: &[i64]) -> Answer {
+    rows(Arc::new(Int64Array::from(values.to_vec())), false)
+}
+
+fn kind(test: &Test, expected: &Answer, found: &Answer) -> Option<Kind> {
+    compare(test, expected, found).err().map(|difference| difference.kind)
+}
+
+#[test]
+fn rows_are_a_multiset_unless_an_order_is_asked_for() {
+    let (any, ordered) = (test(Order::None), test(Order::All("")));
+    let expected = numbers(&[1, 2, 2]);
+    assert_eq!(kind(&any, &expected, &numbers(&[2, 1, 2])), None);
+    assert_eq!(kind(&any, &expected, &numbers(&[1, 1, 2])), Some(Kind::Rows));
+    assert_eq!(kind(&any, &expected, &numbers(&[1, 2])), Some(Kind::Rows));
+    assert_eq!(kind(&ordered, &expected, &numbers(&[1, 2, 2])), None);
+    assert_eq!(kind(&ordered, &expected, &numbers(&[2, 1, 2])), Some(Kind::Order));
+    assert_eq!(kind(&ordered, &expected, &numbers(&[1, 2, 3])), Some(Kind::Rows));
+}
+
+#[test]
+fn types_and_nullability_count() {
+    let any = test(Order::None);
+    let nullable = rows(Arc::new(Int64Array::from(vec![1])), true);
+    let float = rows(Arc::new(Float64Array::from(vec![1.0])), false);
+    assert_eq!(kind(&any, &numbers(&[1]), &nullable), Some(Kind::Schema));
+    assert_eq!(kind(&any, &numbers(&[1]), &float), Some(Kind::Schema));
+    let Answer::Rows(found) = numbers(&[1]) else { unreachable!("numbers are rows") };
+    assert_eq!(found.schema.field(0).data_type(), &DataType::Int64);
+}
+
+#[test]
+fn floating_point_values_are_compared_bit_by_bit_but_for_sums() {
+    let floats = |values: &[f64]| rows(Arc::new(Float64Array::from(values.to_vec())), false);
+    let any = test(Order::None);
+    assert_eq!(kind(&any, &floats(&[f64::NAN, 0.1]), &floats(&[0.1, f64::NAN])), None);
+    assert_eq!(kind(&any, &floats(&[0.1]), &floats(&[0.1 + 1e-15])), Some(Kind::Rows));
+    assert_eq!(kind(&any, &floats(&[0.0]), &floats(&[-0.0])), Some(Kind::Rows));
+    let mut sum = any.clone();
+    if let crate::query::Body::Select(select) = &mut sum.query.body {
+        select.items[0].approximate = true;
+    }
+    assert_eq!(kind(&sum, &floats(&[0.1]), &floats(&[0.1 + 1e-15])), None);
+    assert_eq!(kind(&sum, &floats(&[0.1]), &floats(&[0.2])), Some(Kind::Rows));
+}
+
+#[test]
+fn an_error_has_to_be_one_on_both_sides() {
+    let any = test(Order::None);
+    let error = || Answer::Error("no".to_owned());
+    assert_eq!(kind(&any, &error(), &error()), None);
+    assert_eq!(kind(&any, &numbers(&[1]), &error()), Some(Kind::Error));
+    assert_eq!(kind(&any, &error(), &numbers(&[1])), Some(Kind::NoError));
+    assert_eq!(kind(&any, &error(), &Answer::Hang), Some(Kind::Hang));
+    assert_eq!(kind(&any, &error(), &Answer::Panic("oh".to_owned())), Some(Kind::Panic));
+}
+
+#[test]
+fn a_sample_is_as_many_rows_of_all() {
+    let mut sample = Test { sample: true, ..test(Order::None) };
+    sample.query.limit = Some(Limit { rows: Some(2), offset: 0 });
+    let all = numbers(&[1, 2, 2]);
+    assert_eq!(kind(&sample, &all, &numbers(&[2, 2])), None);
+    assert_eq!(kind(&sample, &all, &numbers(&[1, 1])), Some(Kind::Rows));
+    assert_eq!(kind(&sample, &all, &numbers(&[1])), Some(Kind::Rows));
+}

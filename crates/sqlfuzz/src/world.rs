@@ -1,0 +1,199 @@
+//! A case brought to life: files in a store, a plain session and cooperative ones, and questions put to them.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use coscan_engine::Engine;
+use datafusion::arrow::array::RecordBatch;
+use datafusion::common::{DataFusionError, Result};
+use datafusion::prelude::SessionContext;
+use futures::TryStreamExt;
+use object_store::memory::InMemory;
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt};
+use tempfile::TempDir;
+use url::Url;
+
+use crate::answer::{Answer, Difference, Kind, Rows};
+use crate::case::Case;
+use crate::data::encode;
+use crate::query::Statement;
+use crate::settings::needed_buffer;
+
+/// No query takes nearly as long.
+const QUERY_ENDS_AFTER: Duration = Duration::from_secs(30);
+
+/// An engine that nobody uses comes to rest within this time.
+const RESTS_AFTER: Duration = Duration::from_secs(10);
+
+/// How often a query is run again with the buffer that the engine asked for.
+const BUFFERS_TRIED: usize = 30;
+
+/// Everything that the queries of a case need.
+pub(crate) struct World<'a> {
+    case: &'a Case,
+    pub(crate) plain: SessionContext,
+    /// Two sessions on one engine.
+    pub(crate) cooperative: [SessionContext; 2],
+    pub(crate) engine: Engine,
+    files: Files,
+}
+
+/// Where the files are.
+struct Files {
+    /// What stands before a table's folder.
+    root: String,
+    memory: Arc<dyn ObjectStore>,
+    _folder: Option<TempDir>,
+}
+
+impl<'a> World<'a> {
+    /// Writes the files and declares the tables.
+    ///
+    /// # Errors
+    ///
+    /// What DataFusion or the writer of Parquet files has against the tables.
+    pub(crate) async fn new(case: &'a Case) -> Result<Self> {
+        let files = Files::write(case).await?;
+        let engine = case.settings.engine()?;
+        let declared = async |session: SessionContext| files.declare(case, session).await;
+        let plain = declared(case.settings.plain()?).await?;
+        let cooperative = [
+            declared(case.settings.cooperative(&engine)?).await?,
+            declared(case.settings.cooperative(&engine)?).await?,
+        ];
+        Ok(World { case, plain, cooperative, engine, files })
+    }
+
+    /// Plain sessions that get to the same answer in another way.
+    pub(crate) async fn others(&self) -> Result<[SessionContext; 2]> {
+        let [usual, by_row] = self.case.settings.plain_otherwise()?;
+        Ok([self.files.declare(self.case, usual).await?, self.files.declare(self.case, by_row).await?])
+    }
+
+    /// What a cooperative session answers; the buffer is raised to what the engine asks for.
+    pub(crate) async fn ask(&self, session: usize, statement: &Statement) -> Answer {
+        let mut tried = 0;
+        loop {
+            let (answer, needed) = ask(&self.cooperative[session], statement).await;
+            match needed {
+                Some(needed) if tried < BUFFERS_TRIED => {
+                    let buffer = needed.max(self.engine.usage().budget);
+                    if let Err(error) = self.engine.set_buffer(buffer) {
+                        return Answer::Error(error.to_string());
+                    }
+                    tried += 1;
+                }
+                _ => return answer,
+            }
+        }
+    }
+
+    /// Whether the engine holds nothing when nobody uses it, within its budget before and nothing at all after the
+    /// budget is taken away.
+    pub(crate) async fn comes_to_rest(&self) -> Result<(), Difference> {
+        self.waits(|usage| usage.loading == 0 && usage.workspace == 0, "in use").await?;
+        let usage = self.engine.usage();
+        if usage.total() > usage.budget {
+            return Err(Difference::new(Kind::Ledger, format!("more than the budget: {usage:?}")));
+        }
+        self.engine.set_buffer(1).map_err(|error| Difference::new(Kind::Ledger, error.to_string()))?;
+        self.waits(|usage| usage.total() == 0, "kept without a budget").await
+    }
+
+    async fn waits(
+        &self,
+        rests: impl Fn(&coscan_engine::Usage) -> bool,
+        otherwise: &str,
+    ) -> Result<(), Difference> {
+        let deadline = Instant::now() + RESTS_AFTER;
+        loop {
+            let usage = self.engine.usage();
+            if rests(&usage) {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                return Err(Difference::new(Kind::Ledger, format!("{otherwise}: {usage:?}")));
+            }
+            tokio::time::sleep(Duration::from_micros(200)).await;
+        }
+    }
+}
+
+impl Files {
+    async fn write(case: &Case) -> Result<Self> {
+        let folder = if case.settings.local { Some(TempDir::with_prefix("sqlfuzz")?) } else { None };
+        let memory = Arc::new(InMemory::new());
+        for table in &case.database.tables {
+            for (at, file) in table.files.iter().enumerate() {
+                let bytes = encode(table, file)?;
+                match &folder {
+                    Some(folder) => {
+                        let path = folder.path().join(table.path(at));
+                        std::fs::create_dir_all(path.parent().unwrap_or(folder.path()))?;
+                        std::fs::write(path, bytes)?;
+                    }
+                    None => drop(memory.put(&Path::from(table.path(at)), bytes.into()).await?),
+                }
+            }
+        }
+        let root = match &folder {
+            Some(folder) => format!("{}/", folder.path().display()),
+            None => "mem://tables/".to_owned(),
+        };
+        Ok(Files { root, memory, _folder: folder })
+    }
+
+    /// The session with the case's tables.
+    async fn declare(&self, case: &Case, session: SessionContext) -> Result<SessionContext> {
+        let url = Url::parse("mem://tables").map_err(|error| DataFusionError::External(Box::new(error)))?;
+        session.register_object_store(&url, Arc::clone(&self.memory));
+        for table in &case.database.tables {
+            let sql = table.declaration(&self.root);
+            let declared = async { session.sql(&sql).await?.collect().await };
+            declared.await.map_err(|error| error.context(sql.clone()))?;
+        }
+        Ok(session)
+    }
+}
+
+/// What a session answers, and the buffer that the engine asks for if the one it has is too small.
+pub(crate) async fn ask(session: &SessionContext, statement: &Statement) -> (Answer, Option<u64>) {
+    let mut running = tokio::spawn(rows(session.clone(), statement.clone()));
+    match tokio::time::timeout(QUERY_ENDS_AFTER, &mut running).await {
+        Err(_) => {
+            running.abort();
+            (Answer::Hang, None)
+        }
+        Ok(Err(ended)) => match ended.try_into_panic() {
+            Ok(panic) => (Answer::Panic(panic_text(panic.as_ref())), None),
+            Err(_) => (Answer::Panic("the query was cancelled".to_owned()), None),
+        },
+        Ok(Ok(Err(error))) => (Answer::Error(error.strip_backtrace()), needed_buffer(&error)),
+        Ok(Ok(Ok(rows))) => (Answer::Rows(rows), None),
+    }
+}
+
+async fn rows(session: SessionContext, statement: Statement) -> Result<Rows> {
+    if let Some(prepare) = &statement.prepare {
+        session.sql(prepare).await?.collect().await?;
+    }
+    let result = async {
+        let stream = session.sql(&statement.sql).await?.execute_stream().await?;
+        let schema = stream.schema();
+        let batches: Vec<RecordBatch> = stream.try_collect().await?;
+        Ok(Rows { schema, batches })
+    };
+    let result = result.await;
+    if let Some(name) = statement.prepare.as_ref().and_then(|prepare| prepare.split(' ').nth(1)) {
+        session.sql(&format!("DEALLOCATE {name}")).await?.collect().await?;
+    }
+    result
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without text".to_owned())
+}
