@@ -1,7 +1,7 @@
 //! Under which settings the queries of a seed run: DataFusion's, which both sides have, and coscan's.
 
 use coscan_datafusion::{CoscanOptions, install};
-use coscan_engine::{Engine, EngineConfig, EngineError, PolicyName, registry};
+use coscan_engine::{Engine, EngineError, registry};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionStateBuilder;
@@ -16,6 +16,9 @@ const LARGE_BUFFER: u64 = 64 << 20;
 
 /// A buffer that holds nothing: it is raised to what the engine says that a query needs.
 const SMALL_BUFFER: u64 = 4 << 10;
+
+/// Workers that may hold a chunk at once without waiting for each other's room.
+const PROCESSORS: usize = 2;
 
 /// The settings of one seed.
 #[derive(Clone, Debug, PartialEq)]
@@ -144,9 +147,11 @@ impl Settings {
     /// The engine under these settings.
     pub(crate) fn engine(&self) -> Result<Engine> {
         let buffer = if self.small_buffer { SMALL_BUFFER } else { LARGE_BUFFER };
-        let policy: PolicyName =
-            self.policy.parse().map_err(|error| DataFusionError::External(Box::new(error)))?;
-        let config = self.options()?.engine_settings.apply(EngineConfig::new(policy, buffer));
+        let mut options = self.options()?;
+        options.set_value("policy", self.policy)?;
+        options.set_value("buffer", &buffer.to_string())?;
+        let config = options.engine_settings.resolve(buffer, PROCESSORS);
+        let config = config.map_err(|error| DataFusionError::Configuration(error.to_string()))?;
         Engine::new(config).map_err(coscan_datafusion::from_engine)
     }
 
