@@ -159,7 +159,7 @@ pub fn atlas10k2() -> HardDiskModel {
         outermost: 528,
         innermost: 353,
         head_switch_us: 600,
-        skew_us: (740, 1_000),
+        skew_us: (740, 1_100),
         seek_time: 0.84,
     })
 }
