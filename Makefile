@@ -72,7 +72,7 @@ bench: tools ## coscan and other engines side by side, on one workload under the
 bench-decisions: tools ## Cost of a scheduling decision
 	$(CARGO) bench --locked --workspace --bench decision
 
-# COSCAN_REQUIRE_ALL=1 makes a server that is missing a failure, and runs PostgreSQL's own suites too.
+# COSCAN_REQUIRE_ALL=1 makes a server that is missing a failure.
 postgres: tools ## Build the PostgreSQL extension (install: make -C crates/postgres/pg install)
 	$(CARGO) build --locked --release -p coscan-postgres
 	@$(MAKE) --no-print-directory -C crates/postgres/pg CARGO_TARGET_DIR=$(abspath $(CARGO_TARGET_DIR))

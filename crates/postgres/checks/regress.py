@@ -31,16 +31,18 @@ SUITES = {
 
 
 def download(folder: Path) -> Path:
-    """The source tree of the server, by apt from a list of sources of our own; nothing of the system is changed."""
+    """The source tree of the server, by apt from the sources of the packages it installs; nothing of the system is changed."""
     if not shutil.which("apt-get"):
         raise Missing("the regression suite comes with PostgreSQL's source: unpack it and name it in COSCAN_PG_SOURCE")
     lists = folder / "lists"
     (lists / "partial").mkdir(parents=True, exist_ok=True)
-    release = dict(line.split("=", 1) for line in Path("/etc/os-release").read_text().splitlines() if "=" in line)
-    code = release.get("VERSION_CODENAME", "").strip('"')
-    sources = folder / "sources.list"
-    sources.write_text(f"deb-src http://deb.debian.org/debian {code} main\ndeb-src http://deb.debian.org/debian-security {code}-security main\n")
-    options = ["-o", f"Dir::Etc::SourceList={sources}", "-o", "Dir::Etc::SourceParts=/nonexistent", "-o", f"Dir::State::Lists={lists}"]
+    parts = folder / "sources.list.d"
+    parts.mkdir()
+    for listed in [Path("/etc/apt/sources.list"), *Path("/etc/apt/sources.list.d").glob("*")]:
+        if listed.suffix in (".list", ".sources") and listed.is_file():
+            text = re.sub(r"^(deb|Types: deb)(?= |$)", r"\1-src", listed.read_text(), flags=re.MULTILINE)
+            (parts / listed.name).write_text(text)
+    options = ["-o", "Dir::Etc::SourceList=/nonexistent", "-o", f"Dir::Etc::SourceParts={parts}", "-o", f"Dir::State::Lists={lists}"]
 
     def apt(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run([*arguments[:1], *options, *arguments[1:]], cwd=folder, capture_output=True, text=True, check=False)

@@ -66,6 +66,9 @@ struct Sum {
 enum State {
     /// Of rows; those without nulls in a set of columns.
     Count(Option<usize>),
+    /// Of the rows without nulls in a set of columns, as an average keeps it: null where there are none, or
+    /// DataFusion takes the group for one with values and divides by zero.
+    AverageCount(usize),
     Sum(usize),
 }
 
@@ -102,7 +105,9 @@ impl Aggregation {
     fn makes_its_states(&self) -> bool {
         let types = self.schema.fields().iter().skip(self.keys.len()).map(|field| field.data_type());
         let made = |(state, data_type): (&State, &DataType)| match (state, data_type) {
-            (State::Count(_), of) => matches!(of, DataType::Int64 | DataType::UInt64),
+            (State::Count(_) | State::AverageCount(_), of) => {
+                matches!(of, DataType::Int64 | DataType::UInt64)
+            }
             (State::Sum(sum), DataType::Decimal128(_, scale)) => self.sums[*sum].scale == Some(*scale),
             (State::Sum(sum), of) => self.sums[*sum].scale.is_none() && *of == DataType::Int64,
         };
@@ -117,7 +122,7 @@ impl Aggregation {
         }
         let Some(sum) = self.add_sum(argument, scan)? else { return Ok(false) };
         if function == Function::Average {
-            self.states.push(State::Count(Some(self.sums[sum].column_set)));
+            self.states.push(State::AverageCount(self.sums[sum].column_set));
         }
         self.states.push(State::Sum(sum));
         Ok(true)

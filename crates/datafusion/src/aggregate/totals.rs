@@ -214,7 +214,13 @@ impl Totals {
         let mut arrays = self.keys.columns(key_types, &seen)?;
         for (state, data_type) in self.of.states.iter().zip(state_types) {
             arrays.push(match state {
-                super::State::Count(set) => self.counts(*set, &seen, data_type)?,
+                super::State::Count(set) => {
+                    counts(seen.iter().map(|g| Some(self.valid(*set, *g))), data_type)?
+                }
+                super::State::AverageCount(set) => {
+                    let valid = seen.iter().map(|group| self.valid(Some(*set), *group));
+                    counts(valid.map(|count| (count > 0).then_some(count)), data_type)?
+                }
                 super::State::Sum(sum) => self.sums(*sum, &seen, data_type)?,
             });
         }
@@ -227,15 +233,6 @@ impl Totals {
         let group = group as usize;
         let nulls = set.map_or(0, |set| self.with_null[group * self.of.column_sets.len() + set]);
         self.rows[group] - nulls
-    }
-
-    fn counts(&self, set: Option<usize>, groups: &[u32], data_type: &DataType) -> Result<ArrayRef> {
-        let counts = groups.iter().map(|group| self.valid(set, *group));
-        Ok(match data_type {
-            DataType::UInt64 => Arc::new(counts.map(|count| count as u64).collect::<UInt64Array>()),
-            DataType::Int64 => Arc::new(counts.collect::<Int64Array>()),
-            other => return internal_err!("a count of type {other}"),
-        })
     }
 
     fn sums(&self, sum: usize, groups: &[u32], data_type: &DataType) -> Result<ArrayRef> {
@@ -253,6 +250,14 @@ impl Totals {
             other => return internal_err!("a sum of type {other}"),
         })
     }
+}
+
+fn counts(counts: impl Iterator<Item = Option<i64>>, data_type: &DataType) -> Result<ArrayRef> {
+    Ok(match data_type {
+        DataType::UInt64 => Arc::new(counts.map(|count| Some(count? as u64)).collect::<UInt64Array>()),
+        DataType::Int64 => Arc::new(counts.collect::<Int64Array>()),
+        other => return internal_err!("a count of type {other}"),
+    })
 }
 
 /// By set of columns: where one of them is null, if anywhere.

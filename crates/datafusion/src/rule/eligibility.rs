@@ -27,12 +27,13 @@ use datafusion::logical_expr::Operator;
 use datafusion::parquet::basic::{SortOrder, Type as PhysicalType};
 use datafusion::parquet::file::metadata::RowGroupMetaData;
 use datafusion::parquet::schema::types::Type as StoredType;
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
+use datafusion::physical_expr::equivalence::EquivalenceClass;
 use datafusion::physical_expr::expressions::{
     BinaryExpr, CastExpr, Column, DynamicFilterTracking, InListExpr, IsNotNullExpr, IsNullExpr, Literal,
     NotExpr,
 };
+use datafusion::physical_expr::{ConstExpr, EquivalenceProperties, LexOrdering, PhysicalExpr};
 use datafusion::physical_expr_common::physical_expr::is_volatile;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::filter::FilterExec;
@@ -61,6 +62,8 @@ pub enum Reason {
     DynamicFilter,
     /// The scan cannot evaluate all of the filter.
     NotPushable,
+    /// The filter tells more of its rows than the scan would: constants, equal columns or an order.
+    WeakerProperties,
     /// The aggregation has properties beyond its keys and functions.
     SpecialAggregation,
 }
@@ -77,6 +80,9 @@ impl fmt::Display for Reason {
             Reason::Volatile(expr) => write!(f, "{expr} is volatile"),
             Reason::DynamicFilter => f.write_str("the filter changes while the query runs"),
             Reason::NotPushable => f.write_str("the scan cannot evaluate all of the filter"),
+            Reason::WeakerProperties => {
+                f.write_str("nodes above may rely on what the filter tells of its rows")
+            }
             Reason::SpecialAggregation => {
                 f.write_str("it is filtered, ordered, limited, over grouping sets or not partial")
             }
@@ -140,7 +146,8 @@ fn bytes(config: &FileScanConfig) -> u64 {
 ///   this is computed from, a second time; and the scan computes for fewer rows than it did.
 /// - It does not change while the query runs: what fills such a filter decides where it is evaluated.
 ///
-/// That the scan can evaluate all of it is checked where it is put in terms of the table.
+/// That the scan can evaluate all of it is checked where it is put in terms of the table, and [`tells_as_much`] when the
+/// scan is there.
 pub(crate) fn filter_into_scan(filter: &FilterExec, config: &FileScanConfig) -> Result<(), Reason> {
     if let Some(rows) = filter.fetch().or(config.limit) {
         return Err(Reason::Limit(rows));
@@ -153,6 +160,24 @@ pub(crate) fn filter_into_scan(filter: &FilterExec, config: &FileScanConfig) -> 
         return Err(Reason::DynamicFilter);
     }
     Ok(())
+}
+
+/// What the plan above a filter relies on must be told by the scan in its place too: windows, joins and aggregations
+/// were chosen for constants, equal columns and orders, some of which only the filter derives, from statistics.
+pub(crate) fn tells_as_much(
+    scan: &EquivalenceProperties,
+    filter: &EquivalenceProperties,
+) -> Result<(), Reason> {
+    let constant = |of: &ConstExpr| scan.is_expr_constant(&of.expr).is_some();
+    let equal = |class: &EquivalenceClass| {
+        let first = class.canonical_expr();
+        class.iter().all(|expr| first.is_none_or(|first| scan.eq_group().exprs_equal(first, expr)))
+    };
+    let ordered = |order: &LexOrdering| scan.ordering_satisfy(order.iter().cloned()).unwrap_or(false);
+    let told = filter.constants().iter().all(constant)
+        && filter.eq_group().iter().all(equal)
+        && filter.oeq_class().iter().all(ordered);
+    if told { Ok(()) } else { Err(Reason::WeakerProperties) }
 }
 
 fn not_volatile(expr: &Arc<dyn PhysicalExpr>) -> Result<(), Reason> {

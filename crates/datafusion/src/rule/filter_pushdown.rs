@@ -14,10 +14,10 @@ use datafusion::datasource::source::{DataSource, DataSourceExec};
 use datafusion::physical_expr::expressions::lit;
 use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_expr::{PhysicalExpr, conjunction, split_conjunction};
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::filter_pushdown::PushedDown;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use super::eligibility::{self, Reason};
 use crate::scan::CScan;
@@ -35,13 +35,20 @@ pub(super) fn push_down(
     };
     let conjuncts = match conjuncts {
         Ok(conjuncts) => conjuncts,
-        Err(reason) => {
-            tracing::debug!(predicate = %filter.predicate(), %reason, "filter stays above the scan");
-            return Ok(None);
-        }
+        Err(reason) => return Ok(stays(filter, &reason)),
     };
     let scan = CScan::new(prune_by(config, &conjuncts)?, engine.clone()).with_row_filter(conjuncts);
-    project(filter, scan).map(Some)
+    let scan = project(filter, scan)?;
+    let told = eligibility::tells_as_much(scan.equivalence_properties(), filter.equivalence_properties());
+    Ok(match told {
+        Ok(()) => Some(scan),
+        Err(reason) => stays(filter, &reason),
+    })
+}
+
+fn stays(filter: &FilterExec, reason: &Reason) -> Option<Arc<dyn ExecutionPlan>> {
+    tracing::debug!(predicate = %filter.predicate(), %reason, "filter stays above the scan");
+    None
 }
 
 /// The conjuncts of a predicate over the scan's output, in their order, in terms of the table's columns; `None` if the

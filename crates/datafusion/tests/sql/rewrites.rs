@@ -253,3 +253,35 @@ async fn decimals_that_are_longer_than_their_type() {
         agree(&sessions.await, &queries).await;
     }
 }
+
+#[tokio::test]
+async fn groups_without_a_value_have_no_average() {
+    let sessions = both(Variant::Default, async |ctx: &SessionContext| support::declare(ctx).await).await;
+    let queries = [
+        "SELECT rate, avg(rate), count(rate) FROM sales GROUP BY rate",
+        "SELECT rate, avg(rate), sum(rate) FROM sales WHERE rate IS NULL GROUP BY rate",
+        "SELECT avg(rate), count(rate) FROM sales WHERE rate IS NULL",
+    ];
+    for sql in queries {
+        let shown = plan(&sessions[0], sql).await;
+        assert!(shown.contains("ScanAggregateExec"), "{sql}\n{shown}");
+    }
+    agree(&sessions, &queries).await;
+}
+
+/// Statistics say that `b` is 0 or 1, so the filter knows that it is 1, and the window needs no sort by it.
+#[tokio::test]
+async fn what_a_filter_tells_of_its_rows_stays_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("two.parquet");
+    let a: ArrayRef = Arc::new(Int64Array::from_iter_values(0..200));
+    let b: ArrayRef = Arc::new(Int64Array::from_iter_values((0..200).map(|a| a % 2)));
+    let batch = RecordBatch::try_from_iter([("a", a), ("b", b)]).expect("a batch");
+    write(&path, &batch, row_groups(500).build());
+    let sessions = both(Variant::Default, async |ctx| {
+        run(ctx, &external("t", "STORED AS PARQUET", &path)).await;
+    });
+    let window = "SELECT a, max(a) OVER (PARTITION BY b ORDER BY a DESC ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) \
+                  FROM (SELECT a, b FROM t WHERE 0 < b ORDER BY a LIMIT 50)";
+    agree(&sessions.await, &[window]).await;
+}
