@@ -39,7 +39,10 @@ pub(super) fn push_down(
     };
     let scan = CScan::new(prune_by(config, &conjuncts)?, engine.clone()).with_row_filter(conjuncts);
     let scan = project(filter, scan)?;
-    let told = eligibility::tells_as_much(scan.equivalence_properties(), filter.equivalence_properties());
+    let told = eligibility::tells_as_much(
+        scan.equivalence_properties(),
+        filter.properties().equivalence_properties(),
+    );
     Ok(match told {
         Ok(()) => Some(scan),
         Err(reason) => stays(filter, &reason),
