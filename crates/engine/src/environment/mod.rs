@@ -6,7 +6,7 @@
 //!        <─────────── alarm, arrived, ended (Host) ─────────────
 //! ```
 //!
-//! There is one for real ([`threads`]) and one that a simulation owns (the crate `coscan-engine-sim`), which decides by
+//! There is one for real (`threads.rs`) and one that a simulation owns (the crate `coscan-engine-sim`), which decides by
 //! a seed what happens next. This module is no part of the stable interface.
 
 mod alarm;
