@@ -3,7 +3,7 @@
 //! A policy keeps frames apart in sets (of a query, a file instance, a domain, a relation), or does not. It is told
 //! of every reference and answers with [`Step`]s: this frame belongs to that set, that one is released to the free
 //! list. It is asked for a victim when a request needs a frame. It never moves anything itself: the mechanism in
-//! The pool applies what it answers, keeps the list of frames without owner in order of use, writes dirty
+//! `pool` applies what it answers, keeps the list of frames without owner in order of use, writes dirty
 //! frames after their release, and admits and suspends queries as [`load_control`] says.
 //!
 //! | name | frames are kept apart by | replacement |
