@@ -31,7 +31,8 @@ fn source(store: &str, local: bool) -> Arc<Source> {
         version: None,
     };
     let local = local.then(|| LocalFile::look("/".into()).unwrap());
-    let store_no = StoreNo(store.bytes().fold(0, |no, byte| no * 31 + u32::from(byte)));
+    let store_no =
+        StoreNo(store.bytes().fold(0u32, |no, byte| no.wrapping_mul(31).wrapping_add(u32::from(byte))));
     Arc::new(Source { name: store.into(), store: Arc::new(InMemory::new()), store_no, meta, local })
 }
 
