@@ -1,11 +1,11 @@
 //! A differential fuzzer: random SQL over random Parquet files, put to plain DataFusion and to DataFusion with
 //! cooperative scans. Answers have to be the same.
 //!
-//! A seed is drawn into a case ([`case`]): tables ([`data`]), settings ([`settings`]) and queries ([`query`]). The
+//! A seed is drawn into a case (`case`): tables (`data`), settings (`settings`) and queries (`query`). The
 //! files are written into an object store in memory or a temporary folder, and declared in sessions of both kinds
-//! ([`world`]). Every query is put to the plain session, then to a cooperative one, then in half of the cases all at
-//! once to two sessions on one engine; answers are compared ([`answer`]), and in the end the engine must hold nothing.
-//! A case that fails is made smaller ([`shrink`]) and written as SQL with its files ([`report`]).
+//! (`world`). Every query is put to the plain session, then to a cooperative one, then in half of the cases all at
+//! once to two sessions on one engine; answers are compared (`answer`), and in the end the engine must hold nothing.
+//! A case that fails is made smaller (`shrink`) and written as SQL with its files (`report`).
 //!
 //! Nothing here knows how cooperative scans work. What DataFusion itself answers differently from run to run is not
 //! drawn, as far as that is known, and what it answers differently all the same says nothing and is counted.
