@@ -26,6 +26,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "coscan-core",
             "coscan-device",
             "coscan-figure",
+            "coscan-media",
             "coscan-pool",
             "coscan-sim",
             "coscan-trace",
@@ -36,6 +37,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("coscan-engine-sim", &["coscan-core", "coscan-engine"]),
     ("coscan-datafusion", &["coscan-core", "coscan-engine"]),
     ("coscan-postgres", &["coscan-core", "coscan-trace"]),
+    ("coscan-media", &[]),
+    ("coscan-tier", &["coscan-datafusion", "coscan-engine", "coscan-media"]),
+    ("coscan-server", &["coscan-core", "coscan-datafusion", "coscan-engine"]),
     ("coscan-sqlfuzz", &["coscan-engine", "coscan-datafusion"]),
     (
         "coscan-cli",
@@ -48,17 +52,21 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "coscan-engine",
             "coscan-engine-sim",
             "coscan-figure",
+            "coscan-media",
             "coscan-pool",
             "coscan-repro",
+            "coscan-server",
             "coscan-sim",
             "coscan-sqlfuzz",
+            "coscan-tier",
             "coscan-trace",
         ],
     ),
 ];
 
 /// Who may know DataFusion.
-const KNOW_DATAFUSION: [&str; 3] = ["coscan-datafusion", "coscan-sqlfuzz", "coscan-cli"];
+const KNOW_DATAFUSION: [&str; 5] =
+    ["coscan-datafusion", "coscan-server", "coscan-sqlfuzz", "coscan-tier", "coscan-cli"];
 
 /// What the core may not have at all: it does no I/O, has no clock and no threads.
 const NOT_IN_CORE: [&str; 6] = ["tokio", "object_store", "parquet", "arrow", "rustix", "tracing"];

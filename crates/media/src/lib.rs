@@ -1,0 +1,1 @@
+//! Models of removable media and the scheduler over them.
