@@ -37,6 +37,7 @@ impl State {
         }
         let depth = self.loads.len() as u32 + 1;
         self.loads.insert(load, Load { table, chunk, pending, issued: self.now, depth });
+        self.count_store(table, |store| store.loads += 1);
         self.recount_in_order(table);
         Action::Load { load, table, chunk, parts }
     }
@@ -62,6 +63,7 @@ impl State {
         }
         if done {
             let load = self.loads.remove(&id).expect("it is in flight");
+            self.count_store(table, |store| store.loads -= 1);
             self.learn_load_time(&load);
         }
         self.recount_in_order(table);

@@ -40,6 +40,8 @@ pub struct State {
     pub(crate) scans: BTreeMap<ScanId, Scan>,
     pub(crate) loads: BTreeMap<LoadId, Load>,
     pub(crate) next_load: u64,
+    /// The stores that scans or loads are of.
+    pub(crate) stores: BTreeMap<StoreNo, StoreUse>,
     pub(crate) usage: Usage,
     pub(crate) recency: Recency,
     pub(crate) decoded: BTreeMap<PartKey, u64>,
@@ -50,6 +52,15 @@ pub struct State {
     pub(crate) load_time: LoadTime,
     /// Point reads that wait for pages of a chunk.
     pub(crate) points_waiting: BTreeMap<(TableId, ChunkNo), PointsWaiting>,
+}
+
+/// What there is of one store. Counted as it changes, since every decision asks for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct StoreUse {
+    /// Scans that have not failed.
+    pub(crate) scans: u32,
+    /// Loads in flight.
+    pub(crate) loads: u32,
 }
 
 /// The point reads that wait for pages of one chunk.
@@ -91,6 +102,7 @@ impl State {
             scans: BTreeMap::new(),
             loads: BTreeMap::new(),
             next_load: 0,
+            stores: BTreeMap::new(),
             usage,
             recency: Recency::default(),
             decoded: BTreeMap::new(),
@@ -139,13 +151,27 @@ impl State {
     /// Whether the store of this scan's table has fewer loads in flight than it may have. A store that does
     /// not answer keeps its own slots, and nobody else's.
     pub fn has_slot(&self, scan: &Scan) -> bool {
-        self.loads_of(self.table(scan.table).layout().store()).count()
-            < self.config.loads_in_flight_max as usize
+        self.loads_from(scan.table) < self.config.loads_in_flight_max
     }
 
-    /// The loads in flight from a store.
-    pub(crate) fn loads_of(&self, store: StoreNo) -> impl Iterator<Item = &Load> {
-        self.loads.values().filter(move |load| self.table(load.table).layout().store() == store)
+    /// Whether [`State::has_slot`] holds for any scan.
+    pub(crate) fn any_has_slot(&self) -> bool {
+        self.stores.values().any(|store| store.scans > 0 && store.loads < self.config.loads_in_flight_max)
+    }
+
+    /// How many loads are in flight from the store of a table.
+    pub(crate) fn loads_from(&self, table: TableId) -> u32 {
+        self.stores.get(&self.table(table).layout.store()).map_or(0, |store| store.loads)
+    }
+
+    /// Changes what is counted of the store of a table.
+    pub(crate) fn count_store(&mut self, table: TableId, change: impl FnOnce(&mut StoreUse)) {
+        let store = self.table(table).layout.store();
+        let counts = self.stores.entry(store).or_default();
+        change(counts);
+        if *counts == StoreUse::default() {
+            self.stores.remove(&store);
+        }
     }
 
     /// The loads in flight.
@@ -259,6 +285,7 @@ impl State {
         let table = spec.table;
         let chunks = spec.chunks.clone();
         self.scans.insert(id, Scan::new(id, spec, slot, now));
+        self.count_store(table, |store| store.scans += 1);
         self.refresh_wanted(table, &chunks);
         self.recount_in_order(table);
     }
@@ -289,6 +316,7 @@ impl State {
         scan.unclaimed = ChunkSet::new();
         scan.needed_count = 0;
         scan.active.clear();
+        self.count_store(table, |store| store.scans -= 1);
         self.refresh_wanted(table, &needed);
         self.recount_in_order(table);
     }

@@ -6,7 +6,7 @@ use crate::eviction::Need;
 use crate::ids::{ChunkNo, ScanId, WorkerNo};
 use crate::part::Target;
 use crate::policy::{Among, LoadChoice};
-use crate::scan::{Scan, WorkerState};
+use crate::scan::WorkerState;
 use crate::sharing::candidates::{first_unsupplied, least_wanted};
 use crate::time::Instant;
 
@@ -16,7 +16,7 @@ impl Mechanism {
         self.deadline = None;
         if !self.room_denied {
             let mut among = Among::WithSlot;
-            while self.state.scans().any(|scan| self.state.has_slot(scan)) {
+            while self.state.any_has_slot() {
                 let choice = self.resuming().or_else(|| self.policy.choose_load(&self.state, among));
                 let choice = choice.filter(|choice| self.state.has_slot(self.state.scan(choice.scan)));
                 let Some(choice) = choice else { break };
@@ -127,11 +127,9 @@ impl Mechanism {
 
     /// The scan that has waited longest, of those from whose stores no load is in flight.
     fn longest_waiting(&self) -> Option<ScanId> {
-        let idle = |scan: &&Scan| {
-            self.state.loads_of(self.state.table(scan.table).layout().store()).next().is_none()
-        };
-        let waiting = self.state.scans().filter(idle).filter_map(|s| Some((s.waiting_since()?, s.id)));
-        waiting.min().map(|(_, id)| id)
+        let waiting = self.state.scans().filter_map(|scan| Some((scan.waiting_since()?, scan)));
+        let idle = waiting.filter(|(_, scan)| self.state.loads_from(scan.table) == 0);
+        idle.map(|(since, scan)| (since, scan.id)).min().map(|(_, id)| id)
     }
 
     /// When the last worker that holds a chunk counts as stalled, if one does not yet.
