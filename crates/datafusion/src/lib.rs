@@ -14,6 +14,7 @@ mod aggregate;
 mod error;
 mod file;
 mod narrow;
+mod ordered;
 pub mod rule;
 mod scan;
 mod session;

@@ -77,7 +77,7 @@ const DATAFUSION: [(&str, &[&str]); 34] = [
 ];
 
 /// Settings of coscan, but for policy and buffer.
-const COSCAN: [(&str, &[&str]); 8] = [
+const COSCAN: [(&str, &[&str]); 9] = [
     ("point_threshold", &["0", "1", "2", "1000"]),
     ("point_share", &["0", "50"]),
     ("point_latency_ms", &["0", "1"]),
@@ -86,6 +86,7 @@ const COSCAN: [(&str, &[&str]); 8] = [
     ("loads_in_flight", &["1", "2"]),
     ("io_threads", &["1", "2"]),
     ("direct_io", &["false"]),
+    ("order_aware", &["always", "always", "never"]),
 ];
 
 impl Settings {

@@ -12,6 +12,7 @@
 //! | a conjunct is evaluated before earlier ones | [`cannot_fail`] |
 //! | a conjunct that statistics prove is dropped | [`decided_by_statistics`], [`bounds_in_order`] |
 //! | a decimal is decoded to 64 bits | [`short_decimal`] |
+//! | an aggregation is done chunk by chunk | [`aggregation_by_chunks`], [`clustering_column`], [`bounds_in_order`] |
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,7 +22,9 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::physical_plan::parquet::{ParquetAccessPlan, ParquetRowSelection};
 use datafusion::datasource::physical_plan::{FileScanConfig, FileSource, ParquetSource};
 use datafusion::functions_aggregate::average::Avg;
+use datafusion::functions_aggregate::bool_and_or::{BoolAnd, BoolOr};
 use datafusion::functions_aggregate::count::Count;
+use datafusion::functions_aggregate::min_max::{Max, Min};
 use datafusion::functions_aggregate::sum::Sum;
 use datafusion::logical_expr::Operator;
 use datafusion::parquet::basic::{SortOrder, Type as PhysicalType};
@@ -40,6 +43,8 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
 
 use crate::aggregate::Function;
+use crate::ordered::Step;
+use crate::scan::CScan;
 
 /// Why a node of a plan is left to DataFusion.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,6 +71,10 @@ pub enum Reason {
     WeakerProperties,
     /// The aggregation has properties beyond its keys and functions.
     SpecialAggregation,
+    /// The result of this function depends on the order of rows.
+    OrderedFunction(String),
+    /// The scan gives rows to fewer partitions than it was planned for, or each partition to a process of its own.
+    Partitions,
 }
 
 impl fmt::Display for Reason {
@@ -86,6 +95,8 @@ impl fmt::Display for Reason {
             Reason::SpecialAggregation => {
                 f.write_str("it is filtered, ordered, limited, over grouping sets or not partial")
             }
+            Reason::OrderedFunction(name) => write!(f, "{name} depends on the order of rows"),
+            Reason::Partitions => f.write_str("its partitions cannot share the scan"),
         }
     }
 }
@@ -225,6 +236,82 @@ pub(crate) fn function_at_scan(
         return None;
     };
     (plain && !is_volatile(&argument)).then_some((known, argument))
+}
+
+/// An aggregation, from the rows of the scan (`first`) to its results (`last`, which may be the same node), can be done
+/// chunk by chunk if
+///
+/// - there are groups, and no grouping sets, limits or filters that it fills;
+/// - no function depends on the order of rows ([`in_any_order`]), which is another one, and nothing is volatile;
+/// - the scan does not stop early, reads all of its files in this process, and has no more partitions than the result, so
+///   that as many work as would have;
+/// - files are adapted to the table by the names of their columns.
+///
+/// Which groups may be at borders follows from statistics when footers are there: [`crate::ordered`].
+pub(crate) fn aggregation_by_chunks(
+    last: &AggregateExec,
+    first: &AggregateExec,
+    steps: &[Step],
+    scan: &CScan,
+) -> Result<(), Reason> {
+    let config = scan.config();
+    if let Some(rows) = config.limit {
+        return Err(Reason::Limit(rows));
+    }
+    let groups = first.group_expr();
+    let plain = |aggregate: &AggregateExec| {
+        aggregate.limit_options().is_none() && aggregate.dynamic_expressions_produced().is_empty()
+    };
+    if groups.is_empty() || groups.has_grouping_set() || !plain(first) || !plain(last) {
+        return Err(Reason::SpecialAggregation);
+    }
+    for function in first.aggr_expr() {
+        if !in_any_order(function) {
+            return Err(Reason::OrderedFunction(function.name().to_owned()));
+        }
+        function.expressions().iter().try_for_each(not_volatile)?;
+    }
+    groups.expr().iter().try_for_each(|(expr, _)| not_volatile(expr))?;
+    first.filter_expr().iter().flatten().try_for_each(not_volatile)?;
+    steps.iter().flat_map(Step::expressions).try_for_each(not_volatile)?;
+    let partitions = last.properties().output_partitioning().partition_count();
+    if config.file_groups.len() > partitions || config.output_partitioning.is_some() {
+        return Err(Reason::Partitions);
+    }
+    Ok(())
+}
+
+/// Whether the function has one result, whatever the order of rows: those of DataFusion's own of which that is known.
+fn in_any_order(function: &AggregateFunctionExpr) -> bool {
+    let inner = function.fun().inner();
+    let known = inner.is::<Count>()
+        || inner.is::<Sum>()
+        || inner.is::<Avg>()
+        || inner.is::<Min>()
+        || inner.is::<Max>()
+        || inner.is::<BoolAnd>()
+        || inner.is::<BoolOr>();
+    known && function.order_bys().is_empty() && !function.is_reversed()
+}
+
+/// The name and the type of the files' column that this column of the scan is, if chunks may be clustered by it: it is
+/// not computed, not one of partitioned folders, of one value a row, and statistics leave out no value but null.
+pub(crate) fn clustering_column(scan: &CScan, column: usize) -> Option<(String, DataType)> {
+    let config = scan.config();
+    let source = config.file_source();
+    if config.expr_adapter_factory.is_some() {
+        return None;
+    }
+    let table = source.table_schema();
+    let at = match source.projection() {
+        Some(projection) => projection.iter().nth(column)?.expr.downcast_ref::<Column>()?.index(),
+        None => column,
+    };
+    let field = table.file_schema().fields().get(at)?;
+    let of = field.data_type();
+    let ordered =
+        !of.is_nested() && !of.is_floating() && !matches!(of, DataType::Dictionary(..)) && compares(of);
+    ordered.then(|| (field.name().clone(), of.clone()))
 }
 
 /// Decimal arithmetic in an expression is tried in 64 bits if nothing in it is volatile: where 64 bits do not hold the

@@ -1,13 +1,14 @@
 //! The optimizer rule: every scan of Parquet files becomes a cooperative one.
 //!
 //! It must run last, because later rules look for DataFusion's own scan. Scans take in the filter right above
-//! them (`filter_pushdown`), partial aggregations right above them read their arrays (`aggregation`), and
-//! decimal arithmetic is narrowed; joins, orderings and partitions stay as they are. `eligibility` says when. What
+//! them (`filter_pushdown`), partial aggregations right above them read their arrays (`aggregation`), aggregations of
+//! clustered tables are done chunk by chunk (`ordered`), and decimal arithmetic is narrowed; joins, orderings and partitions stay as they are. `eligibility` says when. What
 //! does not meet its conditions is left alone, with the reason in the log.
 
 mod aggregation;
 pub(crate) mod eligibility;
 mod filter_pushdown;
+mod ordered;
 
 use std::fmt;
 use std::sync::Arc;
@@ -28,6 +29,7 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 use crate::narrow::narrowed;
+use crate::ordered::OrderedAggregateExec;
 use crate::scan::CScan;
 use crate::session::options::CoscanOptions;
 
@@ -50,14 +52,27 @@ pub fn rewrite_plan(
             None => Transformed::no(node),
         })
     });
-    let plan = plan?.data.transform_down(|node| {
+    finished(ordered::by_chunks(plan?.data, options.order_aware, &finished)?)
+}
+
+/// `plan` with aggregations at scans and narrow arithmetic. What aggregations by chunks stand for is finished already.
+fn finished(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let plan = plan.transform_down(|node| {
+        if node.is::<OrderedAggregateExec>() {
+            return Ok(Transformed::new(node, false, TreeNodeRecursion::Jump));
+        }
         let original = || Arc::clone(&node).transform_up(with_narrow_arithmetic).data();
         Ok(match aggregation::at_scan(&node, original)? {
             Some(aggregation) => Transformed::new(aggregation, true, TreeNodeRecursion::Jump),
             None => Transformed::no(node),
         })
     });
-    plan?.data.transform_up(with_narrow_arithmetic).data()
+    let skip_finished = |node: Arc<dyn ExecutionPlan>| {
+        let finished = node.is::<OrderedAggregateExec>();
+        let go_on = if finished { TreeNodeRecursion::Jump } else { TreeNodeRecursion::Continue };
+        Ok(Transformed::new(node, false, go_on))
+    };
+    plan?.data.transform_down_up(skip_finished, with_narrow_arithmetic).data()
 }
 
 /// A cooperative scan in place of the node, which is a scan or a filter over one.

@@ -3,6 +3,7 @@
 //! It keeps the [`FileScanConfig`] it replaces and answers every question of the planner as that one
 //! does: schema, partitions, orderings, statistics, filters. Only reading is different.
 
+pub(crate) mod chunks;
 pub(crate) mod dynamic;
 pub(crate) mod execution;
 pub(crate) mod masked;
@@ -104,12 +105,7 @@ impl CScan {
         if partition >= partitions {
             return internal_err!("CScan has {partitions} partitions, partition {partition} was opened");
         }
-        let Some(source) = self.config.file_source().downcast_ref::<ParquetSource>() else {
-            return internal_err!("CScan over a {} source", self.config.file_source().file_type());
-        };
-        let row_filter = Arc::clone(&self.row_filter);
-        let planner =
-            FilePlanner::new(&self.engine, &self.config, source, row_filter, &context, partition, marks)?;
+        let planner = self.planner(&context, partition, marks)?;
         let executions = sibling_state.as_deref().and_then(|state| state.downcast_ref::<Executions>());
         let open = executions.map(|executions| executions.open(partition, &context)).transpose()?;
         let metrics = self.metrics();
@@ -124,6 +120,21 @@ impl CScan {
             remaining: self.config.limit,
             reading: None,
         })
+    }
+
+    /// What plans the files of a partition; `marks` as in [`Self::reader`].
+    fn planner(&self, context: &TaskContext, partition: usize, marks: bool) -> Result<FilePlanner> {
+        let Some(source) = self.config.file_source().downcast_ref::<ParquetSource>() else {
+            return internal_err!("CScan over a {} source", self.config.file_source().file_type());
+        };
+        let row_filter = Arc::clone(&self.row_filter);
+        FilePlanner::new(&self.engine, &self.config, source, row_filter, context, partition, marks)
+    }
+
+    /// What all files are read by, in any order, by so many workers.
+    pub(crate) fn registration_of_all(&self, workers: usize) -> Arc<Registration> {
+        let files = self.config.file_groups.iter().flat_map(|group| group.iter());
+        Registration::new(FileRequest::from_files(files), workers, DeliveryOrder::Any)
     }
 
     /// What one partition is read by.

@@ -131,6 +131,14 @@ impl Registration {
         Arc::new(Registration { requests, workers, order, plan: OnceCell::new(), state: Mutex::default() })
     }
 
+    /// Plans the files if nobody has yet.
+    pub(crate) async fn plan(&self, planner: &Arc<FilePlanner>) -> Result<Arc<ScanPlan>> {
+        let plan = self
+            .plan
+            .get_or_try_init(|| async { ScanPlan::new(planner, &self.requests).await.map(Arc::new) });
+        plan.await.cloned()
+    }
+
     /// Plans the files if nobody has yet, and registers with the engine if nobody is registered.
     pub(crate) async fn join(
         self: &Arc<Self>,
@@ -138,10 +146,7 @@ impl Registration {
         engine: &Engine,
         counters: &Arc<ScanCounters>,
     ) -> Result<Member> {
-        let plan = self
-            .plan
-            .get_or_try_init(|| async { ScanPlan::new(planner, &self.requests).await.map(Arc::new) });
-        let plan = Arc::clone(plan.await?);
+        let plan = self.plan(planner).await?;
         let by_pages = self.reads_by_pages(&plan);
         let mut state = lock(&self.state);
         state.settled.resize(plan.chunks.len(), false);

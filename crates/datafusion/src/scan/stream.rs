@@ -12,7 +12,7 @@ use coscan_engine::{Chunk, EngineError, PointRows};
 use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatch};
 use datafusion::arrow::compute::BatchCoalescer;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::common::Result;
+use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::coop::cooperative;
 use datafusion::physical_plan::metrics::{BaselineMetrics, RecordOutput};
@@ -54,7 +54,8 @@ impl PartitionReader {
     /// The stream of this partition. Nothing happens before its first poll.
     pub(crate) fn into_stream(self, schema: SchemaRef) -> SendableRecordBatchStream {
         let batches = futures::stream::try_unfold(self, |mut reader| async move {
-            let batch = reader.next_batch().await.inspect_err(|error| reader.forget_replaced(error))?;
+            let batch = reader.next_batch().await;
+            let batch = batch.inspect_err(|error| forget_replaced(error, &reader.context))?;
             Ok(batch.map(|batch| (batch, reader)))
         });
         Box::pin(cooperative(RecordBatchStreamAdapter::new(schema, Box::pin(batches))))
@@ -120,22 +121,22 @@ impl PartitionReader {
             reading.open = Some(OpenChunk::new(taken, index, &reading.member.plan, slice_rows)?);
         }
     }
+}
 
-    /// A session caches the listing of a table's files. When one of them turns out to be another version,
-    /// the cache is to blame, and the same query shall work when it is run again.
-    fn forget_replaced(&self, error: &datafusion::common::DataFusionError) {
-        if let Some(EngineError::FileReplaced { file, .. }) = engine_error(error) {
-            tracing::info!(file, "file was replaced: listing the table's files anew");
-            let caches = &self.context.runtime_env().cache_manager;
-            if let Some(listings) = caches.get_list_files_cache() {
-                listings.clear();
-            }
+/// A session caches the listing of a table's files. When one of them turns out to be another version,
+/// the cache is to blame, and the same query shall work when it is run again.
+pub(crate) fn forget_replaced(error: &DataFusionError, context: &TaskContext) {
+    if let Some(EngineError::FileReplaced { file, .. }) = engine_error(error) {
+        tracing::info!(file, "file was replaced: listing the table's files anew");
+        let runtime = context.runtime_env();
+        if let Some(listings) = runtime.cache_manager.get_list_files_cache() {
+            listings.clear();
         }
     }
 }
 
 /// A chunk in the partition's hands.
-struct OpenChunk {
+pub(crate) struct OpenChunk {
     /// None for a point read, whose rows are all ready.
     chunk: Option<Chunk>,
     /// The room of a point read, until its rows are used up.
@@ -152,7 +153,8 @@ struct OpenChunk {
 }
 
 impl OpenChunk {
-    fn new(taken: Taken, index: usize, plan: &ScanPlan, slice_rows: usize) -> Result<Self> {
+    /// A chunk that was handed out, by its position in the plan.
+    pub(crate) fn new(taken: Taken, index: usize, plan: &ScanPlan, slice_rows: usize) -> Result<Self> {
         let planned = &plan.chunks[index];
         let columns = !plan.variant(planned).roots.is_empty();
         // Without columns there is nothing to decode; but whoever computes something for every row needs room for it.
@@ -185,8 +187,17 @@ impl OpenChunk {
         })
     }
 
+    /// Its position in the plan.
+    pub(crate) fn index(&self) -> usize {
+        self.index
+    }
+
     /// The next batch in the table's terms; `None` when the chunk is used up.
-    async fn next(&mut self, plan: &ScanPlan, baseline: &BaselineMetrics) -> Result<Option<RecordBatch>> {
+    pub(crate) async fn next(
+        &mut self,
+        plan: &ScanPlan,
+        baseline: &BaselineMetrics,
+    ) -> Result<Option<RecordBatch>> {
         let file = plan.variant(&plan.chunks[self.index]);
         loop {
             if let Some(batch) = self.gathered.as_mut().and_then(BatchCoalescer::next_completed_batch) {

@@ -8,6 +8,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::str::FromStr;
 
 use coscan_engine::Engine;
 use coscan_engine::settings::{
@@ -76,7 +77,57 @@ pub const SESSION_SETTINGS: &[SessionSetting] = &[
         },
         show: |options| options.point_threshold.to_string(),
     },
+    SessionSetting {
+        about: Setting {
+            name: "order_aware",
+            scope: Scope::Session,
+            value: "WHEN",
+            summary: "operators work chunk by chunk where tables are clustered by their key: auto (where it is worth \
+                      it), always (where it is right) or never",
+            default: "auto",
+        },
+        set: |options, value| {
+            options.order_aware = value.parse()?;
+            Ok(())
+        },
+        show: |options| options.order_aware.to_string(),
+    },
 ];
+
+/// When operators make use of the order of rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OrderAware {
+    /// Where it is right and worth it.
+    #[default]
+    Auto,
+    /// Wherever it is right.
+    Always,
+    /// Nowhere.
+    Never,
+}
+
+impl fmt::Display for OrderAware {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            OrderAware::Auto => "auto",
+            OrderAware::Always => "always",
+            OrderAware::Never => "never",
+        })
+    }
+}
+
+impl FromStr for OrderAware {
+    type Err = String;
+
+    fn from_str(value: &str) -> Result<Self, String> {
+        match value {
+            "auto" => Ok(OrderAware::Auto),
+            "always" => Ok(OrderAware::Always),
+            "never" => Ok(OrderAware::Never),
+            _ => Err("auto, always or never".to_owned()),
+        }
+    }
+}
 
 /// Every setting there is.
 pub fn settings() -> impl Iterator<Item = &'static Setting> {
@@ -93,6 +144,8 @@ pub struct CoscanOptions {
     pub small_table_bytes: u64,
     /// `coscan.point_threshold`
     pub point_threshold: u64,
+    /// `coscan.order_aware`
+    pub order_aware: OrderAware,
     /// What was said about the engine before it started.
     pub engine_settings: EngineSettings,
     /// Whether this session may change the settings of a running engine, which hold for all sessions on it.
@@ -106,6 +159,7 @@ impl Default for CoscanOptions {
             enabled: true,
             small_table_bytes: SMALL_TABLE_BYTES,
             point_threshold: POINT_THRESHOLD,
+            order_aware: OrderAware::default(),
             engine_settings: EngineSettings::default(),
             administrator: false,
             engine: None,
@@ -119,6 +173,7 @@ impl fmt::Debug for CoscanOptions {
             .field("enabled", &self.enabled)
             .field("small_table_bytes", &self.small_table_bytes)
             .field("point_threshold", &self.point_threshold)
+            .field("order_aware", &self.order_aware)
             .field("engine_settings", &self.engine_settings)
             .field("administrator", &self.administrator)
             .field("attached", &self.engine.is_some())

@@ -8,6 +8,7 @@ mod dynamic_filters;
 mod equivalence;
 mod executions;
 mod faults;
+mod ordered;
 mod points;
 mod rewrites;
 mod settings;

@@ -1,0 +1,23 @@
+//! Operators that make use of the order of rows although chunks come in any order (2007 section 7.2).
+//!
+//! Where statistics prove that every value of a column lies in one chunk, but for values at the borders between chunks
+//! (`ranges`), an aggregation by that column, or by it and others, needs no hash table over the whole table and no
+//! exchange between partitions: groups are made inside a chunk, run by run (`groups`), and leave with its end. Groups at
+//! borders wait aside (`borders`) until all chunks that may hold rows of them were seen.
+//!
+//! Nothing is taken on trust but statistics, by which DataFusion prunes as well, and these are checked against the
+//! groups that are found. That rows of a chunk are sorted makes it fast, not right: keys out of order are hashed, within
+//! the chunk. Whether chunks are clustered is known when footers are, at the first poll; until then the plan that
+//! DataFusion made stands by (`exec`).
+
+mod borders;
+mod exec;
+mod groups;
+mod ranges;
+mod spec;
+mod steps;
+mod worker;
+
+pub(crate) use exec::{Candidate, ChunkAggregation, OrderedAggregateExec};
+pub(crate) use spec::AggregateSpec;
+pub(crate) use steps::Step;

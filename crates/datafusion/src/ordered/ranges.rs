@@ -1,0 +1,208 @@
+//! Which values of a column each chunk of a scan may hold, as far as statistics prove it.
+//!
+//! Chunks are *clustered* by a column if their ranges of values have at most end points in common. A value that lies in
+//! several ranges is a *border*; rows with any other value are all in one chunk. Null is a border of all chunks that may
+//! hold nulls. Nothing is assumed about the order of rows inside a chunk.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use datafusion::arrow::array::Array;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::{Result, ScalarValue};
+use datafusion::parquet::arrow::arrow_reader::statistics::StatisticsConverter;
+use datafusion::parquet::arrow::parquet_column;
+
+use crate::file::plan::FilePlan;
+use crate::rule::eligibility::bounds_in_order;
+use crate::scan::registration::ScanPlan;
+
+/// The range of one chunk.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct ChunkRange {
+    /// The least and the greatest value there may be; none if there is nothing but nulls.
+    pub(crate) bounds: Option<(ScalarValue, ScalarValue)>,
+    /// Whether there may be nulls.
+    pub(crate) nulls: bool,
+    /// The borders that rows of the chunk may belong to, by position in [`Clustering::borders`].
+    pub(crate) borders: Vec<usize>,
+}
+
+/// A value that may be in several chunks.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Border {
+    /// The value; a null for nulls.
+    pub(crate) value: ScalarValue,
+    /// How many chunks may hold it.
+    pub(crate) chunks: usize,
+}
+
+/// How the chunks of a scan are clustered by a column.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Clustering {
+    /// By position in the plan.
+    pub(crate) chunks: Vec<ChunkRange>,
+    pub(crate) borders: Vec<Border>,
+}
+
+impl Clustering {
+    /// How the chunks of `plan` are clustered by the column of that name, which has this type in every file; `None` if
+    /// statistics do not prove that they are.
+    pub(crate) fn of(plan: &ScanPlan, column: &str, data_type: &DataType) -> Result<Option<Self>> {
+        let mut chunks = Vec::with_capacity(plan.chunks.len());
+        let mut known: Option<(usize, FileRanges)> = None;
+        for chunk in &plan.chunks {
+            let ranges = match known.take() {
+                Some((file, ranges)) if file == chunk.file => ranges,
+                _ => match FileRanges::new(&plan.files[chunk.file], column, data_type)? {
+                    Some(ranges) => ranges,
+                    None => return Ok(None),
+                },
+            };
+            let Some(range) = ranges.of(&plan.files[chunk.file], chunk.row_group)? else { return Ok(None) };
+            chunks.push(range);
+            known = Some((chunk.file, ranges));
+        }
+        Ok(Clustering::new(chunks))
+    }
+
+    /// The clustering of chunks with these ranges; `None` if they overlap.
+    fn new(mut chunks: Vec<ChunkRange>) -> Option<Self> {
+        let mut order: Vec<usize> = (0..chunks.len()).filter(|&at| chunks[at].bounds.is_some()).collect();
+        let mut comparable = true;
+        order.sort_by(|&a, &b| {
+            let ordering = chunks[a].bounds.partial_cmp(&chunks[b].bounds);
+            comparable &= ordering.is_some();
+            ordering.unwrap_or(Ordering::Equal)
+        });
+        if !comparable {
+            return None;
+        }
+        let mut borders: Vec<Border> = Vec::new();
+        for pair in order.windows(2) {
+            let (Some((_, high)), Some((low, _))) = (&chunks[pair[0]].bounds, &chunks[pair[1]].bounds) else {
+                return None;
+            };
+            match high.partial_cmp(low)? {
+                Ordering::Less => continue,
+                Ordering::Greater => return None,
+                Ordering::Equal => {}
+            }
+            if borders.last().is_none_or(|border| border.value != *low) {
+                borders.push(Border { value: low.clone(), chunks: 0 });
+            }
+            let border = borders.len() - 1;
+            for &chunk in pair {
+                if !chunks[chunk].borders.contains(&border) {
+                    chunks[chunk].borders.push(border);
+                    borders[border].chunks += 1;
+                }
+            }
+        }
+        let with_nulls = chunks.iter().filter(|chunk| chunk.nulls).count();
+        if with_nulls > 0 {
+            for chunk in chunks.iter_mut().filter(|chunk| chunk.nulls) {
+                chunk.borders.push(borders.len());
+            }
+            borders.push(Border { value: ScalarValue::Null, chunks: with_nulls });
+        }
+        Some(Clustering { chunks, borders })
+    }
+
+    /// Whether most chunks hold more than one value: otherwise there are few values, and borders are all there is.
+    pub(crate) fn is_worthwhile(&self) -> bool {
+        let several = |chunk: &&ChunkRange| chunk.bounds.as_ref().is_some_and(|(low, high)| low != high);
+        self.chunks.is_empty() || self.chunks.iter().filter(several).count() * 2 > self.chunks.len()
+    }
+}
+
+/// The statistics of a column of one file.
+struct FileRanges {
+    low: Arc<dyn Array>,
+    high: Arc<dyn Array>,
+    leaf: usize,
+}
+
+impl FileRanges {
+    /// `None` if the file has no such column of that type, or one whose statistics say nothing about its order.
+    fn new(file: &FilePlan, column: &str, data_type: &DataType) -> Result<Option<Self>> {
+        let schema = &file.physical_schema;
+        let Some((root, field)) = schema.column_with_name(column) else { return Ok(None) };
+        let parquet = file.metadata.file_metadata().schema_descr();
+        let Some((leaf, _)) = parquet_column(parquet, schema, column) else { return Ok(None) };
+        // Of several columns of one name it finds the first.
+        if parquet.get_column_root_idx(leaf) != root || field.data_type() != data_type {
+            return Ok(None);
+        }
+        let converter = StatisticsConverter::try_new(column, schema, parquet)?;
+        let low = converter.row_group_mins(file.metadata.row_groups())?;
+        let high = converter.row_group_maxes(file.metadata.row_groups())?;
+        Ok(Some(FileRanges { low, high, leaf }))
+    }
+
+    fn of(&self, file: &FilePlan, row_group: usize) -> Result<Option<ChunkRange>> {
+        let about = file.metadata.row_group(row_group);
+        let column = about.column(self.leaf);
+        let nulls = column.statistics().and_then(|statistics| statistics.null_count_opt());
+        if nulls.is_some_and(|nulls| i64::try_from(nulls) == Ok(about.num_rows())) {
+            return Ok(Some(ChunkRange { nulls: nulls != Some(0), ..ChunkRange::default() }));
+        }
+        if !bounds_in_order(about, self.leaf) {
+            return Ok(None);
+        }
+        let low = ScalarValue::try_from_array(&self.low, row_group)?;
+        let high = ScalarValue::try_from_array(&self.high, row_group)?;
+        if low.is_null() || high.is_null() || low.partial_cmp(&high).is_none_or(Ordering::is_gt) {
+            return Ok(None);
+        }
+        Ok(Some(ChunkRange { bounds: Some((low, high)), nulls: nulls != Some(0), borders: Vec::new() }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clustering(ranges: &[(i64, i64)], nulls: &[usize]) -> Option<Clustering> {
+        let chunk = |(at, &(low, high)): (usize, &(i64, i64))| ChunkRange {
+            bounds: (low <= high).then(|| (ScalarValue::from(low), ScalarValue::from(high))),
+            nulls: nulls.contains(&at),
+            borders: Vec::new(),
+        };
+        Clustering::new(ranges.iter().enumerate().map(chunk).collect())
+    }
+
+    fn borders(of: &Clustering) -> Vec<(String, usize)> {
+        of.borders.iter().map(|border| (border.value.to_string(), border.chunks)).collect()
+    }
+
+    #[test]
+    fn values_at_both_sides_of_an_end_are_borders() {
+        let found = clustering(&[(20, 30), (0, 9), (10, 20)], &[]).unwrap();
+        assert_eq!(borders(&found), [("20".to_owned(), 2)]);
+        assert_eq!(found.chunks.iter().map(|chunk| chunk.borders.len()).collect::<Vec<_>>(), [1, 0, 1]);
+    }
+
+    #[test]
+    fn a_run_over_many_chunks_is_one_border() {
+        let found = clustering(&[(1, 5), (5, 5), (5, 5), (5, 9), (9, 9)], &[]).unwrap();
+        assert_eq!(borders(&found), [("5".to_owned(), 4), ("9".to_owned(), 2)]);
+        assert_eq!(found.chunks[3].borders, [0, 1]);
+        assert!(!found.is_worthwhile());
+    }
+
+    #[test]
+    fn overlapping_ranges_are_no_clustering() {
+        assert_eq!(clustering(&[(1, 5), (4, 9)], &[]), None);
+        assert_eq!(clustering(&[(1, 9), (5, 5)], &[]), None);
+        assert_eq!(clustering(&[(1, 9), (1, 9)], &[]), None);
+    }
+
+    #[test]
+    fn nulls_are_a_border_wherever_they_are() {
+        let found = clustering(&[(1, 2), (3, 4), (1, 0)], &[0, 2]).unwrap();
+        assert_eq!(borders(&found), [("NULL".to_owned(), 2)]);
+        assert_eq!(found.chunks.iter().map(|chunk| chunk.borders.len()).collect::<Vec<_>>(), [1, 0, 1]);
+        assert!(clustering(&[], &[]).unwrap().is_worthwhile());
+    }
+}

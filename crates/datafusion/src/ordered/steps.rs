@@ -1,0 +1,73 @@
+//! What lies between a scan and the operator that reads its chunks: filters and projections, batch by batch.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{AsArray, RecordBatch, RecordBatchOptions};
+use datafusion::arrow::compute::filter_record_batch;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::Result;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::projection::ProjectionExec;
+
+/// One node between scan and operator.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    /// Rows that pass, and the columns of them that are kept.
+    Filter(Arc<dyn PhysicalExpr>, Option<Vec<usize>>),
+    /// The columns, and their schema.
+    Project(Vec<Arc<dyn PhysicalExpr>>, SchemaRef),
+}
+
+impl Step {
+    /// What the node does, if it is one of those known here.
+    pub(crate) fn of(node: &Arc<dyn ExecutionPlan>) -> Option<(Step, &Arc<dyn ExecutionPlan>)> {
+        if let Some(filter) = node.downcast_ref::<FilterExec>() {
+            let kept = filter.projection().as_ref().map(|kept| kept.to_vec());
+            let step = Step::Filter(Arc::clone(filter.predicate()), kept);
+            return filter.fetch().is_none().then_some((step, filter.input()));
+        }
+        let projection = node.downcast_ref::<ProjectionExec>()?;
+        let columns = projection.expr().iter().map(|column| Arc::clone(&column.expr)).collect();
+        Some((Step::Project(columns, projection.schema()), projection.input()))
+    }
+
+    /// The position in the step's input of a column of its output, if it is passed on as it is.
+    pub(crate) fn source(&self, column: usize) -> Option<usize> {
+        match self {
+            Step::Filter(_, None) => Some(column),
+            Step::Filter(_, Some(kept)) => kept.get(column).copied(),
+            Step::Project(columns, _) => columns.get(column)?.downcast_ref::<Column>().map(Column::index),
+        }
+    }
+
+    /// The expressions that are evaluated.
+    pub(crate) fn expressions(&self) -> Vec<&Arc<dyn PhysicalExpr>> {
+        match self {
+            Step::Filter(predicate, _) => vec![predicate],
+            Step::Project(columns, _) => columns.iter().collect(),
+        }
+    }
+
+    /// The rows and columns that leave.
+    pub(crate) fn apply(&self, batch: RecordBatch) -> Result<RecordBatch> {
+        match self {
+            Step::Filter(predicate, kept) => {
+                let passes = predicate.evaluate(&batch)?.into_array(batch.num_rows())?;
+                let batch = match kept {
+                    Some(kept) => batch.project(kept)?,
+                    None => batch,
+                };
+                Ok(filter_record_batch(&batch, passes.as_boolean())?)
+            }
+            Step::Project(columns, schema) => {
+                let arrays = columns.iter().map(|expr| expr.evaluate(&batch)?.into_array(batch.num_rows()));
+                let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+                let arrays = arrays.collect::<Result<Vec<_>>>()?;
+                Ok(RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options)?)
+            }
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Aggregations that can be done chunk by chunk get a node that does so once footers prove that chunks are clustered.
+//!
+//! What the aggregation must be like says [`eligibility::aggregation_by_chunks`]; how it is done, [`crate::ordered`]. Such
+//! a node keeps neither the order nor the partitioning of what it stands for, so it matters what the plan above relies
+//! on.
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::tree_node::{TransformedResult, TreeNode};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{Partitioning, PhysicalExpr};
+use datafusion::physical_plan::aggregates::{
+    AggregateExec, AggregateInputMode, AggregateMode, AggregateOutputMode,
+};
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::sorts::partial_sort::PartialSortExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::union::InterleaveExec;
+use datafusion::physical_plan::{Distribution, ExecutionPlan, ExecutionPlanProperties};
+
+use super::{eligibility, with_narrow_arithmetic};
+use crate::ordered::{AggregateSpec, Candidate, ChunkAggregation, OrderedAggregateExec, Step};
+use crate::scan::CScan;
+use crate::session::options::OrderAware;
+
+/// What the plan above a node may rely on.
+#[derive(Clone, Copy, Debug)]
+struct ReliedOn {
+    order: bool,
+    partitioning: bool,
+}
+
+/// `plan` with aggregations by chunks. `finish` does to what stands by what is done to the rest of the plan.
+pub(super) fn by_chunks(
+    plan: Arc<dyn ExecutionPlan>,
+    when: OrderAware,
+    finish: &dyn Fn(Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    if when == OrderAware::Never {
+        return Ok(plan);
+    }
+    // Whoever asked for the result may have asked for its order.
+    rewritten(plan, ReliedOn { order: true, partitioning: false }, when == OrderAware::Always, finish)
+}
+
+fn rewritten(
+    node: Arc<dyn ExecutionPlan>,
+    relied_on: ReliedOn,
+    always: bool,
+    finish: &dyn Fn(Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let partitioning = node.output_partitioning().clone();
+    let partitioned = relied_on.partitioning && partitioning.partition_count() > 1;
+    let by_hash = matches!(partitioning, Partitioning::Hash(..));
+    if (by_hash || !partitioned)
+        && let Some(aggregation) = aggregation(&node, relied_on, always)?
+    {
+        let exec: Arc<dyn ExecutionPlan> = Arc::new(OrderedAggregateExec::new(aggregation, finish(node)?));
+        if partitioned {
+            return Ok(Arc::new(RepartitionExec::try_new(exec, partitioning)?));
+        }
+        return Ok(exec);
+    }
+    let children = node.children();
+    let mut changed = false;
+    let mut replaced = Vec::with_capacity(children.len());
+    for (at, child) in children.into_iter().enumerate() {
+        let new = rewritten(Arc::clone(child), of_input(&node, at, relied_on), always, finish)?;
+        changed |= !Arc::ptr_eq(&new, child);
+        replaced.push(new);
+    }
+    if !changed {
+        return Ok(node);
+    }
+    node.replace_children(replaced, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+}
+
+/// What is relied on of an input of `node`.
+fn of_input(node: &Arc<dyn ExecutionPlan>, at: usize, relied_on: ReliedOn) -> ReliedOn {
+    let needs_order = node.required_input_ordering()[at].is_some() || node.is::<PartialSortExec>();
+    let requirements = node.input_distribution_requirements();
+    let needs_partitioning = node.is::<InterleaveExec>()
+        || !matches!(
+            requirements.child_distribution(at),
+            None | Some(Distribution::UnspecifiedDistribution | Distribution::SinglePartition)
+        );
+    let partitions_anew = node.is::<RepartitionExec>()
+        || node.is::<CoalescePartitionsExec>()
+        || node.is::<SortPreservingMergeExec>();
+    ReliedOn {
+        order: needs_order || (relied_on.order && node.maintains_input_order()[at]),
+        partitioning: needs_partitioning || (relied_on.partitioning && !partitions_anew),
+    }
+}
+
+/// How the aggregation that ends in `node` is done by chunks; `None` if it cannot be.
+fn aggregation(
+    node: &Arc<dyn ExecutionPlan>,
+    relied_on: ReliedOn,
+    always: bool,
+) -> Result<Option<ChunkAggregation>> {
+    let Some(last) = node.downcast_ref::<AggregateExec>() else { return Ok(None) };
+    if last.mode().output_mode() != AggregateOutputMode::Final
+        || (relied_on.order && node.output_ordering().is_some())
+    {
+        return Ok(None);
+    }
+    let narrow = Arc::clone(first_of(node)).transform_up(with_narrow_arithmetic).data()?;
+    let Some(first) = narrow.downcast_ref::<AggregateExec>() else { return Ok(None) };
+    let Some((steps, scan)) = down_to_scan(first.input()) else { return Ok(None) };
+    if let Err(reason) = eligibility::aggregation_by_chunks(last, first, &steps, scan) {
+        tracing::debug!(%reason, "aggregation is not done by chunks");
+        return Ok(None);
+    }
+    let candidates = candidates(first, &steps, scan);
+    if candidates.is_empty() {
+        return Ok(None);
+    }
+    let spec = Arc::new(AggregateSpec::new(first, last.schema())?);
+    Ok(Some(ChunkAggregation { spec, scan: scan.clone(), steps: steps.into(), candidates, always }))
+}
+
+/// The node that aggregates rows: `last` itself, or the partial aggregation below it.
+fn first_of(last: &Arc<dyn ExecutionPlan>) -> &Arc<dyn ExecutionPlan> {
+    let mode = |node: &Arc<dyn ExecutionPlan>| node.downcast_ref::<AggregateExec>().map(|node| *node.mode());
+    if mode(last).is_none_or(|mode| mode.input_mode() == AggregateInputMode::Raw) {
+        return last;
+    }
+    let mut node = last;
+    while let [input] = node.children()[..] {
+        node = input;
+        if mode(node) == Some(AggregateMode::Partial) {
+            return node;
+        }
+        if !exchanges(node) {
+            break;
+        }
+    }
+    last
+}
+
+/// Whether the node does nothing but bring rows to other partitions.
+fn exchanges(node: &Arc<dyn ExecutionPlan>) -> bool {
+    let merges = node.downcast_ref::<CoalescePartitionsExec>().is_some_and(|node| node.fetch().is_none());
+    let merges_sorted =
+        node.downcast_ref::<SortPreservingMergeExec>().is_some_and(|node| node.fetch().is_none());
+    merges || merges_sorted || node.is::<RepartitionExec>() || node.is::<CooperativeExec>()
+}
+
+/// The cooperative scan at the bottom and what is done to its rows, beginning at the scan.
+fn down_to_scan(top: &Arc<dyn ExecutionPlan>) -> Option<(Vec<Step>, &CScan)> {
+    let (mut node, mut steps) = (top, Vec::new());
+    loop {
+        if let Some(leaf) = node.downcast_ref::<DataSourceExec>() {
+            steps.reverse();
+            return Some((steps, leaf.data_source().downcast_ref::<CScan>()?));
+        }
+        if let Some((step, input)) = Step::of(node) {
+            steps.push(step);
+            node = input;
+            continue;
+        }
+        match node.children()[..] {
+            [input] if exchanges(node) => node = input,
+            _ => return None,
+        }
+    }
+}
+
+/// The groups that are columns of the files, as they are.
+fn candidates(first: &AggregateExec, steps: &[Step], scan: &CScan) -> Vec<Candidate> {
+    let groups = first.group_expr().expr().iter().enumerate();
+    let candidate = |(group, (expr, _)): (usize, &(Arc<dyn PhysicalExpr>, String))| {
+        let column = expr.downcast_ref::<Column>()?.index();
+        let column = steps.iter().rev().try_fold(column, |column, step| step.source(column))?;
+        let (column, data_type) = eligibility::clustering_column(scan, column)?;
+        Some(Candidate { group, column, data_type })
+    };
+    groups.filter_map(candidate).collect()
+}

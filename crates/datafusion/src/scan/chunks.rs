@@ -1,0 +1,104 @@
+//! Batches that come with the number of their chunk, for operators that make use of the order of rows.
+//!
+//! Any number of workers share one registration, in whatever order chunks are delivered. Unlike the streams of
+//! [`crate::scan::stream`] these say when a chunk is used up: inside a chunk rows keep the order of the file.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::common::Result;
+use datafusion::execution::TaskContext;
+use datafusion::physical_plan::metrics::BaselineMetrics;
+
+use crate::file::plan::FilePlanner;
+use crate::scan::CScan;
+use crate::scan::metrics::ScanCounters;
+use crate::scan::registration::{Member, Registration, ScanPlan};
+use crate::scan::stream::{OpenChunk, forget_replaced};
+
+/// What a reader gives: rows of a chunk, by its position in [`ScanPlan::chunks`], or its end.
+pub(crate) enum Piece {
+    /// Some rows; possibly none.
+    Rows(usize, RecordBatch),
+    /// The chunk has no more rows.
+    End(usize),
+}
+
+/// One execution of a scan whose workers share all of its chunks.
+pub(crate) struct SharedScan {
+    scan: CScan,
+    planner: Arc<FilePlanner>,
+    registration: Arc<Registration>,
+    counters: Arc<ScanCounters>,
+    baseline: BaselineMetrics,
+    context: Arc<TaskContext>,
+}
+
+impl SharedScan {
+    /// An execution of `scan` with so many workers. Nothing is read before [`Self::plan`] or [`Self::join`].
+    pub(crate) fn new(scan: &CScan, workers: usize, context: &Arc<TaskContext>) -> Result<Self> {
+        let metrics = scan.config().file_source().metrics().clone();
+        Ok(SharedScan {
+            scan: scan.clone(),
+            planner: Arc::new(scan.planner(context, 0, false)?),
+            registration: scan.registration_of_all(workers),
+            counters: Arc::new(ScanCounters::new(&metrics, 0)),
+            baseline: BaselineMetrics::new(&metrics, 0),
+            context: Arc::clone(context),
+        })
+    }
+
+    /// All chunks that are read. Costs footers that are not cached.
+    pub(crate) async fn plan(&self) -> Result<Arc<ScanPlan>> {
+        let plan = self.registration.plan(&self.planner).await;
+        plan.inspect_err(|error| forget_replaced(error, &self.context))
+    }
+
+    /// A worker, which announces the scan if it is the first.
+    pub(crate) async fn join(self: &Arc<Self>) -> Result<ChunkReader> {
+        let joined = self.registration.join(&self.planner, self.scan.engine(), &self.counters).await;
+        let member = joined.inspect_err(|error| forget_replaced(error, &self.context))?;
+        Ok(ChunkReader { open: None, member, scan: Arc::clone(self) })
+    }
+}
+
+/// One worker of a [`SharedScan`]; dropping it gives back what it holds.
+pub(crate) struct ChunkReader {
+    // Before the member: a chunk must not outlive its worker's claim on it.
+    open: Option<OpenChunk>,
+    member: Member,
+    scan: Arc<SharedScan>,
+}
+
+impl ChunkReader {
+    /// The next rows, or the end of the chunk they came from; `None` when no chunk is left. Chunks that a dynamic filter
+    /// rules out never come.
+    pub(crate) async fn next(&mut self) -> Result<Option<Piece>> {
+        let piece = self.advance().await;
+        piece.inspect_err(|error| forget_replaced(error, &self.scan.context))
+    }
+
+    async fn advance(&mut self) -> Result<Option<Piece>> {
+        if let Some(open) = &mut self.open {
+            let index = open.index();
+            if let Some(batch) = open.next(&self.member.plan, &self.scan.baseline).await? {
+                return Ok(Some(Piece::Rows(index, batch)));
+            }
+            self.open = None;
+            // Chunks that are at hand come without a wait: let others run.
+            tokio::task::yield_now().await;
+            return Ok(Some(Piece::End(index)));
+        }
+        let Some((index, taken)) = self.member.next().await? else { return Ok(None) };
+        let slice_rows = self.scan.scan.engine().config().slice_rows;
+        let mut open = OpenChunk::new(taken, index, &self.member.plan, slice_rows)?;
+        let first = open.next(&self.member.plan, &self.scan.baseline).await?;
+        Ok(Some(match first {
+            Some(batch) => {
+                self.open = Some(open);
+                Piece::Rows(index, batch)
+            }
+            None => Piece::End(index),
+        }))
+    }
+}

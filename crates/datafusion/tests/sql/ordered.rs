@@ -1,0 +1,254 @@
+//! Aggregations chunk by chunk: random clustered tables, and what plain DataFusion says of them, under every policy,
+//! alone and 16 at a time.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::sync::Arc;
+
+use coscan_core::registry;
+use datafusion::arrow::array::*;
+use datafusion::arrow::compute::{cast, take};
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::Result;
+use datafusion::prelude::SessionContext;
+use fastrand::Rng;
+use parquet::arrow::ArrowWriter;
+use parquet::file::properties::WriterProperties;
+
+use crate::support::{self, LARGE_BUFFER, VARIANTS, Variant};
+
+/// How a table is laid out.
+#[derive(Clone, Copy, Debug)]
+struct Layout {
+    descending: bool,
+    nulls_first: bool,
+    nulls: bool,
+    /// Rows of a row group are in no order.
+    shuffled: bool,
+    /// The order is declared.
+    declared: bool,
+    /// Files are listed in another order than their keys have.
+    files_backwards: bool,
+    key: Key,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Key {
+    Int,
+    Long,
+    Date,
+    Text,
+    Decimal,
+}
+
+impl Layout {
+    fn draw(rng: &mut Rng) -> Self {
+        let shuffled = rng.u8(..3) == 0;
+        Layout {
+            descending: rng.bool(),
+            nulls_first: rng.bool(),
+            nulls: rng.u8(..3) == 0,
+            shuffled,
+            declared: !shuffled && rng.u8(..3) == 0,
+            files_backwards: rng.bool(),
+            key: *rng.choice(&[Key::Int, Key::Long, Key::Date, Key::Text, Key::Decimal]).expect("a key"),
+        }
+    }
+
+    /// The keys of all rows, in order. Runs of equal keys may be longer than a row group.
+    fn keys(&self, rng: &mut Rng, rows: usize) -> ArrayRef {
+        let mut keys: Vec<Option<i64>> = Vec::with_capacity(rows);
+        let mut key = -50;
+        let longest = *rng.choice(&[1, 3, 30, 400]).expect("a length");
+        while keys.len() < rows {
+            let run = rng.usize(1..=longest).min(rows - keys.len());
+            keys.extend(std::iter::repeat_n(Some(key), run));
+            key += rng.i64(1..4);
+        }
+        if self.descending {
+            keys.reverse();
+        }
+        if self.nulls {
+            let nulls = rng.usize(1..200).min(rows);
+            let at = if self.nulls_first { 0..nulls } else { rows - nulls..rows };
+            keys[at].fill(None);
+        }
+        let numbers: ArrayRef = match self.key {
+            // As many digits everywhere, so that text has the order of numbers.
+            Key::Text => {
+                let text = keys.iter().map(|key| key.map(|key| format!("key number {:06}", key + 1000)));
+                return Arc::new(text.collect::<StringArray>());
+            }
+            _ => Arc::new(Int64Array::from(keys)),
+        };
+        let data_type = match self.key {
+            Key::Int => DataType::Int32,
+            Key::Date => {
+                let days = cast(&numbers, &DataType::Int32).expect("small numbers");
+                return cast(&days, &DataType::Date32).expect("days");
+            }
+            Key::Decimal => DataType::Decimal128(20, 2),
+            Key::Long | Key::Text => DataType::Int64,
+        };
+        cast(&numbers, &data_type).expect("a cast that fits")
+    }
+}
+
+/// Writes a table; returns the statement that declares it.
+fn write_table(folder: &Path, rng: &mut Rng, layout: Layout) -> String {
+    let rows = rng.usize(1..6000);
+    let keys = layout.keys(rng, rows);
+    let second: ArrayRef =
+        Arc::new(Int32Array::from_iter((0..rows).map(|_| (rng.u8(..9) > 0).then(|| rng.i32(0..4)))));
+    let value: ArrayRef =
+        Arc::new(Int64Array::from_iter((0..rows).map(|_| (rng.u8(..9) > 0).then(|| rng.i64(-99..99)))));
+    let price = cast(&value, &DataType::Decimal128(15, 2)).expect("a price");
+    let text: ArrayRef =
+        Arc::new(StringArray::from_iter_values((0..rows).map(|_| format!("t{}", rng.u8(..30)))));
+    let all =
+        RecordBatch::try_from_iter([("k", keys), ("g", second), ("v", value), ("p", price), ("t", text)]);
+    let all = all.expect("columns of one length");
+    let files = rng.usize(1..5);
+    let group = *rng.choice(&[7, 60, 333, 1000]).expect("a length");
+    let table = folder.join("clustered");
+    fs::create_dir_all(&table).expect("a folder");
+    let (mut from, schema) = (0, all.schema());
+    for file in 0..files {
+        let end = if file + 1 == files { rows } else { rng.usize(from..=rows) };
+        let number = if layout.files_backwards { files - file } else { file };
+        let writer = File::create(table.join(format!("{number}.parquet"))).expect("a file");
+        let properties = WriterProperties::builder().set_max_row_group_row_count(Some(group)).build();
+        let mut writer =
+            ArrowWriter::try_new(writer, Arc::clone(&schema), Some(properties)).expect("a writer");
+        while from < end {
+            let rows = group.min(end - from);
+            let mut part = all.slice(from, rows);
+            if layout.shuffled {
+                let mut order: Vec<u32> = (0..rows as u32).collect();
+                rng.shuffle(&mut order);
+                let order = UInt32Array::from(order);
+                let columns = part.columns().iter().map(|column| take(column, &order, None).expect("rows"));
+                part = RecordBatch::try_new(part.schema(), columns.collect()).expect("columns");
+            }
+            writer.write(&part).expect("rows");
+            from += rows;
+        }
+        writer.close().expect("a footer");
+    }
+    let (direction, nulls) =
+        (if layout.descending { "DESC" } else { "ASC" }, if layout.nulls_first { "FIRST" } else { "LAST" });
+    let order =
+        if layout.declared { format!("WITH ORDER (k {direction} NULLS {nulls})") } else { String::new() };
+    format!("CREATE EXTERNAL TABLE c STORED AS PARQUET {order} LOCATION '{}/'", table.display())
+}
+
+const QUERIES: [&str; 14] = [
+    "SELECT k, count(*), sum(v), min(t), max(p), avg(p) FROM c GROUP BY k",
+    "SELECT k, sum(p * (1 - p)), count(v) FROM c WHERE v > -50 GROUP BY k",
+    "SELECT DISTINCT k FROM c",
+    "SELECT DISTINCT k, g FROM c WHERE t < 't2'",
+    "SELECT g, k, count(*), min(v) FROM c GROUP BY g, k",
+    "SELECT k, count(DISTINCT t), sum(DISTINCT v) FROM c GROUP BY k",
+    "SELECT k, sum(v) FILTER (WHERE g = 1), bool_or(g = 2) FROM c GROUP BY k",
+    "SELECT k, count(*) FROM c GROUP BY k ORDER BY k DESC NULLS LAST",
+    "SELECT n, count(*) FROM (SELECT k, count(*) AS n FROM c GROUP BY k) GROUP BY n",
+    "SELECT a.k, a.n, b.m FROM (SELECT k, count(*) AS n FROM c GROUP BY k) a \
+     JOIN (SELECT k, max(v) AS m FROM c WHERE g = 1 GROUP BY k) b ON a.k = b.k",
+    "SELECT k, g, v, row_number() OVER (PARTITION BY k ORDER BY v, g, t, p) FROM c",
+    "SELECT k, count(*) FROM c GROUP BY k HAVING count(*) > 3 ORDER BY 2 DESC, 1 LIMIT 7",
+    "SELECT max(n) FROM (SELECT k, t, count(*) AS n FROM c GROUP BY k, t)",
+    "SELECT k, v + 1, count(*) FROM c WHERE v % 7 < 5 GROUP BY k, v + 1",
+];
+
+/// Sorted, unless the query has an order of its own.
+async fn answer(ctx: &SessionContext, sql: &str) -> Result<Vec<String>> {
+    let mut rows = support::rows(ctx, sql).await?;
+    if !sql.contains("ORDER BY k") && !sql.contains("LIMIT") {
+        rows.sort_unstable();
+    }
+    Ok(rows)
+}
+
+async fn declared(ctx: SessionContext, sql: &str) -> SessionContext {
+    ctx.sql(sql).await.expect(sql).collect().await.expect(sql);
+    ctx
+}
+
+async fn answers_match(seed: u64) {
+    let mut rng = Rng::with_seed(seed);
+    let folder = tempfile::tempdir().expect("a folder");
+    let layout = Layout::draw(&mut rng);
+    let table = write_table(folder.path(), &mut rng, layout);
+    let variant = *rng.choice(&VARIANTS).expect("a variant");
+    let when = *rng.choice(&["auto", "always", "always"]).expect("a value");
+    let policies: Vec<_> = registry::sharing().collect();
+    let policy = policies[seed as usize % policies.len()];
+    let plain = declared(support::plain(variant), &table).await;
+    let mut expected = Vec::new();
+    for sql in QUERIES {
+        expected.push(answer(&plain, sql).await.expect(sql));
+    }
+    let engine = support::engine(policy, LARGE_BUFFER);
+    let ctx = declared(support::cooperative(&engine, variant), &table).await;
+    let set = format!("SET coscan.order_aware = '{when}'");
+    ctx.sql(&set).await.expect("a setting").collect().await.expect("a setting");
+    for at_once in [1, 16] {
+        let jobs = QUERIES.map(|sql| {
+            let ctx = ctx.clone();
+            async move { (sql, answer(&ctx, sql).await) }
+        });
+        let found = support::at_a_time(Vec::from(jobs), at_once).await;
+        for ((sql, found), expected) in found.iter().zip(&expected) {
+            let found = found.as_ref().unwrap_or_else(|error| panic!("seed {seed}, {sql}: {error}"));
+            assert!(
+                found == expected,
+                "seed {seed}, {policy}, {variant:?}, {layout:?}, {at_once} at once: {sql}\n\
+                expected {} rows, found {}: {:?}",
+                expected.len(),
+                found.len(),
+                found.iter().zip(expected).find(|(a, b)| a != b)
+            );
+        }
+    }
+    support::settled(&engine).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clustered_tables_give_what_plain_datafusion_gives() {
+    for seed in 0..seeds() {
+        answers_match(seed).await;
+    }
+}
+
+/// How many random tables: `COSCAN_TEST_SEEDS`, or some.
+fn seeds() -> u64 {
+    std::env::var("COSCAN_TEST_SEEDS").map_or(24, |seeds| seeds.parse().expect("a number"))
+}
+
+/// How many partitions were aggregated chunk by chunk.
+async fn by_chunks(ctx: &SessionContext, sql: &str) -> u32 {
+    let plan = support::rows(ctx, &format!("EXPLAIN ANALYZE {sql}")).await.expect(sql).join("\n");
+    let counts = plan.split("partitions_by_chunks=").skip(1);
+    let digits = counts.map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next().unwrap_or("0"));
+    digits.map(|digits| digits.parse::<u32>().unwrap_or(0)).sum()
+}
+
+#[tokio::test]
+async fn what_is_clustered_is_aggregated_by_chunks() {
+    let engine = support::engine(support::policy("relevance"), LARGE_BUFFER);
+    let ctx = support::session(&engine, Variant::Default).await;
+    for (sql, expected) in [
+        ("SELECT id, count(*) FROM events GROUP BY id", 4),
+        ("SELECT DISTINCT day FROM events WHERE id > 100", 4),
+        // Every row group holds every value.
+        ("SELECT many, count(*) FROM sales GROUP BY many", 0),
+        // Not a column, and nothing to rely on.
+        ("SELECT id + 1, count(*) FROM events GROUP BY id + 1", 0),
+        ("SELECT id, array_agg(code) FROM events GROUP BY id", 0),
+        ("SELECT count(*) FROM events", 0),
+    ] {
+        assert_eq!(by_chunks(&ctx, sql).await, expected, "{sql}");
+    }
+    ctx.sql("SET coscan.order_aware = 'never'").await.expect("a setting").collect().await.expect("a setting");
+    assert_eq!(by_chunks(&ctx, "SELECT id, count(*) FROM events GROUP BY id").await, 0);
+}
