@@ -37,7 +37,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("coscan-engine-sim", &["coscan-core", "coscan-engine"]),
     ("coscan-datafusion", &["coscan-core", "coscan-engine"]),
     ("coscan-postgres", &["coscan-core", "coscan-trace"]),
-    ("coscan-media", &[]),
+    ("coscan-media", &["coscan-core"]),
     ("coscan-tier", &["coscan-datafusion", "coscan-engine", "coscan-media"]),
     ("coscan-server", &["coscan-core", "coscan-datafusion", "coscan-engine"]),
     ("coscan-sqlfuzz", &["coscan-engine", "coscan-datafusion"]),

@@ -1,1 +1,57 @@
-//! Models of removable media and the scheduler over them.
+//! Data on tapes, optical platters and in archive tiers: how long they take to get at, and the scheduler that
+//! decides for all users which fragment is fetched next (Sarawagi & Stonebraker, VLDB 1996).
+//!
+//! | part | what it is | files |
+//! |---|---|---|
+//! | library | drives, platters and the arm between them: how long a switch, a seek and a transfer take, and what they cost | `model/` |
+//! | scheduler | one for all users: lists of subqueries, the cache of fragments, drives | `scheduler/` |
+//! | policies | which fragment next? `no-prefetch`, `prefetch`, `fcfs`, `tape-queue`, `reorder` | `policy/` |
+//! | offline | what is best when everything is known before: a schedule and a lower bound | `offline.rs` |
+//!
+//! Pure: no I/O, no clock, no thread. A host feeds [`Scheduler::handle`] with what happened and carries out the
+//! actions that come back; a simulator does that in virtual time, a real tier with recalls and restores.
+//!
+//! # Driving it
+//!
+//! ```
+//! use coscan_media::{
+//!     Action, Event, Fragment, FragmentId, Instant, Library, ListId, MediumId, PolicyName, Scheduler,
+//!     SchedulerConfig, Subquery, UserId,
+//! };
+//!
+//! let library = Library::tape_stacker_1996();
+//! let mut scheduler = Scheduler::new(SchedulerConfig::new(512 << 20), library, PolicyName::REORDER)?;
+//! for id in 0..2 {
+//!     let position = id * (100 << 20);
+//!     let bytes = 100 << 20;
+//!     scheduler.add_fragment(Fragment { id: FragmentId(id), medium: MediumId(3), position, bytes })?;
+//! }
+//! // Two fragments in any order, and then nothing else is wanted.
+//! let subqueries = vec![Subquery::of([FragmentId(0)]), Subquery::of([FragmentId(1)])];
+//! let (now, mut actions) = (Instant::ZERO, Vec::new());
+//! scheduler.handle(now, Event::Submit { list: ListId(1), user: UserId(7), subqueries }, &mut actions);
+//! // The platter first. The host mounts it and says so; then come the fragments.
+//! assert!(matches!(actions[..], [Action::Switch { to: MediumId(3), .. }]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![deny(missing_docs)]
+
+mod ids;
+pub mod model;
+pub mod offline;
+mod policy;
+mod scheduler;
+
+pub use coscan_core::{Instant, Span};
+pub use ids::{DriveId, FragmentId, ListId, MediumId, UserId};
+pub use model::{Library, LibraryError, Price};
+pub use policy::registry;
+pub use policy::tape_queue::TapeQueueConfig;
+pub use policy::{Choice, Demand, MediaPolicy, PolicyName, View, Wanted, Why};
+pub use scheduler::Scheduler;
+pub use scheduler::action::{Action, Reason};
+pub use scheduler::config::{ConfigError, SchedulerConfig};
+pub use scheduler::estimate::{Estimate, Outlook};
+pub use scheduler::event::{Event, Fault};
+pub use scheduler::fragment::{Fragment, FragmentError, Subquery};
+pub use scheduler::status::{DriveStatus, ListStatus, Status, Totals};

@@ -1,0 +1,113 @@
+//! Which fragment next? *Reorder*: one scheduler for all users fetches what brings all of them forward most.
+//!
+//! 1996, sections 2 and 3: finish the mounted platter before switching, prefer what many want, use what is cached first,
+//! keep in the cache what is wanted. The paper leaves the algorithm to its reference [29]. **Choices**:
+//!
+//! - On the mounted medium, in one sweep from the head onwards: first what completes a subquery with what is there and
+//!   on its way, most lists first within what is ahead; then, as long as that evicts nothing anybody wants and leaves
+//!   room for one more fragment of its size, whatever is wanted.
+//! - If nothing there may be fetched, the medium on which the lists served, times the bytes that complete subqueries or fit
+//!   into the free room, are most for the time of the switch, the seeks and the transfer.
+//! - What wants more room than is free may evict what is wanted least, only if it completes a subquery.
+//!
+//! The scheduler overrides it for lists that have waited for too long. O(wanted fragments of a medium) for a decision on
+//! the mounted medium, O(all wanted fragments) for a switch.
+
+use super::view::View;
+use super::{Choice, Demand, MediaPolicy, Why};
+use crate::ids::{DriveId, FragmentId, MediumId};
+use crate::scheduler::fragment::Fragment;
+
+#[derive(Clone, Debug)]
+pub(super) struct Reorder;
+
+/// What a fetch is good for; more is better.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Worth {
+    /// So many subqueries can run, of at most so many lists.
+    Completes { subqueries: usize, lists: usize },
+    /// There is room for it that nobody needs.
+    Fits,
+}
+
+/// What it is worth to fetch a fragment now, if it may be.
+fn worth(view: &View<'_>, fragment: &Fragment, free_bytes: u64) -> Option<Worth> {
+    let subqueries = view.completes(fragment.id);
+    if subqueries > 0 && view.has_room(fragment.id) {
+        return Some(Worth::Completes { subqueries, lists: view.lists_wanting(fragment.id) });
+    }
+    (fragment.bytes.saturating_mul(2) <= free_bytes).then_some(Worth::Fits)
+}
+
+/// The next fragment of the mounted medium.
+fn on_mounted(view: &View<'_>, drive: DriveId, medium: MediumId) -> Option<(FragmentId, Why)> {
+    let free_bytes = view.free_bytes();
+    let mut fits = None;
+    for fragment in view.pending_by_position(medium, view.head(drive)) {
+        match worth(view, fragment, free_bytes) {
+            Some(Worth::Completes { subqueries, lists }) => {
+                return Some((fragment.id, Why::Completes { subqueries, lists }));
+            }
+            Some(Worth::Fits) if fits.is_none() => fits = Some(fragment.id),
+            _ => {}
+        }
+    }
+    fits.map(|id| (id, Why::Mounted { lists: view.lists_wanting(id) }))
+}
+
+/// What a mount of a medium is worth: lists times bytes for each second. And what would be fetched first.
+fn of_medium(view: &View<'_>, drive: DriveId, medium: MediumId) -> Option<(f64, FragmentId)> {
+    let mut free_bytes = view.free_bytes();
+    let (mut served, mut bytes, mut head, mut seconds) = (0.0, 0, None, 0.0);
+    let mut first = None;
+    for fragment in view.pending_by_position(medium, 0) {
+        let Some(worth) = worth(view, fragment, free_bytes) else { continue };
+        if worth == Worth::Fits {
+            free_bytes -= fragment.bytes;
+        }
+        first.get_or_insert(fragment.id);
+        let seek = match head {
+            None => view.reach(drive, medium, fragment.position),
+            Some(head) => view.locate(head, fragment.position),
+        };
+        head = Some(fragment.position + fragment.bytes);
+        seconds += (seek.as_nanos() + view.transfer(fragment.bytes).as_nanos()) as f64 / 1e9;
+        served += view.lists_wanting(fragment.id) as f64 * fragment.bytes as f64;
+        bytes += fragment.bytes;
+    }
+    (bytes > 0).then(|| (served / seconds.max(1e-9), first)).and_then(|(worth, first)| Some((worth, first?)))
+}
+
+impl MediaPolicy for Reorder {
+    fn demand(&self) -> Demand {
+        Demand::All
+    }
+
+    fn keeps_wanted(&self) -> bool {
+        true
+    }
+
+    fn choose(&mut self, view: &View<'_>, drive: DriveId) -> Choice {
+        if let Some(mounted) = view.mounted(drive)
+            && let Some((fragment, why)) = on_mounted(view, drive, mounted)
+        {
+            return Choice::Fetch(fragment, why);
+        }
+        let mut best: Option<(f64, FragmentId, Why)> = None;
+        for wanted in view.media().filter(|wanted| view.free_for(wanted.medium, drive)) {
+            let Some((worth, first)) = of_medium(view, drive, wanted.medium) else { continue };
+            if best.is_none_or(|(known, ..)| worth > known) {
+                let why = Why::BestMedium { lists: view.lists_wanting(first), bytes: wanted.bytes };
+                best = Some((worth, first, why));
+            }
+        }
+        match best {
+            Some((_, fragment, why)) => Choice::Fetch(fragment, why),
+            None => Choice::Wait(None),
+        }
+    }
+
+    fn boxed_clone(&self) -> Box<dyn MediaPolicy> {
+        Box::new(self.clone())
+    }
+}

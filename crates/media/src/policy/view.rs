@@ -1,0 +1,158 @@
+//! What a policy sees: what is wanted and absent, by medium, by position and by age; drives; room.
+
+use coscan_core::{Instant, Span};
+
+use crate::ids::{DriveId, FragmentId, MediumId};
+use crate::scheduler::fragment::Fragment;
+use crate::scheduler::state::{Doing, Place, State};
+
+use super::{Choice, Why};
+
+/// A look at the scheduler's facts.
+#[derive(Debug)]
+pub struct View<'a> {
+    state: &'a State,
+}
+
+/// What is wanted of one medium and absent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// The medium.
+    pub medium: MediumId,
+    /// How many fragments.
+    pub fragments: usize,
+    /// Their bytes.
+    pub bytes: u64,
+    /// When the oldest request for one of them came.
+    pub oldest: Instant,
+}
+
+impl<'a> View<'a> {
+    pub(crate) fn new(state: &'a State) -> Self {
+        View { state }
+    }
+
+    /// Now.
+    pub fn now(&self) -> Instant {
+        self.state.now
+    }
+
+    /// What is mounted in a drive.
+    pub fn mounted(&self, drive: DriveId) -> Option<MediumId> {
+        self.state.drives[drive.0 as usize].mounted
+    }
+
+    /// Where a drive's head is, in bytes.
+    pub fn head(&self, drive: DriveId) -> u64 {
+        self.state.drives[drive.0 as usize].head
+    }
+
+    /// Whether a drive may have the medium: it is in no other drive, or nothing is ever mounted.
+    pub fn free_for(&self, medium: MediumId, drive: DriveId) -> bool {
+        !self.state.library.mounts() || self.state.drive_of(medium).is_none_or(|has| has == drive)
+    }
+
+    /// Whether a fragment is wanted and neither there nor on its way.
+    pub fn is_pending(&self, id: FragmentId) -> bool {
+        self.state.fragments.get(&id).is_some_and(|h| h.place == Place::Absent && !h.wanted_by.is_empty())
+    }
+
+    /// Whether there is or can be made room for a fragment.
+    pub fn has_room(&self, id: FragmentId) -> bool {
+        self.state.held(id).fragment.bytes <= self.state.room_bytes()
+    }
+
+    /// Whether there is room for a fragment without evicting what somebody wants.
+    pub fn has_free_room(&self, id: FragmentId) -> bool {
+        self.state.held(id).fragment.bytes <= self.state.free_bytes()
+    }
+
+    /// Bytes that can be had without evicting what somebody wants.
+    pub fn free_bytes(&self) -> u64 {
+        self.state.free_bytes()
+    }
+
+    /// A fragment's place on its medium, in bytes.
+    pub fn position(&self, id: FragmentId) -> u64 {
+        self.state.held(id).fragment.position
+    }
+
+    /// How many lists want a fragment.
+    pub fn lists_wanting(&self, id: FragmentId) -> usize {
+        self.state.held(id).lists.len()
+    }
+
+    /// How many subqueries lack this fragment and no other.
+    pub fn completes(&self, id: FragmentId) -> usize {
+        self.state.held(id).completes as usize
+    }
+
+    /// Media of which something is wanted.
+    pub fn media(&self) -> impl Iterator<Item = Wanted> + '_ {
+        self.state.media.iter().filter_map(|(medium, queue)| {
+            let (_, first) = queue.by_age.first()?;
+            let (_, oldest) = self.state.held(*first).asked?;
+            let fragments = queue.by_age.len();
+            Some(Wanted { medium: *medium, fragments, bytes: queue.bytes, oldest })
+        })
+    }
+
+    /// What is wanted of a medium, in the order of positions from `from` on and then from the beginning.
+    pub fn pending_by_position(
+        &self,
+        medium: MediumId,
+        from: u64,
+    ) -> impl Iterator<Item = &'a Fragment> + use<'a> {
+        let state = self.state;
+        let queue = state.media.get(&medium).map(|queue| &queue.by_position);
+        let split = (from, FragmentId(0));
+        let ahead = queue.into_iter().flat_map(move |set| set.range(split..));
+        let behind = queue.into_iter().flat_map(move |set| set.range(..split));
+        ahead.chain(behind).map(move |(_, id)| &state.held(*id).fragment)
+    }
+
+    /// The same, longest asked for first.
+    pub fn pending_by_age(&self, medium: MediumId) -> impl Iterator<Item = &'a Fragment> + use<'a> {
+        let state = self.state;
+        let queue = state.media.get(&medium).into_iter().flat_map(|queue| &queue.by_age);
+        queue.map(move |(_, id)| &state.held(*id).fragment)
+    }
+
+    /// How long a drive takes from where it is to a position of a medium, a switch included.
+    pub fn reach(&self, drive: DriveId, medium: MediumId, position: u64) -> Span {
+        let (library, of) = (&self.state.library, &self.state.drives[drive.0 as usize]);
+        if !library.mounts() {
+            return Span::ZERO;
+        }
+        if of.mounted == Some(medium) {
+            return library.locate(of.head, position);
+        }
+        let switch = library.switch(of.mounted.map(|_| of.head)).total();
+        Span::from_nanos(switch.as_nanos().saturating_add(library.locate(0, position).as_nanos()))
+    }
+
+    /// How long it takes to read so many bytes.
+    pub fn transfer(&self, bytes: u64) -> Span {
+        self.state.library.transfer(bytes)
+    }
+
+    /// How long the head takes between two positions of one medium.
+    pub fn locate(&self, from: u64, to: u64) -> Span {
+        self.state.library.locate(from, to)
+    }
+
+    /// First come first served: of what is wanted and can be had by this drive, what was asked for longest.
+    pub fn oldest(&self, drive: DriveId) -> Choice {
+        let ids = self.state.queue.iter().map(|(_, id)| *id);
+        let mut candidates = ids.filter(|id| self.free_for(self.state.held(*id).fragment.medium, drive));
+        match candidates.next() {
+            Some(id) if self.has_room(id) => Choice::Fetch(id, Why::Oldest),
+            _ => Choice::Wait(None),
+        }
+    }
+
+    /// Whether other drives than this one do nothing.
+    pub fn is_idle(&self, drive: DriveId) -> bool {
+        self.state.drives[drive.0 as usize].doing == Doing::Nothing
+    }
+}

@@ -1,0 +1,127 @@
+//! What to do: everything the scheduler asks of a host.
+
+use std::fmt;
+
+use crate::ids::{DriveId, FragmentId, ListId, MediumId};
+use crate::policy::Why;
+
+/// Something to be carried out. Actions of one call are carried out in their order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Mount a medium; answer with [`Event::Switched`](super::event::Event::Switched) or `Failed`. A library that
+    /// mounts nothing is never asked.
+    Switch {
+        /// The drive. It is idle.
+        drive: DriveId,
+        /// What is mounted now.
+        from: Option<MediumId>,
+        /// What is wanted.
+        to: MediumId,
+        /// Why this medium, and now.
+        why: Why,
+    },
+    /// Bring a fragment into the cache; answer with `Fetched` or `Failed`.
+    Fetch {
+        /// The drive; the fragment's medium is mounted in it.
+        drive: DriveId,
+        /// The fragment.
+        fragment: FragmentId,
+        /// Why this fragment, and now.
+        why: Why,
+    },
+    /// Remove a fragment from the cache. Nobody reads it. No answer is expected.
+    Evict {
+        /// The fragment.
+        fragment: FragmentId,
+    },
+    /// Run these subqueries together, in one pass; answer with `Done` for each, together or one by one. Their
+    /// fragments stay in the cache until then. A list has one batch at a time.
+    ///
+    /// The batch is complete: whatever combination of its inputs' fragments one pass would join is in it, and
+    /// nothing that was joined before.
+    Ready {
+        /// The list.
+        list: ListId,
+        /// Places in the list, ascending.
+        subqueries: Vec<u32>,
+    },
+    /// These subqueries will never be ready. The list goes on with the others unless it is cancelled.
+    Unready {
+        /// The list.
+        list: ListId,
+        /// Places in the list, ascending.
+        subqueries: Vec<u32>,
+        /// Why.
+        reason: Reason,
+    },
+    /// Every subquery of the list is done or will never be ready; the scheduler has forgotten the list.
+    Finished {
+        /// The list.
+        list: ListId,
+    },
+}
+
+/// Why a subquery will never be ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// A fragment could not be read, however often it was tried.
+    Unreadable {
+        /// The fragment.
+        fragment: FragmentId,
+        /// How often it was tried, mounts included.
+        attempts: u32,
+    },
+    /// The disk of the cache had no room for a fragment, however much was evicted.
+    CacheFull {
+        /// The fragment.
+        fragment: FragmentId,
+    },
+    /// A fragment is not on its medium any more.
+    Gone {
+        /// The fragment.
+        fragment: FragmentId,
+    },
+    /// A fragment that a running subquery used left the cache.
+    Lost {
+        /// The fragment.
+        fragment: FragmentId,
+    },
+    /// Its fragments together do not fit into the cache.
+    TooLarge {
+        /// What they need, in bytes.
+        bytes: u64,
+        /// What the cache may hold, in bytes.
+        budget: u64,
+    },
+    /// Nobody said where a fragment is.
+    Unknown {
+        /// The fragment.
+        fragment: FragmentId,
+    },
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::Unreadable { fragment, attempts } => {
+                write!(f, "fragment {fragment} could not be read in {attempts} attempts")
+            }
+            Reason::CacheFull { fragment } => {
+                write!(
+                    f,
+                    "the disk of the cache has no room for fragment {fragment}: free some, or use a smaller cache"
+                )
+            }
+            Reason::Gone { fragment } => write!(f, "fragment {fragment} is not on its medium any more"),
+            Reason::Lost { fragment } => write!(f, "fragment {fragment} left the cache while it was in use"),
+            Reason::TooLarge { bytes, budget } => {
+                write!(
+                    f,
+                    "the fragments wanted together have {bytes} bytes and the cache may hold {budget}: use a larger \
+                     cache or smaller fragments"
+                )
+            }
+            Reason::Unknown { fragment } => write!(f, "nobody said where fragment {fragment} is"),
+        }
+    }
+}

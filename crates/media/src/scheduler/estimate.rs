@@ -1,0 +1,186 @@
+//! What a list would cost before anything is fetched, and when everybody can expect what he waits for.
+//!
+//! An outlook plays a copy of the scheduler forward with the library's times and executors that take none; it is as good
+//! as the library's numbers, and says nothing of lists still to come.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use coscan_core::{Instant, Span};
+
+use crate::ids::{DriveId, FragmentId, ListId, MediumId, UserId};
+use crate::model::Price;
+use crate::offline;
+
+use super::Scheduler;
+use super::action::Action;
+use super::event::Event;
+use super::fragment::{Fragment, Subquery};
+use super::state::{Doing, Place};
+
+/// What a list of subqueries takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Estimate {
+    /// Fragments wanted, each once.
+    pub fragments: usize,
+    /// Those of them that are in the cache or on their way.
+    pub cached: usize,
+    /// Bytes to fetch.
+    pub bytes: u64,
+    /// Media to mount that are in no drive.
+    pub switches: usize,
+    /// What fetching costs by the library's prices, if nothing has to be fetched twice.
+    pub price: Price,
+    /// How long drives would work for it if they did nothing else and the cache held everything.
+    pub alone: Span,
+    /// When it would be finished if it were submitted now, with all that is pending; `None` if it never would.
+    pub expected: Option<Instant>,
+}
+
+/// When lists can expect to be finished.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outlook {
+    /// By list; one that is not in it would never be.
+    pub finished: BTreeMap<ListId, Instant>,
+    /// What remains to be paid.
+    pub price: Price,
+    /// Media still to be mounted.
+    pub switches: u64,
+    /// Bytes still to be fetched.
+    pub bytes: u64,
+}
+
+/// An outlook gives up after so many events: it is for people, who do not wait.
+const EVENTS_MAX: usize = 2_000_000;
+
+impl Scheduler {
+    /// What these subqueries would take: the dry run. Unknown fragments count as nothing.
+    pub fn estimate(&self, now: Instant, user: UserId, subqueries: &[Subquery]) -> Estimate {
+        let wanted: BTreeSet<FragmentId> = subqueries.iter().flat_map(Subquery::fragments).collect();
+        let held = || wanted.iter().filter_map(|id| self.state.fragments.get(id));
+        let absent: Vec<Fragment> =
+            held().filter(|held| held.place == Place::Absent).map(|held| held.fragment).collect();
+        let media: BTreeSet<MediumId> = absent.iter().map(|fragment| fragment.medium).collect();
+        let library = &self.state.library;
+        let to_mount = media.iter().filter(|medium| self.state.drive_of(**medium).is_none());
+        let id = ListId(self.state.lists.last_key_value().map_or(0, |(id, _)| id.0.saturating_add(1)));
+        let free = !self.state.lists.contains_key(&id);
+        let expected = free.then(|| {
+            let mut copy = self.clone();
+            let mut actions = Vec::new();
+            copy.handle(now, Event::Submit { list: id, user, subqueries: subqueries.to_vec() }, &mut actions);
+            copy.play(now, actions, self.begun(now)).finished.get(&id).copied()
+        });
+        Estimate {
+            fragments: wanted.len(),
+            cached: wanted.len() - absent.len(),
+            bytes: absent.iter().map(|fragment| fragment.bytes).sum(),
+            switches: if library.mounts() { to_mount.count() } else { 0 },
+            price: absent.iter().map(|fragment| library.price(fragment.bytes)).sum(),
+            alone: offline::schedule(library, &absent).makespan,
+            expected: expected.flatten(),
+        }
+    }
+
+    /// When each pending list can expect to be finished, and what that still costs.
+    pub fn outlook(&self, now: Instant) -> Outlook {
+        let mut copy = self.clone();
+        let running: Vec<(ListId, Vec<u32>)> =
+            self.state.lists.iter().map(|(id, list)| (*id, list.running.iter().copied().collect())).collect();
+        let mut actions = Vec::new();
+        let mut outlook = Outlook::default();
+        for (list, subqueries) in running {
+            if !subqueries.is_empty() {
+                copy.handle(now, Event::Done { list, subqueries }, &mut actions);
+            }
+        }
+        let played = copy.play(now, actions, self.begun(now));
+        let (before, after) = (self.state.totals, copy.state.totals);
+        outlook.finished = played.finished;
+        outlook.price = Price::from_millionths(after.price.as_millionths() - before.price.as_millionths());
+        outlook.switches = after.switches - before.switches;
+        outlook.bytes = after.bytes - before.bytes;
+        outlook
+    }
+
+    /// What drives are doing, and when they will be done if the library's times hold.
+    fn begun(&self, now: Instant) -> BTreeMap<(Instant, DriveId), Event> {
+        let drives = self.state.drives.iter().enumerate();
+        let begun = drives.filter_map(|(at, of)| {
+            let drive = DriveId(at as u32);
+            let (took, event) = match of.doing {
+                Doing::Nothing => return None,
+                Doing::Switching(_) => (self.switch_time(drive), Event::Switched { drive }),
+                Doing::Fetching(id) => (self.fetch_time(drive, id), Event::Fetched { drive }),
+            };
+            Some((((of.since + took).max(now), drive), event))
+        });
+        begun.collect()
+    }
+
+    /// How long the library says that a drive takes to mount something else than it has.
+    pub fn switch_time(&self, drive: DriveId) -> Span {
+        let of = &self.state.drives[drive.0 as usize];
+        self.state.library.switch(of.mounted.map(|_| of.head)).total()
+    }
+
+    /// How long the library says that a drive takes to fetch a fragment of what is mounted.
+    ///
+    /// # Panics
+    /// If nobody said where the fragment is.
+    pub fn fetch_time(&self, drive: DriveId, id: FragmentId) -> Span {
+        let (library, fragment) = (&self.state.library, self.state.held(id).fragment);
+        let seek = library.locate(self.state.drives[drive.0 as usize].head, fragment.position);
+        Span::from_nanos(seek.as_nanos().saturating_add(library.transfer(fragment.bytes).as_nanos()))
+    }
+
+    /// Plays forward until nothing is left to do.
+    fn play(
+        &mut self,
+        now: Instant,
+        first: Vec<Action>,
+        mut under_way: BTreeMap<(Instant, DriveId), Event>,
+    ) -> Outlook {
+        let mut outlook = Outlook::default();
+        let (mut now, mut actions) = (now, first);
+        for _ in 0..EVENTS_MAX {
+            let mut done = Vec::new();
+            for action in std::mem::take(&mut actions) {
+                match action {
+                    Action::Switch { drive, .. } => {
+                        let at = now + self.switch_time(drive);
+                        under_way.insert((at, drive), Event::Switched { drive });
+                    }
+                    Action::Fetch { drive, fragment, .. } => {
+                        let at = now + self.fetch_time(drive, fragment);
+                        under_way.insert((at, drive), Event::Fetched { drive });
+                    }
+                    Action::Ready { list, subqueries } => done.push(Event::Done { list, subqueries }),
+                    Action::Finished { list } => {
+                        outlook.finished.insert(list, now);
+                    }
+                    Action::Evict { .. } | Action::Unready { .. } => {}
+                }
+            }
+            if !done.is_empty() {
+                done.into_iter().for_each(|event| self.handle(now, event, &mut actions));
+                continue;
+            }
+            let deadline = self.next_deadline();
+            match under_way.first_key_value() {
+                Some(((at, _), _)) if deadline.is_none_or(|deadline| *at <= deadline) => {
+                    let ((at, _), event) = under_way.pop_first().expect("there is one");
+                    now = now.max(at);
+                    self.handle(now, event, &mut actions);
+                }
+                _ => match deadline {
+                    Some(at) if at > now => {
+                        now = at;
+                        self.handle(now, Event::Tick, &mut actions);
+                    }
+                    _ => break,
+                },
+            }
+        }
+        outlook
+    }
+}

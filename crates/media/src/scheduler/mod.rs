@@ -1,0 +1,169 @@
+//! One scheduler for all users: it knows what everybody wants, what is cached, what is mounted and where the heads are,
+//! and decides what every drive does next.
+//!
+//! [`Scheduler::handle`] is the one door. A host reports what happened (`event.rs`) and carries out what comes back
+//! (`action.rs`). The facts are in `state.rs`; `lists.rs` begins and ends lists, `serve.rs` hands out what is ready,
+//! `drives.rs` gives drives something to do, `estimate.rs` looks ahead, `invariants.rs` recomputes all of it.
+//!
+//! # Promises
+//!
+//! - Every subquery of a list that is not cancelled is handed out exactly once, or reported as never ready.
+//! - What one pass over a batch joins is the batch: nothing twice, nothing that is not in the list.
+//! - The cache never holds more than its budget, what is on its way included, except for what running subqueries read
+//!   when the budget shrinks.
+//! - A fragment in use is not evicted and not fetched twice at a time.
+//!
+//! # How long a list can be put off
+//!
+//! A list *waits* while it has nothing to run. When it has waited for longer than `patience`, it is overdue, and the one that has waited longest goes first: its subquery that lacks the fewest bytes
+//! is fetched next, by every drive that comes free and can, with whatever room it takes; other lists are handed
+//! nothing that would leave no room for it. So, from the moment at which it is first among the overdue, it waits for
+//! one action of each drive that was begun before, for running subqueries to be done if they hold the room it needs, and for
+//! its own switches and fetches:
+//!
+//! `wait <= patience + (1 + overdue before it) x (longest action + longest run + n x (longest switch + longest fetch))`
+//!
+//! with `n` the fragments of the subquery, on one drive. Overdue before it are at most the lists that waited longer:
+//! once served, a list goes to the end. `tests/fairness.rs` measures it. The same is done, whatever the patience, when
+//! nothing moves, and when the cache was filled twice over and nothing became ready.
+
+pub mod action;
+pub mod config;
+mod drives;
+pub mod estimate;
+pub mod event;
+pub mod fragment;
+mod invariants;
+mod lists;
+mod serve;
+pub(crate) mod state;
+pub mod status;
+
+use coscan_core::Instant;
+
+use crate::ids::FragmentId;
+use crate::model::Library;
+use crate::policy::{Demand, MediaPolicy};
+
+use action::Action;
+use config::{ConfigError, SchedulerConfig};
+use event::Event;
+use fragment::{Fragment, FragmentError};
+use state::State;
+
+/// The scheduler of a library, for all its users.
+#[derive(Debug)]
+pub struct Scheduler {
+    state: State,
+    policy: Box<dyn MediaPolicy>,
+    /// When a policy that waits wants to be asked again.
+    deadline: Option<Instant>,
+}
+
+impl Clone for Scheduler {
+    fn clone(&self) -> Self {
+        Scheduler { state: self.state.clone(), policy: self.policy.boxed_clone(), deadline: self.deadline }
+    }
+}
+
+impl Scheduler {
+    /// A scheduler with empty drives and an empty cache. `policy` is a name of the registry or a policy of your own.
+    ///
+    /// # Errors
+    /// If a setting that must be at least 1 is 0.
+    pub fn new(
+        config: SchedulerConfig,
+        library: Library,
+        policy: impl Into<Box<dyn MediaPolicy>>,
+    ) -> Result<Self, ConfigError> {
+        for (setting, value) in
+            [("cache_bytes", config.cache_bytes), ("attempts", u64::from(config.attempts))]
+        {
+            if value == 0 {
+                return Err(ConfigError::Zero { setting });
+            }
+        }
+        let policy = policy.into();
+        Ok(Scheduler { state: State::new(config, library, policy.keeps_wanted()), policy, deadline: None })
+    }
+
+    /// Says where a fragment is. To say it again is no mistake.
+    ///
+    /// # Errors
+    /// If the name stands for another fragment, or the fragment has no bytes.
+    pub fn add_fragment(&mut self, fragment: Fragment) -> Result<(), FragmentError> {
+        if fragment.bytes == 0 {
+            return Err(FragmentError::Empty(fragment.id));
+        }
+        match self.state.fragments.get(&fragment.id) {
+            Some(held) if held.fragment == fragment => Ok(()),
+            Some(_) => Err(FragmentError::Differs(fragment.id)),
+            None => {
+                self.state.add(fragment);
+                Ok(())
+            }
+        }
+    }
+
+    /// Forgets a fragment that nobody wants and that is not in the cache; says whether it did.
+    pub fn forget_fragment(&mut self, id: FragmentId) -> bool {
+        let unused = |held: &state::Held| {
+            held.place == state::Place::Absent && held.wanted_by.is_empty() && held.pins == 0
+        };
+        let forget = self.state.fragments.get(&id).is_some_and(unused);
+        if forget {
+            self.state.fragments.remove(&id);
+        }
+        forget
+    }
+
+    /// The fragment of that name.
+    pub fn fragment(&self, id: FragmentId) -> Option<Fragment> {
+        self.state.fragments.get(&id).map(|held| held.fragment)
+    }
+
+    /// Takes note of what happened at `now` and appends what is to be done. Times must not go backwards; one that
+    /// does counts as the latest known.
+    ///
+    /// # Panics
+    /// If the host reports what cannot be: a list's name used twice, a drive that does not exist, or an answer from a
+    /// drive that was asked nothing.
+    pub fn handle(&mut self, now: Instant, event: Event, actions: &mut Vec<Action>) {
+        self.state.now = self.state.now.max(now);
+        match event {
+            Event::Submit { list, user, subqueries } => self.submit(list, user, &subqueries, actions),
+            Event::Cancel { list } => self.cancel(list),
+            Event::Done { list, subqueries } => self.done(list, &subqueries, actions),
+            Event::Switched { drive } => self.switched(drive),
+            Event::Fetched { drive } => self.fetched(drive),
+            Event::Failed { drive, fault } => self.failed(drive, fault, actions),
+            Event::DriveBack { drive } => self.drive_back(drive),
+            Event::Found { fragment } => self.found(fragment, actions),
+            Event::Lost { fragment } => self.lost(fragment, actions),
+            Event::Budget { bytes } => self.set_budget(bytes, actions),
+            Event::Tick => {}
+        }
+        self.settle(actions);
+    }
+
+    /// When to call with [`Event::Tick`] if nothing happens before; `None` if there is nothing to wait for.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    /// Which subqueries of a list are asked for at a time.
+    fn demand(&self) -> Demand {
+        self.policy.demand()
+    }
+
+    /// Hands out what is ready and gives idle drives something to do, until nothing more follows.
+    fn settle(&mut self, actions: &mut Vec<Action>) {
+        self.serve(actions);
+        self.name_overdue();
+        self.busy_drives(actions);
+        if self.is_stalled() && self.name_stalled() {
+            self.serve(actions);
+            self.busy_drives(actions);
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! What a scheduler knows, for people: what is pending, mounted and cached, and for whom.
+
+use coscan_core::Instant;
+
+use crate::ids::{DriveId, FragmentId, ListId, MediumId, UserId};
+use crate::model::Price;
+
+use super::Scheduler;
+use super::state::{Doing, Drive, List, Place, SubStatus};
+
+/// Everything at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// Lists that are not finished, by name.
+    pub lists: Vec<ListStatus>,
+    /// Drives, by number.
+    pub drives: Vec<DriveStatus>,
+    /// Fragments in the cache, with their size in bytes and how many subqueries still want them.
+    pub cached: Vec<(FragmentId, u64, usize)>,
+    /// Fragments wanted and neither there nor on their way, by medium and position.
+    pub pending: Vec<FragmentId>,
+    /// Bytes of the cache taken, by what is there and on its way.
+    pub used_bytes: u64,
+    /// What the cache may hold.
+    pub budget_bytes: u64,
+    /// What happened since the start.
+    pub totals: Totals,
+}
+
+/// A list that is not finished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListStatus {
+    /// The list.
+    pub list: ListId,
+    /// Who asked.
+    pub user: UserId,
+    /// When it was submitted.
+    pub submitted: Instant,
+    /// Since when it has had nothing to run; `None` if it has.
+    pub waiting_since: Option<Instant>,
+    /// Subqueries not handed out yet.
+    pub pending: usize,
+    /// Subqueries handed out and not done.
+    pub running: usize,
+    /// Subqueries done.
+    pub done: usize,
+    /// Subqueries that will never be ready.
+    pub failed: usize,
+}
+
+/// A drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DriveStatus {
+    /// The drive.
+    pub drive: DriveId,
+    /// What is mounted.
+    pub mounted: Option<MediumId>,
+    /// Where its head is, in bytes.
+    pub head: u64,
+    /// What it is mounting.
+    pub mounting: Option<MediumId>,
+    /// What it is fetching.
+    pub fetching: Option<FragmentId>,
+    /// Whether it is in service.
+    pub in_service: bool,
+}
+
+/// What happened since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Media mounted.
+    pub switches: u64,
+    /// Fragments fetched.
+    pub fetches: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// What that cost by the library's prices.
+    pub price: Price,
+    /// Fetches and mounts that failed.
+    pub failures: u64,
+    /// Fragments evicted.
+    pub evictions: u64,
+    /// How often a list was put first because it had waited for longer than the patience, or because nothing else
+    /// could go on.
+    pub overrides: u64,
+}
+
+impl Scheduler {
+    /// Everything at this moment, for people. O(everything).
+    pub fn status(&self) -> Status {
+        let state = &self.state;
+        let list = |(id, list): (&ListId, &List)| ListStatus {
+            list: *id,
+            user: list.user,
+            submitted: list.submitted,
+            waiting_since: list.running.is_empty().then_some(list.since),
+            pending: list.left - list.running.len(),
+            running: list.running.len(),
+            done: list.subs.len() - list.left - list.failed,
+            failed: list.failed,
+        };
+        let drive = |(at, of): (usize, &Drive)| DriveStatus {
+            drive: DriveId(at as u32),
+            mounted: of.mounted,
+            head: of.head,
+            mounting: if let Doing::Switching(to) = of.doing { Some(to) } else { None },
+            fetching: if let Doing::Fetching(id) = of.doing { Some(id) } else { None },
+            in_service: of.in_service,
+        };
+        let resident = state.fragments.iter().filter(|(_, held)| held.place == Place::Resident);
+        Status {
+            lists: state.lists.iter().map(list).collect(),
+            drives: state.drives.iter().enumerate().map(drive).collect(),
+            cached: resident.map(|(id, held)| (*id, held.fragment.bytes, held.wanted_by.len())).collect(),
+            pending: state
+                .media
+                .values()
+                .flat_map(|queue| queue.by_position.iter().map(|(_, id)| *id))
+                .collect(),
+            used_bytes: state.used_bytes,
+            budget_bytes: state.config.cache_bytes,
+            totals: state.totals,
+        }
+    }
+
+    /// For whom a fragment is wanted or in use, each user once.
+    pub fn users_of(&self, id: FragmentId) -> Vec<UserId> {
+        let reads = |list: &List| {
+            let open =
+                list.subs.iter().filter(|s| matches!(s.status, SubStatus::Wanted | SubStatus::Running));
+            open.into_iter().any(|sub| sub.fragments.contains(&id))
+        };
+        let mut users: Vec<UserId> =
+            self.state.lists.values().filter(|list| reads(list)).map(|list| list.user).collect();
+        users.sort_unstable();
+        users.dedup();
+        users
+    }
+
+    /// What happened since the start.
+    pub fn totals(&self) -> Totals {
+        self.state.totals
+    }
+}
