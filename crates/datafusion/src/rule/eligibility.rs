@@ -44,7 +44,6 @@ use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
 
 use crate::aggregate::Function;
 use crate::ordered::Step;
-use crate::scan::CScan;
 
 /// Why a node of a plan is left to DataFusion.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -252,10 +251,9 @@ pub(crate) fn aggregation_by_chunks(
     last: &AggregateExec,
     first: &AggregateExec,
     steps: &[Step],
-    scan: &CScan,
+    scan: &FileScanConfig,
 ) -> Result<(), Reason> {
-    let config = scan.config();
-    if let Some(rows) = config.limit {
+    if let Some(rows) = scan.limit {
         return Err(Reason::Limit(rows));
     }
     let groups = first.group_expr();
@@ -275,7 +273,7 @@ pub(crate) fn aggregation_by_chunks(
     first.filter_expr().iter().flatten().try_for_each(not_volatile)?;
     steps.iter().flat_map(Step::expressions).try_for_each(not_volatile)?;
     let partitions = last.properties().output_partitioning().partition_count();
-    if config.file_groups.len() > partitions || config.output_partitioning.is_some() {
+    if scan.file_groups.len() > partitions || scan.output_partitioning.is_some() {
         return Err(Reason::Partitions);
     }
     Ok(())
@@ -296,10 +294,9 @@ fn in_any_order(function: &AggregateFunctionExpr) -> bool {
 
 /// The name and the type of the files' column that this column of the scan is, if chunks may be clustered by it: it is
 /// not computed, not one of partitioned folders, of one value a row, and statistics leave out no value but null.
-pub(crate) fn clustering_column(scan: &CScan, column: usize) -> Option<(String, DataType)> {
-    let config = scan.config();
-    let source = config.file_source();
-    if config.expr_adapter_factory.is_some() {
+pub(crate) fn clustering_column(scan: &FileScanConfig, column: usize) -> Option<(String, DataType)> {
+    let source = scan.file_source();
+    if scan.expr_adapter_factory.is_some() {
         return None;
     }
     let table = source.table_schema();

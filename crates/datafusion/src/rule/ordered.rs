@@ -113,7 +113,7 @@ fn aggregation(
     let narrow = Arc::clone(first_of(node)).transform_up(with_narrow_arithmetic).data()?;
     let Some(first) = narrow.downcast_ref::<AggregateExec>() else { return Ok(None) };
     let Some((steps, scan)) = down_to_scan(first.input()) else { return Ok(None) };
-    if let Err(reason) = eligibility::aggregation_by_chunks(last, first, &steps, scan) {
+    if let Err(reason) = eligibility::aggregation_by_chunks(last, first, &steps, scan.config()) {
         tracing::debug!(%reason, "aggregation is not done by chunks");
         return Ok(None);
     }
@@ -178,7 +178,7 @@ fn candidates(first: &AggregateExec, steps: &[Step], scan: &CScan) -> Vec<Candid
     let candidate = |(group, (expr, _)): (usize, &(Arc<dyn PhysicalExpr>, String))| {
         let column = expr.downcast_ref::<Column>()?.index();
         let column = steps.iter().rev().try_fold(column, |column, step| step.source(column))?;
-        let (column, data_type) = eligibility::clustering_column(scan, column)?;
+        let (column, data_type) = eligibility::clustering_column(scan.config(), column)?;
         Some(Candidate { group, column, data_type })
     };
     groups.filter_map(candidate).collect()
