@@ -10,9 +10,10 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use coscan_datafusion::{CoscanContext, CoscanOptions};
-use coscan_engine::{Engine, LimitedStore, LoadRecord, TokenBucket};
+use coscan_datafusion::{AnyCaseSchema, CoscanContext, CoscanOptions, with_account};
+use coscan_engine::{Engine, LimitedStore, LoadRecord, QueryAccount, TokenBucket};
 use datafusion::common::DataFusionError;
+use datafusion::common::utils::datafusion_strsim::normalized_levenshtein;
 use datafusion::datasource::file_format::options::{ParquetReadOptions, ReadOptions};
 use datafusion::datasource::listing::{ListingTable, ListingTableConfig, ListingTableUrl};
 use datafusion::execution::SendableRecordBatchStream;
@@ -37,6 +38,10 @@ use crate::settings::Settings;
 const BUFFER_AND_QUERIES_PERCENT: u64 = 75;
 /// Queries get at least this much, however large the buffer.
 const QUERIES_PERCENT_MIN: u64 = 10;
+
+/// Where tables are that are called by their name alone.
+const CATALOG: &str = "datafusion";
+const SCHEMA: &str = "public";
 
 /// The threads that run queries. Dropping them waits for nobody: a cancelled query may be deep in a loop.
 pub struct Threads(Option<Runtime>);
@@ -103,6 +108,9 @@ impl Session {
             }
         }
         let coscan = builder.build().map_err(usage_or_failure)?;
+        if let Some(catalog) = coscan.ctx.catalog(CATALOG) {
+            catalog.register_schema(SCHEMA, Arc::new(AnyCaseSchema::default())).map_err(sql_error)?;
+        }
         if let Some(path) = &settings.record {
             let recording = coscan.engine.record_to(path);
             recording.with_context(|| format!("cannot record to {}", path.display()))?;
@@ -154,9 +162,67 @@ impl Session {
 
     /// Runs a statement; its rows come as they are made.
     pub async fn sql(&self, statement: &str) -> anyhow::Result<Rows> {
-        let frame = self.ctx.sql(statement).await.map_err(sql_error)?;
+        self.start(statement, None).await
+    }
+
+    /// As [`Self::sql`], with what its scans do counted under `account`.
+    pub async fn sql_counted(&self, statement: &str, account: &Account) -> anyhow::Result<Rows> {
+        self.start(statement, Some(account)).await
+    }
+
+    async fn start(&self, statement: &str, account: Option<&Account>) -> anyhow::Result<Rows> {
+        let mut frame = self.ctx.sql(statement).await.map_err(|error| self.with_hint(sql_error(error)))?;
+        if let Some(account) = account {
+            frame = with_account(frame, account.0.clone());
+        }
         let stream = frame.execute_stream().await.map_err(sql_error)?;
         Ok(Rows { stream })
+    }
+
+    /// How far the queries of an account are.
+    pub fn progress(&self, account: &Account) -> Progress {
+        let progress = account.0.progress();
+        let on_their_way = match &self.backend {
+            Backend::Cooperative(coscan) => coscan.engine.loads_in_flight() as u64,
+            Backend::Plain(_) => 0,
+        };
+        Progress {
+            chunks_wanted: progress.chunks_wanted,
+            chunks_done: progress.done.chunks_delivered,
+            on_their_way,
+            bytes_read: progress.done.bytes_loaded,
+            bytes_spared: progress.done.bytes_from_buffer,
+        }
+    }
+
+    /// The tables and their columns, in the order of their names.
+    pub async fn tables(&self) -> Vec<(String, Vec<String>)> {
+        let Some(schema) = self.ctx.catalog(CATALOG).and_then(|catalog| catalog.schema(SCHEMA)) else {
+            return Vec::new();
+        };
+        let mut tables = Vec::new();
+        for name in schema.table_names() {
+            if let Ok(Some(table)) = schema.table(&name).await {
+                let fields = table.schema().fields().iter().map(|field| field.name().clone()).collect();
+                tables.push((name, fields));
+            }
+        }
+        tables.sort();
+        tables
+    }
+
+    /// The error, and which table was meant if it is that there is none of that name.
+    fn with_hint(&self, error: anyhow::Error) -> anyhow::Error {
+        let text = error.to_string();
+        let schema = self.ctx.catalog(CATALOG).and_then(|catalog| catalog.schema(SCHEMA));
+        let meant = missing_table(&text).zip(schema).and_then(|(missing, schema)| {
+            let names = schema.table_names();
+            nearest(missing, names.iter().map(String::as_str)).map(str::to_owned)
+        });
+        match meant {
+            Some(meant) => anyhow!("{text}; did you mean '{meant}'?"),
+            None => error,
+        }
     }
 
     /// Runs a statement and waits for all its rows.
@@ -213,6 +279,48 @@ impl Session {
             Backend::Plain(_) => Vec::new(),
         }
     }
+}
+
+/// What is counted of some statements together.
+#[derive(Clone, Debug)]
+pub struct Account(Arc<QueryAccount>);
+
+impl Account {
+    /// An account on which nothing was counted.
+    pub fn open() -> Self {
+        Account(Arc::new(QueryAccount::new(0, 1)))
+    }
+}
+
+/// How far statements are, as far as their scans are concerned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Chunks that scans announced so far.
+    pub chunks_wanted: u64,
+    pub chunks_done: u64,
+    /// Loads in flight, for whomever.
+    pub on_their_way: u64,
+    pub bytes_read: u64,
+    /// Bytes that were in memory already, or came for somebody else.
+    pub bytes_spared: u64,
+}
+
+/// The name in "table 'datafusion.public.orders' not found", without what stands before it.
+fn missing_table(error: &str) -> Option<&str> {
+    let (_, rest) = error.split_once("table '")?;
+    let (name, _) = rest.split_once("' not found")?;
+    name.rsplit('.').next()
+}
+
+/// Less alike, nobody can have meant it: a third of the letters differ.
+const ALIKE_MIN: f64 = 0.66;
+
+/// The name that is most like what was typed, if one is like it.
+pub fn nearest<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let typed = typed.to_lowercase();
+    let likeness = |name: &str| normalized_levenshtein(&typed, &name.to_lowercase());
+    let alike = names.map(|name| (likeness(name), name)).filter(|(likeness, _)| *likeness >= ALIKE_MIN);
+    alike.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
 }
 
 /// The rows of a statement.
@@ -308,6 +416,19 @@ fn usage_or_failure(error: DataFusionError) -> anyhow::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_meant_is_like_what_was_typed() {
+        let names = ["lineitem", "orders", "Nation"];
+        let meant = |typed: &str| nearest(typed, names.into_iter());
+        assert_eq!(meant("linitem"), Some("lineitem"));
+        assert_eq!(meant("ORDER"), Some("orders"));
+        assert_eq!(meant("nations"), Some("Nation"));
+        assert_eq!(meant("customer"), None);
+        let error = "Error during planning: table 'datafusion.public.linitem' not found";
+        assert_eq!(missing_table(error), Some("linitem"));
+        assert_eq!(missing_table("column 'x' not found"), None);
+    }
 
     #[test]
     fn the_parts_of_the_memory_leave_room_for_the_rest() {

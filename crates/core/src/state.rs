@@ -174,6 +174,13 @@ impl State {
         }
     }
 
+    /// The parts of a table of which decoded arrays are kept, with their bytes, by chunk and column.
+    pub fn decoded(&self, table: TableId) -> impl Iterator<Item = (ChunkNo, crate::ids::ColumnNo, u64)> {
+        let first = |table| PartKey { table, chunk: ChunkNo(0), column: crate::ids::ColumnNo(0) };
+        let of_table = first(table)..first(TableId(table.0 + 1));
+        self.decoded.range(of_table).map(|(part, bytes)| (part.chunk, part.column, *bytes))
+    }
+
     /// The loads in flight.
     pub fn loads(&self) -> impl Iterator<Item = (LoadId, &Load)> {
         self.loads.iter().map(|(id, l)| (*id, l))

@@ -23,6 +23,8 @@ mod short_decimals;
 pub use error::{engine_error, from_engine};
 pub use rule::{CooperativeScans, rewrite_plan};
 pub use scan::CScan;
+pub use session::account::with_account;
+pub use session::any_case::AnyCaseSchema;
 pub use session::context::{CoscanContext, CoscanContextBuilder};
 pub use session::install::install;
 pub use session::options::{self, CoscanOptions};

@@ -136,6 +136,21 @@ impl Catalog {
         file.has_chunk(chunk).then_some(file)
     }
 
+    /// The files of a table that have chunks, in the order of these.
+    pub(crate) fn files_of(&self, table: TableId) -> impl Iterator<Item = &Arc<File>> {
+        self.tables.get(&table).into_iter().flat_map(|table| table.files.values())
+    }
+
+    /// The names of a table's columns, by number.
+    pub(crate) fn columns_of(&self, table: TableId) -> Vec<String> {
+        let Some(table) = self.tables.get(&table) else { return Vec::new() };
+        let mut names = vec![String::new(); table.readers.len()];
+        for ((name, _), no) in &table.columns {
+            names[no.index()].clone_from(name);
+        }
+        names
+    }
+
     pub(crate) fn readers(&self, table: TableId, column: ColumnNo) -> Option<&AtomicU32> {
         Some(&**self.tables.get(&table)?.readers.get(column.index())?)
     }

@@ -32,6 +32,7 @@ use crate::footer::Footers;
 use crate::io::limit::TokenBucket;
 use crate::io::queue::{self, IoCounters, Outcome, Queue, Request};
 use crate::io::{ReadError, coalesce};
+use crate::load_log::{LoadLog, LoadSeen};
 use crate::point::drive::{BlockContext, Points};
 use crate::point::patience::Patience;
 use crate::point::permits;
@@ -79,8 +80,9 @@ pub(crate) struct State {
     pub(crate) store: Store,
     pub(crate) points: Points,
     queue: Queue<IoContext>,
-    scans: BTreeMap<ScanId, Arc<CScan>>,
+    pub(crate) scans: BTreeMap<ScanId, Arc<CScan>>,
     next_scan: u64,
+    pub(crate) recent_loads: LoadLog,
     pub(crate) stats: EngineStats,
     actions: Vec<Action>,
     /// Loads since recording began, if they are recorded.
@@ -91,6 +93,13 @@ pub(crate) struct State {
     pub(crate) budget: Budget,
     /// Why nothing can be done any more: somebody panicked under the lock.
     broken: Option<EngineError>,
+}
+
+impl State {
+    /// Why nothing can be done any more.
+    pub(crate) fn broken(&self) -> Option<&EngineError> {
+        self.broken.as_ref()
+    }
 }
 
 /// What is to be done once the lock is free: memory to give back, tasks to wake, reads to start.
@@ -162,6 +171,7 @@ impl Driver {
             queue: Queue::new(started, settings, bucket.clone(), environment.seed()),
             scans: BTreeMap::new(),
             next_scan: 0,
+            recent_loads: LoadLog::default(),
             stats: EngineStats::default(),
             actions: Vec::new(),
             recorded_loads: None,
@@ -196,6 +206,11 @@ impl Driver {
     /// The time.
     pub(crate) fn now(&self) -> Instant {
         self.environment.now()
+    }
+
+    /// The time since the engine started.
+    pub(crate) fn since_start(&self) -> Duration {
+        self.now() - self.started
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -646,6 +661,12 @@ impl Turn<'_> {
             let at = self.driver.now() - *began;
             records.push(LoadRecord { at, file, chunk: chunk.0, columns });
         }
+        self.state.recent_loads.push(LoadSeen {
+            at: self.driver.since_start(),
+            table: table.0,
+            chunk: chunk.0,
+            columns: parts.len() as u32,
+        });
         let row_group = file.row_group(chunk);
         let wanted: Vec<(ColumnNo, usize)> =
             parts.iter().filter_map(|part| Some((part.column, file.root_of(part.column)?))).collect();
@@ -778,6 +799,7 @@ impl Turn<'_> {
             let first = part.used_first_by(cscan.id.0);
             let new = part.loaded > cscan.registered;
             let bytes = part.bytes.len() as u64;
+            self.state.stats.bytes_delivered += bytes;
             if new && first {
                 loaded = true;
                 counters.bytes_loaded.add(bytes);

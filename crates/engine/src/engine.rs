@@ -9,6 +9,7 @@ use coscan_core::{ConfigError, Event, Policy, Usage};
 use coscan_trace::{Header, Recorder, VERSION};
 use parquet::file::metadata::ParquetMetaData;
 
+use crate::account::QueryAccount;
 use crate::catalog::CatalogSize;
 use crate::config::{EngineConfig, ReadLimit};
 use crate::driver::Driver;
@@ -18,6 +19,7 @@ use crate::error::EngineError;
 use crate::identity::LocalFile;
 use crate::io::limit::TokenBucket;
 use crate::io::{DefaultReader, RangeReader};
+use crate::load_log::RecentLoads;
 use crate::request::{Plan, ScanRequest};
 use crate::scan::Scan;
 use crate::stats::{EngineStats, LoadRecord};
@@ -118,6 +120,18 @@ impl Engine {
     /// # Errors
     /// The request makes no sense, its files were replaced or do not fit the schema, the buffer is too small for it.
     pub fn scan(&self, request: ScanRequest) -> Result<Scan, EngineError> {
+        self.begin(request, None)
+    }
+
+    /// As [`Self::scan`], counted under a query's account.
+    ///
+    /// # Errors
+    /// As [`Self::scan`].
+    pub fn scan_for(&self, account: Arc<QueryAccount>, request: ScanRequest) -> Result<Scan, EngineError> {
+        self.begin(request, Some(account))
+    }
+
+    fn begin(&self, request: ScanRequest, account: Option<Arc<QueryAccount>>) -> Result<Scan, EngineError> {
         self.driver
             .turn(|turn| turn.check_handles(request.columns.iter().map(|columns| &columns.file)))??;
         let plan = Plan::new(request, self.driver.config.slice_rows)?;
@@ -126,9 +140,12 @@ impl Engine {
             let most = (0..plan.segments.len()).map(|at| (needs(at), at)).max();
             let (needed, what) =
                 most.map_or((0, ""), |(needed, at)| (needed, plan.segments[at].example.as_str()));
-            turn.let_in(needed, || format!("a scan of {what}")).map(|()| needed)
+            turn.let_in(needed, || format!("a scan of {what}")).map(|()| {
+                turn.state.stats.bytes_wanted += plan.bytes();
+                needed
+            })
         })??;
-        Scan::new(self.driver.clone(), plan, needed)
+        Scan::new(self.driver.clone(), plan, needed, account)
     }
 
     /// What the engine has done so far.
@@ -150,6 +167,22 @@ impl Engine {
     /// record grows without bound: for experiments.
     pub fn record_loads(&self, on: bool) -> Vec<LoadRecord> {
         self.driver.record_loads(on)
+    }
+
+    /// The newest loads from number `from` on: what a watcher asks for again and again. One that comes too late misses
+    /// the oldest ones, and sees it by their numbers.
+    pub fn loads_since(&self, from: u64) -> RecentLoads {
+        self.driver.look(|state| state.recent_loads.since(from))
+    }
+
+    /// Whether nothing can be done any more, because of a bug: see [`EngineError::Broken`].
+    pub fn is_broken(&self) -> bool {
+        self.driver.look(|state| state.broken().is_some())
+    }
+
+    /// How many loads are in flight.
+    pub fn loads_in_flight(&self) -> usize {
+        self.driver.look(|state| state.abm.loads_in_flight())
     }
 
     /// Records every event of the buffer manager from now on, or stops doing so, and hands back the recorder

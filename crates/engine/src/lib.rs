@@ -14,6 +14,7 @@
 //!    ├── io: what is read when, limit, retry; local files by O_DIRECT, everything else through object_store
 //!    ├── point: single pages beside the scans, in a pool of their own under the same ledger
 //!    ├── scan, cscan, chunk: what a consumer holds, waits for and reads
+//!    ├── observe, account, load_log: what can be seen from outside, at any moment, without changing anything
 //!    └── protocol: who waits for whom, apart from what is waited for
 //! ```
 //!
@@ -24,6 +25,7 @@
 #[cfg(test)]
 extern crate self as coscan_engine;
 
+mod account;
 mod budget;
 mod catalog;
 mod chunk;
@@ -39,6 +41,8 @@ mod file_bytes;
 mod footer;
 mod identity;
 mod io;
+mod load_log;
+mod observe;
 mod page_gate;
 mod page_header;
 mod point;
@@ -57,6 +61,7 @@ mod table;
 mod test_support;
 mod workspace;
 
+pub use account::{QueryAccount, QueryProgress};
 pub use catalog::CatalogSize;
 pub use chunk::Chunk;
 pub use config::{EngineConfig, ReadLimit, RetryConfig, default_buffer_bytes, memory_bytes};
@@ -68,6 +73,8 @@ pub use identity::{LocalFile, LocalVersion, StoreId};
 pub use io::limit::{Granted, TokenBucket};
 pub use io::limited_store::LimitedStore;
 pub use io::{RangeReader, ReadError, Source};
+pub use load_log::{LoadSeen, RecentLoads};
+pub use observe::{Observation, PartState, PartView, ScanView, TableView};
 pub use point::{PointCost, PointRequest, PointRows, point_cost};
 pub use request::{ChunkRequest, FileColumns, ScanRequest};
 pub use scan::{Scan, Worker};

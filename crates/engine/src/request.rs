@@ -122,6 +122,21 @@ impl Plan {
         Ok(plan)
     }
 
+    /// The encoded bytes of all chunks in their columns.
+    pub(crate) fn bytes(&self) -> u64 {
+        let chunks = self.segments.iter().flat_map(|segment| &segment.chunks);
+        let bytes = |wanted: &Wanted| {
+            let read = &self.reads[wanted.read];
+            let row_group = read.file.row_group(wanted.chunk);
+            let length = |&root: &usize| {
+                let range = read.file.range(row_group, root);
+                range.end - range.start
+            };
+            read.roots.iter().map(length).sum::<u64>()
+        };
+        chunks.map(bytes).sum()
+    }
+
     /// Adds a segment; it has the workspace that the most demanding of its chunks needs.
     fn add(&mut self, table: TableId, together: Together, slice_rows: usize) {
         let Together { columns, chunks, .. } = together;

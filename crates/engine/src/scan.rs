@@ -12,6 +12,7 @@ use std::task::{Context, Poll, ready};
 
 use coscan_core::{ChunkNo, ChunkSet, Event};
 
+use crate::account::QueryAccount;
 use crate::chunk::{Chunk, Hold};
 use crate::cscan::CScan;
 use crate::driver::Driver;
@@ -26,6 +27,8 @@ pub struct Scan {
     shared: Arc<Shared>,
     /// The least room that it was let in with.
     needed: u64,
+    /// Whom it is counted under.
+    account: Option<Arc<QueryAccount>>,
 }
 
 /// Takes chunks of a scan, one at a time. Dropping it releases its chunk.
@@ -61,10 +64,24 @@ struct Progress {
 
 impl Scan {
     /// For a plan that was let in with so many bytes.
-    pub(crate) fn new(driver: Arc<Driver>, plan: Plan, needed: u64) -> Result<Self, EngineError> {
+    pub(crate) fn new(
+        driver: Arc<Driver>,
+        plan: Plan,
+        needed: u64,
+        account: Option<Arc<QueryAccount>>,
+    ) -> Result<Self, EngineError> {
         let (workers, progress) = (AtomicUsize::new(0), Mutex::default());
-        let shared = Arc::new(Shared { driver, plan, counters: Arc::default(), workers, progress });
-        let scan = Scan { shared, needed };
+        let counters = Arc::new(ScanCounters {
+            query: account.as_ref().map(|account| account.id()),
+            chunks_wanted: plan.places.len() as u64,
+            bytes_wanted: plan.bytes(),
+            ..ScanCounters::default()
+        });
+        if let Some(account) = &account {
+            account.begin(&counters);
+        }
+        let shared = Arc::new(Shared { driver, plan, counters, workers, progress });
+        let scan = Scan { shared, needed, account };
         scan.shared.advance(None)?;
         Ok(scan)
     }
@@ -84,8 +101,11 @@ impl Scan {
         let mut struck: BTreeMap<usize, Vec<ChunkNo>> = BTreeMap::new();
         for &index in chunks {
             let Some(&(segment, chunk)) = shared.plan.places.get(index) else { continue };
-            if progress.unneeded.insert(index) && running.contains(&segment) {
-                struck.entry(segment - running.start).or_default().push(chunk);
+            if progress.unneeded.insert(index) {
+                shared.counters.chunks_unneeded.add(1);
+                if running.contains(&segment) {
+                    struck.entry(segment - running.start).or_default().push(chunk);
+                }
             }
         }
         let Some(stage) = &progress.stage else { return };
@@ -115,6 +135,9 @@ impl Drop for Scan {
             running.iter().for_each(|cscan| turn.deregister(cscan.id));
             turn.let_out(needed);
         });
+        if let Some(account) = &self.account {
+            account.end(&self.shared.counters);
+        }
     }
 }
 

@@ -46,6 +46,10 @@ impl Histogram {
 pub struct EngineStats {
     /// Bytes of parts, and of blocks for point reads, that were read; gaps of coalesced requests do not count.
     pub bytes_read: u64,
+    /// Encoded bytes that scans announced they will want, those they found ruled out later included.
+    pub bytes_wanted: u64,
+    /// Encoded bytes of the parts that were handed to scans. What lies above `bytes_read` was shared.
+    pub bytes_delivered: u64,
     /// Loads the buffer manager asked for.
     pub loads: u64,
     /// Requests to devices and stores, retries included.
@@ -126,6 +130,22 @@ pub struct ScanMetrics {
     pub wait_time: Duration,
 }
 
+impl ScanMetrics {
+    /// Adds what another scan has done.
+    pub(crate) fn add(&mut self, other: &ScanMetrics) {
+        self.chunks_delivered += other.chunks_delivered;
+        self.chunks_from_buffer += other.chunks_from_buffer;
+        self.chunks_loaded += other.chunks_loaded;
+        self.chunks_shared += other.chunks_shared;
+        self.bytes_from_buffer += other.bytes_from_buffer;
+        self.bytes_loaded += other.bytes_loaded;
+        self.slices_decoded += other.slices_decoded;
+        self.slices_shared += other.slices_shared;
+        self.decode_time += other.decode_time;
+        self.wait_time += other.wait_time;
+    }
+}
+
 /// A counter that any thread may raise.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
@@ -147,6 +167,13 @@ impl Counter {
 /// The counters behind [`ScanMetrics`], shared by the scan's workers.
 #[derive(Debug, Default)]
 pub(crate) struct ScanCounters {
+    /// The query it is part of, by the name its [`crate::QueryAccount`] has.
+    pub(crate) query: Option<u64>,
+    /// Chunks of the request, and their encoded bytes in its columns.
+    pub(crate) chunks_wanted: u64,
+    pub(crate) bytes_wanted: u64,
+    /// Chunks that turned out not to be needed.
+    pub(crate) chunks_unneeded: Counter,
     pub(crate) chunks_delivered: Counter,
     pub(crate) chunks_from_buffer: Counter,
     pub(crate) chunks_loaded: Counter,

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow};
 
 use super::output::{Format, Printer};
+use super::progress::Bar;
 use super::statements;
 use crate::failure::{one_line, wrong_usage};
 use crate::session::Session;
@@ -15,6 +16,8 @@ use crate::session::Session;
 pub struct Done {
     pub rows: u64,
     pub took: Duration,
+    /// Whether there was a result at all.
+    pub has_columns: bool,
 }
 
 impl Done {
@@ -29,24 +32,37 @@ pub async fn run_statement<W: Write>(
     session: &Session,
     statement: &str,
     format: Format,
+    bar: &Bar,
     out: W,
 ) -> anyhow::Result<Done> {
     let start = Instant::now();
-    let mut rows = session.sql(statement).await?;
-    let mut printer = Printer::new(format, rows.schema(), out)?;
+    let mut rows = session.sql_counted(statement, bar.account()).await?;
+    let schema = rows.schema();
+    let has_columns = !schema.fields().is_empty();
+    let mut printer = Printer::new(format, schema, out)?;
     while let Some(batch) = rows.next().await {
+        if !format.waits_for_all() {
+            bar.make_way();
+        }
         printer.write(batch?)?;
     }
     let took = start.elapsed();
-    Ok(Done { rows: printer.finish()?, took })
+    bar.make_way();
+    Ok(Done { rows: printer.finish()?, took, has_columns })
 }
 
 /// Runs the statements of `text` one after another; the first failure ends it.
-pub async fn run_script(session: &Session, text: &str, format: Format, timing: bool) -> anyhow::Result<()> {
+pub async fn run_script(
+    session: &Arc<Session>,
+    text: &str,
+    format: Format,
+    timing: bool,
+) -> anyhow::Result<()> {
     let statements = statements::all(text);
     for (number, statement) in statements.iter().enumerate() {
         let out = io::BufWriter::new(io::stdout());
-        let done = run_statement(session, statement, format, out).await.with_context(|| {
+        let bar = Bar::start(session);
+        let done = run_statement(session, statement, format, &bar, out).await.with_context(|| {
             if statements.len() == 1 { String::new() } else { format!("statement {}", number + 1) }
         })?;
         if timing {
@@ -70,11 +86,12 @@ pub async fn run_commands(
     if let [command] = commands {
         return run_script(session, command, format, timing).await;
     }
+    let bar = Arc::new(Bar::for_several(session));
     let tasks: Vec<_> = commands
         .iter()
         .map(|text| {
-            let (session, text) = (session.clone(), text.clone());
-            tokio::spawn(async move { run_buffered(&session, &text, format).await })
+            let (session, text, bar) = (session.clone(), text.clone(), bar.clone());
+            tokio::spawn(async move { run_buffered(&session, &text, format, &bar).await })
         })
         .collect();
     let mut failures = Vec::new();
@@ -98,10 +115,11 @@ async fn run_buffered(
     session: &Session,
     text: &str,
     format: Format,
+    bar: &Bar,
 ) -> (Vec<u8>, Vec<String>, anyhow::Result<()>) {
     let (mut output, mut timings) = (Vec::new(), Vec::new());
     for statement in statements::all(text) {
-        match run_statement(session, statement, format, &mut output).await {
+        match run_statement(session, statement, format, bar, &mut output).await {
             Ok(done) => timings.push(done.to_text()),
             Err(error) => return (output, timings, Err(error)),
         }

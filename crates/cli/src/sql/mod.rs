@@ -1,11 +1,17 @@
 //! `coscan sql`: SQL over Parquet files.
 //!
-//! `statements.rs` cuts text into statements, `output.rs` prints results, `batch.rs` runs what the
-//! command line, a file or a pipe gives, `shell.rs` talks to a person. Several `--command`s run at the
+//! `statements.rs` cuts text into statements, `output.rs` prints results, `progress.rs` says how far a long statement is,
+//! `batch.rs` runs what the command line, a file or a pipe gives. `shell.rs` talks to a person: it has commands
+//! (`command.rs`), completes names (`complete.rs`) and shows what is larger than the terminal page by page (`pager.rs`).
+//! Several `--command`s run at the
 //! same time on one engine, which is the point of coscan; the statements of one run one after another.
 
 mod batch;
+mod command;
+mod complete;
 mod output;
+mod pager;
+mod progress;
 mod shell;
 mod statements;
 
@@ -113,7 +119,7 @@ fn statements(args: &SqlArgs, threads: &Threads, session: &Arc<Session>) -> anyh
         return threads.block_on(batch::run_script(session, &text, args.format, args.timing));
     }
     if io::stdin().is_terminal() {
-        return shell::run(threads, session, args.format, args.timing);
+        return shell::run(threads, session, args.format);
     }
     let text = io::read_to_string(io::stdin()).context("cannot read SQL from stdin")?;
     threads.block_on(batch::run_script(session, &text, args.format, args.timing))

@@ -9,7 +9,7 @@ use arrow::csv;
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use arrow::json::LineDelimitedWriter;
-use arrow::util::display::FormatOptions;
+use arrow::util::display::{ArrayFormatter, FormatOptions};
 use arrow::util::pretty::pretty_format_batches_with_options;
 use clap::ValueEnum;
 
@@ -24,6 +24,15 @@ pub enum Format {
     Json,
     /// One object per line
     Ndjson,
+    /// One line per value, for wide results
+    Expanded,
+}
+
+impl Format {
+    /// Whether it is printed when all rows are there.
+    pub fn waits_for_all(self) -> bool {
+        matches!(self, Format::Table | Format::Expanded)
+    }
 }
 
 /// Prints the batches of one result to `out`.
@@ -44,7 +53,7 @@ impl<W: Write> Printer<W> {
             Format::Csv if schema.fields().is_empty() => {}
             Format::Csv => out.write_all(&as_csv(&RecordBatch::new_empty(schema.clone()), true)?)?,
             Format::Json => out.write_all(b"[")?,
-            Format::Table | Format::Ndjson => {}
+            Format::Table | Format::Ndjson | Format::Expanded => {}
         }
         Ok(Printer { format, schema, out, rows: 0, collected: Vec::new() })
     }
@@ -64,7 +73,7 @@ impl<W: Write> Printer<W> {
                     }
                 }
             }
-            Format::Table => self.collected.push(batch.clone()),
+            Format::Table | Format::Expanded => self.collected.push(batch.clone()),
         }
         self.rows += batch.num_rows() as u64;
         Ok(())
@@ -82,11 +91,33 @@ impl<W: Write> Printer<W> {
                 writeln!(self.out, "{}", pretty_format_batches_with_options(&self.collected, &options)?)?;
             }
             Format::Json => self.out.write_all(b"]\n")?,
+            Format::Expanded => write_expanded(&self.collected, &mut self.out)?,
             Format::Table | Format::Csv | Format::Ndjson => {}
         }
         self.out.flush()?;
         Ok(self.rows)
     }
+}
+
+/// Every row as a list of its values, as psql does.
+fn write_expanded(batches: &[RecordBatch], out: &mut impl Write) -> anyhow::Result<()> {
+    let options = FormatOptions::default().with_display_error(true);
+    let mut record = 0;
+    for batch in batches {
+        let schema = batch.schema();
+        let width =
+            schema.fields().iter().map(|field| field.name().chars().count()).max().unwrap_or_default();
+        let columns = batch.columns().iter().map(|column| ArrayFormatter::try_new(column, &options));
+        let columns = columns.collect::<Result<Vec<_>, _>>()?;
+        for row in 0..batch.num_rows() {
+            record += 1;
+            writeln!(out, "-[ RECORD {record} ]-")?;
+            for (field, column) in schema.fields().iter().zip(&columns) {
+                writeln!(out, "{:width$} | {}", field.name(), column.value(row))?;
+            }
+        }
+    }
+    Ok(())
 }
 
 fn as_csv(batch: &RecordBatch, header: bool) -> Result<Vec<u8>, ArrowError> {
@@ -130,6 +161,8 @@ mod tests {
         assert_eq!(printed(Format::Json, 2), "[{\"n\":0,\"s\":\"a,0\"},\n{\"n\":1,\"s\":\"a,1\"}]\n");
         assert_eq!(printed(Format::Ndjson, 1), "{\"n\":0,\"s\":\"a,0\"}\n");
         assert!(printed(Format::Table, 1).contains("| 0 | a,0 |"));
+        let expanded = "-[ RECORD 1 ]-\nn | 0\ns | a,0\n-[ RECORD 2 ]-\nn | 1\ns | a,1\n";
+        assert_eq!(printed(Format::Expanded, 2), expanded);
     }
 
     #[test]

@@ -1,67 +1,99 @@
-//! The interactive shell: statements over several lines until a semicolon, history, and a few commands
+//! The interactive shell: statements over several lines until a semicolon, history, completion, and commands
 //! that begin with a backslash. Ctrl-C cancels the running query, Ctrl-D leaves.
 
+use std::fs::File;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use rustyline::DefaultEditor;
+use futures::FutureExt;
 use rustyline::error::ReadlineError;
+use rustyline::history::DefaultHistory;
+use rustyline::{CompletionType, Config, Editor};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::batch::run_statement;
+use super::batch::{Done, run_statement};
+use super::command::{self, Command, HELP, fits};
+use super::complete::Names;
 use super::output::Format;
+use super::pager;
+use super::progress::Bar;
 use super::statements;
 use crate::failure::one_line;
 use crate::session::{Session, Threads};
 
-const HELP: &str = "\
-\\d            list the tables
-\\d NAME       columns of a table
-\\policy NAME  set the sharing policy (SET coscan.policy)
-\\stats        what the engine has done so far
-\\timing       time every statement, or stop doing so
-\\format NAME  table, csv, json or ndjson
-\\q            leave
-Statements end with a semicolon. Ctrl-C cancels.";
+/// Files that run files that run files.
+const INCLUDES_MAX: usize = 16;
 
 struct Shell<'a> {
     threads: &'a Threads,
     session: &'a Arc<Session>,
     format: Format,
     timing: bool,
+    pager: bool,
+    /// Width and height, unless the output is none.
+    terminal: Option<pager::Size>,
+    /// Where results go instead.
+    output: Option<File>,
+    /// What was typed of a statement.
+    pending: String,
+    last: Option<String>,
+    includes: usize,
+    /// Ctrl-C, also between two looks at it.
+    interrupts: Signal,
+}
+
+/// What comes next.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Flow {
+    GoOn,
+    Leave,
 }
 
 /// Talks to the person at the terminal until they leave.
-pub fn run(threads: &Threads, session: &Arc<Session>, format: Format, timing: bool) -> anyhow::Result<()> {
-    let mut shell = Shell { threads, session, format, timing };
-    let mut editor = DefaultEditor::new()?;
+pub fn run(threads: &Threads, session: &Arc<Session>, format: Format) -> anyhow::Result<()> {
+    let config = Config::builder().completion_type(CompletionType::List).build();
+    let mut editor: Editor<Names, DefaultHistory> = Editor::with_config(config)?;
+    editor.set_helper(Some(Names::default()));
+    let mut shell = Shell {
+        threads,
+        session,
+        format,
+        timing: true,
+        pager: true,
+        terminal: None,
+        output: None,
+        pending: String::new(),
+        last: None,
+        includes: 0,
+        interrupts: threads.block_on(async { signal(SignalKind::interrupt()) })?,
+    };
     let history = history_file();
     if let Some(path) = &history {
         // No history yet is no error.
         let _ = editor.load_history(path);
     }
     println!("coscan {}; \\? for help", env!("CARGO_PKG_VERSION"));
-    let mut pending = String::new();
     loop {
-        let prompt = if statements::is_blank(&pending) { "coscan> " } else { "   ...> " };
+        if let Some(names) = editor.helper_mut() {
+            names.tables = threads.block_on(session.tables());
+        }
+        let prompt = if statements::is_blank(&shell.pending) { "coscan> " } else { "   ...> " };
         match editor.readline(prompt) {
-            Ok(line) if pending.is_empty() && line.trim_start().starts_with('\\') => {
-                let _ = editor.add_history_entry(line.trim());
-                if !shell.command(line.trim())? {
+            Ok(line) => {
+                if !line.trim().is_empty() {
+                    let _ = editor.add_history_entry(line.trim_end());
+                }
+                shell.terminal =
+                    editor.dimensions().map(|(width, height)| (usize::from(width), usize::from(height)));
+                // What was pressed while nothing ran cancels nothing.
+                while shell.interrupts.recv().now_or_never().is_some() {}
+                if shell.line(&line)? == Flow::Leave {
                     break;
                 }
             }
-            Ok(line) => {
-                pending.push_str(&line);
-                pending.push('\n');
-                let (ready, rest) = statements::split(&pending);
-                for statement in &ready {
-                    let _ = editor.add_history_entry(format!("{statement};"));
-                    shell.statement(statement)?;
-                }
-                pending = if statements::is_blank(rest) { String::new() } else { rest.to_owned() };
-            }
-            Err(ReadlineError::Interrupted) => pending.clear(),
+            Err(ReadlineError::Interrupted) => shell.pending.clear(),
             Err(ReadlineError::Eof) => break,
             Err(error) => return Err(error.into()),
         }
@@ -83,49 +115,205 @@ fn history_file() -> Option<PathBuf> {
 }
 
 impl Shell<'_> {
-    /// Runs a statement; its failure is printed and the shell goes on.
-    fn statement(&self, statement: &str) -> anyhow::Result<()> {
-        let result = self.threads.block_on(async {
+    /// Takes a line: statements, the beginning of one, a command, or a statement and a command that runs it.
+    fn line(&mut self, line: &str) -> anyhow::Result<Flow> {
+        self.pending.push_str(line);
+        self.pending.push('\n');
+        let text = std::mem::take(&mut self.pending);
+        let (before, command) = match statements::command_in(&text) {
+            Some((before, command)) => (before, Some(command)),
+            None => (text.as_str(), None),
+        };
+        let (ready, rest) = statements::split(before);
+        for statement in ready {
+            self.statement(statement, self.format)?;
+            self.last = Some(statement.to_owned());
+        }
+        if !statements::is_blank(rest) {
+            self.pending = rest.to_owned();
+        }
+        match command.map(command::parse) {
+            None => Ok(Flow::GoOn),
+            Some(Ok(command)) => self.command(command),
+            Some(Err(wrong)) => {
+                eprintln!("{wrong}");
+                Ok(Flow::GoOn)
+            }
+        }
+    }
+
+    /// Runs a statement; its failure is printed and the shell goes on. False if it was cancelled or failed.
+    fn statement(&mut self, statement: &str, format: Format) -> anyhow::Result<bool> {
+        let mut text = Vec::new();
+        let (threads, session, output) = (self.threads, self.session, &self.output);
+        let interrupts = &mut self.interrupts;
+        let held_back = output.is_none() && format.waits_for_all();
+        let result = threads.block_on(async {
+            let bar = Bar::start(session);
+            let out: &mut (dyn Write + Send) = match output {
+                Some(file) => &mut &*file,
+                None if held_back => &mut text,
+                None => &mut io::stdout(),
+            };
             tokio::select! {
-                result = run_statement(self.session, statement, self.format, io::stdout().lock()) => Some(result),
-                _ = tokio::signal::ctrl_c() => None,
+                result = run_statement(session, statement, format, &bar, out) => Some(result),
+                _ = interrupts.recv() => None,
             }
         });
         match result {
             None => println!("cancelled"),
-            Some(Ok(done)) if self.timing => println!("{}", done.to_text()),
-            Some(Ok(_)) => {}
             Some(Err(error)) => eprintln!("{}", one_line(&error)),
+            Some(Ok(done)) => {
+                if held_back {
+                    let terminal = self.terminal.filter(|_| self.pager);
+                    pager::print(&String::from_utf8_lossy(&text), terminal)?;
+                }
+                println!("{}", self.footer(&done));
+                return Ok(true);
+            }
         }
         io::stdout().flush()?;
+        Ok(false)
+    }
+
+    fn footer(&self, done: &Done) -> String {
+        let rows = match (done.has_columns, done.rows) {
+            (false, _) => "done".to_owned(),
+            (true, 1) => "1 row".to_owned(),
+            (true, rows) => format!("{rows} rows"),
+        };
+        if self.timing { format!("({rows}, {:.3} s)", done.took.as_secs_f64()) } else { format!("({rows})") }
+    }
+
+    /// Carries out a command.
+    fn command(&mut self, command: Command) -> anyhow::Result<Flow> {
+        let switched = |now: bool, to: Option<bool>| to.unwrap_or(!now);
+        match command {
+            Command::Quit => return Ok(Flow::Leave),
+            Command::Help => println!("{HELP}"),
+            Command::Tables(pattern) => self.list_tables(pattern.as_deref()),
+            Command::Describe(table) => {
+                self.statement(&format!("DESCRIBE {table}"), self.format)?;
+            }
+            Command::Go { expanded } => self.go(if expanded { Format::Expanded } else { self.format })?,
+            Command::Watch(every) => self.watch(every)?,
+            Command::Expanded(to) => {
+                let on = switched(self.format == Format::Expanded, to);
+                self.format = if on { Format::Expanded } else { Format::Table };
+                say("one line per value", on);
+            }
+            Command::Timing(to) => {
+                self.timing = switched(self.timing, to);
+                say("timing", self.timing);
+            }
+            Command::Pager(to) => {
+                self.pager = switched(self.pager, to);
+                say("pager", self.pager);
+            }
+            Command::Include(path) => return self.include(&path),
+            Command::Output(None) => self.output = None,
+            Command::Output(Some(path)) => match File::create(&path) {
+                Ok(file) => self.output = Some(file),
+                Err(error) => eprintln!("cannot write to {}: {error}", path.display()),
+            },
+            Command::Print => println!("{}", self.pending.trim()),
+            Command::Reset => self.pending.clear(),
+            Command::Format(format) => self.format = format,
+            Command::Echo(text) => println!("{text}"),
+            Command::Policy(Some(policy)) => {
+                let policy = policy.replace('\'', "''");
+                self.statement(&format!("SET coscan.policy = '{policy}'"), self.format)?;
+            }
+            Command::Policy(None) => {
+                self.statement("SHOW coscan.policy", self.format)?;
+            }
+            Command::Stats => println!("{}", self.session.counters().to_text()),
+        }
+        Ok(Flow::GoOn)
+    }
+
+    fn list_tables(&self, pattern: Option<&str>) {
+        let tables = self.threads.block_on(self.session.tables());
+        let mut list = crate::tables::plain(&["table", "columns"]);
+        let fitting = tables.iter().filter(|(name, _)| pattern.is_none_or(|pattern| fits(pattern, name)));
+        let mut count = 0;
+        for (name, columns) in fitting {
+            list.add_row([name.clone(), columns.len().to_string()]);
+            count += 1;
+        }
+        match (count, pattern) {
+            (0, Some(pattern)) => println!("no table fits {pattern}"),
+            (0, None) => println!("there are no tables; start with -t NAME=PATH, or CREATE EXTERNAL TABLE"),
+            _ => println!("{list}"),
+        }
+    }
+
+    /// The statement that was typed, without its semicolon, or the last one.
+    fn current(&mut self) -> Option<String> {
+        let typed = std::mem::take(&mut self.pending);
+        if !statements::is_blank(&typed) {
+            self.last = Some(typed.trim().to_owned());
+        }
+        if self.last.is_none() {
+            eprintln!("there is no statement yet");
+        }
+        self.last.clone()
+    }
+
+    fn go(&mut self, format: Format) -> anyhow::Result<()> {
+        if let Some(statement) = self.current() {
+            self.statement(&statement, format)?;
+        }
         Ok(())
     }
 
-    /// Carries out a command; false means leave.
-    fn command(&mut self, line: &str) -> anyhow::Result<bool> {
-        let mut words = line.split_whitespace();
-        let (name, argument) =
-            (words.next().unwrap_or_default(), words.next().map(|w| w.trim_end_matches(';')));
-        match (name, argument) {
-            ("\\q", _) => return Ok(false),
-            ("\\?", _) => println!("{HELP}"),
-            ("\\d", None) => self.statement("SHOW TABLES")?,
-            ("\\d", Some(table)) => self.statement(&format!("DESCRIBE {table}"))?,
-            ("\\policy", Some(policy)) => {
-                self.statement(&format!("SET coscan.policy = '{}'", policy.replace('\'', "''")))?;
+    /// Runs a statement again and again, until it fails or Ctrl-C is pressed.
+    fn watch(&mut self, every: Duration) -> anyhow::Result<()> {
+        let Some(statement) = self.current() else { return Ok(()) };
+        let pager = std::mem::replace(&mut self.pager, false);
+        while self.statement(&statement, self.format)? {
+            let stopped = self.threads.block_on(async {
+                tokio::select! {
+                    () = tokio::time::sleep(every) => false,
+                    _ = self.interrupts.recv() => true,
+                }
+            });
+            if stopped {
+                break;
             }
-            ("\\policy", None) => self.statement("SHOW coscan.policy")?,
-            ("\\stats", _) => println!("{}", self.session.counters().to_text()),
-            ("\\timing", _) => {
-                self.timing = !self.timing;
-                println!("timing is {}", if self.timing { "on" } else { "off" });
-            }
-            ("\\format", Some(format)) => match clap::ValueEnum::from_str(format, true) {
-                Ok(format) => self.format = format,
-                Err(_) => eprintln!("{format} is no format: table, csv, json or ndjson"),
-            },
-            _ => eprintln!("{name} is no command; \\? lists them"),
         }
-        Ok(true)
+        self.pager = pager;
+        Ok(())
     }
+
+    fn include(&mut self, path: &Path) -> anyhow::Result<Flow> {
+        if self.includes == INCLUDES_MAX {
+            eprintln!("{}: files run files more than {INCLUDES_MAX} deep", path.display());
+            return Ok(Flow::GoOn);
+        }
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) => {
+                eprintln!("cannot read {}: {error}", path.display());
+                return Ok(Flow::GoOn);
+            }
+        };
+        self.includes += 1;
+        let mut flow = Flow::GoOn;
+        for line in text.lines() {
+            if flow == Flow::GoOn {
+                flow = self.line(line)?;
+            }
+        }
+        let rest = std::mem::take(&mut self.pending);
+        if flow == Flow::GoOn && !statements::is_blank(&rest) {
+            self.statement(rest.trim(), self.format)?;
+        }
+        self.includes -= 1;
+        Ok(flow)
+    }
+}
+
+fn say(what: &str, on: bool) {
+    println!("{what} is {}", if on { "on" } else { "off" });
 }

@@ -27,6 +27,18 @@ pub fn all(text: &str) -> Vec<&str> {
     statements
 }
 
+/// What stands before the first backslash that is in no string, name or comment, and what stands from it on.
+pub fn command_in(text: &str) -> Option<(&str, &str)> {
+    let mut at = 0;
+    while at < text.len() {
+        if text[at..].starts_with('\\') {
+            return Some(text.split_at(at));
+        }
+        at += skip(&text[at..]);
+    }
+    None
+}
+
 /// Whether there is nothing to run in `text`: white space and comments at most.
 pub fn is_blank(text: &str) -> bool {
     let mut rest = text.trim_start();
@@ -77,6 +89,12 @@ mod tests {
         assert_eq!(split("SELECT 1; SELECT 'a;").1, " SELECT 'a;");
         assert_eq!(all("SELECT 1; SELECT 2"), ["SELECT 1", "SELECT 2"]);
         assert_eq!(split("é;ü"), (vec!["é"], "ü"));
+    }
+
+    #[test]
+    fn a_command_ends_a_statement() {
+        assert_eq!(command_in("SELECT 1 \\watch 2"), Some(("SELECT 1 ", "\\watch 2")));
+        assert_eq!(command_in("SELECT '\\d' -- \\q"), None);
     }
 
     #[test]

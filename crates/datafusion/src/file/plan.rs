@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use coscan_engine::{Engine, EngineError, FileSpec, LocalFile, StoreId};
+use coscan_engine::{Engine, EngineError, FileSpec, LocalFile, QueryAccount, StoreId};
 use datafusion::arrow::datatypes::{Schema, SchemaRef, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
@@ -70,6 +70,8 @@ pub(crate) struct FilePlanner {
     pushes_dynamic_filters: bool,
     /// See [`crate::session::options::POINT_THRESHOLD`].
     pub(crate) point_threshold: u64,
+    /// What the query's scans are counted under; see [`crate::session::account`].
+    pub(crate) account: Option<Arc<QueryAccount>>,
 }
 
 /// One file of a scan, ready to be read.
@@ -165,6 +167,7 @@ impl FilePlanner {
             options.extensions.get::<CoscanOptions>().map_or(POINT_THRESHOLD, |o| o.point_threshold);
         Ok(FilePlanner {
             point_threshold,
+            account: context.session_config().get_extension(),
             adapters: config
                 .expr_adapter_factory
                 .clone()

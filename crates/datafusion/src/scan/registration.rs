@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use coscan_engine::{
-    ChunkRequest, DeliveryOrder, Engine, FileColumns, FileHandle, Scan, ScanRequest, Worker,
+    ChunkRequest, DeliveryOrder, Engine, FileColumns, FileHandle, QueryAccount, Scan, ScanRequest, Worker,
 };
 use datafusion::common::Result;
 use futures::{StreamExt, TryStreamExt};
@@ -156,7 +156,7 @@ impl Registration {
             // Point reads are nothing that the engine has to know of beforehand.
             let chunk = |(at, settled): (usize, &bool)| *settled || (by_pages && plan.chunks[at].point);
             let left_out: Vec<bool> = state.settled.iter().enumerate().map(chunk).collect();
-            state.live = self.register(&plan, &left_out, engine, counters)?;
+            state.live = self.register(&plan, &left_out, engine, planner.account.as_ref(), counters)?;
         }
         let worker = state.live.as_ref().map(|live| live.scan.worker());
         state.members += 1;
@@ -186,6 +186,7 @@ impl Registration {
         plan: &ScanPlan,
         settled: &[bool],
         engine: &Engine,
+        account: Option<&Arc<QueryAccount>>,
         counters: &Arc<ScanCounters>,
     ) -> Result<Option<Live>> {
         let mut positions = vec![None; plan.chunks.len()];
@@ -211,8 +212,13 @@ impl Registration {
         if chunks.is_empty() {
             return Ok(None);
         }
-        let request = ScanRequest { chunks, columns, workers: self.workers, order: self.order, weight: 1 };
-        let scan = engine.scan(request).map_err(from_engine)?;
+        let weight = account.map_or(1, |account| account.weight());
+        let request = ScanRequest { chunks, columns, workers: self.workers, order: self.order, weight };
+        let scan = match account {
+            Some(account) => engine.scan_for(Arc::clone(account), request),
+            None => engine.scan(request),
+        };
+        let scan = scan.map_err(from_engine)?;
         Ok(Some(Live { scan, positions, counters: Arc::clone(counters) }))
     }
 }

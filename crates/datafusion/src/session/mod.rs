@@ -1,5 +1,7 @@
 //! Sessions: how one becomes cooperative, its settings, and the stores it reads from.
 
+pub(crate) mod account;
+pub(crate) mod any_case;
 pub(crate) mod context;
 pub(crate) mod install;
 pub mod options;

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use coscan_datafusion::CoscanContext;
+use coscan_datafusion::{CoscanContext, with_account};
+use coscan_engine::QueryAccount;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, collect};
 use futures::StreamExt;
@@ -135,4 +136,28 @@ async fn partitions_of_one_execution_share_their_work() {
     let counted = metrics.iter().filter(|metric| metric.value().name() == "chunks_delivered");
     let scans = counted.filter(|metric| metric.value().as_usize() > 0).count();
     assert_eq!(scans, 1, "for {} partitions", partitions(&plan));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_query_scans_is_counted_on_its_account_alone() {
+    let coscan = support::context(&[]).await;
+    let counted = async |id| {
+        let account = Arc::new(QueryAccount::new(id, 1));
+        // A join and an aggregation: scans by several ways.
+        let sql = "SELECT sum(a.id) FROM events a JOIN (SELECT id, count(*) AS n FROM events GROUP BY id) b USING (id)";
+        let frame = with_account(coscan.sql(sql).await.expect("a frame"), Arc::clone(&account));
+        frame.collect().await.expect("rows");
+        account.progress()
+    };
+    let before = coscan.engine.stats();
+    let (one, other) = futures::join!(counted(1), counted(2));
+    coscan.sql("SELECT sum(id) FROM events").await.expect("a frame").collect().await.expect("rows");
+    let delivered = coscan.engine.stats().chunks_delivered - before.chunks_delivered;
+    for progress in [&one, &other] {
+        assert!(progress.scans >= 2 && progress.running == 0, "{progress:?}");
+        assert!(progress.done.chunks_delivered > 0, "{progress:?}");
+        assert!(progress.done.chunks_delivered <= progress.chunks_wanted, "{progress:?}");
+    }
+    let counted = one.done.chunks_delivered + other.done.chunks_delivered;
+    assert!(counted < delivered, "the query without an account is on none: {counted} of {delivered}");
 }

@@ -9,6 +9,7 @@ mod cancellation;
 mod catalog;
 mod columns;
 mod faults;
+mod observe;
 mod points;
 mod s3;
 mod sharing;

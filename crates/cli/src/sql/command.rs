@@ -1,0 +1,172 @@
+//! The shell's commands, which begin with a backslash and are those of psql where psql has them.
+//!
+//! It only reads them; `shell.rs` carries them out.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ValueEnum;
+
+use super::output::Format;
+use crate::session::nearest;
+
+pub const HELP: &str = "\
+\\d [NAME]       list the tables, or the columns of one
+\\dt [PATTERN]   list the tables; * stands for anything
+\\g, \\gx         run the statement, with \\gx one line per value
+\\watch [SEC]    run the statement, or the last one, again every 2 or SEC seconds
+\\x [on|off]     one line per value
+\\timing         say how long statements take, or stop doing so
+\\i FILE         run a file
+\\o [FILE]       write results to a file, or to the terminal again
+\\p, \\r          print or forget what was typed of a statement
+\\pager [on|off] show what is larger than the terminal page by page
+\\format NAME    table, expanded, csv, json or ndjson
+\\echo TEXT      print a text
+\\policy [NAME]  show or set the sharing policy (SET coscan.policy)
+\\stats          what the engine has done so far
+\\q              leave
+Statements end with a semicolon. Tab completes names. Ctrl-C cancels, Ctrl-D leaves.";
+
+/// The names, for completion and for those who mistyped one.
+pub const NAMES: &[&str] = &[
+    "\\?", "\\d", "\\dt", "\\g", "\\gx", "\\watch", "\\x", "\\timing", "\\i", "\\o", "\\p", "\\r", "\\pager",
+    "\\format", "\\echo", "\\policy", "\\stats", "\\q",
+];
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Command {
+    Quit,
+    Help,
+    /// A pattern with `*`.
+    Tables(Option<String>),
+    Describe(String),
+    Go {
+        expanded: bool,
+    },
+    Watch(Duration),
+    /// Without a value: the other way round.
+    Expanded(Option<bool>),
+    Timing(Option<bool>),
+    Pager(Option<bool>),
+    Include(PathBuf),
+    Output(Option<PathBuf>),
+    Print,
+    Reset,
+    Format(Format),
+    Echo(String),
+    Policy(Option<String>),
+    Stats,
+}
+
+const WATCH_EVERY: Duration = Duration::from_secs(2);
+
+/// Reads a command; what is wrong with it, in words.
+pub fn parse(line: &str) -> Result<Command, String> {
+    let line = line.trim().trim_end_matches(';').trim_end();
+    let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let argument = Some(rest.trim()).filter(|rest| !rest.is_empty()).map(str::to_owned);
+    let switch = || match argument.as_deref() {
+        None => Ok(None),
+        Some("on" | "true" | "1") => Ok(Some(true)),
+        Some("off" | "false" | "0") => Ok(Some(false)),
+        Some(other) => Err(format!("{name} {other}: on or off")),
+    };
+    let needed = |what: &str| argument.clone().ok_or_else(|| format!("{name} needs {what}"));
+    Ok(match name {
+        "\\q" | "\\quit" => Command::Quit,
+        "\\?" | "\\h" | "\\help" => Command::Help,
+        "\\d" | "\\d+" if argument.is_some() => Command::Describe(needed("a table")?),
+        "\\d" | "\\d+" | "\\dt" | "\\dt+" => Command::Tables(argument),
+        "\\g" => Command::Go { expanded: false },
+        "\\gx" => Command::Go { expanded: true },
+        "\\watch" => Command::Watch(argument.as_deref().map_or(Ok(WATCH_EVERY), interval)?),
+        "\\x" => Command::Expanded(switch()?),
+        "\\timing" => Command::Timing(switch()?),
+        "\\pager" => Command::Pager(switch()?),
+        "\\i" | "\\include" => Command::Include(needed("a file")?.into()),
+        "\\o" | "\\out" => Command::Output(argument.map(PathBuf::from)),
+        "\\p" | "\\print" => Command::Print,
+        "\\r" | "\\reset" => Command::Reset,
+        "\\format" => Command::Format(format(&needed("a name")?)?),
+        "\\echo" => Command::Echo(argument.unwrap_or_default()),
+        "\\policy" => Command::Policy(argument),
+        "\\stats" => Command::Stats,
+        _ => return Err(unknown(name)),
+    })
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    let seconds =
+        text.trim_start_matches("i=").parse().ok().filter(|seconds| (0.01..=86_400.0).contains(seconds));
+    seconds.map(Duration::from_secs_f64).ok_or_else(|| format!("\\watch {text}: seconds, from 0.01 to a day"))
+}
+
+fn format(name: &str) -> Result<Format, String> {
+    Format::from_str(name, true)
+        .map_err(|_| format!("{name} is no format: table, expanded, csv, json or ndjson"))
+}
+
+fn unknown(name: &str) -> String {
+    match nearest(name, NAMES.iter().copied().filter(|known| known.len() > 2)) {
+        Some(meant) => format!("{name} is no command; did you mean {meant}? \\? lists them"),
+        None => format!("{name} is no command; \\? lists them"),
+    }
+}
+
+/// Whether a name fits a pattern, in any case; `*` and `%` stand for anything.
+pub fn fits(pattern: &str, name: &str) -> bool {
+    let (pattern, name) = (pattern.to_lowercase(), name.to_lowercase());
+    let pieces: Vec<&str> = pattern.split(['*', '%']).collect();
+    let Some((first, rest)) = pieces.split_first() else { return false };
+    let Some(mut left) = name.strip_prefix(first) else { return false };
+    let Some((last, middle)) = rest.split_last() else { return left.is_empty() };
+    for piece in middle {
+        let Some(at) = left.find(piece) else { return false };
+        left = &left[at + piece.len()..];
+    }
+    left.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_those_of_psql() {
+        assert_eq!(parse("\\q"), Ok(Command::Quit));
+        assert_eq!(parse("\\d"), Ok(Command::Tables(None)));
+        assert_eq!(parse("\\d Orders;"), Ok(Command::Describe("Orders".into())));
+        assert_eq!(parse("\\dt l*"), Ok(Command::Tables(Some("l*".into()))));
+        assert_eq!(parse("\\watch"), Ok(Command::Watch(Duration::from_secs(2))));
+        assert_eq!(parse("\\watch 0.5"), Ok(Command::Watch(Duration::from_millis(500))));
+        assert_eq!(parse("\\x on"), Ok(Command::Expanded(Some(true))));
+        assert_eq!(parse("\\o my file.txt"), Ok(Command::Output(Some("my file.txt".into()))));
+        assert_eq!(parse("\\format CSV"), Ok(Command::Format(Format::Csv)));
+        for (wrong, says) in [
+            ("\\watch no", "seconds"),
+            ("\\watch -1", "seconds"),
+            ("\\x maybe", "on or off"),
+            ("\\i", "needs a file"),
+            ("\\timng", "did you mean \\timing?"),
+            ("\\zzz", "is no command"),
+        ] {
+            let said = parse(wrong).unwrap_err();
+            assert!(said.contains(says), "{wrong}: {said}");
+        }
+        for name in NAMES {
+            assert!(HELP.contains(name) || *name == "\\?", "{name} is not in the help");
+        }
+    }
+
+    #[test]
+    fn patterns() {
+        let fitting =
+            |pattern: &str| ["lineitem", "Orders"].into_iter().filter(|name| fits(pattern, name)).count();
+        assert_eq!(
+            (fitting("*"), fitting("l*"), fitting("*E*"), fitting("orders"), fitting("*x*")),
+            (2, 1, 2, 1, 0)
+        );
+        assert!(fits("a*b*c", "aXbYc") && !fits("a*b*c", "acb") && !fits("", "a") && !fits("ab*b", "ab"));
+    }
+}

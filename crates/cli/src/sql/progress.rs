@@ -1,0 +1,117 @@
+//! How far statements are, on one line of the terminal, for those that take longer than a second.
+//!
+//! Only a terminal sees it. It counts the chunks that scans have announced so far: what a plan announces later, a join's
+//! second side for instance, is added when it is known.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytesize::ByteSize;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use tokio::task::JoinHandle;
+
+use crate::session::{Account, Progress, Session};
+
+/// Statements that take less show nothing.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How often the line is drawn anew.
+const TICK: Duration = Duration::from_millis(100);
+
+/// A bar for some statements; it goes away when dropped.
+pub struct Bar {
+    account: Account,
+    line: ProgressBar,
+    ticks: JoinHandle<()>,
+    /// Whether several statements run under it, whose output is held back.
+    shared: bool,
+}
+
+impl Bar {
+    /// For one statement that prints as it likes; inside a runtime.
+    pub fn start(session: &Arc<Session>) -> Self {
+        Self::watch(session, false)
+    }
+
+    /// For several statements at once that print when the bar is gone; inside a runtime.
+    pub fn for_several(session: &Arc<Session>) -> Self {
+        Self::watch(session, true)
+    }
+
+    fn watch(session: &Arc<Session>, shared: bool) -> Self {
+        let account = Account::open();
+        let line = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+        let style = ProgressStyle::with_template("{bar:24.cyan/dim} {msg}, {elapsed}");
+        line.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        let (session, of, shown) = (session.clone(), account.clone(), line.clone());
+        let ticks = tokio::spawn(async move {
+            tokio::time::sleep(PATIENCE).await;
+            shown.set_draw_target(ProgressDrawTarget::stderr());
+            loop {
+                let progress = session.progress(&of);
+                shown.set_length(progress.chunks_wanted.max(1));
+                shown.set_position(progress.chunks_done.min(progress.chunks_wanted));
+                shown.set_message(described(&progress));
+                tokio::time::sleep(TICK).await;
+            }
+        });
+        Bar { account, line, ticks, shared }
+    }
+
+    /// What the statements are to be counted on.
+    pub fn account(&self) -> &Account {
+        &self.account
+    }
+
+    /// A statement is about to print: both may go to the same terminal.
+    pub fn make_way(&self) {
+        if !self.shared {
+            self.hide();
+        }
+    }
+
+    fn hide(&self) {
+        self.ticks.abort();
+        self.line.finish_and_clear();
+        self.line.set_draw_target(ProgressDrawTarget::hidden());
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.hide();
+    }
+}
+
+/// In words.
+fn described(progress: &Progress) -> String {
+    if progress.chunks_wanted == 0 {
+        return "planning, or nothing to scan".to_owned();
+    }
+    let Progress { chunks_wanted, chunks_done, on_their_way, .. } = progress;
+    let mut text = format!("{chunks_done} of {chunks_wanted} chunks");
+    if *on_their_way > 0 {
+        text.push_str(&format!(", {on_their_way} on their way"));
+    }
+    let size = |bytes| ByteSize(bytes).display().si();
+    text.push_str(&format!(", {} read", size(progress.bytes_read)));
+    if progress.bytes_spared > 0 {
+        text.push_str(&format!(", {} did not have to be", size(progress.bytes_spared)));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_how_far_it_is() {
+        let mut progress = Progress { chunks_wanted: 100, chunks_done: 7, ..Progress::default() };
+        assert_eq!(described(&progress), "7 of 100 chunks, 0 B read");
+        progress = Progress { on_their_way: 3, bytes_read: 2_000_000, bytes_spared: 500, ..progress };
+        let text = "7 of 100 chunks, 3 on their way, 2.0 MB read, 500 B did not have to be";
+        assert_eq!(described(&progress), text);
+        assert_eq!(described(&Progress::default()), "planning, or nothing to scan");
+    }
+}

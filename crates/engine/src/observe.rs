@@ -1,0 +1,276 @@
+//! One look at an engine: what is in the buffer, on its way and wanted, and how every scan does.
+//!
+//! It only reads, under the engine's lock, and keeps no notes: whoever wants to see changes looks again and compares.
+//! Its size is bounded by what the caller asks for, however large tables are.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use coscan_core::scan::Scan;
+use coscan_core::{ChunkNo, ColumnNo, Policy, TableId, Usage};
+
+use crate::driver::State;
+use crate::engine::Engine;
+use crate::stats::{EngineStats, ScanMetrics};
+
+/// What [`Engine::observe`] saw.
+#[derive(Clone, Debug)]
+pub struct Observation {
+    /// When, since the engine started.
+    pub at: Duration,
+    /// The policy in force.
+    pub policy: Policy,
+    /// The size of the buffer as it was set last, in bytes.
+    pub buffer_bytes: u64,
+    /// The ledger.
+    pub usage: Usage,
+    /// Loads in flight.
+    pub loads_in_flight: usize,
+    /// What was counted since the start.
+    pub stats: EngineStats,
+    /// The tables, oldest first.
+    pub tables: Vec<TableView>,
+    /// The scans that are registered. A scan of the caller's is several of these where it has several tables or sets of
+    /// columns.
+    pub scans: Vec<ScanView>,
+}
+
+/// A table as a grid of cells: a row for each column, along it the chunks that there are, in their order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableView {
+    /// Its number.
+    pub id: u32,
+    /// The address of its first file.
+    pub file: String,
+    /// How many files it has.
+    pub files: usize,
+    /// The numbers of its chunks, those of files that are gone left out. A chunk's position is its place in these.
+    pub live: Vec<Range<u32>>,
+    /// The names of the columns shown: all, unless there are very many.
+    pub columns: Vec<String>,
+    /// How many cells a column has; each stands for as many chunks as any other, give or take one.
+    pub cells: usize,
+    /// Column by column, cell by cell.
+    pub parts: Vec<PartView>,
+}
+
+/// A cell: one part, or several neighbours of a column, of which the best state and the greatest interest are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PartView {
+    /// Where it is.
+    pub state: PartState,
+    /// Whether a worker holds its chunk now.
+    pub held: bool,
+    /// How many scans want it.
+    pub wanted: u32,
+}
+
+/// Where a part is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PartState {
+    /// Not in memory.
+    #[default]
+    Absent,
+    /// Being read.
+    OnItsWay,
+    /// In the buffer, as it is in the file.
+    Encoded,
+    /// In the buffer, with decoded arrays beside it.
+    Decoded,
+}
+
+/// A registered scan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScanView {
+    /// The query whose account it is counted under.
+    pub query: Option<u64>,
+    /// The table's number.
+    pub table: u32,
+    /// How many columns it reads.
+    pub columns: u32,
+    /// Chunks it has not finished.
+    pub chunks_needed: u32,
+    /// Of these, those it could be handed at once.
+    pub chunks_ready: u32,
+    /// Of these, those that will be complete when the loads in flight are.
+    pub chunks_on_their_way: u32,
+    /// How long some worker has been waiting; zero if none is.
+    pub waiting: Duration,
+    /// What was counted for the caller's scan that it is a part of.
+    pub metrics: ScanMetrics,
+}
+
+impl Engine {
+    /// What is in the buffer, on its way and wanted, and what every scan has done. Tables are shown by at most
+    /// `parts_max` parts each: see [`TableView`]. Holds the engine's lock for a time linear in the parts shown and in the
+    /// runs of chunks that are alike.
+    pub fn observe(&self, parts_max: usize) -> Observation {
+        let at = self.driver.since_start();
+        Observation { stats: self.stats(), ..self.driver.look(|state| observe(state, at, parts_max)) }
+    }
+
+    /// The chunks that the scans of a query still need: table, and runs of positions as in [`TableView`].
+    pub fn needed_by(&self, query: u64) -> Vec<(u32, Vec<Range<u32>>)> {
+        self.driver.look(|state| needed_by(state, query))
+    }
+}
+
+/// More columns of a table are not shown.
+const COLUMNS_MAX: usize = 256;
+
+/// Looks at everything; the counters are for the caller to fill in.
+fn observe(state: &State, at: Duration, parts_max: usize) -> Observation {
+    let core = state.abm.state();
+    Observation {
+        at,
+        policy: state.abm.policy().clone(),
+        buffer_bytes: state.budget.wanted(),
+        usage: state.abm.usage(),
+        loads_in_flight: state.abm.loads_in_flight(),
+        stats: EngineStats::default(),
+        tables: core.tables().map(|(id, _)| table_view(state, id, parts_max)).collect(),
+        scans: core.scans().filter_map(|scan| scan_view(state, scan, at)).collect(),
+    }
+}
+
+fn scan_view(state: &State, scan: &Scan, at: Duration) -> Option<ScanView> {
+    let core = state.abm.state();
+    let counters = &state.scans.get(&scan.id)?.counters;
+    let reach = core.interest(scan).reach;
+    Some(ScanView {
+        query: counters.query,
+        table: scan.table.0,
+        columns: scan.columns.len(),
+        chunks_needed: scan.chunks_needed(),
+        chunks_ready: reach.deliverable,
+        chunks_on_their_way: reach.supplied.saturating_sub(reach.available),
+        waiting: scan
+            .waiting_since()
+            .map_or(Duration::ZERO, |since| at.saturating_sub(Duration::from_nanos(since.as_nanos()))),
+        metrics: counters.metrics(),
+    })
+}
+
+/// The chunk numbers of the files that there are, neighbours joined.
+fn live(state: &State, table: TableId) -> Vec<Range<u32>> {
+    let mut live: Vec<Range<u32>> = Vec::new();
+    for run in state.catalog.files_of(table).flat_map(|file| file.chunks().runs().collect::<Vec<_>>()) {
+        match live.last_mut() {
+            Some(last) if last.end == run.start => last.end = run.end,
+            _ => live.push(run),
+        }
+    }
+    live
+}
+
+/// A table's grid while it is drawn.
+struct Grid {
+    chunks: usize,
+    cells: usize,
+    columns: usize,
+    parts: Vec<PartView>,
+}
+
+impl Grid {
+    fn new(chunks: usize, columns: usize, parts_max: usize) -> Self {
+        let columns = columns.min(COLUMNS_MAX);
+        let cells = chunks.min((parts_max / columns.max(1)).max(1));
+        Grid { chunks, cells, columns, parts: vec![PartView::default(); columns * cells] }
+    }
+
+    /// The cell of a column that a chunk's position lies in.
+    fn at(&mut self, column: ColumnNo, position: usize) -> Option<&mut PartView> {
+        let column = column.index();
+        if column >= self.columns || position >= self.chunks {
+            return None;
+        }
+        let cell = position * self.cells / self.chunks;
+        self.parts.get_mut(column * self.cells + cell)
+    }
+
+    fn reach(&mut self, column: ColumnNo, position: usize, state: PartState) {
+        if let Some(part) = self.at(column, position) {
+            part.state = part.state.max(state);
+        }
+    }
+}
+
+fn table_view(state: &State, id: TableId, parts_max: usize) -> TableView {
+    let live = live(state, id);
+    let mut columns = state.catalog.columns_of(id);
+    let chunks = live.iter().map(|run| run.len()).sum();
+    let mut grid = Grid::new(chunks, columns.len(), parts_max);
+    let mut before = 0;
+    for run in &live {
+        draw(state, id, run.clone(), before, &mut grid);
+        before += run.len();
+    }
+    columns.truncate(grid.columns);
+    let mut files = state.catalog.files_of(id);
+    let file = files.next().map_or_else(String::new, |file| file.name().to_owned());
+    TableView {
+        id: id.0,
+        file,
+        files: files.count() + 1,
+        live,
+        columns,
+        cells: grid.cells,
+        parts: grid.parts,
+    }
+}
+
+/// Draws a run of chunks of which the first is at position `before`.
+fn draw(state: &State, id: TableId, run: Range<u32>, before: usize, grid: &mut Grid) {
+    let core = state.abm.state();
+    let table = core.table(id);
+    let position = |chunk: u32| before + (chunk - run.start) as usize;
+    let mut wanted = vec![0; grid.columns];
+    for (chunks, class) in table.classes().runs_in(run.clone()) {
+        wanted.fill(0);
+        for (columns, scans) in table.groups() {
+            let interested = class.key.interested.intersection_len(scans);
+            if interested > 0 {
+                for column in columns.iter() {
+                    if let Some(wanted) = wanted.get_mut(column.index()) {
+                        *wanted += interested;
+                    }
+                }
+            }
+        }
+        for chunk in chunks {
+            for (column, &wanted) in wanted.iter().enumerate().filter(|(_, wanted)| **wanted > 0) {
+                if let Some(part) = grid.at(ColumnNo(column as u32), position(chunk)) {
+                    part.wanted = part.wanted.max(wanted);
+                    part.held |= class.key.pinned;
+                }
+            }
+            // A part without data is complete without being in memory.
+            let has_data = |column: &ColumnNo| table.layout().part_bytes(ChunkNo(chunk), *column) > 0;
+            for column in class.key.resident.iter().filter(has_data) {
+                grid.reach(column, position(chunk), PartState::Encoded);
+            }
+            for column in class.key.arriving.iter() {
+                grid.reach(column, position(chunk), PartState::OnItsWay);
+            }
+        }
+    }
+    let kept = core.decoded(id).filter(|(chunk, _, bytes)| *bytes > 0 && run.contains(&chunk.0));
+    kept.for_each(|(chunk, column, _)| grid.reach(column, position(chunk.0), PartState::Decoded));
+}
+
+fn needed_by(state: &State, query: u64) -> Vec<(u32, Vec<Range<u32>>)> {
+    let core = state.abm.state();
+    let of_query =
+        |scan: &&Scan| state.scans.get(&scan.id).is_some_and(|cscan| cscan.counters.query == Some(query));
+    let runs = |scan: &Scan| {
+        let mut before = 0;
+        let mut positions = Vec::new();
+        for run in live(state, scan.table) {
+            let needed = scan.needed().runs_in(run.clone());
+            positions.extend(needed.map(|r| before + r.start - run.start..before + r.end - run.start));
+            before += run.len() as u32;
+        }
+        (scan.table.0, positions)
+    };
+    core.scans().filter(of_query).map(runs).collect()
+}
