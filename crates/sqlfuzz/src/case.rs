@@ -1,15 +1,20 @@
 //! A case: tables, settings and queries, all plain data. It is played against plain DataFusion and with cooperative
 //! scans.
 
+use std::time::Duration;
+
 use datafusion::common::Result;
 
 use crate::answer::{Answer, Difference, Kind, compare};
 use crate::data::{self, Database};
 use crate::dice::Dice;
-use crate::query::{self, Statement, Test};
+use crate::query::{self, Form, Statement, Test};
 use crate::settings::Settings;
 use crate::shapes::Shapes;
 use crate::world::{World, ask};
+
+/// When queries run at once, another policy takes over after so long: while they run, mostly.
+const POLICY_CHANGES_AFTER: Duration = Duration::from_micros(500);
 
 /// What a seed is drawn into.
 #[derive(Clone, Debug)]
@@ -90,7 +95,7 @@ impl Case {
         for (test, statement) in self.tests.iter().zip(&statements) {
             let reference = reference(test, statement);
             let mut answer = ask(&world.plain, &reference).await.0;
-            if test.sample {
+            if test.is_sample() {
                 // What fails with its limit only is refused all the same.
                 let limited = ask(&world.plain, statement).await.0;
                 answer = if matches!(limited, Answer::Rows(_)) { answer } else { limited };
@@ -100,15 +105,28 @@ impl Case {
             expected.push(answer);
         }
         for at in 0..self.tests.len() {
+            world.switch_to(self.settings.policy(at));
             let found = world.ask(0, &statements[at]).await;
             self.judge(world, at, &expected[at], &found, false, tally).await?;
         }
         if self.settings.together {
-            for (at, found) in all_at_once(world, &statements).await.iter().enumerate() {
+            for (at, found) in self.all_at_once(world, &statements).await.iter().enumerate() {
                 self.judge(world, at, &expected[at], found, true, tally).await?;
             }
         }
         Ok(())
+    }
+
+    /// Asks in two sessions, while the policy changes if there are several.
+    async fn all_at_once(&self, world: &World<'_>, statements: &[Statement]) -> Vec<Answer> {
+        let asked = statements.iter().enumerate().map(|(at, statement)| world.ask(at % 2, statement));
+        let changes = async {
+            for policy in self.settings.policies.iter().skip(1) {
+                tokio::time::sleep(POLICY_CHANGES_AFTER).await;
+                world.switch_to(*policy);
+            }
+        };
+        futures::future::join(futures::future::join_all(asked), changes).await.0
     }
 
     /// Whether the answer is right, or plain DataFusion does not give the same answer every time.
@@ -139,7 +157,8 @@ impl Case {
 
     /// Whether plain DataFusion says the same again, and with other settings.
     async fn determined(&self, world: &World<'_>, at: usize, expected: &Answer) -> bool {
-        let whole = Test { sample: false, ..self.tests[at].clone() };
+        let form = if self.tests[at].is_sample() { Form::Plain } else { self.tests[at].form };
+        let whole = Test { form, ..self.tests[at].clone() };
         let statement = reference(&self.tests[at], &whole.statement("again"));
         let Ok([usual, by_row]) = world.others().await else { return false };
         let mut sessions = vec![&world.plain, &usual, &world.plain, &usual];
@@ -160,15 +179,10 @@ impl Case {
 
 /// What plain DataFusion is asked: for a sample, all rows.
 fn reference(test: &Test, statement: &Statement) -> Statement {
-    if !test.sample {
+    if !test.is_sample() {
         return statement.clone();
     }
     let mut query = test.query.clone();
     query.limit = None;
     Statement { prepare: None, sql: query.to_sql() }
-}
-
-async fn all_at_once(world: &World<'_>, statements: &[Statement]) -> Vec<Answer> {
-    let asked = statements.iter().enumerate().map(|(at, statement)| world.ask(at % 2, statement));
-    futures::future::join_all(asked).await
 }

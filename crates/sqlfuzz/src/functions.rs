@@ -1,7 +1,10 @@
-//! Functions of a user that are called like built-in ones and do something else: whoever tells functions by their
-//! names takes one for the other.
+//! Functions of a user. Some are called like built-in ones and do something else: whoever tells functions by their names
+//! takes one for the other. Others are volatile.
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array};
 use datafusion::arrow::datatypes::{DataType, Decimal128Type, Field, FieldRef, Int64Type};
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::{Result, ScalarValue};
@@ -12,6 +15,8 @@ use datafusion::logical_expr::{
 };
 use datafusion::prelude::SessionContext;
 
+use crate::dice::mix;
+
 /// The functions that are shadowed. The state of `avg` has two columns, as the built-in one's.
 const AGGREGATES: [&str; 3] = ["sum", "count", "avg"];
 
@@ -21,7 +26,14 @@ pub(crate) fn shadow(ctx: &SessionContext) {
         let signature = Signature::any(1, Volatility::Immutable);
         ctx.register_udaf(AggregateUDF::new_from_impl(Digest { name, signature }));
     }
-    ctx.register_udf(ScalarUDF::new_from_impl(Same { signature: Signature::any(1, Volatility::Immutable) }));
+    ctx.register_udf(ScalarUDF::new_from_impl(Same::new("abs", Volatility::Immutable)));
+}
+
+/// Adds `volatile_same(x)`, which is `x`, so that results are determined, and `volatile_random()`.
+pub(crate) fn add_volatile(ctx: &SessionContext) {
+    ctx.register_udf(ScalarUDF::new_from_impl(Same::new("volatile_same", Volatility::Volatile)));
+    let signature = Signature::nullary(Volatility::Volatile);
+    ctx.register_udf(ScalarUDF::new_from_impl(Random { signature }));
 }
 
 /// A digest of all values, whatever their order and type, as an aggregate function.
@@ -107,15 +119,22 @@ impl Accumulator for Sum {
     }
 }
 
-/// Its argument as it is, called `abs`.
+/// Its argument as it is.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Same {
+    name: &'static str,
     signature: Signature,
+}
+
+impl Same {
+    fn new(name: &'static str, volatility: Volatility) -> Self {
+        Same { name, signature: Signature::any(1, volatility) }
+    }
 }
 
 impl ScalarUDFImpl for Same {
     fn name(&self) -> &str {
-        "abs"
+        self.name
     }
 
     fn signature(&self) -> &Signature {
@@ -128,5 +147,31 @@ impl ScalarUDFImpl for Same {
 
     fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         Ok(args.args.swap_remove(0))
+    }
+}
+
+/// Another number from zero to one for each row and call.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Random {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Random {
+    fn name(&self) -> &str {
+        "volatile_random"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Float64)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        static CALLS: AtomicU64 = AtomicU64::new(0);
+        let draw = |_| (mix(CALLS.fetch_add(1, Ordering::Relaxed)) >> 11) as f64 / (1_u64 << 53) as f64;
+        Ok(ColumnarValue::Array(Arc::new((0..args.number_rows).map(draw).collect::<Float64Array>())))
     }
 }

@@ -15,7 +15,7 @@ const AT_START: [&str; 6] =
 pub(crate) fn script(seed: u64, case: &Case, found: &Found) -> String {
     let mut text = format!("-- seed {seed}: {}\n", found.difference.to_string().replace('\n', " "));
     let settings = &case.settings;
-    let mut environment = format!("COSCAN_POLICY={} COSCAN_BUFFER={}", settings.policy, found.buffer);
+    let mut environment = format!("COSCAN_POLICY={} COSCAN_BUFFER={}", settings.policy(0), found.buffer);
     let at_start = |name: &str| AT_START.contains(&name) || name == "direct_io" || name == "stall_ms";
     for (name, value) in settings.coscan.iter().filter(|(name, _)| at_start(name)) {
         let _ = write!(environment, " COSCAN_{}={value}", name.to_uppercase());
@@ -27,6 +27,9 @@ pub(crate) fn script(seed: u64, case: &Case, found: &Found) -> String {
     }
     if settings.shadowing {
         text += "-- sum, count, avg and abs are user-defined functions, as in src/functions.rs of coscan-sqlfuzz\n";
+    }
+    if case.tests.iter().any(|test| test.query.to_sql().contains("volatile_")) {
+        text += "-- volatile_same and volatile_random are user-defined functions, as in src/functions.rs of coscan-sqlfuzz\n";
     }
     let _ = writeln!(
         text,
@@ -72,6 +75,9 @@ pub(crate) fn script(seed: u64, case: &Case, found: &Found) -> String {
         let _ = writeln!(text, "{};", table.declaration(""));
     }
     for (at, test) in case.tests.iter().enumerate() {
+        if settings.policies.len() > 1 {
+            let _ = writeln!(text, "SET coscan.policy = '{}';", settings.policy(at));
+        }
         let statement = test.statement(&format!("p{at}"));
         for sql in statement.prepare.iter().chain([&statement.sql]) {
             let _ = writeln!(text, "{sql};");

@@ -1,7 +1,7 @@
 //! Under which settings the queries of a seed run: DataFusion's, which both sides have, and coscan's.
 
 use coscan_datafusion::{CoscanOptions, install};
-use coscan_engine::{Engine, EngineError, registry};
+use coscan_engine::{Engine, EngineError, PolicyName, registry};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionStateBuilder;
@@ -27,7 +27,8 @@ pub(crate) struct Settings {
     pub(crate) datafusion: Vec<(&'static str, String)>,
     /// Settings `coscan.*`, by what follows that, but for policy and buffer.
     pub(crate) coscan: Vec<(&'static str, String)>,
-    pub(crate) policy: &'static str,
+    /// The engine's policies: each query has the next one, and all at once have them one after the other.
+    pub(crate) policies: Vec<PolicyName>,
     /// The buffer is as small as queries allow.
     pub(crate) small_buffer: bool,
     /// Files are read from disk, not from an object store.
@@ -106,16 +107,23 @@ impl Settings {
                 coscan.push((name, dice.pick(values).to_string()));
             }
         }
-        let policies: Vec<&'static str> = registry::sharing().map(|policy| policy.as_str()).collect();
+        let known: Vec<PolicyName> = registry::sharing().collect();
+        let policies = *dice.pick(&[1, 1, 2, 4]);
+        let policies = (0..policies).map(|_| *dice.pick(&known)).collect();
         Settings {
             datafusion,
             coscan,
-            policy: dice.word(&policies),
+            policies,
             small_buffer: dice.one_in(2) && shapes.small_buffers,
             local: dice.one_in(4),
             together: dice.one_in(2),
             shadowing: dice.one_in(10) && shapes.shadowing,
         }
+    }
+
+    /// The policy of the query at this position.
+    pub(crate) fn policy(&self, query: usize) -> PolicyName {
+        self.policies[query % self.policies.len()]
     }
 
     /// DataFusion as it is.
@@ -149,7 +157,7 @@ impl Settings {
     pub(crate) fn engine(&self) -> Result<Engine> {
         let buffer = if self.small_buffer { SMALL_BUFFER } else { LARGE_BUFFER };
         let mut options = self.options()?;
-        options.set_value("policy", self.policy)?;
+        options.set_value("policy", self.policy(0).as_str())?;
         options.set_value("buffer", &buffer.to_string())?;
         let config = options.engine_settings.resolve(buffer, PROCESSORS);
         let config = config.map_err(|error| DataFusionError::Configuration(error.to_string()))?;
@@ -178,6 +186,7 @@ impl Settings {
     }
 
     fn with_functions(&self, ctx: SessionContext) -> SessionContext {
+        functions::add_volatile(&ctx);
         if self.shadowing {
             functions::shadow(&ctx);
         }

@@ -5,6 +5,7 @@
 
 use std::time::{Duration, Instant};
 
+use coscan_engine::registry;
 use tokio::runtime::Runtime;
 
 use crate::case::{Case, Found, Tally};
@@ -126,11 +127,17 @@ fn settings(case: &Case) -> Vec<Case> {
         (now.shadowing, Settings { shadowing: false, ..now.clone() }),
         (now.local, Settings { local: false, ..now.clone() }),
         (now.small_buffer, Settings { small_buffer: false, ..now.clone() }),
-        (now.policy != "normal", Settings { policy: "normal", ..now.clone() }),
     ] {
         if on {
             with(off);
         }
+    }
+    for policy in now.policies.iter().filter(|_| now.policies.len() > 1) {
+        with(Settings { policies: vec![*policy], ..now.clone() });
+    }
+    let usual = registry::sharing().find(|policy| policy.as_str() == "normal");
+    if let Some(usual) = usual.filter(|usual| now.policies != [*usual]) {
+        with(Settings { policies: vec![usual], ..now.clone() });
     }
     for at in 0..now.datafusion.len() {
         let mut next = now.clone();
@@ -168,7 +175,7 @@ fn tests(case: &Case) -> Vec<Case> {
         let length = test.query.to_sql().len();
         for smaller in simpler(test) {
             // Whatever replaces something is shorter, so that the search comes to an end.
-            if smaller.query.to_sql().len() < length || test.prepared && !smaller.prepared {
+            if smaller.query.to_sql().len() < length || test.form != smaller.form {
                 let mut next = case.clone();
                 next.tests[at] = smaller;
                 all.push(next);
@@ -224,7 +231,7 @@ fn smaller_files(file: &DataFile) -> Vec<DataFile> {
         let mut next = file.clone();
         next.row_groups.remove(at);
         all.push(next);
-        for fewer in [rows / 2, rows - rows / 4, rows - 1] {
+        for fewer in [rows / 2, rows - rows / 4, rows.saturating_sub(1)] {
             if fewer > 0 && fewer < rows {
                 let mut next = file.clone();
                 next.row_groups[at] = fewer;

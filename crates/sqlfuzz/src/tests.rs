@@ -8,7 +8,7 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use crate::answer::{Answer, Kind, Rows, compare};
 use crate::case::Case;
 use crate::data::kind::Class;
-use crate::query::{Expr, Item, Key, Limit, Order, Query, Relation, Select, Test, simpler};
+use crate::query::{Expr, Form, Item, Key, Limit, Order, Query, Relation, Select, Test, simpler};
 use crate::shapes::Shapes;
 
 #[test]
@@ -45,7 +45,7 @@ fn a_limit_keeps_the_order_that_determines_it() {
     let mut query = Query::select(Select::of(items, table));
     query.order = Order::By(vec![Key { item: 0, direction: "" }]);
     query.limit = Some(Limit { rows: Some(3), offset: 0 });
-    let test = Test { query, prepared: false, sample: false };
+    let test = Test { query, form: Form::Plain };
     for next in simpler(&test) {
         let sql = next.query.to_sql();
         assert!(!sql.contains("LIMIT") || sql.contains("id AS id") && sql.contains("ORDER BY 1"), "{sql}");
@@ -56,7 +56,7 @@ fn a_limit_keeps_the_order_that_determines_it() {
 fn test(order: Order) -> Test {
     let items = vec![Item::new(Expr::text(Class::Int, "a"), "a")];
     let table = Relation::Named("t".to_owned(), "t".to_owned());
-    Test { query: Query { order, ..Query::select(Select::of(items, table)) }, prepared: false, sample: false }
+    Test { query: Query { order, ..Query::select(Select::of(items, table)) }, form: Form::Plain }
 }
 
 fn rows(array: ArrayRef, nullable: bool) -> Answer {
@@ -124,10 +124,20 @@ fn an_error_has_to_be_one_on_both_sides() {
 
 #[test]
 fn a_sample_is_as_many_rows_of_all() {
-    let mut sample = Test { sample: true, ..test(Order::None) };
+    let mut sample = Test { form: Form::Sample, ..test(Order::None) };
     sample.query.limit = Some(Limit { rows: Some(2), offset: 0 });
     let all = numbers(&[1, 2, 2]);
     assert_eq!(kind(&sample, &all, &numbers(&[2, 2])), None);
     assert_eq!(kind(&sample, &all, &numbers(&[1, 1])), Some(Kind::Rows));
     assert_eq!(kind(&sample, &all, &numbers(&[1])), Some(Kind::Rows));
+}
+
+#[test]
+fn of_an_explained_query_only_whether_it_has_a_plan_is_compared() {
+    let explained = Test { form: Form::Explained("EXPLAIN"), ..test(Order::All("")) };
+    assert_eq!(explained.statement("p").sql, "EXPLAIN SELECT a AS a FROM t AS t ORDER BY 1");
+    assert_eq!(kind(&explained, &numbers(&[1, 2]), &numbers(&[3])), None);
+    let error = Answer::Error("no".to_owned());
+    assert_eq!(kind(&explained, &numbers(&[1]), &error), Some(Kind::Error));
+    assert_eq!(kind(&explained, &error, &numbers(&[1])), Some(Kind::NoError));
 }

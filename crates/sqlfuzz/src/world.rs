@@ -4,7 +4,7 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use coscan_engine::Engine;
+use coscan_engine::{Engine, PolicyName};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::prelude::SessionContext;
@@ -70,6 +70,11 @@ impl<'a> World<'a> {
     pub(crate) async fn others(&self) -> Result<[SessionContext; 2]> {
         let [usual, by_row] = self.case.settings.plain_otherwise()?;
         Ok([self.files.declare(self.case, usual).await?, self.files.declare(self.case, by_row).await?])
+    }
+
+    /// Another policy takes over. An engine that refuses is broken, which queries tell.
+    pub(crate) fn switch_to(&self, policy: PolicyName) {
+        let _ = self.engine.set_policy(policy);
     }
 
     /// What a cooperative session answers; the buffer is raised to what the engine asks for.

@@ -118,9 +118,7 @@ pub(crate) fn scan(config: &FileScanConfig, small_table_bytes: Option<u64>) -> R
     // A factory of another type may read something else than the bytes of the file in its store, and its
     // type can only be told by its name.
     if let Some(factory) = source.parquet_file_reader_factory() {
-        let debug = format!("{factory:?}");
-        let name = debug.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
-        if !KNOWN_READERS.contains(&name) {
+        if !KNOWN_READERS.contains(&type_name(factory).as_str()) {
             return Err(Reason::CustomReader);
         }
     }
@@ -136,6 +134,23 @@ pub(crate) fn scan(config: &FileScanConfig, small_table_bytes: Option<u64>) -> R
         Some(small) if bytes < small => Err(Reason::SmallTable(bytes)),
         _ => Ok(()),
     }
+}
+
+/// The type's name as its `Debug` text begins with it. No more of the text is made: a factory shows its store, and a store
+/// in memory shows the bytes of all files.
+fn type_name(of: &impl fmt::Debug) -> String {
+    struct Name(String);
+    impl fmt::Write for Name {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            let end = text.find(|c: char| !c.is_alphanumeric() && c != '_');
+            self.0.push_str(&text[..end.unwrap_or(text.len())]);
+            if end.is_some() { Err(fmt::Error) } else { Ok(()) }
+        }
+    }
+    let mut name = Name(String::new());
+    // The error is how the rest is left out.
+    let _ = fmt::Write::write_fmt(&mut name, format_args!("{of:?}"));
+    name.0
 }
 
 /// The bytes of the scan's files, or of the ranges of them that it reads.
@@ -422,4 +437,28 @@ pub(crate) fn short_decimal(data_type: &DataType, stored: &StoredType) -> bool {
     matches!(data_type, DataType::Decimal128(precision, _) if *precision <= DECIMAL64_MAX_PRECISION)
         && stored.is_primitive()
         && matches!(stored.get_physical_type(), PhysicalType::INT32 | PhysicalType::INT64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_is_told_by_its_name_and_its_store_not_shown() {
+        struct Store;
+        impl fmt::Debug for Store {
+            fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+                panic!("all files would be shown")
+            }
+        }
+        #[derive(Debug)]
+        #[expect(dead_code, reason = "shown")]
+        struct DefaultParquetFileReaderFactory {
+            store: Arc<Store>,
+        }
+        #[derive(Debug)]
+        struct Other;
+        assert_eq!(type_name(&DefaultParquetFileReaderFactory { store: Arc::new(Store) }), KNOWN_READERS[1]);
+        assert_eq!(type_name(&Arc::new(Other)), "Other");
+    }
 }

@@ -74,9 +74,10 @@ fn files(dice: &mut Dice, columns: &[Column], evolving: bool) -> Vec<DataFile> {
     for _ in 0..count {
         let groups = if dice.one_in(12) { 0 } else { dice.between(1, groups) };
         let row_groups: Vec<usize> = (0..groups)
-            .map(|_| match dice.below(10) {
+            .map(|_| match dice.below(12) {
                 0 => 1,
-                1..=4 => dice.between(1, rows),
+                1 => 0,
+                2..=5 => dice.between(1, rows),
                 _ => rows,
             })
             .collect();

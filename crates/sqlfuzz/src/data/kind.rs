@@ -52,13 +52,18 @@ impl Kind {
             }
             2..=32 => Kind::Arrow(flat(dice)),
             33..=35 => {
-                let inner = *dice.pick(&[0, 1, 2]);
-                let value = match inner {
-                    0 => DataType::Utf8,
-                    1 => DataType::Int64,
-                    _ => DataType::Decimal128(9, 2),
-                };
-                Kind::Arrow(DataType::Dictionary(Box::new(DataType::Int32), Box::new(value)))
+                const KEYS: [DataType; 4] =
+                    [DataType::Int32, DataType::Int32, DataType::UInt16, DataType::Int64];
+                const VALUES: [DataType; 6] = [
+                    DataType::Utf8,
+                    DataType::Utf8,
+                    DataType::LargeUtf8,
+                    DataType::Int64,
+                    DataType::Binary,
+                    DataType::Decimal128(9, 2),
+                ];
+                let (key, value) = (dice.pick(&KEYS).clone(), dice.pick(&VALUES).clone());
+                Kind::Arrow(DataType::Dictionary(Box::new(key), Box::new(value)))
             }
             _ => Kind::Arrow(nested(dice)),
         }
@@ -169,7 +174,7 @@ pub(crate) fn class(data_type: &DataType) -> Class {
 
 /// A type without parts.
 fn flat(dice: &mut Dice) -> DataType {
-    match dice.below(45) {
+    match dice.below(48) {
         0..=1 => DataType::Boolean,
         2 => DataType::Int8,
         3 => DataType::Int16,
@@ -186,10 +191,11 @@ fn flat(dice: &mut Dice) -> DataType {
             let precision = dice.between(1, 18) as u8;
             DataType::Decimal128(precision, dice.between(0, usize::from(precision.min(8))) as i8)
         }
-        26 => {
-            let precision = dice.between(19, 38) as u8;
-            DataType::Decimal128(precision, dice.between(0, 12) as i8)
-        }
+        26 => match dice.below(4) {
+            0 => DataType::Decimal32(dice.between(2, 9) as u8, 2),
+            1 => DataType::Decimal64(dice.between(4, 18) as u8, 4),
+            _ => DataType::Decimal128(dice.between(19, 38) as u8, dice.between(0, 12) as i8),
+        },
         27 => {
             let precision = dice.between(1, 76) as u8;
             DataType::Decimal256(precision, dice.between(0, usize::from(precision.min(12))) as i8)
@@ -232,7 +238,11 @@ fn flat(dice: &mut Dice) -> DataType {
 fn nested(dice: &mut Dice) -> DataType {
     let mut part = || dice.pick(&[DataType::Int64, DataType::Utf8, DataType::Decimal128(7, 2)]).clone();
     let (first, second) = (part(), part());
-    let item = Arc::new(Field::new_list_field(first.clone(), true));
+    let inner = match dice.below(4) {
+        0 => DataType::Struct(vec![Field::new("x", first.clone(), true)].into()),
+        _ => first.clone(),
+    };
+    let item = Arc::new(Field::new_list_field(inner, true));
     let fields: Fields = vec![Field::new("x", first, true), Field::new("y", second, true)].into();
     match dice.below(6) {
         0..=1 => DataType::List(item),

@@ -63,6 +63,10 @@ pub(crate) fn array(data_type: &DataType, codes: &[Code]) -> ArrayRef {
             let values: Decimal128Array = codes.iter().map(|code| digits(*code, *precision)).collect();
             Arc::new(values.with_precision_and_scale(*precision, *scale).expect("values fit"))
         }
+        DataType::Decimal32(precision, scale) | DataType::Decimal64(precision, scale) => {
+            let wide = array(&DataType::Decimal128(*precision, *scale), codes);
+            cast(&wide, data_type).expect("as many digits in fewer bits")
+        }
         DataType::Decimal256(precision, scale) => {
             let values: Decimal256Array =
                 codes.iter().map(|code| digits(*code, *precision).map(i256::from_i128)).collect();

@@ -30,7 +30,7 @@ impl Drawer<'_> {
             let item = if plain {
                 Item::new(self.sum_or_count(&scope), &name)
             } else {
-                self.aggregate_item(&scope, &name, depth == 2)
+                self.aggregate_item(&scope, &name, depth == 2, !keys.is_empty())
             };
             items.push(item);
         }
@@ -92,14 +92,19 @@ impl Drawer<'_> {
             0..=1 => Expr::text(Class::Int, "count(*)"),
             2 => Expr::text(Class::Int, "count(1)"),
             _ => {
-                let column = self.dice.pick(scope).clone();
+                let nulls: Vec<&Named> = scope.iter().filter(|column| column.class == Class::Null).collect();
+                let column = match nulls[..] {
+                    // What takes all rows for values counts wrong here, and here only.
+                    [column, ..] if self.dice.one_in(2) => column.clone(),
+                    _ => self.dice.pick(scope).clone(),
+                };
                 let distinct = if column.sorts && self.dice.one_in(4) { "DISTINCT " } else { "" };
                 Expr::of(Class::Int, &format!("count({distinct}{{}})"), [column.expr()])
             }
         }
     }
 
-    fn aggregate_item(&mut self, scope: &[Named], name: &str, top: bool) -> Item {
+    fn aggregate_item(&mut self, scope: &[Named], name: &str, top: bool, grouped: bool) -> Item {
         let unique = scope.iter().find(|column| column.unique).cloned();
         let exact: Vec<Named> = scope
             .iter()
@@ -160,7 +165,8 @@ impl Drawer<'_> {
                 if !column.sorts || matches!(column.class, Class::List | Class::Struct) {
                     column = scope[0].clone();
                 }
-                let function = *self.dice.pick(&["min", "max"]);
+                let by_chance = grouped && column.extremes_depend_on_order();
+                let function = if by_chance { "count" } else { self.dice.word(&["min", "max"]) };
                 Expr::of(column.class, &format!("{function}({{}})"), [column.expr()])
             }
         };
@@ -189,14 +195,20 @@ impl Drawer<'_> {
             "",
             " ROWS BETWEEN 2 PRECEDING AND CURRENT ROW",
             " ROWS BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING",
+            " RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
+            " GROUPS BETWEEN 1 PRECEDING AND 1 FOLLOWING",
         ]);
         let framed = format!("OVER ({partition}ORDER BY {key}{direction}{frame})");
         let class = *self.dice.pick(&[Class::Int, Class::Text, Class::Decimal]);
         let argument = self.expr(class, scope, 0);
-        Some(match self.dice.below(7) {
+        Some(match self.dice.below(8) {
             0 => Expr::text(Class::Int, format!("row_number() {over}")),
-            1 => Expr::text(Class::Int, format!("rank() {over}")),
+            1 => {
+                let function = *self.dice.pick(&["rank()", "dense_rank()", "ntile(3)"]);
+                Expr::text(Class::Int, format!("{function} {over}"))
+            }
             2 => Expr::of(class, &format!("lag({{}}) {over}"), [argument]),
+            6 => Expr::of(class, &format!("lead({{}}, 2) {over}"), [argument]),
             3 => Expr::of(class, &format!("first_value({{}}) {framed}"), [argument]),
             4 => Expr::of(Class::Int, &format!("count({{}}) {framed}"), [argument]),
             5 => Expr::of(class, &format!("max({{}}) {framed}"), [argument]),

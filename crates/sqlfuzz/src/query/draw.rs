@@ -2,13 +2,15 @@
 //! at the top of a sample.
 
 use super::relation::{Drawn, Named};
-use super::{Body, Expr, Group, Item, Key, Limit, Order, Query, Relation, Select, Test};
+use super::{Body, Expr, Form, Group, Item, Key, Limit, Order, Query, Relation, Select, Test};
 use crate::data::Database;
 use crate::data::kind::Class;
 use crate::dice::Dice;
 use crate::shapes::Shapes;
 
 const DIRECTIONS: [&str; 5] = ["", "", " DESC", " NULLS FIRST", " DESC NULLS LAST"];
+const EXPLAIN: [&str; 5] =
+    ["EXPLAIN", "EXPLAIN VERBOSE", "EXPLAIN ANALYZE", "EXPLAIN ANALYZE VERBOSE", "EXPLAIN FORMAT TREE"];
 
 /// Draws over the tables of a database.
 pub(crate) struct Drawer<'a> {
@@ -34,7 +36,7 @@ impl Drawer<'_> {
 
     fn test(&mut self) -> Test {
         if self.shapes.volatile && self.dice.one_in(12) {
-            return Test { query: self.volatile(), prepared: false, sample: false };
+            return Test { query: self.volatile(), form: Form::Plain };
         }
         let ctes = if self.dice.one_in(8) { self.common_tables() } else { Vec::new() };
         let mut query = match self.dice.below(10) {
@@ -43,8 +45,13 @@ impl Drawer<'_> {
             _ => Query::select(self.projection(2).0),
         };
         query.ctes = ctes;
-        let sample = self.finish(&mut query);
-        Test { query, prepared: !sample && self.dice.one_in(8), sample }
+        let form = match self.finish(&mut query) {
+            true => Form::Sample,
+            false if self.dice.one_in(8) => Form::Prepared,
+            false if self.dice.one_in(20) => Form::Explained(self.dice.word(&EXPLAIN)),
+            false => Form::Plain,
+        };
+        Test { query, form }
     }
 
     fn common_tables(&mut self) -> Vec<(String, Query)> {

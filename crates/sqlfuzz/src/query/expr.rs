@@ -117,9 +117,10 @@ impl Drawer<'_> {
         let text = self.expr(Class::Text, scope, 0);
         // A guard by OR is none: DataFusion evaluates both sides unless the first is true for a whole batch. Nor is a
         // CASE of truth values, which it rewrites to AND and OR.
-        let (template, exprs) = match self.dice.below(3) {
+        let (template, exprs) = match self.dice.below(4) {
             0 => ("({} <> 0 AND {} / {} > 1)", vec![b.clone(), a, b]),
-            1 => ("(CASE WHEN {} = 0 THEN 0 ELSE {} % {} END < 3)", vec![b.clone(), a, b]),
+            1 => ("(coalesce(CASE WHEN {} = 0 THEN 0 END, {} / {}) > 1)", vec![b.clone(), a, b]),
+            2 => ("(CASE WHEN {} = 0 THEN 0 ELSE {} % {} END < 3)", vec![b.clone(), a, b]),
             _ => (
                 "(CASE WHEN {} ~ '^[0-9]{1,9}$' THEN CAST({} AS BIGINT) ELSE 7 END > 5)",
                 vec![text.clone(), text],
@@ -155,7 +156,11 @@ impl Drawer<'_> {
                 Expr::with_query(Class::Bool, &format!("({{}} {not}IN ({{}}))"), Some(outer.expr()), query)
             }
             _ => {
-                let function = *self.dice.pick(&["max", "min", "count"]);
+                let function = if key.extremes_depend_on_order() {
+                    "count"
+                } else {
+                    self.dice.word(&["max", "min", "count"])
+                };
                 if self.dice.one_in(2) {
                     filter.push(correlation);
                 }
@@ -266,6 +271,10 @@ impl Drawer<'_> {
             };
         }
         let depth = depth - 1;
+        if self.shapes.volatile && self.dice.one_in(40) {
+            let of = self.expr(class, scope, depth);
+            return Expr::of(class, "volatile_same({})", [of]);
+        }
         match self.dice.below(8) {
             0 => {
                 let condition = self.condition(scope, depth.min(1));

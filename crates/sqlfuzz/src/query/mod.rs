@@ -22,10 +22,19 @@ use crate::data::kind::Class;
 #[derive(Clone, Debug)]
 pub(crate) struct Test {
     pub(crate) query: Query,
+    pub(crate) form: Form,
+}
+
+/// In which form a query is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Plain,
     /// Literals become parameters of a prepared statement.
-    pub(crate) prepared: bool,
+    Prepared,
     /// The limit at the top takes any rows: compared are their number and that the query without limit has them.
-    pub(crate) sample: bool,
+    Sample,
+    /// For its plan, by this keyword: compared is whether there is one.
+    Explained(&'static str),
 }
 
 #[derive(Clone, Debug)]
@@ -176,6 +185,12 @@ impl Expr {
         }
         parts.push(Part::Text(close.to_owned()));
         Expr { class, parts, literal: false }
+    }
+}
+
+impl Test {
+    pub(crate) fn is_sample(&self) -> bool {
+        self.form == Form::Sample
     }
 }
 

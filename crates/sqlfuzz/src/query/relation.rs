@@ -24,6 +24,12 @@ pub(crate) struct Named {
 }
 
 impl Named {
+    /// Whether the least and the greatest value of a group depend on the order of its rows: DataFusion keeps whichever of
+    /// two floating-point values comes later if one of them is not a number.
+    pub(crate) fn extremes_depend_on_order(&self) -> bool {
+        self.class == Class::Float && !self.exact
+    }
+
     pub(crate) fn expr(&self) -> Expr {
         Expr::text(self.class, self.sql.clone())
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Body, Expr, Group, Item, Join, Limit, Order, Part, Query, Relation, Select, Test};
+use super::{Body, Expr, Form, Group, Item, Join, Limit, Order, Part, Query, Relation, Select, Test};
 
 /// SQL to run, and what must be run before in the same session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,8 +14,12 @@ pub(crate) struct Statement {
 impl Test {
     /// The statement; prepared ones get this name.
     pub(crate) fn statement(&self, name: &str) -> Statement {
-        if !self.prepared {
-            return Statement { prepare: None, sql: self.query.to_sql() };
+        match self.form {
+            Form::Plain | Form::Sample => return Statement { prepare: None, sql: self.query.to_sql() },
+            Form::Explained(keyword) => {
+                return Statement { prepare: None, sql: format!("{keyword} {}", self.query.to_sql()) };
+            }
+            Form::Prepared => {}
         }
         let mut text = Text { sql: String::new(), parameters: Some(Vec::new()) };
         text.query(&self.query);

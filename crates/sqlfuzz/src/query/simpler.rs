@@ -3,18 +3,18 @@
 //! What a step makes need not be a valid query: one that DataFusion refuses fails on both sides, which is no
 //! difference. But it must stay determined: what an order below a limit depends on is not touched.
 
-use super::{Body, Expr, Group, Item, Join, Order, Part, Query, Relation, Select, Test};
+use super::{Body, Expr, Form, Group, Item, Join, Order, Part, Query, Relation, Select, Test};
 use crate::data::kind::Class;
 
 /// The tests that are one step simpler.
 pub(crate) fn simpler(test: &Test) -> Vec<Test> {
     let mut all: Vec<Test> =
         queries(&test.query).into_iter().map(|query| Test { query, ..test.clone() }).collect();
-    if test.prepared {
-        all.push(Test { prepared: false, ..test.clone() });
+    if matches!(test.form, Form::Prepared | Form::Explained(_)) {
+        all.push(Test { form: Form::Plain, ..test.clone() });
     }
     // A sample is one because of its limit.
-    all.retain(|smaller| !test.sample || smaller.query.limit.is_some());
+    all.retain(|smaller| !test.is_sample() || smaller.query.limit.is_some());
     all
 }
 

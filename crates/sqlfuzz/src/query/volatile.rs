@@ -19,7 +19,7 @@ impl Drawer<'_> {
         }
         let Drawn { relation, scope, .. } = self.table();
         let filter = self.filter(&scope, 0);
-        let choices: [(&str, &[&str], &str); 8] = [
+        let choices: [(&str, &[&str], &str); 10] = [
             ("random()", &["s.r < 0.3"], "coalesce(max(s.r) < 0.3, true)"),
             ("random()", &["s.r >= 0.5"], "coalesce(min(s.r) >= 0.5, true)"),
             ("random()", &["s.r = s.r"], "count(*)"),
@@ -28,6 +28,8 @@ impl Drawer<'_> {
             ("CAST(random() * 4 AS INT)", &["s.r IN (1, 3)"], "coalesce(min(s.r % 2) = 1, true)"),
             ("uuid()", &["s.r <> 'a'"], "count(DISTINCT s.r)"),
             ("now()", &["s.r = now()"], "count(*)"),
+            ("volatile_random()", &["s.r < 0.3"], "coalesce(max(s.r) < 0.3, true)"),
+            ("volatile_random()", &["s.r = s.r", "s.r >= 0.2"], "coalesce(min(s.r) >= 0.2, true)"),
         ];
         let (inner, conditions, outer) = *self.dice.pick(&choices);
         let inner = vec![Item::new(Expr::text(Class::Float, inner), "r")];
