@@ -87,9 +87,11 @@ pub(crate) fn decoding_schema(physical: &SchemaRef, parquet: &SchemaDescriptor) 
     })
 }
 
-/// `expr`, which was made for the file's schema, over columns decoded to `decoding`: the same values.
+/// `expr`, which was made for the file's schema, `physical`, over columns decoded to `decoding`: the same values. Columns
+/// that have 64 bits in both stay as they are.
 pub(crate) fn over_short_columns(
     expr: Arc<dyn PhysicalExpr>,
+    physical: &Schema,
     decoding: &Schema,
 ) -> Result<Arc<dyn PhysicalExpr>> {
     let rewrite = |expr: Arc<dyn PhysicalExpr>| {
@@ -98,10 +100,10 @@ pub(crate) fn over_short_columns(
             return done(short);
         }
         if let Some(column) = expr.downcast_ref::<Column>()
-            && let DataType::Decimal64(precision, scale) = decoding.field(column.index()).data_type()
+            && let wide = physical.field(column.index()).data_type()
+            && decoding.field(column.index()).data_type() != wide
         {
-            let wide = DataType::Decimal128(*precision, *scale);
-            return done(Arc::new(CastExpr::new(expr, wide, None)));
+            return done(Arc::new(CastExpr::new(expr, wide.clone(), None)));
         }
         Ok(Transformed::no(expr))
     };
@@ -157,7 +159,8 @@ mod tests {
 
     fn schemas() -> (SchemaRef, SchemaRef) {
         let message = "message m { REQUIRED INT64 price (DECIMAL(15,2)); OPTIONAL INT32 rate (DECIMAL(9,2));
-            REQUIRED FIXED_LEN_BYTE_ARRAY(16) long (DECIMAL(38,2)); REQUIRED FIXED_LEN_BYTE_ARRAY(7) packed (DECIMAL(15,2)); }";
+            REQUIRED FIXED_LEN_BYTE_ARRAY(16) long (DECIMAL(38,2)); REQUIRED FIXED_LEN_BYTE_ARRAY(7) packed (DECIMAL(15,2));
+            OPTIONAL INT64 short (DECIMAL(15,2)); }";
         let parquet = SchemaDescriptor::new(Arc::new(parse_message_type(message).unwrap()));
         let decimal = |name, precision| Field::new(name, DataType::Decimal128(precision, 2), true);
         let physical = Arc::new(Schema::new(vec![
@@ -165,6 +168,7 @@ mod tests {
             decimal("rate", 9),
             decimal("long", 38),
             decimal("packed", 15),
+            Field::new("short", DataType::Decimal64(15, 2), true),
         ]));
         let decoding = decoding_schema(&physical, &parquet);
         (physical, decoding)
@@ -177,6 +181,7 @@ mod tests {
         assert_eq!(decoding.field(1).data_type(), &DataType::Decimal64(9, 2));
         assert_eq!(decoding.field(2), physical.field(2));
         assert_eq!(decoding.field(3), physical.field(3));
+        assert_eq!(decoding.field(4), physical.field(4));
     }
 
     /// The expression over both schemas, evaluated on the same values.
@@ -191,11 +196,11 @@ mod tests {
             let array = Decimal64Array::from(values.map(|value| value.map(|value| value as i64)).to_vec());
             Arc::new(array.with_precision_and_scale(precision, 2).unwrap())
         };
-        let before = RecordBatch::try_new(physical, vec![wide(15), wide(9), wide(38), wide(15)]).unwrap();
-        let after =
-            RecordBatch::try_new(Arc::clone(&decoding), vec![short(15), short(9), wide(38), wide(15)])
-                .unwrap();
-        let over = over_short_columns(Arc::clone(&expr), &decoding).unwrap();
+        let columns = vec![wide(15), wide(9), wide(38), wide(15), short(15)];
+        let before = RecordBatch::try_new(Arc::clone(&physical), columns).unwrap();
+        let columns = vec![short(15), short(9), wide(38), wide(15), short(15)];
+        let after = RecordBatch::try_new(Arc::clone(&decoding), columns).unwrap();
+        let over = over_short_columns(Arc::clone(&expr), &physical, &decoding).unwrap();
         let (before, after) = (expr.evaluate(&before).unwrap(), over.evaluate(&after).unwrap());
         assert_eq!(&before.into_array(4).unwrap(), &after.into_array(4).unwrap(), "{expr} as {over}");
         over
@@ -230,6 +235,13 @@ mod tests {
         agree(binary(column("price"), Operator::Multiply, column("rate"), &physical).unwrap());
         agree(binary(column("price"), Operator::Lt, column("packed"), &physical).unwrap());
         agree(binary(column("long"), Operator::Lt, decimal(150, 38), &physical).unwrap());
+        // What the file itself declares to have 64 bits.
+        let short = agree(column("short"));
+        assert!(short.is::<Column>());
+        let literal = lit(ScalarValue::Decimal64(Some(150), 15, 2));
+        agree(binary(column("short"), Operator::Lt, literal, &physical).unwrap());
+        let wide = |column| Arc::new(CastExpr::new(column, DataType::Decimal128(15, 2), None)) as _;
+        agree(binary(wide(column("short")), Operator::Lt, column("price"), &physical).unwrap());
         // A constant that 64 bits do not hold, of a type that a careless writer of plans may have given it.
         agree(binary(column("price"), Operator::Lt, decimal(10i128.pow(20), 15), &physical).unwrap());
     }
@@ -255,7 +267,7 @@ mod tests {
     #[test]
     fn types_of_results_are_those_of_the_file() {
         let (physical, decoding) = schemas();
-        let over = over_short_columns(col("price", &physical).unwrap(), &decoding).unwrap();
+        let over = over_short_columns(col("price", &physical).unwrap(), &physical, &decoding).unwrap();
         assert_eq!(over.data_type(&decoding).unwrap(), DataType::Decimal128(15, 2));
         let batch = RecordBatch::new_empty(decoding);
         let array = over.evaluate(&batch).unwrap().into_array(0).unwrap();

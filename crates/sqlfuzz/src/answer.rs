@@ -24,6 +24,18 @@ pub(crate) enum Answer {
     Hang,
 }
 
+impl Answer {
+    /// Whether it says nothing of the query: of an own fault of whoever was asked. A panic in a task of DataFusion is an
+    /// error of the query; row groups without rows bring one about where it reads their page index.
+    pub(crate) fn is_broken(&self) -> bool {
+        match self {
+            Answer::Rows(_) => false,
+            Answer::Error(text) => text.contains("panicked with message"),
+            Answer::Panic(_) | Answer::Hang => true,
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Rows {
     pub(crate) schema: SchemaRef,

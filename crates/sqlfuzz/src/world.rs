@@ -30,6 +30,9 @@ const RESTS_AFTER: Duration = Duration::from_secs(10);
 /// How often a query is run again with the buffer that the engine asked for.
 const BUFFERS_TRIED: usize = 30;
 
+/// How often it is run with exactly that buffer.
+const BUFFERS_EXACT: usize = 10;
+
 /// Everything that the queries of a case need.
 pub(crate) struct World<'a> {
     case: &'a Case,
@@ -84,7 +87,9 @@ impl<'a> World<'a> {
             let (answer, needed) = ask(&self.cooperative[session], statement).await;
             match needed {
                 Some(needed) if tried < BUFFERS_TRIED => {
-                    let buffer = needed.max(self.engine.usage().budget);
+                    let budget = self.engine.usage().budget;
+                    // What decoding needs is known page by page: an engine that asks again and again gets more at once.
+                    let buffer = if tried < BUFFERS_EXACT { budget } else { budget + budget / 2 }.max(needed);
                     if let Err(error) = self.engine.set_buffer(buffer) {
                         return Answer::Error(error.to_string());
                     }

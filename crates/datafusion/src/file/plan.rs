@@ -379,6 +379,7 @@ impl FilePlanner {
         let recipe = Recipe::new(
             projection,
             conjuncts,
+            &physical_schema,
             &decoding_schema,
             Arc::clone(&self.output_schema),
             self.marks,

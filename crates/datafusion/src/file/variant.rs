@@ -28,16 +28,17 @@ pub(crate) struct Recipe<'a> {
 }
 
 impl<'a> Recipe<'a> {
-    /// `projection` and `conjuncts` are in terms of the file's schema, of which `decoding_schema` has the short
+    /// `projection` and `conjuncts` are in terms of the file's schema, `physical`, of which `decoding_schema` has the short
     /// decimals in 64 bits. If rows are to be marked, what leaves has them, too.
     pub(crate) fn new(
         projection: ProjectionExprs,
         conjuncts: Vec<Arc<dyn PhysicalExpr>>,
+        physical: &Schema,
         decoding_schema: &'a SchemaRef,
         output_schema: SchemaRef,
         marks: bool,
     ) -> Result<Self> {
-        let over_short = |expr| over_short_columns(expr, decoding_schema);
+        let over_short = |expr| over_short_columns(expr, physical, decoding_schema);
         let mut projection = projection.try_map_exprs(over_short)?;
         if marks {
             projection = projection.try_map_exprs(|expr| without_widening(expr, decoding_schema))?;

@@ -69,6 +69,7 @@ fn files(dice: &mut Dice, columns: &[Column], evolving: bool) -> Vec<DataFile> {
     // Rows of a group: as few as in tests of edges, or enough for several slices and pages.
     let (groups, rows) =
         dice.weighted(&[(2, (4, 3)), (3, (3, 40)), (3, (4, 150)), (1, (12, 20)), (1, (2, 900))]);
+    let empty = dice.one_in(6);
     let mut first_row = 0;
     let mut files = Vec::new();
     for _ in 0..count {
@@ -76,7 +77,7 @@ fn files(dice: &mut Dice, columns: &[Column], evolving: bool) -> Vec<DataFile> {
         let row_groups: Vec<usize> = (0..groups)
             .map(|_| match dice.below(12) {
                 0 => 1,
-                1 => 0,
+                1 if empty => 0,
                 2..=5 => dice.between(1, rows),
                 _ => rows,
             })
