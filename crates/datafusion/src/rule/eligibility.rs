@@ -117,10 +117,10 @@ pub(crate) fn scan(config: &FileScanConfig, small_table_bytes: Option<u64>) -> R
     }
     // A factory of another type may read something else than the bytes of the file in its store, and its
     // type can only be told by its name.
-    if let Some(factory) = source.parquet_file_reader_factory() {
-        if !KNOWN_READERS.contains(&type_name(factory).as_str()) {
-            return Err(Reason::CustomReader);
-        }
+    if let Some(factory) = source.parquet_file_reader_factory()
+        && !KNOWN_READERS.contains(&type_name(factory).as_str())
+    {
+        return Err(Reason::CustomReader);
     }
     let mut files = config.file_groups.iter().flat_map(|group| group.iter());
     let chosen = files.find(|file| {
