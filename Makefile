@@ -7,9 +7,9 @@ export CARGO_TARGET_DIR
 DATA ?= data
 COSCAN = $(CARGO_TARGET_DIR)/release/coscan
 
-# Tests have more dependencies than the program, and cargo compiles a crate anew when it is to have other
-# features. Building a test along gives the program the tests' features: everything is compiled once.
-BUILD = $(CARGO) build --locked --release --workspace --bin coscan --test architecture
+# For the whole workspace, as the tests are built: a part of it would have fewer features of its dependencies, and they
+# would be compiled again.
+BUILD = $(CARGO) build --locked --release --workspace --bin coscan
 
 # TPC-H scale factor 1 cut into 100 chunks. At 100 MB/s a query alone is bound by I/O; sixteen streams that share it well
 # are bound by the CPU.

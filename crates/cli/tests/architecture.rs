@@ -71,15 +71,29 @@ const KNOW_DATAFUSION: [&str; 5] =
 /// What the core may not have at all: it does no I/O, has no clock and no threads.
 const NOT_IN_CORE: [&str; 6] = ["tokio", "object_store", "parquet", "arrow", "rustix", "tracing"];
 
-/// The direct dependencies of each crate of the workspace.
-fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
+/// What cargo prints.
+fn cargo(arguments: &[&str]) -> String {
     let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--no-deps", "--format-version", "1", "--offline"])
+        .args(arguments)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
-        .expect("cargo metadata runs");
+        .expect("cargo runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo metadata prints JSON");
+    String::from_utf8(output.stdout).expect("cargo prints UTF-8")
+}
+
+/// Every crate that dependencies of these kinds bring, with its features.
+fn features(edges: &str) -> BTreeSet<String> {
+    let tree =
+        ["tree", "--workspace", "--offline", "--prefix", "none", "--format", "{p} {f}", "--edges", edges];
+    let lines = cargo(&tree);
+    lines.lines().map(|line| line.trim_end_matches(" (*)").to_owned()).collect()
+}
+
+/// The direct dependencies of each crate of the workspace.
+fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
+    let metadata = cargo(&["metadata", "--no-deps", "--format-version", "1", "--offline"]);
+    let metadata: Value = serde_json::from_str(&metadata).expect("cargo metadata prints JSON");
     let name = |value: &Value| value["name"].as_str().unwrap_or_default().to_owned();
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     list(&metadata["packages"])
@@ -103,7 +117,7 @@ fn crates_depend_on_each_other_in_one_direction() {
 }
 
 #[test]
-fn only_three_crates_know_the_query_engine() {
+fn only_some_crates_know_the_query_engine() {
     for (member, uses) in dependencies() {
         let knows = uses.iter().any(|name| name == "datafusion" || name.starts_with("datafusion-"));
         assert!(
@@ -119,4 +133,15 @@ fn the_core_stays_pure() {
     for name in NOT_IN_CORE {
         assert!(!core.contains(name), "coscan-core must not depend on {name}");
     }
+}
+
+/// A crate that tests want with more features is compiled twice, and everything above it too.
+#[test]
+fn tests_give_no_dependency_other_features() {
+    let with_tests = features("normal,build,dev");
+    let other: Vec<String> = features("normal,build").difference(&with_tests).cloned().collect();
+    assert!(
+        other.is_empty(),
+        "tests ask for more features of these; name them in crates/cli/Cargo.toml: {other:#?}"
+    );
 }
