@@ -16,6 +16,7 @@
 //! `probe/` measures a device of any kind, simulated or not, and `replay.rs` replays traces.
 //!
 //! [`SharedRate`] is the processor sharing beneath the parallel device, for processors too.
+#![deny(missing_docs)]
 
 mod completed;
 mod disk;

@@ -11,7 +11,7 @@
 //! was written; every error has to be explained by a fault; the ledger is compared with what is in memory all the time;
 //! and once the faults stop everything has to come to an end and be given back. What is not simulated: the system calls
 //! of local reads, HTTP, and two processors at work at the very same time between two locks.
-#![warn(missing_docs)]
+#![deny(missing_docs)]
 
 pub mod consumer;
 pub mod executor;

@@ -6,6 +6,7 @@
 //!
 //! Nothing here reads or writes files, runs a simulation or knows an experiment. Series are told apart by
 //! shape or place as well as by colour, and text is never drawn over text.
+#![deny(missing_docs)]
 
 pub mod axis;
 pub mod bars;

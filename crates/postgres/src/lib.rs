@@ -7,7 +7,7 @@
 //!
 //! Nothing here calls PostgreSQL, so no `longjmp` ever crosses a Rust frame, and a panic stops at the
 //! interface.
-#![warn(missing_docs)]
+#![deny(missing_docs)]
 
 pub mod ffi;
 pub mod host;

@@ -9,7 +9,7 @@
 //!
 //! Nothing here knows how cooperative scans work. What DataFusion itself answers differently from run to run is not
 //! drawn, as far as that is known, and what it answers differently all the same says nothing and is counted.
-#![warn(missing_docs)]
+#![deny(missing_docs)]
 
 mod answer;
 mod case;
