@@ -10,6 +10,7 @@ use crate::theme::{GRID, INK, Look, MUTED};
 /// How values are spread along an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Scale {
+    /// Equal differences are equally far apart.
     #[default]
     Linear,
     /// Equal ratios are equally far apart; shows positive values only.
@@ -21,6 +22,7 @@ pub enum Scale {
 pub struct Axis {
     /// The quantity, with its unit in brackets.
     pub label: String,
+    /// How values are spread along it.
     pub scale: Scale,
     /// Where it begins and ends; by default the data's extent, from zero on a linear axis.
     pub range: Option<(f64, f64)>,
@@ -173,14 +175,19 @@ fn superscript(character: char) -> char {
 
 /// A rectangle with an axis below and one at its left.
 pub struct Panel {
+    /// Where the values are drawn.
     pub rect: Rect,
+    /// From left to right.
     pub x: Span,
+    /// From bottom to top.
     pub y: Span,
 }
 
-/// Room that a panel's axes and name need around its rectangle, in pixels.
+/// Room that a panel's axis needs at the left of its rectangle, in pixels.
 pub const LEFT_PX: f64 = 62.0;
+/// Room that a panel's axis needs below its rectangle, in pixels.
 pub const BOTTOM_PX: f64 = 46.0;
+/// Room that a panel's name needs above its rectangle, in pixels.
 pub const TOP_PX: f64 = 26.0;
 
 impl Panel {
@@ -254,9 +261,13 @@ pub const HEADING_PX: f64 = 40.0;
 /// One entry of a legend.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
+    /// What the entry stands for.
     pub name: String,
+    /// How it looks in the figure.
     pub look: Look,
+    /// Whether a piece of line is shown.
     pub line: bool,
+    /// Whether a marker is shown.
     pub marker: bool,
 }
 

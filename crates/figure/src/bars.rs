@@ -25,19 +25,24 @@ pub struct Bar {
 /// The bars of one policy, one for each group; `None` where it has no value.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct BarSeries {
+    /// The policy.
     pub name: String,
+    /// One for each group.
     pub bars: Vec<Option<Bar>>,
 }
 
 /// The figure.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct GroupedBars {
+    /// What stands above the figure.
     pub title: String,
     /// What it shows, for those who do not see it.
     pub description: String,
+    /// What the height of a bar shows.
     pub y: Axis,
     /// Names of the groups, from left to right.
     pub groups: Vec<String>,
+    /// The policies, in the order of their bars.
     pub series: Vec<BarSeries>,
 }
 

@@ -21,9 +21,11 @@ const UNITS: f64 = 8.0;
 /// plotters divides font sizes by this before it writes them.
 const FONT_RATIO: f64 = 1.24;
 
-/// Size of text in pixels.
+/// Size of titles in pixels.
 pub const TITLE_PX: f64 = 16.0;
+/// Size of names of axes and panels in pixels.
 pub const NAME_PX: f64 = 12.5;
+/// Size of ticks and legends in pixels.
 pub const TICK_PX: f64 = 11.5;
 
 /// A place in pixels from the upper left corner.
@@ -32,21 +34,28 @@ pub type Place = (f64, f64);
 /// A rectangle in pixels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rect {
+    /// The left edge.
     pub left: f64,
+    /// The upper edge.
     pub top: f64,
+    /// The right edge.
     pub right: f64,
+    /// The lower edge.
     pub bottom: f64,
 }
 
 impl Rect {
+    /// The width in pixels.
     pub fn width(&self) -> f64 {
         self.right - self.left
     }
 
+    /// The height in pixels.
     pub fn height(&self) -> f64 {
         self.bottom - self.top
     }
 
+    /// Whether some point lies inside both.
     pub fn overlaps(&self, other: &Rect) -> bool {
         self.left < other.right
             && other.left < self.right
@@ -54,6 +63,7 @@ impl Rect {
             && other.top < self.bottom
     }
 
+    /// Whether all of the other lies inside this one.
     pub fn holds(&self, other: &Rect) -> bool {
         self.left <= other.left
             && self.top <= other.top
@@ -65,8 +75,11 @@ impl Rect {
 /// Where a text lies relative to its place. Except for `Upward` it is centred vertically.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Anchor {
+    /// It begins at its place.
     Left,
+    /// Its middle is at its place.
     Middle,
+    /// It ends at its place.
     Right,
     /// Turned to read from bottom to top, centred on its place.
     Upward,
@@ -75,17 +88,23 @@ pub enum Anchor {
 /// How a text is set.
 #[derive(Debug, Clone, Copy)]
 pub struct Type {
+    /// The size in pixels.
     pub px: f64,
+    /// The colour.
     pub colour: Colour,
+    /// How it lies at its place.
     pub anchor: Anchor,
+    /// Whether it is bold.
     pub bold: bool,
 }
 
 impl Type {
+    /// Text that is not bold.
     pub fn new(px: f64, colour: Colour, anchor: Anchor) -> Self {
         Type { px, colour, anchor, bold: false }
     }
 
+    /// The same in bold.
     pub fn bold(self) -> Self {
         Type { bold: true, ..self }
     }

@@ -14,6 +14,7 @@ use crate::theme::{self, GRID, INK, Look, Words, looks};
 /// A measured point.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
+    /// Along the axis below.
     pub x: f64,
     /// The median over seeds.
     pub y: f64,
@@ -44,8 +45,11 @@ pub enum Draw {
 /// formula as a line and its measurements as markers.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Series {
+    /// What the legend calls it.
     pub name: String,
+    /// The points.
     pub points: Vec<Point>,
+    /// As a line, as markers or as both.
     pub draw: Draw,
     /// By default the look that goes with the name, see [`looks`].
     pub look: Option<Look>,
@@ -54,18 +58,24 @@ pub struct Series {
 /// A pair of axes with series.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct LinePanel {
+    /// What stands above the panel.
     pub title: String,
+    /// The axis below.
     pub x: Axis,
+    /// The axis at the left.
     pub y: Axis,
+    /// What is drawn.
     pub series: Vec<Series>,
 }
 
 /// The figure.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct LineChart {
+    /// What stands above the figure.
     pub title: String,
     /// What it shows, for those who do not see it.
     pub description: String,
+    /// The panels, row by row.
     pub panels: Vec<LinePanel>,
     /// Panels in a row; at least one, at most as many as there are.
     pub columns: usize,

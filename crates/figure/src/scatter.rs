@@ -12,26 +12,35 @@ use crate::theme::{FAINT, INK, Look, MUTED, Words, looks};
 /// A named point.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dot {
+    /// What it is called in the figure.
     pub name: String,
+    /// Along the axis below.
     pub x: f64,
+    /// Along the axis at the left.
     pub y: f64,
 }
 
 /// Points of one policy.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Group {
+    /// The policy.
     pub name: String,
+    /// Its points.
     pub dots: Vec<Dot>,
 }
 
 /// The figure.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Scatter {
+    /// What stands above the figure.
     pub title: String,
     /// What it shows, for those who do not see it.
     pub description: String,
+    /// The axis below.
     pub x: Axis,
+    /// The axis at the left.
     pub y: Axis,
+    /// The policies.
     pub groups: Vec<Group>,
     /// The policy all values are relative to: lines at 1 on both axes bear its name.
     pub baseline: Option<String>,

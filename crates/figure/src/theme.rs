@@ -59,13 +59,21 @@ const DARK: [(Colour, &str); 15] = [
 /// The shape that stands for a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Marker {
+    /// A filled circle.
     Circle,
+    /// A filled square.
     Square,
+    /// A filled triangle that stands on a side.
     Triangle,
+    /// A filled square that stands on a corner.
     Diamond,
+    /// Two strokes from corner to corner.
     Cross,
+    /// Two strokes from side to side.
     Plus,
+    /// A filled triangle that stands on a corner.
     TriangleDown,
+    /// A circle that is not filled.
     Ring,
 }
 
@@ -75,8 +83,11 @@ pub type Dash = Option<(u32, u32)>;
 /// How a series is told from the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
+    /// The colour of line and marker.
     pub colour: Colour,
+    /// The shape of its markers.
     pub marker: Marker,
+    /// How its line is broken.
     pub dash: Dash,
 }
 
