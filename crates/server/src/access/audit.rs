@@ -1,0 +1,86 @@
+//! The audit log: one JSON object in a line for every login, refusal and statement.
+//!
+//! Written by the thread that acts, under a lock, with one write per line, so that lines of several threads do not mix and a
+//! line that was acted upon is in the file. Passwords and tokens are never in it; the text of statements is.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::{Map, Value};
+
+use crate::error::ServeError;
+
+/// Statements are cut after this many characters.
+const STATEMENT_CHARS: usize = 10_000;
+
+/// Where the log goes, if anywhere.
+#[derive(Debug, Default)]
+pub struct Audit {
+    path: Option<PathBuf>,
+    file: Mutex<Option<File>>,
+}
+
+impl Audit {
+    /// Opens the file for appending.
+    pub(crate) fn open(path: Option<&Path>) -> Result<Self, ServeError> {
+        let audit = Audit { path: path.map(Path::to_owned), file: Mutex::default() };
+        audit.reopen()?;
+        Ok(audit)
+    }
+
+    /// Opens the file again, after somebody moved it away.
+    pub(crate) fn reopen(&self) -> Result<(), ServeError> {
+        let Some(path) = &self.path else { return Ok(()) };
+        let file = OpenOptions::new().append(true).create(true).open(path);
+        let file = file.map_err(|error| ServeError::file("the audit log", path, error))?;
+        *self.file.lock().unwrap_or_else(PoisonError::into_inner) = Some(file);
+        Ok(())
+    }
+
+    /// Writes a line: what happened, to whom, and what else there is to say.
+    pub fn write(&self, event: &str, user: &str, more: &[(&str, Value)]) {
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(file) = file.as_mut() else { return };
+        let mut line = Map::new();
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        line.insert("unix_s".to_owned(), unix.as_secs_f64().into());
+        line.insert("event".to_owned(), event.into());
+        line.insert("user".to_owned(), user.into());
+        for (name, value) in more {
+            let value = match value {
+                Value::String(text) => Value::String(text.chars().take(STATEMENT_CHARS).collect()),
+                value => value.clone(),
+            };
+            line.insert((*name).to_owned(), value);
+        }
+        let mut text = Value::Object(line).to_string();
+        text.push('\n');
+        if let Err(error) = file.write_all(text.as_bytes()) {
+            tracing::error!(%error, "the audit log cannot be written");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_json_and_survive_being_moved_away() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.jsonl");
+        let audit = Audit::open(Some(&path)).unwrap();
+        audit.write("statement", "ann\n", &[("sql", "SELECT '\n'".into()), ("rows", 3.into())]);
+        std::fs::rename(&path, folder.path().join("old")).unwrap();
+        audit.reopen().unwrap();
+        audit.write("login", "bob", &[]);
+        let old = std::fs::read_to_string(folder.path().join("old")).unwrap();
+        let line: Value = serde_json::from_str(old.trim_end()).unwrap();
+        assert_eq!((line["user"].as_str(), line["rows"].as_u64()), (Some("ann\n"), Some(3)));
+        assert_eq!(old.lines().count(), 1);
+        assert!(std::fs::read_to_string(&path).unwrap().contains("bob"));
+    }
+}

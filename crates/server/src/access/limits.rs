@@ -1,0 +1,115 @@
+//! How much a user may use, and how much of it is in use.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use coscan_engine::settings::{bytes, number};
+use tokio::sync::Semaphore;
+
+/// What a user may use. Zero means no limit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections at once.
+    pub connections: usize,
+    /// Queries that run at once; others wait.
+    pub queries: usize,
+    /// Bytes for sorts, joins and aggregates of all queries together.
+    pub memory_bytes: usize,
+    /// Bytes of one result.
+    pub result_bytes: u64,
+    /// How long a statement may take, waiting included.
+    pub statement_timeout: Duration,
+}
+
+impl Limits {
+    /// The names under which limits are set.
+    pub const NAMES: [&str; 5] = ["connections", "queries", "memory", "result", "statement-timeout"];
+
+    /// Sets a limit by its name.
+    ///
+    /// # Errors
+    ///
+    /// What it has to be.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+        match name {
+            "connections" => self.connections = number(value, 0..=1_000_000)?,
+            "queries" => self.queries = number(value, 0..=1_000_000)?,
+            "memory" => self.memory_bytes = bytes(value, 0..=1 << 50)? as usize,
+            "result" => self.result_bytes = bytes(value, 0..=1 << 50)?,
+            "statement-timeout" => {
+                let seconds = number(value.trim_end_matches('s'), 0..=10 * 365 * 24 * 3600)?;
+                self.statement_timeout = Duration::from_secs(seconds);
+            }
+            _ => return Err(format!("a limit; there are {}", Self::NAMES.join(", "))),
+        }
+        Ok(())
+    }
+}
+
+/// What one user uses now, over all connections.
+#[derive(Debug)]
+pub struct Use {
+    connections: AtomicUsize,
+    /// Bytes reserved by queries.
+    pub(crate) memory: AtomicUsize,
+    pub(crate) queries: Arc<Semaphore>,
+}
+
+impl Use {
+    pub(crate) fn new(limits: &Limits) -> Arc<Self> {
+        let queries = if limits.queries == 0 { Semaphore::MAX_PERMITS } else { limits.queries };
+        let queries = Arc::new(Semaphore::new(queries));
+        Arc::new(Use { connections: AtomicUsize::new(0), memory: AtomicUsize::new(0), queries })
+    }
+
+    /// Connections there are.
+    pub fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that queries have reserved.
+    pub fn memory_bytes(&self) -> usize {
+        self.memory.load(Ordering::Relaxed)
+    }
+
+    /// Counts a connection; `None` if there are as many as allowed.
+    pub(crate) fn connect(self: &Arc<Self>, limit: usize) -> Option<Connected> {
+        let allowed = |n: usize| (limit == 0 || n < limit).then_some(n + 1);
+        let counted = self.connections.fetch_update(Ordering::Relaxed, Ordering::Relaxed, allowed);
+        counted.is_ok().then(|| Connected(self.clone()))
+    }
+}
+
+/// A connection that counts until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Connected(Arc<Use>);
+
+impl Drop for Connected {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_are_counted_up_to_the_limit() {
+        let used = Use::new(&Limits::default());
+        let first = used.connect(1);
+        assert!(first.is_some() && used.connect(1).is_none() && used.connect(0).is_some());
+        drop(first);
+        assert!(used.connect(1).is_some());
+        assert_eq!(used.connections(), 0);
+    }
+
+    #[test]
+    fn every_name_is_a_limit() {
+        let mut limits = Limits::default();
+        assert!(Limits::NAMES.iter().all(|name| limits.set(name, "7").is_ok()));
+        assert_eq!((limits.queries, limits.statement_timeout.as_secs()), (7, 7));
+        assert!(limits.set("speed", "7").is_err() && limits.set("queries", "-1").is_err());
+    }
+}

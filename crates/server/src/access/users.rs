@@ -1,0 +1,286 @@
+//! The file of users and roles: read, written, looked up.
+//!
+//! ```toml
+//! [roles.analyst]            # beside `read` (every table) and `admin` (everything)
+//! tables = ["lineitem", "part*"]
+//! queries = 4                # limits, see `Limits`
+//!
+//! [users.ann]
+//! role = "analyst"
+//! verifier = "SCRAM-SHA-256$4096:..."
+//! ```
+//!
+//! Passwords are not in it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Limits, Use, Verifier, random};
+use crate::error::ServeError;
+
+/// What users of one kind may do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Role {
+    /// Its name.
+    pub name: String,
+    /// Whether it may do everything: create and drop tables, write files, change the engine, stop queries of others.
+    pub admin: bool,
+    /// Names of tables it sees; `*` at the end stands for anything.
+    pub tables: Vec<String>,
+    /// What each of its users may use.
+    pub limits: Limits,
+}
+
+impl Role {
+    /// A role that sees every table.
+    pub(crate) fn built_in(admin: bool, limits: &Limits) -> Self {
+        let name = if admin { "admin" } else { "read" };
+        Role { name: name.to_owned(), admin, tables: vec!["*".to_owned()], limits: limits.clone() }
+    }
+
+    /// Whether it sees this table.
+    pub fn sees(&self, table: &str) -> bool {
+        self.admin || self.tables.iter().any(|pattern| fits(pattern, table))
+    }
+}
+
+fn fits(pattern: &str, name: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(start) => name.starts_with(start),
+        None => name == pattern,
+    }
+}
+
+/// Somebody who was let in.
+#[derive(Clone, Debug)]
+pub struct User {
+    /// The name.
+    pub name: String,
+    /// What they may do.
+    pub role: Arc<Role>,
+    /// What they use now.
+    pub used: Arc<Use>,
+}
+
+/// The file as it is written.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct UsersFile {
+    /// Roles beside `read` and `admin`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub roles: BTreeMap<String, RoleEntry>,
+    /// Users.
+    #[serde(default)]
+    pub users: BTreeMap<String, UserEntry>,
+}
+
+/// A role in the file: limits have the names of [`Limits::NAMES`].
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct RoleEntry {
+    /// Whether it may do everything.
+    #[serde(default)]
+    pub admin: bool,
+    /// Tables it sees.
+    #[serde(default)]
+    pub tables: Vec<String>,
+    /// Its limits.
+    #[serde(flatten)]
+    pub limits: toml::Table,
+}
+
+/// A user in the file.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct UserEntry {
+    /// The role's name.
+    pub role: String,
+    /// What the password is checked by.
+    pub verifier: String,
+}
+
+impl UsersFile {
+    /// Reads the file.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read, or is not what it should be.
+    pub fn read(path: &Path) -> Result<Self, ServeError> {
+        let failed = |problem: String| ServeError::file("the users file", path, problem);
+        let text = fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+        toml::from_str(&text).map_err(|error| failed(error.to_string()))
+    }
+
+    /// Writes the file as a whole, so that a server never reads half of it. Only its owner can read it.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written.
+    pub fn write(&self, path: &Path) -> Result<(), ServeError> {
+        let failed = |problem: String| ServeError::file("the users file", path, problem);
+        let text = toml::to_string(self).map_err(|error| failed(error.to_string()))?;
+        let beside = path.with_extension("new");
+        let write = || {
+            let mut options = fs::OpenOptions::new();
+            options.write(true).create(true).truncate(true);
+            #[cfg(unix)]
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+            let mut file = options.open(&beside)?;
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            fs::rename(&beside, path)
+        };
+        write().map_err(|error| failed(error.to_string()))
+    }
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    verifiers: HashMap<String, (Verifier, Arc<Role>)>,
+}
+
+/// The users of a running server. What they use is kept when the file is read again.
+#[derive(Debug)]
+pub struct Users {
+    known: RwLock<Known>,
+    used: Mutex<HashMap<String, (Limits, Arc<Use>)>>,
+    /// Makes the salts of users that are not there.
+    secret: [u8; 32],
+}
+
+impl Users {
+    /// Nobody.
+    pub(crate) fn none() -> Self {
+        Users { known: RwLock::default(), used: Mutex::default(), secret: random() }
+    }
+
+    /// Reads the file anew; if that fails everything stays as it was.
+    pub(crate) fn reload(&self, path: &Path, defaults: &Limits) -> Result<usize, ServeError> {
+        let known = Known::of(&UsersFile::read(path)?, defaults)
+            .map_err(|problem| ServeError::file("the users file", path, problem))?;
+        let count = known.verifiers.len();
+        *self.known.write().unwrap_or_else(PoisonError::into_inner) = known;
+        Ok(count)
+    }
+
+    /// What this user's password is checked by, and the user if there is one.
+    pub(crate) fn find(&self, name: &str) -> (Verifier, Option<User>) {
+        let found = self.known.read().unwrap_or_else(PoisonError::into_inner).verifiers.get(name).cloned();
+        match found {
+            Some((verifier, role)) => (verifier, Some(self.user(name, role))),
+            None => (Verifier::mock(&self.secret, name), None),
+        }
+    }
+
+    /// A user with what they use, whichever connection they came by.
+    pub(crate) fn user(&self, name: &str, role: Arc<Role>) -> User {
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        // Names that were made up must not fill the memory; whoever uses something is kept.
+        if used.len() > 10_000 {
+            used.retain(|_, (_, used)| Arc::strong_count(used) > 1);
+        }
+        let fresh = || (role.limits.clone(), Use::new(&role.limits));
+        let entry = used.entry(name.to_owned()).or_insert_with(fresh);
+        if entry.0 != role.limits {
+            *entry = fresh();
+        }
+        User { name: name.to_owned(), used: entry.1.clone(), role }
+    }
+}
+
+impl Known {
+    fn of(file: &UsersFile, defaults: &Limits) -> Result<Self, String> {
+        let mut roles: HashMap<String, Arc<Role>> = [true, false]
+            .map(|admin| Role::built_in(admin, defaults))
+            .map(|r| (r.name.clone(), Arc::new(r)))
+            .into();
+        for (name, entry) in &file.roles {
+            let mut limits = defaults.clone();
+            for (limit, value) in &entry.limits {
+                let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                limits
+                    .set(limit, &value)
+                    .map_err(|wanted| format!("role {name}: {limit} is not {wanted}"))?;
+            }
+            let role = Role { name: name.clone(), admin: entry.admin, tables: entry.tables.clone(), limits };
+            if roles.insert(name.clone(), Arc::new(role)).is_some() {
+                return Err(format!("role {name} is built in: choose another name"));
+            }
+        }
+        let user = |(name, entry): (&String, &UserEntry)| {
+            let verifier =
+                entry.verifier.parse().map_err(|wrong| format!("user {name}: verifier is {wrong}"))?;
+            let role = roles
+                .get(&entry.role)
+                .ok_or_else(|| format!("user {name}: there is no role {}", entry.role))?;
+            Ok((name.clone(), (verifier, role.clone())))
+        };
+        Ok(Known { verifiers: file.users.iter().map(user).collect::<Result<_, String>>()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(text: &str) -> Result<Known, String> {
+        let file: UsersFile = toml::from_str(text).map_err(|error| error.to_string())?;
+        Known::of(&file, &Limits::default())
+    }
+
+    #[test]
+    fn roles_say_which_tables_and_how_much() {
+        let verifier = Verifier::of("x");
+        let text = format!(
+            "[roles.few]\ntables = [\"a\", \"b_*\"]\nqueries = 2\nmemory = \"1MiB\"\n\
+             [users.ann]\nrole = \"few\"\nverifier = \"{verifier}\"\n[users.root]\nrole = \"admin\"\nverifier = \"{verifier}\"\n"
+        );
+        let known = known(&text).unwrap();
+        let role = &known.verifiers["ann"].1;
+        assert!(role.sees("a") && role.sees("b_1") && !role.sees("ab") && !role.sees("b"));
+        assert_eq!((role.limits.queries, role.limits.memory_bytes), (2, 1 << 20));
+        assert!(known.verifiers["root"].1.admin && known.verifiers["root"].1.sees("anything"));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let verifier = Verifier::of("x");
+        for (text, named) in [
+            ("[users.ann]\nrole = \"read\"\nverifier = \"x\"\n".to_owned(), "user ann"),
+            (format!("[users.ann]\nrole = \"raed\"\nverifier = \"{verifier}\"\n"), "raed"),
+            ("[roles.few]\nspeed = 3\n".to_owned(), "speed"),
+            ("[roles.admin]\n".to_owned(), "built in"),
+            ("[user.ann]\n".to_owned(), "user"),
+        ] {
+            let error = known(&text).unwrap_err();
+            assert!(error.contains(named), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_read_as_it_was_written_and_kept_from_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("users.toml");
+        let mut file = UsersFile::default();
+        let entry = UserEntry { role: "read".to_owned(), verifier: Verifier::of("x").to_string() };
+        file.users.insert("ann \"q\"".to_owned(), entry);
+        file.write(&path).unwrap();
+        let users = Users::none();
+        assert_eq!(users.reload(&path, &Limits::default()).unwrap(), 1);
+        let (verifier, user) = users.find("ann \"q\"");
+        assert!(verifier.fits("x") && user.is_some_and(|user| !user.role.admin));
+        assert!(users.find("bob").1.is_none());
+        #[cfg(unix)]
+        assert_eq!(
+            std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&path).unwrap().permissions()) & 0o77,
+            0
+        );
+        fs::write(&path, "nonsense").unwrap();
+        assert!(users.reload(&path, &Limits::default()).is_err());
+        assert!(users.find("ann \"q\"").1.is_some(), "what was known stays");
+    }
+}

@@ -1,0 +1,455 @@
+//! The settings of a server: one row each, from which flags, environment variables, keys of the configuration file, help
+//! and the table in `docs/serve.md` are made.
+//!
+//! Nothing is read from the environment or from arguments here: the program does that and calls [`ServeConfig::set`].
+//! Settings of the engine are not here; they are in `coscan_engine::settings`.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use coscan_engine::settings::{bytes, number, truth};
+
+use crate::access::Limits;
+use crate::error::ServeError;
+
+/// Where a server listens if nothing is said.
+pub const DEFAULT_LISTEN: &str = "127.0.0.1:5433";
+
+/// What a server is told. [`ServeConfig::default`] listens on this machine only, and knows no table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServeConfig {
+    /// Addresses on which PostgreSQL clients, Flight SQL clients and browsers are served, told apart by what they send.
+    pub listen: Vec<SocketAddr>,
+    /// Addresses for Flight SQL alone.
+    pub flight_listen: Vec<SocketAddr>,
+    /// Addresses for HTTP alone: the page, health and metrics.
+    pub http_listen: Vec<SocketAddr>,
+    /// Tables: a name, and a file, folder, pattern or URL.
+    pub tables: BTreeMap<String, String>,
+    /// Folders of which every subfolder and every Parquet file is a table; looked at again while the server runs.
+    pub watch: Vec<PathBuf>,
+    /// How often watched folders are looked at.
+    pub watch_every: Duration,
+    /// The file with users and roles. Without one nobody is asked who they are.
+    pub users: Option<PathBuf>,
+    /// What everybody may do where nobody is asked who they are: `read` or `admin`.
+    pub anonymous_role: String,
+    /// The server's certificate chain, PEM.
+    pub tls_cert: Option<PathBuf>,
+    /// The key of that certificate, PEM.
+    pub tls_key: Option<PathBuf>,
+    /// Certificates that sign those of clients; with it every client needs one.
+    pub tls_client_ca: Option<PathBuf>,
+    /// Whether addresses that other machines reach may go without users or TLS.
+    pub insecure: bool,
+    /// Connections at once, of all protocols.
+    pub max_connections: usize,
+    /// Connections at once from one address.
+    pub max_connections_per_address: usize,
+    /// Queries that run at once; others wait for their turn.
+    pub max_queries: usize,
+    /// How long a client may take until it has said who it is.
+    pub handshake_timeout: Duration,
+    /// How long a client may leave a result unread; then its query is stopped.
+    pub stalled_client_timeout: Duration,
+    /// How long a connection may do nothing; zero for ever.
+    pub idle_timeout: Duration,
+    /// Bytes of one message from a client.
+    pub max_message_bytes: usize,
+    /// How long a bearer token of Flight SQL is good for.
+    pub token_lifetime: Duration,
+    /// How long running queries are waited for when the server ends.
+    pub drain_timeout: Duration,
+    /// A file to which who did what is appended, a JSON object in a line.
+    pub audit_log: Option<PathBuf>,
+    /// What a user may use for whom nothing else is said.
+    pub limits: Limits,
+}
+
+impl Default for ServeConfig {
+    fn default() -> Self {
+        ServeConfig {
+            listen: Vec::new(),
+            flight_listen: Vec::new(),
+            http_listen: Vec::new(),
+            tables: BTreeMap::new(),
+            watch: Vec::new(),
+            watch_every: Duration::from_secs(10),
+            users: None,
+            anonymous_role: "read".to_owned(),
+            tls_cert: None,
+            tls_key: None,
+            tls_client_ca: None,
+            insecure: false,
+            max_connections: 2000,
+            max_connections_per_address: 2000,
+            max_queries: 400,
+            handshake_timeout: Duration::from_secs(10),
+            stalled_client_timeout: Duration::from_secs(300),
+            idle_timeout: Duration::ZERO,
+            max_message_bytes: 16 << 20,
+            token_lifetime: Duration::from_secs(12 * 3600),
+            drain_timeout: Duration::from_secs(30),
+            audit_log: None,
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// One setting: what it is, and how a value gets into a configuration.
+#[derive(Debug)]
+pub struct ServeSetting {
+    /// Its key in the configuration file and its long flag.
+    pub name: &'static str,
+    /// What a value is.
+    pub value: &'static str,
+    /// Whether it may be given several times.
+    pub repeats: bool,
+    /// What it does, in one sentence without a full stop.
+    pub summary: &'static str,
+    /// What holds if nothing is said.
+    pub default: &'static str,
+    set: fn(&mut ServeConfig, &str) -> Result<(), String>,
+}
+
+impl ServeSetting {
+    /// The environment variable.
+    pub fn variable(&self) -> String {
+        format!("COSCAN_SERVE_{}", self.name.replace('-', "_").to_uppercase())
+    }
+}
+
+macro_rules! setting {
+    ($name:literal, $value:literal, $summary:literal, $default:literal, $set:expr) => {
+        ServeSetting {
+            name: $name,
+            value: $value,
+            repeats: false,
+            summary: $summary,
+            default: $default,
+            set: $set,
+        }
+    };
+    (many $name:literal, $value:literal, $summary:literal, $default:literal, $set:expr) => {
+        ServeSetting {
+            name: $name,
+            value: $value,
+            repeats: true,
+            summary: $summary,
+            default: $default,
+            set: $set,
+        }
+    };
+}
+
+/// Every setting of a server.
+pub const SERVE_SETTINGS: &[ServeSetting] = &[
+    setting!(many "listen", "ADDRESS", "address for PostgreSQL clients, Flight SQL clients and browsers alike", "127.0.0.1:5433",
+        |config, value| address(value).map(|address| config.listen.push(address))),
+    setting!(many "flight-listen", "ADDRESS", "address for Flight SQL alone", "none",
+        |config, value| address(value).map(|address| config.flight_listen.push(address))),
+    setting!(many "http-listen", "ADDRESS", "address for the page, health and metrics alone", "none",
+        |config, value| address(value).map(|address| config.http_listen.push(address))),
+    setting!(many "table", "NAME=PATH-OR-URL", "a table: a Parquet file, a folder of them, a pattern, or a URL", "none",
+    |config, value| {
+        let (name, location) = value.split_once('=').ok_or("NAME=PATH-OR-URL")?;
+        config.tables.insert(name.trim().to_owned(), location.trim().to_owned());
+        Ok(())
+    }),
+    setting!(many "watch", "FOLDER", "a folder of which every subfolder and Parquet file is a table, also those that come later", "none",
+        |config, value| { config.watch.push(value.into()); Ok(()) }),
+    setting!("watch-every", "SECONDS", "how often watched folders are looked at", "10", |config, value| {
+        seconds(value, 1).map(|time| config.watch_every = time)
+    }),
+    setting!(
+        "users",
+        "FILE",
+        "users and roles, as `coscan user` writes them; without it nobody is asked who they are",
+        "none",
+        |config, value| {
+            config.users = Some(value.into());
+            Ok(())
+        }
+    ),
+    setting!(
+        "anonymous-role",
+        "read|admin",
+        "what everybody may do where nobody is asked who they are",
+        "read",
+        |config, value| match value {
+            "read" | "admin" => {
+                config.anonymous_role = value.to_owned();
+                Ok(())
+            }
+            _ => Err("read or admin".to_owned()),
+        }
+    ),
+    setting!("tls-cert", "FILE", "certificate chain of the server, PEM", "none", |config, value| {
+        config.tls_cert = Some(value.into());
+        Ok(())
+    }),
+    setting!("tls-key", "FILE", "key of the certificate, PEM", "none", |config, value| {
+        config.tls_key = Some(value.into());
+        Ok(())
+    }),
+    setting!(
+        "tls-client-ca",
+        "FILE",
+        "certificates that sign those of clients, PEM; every client then needs one",
+        "none",
+        |config, value| {
+            config.tls_client_ca = Some(value.into());
+            Ok(())
+        }
+    ),
+    setting!(
+        "insecure",
+        "BOOL",
+        "whether addresses that other machines reach may go without users or TLS",
+        "false",
+        |config, value| truth(value).map(|allowed| config.insecure = allowed)
+    ),
+    setting!("max-connections", "N", "connections at once, of all protocols", "2000", |config, value| {
+        number(value, 1..=1_000_000).map(|n: usize| config.max_connections = n)
+    }),
+    setting!(
+        "max-connections-per-address",
+        "N",
+        "connections at once from one address",
+        "2000",
+        |config, value| number(value, 1..=1_000_000).map(|n: usize| config.max_connections_per_address = n)
+    ),
+    setting!(
+        "max-queries",
+        "N",
+        "queries that run at once; others wait for their turn",
+        "400",
+        |config, value| number(value, 1..=1_000_000).map(|n: usize| config.max_queries = n)
+    ),
+    setting!(
+        "handshake-timeout",
+        "SECONDS",
+        "how long a client may take until it has said who it is",
+        "10",
+        |config, value| seconds(value, 1).map(|time| config.handshake_timeout = time)
+    ),
+    setting!(
+        "stalled-client-timeout",
+        "SECONDS",
+        "how long a client may leave a result unread; then its query is stopped",
+        "300",
+        |config, value| seconds(value, 1).map(|time| config.stalled_client_timeout = time)
+    ),
+    setting!(
+        "idle-timeout",
+        "SECONDS",
+        "how long a connection may do nothing; 0 for ever",
+        "0",
+        |config, value| seconds(value, 0).map(|time| config.idle_timeout = time)
+    ),
+    setting!("max-message", "BYTES", "size of one message from a client", "16 MiB", |config, value| bytes(
+        value,
+        4096..=1 << 30
+    )
+    .map(|n| config.max_message_bytes = n as usize)),
+    setting!(
+        "token-lifetime",
+        "SECONDS",
+        "how long a bearer token of Flight SQL is good for",
+        "43200",
+        |config, value| seconds(value, 1).map(|time| config.token_lifetime = time)
+    ),
+    setting!(
+        "drain-timeout",
+        "SECONDS",
+        "how long running queries are waited for when the server ends",
+        "30",
+        |config, value| seconds(value, 0).map(|time| config.drain_timeout = time)
+    ),
+    setting!(
+        "audit-log",
+        "FILE",
+        "file to which logins and statements are appended, a JSON object in a line",
+        "none",
+        |config, value| {
+            config.audit_log = Some(value.into());
+            Ok(())
+        }
+    ),
+    setting!(
+        "user-connections",
+        "N",
+        "connections at once of a user; 0 for no limit",
+        "0",
+        |config, value| config.limits.set("connections", value)
+    ),
+    setting!(
+        "user-queries",
+        "N",
+        "queries of a user that run at once, others wait; 0 for no limit",
+        "0",
+        |config, value| config.limits.set("queries", value)
+    ),
+    setting!(
+        "user-memory",
+        "BYTES",
+        "memory for sorts, joins and aggregates of a user's queries together; 0 for no limit",
+        "0",
+        |config, value| config.limits.set("memory", value)
+    ),
+    setting!("user-result", "BYTES", "size of one result; 0 for no limit", "0", |config, value| config
+        .limits
+        .set("result", value)),
+    setting!(
+        "statement-timeout",
+        "SECONDS",
+        "how long a statement may take, waiting included; 0 for ever",
+        "0",
+        |config, value| config.limits.set("statement-timeout", value)
+    ),
+];
+
+impl ServeConfig {
+    /// Sets a setting by its name; those that may be given several times grow.
+    ///
+    /// # Errors
+    ///
+    /// There is no such setting, or it cannot have this value.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), ServeError> {
+        let setting = SERVE_SETTINGS.iter().find(|setting| setting.name == name).ok_or_else(|| {
+            let names: Vec<_> = SERVE_SETTINGS.iter().map(|setting| setting.name).collect();
+            ServeError::setting(name, format!("there is no such setting; there are {}", names.join(", ")))
+        })?;
+        (setting.set)(self, value.trim())
+            .map_err(|wanted| ServeError::setting(name, format!("'{value}' is not {wanted}")))
+    }
+
+    /// Takes the table `serve` of a configuration file: keys as flags, lists for those that may be given several times,
+    /// `table` also as a table of names.
+    ///
+    /// # Errors
+    ///
+    /// A key is none, or its value cannot be.
+    pub fn add_toml(&mut self, table: &toml::Table) -> Result<(), ServeError> {
+        for (name, value) in table {
+            match value {
+                toml::Value::Array(values) => {
+                    values.iter().try_for_each(|value| self.set(name, &plain(value)))?;
+                }
+                toml::Value::Table(named) if name == "table" => {
+                    for (table, location) in named {
+                        self.tables.insert(table.clone(), plain(location));
+                    }
+                }
+                value => self.set(name, &plain(value))?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether clients have to say who they are.
+    pub fn asks_who(&self) -> bool {
+        self.users.is_some()
+    }
+
+    /// Fills in where to listen, and refuses what would be reachable without users and TLS.
+    ///
+    /// # Errors
+    ///
+    /// [`ServeError::Exposed`], or settings that do not fit each other.
+    pub fn check(&mut self) -> Result<(), ServeError> {
+        if self.listen.is_empty() {
+            self.listen
+                .push(address(DEFAULT_LISTEN).map_err(|wanted| ServeError::setting("listen", wanted))?);
+        }
+        if self.tls_cert.is_some() != self.tls_key.is_some() {
+            return Err(ServeError::setting(
+                "tls-cert",
+                "tls-cert and tls-key belong together: give both or neither",
+            ));
+        }
+        if self.tls_client_ca.is_some() && self.tls_cert.is_none() {
+            return Err(ServeError::setting("tls-client-ca", "needs tls-cert and tls-key"));
+        }
+        let missing = match (self.users.is_some(), self.tls_cert.is_some()) {
+            (true, true) => return Ok(()),
+            (false, false) => "neither a password nor TLS",
+            (false, true) => "no password",
+            (true, false) => "no TLS",
+        };
+        let addresses = self.listen.iter().chain(&self.flight_listen).chain(&self.http_listen);
+        match addresses.into_iter().find(|address| !address.ip().to_canonical().is_loopback()) {
+            Some(address) if !self.insecure => Err(ServeError::Exposed { address: *address, missing }),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn address(value: &str) -> Result<SocketAddr, String> {
+    let value =
+        value.strip_prefix("localhost:").map_or_else(|| value.to_owned(), |port| format!("127.0.0.1:{port}"));
+    SocketAddr::from_str(&value)
+        .map_err(|_| "an address and a port, as in 127.0.0.1:5433 or [::1]:5433".to_owned())
+}
+
+fn seconds(value: &str, least: u64) -> Result<Duration, String> {
+    number(value.trim_end_matches('s'), least..=10 * 365 * 24 * 3600).map(Duration::from_secs)
+}
+
+fn plain(value: &toml::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_what_the_table_says() {
+        for setting in SERVE_SETTINGS.iter().filter(|setting| setting.default != "none" && !setting.repeats) {
+            let mut config = ServeConfig::default();
+            config.set(setting.name, setting.default).unwrap();
+            assert_eq!(config, ServeConfig::default(), "{}", setting.name);
+        }
+    }
+
+    #[test]
+    fn what_others_reach_needs_users_and_tls_or_a_word() {
+        let checked = |set: &[(&str, &str)]| {
+            let mut config = ServeConfig::default();
+            set.iter().try_for_each(|(name, value)| config.set(name, value))?;
+            config.check()
+        };
+        let everywhere = ("listen", "0.0.0.0:5433");
+        let (users, cert, key) = (("users", "u"), ("tls-cert", "c"), ("tls-key", "k"));
+        assert!(checked(&[]).is_ok());
+        assert!(checked(&[("listen", "[::1]:5433"), ("listen", "127.8.9.1:1")]).is_ok());
+        for exposed in [
+            &[everywhere][..],
+            &[everywhere, users],
+            &[everywhere, cert, key],
+            &[("http-listen", "[::]:80")],
+            &[("listen", "[::ffff:10.0.0.1]:5433")],
+            &[("flight-listen", "10.0.0.1:1")],
+        ] {
+            assert!(matches!(checked(exposed), Err(ServeError::Exposed { .. })), "{exposed:?}");
+        }
+        assert!(checked(&[everywhere, users, cert, key]).is_ok());
+        assert!(checked(&[everywhere, ("insecure", "true")]).is_ok());
+        assert!(checked(&[cert]).is_err() && checked(&[("tls-client-ca", "x")]).is_err());
+    }
+
+    #[test]
+    fn a_file_says_the_same_as_flags() {
+        let text = "listen = [\"127.0.0.1:1\", \"localhost:2\"]\nmax-queries = 7\n[table]\nt = \"/data/t\"\n";
+        let mut config = ServeConfig::default();
+        config.add_toml(&text.parse().unwrap()).unwrap();
+        assert_eq!((config.listen.len(), config.max_queries), (2, 7));
+        assert_eq!(config.tables["t"], "/data/t");
+        let wrong = config.add_toml(&"lissen = 1".parse().unwrap()).unwrap_err();
+        assert!(wrong.to_string().contains("lissen"), "{wrong}");
+    }
+}

@@ -1,0 +1,223 @@
+//! Sockets: who may connect, whether it is encrypted, and which protocol is spoken.
+//!
+//! Every client speaks first, and its first byte tells what it speaks: PostgreSQL begins with the length of a short message,
+//! TLS with the type of a record, HTTP with a letter. So one address serves all of them. What a connection is not allowed to
+//! speak it is not given; where TLS is set up nothing is served without it.
+//!
+//! Nothing here knows who a client is.
+
+mod connections;
+mod tls;
+mod wire;
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use tokio::net::{TcpListener, TcpStream};
+use tower::ServiceExt;
+
+pub use connections::Connections;
+pub(crate) use tls::Tls;
+pub(crate) use wire::{Channel, Wire};
+
+use crate::error::ServeError;
+use crate::postgres;
+use crate::state::SharedState;
+use connections::Admission;
+
+/// The first byte of a TLS record that begins a handshake.
+const TLS_HANDSHAKE: u8 = 0x16;
+/// Streams of one connection of HTTP/2.
+const STREAMS_MAX: u32 = 256;
+/// Bytes of a response of HTTP/2 that are under way before the client has read them.
+const WINDOW_BYTES: u32 = 4 << 20;
+
+/// What is served at an address.
+#[derive(Clone, Debug)]
+pub(crate) struct Served {
+    /// Whether PostgreSQL's protocol is.
+    pub(crate) postgres: bool,
+    /// What requests of HTTP go to.
+    pub(crate) http: Router,
+}
+
+/// A socket that is listened on.
+pub(crate) struct Listener {
+    socket: TcpListener,
+    served: Served,
+}
+
+impl Listener {
+    /// Binds the address.
+    pub(crate) async fn bind(address: SocketAddr, served: Served) -> Result<Self, ServeError> {
+        let socket = TcpListener::bind(address).await;
+        let socket = socket.map_err(|source| ServeError::Listen { address, source })?;
+        Ok(Listener { socket, served })
+    }
+
+    /// The address that was bound.
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        self.socket.local_addr().ok()
+    }
+
+    /// Accepts connections until the server is about to end.
+    pub(crate) async fn accept(self, state: SharedState, tls: Option<Arc<Tls>>) {
+        loop {
+            let accepted = tokio::select! {
+                () = state.drained() => return,
+                accepted = self.socket.accept() => accepted,
+            };
+            match accepted {
+                Ok((socket, peer)) => {
+                    let (state, tls, served) = (state.clone(), tls.clone(), self.served.clone());
+                    tokio::spawn(async move { admitted(socket, peer, state, tls, served).await });
+                }
+                Err(error) => {
+                    // Out of file descriptors, as a rule: connections that end make room.
+                    tracing::error!(%error, "a connection cannot be accepted");
+                    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                }
+            }
+        }
+    }
+}
+
+/// Serves a connection if there is room for it, and says so if there is none.
+async fn admitted(
+    socket: TcpStream,
+    peer: SocketAddr,
+    state: SharedState,
+    tls: Option<Arc<Tls>>,
+    served: Served,
+) {
+    match state.connections().admit(peer.ip()) {
+        Admission::Admitted(_counted) => serve(socket, peer, state.clone(), tls, served, None).await,
+        Admission::Refused(_counted, why) => serve(socket, peer, state.clone(), tls, served, Some(why)).await,
+        Admission::Dropped => tracing::warn!(%peer, "too many connections: one was closed at once"),
+    }
+}
+
+async fn serve(
+    socket: TcpStream,
+    peer: SocketAddr,
+    state: SharedState,
+    tls: Option<Arc<Tls>>,
+    served: Served,
+    refused: Option<String>,
+) {
+    // Answers are small and come in one piece: waiting for more would only delay them.
+    let _ = socket.set_nodelay(true);
+    let wire = Wire::new(socket);
+    let opening = open(wire.clone(), tls.as_deref(), &served);
+    let opened = match tokio::time::timeout(state.config().handshake_timeout, opening).await {
+        Ok(Ok(opened)) => opened,
+        Ok(Err(error)) => return tracing::info!(%peer, %error, "a connection was closed before it began"),
+        Err(_) => return tracing::info!(%peer, "a connection took too long to begin"),
+    };
+    match opened {
+        Opened::Postgres(channel, encrypted) => {
+            let refused =
+                refused.or_else(|| (tls.is_some() && !encrypted).then(|| postgres::NOT_ENCRYPTED.to_owned()));
+            postgres::serve(channel, wire, peer, state, refused).await;
+        }
+        Opened::Http(channel) => http(channel, peer, state, served.http, refused).await,
+    }
+}
+
+enum Opened {
+    /// The channel, and whether it is encrypted.
+    Postgres(Channel, bool),
+    Http(Channel),
+}
+
+/// Finds out what is spoken, and encrypts.
+async fn open(wire: Wire, tls: Option<&Tls>, served: &Served) -> std::io::Result<Opened> {
+    let refused = |why: &str| Err(std::io::Error::new(std::io::ErrorKind::InvalidData, why.to_owned()));
+    let first = wire.first_byte().await?;
+    let mut channel = match (first, tls) {
+        (TLS_HANDSHAKE, Some(tls)) => tls.accept(wire).await?,
+        (TLS_HANDSHAKE, None) => return refused("TLS is not set up"),
+        (0, _) if served.postgres => {
+            return postgres::negotiate(wire, tls).await.map(|(c, e)| Opened::Postgres(c, e));
+        }
+        (0, _) => return refused("PostgreSQL's protocol is not served at this address"),
+        (_, Some(_)) => return refused("plain HTTP where TLS is wanted"),
+        (_, None) => return Ok(Opened::Http(Channel::plain(wire))),
+    };
+    match channel.application_protocol().as_deref() {
+        Some(b"postgresql") if served.postgres => Ok(Opened::Postgres(channel, true)),
+        Some(b"postgresql") => refused("PostgreSQL's protocol is not served at this address"),
+        Some(_) => Ok(Opened::Http(channel)),
+        // Who did not say beforehand what they speak shows it now.
+        None if channel.first_byte().await? == 0 => refused("PostgreSQL's protocol over TLS without ALPN"),
+        None => Ok(Opened::Http(channel)),
+    }
+}
+
+/// Serves requests of HTTP until the client leaves, does nothing for too long, or the server ends.
+async fn http(
+    channel: Channel,
+    peer: SocketAddr,
+    state: SharedState,
+    router: Router,
+    refused: Option<String>,
+) {
+    let asked = Arc::new(AtomicBool::new(false));
+    let answer = {
+        let asked = asked.clone();
+        service_fn(move |request: Request<Incoming>| {
+            asked.store(true, Ordering::Relaxed);
+            let (router, refused) = (router.clone(), refused.clone());
+            async move {
+                if let Some(why) = refused {
+                    let response = axum::http::Response::builder().status(503).body(Body::from(why));
+                    return Ok::<_, Infallible>(response.unwrap_or_default());
+                }
+                let mut request = request.map(Body::new);
+                request.extensions_mut().insert(ConnectInfo(peer));
+                router.oneshot(request).await
+            }
+        })
+    };
+    let patience = state.config().handshake_timeout;
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(patience).max_buf_size(64 << 10);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS_MAX)
+        .initial_stream_window_size(WINDOW_BYTES)
+        .initial_connection_window_size(WINDOW_BYTES)
+        .max_header_list_size(64 << 10)
+        .keep_alive_interval(Some(std::time::Duration::from_secs(20)))
+        .keep_alive_timeout(std::time::Duration::from_secs(20));
+    let connection = builder.serve_connection_with_upgrades(TokioIo::new(channel), answer);
+    tokio::pin!(connection);
+    let silent = async {
+        tokio::time::sleep(patience).await;
+        if asked.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        ended = connection.as_mut() => {
+            if let Err(error) = ended {
+                tracing::debug!(%peer, %error, "a connection of HTTP ended");
+            }
+            return;
+        }
+        () = silent => return tracing::info!(%peer, "a connection of HTTP asked for nothing"),
+        () = state.drained() => connection.as_mut().graceful_shutdown(),
+    }
+    let _ = tokio::time::timeout(state.config().drain_timeout, connection).await;
+}

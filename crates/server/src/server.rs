@@ -1,0 +1,120 @@
+//! A running server: started, told to read its files again, and ended without cutting anybody off.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use coscan_datafusion::CoscanContext;
+use tokio::task::JoinSet;
+
+use crate::config::ServeConfig;
+use crate::error::ServeError;
+use crate::listen::{Listener, Served, Tls};
+use crate::sql::Stop;
+use crate::state::{SharedState, State};
+use crate::{flight, http};
+
+/// After queries were stopped their clients have this long to hear of it.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// A server that accepts connections. Dropped, it stops at once; [`Server::shut_down`] lets queries finish.
+pub struct Server {
+    state: SharedState,
+    tls: Option<Arc<Tls>>,
+    addresses: Vec<SocketAddr>,
+    tasks: JoinSet<()>,
+}
+
+impl Server {
+    /// Opens the tables and listens.
+    ///
+    /// # Errors
+    ///
+    /// Settings, files, tables or addresses that cannot be used; nothing is listened on then.
+    pub async fn start(config: ServeConfig, coscan: CoscanContext) -> Result<Self, ServeError> {
+        let state = Arc::new(State::new(config, coscan).await?);
+        let tls = Tls::of(state.config())?;
+        let flight = flight::router(state.clone());
+        let http = http::router(state.clone());
+        let all = Router::new().merge(flight.clone()).merge(http.clone());
+        let config = state.config().clone();
+        let kinds = [
+            (&config.listen, true, all),
+            (&config.flight_listen, false, flight),
+            (&config.http_listen, false, http),
+        ];
+        let mut listeners = Vec::new();
+        for (addresses, postgres, router) in kinds {
+            for &address in addresses {
+                listeners.push(Listener::bind(address, Served { postgres, http: router.clone() }).await?);
+            }
+        }
+        let mut tasks = JoinSet::new();
+        let addresses = listeners.iter().filter_map(Listener::address).collect();
+        for listener in listeners {
+            tasks.spawn(listener.accept(state.clone(), tls.clone()));
+        }
+        if !config.watch.is_empty() {
+            tasks.spawn(watch(state.clone()));
+        }
+        Ok(Server { state, tls, addresses, tasks })
+    }
+
+    /// What everybody who serves has in hand.
+    pub fn state(&self) -> &SharedState {
+        &self.state
+    }
+
+    /// The addresses listened on, in the order of the settings: `listen`, `flight-listen`, `http-listen`.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Reads users, certificates and watched folders again. What is wrong is told, and stays as it was; settings and tables of
+    /// the configuration are those of the start.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be used.
+    pub async fn reload(&self) -> Result<(), ServeError> {
+        let tls = self.tls.as_ref().map_or(Ok(()), |tls| tls.reload());
+        self.state.reload().await.and(tls)
+    }
+
+    /// Takes nothing new, waits until running statements have ended, at most as long as the settings say, and stops the rest.
+    pub async fn shut_down(mut self) {
+        self.state.drain();
+        let patience = self.state.config().drain_timeout;
+        let idle = async {
+            while !self.state.registry().queries().is_empty() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        if tokio::time::timeout(patience, idle).await.is_err() {
+            tracing::warn!(left = self.state.registry().queries().len(), "statements are stopped");
+            self.state.registry().stop_all(Stop::ShuttingDown);
+        }
+        let closed = async {
+            while self.state.connections().count() > 0 {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let _ = tokio::time::timeout(LAST_WORDS, closed).await;
+        self.tasks.shutdown().await;
+    }
+}
+
+/// Looks at watched folders from time to time.
+async fn watch(state: SharedState) {
+    loop {
+        tokio::time::sleep(state.config().watch_every).await;
+        match state.look_at_tables().await {
+            Ok(change) => {
+                change.opened.iter().for_each(|table| tracing::info!(table, "a table was opened"));
+                change.closed.iter().for_each(|table| tracing::info!(table, "a table was closed"));
+            }
+            Err(error) => tracing::warn!(%error, "tables cannot be looked at"),
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! SQL for somebody: sessions, what runs in them, and what they see.
+//!
+//! | module | question |
+//! |---|---|
+//! | `session` | a user's connection to the engine: plan, check, run |
+//! | `results` | the rows of a running statement, limited and stoppable |
+//! | `registry` | which sessions there are, what runs in them, what has run |
+//! | `permissions` | may this user do what this plan does? |
+//! | `tables`, `catalog` | which tables there are, which of them a user sees |
+//! | `functions` | functions of PostgreSQL that clients call when they connect |
+//! | `memory` | what a user's queries have reserved |
+//! | `error` | why a statement failed, with PostgreSQL's code |
+//!
+//! It knows no protocol.
+
+mod catalog;
+mod error;
+mod functions;
+mod memory;
+mod permissions;
+mod registry;
+mod results;
+mod session;
+mod tables;
+
+pub use error::QueryError;
+pub(crate) use functions::POSTGRES_VERSION;
+pub use registry::{Cancel, Finished, Protocol, Registry, RunningQuery, SessionEntry, Stop};
+pub use results::Results;
+pub use session::{Run, Session, SessionBase};
+pub use tables::{Tables, TablesChange};

@@ -1,0 +1,65 @@
+//! May this user do what this plan does?
+//!
+//! A user who only reads may run queries, look at plans and change settings of their own session that concern nobody else. Files
+//! are out of reach because no function and no name in such a session opens one: this is checked by
+//! `tests/leaving_tables.rs`, and what writes, creates or loads is refused here.
+
+use datafusion::execution::context::SQLOptions;
+use datafusion::logical_expr::{LogicalPlan, Statement};
+
+use super::QueryError;
+use crate::access::Role;
+
+/// Settings that everybody may set, by their beginning: they change how results look or how this session's plans are made.
+const OWN_SETTINGS: [&str; 6] = [
+    "coscan.enabled",
+    "coscan.point_threshold",
+    "coscan.small_table_bytes",
+    "datafusion.execution.time_zone",
+    "datafusion.explain.",
+    "datafusion.optimizer.",
+];
+
+/// Whether the role may run this plan.
+pub(crate) fn check(plan: &LogicalPlan, role: &Role) -> Result<(), QueryError> {
+    if role.admin {
+        return Ok(());
+    }
+    let options = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false);
+    options.verify_plan(plan).map_err(|error| {
+        let what = error.strip_backtrace().replace("Error during planning: ", "");
+        QueryError::Denied(format!(
+            "permission denied: users who only read may not change tables or files ({what})"
+        ))
+    })?;
+    let mut denied = None;
+    let visited = plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::Statement(Statement::SetVariable(set)) = node
+            && !may_set(&set.variable)
+        {
+            denied = Some(set.variable.clone());
+        }
+        if let LogicalPlan::Statement(Statement::ResetVariable(reset)) = node
+            && !may_set(&reset.variable)
+        {
+            denied = Some(reset.variable.clone());
+        }
+        Ok(datafusion::common::tree_node::TreeNodeRecursion::Continue)
+    });
+    visited.map_err(QueryError::from)?;
+    match denied {
+        Some(variable) => Err(QueryError::Denied(format!(
+            "permission denied to set parameter \"{variable}\": it concerns other users or the machine"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Whether users who only read may set this variable.
+fn may_set(variable: &str) -> bool {
+    let variable = variable.to_ascii_lowercase();
+    OWN_SETTINGS.iter().any(|own| match own.strip_suffix('.') {
+        Some(_) => variable.starts_with(own),
+        None => variable == *own,
+    })
+}

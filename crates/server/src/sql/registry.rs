@@ -1,0 +1,342 @@
+//! Which sessions there are, what runs in them, and what has run: for the page, for metrics, and for whoever stops a query.
+//!
+//! Entries are there as long as what they describe; nothing has to be taken out by hand.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
+use std::time::{Duration, Instant, SystemTime};
+
+use datafusion::physical_plan::ExecutionPlan;
+use serde::Serialize;
+use tokio::sync::watch;
+
+use crate::access::User;
+
+/// So many queries that have ended are remembered.
+const RECENT: usize = 256;
+
+/// What a client speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// PostgreSQL's.
+    Postgres,
+    /// Arrow Flight SQL.
+    Flight,
+    /// The page and its endpoints.
+    Http,
+}
+
+impl Protocol {
+    /// Its name in logs and metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Protocol::Postgres => "postgres",
+            Protocol::Flight => "flight",
+            Protocol::Http => "http",
+        }
+    }
+}
+
+/// Why a query was stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stop {
+    /// The client asked.
+    User,
+    /// Somebody else who may do that.
+    Administrator,
+    /// It took too long.
+    Timeout,
+    /// The client is gone.
+    Disconnected,
+    /// The client does not read what it asked for.
+    Stalled,
+    /// The server ends.
+    ShuttingDown,
+}
+
+impl Stop {
+    pub(crate) fn reason(self) -> &'static str {
+        match self {
+            Stop::User => "user request",
+            Stop::Administrator => "administrator command",
+            Stop::Timeout => "statement timeout",
+            Stop::Disconnected => "a lost connection",
+            Stop::Stalled => "a client that does not read the result",
+            Stop::ShuttingDown => "the server shutting down",
+        }
+    }
+}
+
+/// Stops what waits for it. Clones are the same.
+#[derive(Clone, Debug)]
+pub struct Cancel(Arc<watch::Sender<Option<Stop>>>);
+
+impl Default for Cancel {
+    fn default() -> Self {
+        Cancel(Arc::new(watch::Sender::new(None)))
+    }
+}
+
+impl Cancel {
+    /// Stops it; the first reason holds.
+    pub fn stop(&self, why: Stop) {
+        self.0.send_if_modified(|stop| {
+            let first = stop.is_none();
+            stop.get_or_insert(why);
+            first
+        });
+    }
+
+    /// Whether it was stopped, and why.
+    pub fn reason(&self) -> Option<Stop> {
+        *self.0.borrow()
+    }
+
+    /// Waits until it is stopped.
+    pub async fn stopped(&self) -> Stop {
+        let mut receiver = self.0.subscribe();
+        // The sender is in `self`: it cannot be gone.
+        let stop = receiver.wait_for(Option::is_some).await.ok().and_then(|stop| *stop);
+        stop.unwrap_or(Stop::User)
+    }
+}
+
+/// A session: a connection of PostgreSQL, or what one login of Flight or HTTP does.
+#[derive(Debug)]
+pub struct SessionEntry {
+    /// Its number.
+    pub id: u64,
+    /// Who.
+    pub user: User,
+    /// What is spoken.
+    pub protocol: Protocol,
+    /// From where.
+    pub peer: Option<SocketAddr>,
+    application: RwLock<String>,
+    /// Since when.
+    pub started: SystemTime,
+}
+
+impl SessionEntry {
+    /// What the client calls itself.
+    pub fn application(&self) -> String {
+        self.application.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set_application(&self, name: &str) {
+        *self.application.write().unwrap_or_else(PoisonError::into_inner) = name.chars().take(100).collect();
+    }
+}
+
+/// A statement that runs, or waits for its turn.
+#[derive(Debug)]
+pub struct RunningQuery {
+    /// Its number, in logs too.
+    pub id: u64,
+    /// The session's number.
+    pub session: u64,
+    /// Who.
+    pub user: String,
+    /// What is spoken.
+    pub protocol: Protocol,
+    /// The statement.
+    pub sql: String,
+    /// The sharing policy when it started.
+    pub policy: String,
+    /// Since when, waiting included.
+    pub started: Instant,
+    /// The same by the calendar.
+    pub started_at: SystemTime,
+    /// Stops it.
+    pub cancel: Cancel,
+    running: AtomicBool,
+    rows: AtomicU64,
+    bytes: AtomicU64,
+    plan: OnceLock<Arc<dyn ExecutionPlan>>,
+}
+
+impl RunningQuery {
+    /// Whether its turn has come.
+    pub fn is_running(&self) -> bool {
+        self.running.load(Ordering::Relaxed)
+    }
+
+    /// Rows handed to the client so far.
+    pub fn rows(&self) -> u64 {
+        self.rows.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of these, as they are in memory.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// The plan, once there is one: its leaves know what was read, shared and waited for.
+    pub fn plan(&self) -> Option<&Arc<dyn ExecutionPlan>> {
+        self.plan.get()
+    }
+
+    pub(crate) fn runs(&self) {
+        self.running.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn has_plan(&self, plan: Arc<dyn ExecutionPlan>) {
+        // A statement has one plan.
+        let _ = self.plan.set(plan);
+    }
+
+    pub(crate) fn delivered(&self, rows: u64, bytes: u64) -> u64 {
+        self.rows.fetch_add(rows, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes
+    }
+}
+
+/// A statement that has ended.
+#[derive(Clone, Debug, Serialize)]
+pub struct Finished {
+    /// Its number.
+    pub id: u64,
+    /// Who.
+    pub user: String,
+    /// What was spoken.
+    pub protocol: Protocol,
+    /// The statement.
+    pub sql: String,
+    /// The sharing policy when it started.
+    pub policy: String,
+    /// When it started, by the calendar.
+    pub started_at: SystemTime,
+    /// From start to end, waiting included.
+    pub took: Duration,
+    /// Rows handed to the client.
+    pub rows: u64,
+    /// Bytes of these.
+    pub bytes: u64,
+    /// Why it failed, with PostgreSQL's code; nothing if all went well.
+    pub error: Option<(&'static str, String)>,
+}
+
+type Observer = Box<dyn Fn(&Finished, Option<&Arc<dyn ExecutionPlan>>) + Send + Sync>;
+
+/// Sessions and queries of a server.
+#[derive(Default)]
+pub struct Registry {
+    next: AtomicU64,
+    sessions: Mutex<BTreeMap<u64, Weak<SessionEntry>>>,
+    queries: Mutex<BTreeMap<u64, Arc<RunningQuery>>>,
+    recent: Mutex<VecDeque<Finished>>,
+    observers: RwLock<Vec<Observer>>,
+}
+
+impl std::fmt::Debug for Registry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Registry").field("queries", &lock(&self.queries).len()).finish_non_exhaustive()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Registry {
+    /// The sessions there are, oldest first.
+    pub fn sessions(&self) -> Vec<Arc<SessionEntry>> {
+        lock(&self.sessions).values().filter_map(Weak::upgrade).collect()
+    }
+
+    /// The statements that run or wait, oldest first.
+    pub fn queries(&self) -> Vec<Arc<RunningQuery>> {
+        lock(&self.queries).values().cloned().collect()
+    }
+
+    /// The statement with this number.
+    pub fn query(&self, id: u64) -> Option<Arc<RunningQuery>> {
+        lock(&self.queries).get(&id).cloned()
+    }
+
+    /// The last statements that ended, oldest first.
+    pub fn recent(&self) -> Vec<Finished> {
+        lock(&self.recent).iter().cloned().collect()
+    }
+
+    /// Calls this for every statement that ends, with its plan if it had one. It must not block.
+    pub fn on_finish(
+        &self,
+        observer: impl Fn(&Finished, Option<&Arc<dyn ExecutionPlan>>) + Send + Sync + 'static,
+    ) {
+        self.observers.write().unwrap_or_else(PoisonError::into_inner).push(Box::new(observer));
+    }
+
+    /// Stops every query.
+    pub(crate) fn stop_all(&self, why: Stop) {
+        self.queries().iter().for_each(|query| query.cancel.stop(why));
+    }
+
+    pub(crate) fn open(&self, user: User, protocol: Protocol, peer: Option<SocketAddr>) -> Arc<SessionEntry> {
+        let id = self.next.fetch_add(1, Ordering::Relaxed) + 1;
+        let application = RwLock::default();
+        let entry = SessionEntry { id, user, protocol, peer, application, started: SystemTime::now() };
+        let entry = Arc::new(entry);
+        let mut sessions = lock(&self.sessions);
+        sessions.insert(id, Arc::downgrade(&entry));
+        entry
+    }
+
+    pub(crate) fn close(&self, session: u64) {
+        lock(&self.sessions).remove(&session);
+    }
+
+    pub(crate) fn begin(
+        &self,
+        session: &SessionEntry,
+        sql: &str,
+        policy: String,
+        cancel: Cancel,
+    ) -> Arc<RunningQuery> {
+        let query = Arc::new(RunningQuery {
+            id: self.next.fetch_add(1, Ordering::Relaxed) + 1,
+            session: session.id,
+            user: session.user.name.clone(),
+            protocol: session.protocol,
+            sql: sql.to_owned(),
+            policy,
+            started: Instant::now(),
+            started_at: SystemTime::now(),
+            cancel,
+            running: AtomicBool::new(false),
+            rows: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            plan: OnceLock::new(),
+        });
+        lock(&self.queries).insert(query.id, query.clone());
+        query
+    }
+
+    pub(crate) fn end(&self, query: &RunningQuery, error: Option<(&'static str, String)>) -> Finished {
+        lock(&self.queries).remove(&query.id);
+        let finished = Finished {
+            id: query.id,
+            user: query.user.clone(),
+            protocol: query.protocol,
+            sql: query.sql.clone(),
+            policy: query.policy.clone(),
+            started_at: query.started_at,
+            took: query.started.elapsed(),
+            rows: query.rows(),
+            bytes: query.bytes(),
+            error,
+        };
+        let observers = self.observers.read().unwrap_or_else(PoisonError::into_inner);
+        observers.iter().for_each(|observer| observer(&finished, query.plan.get()));
+        let mut recent = lock(&self.recent);
+        if recent.len() == RECENT {
+            recent.pop_front();
+        }
+        recent.push_back(finished.clone());
+        finished
+    }
+}

@@ -1,0 +1,181 @@
+//! The rows of a running statement.
+//!
+//! A task of its own takes batches from the plan and puts them into a queue of one. So a client that does not read holds back
+//! the plan and nothing else, and for a bounded time; and whatever stops the statement takes effect at once, whether its client
+//! reads or not. Chunks that the plan holds go back to the engine when it is dropped.
+
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use datafusion::arrow::array::{Array, RecordBatch};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::execution::SendableRecordBatchStream;
+use futures::{FutureExt, Stream, StreamExt};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+use super::session::SessionBase;
+use super::{QueryError, RunningQuery, SessionEntry, Stop};
+
+/// Rows as they come; dropped, the statement is stopped.
+#[derive(Debug)]
+pub struct Results {
+    schema: SchemaRef,
+    query: Arc<RunningQuery>,
+    batches: mpsc::Receiver<Result<RecordBatch, QueryError>>,
+    pump: AbortHandle,
+}
+
+impl Results {
+    /// The columns.
+    pub fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    /// The statement.
+    pub fn query(&self) -> &Arc<RunningQuery> {
+        &self.query
+    }
+}
+
+impl Stream for Results {
+    type Item = Result<RecordBatch, QueryError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.batches.poll_recv(cx)
+    }
+}
+
+impl Drop for Results {
+    fn drop(&mut self) {
+        self.pump.abort();
+    }
+}
+
+/// Notes the end of a statement, however it comes.
+pub(crate) struct Ending {
+    base: Arc<SessionBase>,
+    session: Arc<SessionEntry>,
+    query: Arc<RunningQuery>,
+    noted: bool,
+}
+
+impl Ending {
+    pub(crate) fn new(base: Arc<SessionBase>, session: Arc<SessionEntry>, query: Arc<RunningQuery>) -> Self {
+        Ending { base, session, query, noted: false }
+    }
+
+    pub(crate) fn note(&mut self, error: Option<&QueryError>) {
+        if std::mem::replace(&mut self.noted, true) {
+            return;
+        }
+        let error = error.map(|error| (error.sqlstate(), error.to_string()));
+        let finished = self.base.registry().end(&self.query, error);
+        let (query, took_ms) = (finished.id, finished.took.as_secs_f64() * 1e3);
+        let code = finished.error.as_ref().map_or("00000", |(code, _)| code);
+        tracing::info!(query, user = finished.user, took_ms, rows = finished.rows, code, "statement ended");
+        self.base.audit().write(
+            "statement",
+            &finished.user,
+            &[
+                ("query", query.into()),
+                ("session", self.session.id.into()),
+                ("protocol", finished.protocol.as_str().into()),
+                ("peer", self.session.peer.map(|peer| peer.to_string()).into()),
+                ("sql", finished.sql.into()),
+                ("rows", finished.rows.into()),
+                ("took_ms", took_ms.into()),
+                ("code", code.into()),
+            ],
+        );
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.note(Some(&QueryError::Stopped(self.query.cancel.reason().unwrap_or(Stop::Disconnected))));
+    }
+}
+
+/// What a running statement is bound by.
+pub(crate) struct Bounds {
+    pub(crate) deadline: Option<Instant>,
+    pub(crate) stalled_after: Duration,
+    pub(crate) result_bytes: u64,
+    /// The statement's turns, given back at its end.
+    pub(crate) turns: Vec<OwnedSemaphorePermit>,
+}
+
+/// Lets the statement run.
+pub(crate) fn start(stream: SendableRecordBatchStream, bounds: Bounds, mut ending: Ending) -> Results {
+    let (schema, query) = (stream.schema(), ending.query.clone());
+    let (sender, batches) = mpsc::channel(1);
+    let pump = tokio::spawn(async move {
+        let query = ending.query.clone();
+        let error = pump(stream, &bounds, &query, &sender).await.err();
+        drop(bounds);
+        ending.note(error.as_ref());
+        if let Some(error) = error {
+            // Whoever is gone does not hear it.
+            let _ = sender.send(Err(error)).await;
+        }
+    });
+    Results { schema, query, batches, pump: pump.abort_handle() }
+}
+
+async fn pump(
+    mut stream: SendableRecordBatchStream,
+    bounds: &Bounds,
+    query: &RunningQuery,
+    sender: &mpsc::Sender<Result<RecordBatch, QueryError>>,
+) -> Result<(), QueryError> {
+    loop {
+        let next = AssertUnwindSafe(stream.next()).catch_unwind();
+        let next = stoppable(query, bounds.deadline, next).await?;
+        let Some(batch) = next.map_err(|_| QueryError::panicked())? else { return Ok(()) };
+        let batch = batch?;
+        if batch.num_rows() == 0 {
+            continue;
+        }
+        let bytes = query.delivered(batch.num_rows() as u64, bytes_of(&batch));
+        if bounds.result_bytes > 0 && bytes > bounds.result_bytes {
+            return Err(QueryError::ResultTooLarge(bounds.result_bytes));
+        }
+        let sent = tokio::time::timeout(bounds.stalled_after, sender.send(Ok(batch)));
+        match stoppable(query, bounds.deadline, sent).await? {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => return Err(QueryError::Stopped(Stop::Disconnected)),
+            Err(_) => return Err(QueryError::Stopped(Stop::Stalled)),
+        }
+    }
+}
+
+/// Does this unless the statement is stopped or its time is over.
+pub(crate) async fn stoppable<F: Future>(
+    query: &RunningQuery,
+    deadline: Option<Instant>,
+    work: F,
+) -> Result<F::Output, QueryError> {
+    let over = async {
+        match deadline {
+            Some(deadline) => tokio::time::sleep_until(deadline).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        stop = query.cancel.stopped() => Err(QueryError::Stopped(stop)),
+        () = over => Err(QueryError::Stopped(Stop::Timeout)),
+        output = work => Ok(output),
+    }
+}
+
+/// Bytes of the rows, not of the buffers they are slices of.
+fn bytes_of(batch: &RecordBatch) -> u64 {
+    let of = |column: &Arc<dyn Array>| column.to_data().get_slice_memory_size().unwrap_or(0) as u64;
+    batch.columns().iter().map(of).sum()
+}

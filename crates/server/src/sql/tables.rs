@@ -1,0 +1,207 @@
+//! The tables of a server: opened once, seen by every session, changed while it runs.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use coscan_datafusion::CoscanContext;
+use datafusion::catalog::TableProvider;
+
+use crate::config::ServeConfig;
+use crate::error::ServeError;
+
+/// The tables by name.
+#[derive(Default)]
+pub struct Tables {
+    known: RwLock<BTreeMap<String, Table>>,
+}
+
+#[derive(Clone)]
+struct Table {
+    provider: Arc<dyn TableProvider>,
+    /// Where it came from: the configuration, a watched folder, or SQL (nothing).
+    location: Option<String>,
+}
+
+impl fmt::Debug for Tables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.names()).finish()
+    }
+}
+
+/// What became other when the tables were looked at again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TablesChange {
+    /// Tables that are new or lie elsewhere now.
+    pub opened: Vec<String>,
+    /// Tables that are gone.
+    pub closed: Vec<String>,
+}
+
+impl Tables {
+    /// The names, in order.
+    pub fn names(&self) -> Vec<String> {
+        self.read().keys().cloned().collect()
+    }
+
+    /// The names with where each table lies, in order; nothing for what SQL made.
+    pub fn locations(&self) -> Vec<(String, Option<String>)> {
+        self.read().iter().map(|(name, table)| (name.clone(), table.location.clone())).collect()
+    }
+
+    /// The table of this name.
+    pub fn get(&self, name: &str) -> Option<Arc<dyn TableProvider>> {
+        self.read().get(name).map(|table| table.provider.clone())
+    }
+
+    pub(crate) fn insert(
+        &self,
+        name: String,
+        provider: Arc<dyn TableProvider>,
+    ) -> Option<Arc<dyn TableProvider>> {
+        let table = Table { provider, location: None };
+        self.known.write().unwrap_or_else(PoisonError::into_inner).insert(name, table).map(|old| old.provider)
+    }
+
+    pub(crate) fn remove(&self, name: &str) -> Option<Arc<dyn TableProvider>> {
+        self.known.write().unwrap_or_else(PoisonError::into_inner).remove(name).map(|old| old.provider)
+    }
+
+    /// Opens what the configuration names and what watched folders hold, and closes what they do not any more. A table that
+    /// cannot be opened ends the first look (`strict`); later it is only logged, and what was there stays.
+    pub(crate) async fn look(
+        &self,
+        config: &ServeConfig,
+        coscan: &CoscanContext,
+        strict: bool,
+    ) -> Result<TablesChange, ServeError> {
+        let mut wanted = BTreeMap::new();
+        for folder in &config.watch {
+            match in_folder(folder) {
+                Ok(found) => wanted.extend(found),
+                Err(error) if strict => return Err(ServeError::file("the watched folder", folder, error)),
+                Err(error) => {
+                    tracing::warn!(folder = %folder.display(), %error, "a watched folder cannot be read");
+                    return Ok(TablesChange::default());
+                }
+            }
+        }
+        wanted.extend(config.tables.clone());
+        let mut change = TablesChange::default();
+        for (name, location) in &wanted {
+            if self.read().get(name).is_some_and(|table| table.location.as_ref() == Some(location)) {
+                continue;
+            }
+            match open(coscan, location).await {
+                Ok(provider) => {
+                    let table = Table { provider, location: Some(location.clone()) };
+                    self.known.write().unwrap_or_else(PoisonError::into_inner).insert(name.clone(), table);
+                    change.opened.push(name.clone());
+                }
+                Err(problem) if strict => {
+                    return Err(ServeError::Table {
+                        name: name.clone(),
+                        location: location.clone(),
+                        problem,
+                    });
+                }
+                Err(problem) => tracing::warn!(table = name, location, problem, "a table cannot be opened"),
+            }
+        }
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|name, table| {
+            let stays = table.location.is_none() || wanted.contains_key(name);
+            if !stays {
+                change.closed.push(name.clone());
+            }
+            stays
+        });
+        Ok(change)
+    }
+
+    fn read(&self) -> std::sync::RwLockReadGuard<'_, BTreeMap<String, Table>> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Opens a file, folder, pattern or URL.
+async fn open(coscan: &CoscanContext, location: &str) -> Result<Arc<dyn TableProvider>, String> {
+    const OPENED: &str = "coscan_serve_opened";
+    let told = |error: datafusion::common::DataFusionError| {
+        error.strip_backtrace().split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let _ = coscan.ctx.deregister_table(OPENED);
+    coscan.register_parquet(OPENED, location).await.map_err(told)?;
+    let table = coscan.ctx.deregister_table(OPENED).map_err(told)?;
+    let table = table.ok_or_else(|| "it was not opened".to_owned())?;
+    if table.schema().fields().is_empty() {
+        return Err("there are no Parquet files with columns".to_owned());
+    }
+    Ok(table)
+}
+
+/// The tables of a watched folder: subfolders with Parquet files, and Parquet files, by their names. What begins with a dot or an
+/// underscore is being written.
+fn in_folder(folder: &Path) -> std::io::Result<BTreeMap<String, String>> {
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        let Some(file_name) = path.file_name().and_then(|name| name.to_str()) else { continue };
+        if file_name.starts_with(['.', '_']) {
+            continue;
+        }
+        let is_table = if path.is_dir() { holds_parquet(&path, 4) } else { is_parquet(&path) };
+        let name: String = path
+            .file_stem()
+            .and_then(|stem| stem.to_str())
+            .unwrap_or_default()
+            .chars()
+            .map(|c| if c.is_alphanumeric() { c.to_ascii_lowercase() } else { '_' })
+            .collect();
+        if let Some(location) = path.to_str()
+            && is_table
+            && !name.is_empty()
+        {
+            found.insert(name, location.to_owned());
+        }
+    }
+    Ok(found)
+}
+
+fn holds_parquet(folder: &Path, levels: usize) -> bool {
+    let Ok(entries) = std::fs::read_dir(folder) else { return false };
+    let paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.iter().any(|path| is_parquet(path))
+        || (levels > 0 && paths.iter().any(|path| path.is_dir() && holds_parquet(path, levels - 1)))
+}
+
+fn is_parquet(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "parquet") && path.is_file()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_holds_a_table_per_subfolder_and_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir_all(at("Line-Item/year=2024")).unwrap();
+        std::fs::create_dir_all(at("empty")).unwrap();
+        std::fs::create_dir_all(at("_writing")).unwrap();
+        for file in [
+            "Line-Item/year=2024/a.parquet",
+            "trips.parquet",
+            ".hidden.parquet",
+            "notes.txt",
+            "_writing/a.parquet",
+        ] {
+            std::fs::write(at(file), "").unwrap();
+        }
+        let names: Vec<_> = in_folder(folder.path()).unwrap().into_keys().collect();
+        assert_eq!(names, ["line_item", "trips"]);
+        assert!(in_folder(&at("nowhere")).is_err());
+    }
+}

@@ -1,0 +1,235 @@
+//! What everybody who serves has in hand: settings, users, tables, sessions, and the way in.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use coscan_datafusion::CoscanContext;
+use coscan_engine::Engine;
+use tokio::sync::watch;
+
+use crate::access::{AccessError, Attempts, Audit, Role, Tokens, User, Users};
+use crate::config::ServeConfig;
+use crate::error::ServeError;
+use crate::listen::Connections;
+use crate::postgres;
+use crate::sql::{Protocol, Registry, Session, SessionBase, Tables, TablesChange};
+
+/// The state, shared.
+pub type SharedState = Arc<State>;
+
+/// Everything a server has besides its sockets.
+#[derive(Debug)]
+pub struct State {
+    config: ServeConfig,
+    sessions: Arc<SessionBase>,
+    users: Users,
+    anonymous: Arc<Role>,
+    attempts: Attempts,
+    tokens: Tokens,
+    postgres_sessions: postgres::Sessions,
+    connections: Arc<Connections>,
+    draining: watch::Sender<bool>,
+    started: SystemTime,
+}
+
+impl State {
+    /// Checks the settings, reads users and opens tables.
+    pub(crate) async fn new(mut config: ServeConfig, coscan: CoscanContext) -> Result<Self, ServeError> {
+        config.check()?;
+        let audit = Arc::new(Audit::open(config.audit_log.as_deref())?);
+        let users = Users::none();
+        if let Some(path) = &config.users {
+            users.reload(path, &config.limits)?;
+        }
+        let tables = Arc::new(Tables::default());
+        tables.look(&config, &coscan, true).await?;
+        let sessions = SessionBase::new(coscan, &config, tables, audit);
+        let sessions = sessions.map_err(|error| ServeError::Engine(error.strip_backtrace()))?;
+        Ok(State {
+            anonymous: Arc::new(Role::built_in(config.anonymous_role == "admin", &config.limits)),
+            connections: Connections::new(&config),
+            config,
+            sessions: Arc::new(sessions),
+            users,
+            attempts: Attempts::default(),
+            tokens: Tokens::default(),
+            postgres_sessions: postgres::Sessions::default(),
+            draining: watch::Sender::new(false),
+            started: SystemTime::now(),
+        })
+    }
+
+    /// The settings the server was started with.
+    pub fn config(&self) -> &ServeConfig {
+        &self.config
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &Engine {
+        &self.sessions.coscan().engine
+    }
+
+    /// Tables of all users.
+    pub fn tables(&self) -> &Arc<Tables> {
+        self.sessions.tables()
+    }
+
+    /// Sessions and queries of all users.
+    pub fn registry(&self) -> &Arc<Registry> {
+        self.sessions.registry()
+    }
+
+    /// Who did what.
+    pub fn audit(&self) -> &Arc<Audit> {
+        self.sessions.audit()
+    }
+
+    /// The connections there are.
+    pub fn connections(&self) -> &Arc<Connections> {
+        &self.connections
+    }
+
+    /// Since when.
+    pub fn started(&self) -> SystemTime {
+        self.started
+    }
+
+    /// Whether the server takes nothing new because it is about to end.
+    pub fn is_draining(&self) -> bool {
+        *self.draining.borrow()
+    }
+
+    /// Waits until the server is about to end.
+    pub async fn drained(&self) {
+        let mut draining = self.draining.subscribe();
+        // The sender is in the state that is borrowed here.
+        let _ = draining.wait_for(|draining| *draining).await;
+    }
+
+    pub(crate) fn drain(&self) {
+        self.draining.send_replace(true);
+    }
+
+    /// Finds out who somebody is by name and password. Where nobody is asked, everybody is who they say.
+    ///
+    /// # Errors
+    ///
+    /// User or password are wrong, or failed too often from there.
+    pub async fn log_in(
+        &self,
+        name: &str,
+        password: Option<&str>,
+        peer: SocketAddr,
+    ) -> Result<User, AccessError> {
+        if !self.config.asks_who() {
+            return self.log_in_anonymous(name);
+        }
+        self.may_try(peer)?;
+        let Some(password) = password else { return Err(AccessError::Missing) };
+        let (verifier, user) = self.users.find(name);
+        let password = password.to_owned();
+        // Milliseconds of hashing, on purpose.
+        let fits = tokio::task::spawn_blocking(move || verifier.fits(&password)).await.unwrap_or(false);
+        match user.filter(|_| fits) {
+            Some(user) => {
+                self.logged_in(&user, peer);
+                Ok(user)
+            }
+            None => Err(self.refused(name, peer)),
+        }
+    }
+
+    /// A user where nobody is asked who they are.
+    ///
+    /// # Errors
+    ///
+    /// Here everybody is asked.
+    pub fn log_in_anonymous(&self, name: &str) -> Result<User, AccessError> {
+        if self.config.asks_who() {
+            return Err(AccessError::Missing);
+        }
+        Ok(self.users.user(name, self.anonymous.clone()))
+    }
+
+    /// Gives a bearer token to somebody who was let in.
+    pub fn give_token(&self, user: &User) -> String {
+        self.tokens.give(&user.name, self.config.token_lifetime, Instant::now())
+    }
+
+    /// Finds out who somebody is by a bearer token.
+    ///
+    /// # Errors
+    ///
+    /// It is no token, has ended, or its user is not there any more.
+    pub fn log_in_by_token(&self, token: &str, peer: SocketAddr) -> Result<User, AccessError> {
+        self.may_try(peer)?;
+        let name = self.tokens.user(token, Instant::now());
+        let user = name.and_then(|name| match self.config.asks_who() {
+            true => self.users.find(&name).1,
+            false => self.log_in_anonymous(&name).ok(),
+        });
+        user.ok_or_else(|| {
+            self.attempts.failed(peer.ip(), Instant::now());
+            AccessError::BadToken
+        })
+    }
+
+    /// Opens a session.
+    ///
+    /// # Errors
+    ///
+    /// The user has too many, or the server is about to end.
+    pub fn open_session(
+        &self,
+        user: User,
+        protocol: Protocol,
+        peer: Option<SocketAddr>,
+        database: Option<&str>,
+    ) -> Result<Session, AccessError> {
+        if self.is_draining() {
+            return Err(AccessError::ShuttingDown);
+        }
+        self.sessions.open(user, protocol, peer, database)
+    }
+
+    pub(crate) fn postgres_sessions(&self) -> &postgres::Sessions {
+        &self.postgres_sessions
+    }
+
+    pub(crate) fn users(&self) -> &Users {
+        &self.users
+    }
+
+    pub(crate) fn may_try(&self, peer: SocketAddr) -> Result<(), AccessError> {
+        self.attempts.may_try(peer.ip(), Instant::now())
+    }
+
+    /// Notes that somebody proved who they are.
+    pub(crate) fn logged_in(&self, user: &User, peer: SocketAddr) {
+        self.attempts.succeeded(peer.ip());
+        self.audit().write("login", &user.name, &[("peer", peer.to_string().into())]);
+    }
+
+    /// Notes that somebody did not.
+    pub(crate) fn refused(&self, name: &str, peer: SocketAddr) -> AccessError {
+        self.attempts.failed(peer.ip(), Instant::now());
+        self.audit().write("login refused", name, &[("peer", peer.to_string().into())]);
+        AccessError::WrongPassword(name.to_owned())
+    }
+
+    /// Reads users again and reopens the audit log; looks at watched folders.
+    pub(crate) async fn reload(&self) -> Result<(), ServeError> {
+        if let Some(path) = &self.config.users {
+            self.users.reload(path, &self.config.limits)?;
+        }
+        self.audit().reopen()?;
+        self.look_at_tables().await?;
+        Ok(())
+    }
+
+    /// Looks at watched folders.
+    pub(crate) async fn look_at_tables(&self) -> Result<TablesChange, ServeError> {
+        self.tables().look(&self.config, self.sessions.coscan(), false).await
+    }
+}
