@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `settings`, `session` | the options every subcommand shares, and the engine opened with them |
 //! | `sql` | `coscan sql`: one-shot, from a file, interactive |
+//! | `serve`, `user` | `coscan serve`: many clients, one engine; `coscan user`: who may connect |
 //! | `bench` | `coscan bench`: workloads from outside and the paper's |
 //! | `device` | `coscan device`: storage, measured |
 //! | `generate` | `coscan generate`: TPC-H as Parquet |
@@ -27,11 +28,13 @@ mod policies;
 mod progress;
 mod repro;
 mod rows;
+mod serve;
 mod session;
 mod settings;
 mod sim;
 mod sql;
 mod tables;
+mod user;
 
 use std::io;
 use std::process::ExitCode;
@@ -55,6 +58,11 @@ struct Cli {
 enum Command {
     /// Run SQL over Parquet files and folders, local or in object stores
     Sql(Box<sql::SqlArgs>),
+    /// Serve PostgreSQL and Arrow Flight SQL clients, and a page that shows what they share
+    Serve(Box<serve::ServeArgs>),
+    /// Say who may connect to `coscan serve`
+    #[command(subcommand)]
+    User(user::UserCommand),
     /// Run many queries at once and measure
     Bench(Box<bench::BenchArgs>),
     /// Write test data as Parquet files
@@ -80,6 +88,8 @@ fn main() -> ExitCode {
     log_to_stderr(cli.verbose);
     let done = failure::catch(|| match &cli.command {
         Command::Sql(args) => sql::run(args),
+        Command::Serve(args) => serve::run(args),
+        Command::User(command) => user::run(command),
         Command::Bench(args) => bench::run(args),
         Command::Generate(command) => generate::run(command),
         Command::Sim(args) => sim::run(args),

@@ -93,27 +93,9 @@ pub struct Load {
 impl Session {
     /// A session whose scans go through an engine of its own.
     pub fn cooperative(settings: &Settings) -> anyhow::Result<Self> {
-        let mut builder = CoscanContext::builder()
-            .session_config(config(settings)?)
-            .target_partitions(settings.threads)
-            .process_memory(settings.memory_bytes)
-            .memory_limit(Memory::of(settings)?.queries as usize)
-            .url_tables(true);
-        for (name, value) in settings.engine.given() {
-            builder = builder.set(name, value);
-        }
-        for (key, value) in &settings.set {
-            if let Some(name) = key.strip_prefix("coscan.") {
-                builder = builder.set(name, value);
-            }
-        }
-        let coscan = builder.build().map_err(usage_or_failure)?;
+        let coscan = cooperative(settings, true)?;
         if let Some(catalog) = coscan.ctx.catalog(CATALOG) {
             catalog.register_schema(SCHEMA, Arc::new(AnyCaseSchema::default())).map_err(sql_error)?;
-        }
-        if let Some(path) = &settings.record {
-            let recording = coscan.engine.record_to(path);
-            recording.with_context(|| format!("cannot record to {}", path.display()))?;
         }
         Ok(Session { ctx: coscan.ctx.clone(), backend: Backend::Cooperative(coscan) })
     }
@@ -321,6 +303,30 @@ pub fn nearest<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Option<
     let likeness = |name: &str| normalized_levenshtein(&typed, &name.to_lowercase());
     let alike = names.map(|name| (likeness(name), name)).filter(|(likeness, _)| *likeness >= ALIKE_MIN);
     alike.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
+}
+
+/// An engine and the session it was started with; `url_tables` lets SQL read any file by its path.
+pub fn cooperative(settings: &Settings, url_tables: bool) -> anyhow::Result<CoscanContext> {
+    let mut builder = CoscanContext::builder()
+        .session_config(config(settings)?)
+        .target_partitions(settings.threads)
+        .process_memory(settings.memory_bytes)
+        .memory_limit(Memory::of(settings)?.queries as usize)
+        .url_tables(url_tables);
+    for (name, value) in settings.engine.given() {
+        builder = builder.set(name, value);
+    }
+    for (key, value) in &settings.set {
+        if let Some(name) = key.strip_prefix("coscan.") {
+            builder = builder.set(name, value);
+        }
+    }
+    let coscan = builder.build().map_err(usage_or_failure)?;
+    if let Some(path) = &settings.record {
+        let recording = coscan.engine.record_to(path);
+        recording.with_context(|| format!("cannot record to {}", path.display()))?;
+    }
+    Ok(coscan)
 }
 
 /// The rows of a statement.

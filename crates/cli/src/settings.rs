@@ -131,6 +131,8 @@ pub struct Settings {
     pub set: Vec<(String, String)>,
     /// Where the trace of this run goes, if it is recorded.
     pub record: Option<PathBuf>,
+    /// What the config file says to `coscan serve`.
+    pub serve: toml::Table,
 }
 
 impl Settings {
@@ -178,6 +180,7 @@ impl EngineArgs {
             memory_bytes: memory.unwrap_or_else(memory_bytes),
             set: Vec::new(),
             record: self.record.clone(),
+            serve: file.serve,
         };
         // The last one holds.
         for (key, value) in &file.set {
@@ -203,6 +206,7 @@ struct ConfigFile {
     threads: Option<usize>,
     memory: Option<Bytes>,
     set: Vec<(String, String)>,
+    serve: toml::Table,
 }
 
 impl ConfigFile {
@@ -231,6 +235,7 @@ impl ConfigFile {
             ("set", toml::Value::Table(set)) => {
                 self.set.extend(set.iter().map(|(key, value)| (key.clone(), toml_text(value))));
             }
+            ("serve", toml::Value::Table(serve)) => self.serve.clone_from(serve),
             _ => {
                 let Some(Named { setting, .. }) = NAMED.iter().find(|named| named.flag == key) else {
                     let known: Vec<&str> = NAMED.iter().map(|named| named.flag.as_str()).collect();

@@ -17,7 +17,6 @@
 //!
 //! No scheduling and no SQL of its own: [`coscan_datafusion`] does both.
 #![deny(missing_docs)]
-#![allow(dead_code, unused_imports, reason = "the protocols that use it follow")]
 
 pub mod access;
 pub mod config;

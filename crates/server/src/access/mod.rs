@@ -25,7 +25,7 @@ pub use limits::{Limits, Use};
 pub(crate) use scram::ScramExchange;
 pub use scram::Verifier;
 pub(crate) use tokens::Tokens;
-pub use users::{Role, User, Users, UsersFile};
+pub use users::{Role, RoleEntry, User, UserEntry, Users, UsersFile};
 
 /// Why somebody was not let in.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

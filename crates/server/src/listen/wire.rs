@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
@@ -34,9 +34,12 @@ impl Wire {
         }
     }
 
-    /// Waits until the client has closed the connection. What it sent before that has to be read first.
+    /// Waits until the client has closed the connection, even if what it sent before that was not read yet.
     pub(crate) async fn gone(&self) {
-        while let Ok(1..) = self.0.peek(&mut [0]).await {
+        while let Ok(ready) = self.0.ready(Interest::READABLE).await {
+            if ready.is_read_closed() {
+                return;
+            }
             tokio::time::sleep(LOOK_EVERY).await;
         }
     }

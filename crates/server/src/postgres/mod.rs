@@ -1,31 +1,110 @@
-//! The PostgreSQL protocol.
+//! The PostgreSQL protocol, version 3: simple and extended queries, COPY to the client, cancel requests.
+//!
+//! Messages are read and written by `pgwire`, types are converted by `arrow-pg`, and `datafusion-pg-catalog` has the catalogs
+//! that clients look into. What is here is what these leave to a server: who may connect, in which order messages are handled,
+//! and that no result is ever gathered before it is sent.
+//!
+//! | module | question |
+//! |---|---|
+//! | `socket`, `bounded` | messages on a connection; is one too long? |
+//! | `startup` | who is it? |
+//! | `sessions` | whose statement is to be stopped? |
+//! | `connection` | what comes next, and what holds between messages? |
+//! | `simple`, `extended` | the two ways to run a statement |
+//! | `statement` | what does the text say? |
+//! | `parameters`, `rows`, `copy` | values in, rows out |
+//! | `settings` | SET and SHOW |
+//! | `error` | what went wrong, as the protocol says it |
+
+mod bounded;
+mod connection;
+mod copy;
+mod error;
+mod extended;
+mod parameters;
+mod rows;
+mod sessions;
+mod settings;
+mod simple;
+mod socket;
+mod startup;
+mod statement;
 
 use std::io;
 use std::net::SocketAddr;
+use std::panic::AssertUnwindSafe;
+
+use futures::FutureExt;
+use pgwire::api::{ClientInfo, DefaultClient, PgWireConnectionState};
+use pgwire::tokio::server::PgWireMessageServerCodec;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio_util::codec::Framed;
 
 use crate::listen::{Channel, Tls, Wire};
 use crate::state::SharedState;
+use bounded::Bounded;
+pub(crate) use sessions::Sessions;
+pub(crate) use socket::NOT_ENCRYPTED;
+use socket::Socket;
 
-pub(crate) const NOT_ENCRYPTED: &str =
-    "this server takes encrypted connections only: use TLS (sslmode=require)";
+/// Length and code of the first messages that have no type.
+const FIRST_BYTES: usize = 8;
+const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
+const GSS_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 48];
 
-/// The sessions that can be stopped.
-#[derive(Debug, Default)]
-pub(crate) struct Sessions;
-
-/// Finds out whether the client wants to encrypt, and does; returns whether it did.
-pub(crate) async fn negotiate(wire: Wire, _tls: Option<&Tls>) -> io::Result<(Channel, bool)> {
-    Ok((Channel::plain(wire).unread(&[]), false))
+/// Finds out whether the client wants to encrypt, and does; returns whether it did. Nothing is read beyond the client's request,
+/// so that nothing sent in the clear is taken for something encrypted.
+pub(crate) async fn negotiate(mut wire: Wire, tls: Option<&Tls>) -> io::Result<(Channel, bool)> {
+    // A client asks for either once.
+    for _ in 0..3 {
+        let mut first = [0; FIRST_BYTES];
+        wire.read_exact(&mut first).await?;
+        match (first, tls) {
+            (SSL_REQUEST, Some(tls)) => {
+                wire.write_all(b"S").await?;
+                return Ok((tls.accept(wire).await?, true));
+            }
+            (SSL_REQUEST | GSS_REQUEST, _) => wire.write_all(b"N").await?,
+            _ => return Ok((Channel::plain(wire).unread(&first), false)),
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidData, "a client that asks for encryption again and again"))
 }
 
 /// Serves a client until it leaves or the server ends.
 pub(crate) async fn serve(
     channel: Channel,
     wire: Wire,
-    _peer: SocketAddr,
-    _state: SharedState,
-    _refused: Option<String>,
+    peer: SocketAddr,
+    state: SharedState,
+    refused: Option<String>,
 ) {
-    drop(channel);
-    wire.gone().await;
+    let encrypted = channel.is_encrypted();
+    let codec = PgWireMessageServerCodec::new(DefaultClient::new(peer, encrypted));
+    let mut socket = Framed::new(Bounded::new(channel), codec);
+    socket.set_state(PgWireConnectionState::AwaitingStartup);
+    // A message that is not what it says may make its reader panic: that ends this connection and nothing else.
+    let served = AssertUnwindSafe(connected(&mut socket, wire, peer, state, refused)).catch_unwind().await;
+    match served {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::info!(%peer, %error, "a connection of PostgreSQL ended"),
+        Err(_) => tracing::warn!(%peer, "a connection of PostgreSQL was closed after a malformed message"),
+    }
+}
+
+async fn connected(
+    socket: &mut Socket,
+    wire: Wire,
+    peer: SocketAddr,
+    state: SharedState,
+    refused: Option<String>,
+) -> io::Result<()> {
+    let patience = state.config().handshake_timeout;
+    let starting = startup::start(socket, peer, &state, refused);
+    let Ok(started) = tokio::time::timeout(patience, starting).await else {
+        return Err(io::Error::new(io::ErrorKind::TimedOut, "the login took too long"));
+    };
+    let Some(session) = started? else { return Ok(()) };
+    socket.get_mut().allow(state.config().max_message_bytes);
+    connection::run(socket, wire, session, &state).await
 }

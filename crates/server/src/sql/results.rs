@@ -117,7 +117,7 @@ pub(crate) fn start(stream: SendableRecordBatchStream, bounds: Bounds, mut endin
     let pump = tokio::spawn(async move {
         let query = ending.query.clone();
         let error = pump(stream, &bounds, &query, &sender).await.err();
-        drop(bounds);
+        drop(bounds.turns);
         ending.note(error.as_ref());
         if let Some(error) = error {
             // Whoever is gone does not hear it.

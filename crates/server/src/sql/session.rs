@@ -13,6 +13,7 @@ use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::execute_stream;
 use datafusion::prelude::SessionContext;
+use datafusion::sql::parser::Statement;
 use datafusion_pg_catalog::pg_catalog::context::EmptyContextProvider;
 use datafusion_pg_catalog::pg_catalog::{
     PgCatalogStaticTables, create_current_database_udf, setup_pg_catalog,
@@ -223,6 +224,30 @@ impl Session {
         let plan = planned.map_err(|_| QueryError::panicked())??;
         self.check(&plan)?;
         Ok(plan)
+    }
+
+    /// Plans a statement that was read elsewhere, and checks that the user may run it.
+    pub(crate) async fn plan_statement(&self, statement: Statement) -> Result<LogicalPlan, QueryError> {
+        let state = self.context.state();
+        let planned = AssertUnwindSafe(state.statement_to_plan(statement)).catch_unwind().await;
+        let plan = planned.map_err(|_| QueryError::panicked())??;
+        self.check(&plan)?;
+        Ok(plan)
+    }
+
+    /// The tables the user sees.
+    pub fn tables(&self) -> Vec<String> {
+        let names = self.base.tables.names().into_iter();
+        names.filter(|name| self.entry.user.role.sees(name)).collect()
+    }
+
+    /// In which time zone times without one are meant.
+    pub(crate) fn set_time_zone(&self, zone: &str) -> Result<(), QueryError> {
+        let state = self.context.state_ref();
+        let mut state = state.write();
+        let options = state.config_mut().options_mut();
+        let zone = if zone.eq_ignore_ascii_case("default") { "+00:00" } else { zone };
+        options.set("datafusion.execution.time_zone", zone).map_err(QueryError::from)
     }
 
     /// Whether the user may run this plan.

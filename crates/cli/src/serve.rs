@@ -1,0 +1,153 @@
+//! `coscan serve`: flags, environment and the config file's table `serve` make the settings of a server, which is run until it
+//! is told to end.
+//!
+//! SIGTERM and SIGINT let running queries finish, a second one does not; SIGHUP reads users, certificates and folders again.
+
+use std::sync::LazyLock;
+
+use anyhow::{Context, anyhow};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use coscan_server::config::{SERVE_SETTINGS, ServeSetting};
+use coscan_server::{ServeConfig, ServeError, Server};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::failure::wrong_usage;
+use crate::session::{Threads, cooperative};
+use crate::settings::{EngineArgs, Settings};
+
+/// Arguments of `coscan serve`.
+#[derive(Args, Debug)]
+pub struct ServeArgs {
+    #[command(flatten)]
+    serve: ServeSettingArgs,
+
+    #[command(flatten)]
+    engine: EngineArgs,
+}
+
+/// A flag and an environment variable for every setting of a server.
+#[derive(Clone, Debug, Default)]
+struct ServeSettingArgs {
+    /// In the order of the settings; those from the command line and from the environment.
+    given: Vec<(&'static ServeSetting, Vec<String>, bool)>,
+}
+
+static VARIABLES: LazyLock<Vec<String>> =
+    LazyLock::new(|| SERVE_SETTINGS.iter().map(ServeSetting::variable).collect());
+
+impl Args for ServeSettingArgs {
+    fn augment_args(command: Command) -> Command {
+        SERVE_SETTINGS.iter().zip(&*VARIABLES).fold(command, |command, (setting, variable)| {
+            let mut letters = setting.summary.chars();
+            let first = letters.next().map_or_else(String::new, |first| first.to_uppercase().collect());
+            let repeats = if setting.repeats { "; repeatable" } else { "" };
+            let help = format!("{first}{}{repeats} [default: {}]", letters.as_str(), setting.default);
+            let mut arg =
+                Arg::new(setting.name).long(setting.name).env(variable.as_str()).value_name(setting.value);
+            arg = arg.help(help).help_heading("Server options");
+            if setting.repeats {
+                arg = arg.action(ArgAction::Append);
+            }
+            if setting.name == "table" {
+                arg = arg.short('t');
+            }
+            if setting.value == "BOOL" {
+                arg = arg.num_args(0..=1).default_missing_value("true").require_equals(true);
+            }
+            command.arg(arg)
+        })
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for ServeSettingArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let given = SERVE_SETTINGS.iter().filter_map(|setting| {
+            let values: Vec<String> = matches.get_many::<String>(setting.name)?.cloned().collect();
+            let on_command_line = matches.value_source(setting.name) == Some(ValueSource::CommandLine);
+            Some((setting, values, on_command_line))
+        });
+        Ok(ServeSettingArgs { given: given.collect() })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl ServeArgs {
+    /// What holds: flags over environment over config file. What may be given several times is taken from one of them.
+    fn config(&self, settings: &Settings) -> Result<ServeConfig, ServeError> {
+        let given = |name: &str| self.serve.given.iter().any(|(setting, ..)| setting.name == name);
+        let mut file = settings.serve.clone();
+        file.retain(|name, _| !given(name) || name == "table");
+        let mut config = ServeConfig::default();
+        config.add_toml(&file)?;
+        let mut given: Vec<_> = self.serve.given.iter().collect();
+        given.sort_by_key(|(_, _, on_command_line)| *on_command_line);
+        for (setting, values, _) in given {
+            values.iter().try_for_each(|value| config.set(setting.name, value))?;
+        }
+        config.check()?;
+        Ok(config)
+    }
+}
+
+/// Serves until a signal ends it.
+pub fn run(args: &ServeArgs) -> anyhow::Result<()> {
+    let settings = args.engine.resolve()?;
+    let config = args.config(&settings).map_err(usage_or_failure)?;
+    let threads = Threads::start(settings.threads)?;
+    let coscan = cooperative(&settings, false)?;
+    let engine = coscan.engine.clone();
+    threads.block_on(async {
+        let server = Server::start(config, coscan).await.map_err(usage_or_failure)?;
+        for address in server.addresses() {
+            eprintln!("coscan serves at {address}");
+        }
+        until_told(&server).await?;
+        eprintln!("coscan ends: waiting for running queries");
+        let mut again = told(SignalKind::terminate())?;
+        let mut interrupted = told(SignalKind::interrupt())?;
+        tokio::select! {
+            () = server.shut_down() => {}
+            _ = again.recv() => {}
+            _ = interrupted.recv() => {}
+        }
+        anyhow::Ok(())
+    })?;
+    match engine.record(None) {
+        Some(recorder) => recorder.finish().context("cannot write the recording"),
+        None => Ok(()),
+    }
+}
+
+/// Waits for a signal that ends the server; SIGHUP reloads it.
+async fn until_told(server: &Server) -> anyhow::Result<()> {
+    let (mut end, mut interrupt) = (told(SignalKind::terminate())?, told(SignalKind::interrupt())?);
+    let mut reload = told(SignalKind::hangup())?;
+    loop {
+        tokio::select! {
+            _ = end.recv() => return Ok(()),
+            _ = interrupt.recv() => return Ok(()),
+            _ = reload.recv() => match server.reload().await {
+                Ok(()) => tracing::info!("read users, certificates and folders again"),
+                Err(error) => tracing::error!(%error, "not everything could be read again"),
+            },
+        }
+    }
+}
+
+fn told(kind: SignalKind) -> anyhow::Result<Signal> {
+    signal(kind).context("cannot wait for signals")
+}
+
+/// Wrong settings are wrong usage.
+pub fn usage_or_failure(error: ServeError) -> anyhow::Error {
+    if error.is_usage() { wrong_usage(error.to_string()) } else { anyhow!(error) }
+}

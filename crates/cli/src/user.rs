@@ -1,0 +1,125 @@
+//! `coscan user`: who may connect to `coscan serve`.
+//!
+//! Passwords come from a terminal, a pipe or a variable, never from arguments, which everybody on the machine can read. A server
+//! that runs takes the new file on SIGHUP.
+
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use clap::{Args, Subcommand};
+use coscan_server::access::{UserEntry, UsersFile, Verifier};
+
+use crate::failure::wrong_usage;
+use crate::tables::plain;
+
+/// The variable a password may come from.
+const PASSWORD_VARIABLE: &str = "COSCAN_PASSWORD";
+
+/// What to do with users.
+#[derive(Subcommand, Debug)]
+pub enum UserCommand {
+    /// Add a user, or give one another password or role
+    Add(AddArgs),
+    /// Remove a user
+    Remove(RemoveArgs),
+    /// List users and their roles
+    List(ListArgs),
+}
+
+/// Arguments of `coscan user add`.
+#[derive(Args, Debug)]
+pub struct AddArgs {
+    /// The user
+    name: String,
+
+    /// `read`, `admin`, or a role of the file
+    #[arg(long, default_value = "read")]
+    role: String,
+
+    /// The file with users
+    #[arg(long, value_name = "FILE", env = "COSCAN_SERVE_USERS")]
+    users: PathBuf,
+}
+
+/// Arguments of `coscan user remove`.
+#[derive(Args, Debug)]
+pub struct RemoveArgs {
+    /// The user
+    name: String,
+
+    /// The file with users
+    #[arg(long, value_name = "FILE", env = "COSCAN_SERVE_USERS")]
+    users: PathBuf,
+}
+
+/// Arguments of `coscan user list`.
+#[derive(Args, Debug)]
+pub struct ListArgs {
+    /// The file with users
+    #[arg(long, value_name = "FILE", env = "COSCAN_SERVE_USERS")]
+    users: PathBuf,
+}
+
+/// Reads, changes and writes the file.
+pub fn run(command: &UserCommand) -> anyhow::Result<()> {
+    match command {
+        UserCommand::Add(args) => {
+            let mut file = read(&args.users)?;
+            if !matches!(args.role.as_str(), "read" | "admin") && !file.roles.contains_key(&args.role) {
+                return Err(wrong_usage(format!(
+                    "there is no role {} in {}",
+                    args.role,
+                    args.users.display()
+                )));
+            }
+            if args.name.is_empty() || args.name.chars().count() > 63 {
+                return Err(wrong_usage("a user's name has 1 to 63 characters"));
+            }
+            let verifier = Verifier::of(&password()?).to_string();
+            file.users.insert(args.name.clone(), UserEntry { role: args.role.clone(), verifier });
+            Ok(file.write(&args.users)?)
+        }
+        UserCommand::Remove(args) => {
+            let mut file = read(&args.users)?;
+            if file.users.remove(&args.name).is_none() {
+                bail!("there is no user {} in {}", args.name, args.users.display());
+            }
+            Ok(file.write(&args.users)?)
+        }
+        UserCommand::List(args) => {
+            let mut table = plain(&["user", "role"]);
+            for (name, user) in read(&args.users)?.users {
+                table.add_row([name, user.role]);
+            }
+            println!("{table}");
+            Ok(())
+        }
+    }
+}
+
+/// The file; a new one is empty.
+fn read(path: &Path) -> anyhow::Result<UsersFile> {
+    if !path.exists() {
+        return Ok(UsersFile::default());
+    }
+    Ok(UsersFile::read(path)?)
+}
+
+fn password() -> anyhow::Result<String> {
+    let password = match std::env::var(PASSWORD_VARIABLE) {
+        Ok(password) => password,
+        Err(_) => {
+            if io::stdin().is_terminal() {
+                eprint!("password: ");
+            }
+            let mut line = String::new();
+            io::stdin().read_line(&mut line).context("cannot read the password from stdin")?;
+            line.trim_end_matches(['\r', '\n']).to_owned()
+        }
+    };
+    if password.is_empty() {
+        return Err(wrong_usage(format!("give a password on stdin or in {PASSWORD_VARIABLE}")));
+    }
+    Ok(password)
+}

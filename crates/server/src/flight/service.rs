@@ -1,0 +1,358 @@
+//! The calls of Flight SQL, each with who made it.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use arrow_flight::decode::FlightRecordBatchStream;
+use arrow_flight::error::FlightError;
+use arrow_flight::sql::server::{FlightSqlService, PeekableFlightDataStream};
+use arrow_flight::sql::{
+    ActionClosePreparedStatementRequest, ActionCreatePreparedStatementRequest,
+    ActionCreatePreparedStatementResult, CommandGetCatalogs, CommandGetDbSchemas, CommandGetSqlInfo,
+    CommandGetTableTypes, CommandGetTables, CommandPreparedStatementQuery, CommandPreparedStatementUpdate,
+    CommandStatementQuery, CommandStatementUpdate, DoPutPreparedStatementResult, ProstMessageExt, SqlInfo,
+    TicketStatementQuery,
+};
+use arrow_flight::{
+    Action, FlightDescriptor, FlightEndpoint, FlightInfo, HandshakeRequest, HandshakeResponse, IpcMessage,
+    SchemaAsIpc, Ticket,
+};
+use bytes::Bytes;
+use datafusion::arrow::array::{AsArray, RecordBatch};
+use datafusion::arrow::datatypes::{Field, Schema, SchemaRef, UInt64Type};
+use datafusion::arrow::ipc::writer::IpcWriteOptions;
+use datafusion::common::{ParamValues, ScalarValue};
+use datafusion::logical_expr::LogicalPlan;
+use futures::{Stream, StreamExt, TryStreamExt};
+use prost::Message;
+use tonic::{Request, Response, Status, Streaming};
+
+use super::caller::{self, failed, refused};
+use super::kept::Kept;
+use super::listing;
+use super::stream::{Messages, of_batch, of_results, told};
+use crate::sql::{Protocol, QueryError, Results, Run, Session};
+use crate::state::SharedState;
+
+/// A result that is not fetched is forgotten after this long.
+const RESULT_LIFETIME: Duration = Duration::from_secs(600);
+/// So is a prepared statement.
+const STATEMENT_LIFETIME: Duration = Duration::from_secs(4 * 3600);
+/// Rows of parameters that a statement may be executed with at once.
+const PARAMETER_ROWS_MAX: usize = 1;
+
+/// A statement that was planned.
+#[derive(Clone)]
+struct Planned {
+    session: Arc<Session>,
+    sql: Arc<str>,
+    plan: Arc<LogicalPlan>,
+    bound: Arc<Mutex<Option<ParamValues>>>,
+}
+
+impl Planned {
+    fn schema(&self) -> SchemaRef {
+        told(self.plan.schema().as_arrow())
+    }
+
+    async fn run(&self) -> Result<Results, Status> {
+        let bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let plan = self.plan.as_ref().clone();
+        let plan = match bound {
+            Some(values) => plan.replace_params_with_values(&values).map_err(|error| failed(error.into()))?,
+            None => plan,
+        };
+        self.session.run(&self.sql, plan, Run::default()).await.map_err(failed)
+    }
+}
+
+/// The service.
+pub(crate) struct FlightSql {
+    state: SharedState,
+    results: Kept<Planned>,
+    statements: Kept<Planned>,
+}
+
+impl FlightSql {
+    pub(crate) fn new(state: SharedState) -> Self {
+        FlightSql { state, results: Kept::new(RESULT_LIFETIME), statements: Kept::new(STATEMENT_LIFETIME) }
+    }
+
+    /// A session of the caller, for one statement or listing.
+    async fn session<T>(&self, request: &Request<T>) -> Result<Session, Status> {
+        let user = caller::of(&self.state, request).await?;
+        let peer = caller::peer(request)?;
+        self.state.open_session(user, Protocol::Flight, Some(peer), None).map_err(refused)
+    }
+
+    async fn plan<T>(&self, sql: &str, request: &Request<T>) -> Result<Planned, Status> {
+        let session = self.session(request).await?;
+        let plan = Arc::new(session.plan(sql).await.map_err(failed)?);
+        Ok(Planned { session: Arc::new(session), sql: sql.into(), plan, bound: Arc::default() })
+    }
+
+    async fn prepared<T>(&self, handle: &[u8], request: &Request<T>) -> Result<Planned, Status> {
+        let user = caller::of(&self.state, request).await?;
+        let found = self.statements.get(&user.name, handle, Instant::now());
+        found.ok_or_else(|| Status::not_found("there is no such prepared statement: prepare it again"))
+    }
+}
+
+type Info = Result<Response<FlightInfo>, Status>;
+type Get = Result<Response<Messages>, Status>;
+
+/// Where a result can be fetched: here, with this ticket.
+fn info(schema: &Schema, ticket: Bytes, request: Request<FlightDescriptor>) -> Info {
+    let endpoint = FlightEndpoint::new().with_ticket(Ticket { ticket });
+    let info =
+        FlightInfo::new().try_with_schema(schema).map_err(|error| Status::internal(error.to_string()))?;
+    Ok(Response::new(info.with_endpoint(endpoint).with_descriptor(request.into_inner())))
+}
+
+/// The same for a listing, which is its own ticket.
+fn listing_info(command: &impl ProstMessageExt, schema: &Schema, request: Request<FlightDescriptor>) -> Info {
+    info(schema, command.as_any().encode_to_vec().into(), request)
+}
+
+fn batch(batch: RecordBatch) -> Get {
+    Ok(Response::new(of_batch(batch)))
+}
+
+/// Runs to the end; the count of rows that were changed.
+async fn update(mut results: Results) -> Result<i64, Status> {
+    let mut count = 0;
+    while let Some(batch) = results.next().await {
+        let batch = batch.map_err(failed)?;
+        let counted =
+            batch.column_by_name("count").and_then(|column| column.as_primitive_opt::<UInt64Type>());
+        count += counted.map_or(0, |counted| counted.values().iter().sum::<u64>());
+    }
+    Ok(i64::try_from(count).unwrap_or(i64::MAX))
+}
+
+/// The schema as it travels in the answer to a preparation.
+fn encoded_schema(schema: &Schema) -> Result<Bytes, Status> {
+    let message = IpcMessage::try_from(SchemaAsIpc::new(schema, &IpcWriteOptions::default()));
+    Ok(message.map_err(|error| Status::internal(error.to_string()))?.0)
+}
+
+/// Parameters in their order, as columns.
+fn parameter_schema(plan: &LogicalPlan) -> Result<Schema, QueryError> {
+    let mut parameters: Vec<(usize, Field)> = Vec::new();
+    for (name, data_type) in plan.get_parameter_types()? {
+        let at = name.trim_start_matches('$').parse().unwrap_or(usize::MAX);
+        let data_type = data_type.unwrap_or(datafusion::arrow::datatypes::DataType::Utf8);
+        parameters.push((at, Field::new(name, data_type, true)));
+    }
+    parameters.sort_by_key(|(at, _)| *at);
+    Ok(Schema::new(parameters.into_iter().map(|(_, field)| field).collect::<Vec<_>>()))
+}
+
+/// Reads what a client bound: one row, a column for each parameter.
+async fn bound(request: Request<PeekableFlightDataStream>) -> Result<Option<ParamValues>, Status> {
+    let messages = request.into_inner().map_err(|status| FlightError::Tonic(Box::new(status)));
+    let mut batches = FlightRecordBatchStream::new_from_flight_data(messages);
+    let mut values = None;
+    let wrong = |error: String| Status::invalid_argument(format!("parameters: {error}"));
+    while let Some(batch) = batches.try_next().await.map_err(|error| wrong(error.to_string()))? {
+        if batch.num_rows() == 0 {
+            continue;
+        }
+        if values.is_some() || batch.num_rows() > PARAMETER_ROWS_MAX {
+            return Err(Status::unimplemented("parameters: one row at a time"));
+        }
+        let row = batch.columns().iter().map(|column| ScalarValue::try_from_array(column, 0));
+        let row = row.collect::<Result<Vec<_>, _>>().map_err(|error| wrong(error.to_string()))?;
+        values = Some(ParamValues::from(row));
+    }
+    Ok(values)
+}
+
+#[tonic::async_trait]
+impl FlightSqlService for FlightSql {
+    type FlightService = FlightSql;
+
+    async fn do_handshake(
+        &self,
+        request: Request<Streaming<HandshakeRequest>>,
+    ) -> Result<Response<Pin<Box<dyn Stream<Item = Result<HandshakeResponse, Status>> + Send>>>, Status> {
+        let user = caller::of(&self.state, &request).await?;
+        let token = self.state.give_token(&user);
+        let answer = HandshakeResponse { protocol_version: 0, payload: token.clone().into() };
+        let answer: Pin<Box<dyn Stream<Item = _> + Send>> = Box::pin(futures::stream::iter([Ok(answer)]));
+        let mut response = Response::new(answer);
+        let bearer =
+            format!("Bearer {token}").parse().map_err(|_| Status::internal("the token is no text"))?;
+        response.metadata_mut().insert("authorization", bearer);
+        Ok(response)
+    }
+
+    async fn get_flight_info_statement(
+        &self,
+        query: CommandStatementQuery,
+        request: Request<FlightDescriptor>,
+    ) -> Info {
+        let planned = self.plan(&query.query, &request).await?;
+        let schema = planned.schema();
+        let user = planned.session.user().name.clone();
+        let handle = self.results.keep(&user, planned, Instant::now());
+        let ticket = TicketStatementQuery { statement_handle: handle };
+        info(&schema, ticket.as_any().encode_to_vec().into(), request)
+    }
+
+    async fn do_get_statement(&self, ticket: TicketStatementQuery, request: Request<Ticket>) -> Get {
+        let user = caller::of(&self.state, &request).await?;
+        let planned = self.results.take(&user.name, &ticket.statement_handle, Instant::now());
+        let planned =
+            planned.ok_or_else(|| Status::not_found("there is no such result, or it was fetched already"))?;
+        Ok(Response::new(of_results(planned.run().await?)))
+    }
+
+    async fn get_flight_info_prepared_statement(
+        &self,
+        query: CommandPreparedStatementQuery,
+        request: Request<FlightDescriptor>,
+    ) -> Info {
+        let planned = self.prepared(&query.prepared_statement_handle, &request).await?;
+        info(&planned.schema(), query.as_any().encode_to_vec().into(), request)
+    }
+
+    async fn do_get_prepared_statement(
+        &self,
+        query: CommandPreparedStatementQuery,
+        request: Request<Ticket>,
+    ) -> Get {
+        let planned = self.prepared(&query.prepared_statement_handle, &request).await?;
+        Ok(Response::new(of_results(planned.run().await?)))
+    }
+
+    async fn do_action_create_prepared_statement(
+        &self,
+        query: ActionCreatePreparedStatementRequest,
+        request: Request<Action>,
+    ) -> Result<ActionCreatePreparedStatementResult, Status> {
+        let planned = self.plan(&query.query, &request).await?;
+        let dataset_schema = encoded_schema(&planned.schema())?;
+        let parameter_schema = encoded_schema(&parameter_schema(&planned.plan).map_err(failed)?)?;
+        let user = planned.session.user().name.clone();
+        let prepared_statement_handle = self.statements.keep(&user, planned, Instant::now());
+        Ok(ActionCreatePreparedStatementResult {
+            prepared_statement_handle,
+            dataset_schema,
+            parameter_schema,
+        })
+    }
+
+    async fn do_action_close_prepared_statement(
+        &self,
+        query: ActionClosePreparedStatementRequest,
+        request: Request<Action>,
+    ) -> Result<(), Status> {
+        let user = caller::of(&self.state, &request).await?;
+        self.statements.take(&user.name, &query.prepared_statement_handle, Instant::now());
+        Ok(())
+    }
+
+    async fn do_put_prepared_statement_query(
+        &self,
+        query: CommandPreparedStatementQuery,
+        request: Request<PeekableFlightDataStream>,
+    ) -> Result<DoPutPreparedStatementResult, Status> {
+        let planned = self.prepared(&query.prepared_statement_handle, &request).await?;
+        let values = bound(request).await?;
+        *planned.bound.lock().unwrap_or_else(PoisonError::into_inner) = values;
+        Ok(DoPutPreparedStatementResult { prepared_statement_handle: Some(query.prepared_statement_handle) })
+    }
+
+    async fn do_put_prepared_statement_update(
+        &self,
+        query: CommandPreparedStatementUpdate,
+        request: Request<PeekableFlightDataStream>,
+    ) -> Result<i64, Status> {
+        let planned = self.prepared(&query.prepared_statement_handle, &request).await?;
+        if let Some(values) = bound(request).await? {
+            *planned.bound.lock().unwrap_or_else(PoisonError::into_inner) = Some(values);
+        }
+        update(planned.run().await?).await
+    }
+
+    async fn do_put_statement_update(
+        &self,
+        query: CommandStatementUpdate,
+        request: Request<PeekableFlightDataStream>,
+    ) -> Result<i64, Status> {
+        let planned = self.plan(&query.query, &request).await?;
+        update(planned.run().await?).await
+    }
+
+    async fn get_flight_info_catalogs(
+        &self,
+        query: CommandGetCatalogs,
+        request: Request<FlightDescriptor>,
+    ) -> Info {
+        caller::of(&self.state, &request).await?;
+        listing_info(&query, &query.into_builder().schema(), request)
+    }
+
+    async fn do_get_catalogs(&self, query: CommandGetCatalogs, request: Request<Ticket>) -> Get {
+        batch(listing::catalogs(query, &self.session(&request).await?)?)
+    }
+
+    async fn get_flight_info_schemas(
+        &self,
+        query: CommandGetDbSchemas,
+        request: Request<FlightDescriptor>,
+    ) -> Info {
+        caller::of(&self.state, &request).await?;
+        listing_info(&query, &query.clone().into_builder().schema(), request)
+    }
+
+    async fn do_get_schemas(&self, query: CommandGetDbSchemas, request: Request<Ticket>) -> Get {
+        batch(listing::schemas(query, &self.session(&request).await?)?)
+    }
+
+    async fn get_flight_info_tables(
+        &self,
+        query: CommandGetTables,
+        request: Request<FlightDescriptor>,
+    ) -> Info {
+        caller::of(&self.state, &request).await?;
+        listing_info(&query, &query.clone().into_builder().schema(), request)
+    }
+
+    async fn do_get_tables(&self, query: CommandGetTables, request: Request<Ticket>) -> Get {
+        let session = self.session(&request).await?;
+        batch(listing::tables(query, &session).await?)
+    }
+
+    async fn get_flight_info_table_types(
+        &self,
+        query: CommandGetTableTypes,
+        request: Request<FlightDescriptor>,
+    ) -> Info {
+        caller::of(&self.state, &request).await?;
+        listing_info(&query, &query.into_builder().schema(), request)
+    }
+
+    async fn do_get_table_types(&self, query: CommandGetTableTypes, request: Request<Ticket>) -> Get {
+        caller::of(&self.state, &request).await?;
+        batch(listing::table_types(query)?)
+    }
+
+    async fn get_flight_info_sql_info(
+        &self,
+        query: CommandGetSqlInfo,
+        request: Request<FlightDescriptor>,
+    ) -> Info {
+        caller::of(&self.state, &request).await?;
+        listing_info(&query, &listing::sql_info(query.clone())?.schema(), request)
+    }
+
+    async fn do_get_sql_info(&self, query: CommandGetSqlInfo, request: Request<Ticket>) -> Get {
+        caller::of(&self.state, &request).await?;
+        batch(listing::sql_info(query)?)
+    }
+
+    async fn register_sql_info(&self, _id: i32, _result: &SqlInfo) {}
+}

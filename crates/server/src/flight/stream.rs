@@ -1,0 +1,68 @@
+//! Batches as messages, as fast as the client takes them.
+//!
+//! Strings and bytes of the query engine are views, which clients older than these do not know: they get plain ones.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use arrow_flight::FlightData;
+use arrow_flight::encode::FlightDataEncoderBuilder;
+use arrow_flight::error::FlightError;
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use futures::{Stream, StreamExt, TryStreamExt};
+use tonic::Status;
+
+use super::caller::failed;
+use crate::sql::{QueryError, Results};
+
+/// Messages of a result.
+pub(crate) type Messages = Pin<Box<dyn Stream<Item = Result<FlightData, Status>> + Send + 'static>>;
+
+/// The columns as clients get them.
+pub(crate) fn told(schema: &Schema) -> SchemaRef {
+    let plain = |field: &Arc<Field>| match field.data_type() {
+        DataType::Utf8View => Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8)),
+        DataType::BinaryView => Arc::new(field.as_ref().clone().with_data_type(DataType::Binary)),
+        _ => field.clone(),
+    };
+    let fields: Vec<_> = schema.fields().iter().map(plain).collect();
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
+}
+
+/// The rows of a running statement.
+pub(crate) fn of_results(results: Results) -> Messages {
+    let schema = told(&results.schema());
+    let to = schema.clone();
+    encoded(schema, results.map(move |batch| converted(batch?, &to)))
+}
+
+/// One batch that is there.
+pub(crate) fn of_batch(batch: RecordBatch) -> Messages {
+    encoded(batch.schema(), futures::stream::iter([Ok(batch)]))
+}
+
+fn encoded(
+    schema: SchemaRef,
+    batches: impl Stream<Item = Result<RecordBatch, QueryError>> + Send + 'static,
+) -> Messages {
+    let batches = batches.map_err(|error| FlightError::Tonic(Box::new(failed(error))));
+    Box::pin(FlightDataEncoderBuilder::new().with_schema(schema).build(batches).map_err(Status::from))
+}
+
+fn converted(batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, QueryError> {
+    if batch.schema_ref() == schema {
+        return Ok(batch);
+    }
+    let columns =
+        batch.columns().iter().zip(schema.fields()).map(|(column, field)| match field.data_type() {
+            same if same == column.data_type() => Ok(column.clone()),
+            other => cast(column, other),
+        });
+    let columns = columns.collect::<Result<Vec<_>, _>>();
+    let options = datafusion::arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    columns
+        .and_then(|columns| RecordBatch::try_new_with_options(schema.clone(), columns, &options))
+        .map_err(|error| QueryError::other("XX000", error.to_string()))
+}

@@ -1,0 +1,362 @@
+//! A connection after its login: one message after the other, and what holds between them.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::{BufMut, BytesMut};
+use datafusion::logical_expr::{DmlStatement, LogicalPlan};
+use futures::SinkExt;
+use futures::StreamExt;
+use pgwire::api::ClientInfo;
+use pgwire::api::Type;
+use pgwire::api::portal::Format;
+use pgwire::api::results::{FieldFormat, FieldInfo, Tag};
+use pgwire::error::{ErrorInfo, PgWireError, PgWireResult};
+use pgwire::messages::copy::{CopyData, CopyDone, CopyOutResponse};
+use pgwire::messages::data::DataRow;
+use pgwire::messages::response::{ReadyForQuery, TransactionStatus};
+use pgwire::messages::startup::ParameterStatus;
+use pgwire::messages::{PgWireBackendMessage, PgWireFrontendMessage};
+use pgwire::types::format::FormatOptions;
+
+use super::copy::CopyFormat;
+use super::error::{error, fatal, violation};
+use super::extended::Extended;
+use super::rows::{Rows, description, fields};
+use super::settings;
+use super::socket::Socket;
+use super::startup::Started;
+use super::statement::Statement;
+use crate::listen::Wire;
+use crate::sql::{Cancel, Run, Session};
+use crate::state::State;
+
+/// So many cursors may be open in a connection.
+const CURSORS_MAX: usize = 256;
+
+/// A client's connection.
+pub(crate) struct Connection<'a> {
+    pub(crate) socket: &'a mut Socket,
+    pub(crate) session: Session,
+    running: Arc<Mutex<Cancel>>,
+    pub(crate) extended: Extended,
+    pub(crate) cursors: HashMap<String, Rows>,
+}
+
+/// Serves messages until the client leaves or the server ends.
+pub(crate) async fn run(socket: &mut Socket, wire: Wire, started: Started, state: &State) -> io::Result<()> {
+    let Started { session, running } = started;
+    let mut connection =
+        Connection { socket, session, running, extended: Extended::default(), cursors: HashMap::new() };
+    loop {
+        let message = tokio::select! {
+            biased;
+            message = connection.socket.next() => message,
+            () = state.drained() => return connection.end(fatal("57P01", "the server is shutting down")).await,
+            () = idle(state.config().idle_timeout) => {
+                return connection.end(fatal("57P05", "the connection did nothing for too long")).await;
+            }
+        };
+        let message = match message {
+            None | Some(Ok(PgWireFrontendMessage::Terminate(_))) => return Ok(()),
+            Some(Ok(message)) => message,
+            Some(Err(PgWireError::IoError(error))) if error.kind() != io::ErrorKind::InvalidData => {
+                return Err(error);
+            }
+            Some(Err(error)) => return connection.end(fatal("08P01", error.to_string())).await,
+        };
+        // Whoever leaves wants no answer: what runs for them is dropped.
+        tokio::select! {
+            handled = connection.handle(message) => handled?,
+            () = wire.gone() => return Ok(()),
+        }
+    }
+}
+
+async fn idle(timeout: Duration) {
+    match timeout.is_zero() {
+        true => std::future::pending().await,
+        false => tokio::time::sleep(timeout).await,
+    }
+}
+
+impl Connection<'_> {
+    async fn end(&mut self, why: PgWireError) -> io::Result<()> {
+        self.socket.send(PgWireBackendMessage::ErrorResponse(ErrorInfo::from(why).into())).await
+    }
+
+    /// Does what a message says; what fails is told to the client.
+    async fn handle(&mut self, message: PgWireFrontendMessage) -> io::Result<()> {
+        let extended = message.is_extended_query();
+        if self.extended.skips() && !matches!(message, PgWireFrontendMessage::Sync(_)) {
+            return Ok(());
+        }
+        let error = match self.dispatch(message).await {
+            Ok(()) => return Ok(()),
+            Err(PgWireError::IoError(error)) => return Err(error),
+            Err(error) => ErrorInfo::from(error),
+        };
+        let ends = error.is_fatal();
+        self.socket.feed(PgWireBackendMessage::ErrorResponse(error.into())).await?;
+        if self.socket.transaction_status() == TransactionStatus::Transaction {
+            self.socket.set_transaction_status(TransactionStatus::Error);
+        }
+        if extended {
+            self.extended.skip();
+            self.socket.flush().await?;
+        } else {
+            self.ready().await?;
+        }
+        if ends { Err(io::Error::other("the client was sent away")) } else { Ok(()) }
+    }
+
+    async fn dispatch(&mut self, message: PgWireFrontendMessage) -> PgWireResult<()> {
+        match message {
+            PgWireFrontendMessage::Query(query) => self.simple(&query.query).await,
+            PgWireFrontendMessage::Parse(parse) => self.parse(parse).await,
+            PgWireFrontendMessage::Bind(bind) => self.bind(bind).await,
+            PgWireFrontendMessage::Describe(describe) => self.describe(describe).await,
+            PgWireFrontendMessage::Execute(execute) => self.execute(execute).await,
+            PgWireFrontendMessage::Close(close) => self.close(close).await,
+            PgWireFrontendMessage::Flush(_) => Ok(self.socket.flush().await?),
+            PgWireFrontendMessage::Sync(_) => {
+                self.extended.synced(self.socket.transaction_status());
+                Ok(self.ready().await?)
+            }
+            // Rests of a copy that was refused.
+            PgWireFrontendMessage::CopyData(_)
+            | PgWireFrontendMessage::CopyDone(_)
+            | PgWireFrontendMessage::CopyFail(_) => Ok(()),
+            _ => Err(fatal("08P01", "this message does not belong here")),
+        }
+    }
+
+    /// Tells the client that the next statement may come.
+    pub(crate) async fn ready(&mut self) -> io::Result<()> {
+        let status = ReadyForQuery::new(self.socket.transaction_status());
+        self.socket.send(PgWireBackendMessage::ReadyForQuery(status)).await
+    }
+
+    /// How the next statement is run: it can be stopped from another connection from now on.
+    pub(crate) fn run(&self) -> Run {
+        let cancel = Cancel::default();
+        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = cancel.clone();
+        Run { cancel, timeout: settings::statement_timeout(self.socket.metadata()) }
+    }
+
+    /// How values are written as text.
+    pub(crate) fn text(&self) -> Arc<FormatOptions> {
+        Arc::new(FormatOptions::from_client_metadata(self.socket.metadata()))
+    }
+
+    /// After a failure in a transaction only its end is accepted.
+    pub(crate) fn admit(&self, statement: &Statement) -> PgWireResult<()> {
+        let failed = self.socket.transaction_status() == TransactionStatus::Error;
+        if failed && !matches!(statement, Statement::Commit | Statement::Rollback) {
+            let text = "current transaction is aborted, commands ignored until end of transaction block";
+            return Err(error("25P02", text));
+        }
+        Ok(())
+    }
+
+    /// Does what is neither a query nor a fetch; the tag tells what was done. Nothing for the others.
+    pub(crate) async fn command(&mut self, sql: &str, statement: &Statement) -> PgWireResult<Option<Tag>> {
+        let status = self.socket.transaction_status();
+        let mut become_ = |status| self.socket.set_transaction_status(status);
+        let tag = match statement {
+            Statement::Begin => {
+                become_(TransactionStatus::Transaction);
+                "BEGIN"
+            }
+            Statement::Commit | Statement::Rollback => {
+                become_(TransactionStatus::Idle);
+                self.cursors.clear();
+                let failed = status == TransactionStatus::Error;
+                if failed || matches!(statement, Statement::Rollback) { "ROLLBACK" } else { "COMMIT" }
+            }
+            Statement::Accepted(tag) => tag,
+            Statement::Set { variable, value } => {
+                let told = settings::set(self.socket.metadata_mut(), variable, value)?;
+                if variable == "application_name" {
+                    self.session.entry().set_application(value);
+                }
+                if variable == "timezone" {
+                    self.session.set_time_zone(value)?;
+                }
+                if let Some(told) = told {
+                    let status = ParameterStatus::new(told.to_owned(), value.clone());
+                    self.socket.feed(PgWireBackendMessage::ParameterStatus(status)).await?;
+                }
+                "SET"
+            }
+            Statement::Declare(name, plan) => {
+                if self.cursors.len() >= CURSORS_MAX {
+                    return Err(error("53400", format!("a connection has {CURSORS_MAX} cursors at most")));
+                }
+                let rows = self.start(sql, plan.as_ref().clone(), &Format::UnifiedText).await?;
+                self.cursors.insert(name.clone(), rows);
+                "DECLARE CURSOR"
+            }
+            Statement::Close(Some(name)) => {
+                self.cursors.remove(name).ok_or_else(|| no_cursor(name))?;
+                "CLOSE CURSOR"
+            }
+            Statement::Close(None) => {
+                self.cursors.clear();
+                "CLOSE CURSOR ALL"
+            }
+            Statement::Deallocate(name) => {
+                self.extended.deallocate(name.as_deref())?;
+                "DEALLOCATE"
+            }
+            Statement::DiscardAll => {
+                self.cursors.clear();
+                self.extended.deallocate(None)?;
+                "DISCARD ALL"
+            }
+            Statement::CopyOut(plan, format) => {
+                return self.copy_out(sql, plan.as_ref().clone(), format).await.map(Some);
+            }
+            Statement::Plan(_) | Statement::Show(_) | Statement::Fetch(..) => return Ok(None),
+        };
+        Ok(Some(Tag::new(tag)))
+    }
+
+    /// Starts a query; its rows come in this format.
+    pub(crate) async fn start(&self, sql: &str, plan: LogicalPlan, format: &Format) -> PgWireResult<Rows> {
+        let results = self.session.run(sql, plan, self.run()).await?;
+        let schema = results.schema();
+        let fields = fields(&schema, format, &self.text())?;
+        Ok(Rows::new(results, schema, fields))
+    }
+
+    /// Sends rows, at most so many; returns how many were sent and whether there may be more.
+    pub(crate) async fn send_rows(
+        &mut self,
+        rows: &mut Rows,
+        at_most: Option<usize>,
+    ) -> PgWireResult<(usize, bool)> {
+        let mut sent = 0;
+        while at_most.is_none_or(|at_most| sent < at_most) {
+            let Some(row) = rows.next().await? else { return Ok((sent, false)) };
+            self.socket.feed(PgWireBackendMessage::DataRow(row)).await?;
+            sent += 1;
+        }
+        Ok((sent, true))
+    }
+
+    /// Sends rows of a cursor.
+    pub(crate) async fn fetch(
+        &mut self,
+        name: &str,
+        at_most: Option<usize>,
+        describe: bool,
+    ) -> PgWireResult<Tag> {
+        let mut rows = self.cursors.remove(name).ok_or_else(|| no_cursor(name))?;
+        if describe {
+            let columns = description(rows.fields());
+            self.socket.feed(PgWireBackendMessage::RowDescription(columns)).await?;
+        }
+        let (sent, _) = self.send_rows(&mut rows, at_most).await?;
+        self.cursors.insert(name.to_owned(), rows);
+        Ok(Tag::new("FETCH").with_rows(sent))
+    }
+
+    /// Runs a plan that has no rows for the client: its count, or nothing.
+    pub(crate) async fn effect(&mut self, sql: &str, plan: LogicalPlan) -> PgWireResult<Tag> {
+        let tag = match &plan {
+            LogicalPlan::Dml(DmlStatement { op, .. }) => op.to_string().to_uppercase(),
+            LogicalPlan::Copy(_) => "COPY".to_owned(),
+            LogicalPlan::Ddl(ddl) => ddl.name().to_uppercase(),
+            LogicalPlan::Statement(statement) => match statement.name() {
+                "SetVariable" => "SET".to_owned(),
+                "ResetVariable" => "RESET".to_owned(),
+                other => other.to_uppercase(),
+            },
+            _ => "SELECT".to_owned(),
+        };
+        let counts = matches!(plan, LogicalPlan::Dml(_) | LogicalPlan::Copy(_));
+        let mut results = self.session.run(sql, plan, self.run()).await?;
+        let mut count = 0;
+        while let Some(batch) = results.next().await {
+            let batch = batch?;
+            if let Some(counted) = batch.column_by_name("count").filter(|_| counts) {
+                let counted = datafusion::arrow::array::AsArray::as_primitive_opt::<
+                    datafusion::arrow::datatypes::UInt64Type,
+                >(counted);
+                count += counted.map_or(0, |counted| counted.values().iter().sum::<u64>());
+            }
+        }
+        let tag = Tag::new(if tag.starts_with("INSERT") { "INSERT" } else { &tag });
+        Ok(match counts {
+            true if matches!(&tag, tag if *tag == Tag::new("INSERT")) => {
+                tag.with_oid(0).with_rows(count as usize)
+            }
+            true => tag.with_rows(count as usize),
+            false => tag,
+        })
+    }
+
+    async fn copy_out(&mut self, sql: &str, plan: LogicalPlan, format: &CopyFormat) -> PgWireResult<Tag> {
+        let mut rows = self.start(sql, plan, &format.values()).await?;
+        let fields = rows.fields().clone();
+        let (code, columns) = (format.code(), fields.len());
+        let response = CopyOutResponse::new(code, columns as i16, vec![i16::from(code); columns]);
+        self.socket.feed(PgWireBackendMessage::CopyOutResponse(response)).await?;
+        let names: Vec<&str> = fields.iter().map(FieldInfo::name).collect();
+        if let Some(begin) = format.begin(&names) {
+            self.feed_copy(begin).await?;
+        }
+        let mut sent = 0;
+        while let Some(row) = rows.next().await? {
+            let line = format.row(&row)?;
+            self.feed_copy(line).await?;
+            sent += 1;
+        }
+        if let Some(end) = format.end() {
+            self.feed_copy(end).await?;
+        }
+        self.socket.feed(PgWireBackendMessage::CopyDone(CopyDone::new())).await?;
+        Ok(Tag::new("COPY").with_rows(sent))
+    }
+
+    async fn feed_copy(&mut self, data: BytesMut) -> io::Result<()> {
+        self.socket.feed(PgWireBackendMessage::CopyData(CopyData::new(data.freeze()))).await
+    }
+
+    /// The column and the row of a SHOW.
+    pub(crate) fn show(&self, variable: &str) -> PgWireResult<(Vec<FieldInfo>, DataRow)> {
+        let value = match variable {
+            "is_superuser" if self.session.user().role.admin => "on".to_owned(),
+            variable => settings::show(self.socket.metadata(), variable)?,
+        };
+        let mut data = BytesMut::new();
+        let length = i32::try_from(value.len()).map_err(|_| violation("a value is too long"))?;
+        data.put_i32(length);
+        data.put_slice(value.as_bytes());
+        Ok((vec![show_field(variable)], DataRow::new(data, 1)))
+    }
+
+    pub(crate) async fn complete(&mut self, tag: Tag) -> io::Result<()> {
+        self.socket.feed(PgWireBackendMessage::CommandComplete(tag.into())).await
+    }
+}
+
+/// The column of a SHOW. It is text, which is the same in binary.
+pub(crate) fn show_field(variable: &str) -> FieldInfo {
+    FieldInfo::new(variable.to_owned(), None, None, Type::TEXT, FieldFormat::Text)
+}
+
+pub(crate) fn no_cursor(name: &str) -> PgWireError {
+    error("34000", format!("cursor \"{name}\" does not exist"))
+}
+
+/// Whether a plan has rows for the client.
+pub(crate) fn has_rows(plan: &LogicalPlan) -> bool {
+    !matches!(
+        plan,
+        LogicalPlan::Ddl(_) | LogicalPlan::Dml(_) | LogicalPlan::Copy(_) | LogicalPlan::Statement(_)
+    ) || matches!(plan, LogicalPlan::Statement(datafusion::logical_expr::Statement::Execute(_)))
+}

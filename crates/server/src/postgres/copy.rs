@@ -1,0 +1,225 @@
+//! COPY ... TO STDOUT: text, CSV and binary.
+
+use bytes::{BufMut, BytesMut};
+use datafusion::sql::sqlparser::ast::CopyOption;
+use pgwire::api::portal::Format;
+use pgwire::error::PgWireResult;
+use pgwire::messages::data::DataRow;
+
+use super::error::violation;
+use crate::sql::QueryError;
+
+/// How rows are written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum CopyFormat {
+    /// Values between tabs, with backslashes.
+    Text { delimiter: u8, null: String, header: bool },
+    /// Values between commas, in quotes where needed.
+    Csv { delimiter: u8, null: String, header: bool, quote: u8, escape: u8, force_quote: bool },
+    /// PostgreSQL's own.
+    Binary,
+}
+
+impl CopyFormat {
+    /// The format that options of COPY ask for.
+    pub(crate) fn of(options: &[CopyOption]) -> Result<Self, QueryError> {
+        let named = options.iter().find_map(|option| match option {
+            CopyOption::Format(name) => Some(name.value.to_ascii_lowercase()),
+            _ => None,
+        });
+        let csv = match named.as_deref() {
+            None | Some("text") => false,
+            Some("csv") => true,
+            Some("binary") => return Ok(CopyFormat::Binary),
+            Some(other) => {
+                return Err(QueryError::other("22023", format!("COPY format {other}: text, csv or binary")));
+            }
+        };
+        let (mut delimiter, mut null) = if csv { (b',', String::new()) } else { (b'\t', "\\N".to_owned()) };
+        let (mut header, mut quote, mut escape, mut force_quote) = (false, b'"', None, false);
+        for option in options {
+            match option {
+                CopyOption::Format(_) | CopyOption::Encoding(_) => {}
+                CopyOption::Delimiter(c) => delimiter = byte(*c)?,
+                CopyOption::Null(text) if !text.contains(['\n', '\r']) => null.clone_from(text),
+                CopyOption::Header(wanted) => header = *wanted,
+                CopyOption::Quote(c) if csv => quote = byte(*c)?,
+                CopyOption::Escape(c) if csv => escape = Some(byte(*c)?),
+                CopyOption::ForceQuote(_) if csv => force_quote = true,
+                other => {
+                    return Err(QueryError::other("0A000", format!("COPY option {other} does not fit here")));
+                }
+            }
+        }
+        if csv {
+            return Ok(CopyFormat::Csv {
+                delimiter,
+                null,
+                header,
+                quote,
+                escape: escape.unwrap_or(quote),
+                force_quote,
+            });
+        }
+        Ok(CopyFormat::Text { delimiter, null, header })
+    }
+
+    /// The format of the values that [`Writer`] takes.
+    pub(crate) fn values(&self) -> Format {
+        if *self == CopyFormat::Binary { Format::UnifiedBinary } else { Format::UnifiedText }
+    }
+
+    /// Its number in messages.
+    pub(crate) fn code(&self) -> i8 {
+        i8::from(*self == CopyFormat::Binary)
+    }
+
+    /// What comes before the first row.
+    pub(crate) fn begin(&self, names: &[&str]) -> Option<BytesMut> {
+        match self {
+            CopyFormat::Binary => {
+                let mut header = BytesMut::from(&b"PGCOPY\n\xff\r\n\0"[..]);
+                header.put_slice(&[0; 8]);
+                Some(header)
+            }
+            CopyFormat::Text { header: true, .. } | CopyFormat::Csv { header: true, .. } => {
+                let mut line = BytesMut::new();
+                names
+                    .iter()
+                    .enumerate()
+                    .for_each(|(at, name)| self.value(&mut line, at, Some(name.as_bytes())));
+                line.put_u8(b'\n');
+                Some(line)
+            }
+            _ => None,
+        }
+    }
+
+    /// A row.
+    pub(crate) fn row(&self, row: &DataRow) -> PgWireResult<BytesMut> {
+        let mut line = BytesMut::with_capacity(row.data.len() + 16);
+        if *self == CopyFormat::Binary {
+            line.put_i16(row.field_count);
+            line.put_slice(&row.data);
+            return Ok(line);
+        }
+        let mut rest = &row.data[..];
+        for at in 0..usize::try_from(row.field_count).unwrap_or(0) {
+            let (length, behind) = rest.split_first_chunk().ok_or_else(|| violation("a row is too short"))?;
+            let length = i32::from_be_bytes(*length);
+            let (value, behind) = match usize::try_from(length) {
+                Ok(length) => {
+                    let (value, behind) =
+                        behind.split_at_checked(length).ok_or_else(|| violation("a row is too short"))?;
+                    (Some(value), behind)
+                }
+                Err(_) => (None, behind),
+            };
+            self.value(&mut line, at, value);
+            rest = behind;
+        }
+        line.put_u8(b'\n');
+        Ok(line)
+    }
+
+    /// What comes after the last row.
+    pub(crate) fn end(&self) -> Option<BytesMut> {
+        (*self == CopyFormat::Binary).then(|| BytesMut::from(&[0xff, 0xff][..]))
+    }
+
+    fn value(&self, line: &mut BytesMut, at: usize, value: Option<&[u8]>) {
+        match self {
+            CopyFormat::Text { delimiter, null, .. } => {
+                if at > 0 {
+                    line.put_u8(*delimiter);
+                }
+                let Some(value) = value else { return line.put_slice(null.as_bytes()) };
+                for &byte in value {
+                    let letter = match byte {
+                        0x08 => b'b',
+                        0x0c => b'f',
+                        b'\n' => b'n',
+                        b'\r' => b'r',
+                        b'\t' => b't',
+                        0x0b => b'v',
+                        b'\\' => b'\\',
+                        other if other == *delimiter => other,
+                        other => {
+                            line.put_u8(other);
+                            continue;
+                        }
+                    };
+                    line.put_slice(&[b'\\', letter]);
+                }
+            }
+            CopyFormat::Csv { delimiter, null, quote, escape, force_quote, .. } => {
+                if at > 0 {
+                    line.put_u8(*delimiter);
+                }
+                let Some(value) = value else { return line.put_slice(null.as_bytes()) };
+                let odd = |&byte: &u8| byte == *delimiter || byte == *quote || matches!(byte, b'\n' | b'\r');
+                if !force_quote && value != null.as_bytes() && value != b"\\." && !value.iter().any(odd) {
+                    return line.put_slice(value);
+                }
+                line.put_u8(*quote);
+                for &byte in value {
+                    if byte == *quote || byte == *escape {
+                        line.put_u8(*escape);
+                    }
+                    line.put_u8(byte);
+                }
+                line.put_u8(*quote);
+            }
+            CopyFormat::Binary => {}
+        }
+    }
+}
+
+fn byte(c: char) -> Result<u8, QueryError> {
+    let fits = u8::try_from(c).ok().filter(|byte| byte.is_ascii() && !matches!(byte, b'\n' | b'\r' | b'\\'));
+    fits.ok_or_else(|| QueryError::other("22023", format!("COPY: {c:?} must be one character of ASCII")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(values: &[Option<&str>]) -> DataRow {
+        let mut data = BytesMut::new();
+        for value in values {
+            match value {
+                Some(value) => {
+                    data.put_i32(value.len() as i32);
+                    data.put_slice(value.as_bytes());
+                }
+                None => data.put_i32(-1),
+            }
+        }
+        DataRow::new(data, values.len() as i16)
+    }
+
+    fn line(options: &[CopyOption], values: &[Option<&str>]) -> String {
+        let format = CopyFormat::of(options).unwrap();
+        String::from_utf8(format.row(&row(values)).unwrap().to_vec()).unwrap()
+    }
+
+    #[test]
+    fn rows_are_written_as_postgresql_writes_them() {
+        let values = [Some("a\tb\\\n"), None, Some("")];
+        assert_eq!(line(&[], &values), "a\\tb\\\\\\n\t\\N\t\n");
+        let csv = [CopyOption::Format("CSV".into())];
+        assert_eq!(line(&csv, &[Some("a,\"b\""), None, Some(""), Some("x")]), "\"a,\"\"b\"\"\",,\"\",x\n");
+        let null = [CopyOption::Format("csv".into()), CopyOption::Null("NULL".to_owned())];
+        assert_eq!(line(&null, &[None, Some("NULL"), Some("")]), "NULL,\"NULL\",\n");
+        let binary = CopyFormat::of(&[CopyOption::Format("binary".into())]).unwrap();
+        assert_eq!(&binary.row(&row(&[Some("x"), None])).unwrap()[..], b"\0\x02\0\0\0\x01x\xff\xff\xff\xff");
+        assert!(CopyFormat::of(&[CopyOption::Format("json".into())]).is_err());
+        assert!(CopyFormat::of(&[CopyOption::Delimiter('\n')]).is_err());
+    }
+
+    #[test]
+    fn a_row_that_ends_early_is_an_error() {
+        let short = DataRow::new(BytesMut::from(&[0, 0, 0, 9, 1][..]), 1);
+        assert!(CopyFormat::of(&[]).unwrap().row(&short).is_err());
+    }
+}

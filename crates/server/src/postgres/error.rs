@@ -1,0 +1,40 @@
+//! What went wrong, as the protocol says it.
+
+use pgwire::error::{ErrorInfo, PgWireError};
+
+use crate::access::AccessError;
+use crate::sql::QueryError;
+
+/// An error that the statement fails with; the connection goes on.
+pub(crate) fn error(sqlstate: &str, text: impl Into<String>) -> PgWireError {
+    PgWireError::UserError(Box::new(ErrorInfo::new("ERROR".to_owned(), sqlstate.to_owned(), text.into())))
+}
+
+/// An error that ends the connection.
+pub(crate) fn fatal(sqlstate: &str, text: impl Into<String>) -> PgWireError {
+    PgWireError::UserError(Box::new(ErrorInfo::new("FATAL".to_owned(), sqlstate.to_owned(), text.into())))
+}
+
+/// A protocol that was not kept.
+pub(crate) fn violation(text: impl Into<String>) -> PgWireError {
+    error("08P01", text)
+}
+
+impl From<QueryError> for PgWireError {
+    fn from(failed: QueryError) -> Self {
+        error(failed.sqlstate(), failed.to_string())
+    }
+}
+
+impl From<AccessError> for PgWireError {
+    fn from(refused: AccessError) -> Self {
+        let sqlstate = match refused {
+            AccessError::WrongPassword(_) | AccessError::BadToken | AccessError::Missing => "28P01",
+            AccessError::TooOften(_) | AccessError::NotEncrypted => "28000",
+            AccessError::TooManyConnections { .. } => "53300",
+            AccessError::ShuttingDown => "57P03",
+            AccessError::Malformed(_) => "08P01",
+        };
+        fatal(sqlstate, refused.to_string())
+    }
+}

@@ -1,0 +1,112 @@
+//! Rows out: batches become messages, a batch at a time.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::vec;
+
+use arrow_pg::datatypes::{arrow_schema_to_pg_fields, encode_recordbatch};
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use futures::StreamExt;
+use pgwire::api::portal::Format;
+use pgwire::api::results::FieldInfo;
+use pgwire::error::{PgWireError, PgWireResult};
+use pgwire::messages::data::{DataRow, RowDescription};
+use pgwire::types::format::FormatOptions;
+
+use crate::sql::{QueryError, Results};
+
+/// What the client is told about columns.
+pub(crate) fn fields(
+    schema: &SchemaRef,
+    format: &Format,
+    text: &Arc<FormatOptions>,
+) -> PgWireResult<Arc<Vec<FieldInfo>>> {
+    if let Format::Individual(formats) = format
+        && formats.len() != schema.fields().len()
+    {
+        let (given, wanted) = (formats.len(), schema.fields().len());
+        return Err(super::error::violation(format!("{given} formats were given for {wanted} columns")));
+    }
+    let fields = arrow_schema_to_pg_fields(schema, format, None)?;
+    Ok(Arc::new(fields.into_iter().map(|field| field.with_format_options(text.clone())).collect()))
+}
+
+/// The same as a message.
+pub(crate) fn description(fields: &[FieldInfo]) -> RowDescription {
+    RowDescription::new(fields.iter().map(Into::into).collect())
+}
+
+/// The rows of a running statement, taken out one by one.
+pub(crate) struct Rows {
+    results: Results,
+    /// The columns as the client was told.
+    schema: SchemaRef,
+    fields: Arc<Vec<FieldInfo>>,
+    ready: vec::IntoIter<DataRow>,
+}
+
+impl Rows {
+    /// Rows in the types of `schema`, which is what the client knows.
+    pub(crate) fn new(results: Results, schema: SchemaRef, fields: Arc<Vec<FieldInfo>>) -> Self {
+        Rows { results, schema, fields, ready: Vec::new().into_iter() }
+    }
+
+    /// What the client is told about columns.
+    pub(crate) fn fields(&self) -> &Arc<Vec<FieldInfo>> {
+        &self.fields
+    }
+
+    /// The next row; nothing after the last.
+    pub(crate) async fn next(&mut self) -> PgWireResult<Option<DataRow>> {
+        loop {
+            if let Some(row) = self.ready.next() {
+                return Ok(Some(row));
+            }
+            let Some(batch) = self.results.next().await else { return Ok(None) };
+            self.ready = self.encode(batch?)?.into_iter();
+        }
+    }
+
+    fn encode(&self, batch: RecordBatch) -> PgWireResult<Vec<DataRow>> {
+        let batch = told(batch, &self.schema)?;
+        let fields = self.fields.clone();
+        let encoded = catch_unwind(AssertUnwindSafe(|| {
+            encode_recordbatch(fields, batch).collect::<PgWireResult<Vec<_>>>()
+        }));
+        encoded.unwrap_or_else(|_| Err(PgWireError::from(QueryError::panicked())))
+    }
+}
+
+/// The batch in the types the client was told: parameters that were bound later may have changed what the plan gives.
+fn told(batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, QueryError> {
+    let differs = |at: usize| {
+        let (is, told) = (batch.column(at).data_type(), schema.field(at).data_type());
+        is != told && *told != DataType::Null
+    };
+    if batch.num_columns() != schema.fields().len() {
+        return Err(QueryError::other(
+            "0A000",
+            "the columns of the result are others than when it was described",
+        ));
+    }
+    if !(0..batch.num_columns()).any(differs) {
+        return Ok(batch);
+    }
+    let failed = |error: datafusion::arrow::error::ArrowError| QueryError::other("22000", error.to_string());
+    let columns = (0..batch.num_columns()).map(|at| match differs(at) {
+        true => cast(batch.column(at), schema.field(at).data_type()),
+        false => Ok(batch.column(at).clone()),
+    });
+    let columns = columns.collect::<Result<Vec<_>, _>>().map_err(failed)?;
+    let fields: Vec<_> = columns
+        .iter()
+        .zip(schema.fields())
+        .map(|(column, field)| {
+            field.as_ref().clone().with_data_type(column.data_type().clone()).with_nullable(true)
+        })
+        .collect();
+    let schema = Arc::new(datafusion::arrow::datatypes::Schema::new(fields));
+    RecordBatch::try_new(schema, columns).map_err(failed)
+}

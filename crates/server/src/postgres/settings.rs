@@ -1,0 +1,131 @@
+//! SET and SHOW of PostgreSQL's own variables. Those that change how values are written, and the statement's timeout, do
+//! something; all others are remembered and shown, because drivers set them and mean no harm. Variables with a dot are the query
+//! engine's, and go there.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use crate::sql::{POSTGRES_VERSION, QueryError};
+
+/// What is shown of variables that nobody set.
+const DEFAULTS: [(&str, &str); 24] = [
+    ("server_version", POSTGRES_VERSION),
+    ("server_version_num", "160006"),
+    ("server_encoding", "UTF8"),
+    ("client_encoding", "UTF8"),
+    ("datestyle", "ISO, MDY"),
+    ("intervalstyle", "postgres"),
+    ("timezone", "UTC"),
+    ("bytea_output", "hex"),
+    ("extra_float_digits", "1"),
+    ("search_path", "\"$user\", public"),
+    ("standard_conforming_strings", "on"),
+    ("integer_datetimes", "on"),
+    ("transaction_isolation", "read committed"),
+    ("default_transaction_isolation", "read committed"),
+    ("transaction_read_only", "on"),
+    ("default_transaction_read_only", "on"),
+    ("statement_timeout", "0"),
+    ("lock_timeout", "0"),
+    ("idle_in_transaction_session_timeout", "0"),
+    ("application_name", ""),
+    ("max_identifier_length", "63"),
+    ("max_connections", "2000"),
+    ("is_superuser", "off"),
+    ("in_hot_standby", "off"),
+];
+
+/// Variables of which the client is told when they change, as it writes them.
+const TOLD: [(&str, &str); 6] = [
+    ("datestyle", "DateStyle"),
+    ("intervalstyle", "IntervalStyle"),
+    ("timezone", "TimeZone"),
+    ("application_name", "application_name"),
+    ("client_encoding", "client_encoding"),
+    ("standard_conforming_strings", "standard_conforming_strings"),
+];
+
+/// Sets a variable; returns its name as the client is told of it, if it is.
+pub(crate) fn set(
+    variables: &mut HashMap<String, String>,
+    variable: &str,
+    value: &str,
+) -> Result<Option<&'static str>, QueryError> {
+    let wrong = |wanted: &str| {
+        Err(QueryError::other(
+            "22023",
+            format!("invalid value for parameter \"{variable}\": '{value}' is not {wanted}"),
+        ))
+    };
+    let default = value.eq_ignore_ascii_case("default");
+    match variable {
+        _ if default => {
+            variables.remove(variable);
+        }
+        "client_encoding" => {
+            let plain: String = value.chars().filter(char::is_ascii_alphanumeric).collect();
+            if !matches!(plain.to_ascii_lowercase().as_str(), "utf8" | "unicode") {
+                return wrong("UTF8, which is what is spoken here");
+            }
+        }
+        "standard_conforming_strings" if value != "on" && value != "true" => return wrong("on"),
+        "statement_timeout" if milliseconds(value).is_none() => {
+            return wrong("a time such as 5000, 5s or 1min");
+        }
+        _ => {
+            variables.insert(variable.to_owned(), value.to_owned());
+        }
+    }
+    Ok(TOLD.iter().find(|(name, _)| *name == variable).map(|(_, told)| *told))
+}
+
+/// The value of a variable.
+pub(crate) fn show(variables: &HashMap<String, String>, variable: &str) -> Result<String, QueryError> {
+    let default =
+        || DEFAULTS.iter().find(|(name, _)| *name == variable).map(|(_, value)| (*value).to_owned());
+    let value = variables.get(variable).cloned().or_else(default);
+    value.ok_or_else(|| {
+        QueryError::other("42704", format!("unrecognized configuration parameter \"{variable}\""))
+    })
+}
+
+/// How long the client lets a statement take; nothing for ever.
+pub(crate) fn statement_timeout(variables: &HashMap<String, String>) -> Option<Duration> {
+    let set = variables.get("statement_timeout")?;
+    milliseconds(set).filter(|&ms| ms > 0).map(Duration::from_millis)
+}
+
+fn milliseconds(value: &str) -> Option<u64> {
+    let value = value.trim();
+    let digits = value.find(|c: char| !c.is_ascii_digit()).unwrap_or(value.len());
+    let unit = match value[digits..].trim() {
+        "" | "ms" => 1,
+        "s" => 1000,
+        "min" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return None,
+    };
+    value[..digits].parse::<u64>().ok()?.checked_mul(unit).filter(|&ms| ms <= i32::MAX as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_set_is_shown_and_what_matters_is_checked() {
+        let mut variables = HashMap::new();
+        let mut put = |variable: &str, value: &str| set(&mut variables, variable, value);
+        assert_eq!(put("datestyle", "ISO").unwrap(), Some("DateStyle"));
+        assert_eq!(put("some_driver_thing", "7").unwrap(), None);
+        assert!(put("client_encoding", "utf-8").is_ok() && put("client_encoding", "LATIN1").is_err());
+        assert!(put("statement_timeout", "soon").is_err() && put("statement_timeout", "2min").is_ok());
+        assert_eq!(statement_timeout(&variables), Some(Duration::from_secs(120)));
+        assert_eq!(show(&variables, "datestyle").unwrap(), "ISO");
+        assert_eq!(show(&variables, "server_version").unwrap(), POSTGRES_VERSION);
+        assert_eq!(show(&variables, "nonsense").unwrap_err().sqlstate(), "42704");
+        set(&mut variables, "statement_timeout", "default").unwrap();
+        assert_eq!(statement_timeout(&variables), None);
+    }
+}

@@ -1,0 +1,56 @@
+//! Simple queries: statements in one text, each with its answer before the next one begins.
+
+use futures::SinkExt;
+use pgwire::api::portal::Format;
+use pgwire::api::results::Tag;
+use pgwire::error::PgWireResult;
+use pgwire::messages::PgWireBackendMessage;
+use pgwire::messages::response::EmptyQueryResponse;
+
+use super::connection::{Connection, has_rows};
+use super::rows::description;
+use super::statement::{Statement, plan, read};
+
+impl Connection<'_> {
+    /// Runs the statements of a text; the first that fails ends it.
+    pub(crate) async fn simple(&mut self, text: &str) -> PgWireResult<()> {
+        self.extended.drop_unnamed();
+        let parsed = read(&self.session, text)?;
+        if parsed.is_empty() {
+            self.socket.feed(PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new())).await?;
+        }
+        let only = parsed.len() == 1;
+        for parsed in parsed {
+            let sql = if only { text.to_owned() } else { parsed.to_string() };
+            let statement = plan(&self.session, parsed).await?;
+            self.admit(&statement)?;
+            let tag = self.answer(&sql, statement).await?;
+            self.complete(tag).await?;
+        }
+        Ok(self.ready().await?)
+    }
+
+    async fn answer(&mut self, sql: &str, statement: Statement) -> PgWireResult<Tag> {
+        if let Some(tag) = self.command(sql, &statement).await? {
+            return Ok(tag);
+        }
+        match statement {
+            Statement::Plan(plan) if has_rows(&plan) => {
+                let mut rows = self.start(sql, *plan, &Format::UnifiedText).await?;
+                let columns = description(rows.fields());
+                self.socket.feed(PgWireBackendMessage::RowDescription(columns)).await?;
+                let (sent, _) = self.send_rows(&mut rows, None).await?;
+                Ok(Tag::new("SELECT").with_rows(sent))
+            }
+            Statement::Plan(plan) => self.effect(sql, *plan).await,
+            Statement::Fetch(name, at_most) => self.fetch(&name, at_most, true).await,
+            Statement::Show(variable) => {
+                let (fields, row) = self.show(&variable)?;
+                self.socket.feed(PgWireBackendMessage::RowDescription(description(&fields))).await?;
+                self.socket.feed(PgWireBackendMessage::DataRow(row)).await?;
+                Ok(Tag::new("SHOW"))
+            }
+            _ => Ok(Tag::new("SELECT")),
+        }
+    }
+}

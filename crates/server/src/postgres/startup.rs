@@ -1,0 +1,141 @@
+//! How a connection begins: version, parameters, proof of a password, a session.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use futures::{SinkExt, StreamExt};
+use pgwire::api::auth::sasl::SCRAM_SHA_256_METHOD;
+use pgwire::api::auth::{
+    DefaultServerParameterProvider, finish_authentication, protocol_negotiation,
+    save_startup_parameters_to_metadata,
+};
+use pgwire::api::{ClientInfo, PgWireConnectionState};
+use pgwire::error::{ErrorInfo, PgWireError, PgWireResult};
+use pgwire::messages::startup::{Authentication, PasswordMessageFamily};
+use pgwire::messages::{PgWireBackendMessage, PgWireFrontendMessage};
+
+use super::error::fatal;
+use super::socket::{NOT_ENCRYPTED, Socket};
+use crate::access::{AccessError, ScramExchange, User};
+use crate::sql::{Cancel, POSTGRES_VERSION, Protocol, Session};
+use crate::state::{SharedState, State};
+
+/// The longest name of a database; a client may ask for any.
+const NAME_CHARS_MAX: usize = 63;
+
+/// A session of this protocol, and how it is stopped from another connection.
+pub(crate) struct Started {
+    pub(crate) session: Session,
+    /// What stops the statement that runs now.
+    pub(crate) running: Arc<Mutex<Cancel>>,
+}
+
+/// Lets a client in. Nothing if it only came to stop a statement, or was not let in and told so.
+pub(crate) async fn start(
+    socket: &mut Socket,
+    peer: SocketAddr,
+    state: &SharedState,
+    refused: Option<String>,
+) -> io::Result<Option<Started>> {
+    let first = match socket.next().await {
+        Some(Ok(first)) => first,
+        Some(Err(error)) => return Err(io::Error::other(error)),
+        None => return Ok(None),
+    };
+    if let PgWireFrontendMessage::CancelRequest(request) = &first {
+        state.postgres_sessions().cancel(request);
+        return Ok(None);
+    }
+    match begin(socket, first, peer, state, refused).await {
+        Ok(started) => Ok(Some(started)),
+        Err(error) => {
+            tracing::info!(%peer, %error, "a client was not let in");
+            let mut info: ErrorInfo = error.into();
+            info.severity = "FATAL".to_owned();
+            socket.send(PgWireBackendMessage::ErrorResponse(info.into())).await?;
+            Ok(None)
+        }
+    }
+}
+
+async fn begin(
+    socket: &mut Socket,
+    first: PgWireFrontendMessage,
+    peer: SocketAddr,
+    state: &SharedState,
+    refused: Option<String>,
+) -> PgWireResult<Started> {
+    let PgWireFrontendMessage::Startup(startup) = first else {
+        return Err(fatal("08P01", "a connection begins with a startup message"));
+    };
+    protocol_negotiation(socket, &startup).await?;
+    save_startup_parameters_to_metadata(socket, &startup);
+    if let Some(why) = refused {
+        let not_encrypted = why == NOT_ENCRYPTED;
+        return Err(fatal(if not_encrypted { "28000" } else { "53300" }, why));
+    }
+    let named = |key: &str| startup.parameters.get(key).filter(|name| !name.is_empty());
+    let name = named("user").ok_or_else(|| fatal("28000", "no user name was given"))?;
+    let database = named("database").unwrap_or(name);
+    if [name, database].iter().any(|name| name.chars().count() > NAME_CHARS_MAX) {
+        return Err(fatal("42622", "names of users and databases have 63 characters at most"));
+    }
+    if named("replication").is_some_and(|value| !matches!(value.as_str(), "false" | "off" | "0" | "no")) {
+        return Err(fatal("0A000", "there is no replication here"));
+    }
+    socket.set_state(PgWireConnectionState::AuthenticationInProgress);
+    let user = if state.config().asks_who() {
+        proved(socket, name, peer, state).await?
+    } else {
+        state.log_in_anonymous(name)?
+    };
+    let session = state.open_session(user, Protocol::Postgres, Some(peer), Some(database))?;
+    if let Some(application) = named("application_name") {
+        session.entry().set_application(application);
+    }
+    let sessions = state.postgres_sessions();
+    let running = Arc::<Mutex<Cancel>>::default();
+    let (number, secret) = sessions.add(socket, &running);
+    socket.set_pid_and_secret_key(number, secret);
+    let mut parameters = DefaultServerParameterProvider::default();
+    parameters.server_version = POSTGRES_VERSION.to_owned();
+    parameters.is_superuser = session.user().role.admin;
+    finish_authentication(socket, &parameters).await?;
+    Ok(Started { session, running })
+}
+
+/// The exchange that proves a password.
+async fn proved(socket: &mut Socket, name: &str, peer: SocketAddr, state: &State) -> PgWireResult<User> {
+    state.may_try(peer)?;
+    let offered = Authentication::SASL(vec![SCRAM_SHA_256_METHOD.to_owned()]);
+    socket.send(PgWireBackendMessage::Authentication(offered)).await?;
+    let first = answer(socket).await?.into_sasl_initial_response()?;
+    if first.auth_method != SCRAM_SHA_256_METHOD {
+        return Err(AccessError::Malformed(format!("{} is not offered", first.auth_method)).into());
+    }
+    let (verifier, user) = state.users().find(name);
+    let first = first.data.ok_or_else(|| AccessError::Malformed("nothing was said".to_owned()))?;
+    let (exchange, challenge) = ScramExchange::begin(verifier, &first)?;
+    let challenge = Authentication::SASLContinue(challenge.into());
+    socket.send(PgWireBackendMessage::Authentication(challenge)).await?;
+    let last = answer(socket).await?.into_sasl_response()?;
+    match (exchange.finish(&last.data)?, user) {
+        (Some(proof), Some(user)) => {
+            state.logged_in(&user, peer);
+            let proof = Authentication::SASLFinal(proof.into());
+            socket.feed(PgWireBackendMessage::Authentication(proof)).await?;
+            Ok(user)
+        }
+        _ => Err(state.refused(name, peer).into()),
+    }
+}
+
+async fn answer(socket: &mut Socket) -> PgWireResult<PasswordMessageFamily> {
+    match socket.next().await {
+        Some(Ok(PgWireFrontendMessage::PasswordMessageFamily(answer))) => Ok(answer),
+        Some(Ok(_)) => Err(AccessError::Malformed("a password was expected".to_owned()).into()),
+        Some(Err(error)) => Err(error),
+        None => Err(PgWireError::IoError(io::ErrorKind::UnexpectedEof.into())),
+    }
+}

@@ -1,0 +1,255 @@
+//! What the text of a statement says: something for the query engine, or something for the protocol.
+//!
+//! Clients look into PostgreSQL's catalogs with queries that the query engine cannot plan as they are. `datafusion-pg-catalog`
+//! rewrites these, but some of its rewrites change what a query means: a correlated subquery in the list of columns becomes
+//! NULL. So only statements that touch catalogs and nothing else are rewritten; see `touches_tables`.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::sync::LazyLock;
+
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::sql::parser::{DFParserBuilder, Statement as Parsed};
+use datafusion::sql::sqlparser::ast::{
+    self, CloseCursor, CopyOption, CopySource, CopyTarget, DeclareType, FetchDirection, Set,
+    Statement as Ast, Value, visit_relations,
+};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+use datafusion_pg_catalog::sql::PostgresCompatibilityParser;
+
+use super::copy::CopyFormat;
+use crate::sql::{QueryError, Session};
+
+static CATALOG_PARSER: LazyLock<PostgresCompatibilityParser> =
+    LazyLock::new(PostgresCompatibilityParser::new);
+
+/// A statement, planned as far as it is one for the query engine.
+#[derive(Clone, Debug)]
+pub(crate) enum Statement {
+    /// The query engine runs it.
+    Plan(Box<LogicalPlan>),
+    /// BEGIN.
+    Begin,
+    /// COMMIT, with what the client is told.
+    Commit,
+    /// ROLLBACK.
+    Rollback,
+    /// Something that is accepted and does nothing.
+    Accepted(&'static str),
+    /// SET of one variable to values as they were written.
+    Set { variable: String, value: String },
+    /// SHOW of one variable.
+    Show(String),
+    /// COPY ... TO STDOUT.
+    CopyOut(Box<LogicalPlan>, CopyFormat),
+    /// DECLARE ... CURSOR FOR.
+    Declare(String, Box<LogicalPlan>),
+    /// FETCH, with how many rows; all if nothing.
+    Fetch(String, Option<usize>),
+    /// CLOSE of one cursor or of all.
+    Close(Option<String>),
+    /// DEALLOCATE of one statement or of all.
+    Deallocate(Option<String>),
+    /// DISCARD ALL.
+    DiscardAll,
+}
+
+/// Reads the statements of a text; nothing is planned.
+pub(crate) fn read(session: &Session, sql: &str) -> Result<Vec<Parsed>, QueryError> {
+    let plain = Parser::parse_sql(&PostgreSqlDialect {}, sql);
+    let is_own = |ast: &Ast| {
+        matches!(ast, Ast::CreateTable(table) if table.external)
+            || matches!(
+                ast,
+                Ast::Copy { target: CopyTarget::File { .. } | CopyTarget::Program { .. }, to: true, .. }
+            )
+    };
+    match plain {
+        Ok(statements) if statements.iter().any(is_own) => own(sql),
+        Ok(statements) if statements.iter().any(|statement| touches_tables(session, statement)) => {
+            Ok(wrapped(statements))
+        }
+        Ok(statements) => Ok(wrapped(CATALOG_PARSER.parse(sql).unwrap_or(statements))),
+        Err(error) => match CATALOG_PARSER.parse(sql) {
+            Ok(statements) if !statements.iter().any(|statement| touches_tables(session, statement)) => {
+                Ok(wrapped(statements))
+            }
+            _ => own(sql).map_err(|_| QueryError::other("42601", error.to_string())),
+        },
+    }
+}
+
+fn wrapped(statements: Vec<Ast>) -> Vec<Parsed> {
+    statements.into_iter().map(|statement| Parsed::Statement(Box::new(statement))).collect()
+}
+
+/// Statements of the query engine's own, as CREATE EXTERNAL TABLE.
+fn own(sql: &str) -> Result<Vec<Parsed>, QueryError> {
+    let parsed = DFParserBuilder::new(sql)
+        .with_dialect(&PostgreSqlDialect {})
+        .build()
+        .and_then(|mut p| p.parse_statements());
+    Ok(parsed?.into_iter().collect())
+}
+
+/// Whether a statement reads something that is not PostgreSQL's catalog: a table of the session, or one that is not there.
+fn touches_tables(session: &Session, statement: &Ast) -> bool {
+    let tables: BTreeSet<String> = session.tables().into_iter().collect();
+    let touched = visit_relations(statement, |relation| {
+        let parts: Vec<String> = relation.0.iter().map(|part| part.to_string().replace('"', "")).collect();
+        let schema = parts.len().checked_sub(2).map(|at| parts[at].to_ascii_lowercase());
+        let of_catalog = matches!(schema.as_deref(), Some("pg_catalog" | "information_schema"));
+        let name = parts.last().cloned().unwrap_or_default();
+        if !of_catalog && (tables.contains(&name) || tables.contains(&name.to_ascii_lowercase())) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    });
+    touched.is_break()
+}
+
+/// Plans a statement and checks that the user may run it.
+pub(crate) async fn plan(session: &Session, parsed: Parsed) -> Result<Statement, QueryError> {
+    let Parsed::Statement(ast) = &parsed else { return planned(session, parsed).await };
+    let name = |ident: &ast::Ident| ident.value.clone();
+    Ok(match ast.as_ref() {
+        Ast::StartTransaction { .. } => Statement::Begin,
+        Ast::Commit { .. } => Statement::Commit,
+        Ast::Rollback { savepoint: None, .. } => Statement::Rollback,
+        Ast::Rollback { .. } => Statement::Accepted("ROLLBACK"),
+        Ast::Savepoint { .. } => Statement::Accepted("SAVEPOINT"),
+        Ast::ReleaseSavepoint { .. } => Statement::Accepted("RELEASE"),
+        Ast::LISTEN { .. } => return Err(QueryError::other("0A000", "there are no notifications here")),
+        Ast::UNLISTEN { .. } => Statement::Accepted("UNLISTEN"),
+        Ast::Reset(_) if !ast.to_string().contains('.') => Statement::Accepted("RESET"),
+        Ast::Discard { object_type: ast::DiscardObject::ALL } => Statement::DiscardAll,
+        Ast::Discard { .. } => Statement::Accepted("DISCARD"),
+        Ast::Deallocate { name, .. } => {
+            let all = name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all");
+            Statement::Deallocate((!all).then(|| name.value.clone()))
+        }
+        Ast::Close { cursor: CloseCursor::All } => Statement::Close(None),
+        Ast::Close { cursor: CloseCursor::Specific { name: cursor } } => Statement::Close(Some(name(cursor))),
+        Ast::Fetch { name: cursor, direction, .. } => Statement::Fetch(name(cursor), rows(direction)?),
+        Ast::Declare { stmts } => return declare(session, stmts).await,
+        Ast::Set(set) => return assignment(session, set, &parsed).await,
+        Ast::ShowVariable { variable } => {
+            let words: Vec<String> = variable.iter().map(|word| word.value.to_ascii_lowercase()).collect();
+            match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+                ["time", "zone"] => Statement::Show("timezone".to_owned()),
+                ["transaction", "isolation", "level"] => Statement::Show("transaction_isolation".to_owned()),
+                [one] if !matches!(one, "all") => Statement::Show(one.to_owned()),
+                _ => return planned(session, parsed).await,
+            }
+        }
+        Ast::Copy { source, to: true, target: CopyTarget::Stdout, options, legacy_options, .. } => {
+            if !legacy_options.is_empty() {
+                return Err(QueryError::other(
+                    "0A000",
+                    "options of COPY go into parentheses: WITH (FORMAT csv)",
+                ));
+            }
+            return copy_out(session, source, options).await;
+        }
+        Ast::Copy { to: false, .. } => {
+            return Err(QueryError::other(
+                "0A000",
+                "COPY FROM is not there: tables are files, and are read only",
+            ));
+        }
+        _ => return planned(session, parsed).await,
+    })
+}
+
+async fn planned(session: &Session, parsed: Parsed) -> Result<Statement, QueryError> {
+    Ok(Statement::Plan(Box::new(session.plan_statement(parsed).await?)))
+}
+
+async fn query(session: &Session, sql: String) -> Result<Box<LogicalPlan>, QueryError> {
+    let mut parsed = read(session, &sql)?;
+    match (parsed.pop(), parsed.is_empty()) {
+        (Some(parsed), true) => Ok(Box::new(session.plan_statement(parsed).await?)),
+        _ => Err(QueryError::other("42601", "one query is needed here")),
+    }
+}
+
+async fn declare(session: &Session, declared: &[ast::Declare]) -> Result<Statement, QueryError> {
+    match declared {
+        [ast::Declare { names, declare_type: Some(DeclareType::Cursor), for_query: Some(of), .. }]
+            if names.len() == 1 =>
+        {
+            Ok(Statement::Declare(names[0].value.clone(), query(session, of.to_string()).await?))
+        }
+        _ => Err(QueryError::other("42601", "DECLARE name CURSOR FOR query is what can be declared here")),
+    }
+}
+
+/// How many rows a FETCH wants.
+fn rows(direction: &FetchDirection) -> Result<Option<usize>, QueryError> {
+    let count = |value: &Value| match value {
+        Value::Number(number, _) => number.to_string().parse().map(Some).map_err(|_| wrong_fetch()),
+        _ => Err(wrong_fetch()),
+    };
+    match direction {
+        FetchDirection::Next | FetchDirection::Forward { limit: None } => Ok(Some(1)),
+        FetchDirection::Count { limit } | FetchDirection::Forward { limit: Some(limit) } => count(limit),
+        FetchDirection::All | FetchDirection::ForwardAll => Ok(None),
+        _ => Err(wrong_fetch()),
+    }
+}
+
+fn wrong_fetch() -> QueryError {
+    QueryError::other("0A000", "cursors go forward only, by a number of rows or to the end")
+}
+
+async fn assignment(session: &Session, set: &Set, parsed: &Parsed) -> Result<Statement, QueryError> {
+    match set {
+        Set::SingleAssignment { variable, values, .. } => {
+            let variable = variable.to_string().replace('"', "").to_ascii_lowercase();
+            if variable.contains('.') {
+                return planned(session, parsed.clone()).await;
+            }
+            let values: Vec<String> = values.iter().map(literal).collect();
+            Ok(Statement::Set { variable, value: values.join(", ") })
+        }
+        Set::SetTimeZone { value, .. } => {
+            Ok(Statement::Set { variable: "timezone".to_owned(), value: literal(value) })
+        }
+        Set::SetNames { charset_name, .. } => {
+            Ok(Statement::Set { variable: "client_encoding".to_owned(), value: charset_name.value.clone() })
+        }
+        Set::SetTransaction { .. } => Ok(Statement::Accepted("SET")),
+        Set::SetRole { .. } | Set::SetSessionAuthorization(_) => {
+            Err(QueryError::Denied("permission denied: nobody can become somebody else".to_owned()))
+        }
+        _ => planned(session, parsed.clone()).await,
+    }
+}
+
+fn literal(value: &ast::Expr) -> String {
+    match value {
+        ast::Expr::Value(value) => value.value.clone().into_string().unwrap_or_else(|| value.to_string()),
+        other => other.to_string(),
+    }
+}
+
+async fn copy_out(
+    session: &Session,
+    source: &CopySource,
+    options: &[CopyOption],
+) -> Result<Statement, QueryError> {
+    let sql = match source {
+        CopySource::Query(query) => query.to_string(),
+        CopySource::Table { table_name, columns } if columns.is_empty() => {
+            format!("SELECT * FROM {table_name}")
+        }
+        CopySource::Table { table_name, columns } => {
+            let columns: Vec<String> = columns.iter().map(ToString::to_string).collect();
+            format!("SELECT {} FROM {table_name}", columns.join(", "))
+        }
+    };
+    let format = CopyFormat::of(options)?;
+    Ok(Statement::CopyOut(query(session, sql).await?, format))
+}
