@@ -40,6 +40,8 @@ test: check model-check ## Everything that must pass: check, tests, docs
 	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory postgres-test; else \
 		echo "left out, the tests of the PostgreSQL extension: python3 is missing"; [ "$$COSCAN_REQUIRE_ALL" != 1 ]; fi
 	@$(MAKE) --no-print-directory doc
+	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory serve-page-test; else \
+		echo "left out, the tests of the live page: python3 is missing"; [ "$$COSCAN_REQUIRE_ALL" != 1 ]; fi
 
 # The same dependencies, not compiled again: see .cargo/checked.toml. What measures speed is left out.
 test-checked: tools ## The tests with overflow checks and debug assertions
@@ -100,6 +102,12 @@ postgres-bench: tools ## What the PostgreSQL extension costs: COSTS=cached, pgbe
 
 doc: tools ## API documentation, without warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --release --workspace --no-deps
+
+# COSCAN_REQUIRE_ALL=1 makes a browser that is missing a failure. SHOTS=FOLDER keeps pictures.
+.PHONY: serve-page-test
+serve-page-test: tools ## The live page of coscan serve in headless Chromium (3 minutes)
+	$(BUILD)
+	@python3 crates/server/checks/page.py --coscan $(COSCAN) $(if $(SHOTS),--shots $(SHOTS))
 
 tools:
 	@command -v $(CARGO) >/dev/null || { echo "cargo is missing: install Rust from https://rustup.rs" >&2; exit 1; }

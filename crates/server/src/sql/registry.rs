@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
+use coscan_engine::QueryAccount;
 use datafusion::physical_plan::ExecutionPlan;
 use serde::Serialize;
 use tokio::sync::watch;
@@ -157,9 +158,15 @@ pub struct RunningQuery {
     rows: AtomicU64,
     bytes: AtomicU64,
     plan: OnceLock<Arc<dyn ExecutionPlan>>,
+    account: Arc<QueryAccount>,
 }
 
 impl RunningQuery {
+    /// What its scans count, while they run and after.
+    pub fn account(&self) -> &Arc<QueryAccount> {
+        &self.account
+    }
+
     /// Whether its turn has come.
     pub fn is_running(&self) -> bool {
         self.running.load(Ordering::Relaxed)
@@ -297,8 +304,9 @@ impl Registry {
         policy: String,
         cancel: Cancel,
     ) -> Arc<RunningQuery> {
+        let id = self.next.fetch_add(1, Ordering::Relaxed) + 1;
         let query = Arc::new(RunningQuery {
-            id: self.next.fetch_add(1, Ordering::Relaxed) + 1,
+            id,
             session: session.id,
             user: session.user.name.clone(),
             protocol: session.protocol,
@@ -311,6 +319,7 @@ impl Registry {
             rows: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             plan: OnceLock::new(),
+            account: Arc::new(QueryAccount::new(id, 1)),
         });
         lock(&self.queries).insert(query.id, query.clone());
         query

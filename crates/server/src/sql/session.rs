@@ -5,7 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use coscan_datafusion::{CoscanContext, CoscanOptions};
+use coscan_datafusion::{CoscanContext, CoscanOptions, with_account};
 use datafusion::catalog::CatalogProviderList;
 use datafusion::common::Result as DataFusionResult;
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -293,6 +293,7 @@ impl Session {
             }
             query.runs();
             let frame = self.context.execute_logical_plan(plan).await?;
+            let frame = with_account(frame, query.account().clone());
             let task = Arc::new(frame.task_ctx());
             let plan = frame.create_physical_plan().await?;
             query.has_plan(plan.clone());

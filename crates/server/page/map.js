@@ -1,0 +1,256 @@
+// The chunk map of each table: a row for each column, along it the chunks in their order, above them how many scans want
+// each. Cells are painted as one small picture that is enlarged, so that many cost no more than few.
+
+import { colours, element, fit, write } from "./words.js";
+
+const STATES = ["absent", "coming", "encoded", "decoded"];
+const SAID = ["not in memory", "on its way", "in the buffer", "decoded"];
+const STRIP = 22;
+const FADE_MS = 450;
+const NAMES_WIDTH = 96;
+
+/** "#rrggbb" as numbers. */
+function rgb(colour) {
+  const n = Number.parseInt(colour.slice(1), 16);
+  return [n >> 16, (n >> 8) & 255, n & 255];
+}
+
+class TableMap {
+  constructor(onPoint) {
+    this.canvas = element("canvas");
+    this.canvas.tabIndex = 0;
+    this.title = element("b");
+    this.note = element("span");
+    this.node = element("div", "table", element("h3", "", this.title, this.note), this.canvas);
+    this.picture = document.createElement("canvas");
+    this.needed = [];
+    this.cursor = null;
+    this.onPoint = onPoint;
+    this.canvas.addEventListener("pointermove", (event) => this.point(this.under(event)));
+    this.canvas.addEventListener("pointerleave", () => this.point(null));
+    this.canvas.addEventListener("keydown", (event) => this.key(event));
+    this.canvas.addEventListener("blur", () => this.point(null));
+  }
+
+  /** Takes what the server says of the table; cells that changed shine for a moment. */
+  set(table) {
+    const before = this.parts;
+    const same = before && this.table.cells === table.cells && this.table.columns.length === table.columns.length;
+    const size = table.cells * table.columns.length;
+    const parts = new Uint32Array(size);
+    for (let at = 0, i = 0; i < table.parts.length; i += 2) {
+      parts.fill(table.parts[i + 1], at, at + table.parts[i]);
+      at += table.parts[i];
+    }
+    if (!same) this.changed = new Float64Array(size);
+    const now = performance.now();
+    const counts = [0, 0, 0, 0];
+    const wanted = new Uint32Array(table.cells);
+    const held = new Uint8Array(table.cells);
+    for (let at = 0; at < size; at += 1) {
+      const state = parts[at] & 3;
+      if (same && (before[at] & 3) !== state) this.changed[at] = now;
+      const cell = at % table.cells;
+      wanted[cell] = Math.max(wanted[cell], parts[at] >> 3);
+      held[cell] |= (parts[at] >> 2) & 1;
+      counts[state] += 1;
+    }
+    Object.assign(this, { table, parts, wanted, held, counts, fades: now + FADE_MS, dirty: true });
+    const inMemory = Math.round((100 * (counts[2] + counts[3])) / Math.max(1, size));
+    const files = table.files === 1 ? "1 file" : `${table.files} files`;
+    write(this.title, table.name);
+    const each = table.cells < table.chunks ? `, ${Math.ceil(table.chunks / table.cells)} to a cell` : "";
+    write(this.note, `${table.chunks} ${table.chunks === 1 ? "chunk" : "chunks"} in ${files}${each}, ${inMemory}% in memory`);
+    this.canvas.setAttribute("aria-label", `Chunks of ${table.name}: ${inMemory}% in memory, ${counts[1]} cells on their way`);
+  }
+
+  /** Positions that a chosen query still needs. */
+  mark(needed) {
+    this.needed = needed;
+    this.dirty = true;
+  }
+
+  layout() {
+    const rows = this.table.columns.length;
+    const row = Math.max(3, Math.min(12, Math.floor(150 / rows)));
+    const left = this.canvas.clientWidth > 480 && row >= 9 ? NAMES_WIDTH : 0;
+    return { rows, row, left, height: STRIP + rows * row + 3, width: this.canvas.clientWidth - left };
+  }
+
+  draw(theme, now, still) {
+    if (!this.table || (!this.dirty && (still || now > this.fades))) return;
+    const { rows, row, left, height, width } = this.layout();
+    if (width <= 0 || rows === 0) return;
+    const { context } = fit(this.canvas, height);
+    const cells = this.table.cells;
+    const x = (cell) => left + (cell * width) / cells;
+    context.clearRect(0, 0, left + width, height);
+    this.paint(theme, now, still);
+    context.imageSmoothingEnabled = false;
+    context.drawImage(this.picture, left, STRIP, width, rows * row);
+    this.lines(context, theme, { x, rows, row, left, width });
+    this.strip(context, theme, x);
+    this.signs(context, theme, { x, row, width });
+    if (left > 0) this.names(context, theme, row);
+    if (this.cursor) {
+      const { column, cell } = this.cursor;
+      context.strokeStyle = theme.text;
+      context.lineWidth = 1.5;
+      context.strokeRect(x(cell) - 0.5, STRIP + column * row - 0.5, width / cells + 1, row + 1);
+    }
+    this.dirty = false;
+  }
+
+  /** One pixel for each cell. */
+  paint(theme, now, still) {
+    const { cells } = this.table;
+    const rows = this.table.columns.length;
+    if (this.picture.width !== cells || this.picture.height !== rows) {
+      this.picture.width = cells;
+      this.picture.height = rows;
+      this.image = new ImageData(cells, rows);
+      this.image.data.fill(255);
+    }
+    const { data } = this.image;
+    const shades = STATES.map((state) => rgb(theme[state]));
+    const light = rgb(theme.text);
+    for (let at = 0; at < this.parts.length; at += 1) {
+      const shade = shades[this.parts[at] & 3];
+      const age = still ? FADE_MS : now - this.changed[at];
+      const glow = age < FADE_MS ? 0.55 * (1 - age / FADE_MS) : 0;
+      for (let part = 0; part < 3; part += 1) data[4 * at + part] = shade[part] + glow * (light[part] - shade[part]);
+    }
+    this.picture.getContext("2d").putImageData(this.image, 0, 0);
+  }
+
+  /** Gaps, where there is room for them. */
+  lines(context, theme, { x, rows, row, left, width }) {
+    context.fillStyle = theme.panel;
+    if (row >= 4) for (let at = 1; at <= rows; at += 1) context.fillRect(left, STRIP + at * row - 1, width, 1);
+    if (width / this.table.cells >= 4) {
+      for (let cell = 1; cell <= this.table.cells; cell += 1) context.fillRect(x(cell) - 1, STRIP, 1, rows * row);
+    }
+  }
+
+  /** How many want each chunk, and which chunks are in use. */
+  strip(context, theme, x) {
+    const most = Math.max(4, ...this.wanted);
+    context.fillStyle = theme.wanted;
+    for (let cell = 0; cell < this.table.cells; cell += 1) {
+      const high = (this.wanted[cell] / most) * (STRIP - 6);
+      if (high > 0) context.fillRect(x(cell), STRIP - 4 - high, Math.max(1, x(cell + 1) - x(cell) - 1), high);
+    }
+    context.fillStyle = theme.held;
+    for (let cell = 0; cell < this.table.cells; cell += 1) {
+      if (this.held[cell]) context.fillRect(x(cell), STRIP - 3, Math.max(1, x(cell + 1) - x(cell) - 1), 2);
+    }
+    context.fillStyle = theme.accent;
+    const { chunks, cells } = this.table;
+    for (const [from, to] of this.needed) {
+      context.fillRect(x((from * cells) / chunks), 0, Math.max(1.5, x((to * cells) / chunks) - x((from * cells) / chunks)), 3);
+    }
+  }
+
+  /** What is on its way is half a cell, so that colour is not all that tells it. */
+  signs(context, theme, { x, row, width }) {
+    const { cells } = this.table;
+    if (width / cells < 5 || row < 5) return;
+    context.fillStyle = theme.absent;
+    for (let at = 0; at < this.parts.length; at += 1) {
+      if ((this.parts[at] & 3) !== 1) continue;
+      const [from, top] = [x(at % cells), STRIP + Math.floor(at / cells) * row];
+      const [wide, high] = [width / cells - 1, row - 1];
+      context.beginPath();
+      context.moveTo(from + wide, top);
+      context.lineTo(from + wide, top + high);
+      context.lineTo(from, top + high);
+      context.fill();
+    }
+  }
+
+  names(context, theme, row) {
+    context.fillStyle = theme.dim;
+    context.font = `${Math.min(11, row)}px system-ui, sans-serif`;
+    context.textBaseline = "middle";
+    this.table.columns.forEach((name, at) => {
+      const short = name.length > 15 ? `${name.slice(0, 14)}…` : name;
+      context.fillText(short, 0, STRIP + (at + 0.5) * row, NAMES_WIDTH - 6);
+    });
+  }
+
+  under(event) {
+    if (!this.table) return null;
+    const { rows, row, left, width } = this.layout();
+    const box = this.canvas.getBoundingClientRect();
+    const column = Math.floor((event.clientY - box.top - STRIP) / row);
+    const cell = Math.floor(((event.clientX - box.left - left) * this.table.cells) / width);
+    const inside = column >= 0 && column < rows && cell >= 0 && cell < this.table.cells;
+    return inside ? { column, cell } : null;
+  }
+
+  key(event) {
+    const moves = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
+    const move = moves[event.key];
+    if (!move || !this.table) return;
+    event.preventDefault();
+    const { column, cell } = this.cursor ?? { column: 0, cell: -1 };
+    const within = (n, end) => Math.max(0, Math.min(end - 1, n));
+    this.point({ column: within(column + move[0], this.table.columns.length), cell: within(cell + move[1], this.table.cells) });
+  }
+
+  point(cursor) {
+    if (cursor === null && this.cursor === null) return;
+    this.cursor = cursor;
+    this.dirty = true;
+    this.onPoint(cursor ? this.described(cursor) : null);
+  }
+
+  described({ column, cell }) {
+    const { name, columns, cells, chunks } = this.table;
+    const part = this.parts[column * cells + cell];
+    const [first, end] = [Math.ceil((cell * chunks) / cells), Math.ceil(((cell + 1) * chunks) / cells)];
+    const which = end - first > 1 ? `chunks ${first} to ${end - 1}` : `chunk ${first}`;
+    const wanted = part >> 3;
+    return `${name}.${columns[column]}, ${which}: ${SAID[part & 3]}${(part >> 2) & 1 ? ", in use" : ""}, wanted by ${wanted === 0 ? "nobody" : wanted}`;
+  }
+}
+
+export class Maps {
+  constructor(node, cellNode) {
+    this.node = node;
+    this.maps = new Map();
+    this.hint = cellNode.textContent;
+    this.onPoint = (text) => write(cellNode, text ?? this.hint);
+    this.recolour();
+    new ResizeObserver(() => this.recolour()).observe(node);
+  }
+
+  recolour() {
+    this.theme = colours();
+    for (const map of this.maps.values()) map.dirty = true;
+  }
+
+  /** `all`: the tables there are; `tables`: those of them that changed. */
+  set(all, tables) {
+    for (const [id, map] of this.maps) {
+      if (!all.includes(id)) { map.node.remove(); this.maps.delete(id); }
+    }
+    for (const table of tables) {
+      let map = this.maps.get(table.id);
+      if (!map) {
+        map = new TableMap(this.onPoint);
+        this.maps.set(table.id, map);
+        this.node.append(map.node);
+      }
+      map.set(table);
+    }
+  }
+
+  mark(needed) {
+    for (const [id, map] of this.maps) map.mark(needed.filter((n) => n.table === id).flatMap((n) => n.runs));
+  }
+
+  draw(now, still) {
+    for (const map of this.maps.values()) map.draw(this.theme, now, still);
+  }
+}

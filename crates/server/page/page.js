@@ -1,0 +1,63 @@
+// The page: puts what comes from the server where it belongs, and draws sixty times a second at most.
+
+import { Box } from "./box.js";
+import { Controls, theme } from "./controls.js";
+import { Ledger } from "./ledger.js";
+import { Loads } from "./loads.js";
+import { Maps } from "./map.js";
+import { Queries } from "./queries.js";
+import { Stream, ask } from "./stream.js";
+import { write } from "./words.js";
+
+const at = (id) => document.getElementById(id);
+const said = at("said");
+const say = (error) => write(said, error ? error.message : "");
+
+const maps = new Maps(document.querySelector("#maps .tables"), at("cell"));
+const loads = new Loads(at("loads"));
+const ledger = new Ledger(at("figures"), at("ledger"));
+const queries = new Queries(at("queries"), (needed) => maps.mark(needed), say);
+const controls = new Controls(say);
+const box = new Box(at("box"));
+theme(() => { maps.recolour(); loads.recolour(); });
+
+const still = window.matchMedia("(prefers-reduced-motion: reduce)");
+let drawn = 0;
+function draw(now) {
+  // Without motion, what changed is drawn when it is told, and time goes on in steps.
+  if (!still.matches || now - drawn > 250) { loads.draw(now); drawn = now; }
+  maps.draw(now, still.matches);
+  requestAnimationFrame(draw);
+}
+requestAnimationFrame(draw);
+
+async function about() {
+  const answer = await ask("/api/about");
+  Object.assign(queries, { admin: answer.admin, user: answer.user });
+  controls.about(answer);
+  box.about(answer);
+}
+
+function onMessage(message, first) {
+  if (first) {
+    // Everything comes anew: another server may answer.
+    loads.clear();
+    ledger.clear();
+    queries.clear();
+  }
+  maps.set(message.all, message.tables);
+  loads.set(message);
+  ledger.set(message);
+  queries.set(message.queries);
+  controls.set(message);
+}
+
+const link = at("link");
+function onState(state) {
+  if (link.className === state) return;
+  link.className = state;
+  write(link, state === "live" ? "live" : "the connection is lost, trying again");
+  if (state === "live") about().catch(say);
+}
+
+about().catch(say).finally(() => new Stream("/api/events", onMessage, onState));

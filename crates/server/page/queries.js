@@ -1,0 +1,120 @@
+// The running queries: how far each is, what was read for it, what it got without, whether it waits, and when its scans
+// will be done. Rows are changed, not made anew, so that two hundred of them cost little.
+
+import { ask, send } from "./stream.js";
+import { bytes, element, range, time, write } from "./words.js";
+
+const NEEDED_EVERY_MS = 250;
+
+class Row {
+  constructor(list, query) {
+    const { id, user, sql } = query;
+    this.own = element("i", "own");
+    this.spared = element("i", "spared");
+    this.track = element("div", "track", this.spared, this.own);
+    this.track.setAttribute("role", "progressbar");
+    this.left = element("span");
+    this.right = element("span");
+    this.stop = element("button", "", "Stop");
+    this.stop.type = "button";
+    this.stop.title = `Stop query ${id}`;
+    this.stop.addEventListener("click", (event) => { event.stopPropagation(); list.stop(id); });
+    const code = element("code", "", sql ?? "a statement of somebody else");
+    const top = element("div", "top", code, element("span", "who", `${user} · ${id}`));
+    if (list.admin || user === list.user) top.append(this.stop);
+    this.node = element("li", "query", top, this.track, element("div", "words", this.left, this.right));
+    this.node.tabIndex = 0;
+    this.node.setAttribute("aria-selected", "false");
+    this.node.addEventListener("click", () => list.choose(id));
+    this.node.addEventListener("keydown", (event) => list.key(event, id, this.node));
+  }
+
+  set(query) {
+    const { wanted, done, read, spared, waiting, running, elapsed, left } = query;
+    const share = wanted > 0 ? done / wanted : 0;
+    const mine = read + spared > 0 ? read / (read + spared) : 0;
+    this.spared.style.transform = `scaleX(${share})`;
+    this.own.style.transform = `scaleX(${share * mine})`;
+    const percent = Math.round(100 * share);
+    this.track.setAttribute("aria-valuenow", percent);
+    const progress = wanted > 0 ? `${done} of ${wanted} chunks` : "plans, or has nothing to scan";
+    const words = running ? `${progress} · ${bytes(read)} read, ${bytes(spared)} without` : "waits for its turn";
+    write(this.left, words);
+    const waits = running && waiting > 300;
+    this.right.classList.toggle("waits", waits);
+    write(this.right, waits ? `waits ${time(waiting)}` : left ? range(left) : time(elapsed));
+  }
+}
+
+export class Queries {
+  constructor(node, onNeeded, onError) {
+    this.list = node.querySelector("ol");
+    this.empty = node.querySelector(".empty");
+    this.count = node.querySelector("#count");
+    this.rows = new Map();
+    this.chosen = null;
+    Object.assign(this, { onNeeded, onError, admin: false, user: "" });
+    setInterval(() => this.needed(), NEEDED_EVERY_MS);
+  }
+
+  set(queries) {
+    const there = new Set();
+    for (const query of queries) {
+      there.add(query.id);
+      let row = this.rows.get(query.id);
+      if (!row) {
+        row = new Row(this, query);
+        this.rows.set(query.id, row);
+        this.list.append(row.node);
+      }
+      row.set(query);
+    }
+    for (const [id, row] of this.rows) {
+      if (there.has(id)) continue;
+      row.node.remove();
+      this.rows.delete(id);
+      if (this.chosen === id) this.choose(null);
+    }
+    write(this.count, queries.length > 0 ? String(queries.length) : "");
+    this.empty.hidden = queries.length > 0;
+  }
+
+  clear() {
+    for (const row of this.rows.values()) row.node.remove();
+    this.rows.clear();
+    this.choose(null);
+  }
+
+  choose(id) {
+    const chosen = id === this.chosen ? null : id;
+    this.rows.get(this.chosen)?.node.setAttribute("aria-selected", "false");
+    this.chosen = chosen;
+    this.rows.get(chosen)?.node.setAttribute("aria-selected", "true");
+    if (chosen === null) this.onNeeded([]); else this.needed();
+  }
+
+  key(event, id, node) {
+    if (event.target !== node) return;
+    const step = { ArrowDown: node.nextElementSibling, ArrowUp: node.previousElementSibling };
+    if (event.key === "Enter" || event.key === " ") this.choose(id);
+    else if (event.key in step) step[event.key]?.focus();
+    else return;
+    event.preventDefault();
+  }
+
+  /** Asks which chunks the chosen query still needs. */
+  async needed() {
+    if (this.chosen === null || this.asking || document.hidden) return;
+    this.asking = true;
+    const of = this.chosen;
+    try {
+      const needed = await ask(`/api/needed/${of}`);
+      if (this.chosen === of) this.onNeeded(needed);
+    } catch { /* The connection says so. */ }
+    this.asking = false;
+  }
+
+  async stop(id) {
+    try { await send(`/api/queries/${id}/stop`); } catch (error) { this.onError(error); }
+  }
+}

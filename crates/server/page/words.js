@@ -1,0 +1,70 @@
+// How numbers are said, and how elements are made. Texts are always texts, never markup.
+
+const SIZES = ["B", "kB", "MB", "GB", "TB", "PB"];
+
+/** Bytes with three digits that count. */
+export function bytes(n) {
+  let at = 0;
+  while (n >= 999.5 && at < SIZES.length - 1) { n /= 1000; at += 1; }
+  return `${at === 0 || n >= 99.95 ? Math.round(n) : n.toFixed(n >= 9.995 ? 1 : 2)} ${SIZES[at]}`;
+}
+
+export function count(n) {
+  return n < 10000 ? String(Math.round(n)) : Math.round(n).toLocaleString("en");
+}
+
+/** Milliseconds as a person says them. */
+export function time(ms) {
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  const s = ms / 1000;
+  if (s < 9.95) return `${s.toFixed(1)} s`;
+  if (s < 90) return `${Math.round(s)} s`;
+  if (s < 5400) return `${Math.round(s / 60)} min`;
+  return `${(s / 3600).toFixed(1)} h`;
+}
+
+/** A range of milliseconds. */
+export function range([least, most]) {
+  if (most === 0) return "scans done";
+  const [a, b] = [time(least), time(most)];
+  if (a === b) return `about ${a} left`;
+  const [first, unit] = a.split(" ");
+  return unit === b.split(" ")[1] ? `${first} to ${b} left` : `${a} to ${b} left`;
+}
+
+/** An element with a class, a text and children. */
+export function element(tag, name, ...children) {
+  const made = document.createElement(tag);
+  if (name) made.className = name;
+  made.append(...children);
+  return made;
+}
+
+/** Writes a text only where it is another: what did not change costs nothing. */
+export function write(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+/** The colours in force, for canvases. */
+export function colours() {
+  const style = getComputedStyle(document.documentElement);
+  const of = (name) => style.getPropertyValue(`--${name}`).trim();
+  const names = ["panel", "line", "text", "dim", "accent", "absent", "coming", "encoded", "decoded", "held", "wanted"];
+  return Object.fromEntries(names.map((name) => [name, of(name)]));
+}
+
+/** Makes a canvas as fine as the screen; returns its context, in CSS pixels, and its size. */
+export function fit(canvas, height) {
+  const width = canvas.clientWidth;
+  const tall = height ?? canvas.clientHeight;
+  const scale = window.devicePixelRatio || 1;
+  const [w, h] = [Math.round(width * scale), Math.round(tall * scale)];
+  if (canvas.width !== w || canvas.height !== h) {
+    canvas.width = w;
+    canvas.height = h;
+    if (height !== undefined) canvas.style.height = `${height}px`;
+  }
+  const context = canvas.getContext("2d");
+  context.setTransform(scale, 0, 0, scale, 0, 0);
+  return { context, width, height: tall };
+}

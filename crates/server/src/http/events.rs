@@ -1,0 +1,69 @@
+//! What was seen, sent to one browser as server-sent events: the newest whenever it has taken the last.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::sse::{Event, KeepAlive};
+use axum::response::{IntoResponse, Response, Sse};
+use futures::stream;
+use serde_json::{Value, json};
+
+use super::Http;
+use super::frame::{Frame, Sent, message};
+use crate::access::User;
+
+/// A browser that comes is shown so many loads of before.
+const LOADS_BEFORE: u64 = 3000;
+
+/// How soon a browser that lost the connection tries again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// See the module's text.
+pub(crate) async fn events(State(http): State<Arc<Http>>, Extension(user): Extension<User>) -> Response {
+    let Some(frames) = http.watch.subscribe() else {
+        let why = "too many browsers watch already: close one\n";
+        return (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
+    };
+    let newest = http.state.engine().loads_since(u64::MAX).first;
+    let start = (frames, Sent::default(), newest.saturating_sub(LOADS_BEFORE), true);
+    let messages = stream::unfold(start, move |(mut frames, mut sent, loads, first)| {
+        let (http, user) = (http.clone(), user.clone());
+        async move {
+            let frame = tokio::select! {
+                frame = newest_of(&mut frames) => frame?,
+                // A connection that never ends would hold up the end of the server.
+                () = http.state.drained() => return None,
+            };
+            let (points, next) = loads_of(&http, &frame, &user, loads);
+            let event = Event::default().data(message(&frame, &user, &mut sent, &points));
+            let event = if first { event.retry(RETRY) } else { event };
+            Some((Ok::<_, Infallible>(event), (frames, sent, next, false)))
+        }
+    });
+    Sse::new(messages).keep_alive(KeepAlive::default()).into_response()
+}
+
+async fn newest_of(frames: &mut tokio::sync::watch::Receiver<Option<Arc<Frame>>>) -> Option<Arc<Frame>> {
+    loop {
+        frames.changed().await.ok()?;
+        if let Some(frame) = frames.borrow_and_update().clone() {
+            return Some(frame);
+        }
+    }
+}
+
+/// Loads since number `from` of tables that the user sees: when, table, position, columns.
+fn loads_of(http: &Http, frame: &Frame, user: &User, from: u64) -> (Vec<Value>, u64) {
+    let recent = http.state.engine().loads_since(from);
+    let point = |load: &coscan_engine::LoadSeen| {
+        let table = frame.tables.iter().find(|table| table.id == load.table)?;
+        let position = table.position(load.chunk)?;
+        let shown = user.role.sees(&table.name);
+        shown.then(|| json!([load.at.as_millis() as u64, load.table, position, load.columns]))
+    };
+    (recent.loads.iter().filter_map(point).collect(), recent.next())
+}

@@ -1,0 +1,159 @@
+//! Looks at the engine ten times a second while somebody watches, once for all who do.
+//!
+//! Every look replaces the one before: a browser that is slow gets the newest when it has taken the last, and nothing piles
+//! up. While nothing happens it is looked at all the same, but only every tenth look is told.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::estimate::Estimate;
+use super::frame::{Frame, QueryFrame};
+use crate::state::{SharedState, State};
+
+/// How often.
+const EVERY: Duration = Duration::from_millis(100);
+
+/// While nothing happens, one look of so many is told.
+const IDLE_LOOKS: u32 = 10;
+
+/// Cells of a table that are shown.
+const PARTS_MAX: usize = 12_000;
+
+/// More browsers at once are turned away.
+const VIEWERS_MAX: usize = 100;
+
+/// See the module's text.
+pub(crate) struct Watch {
+    state: Weak<State>,
+    frames: Arc<watch::Sender<Option<Arc<Frame>>>>,
+    /// Whether the looking goes on.
+    looking: Arc<Mutex<bool>>,
+}
+
+impl Watch {
+    pub(crate) fn new(state: SharedState) -> Self {
+        let frames = Arc::new(watch::Sender::new(None));
+        Watch { state: Arc::downgrade(&state), frames, looking: Arc::default() }
+    }
+
+    /// How many browsers watch.
+    pub(crate) fn viewers(&self) -> usize {
+        self.frames.receiver_count()
+    }
+
+    /// Somebody watches from now on; `None` if too many do.
+    pub(crate) fn subscribe(&self) -> Option<watch::Receiver<Option<Arc<Frame>>>> {
+        let mut looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.viewers() >= VIEWERS_MAX {
+            return None;
+        }
+        let receiver = self.frames.subscribe();
+        if !std::mem::replace(&mut *looking, true) {
+            tokio::spawn(look(self.state.clone(), self.frames.clone(), self.looking.clone()));
+        }
+        Some(receiver)
+    }
+}
+
+async fn look(state: Weak<State>, frames: Arc<watch::Sender<Option<Arc<Frame>>>>, looking: Arc<Mutex<bool>>) {
+    let mut ticks = tokio::time::interval(EVERY);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut estimates: HashMap<u64, Estimate> = HashMap::new();
+    let mut idle = 0;
+    loop {
+        ticks.tick().await;
+        {
+            let mut looking = looking.lock().unwrap_or_else(PoisonError::into_inner);
+            if frames.receiver_count() == 0 {
+                *looking = false;
+                return;
+            }
+        }
+        let Some(state) = state.upgrade() else { return };
+        let before = frames.borrow().clone();
+        let frame = frame(&state, before.as_deref(), &mut estimates);
+        idle = if is_idle(&frame, before.as_deref()) { idle + 1 } else { 0 };
+        if idle % IDLE_LOOKS == 0 {
+            frames.send_replace(Some(Arc::new(frame)));
+        }
+    }
+}
+
+fn frame(state: &State, before: Option<&Frame>, estimates: &mut HashMap<u64, Estimate>) -> Frame {
+    let seen = state.engine().observe(PARTS_MAX);
+    let queries: Vec<_> = state.registry().queries();
+    estimates.retain(|id, _| queries.iter().any(|query| query.id == *id));
+    let queries = queries
+        .iter()
+        .map(|query| QueryFrame::new(query, &seen.scans, estimates.entry(query.id).or_default()));
+    let queries = queries.collect();
+    let locations = state.tables().locations();
+    Frame::new(seen, before, |file| name_of(file, &locations), queries)
+}
+
+/// Whether nothing runs, and nothing of a table changed.
+fn is_idle(frame: &Frame, before: Option<&Frame>) -> bool {
+    let tables = |frame: &Frame| frame.tables.iter().map(|t| (t.id, t.version)).collect::<Vec<_>>();
+    frame.queries.is_empty()
+        && before.is_some_and(|before| before.queries.is_empty() && tables(before) == tables(frame))
+}
+
+/// What SQL calls the table that a file is of: the one whose location is the longest beginning of the file's address. What
+/// SQL does not know is called as the file.
+fn name_of(file: &str, tables: &[(String, Option<String>)]) -> String {
+    let path = |address: &str| {
+        let local = address.strip_prefix("file://").unwrap_or(address);
+        let absolute = match local.starts_with('/') || local.contains("://") {
+            true => local.to_owned(),
+            false => std::path::absolute(local)
+                .map_or(local.to_owned(), |path| path.to_string_lossy().into_owned()),
+        };
+        absolute.trim_end_matches('/').to_owned()
+    };
+    let file = path(file);
+    let begins = |location: &str| {
+        let fixed = location.split(['*', '?', '[']).next().unwrap_or_default();
+        let location = path(fixed);
+        let rest = file.strip_prefix(&location)?;
+        (rest.is_empty() || rest.starts_with('/') || fixed.len() < location.len() || fixed != location)
+            .then_some(location.len())
+    };
+    let fitting = tables.iter().filter_map(|(name, location)| Some((begins(location.as_deref()?)?, name)));
+    match fitting.max_by_key(|(length, _)| *length) {
+        Some((_, name)) => name.clone(),
+        None => {
+            let last = file.rsplit('/').next().unwrap_or_default();
+            last.split('.').next().unwrap_or_default().to_owned()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_have_the_name_that_sql_gives_them() {
+        let table = |name: &str, location: &str| (name.to_owned(), Some(location.to_owned()));
+        let tables = [
+            table("all", "/data/"),
+            table("trips", "/data/trips"),
+            table("line", "/data/lineitem.parquet"),
+            table("far", "s3://bucket/far/"),
+            ("made".to_owned(), None),
+        ];
+        for (file, name) in [
+            ("file:///data/trips/a.parquet", "trips"),
+            ("file:///data/lineitem.parquet", "line"),
+            ("file:///data/tripsy/b.parquet", "all"),
+            ("s3://bucket/far/y=1/c.parquet", "far"),
+            ("file:///elsewhere/x.parquet", "x"),
+        ] {
+            assert_eq!(name_of(file, &tables), name, "{file}");
+        }
+        assert_eq!(name_of("file:///d/part-1.parquet", &[table("parts", "/d/part-*.parquet")]), "parts");
+    }
+}
