@@ -31,6 +31,10 @@ pub struct SqlfuzzArgs {
     #[arg(long, value_name = "N")]
     failures: Option<usize>,
 
+    /// Begin no further seed after so many seconds
+    #[arg(long, value_name = "SECONDS")]
+    time: Option<u64>,
+
     /// Seconds for which each failure is made smaller
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     shrink: u64,
@@ -47,6 +51,7 @@ pub fn run(args: &SqlfuzzArgs) -> anyhow::Result<()> {
         shapes: args.without.clone(),
         out: Some(args.out.clone()),
         shrink_for: Duration::from_secs(args.shrink),
+        time: args.time.map(Duration::from_secs),
         most_failures: args.failures.unwrap_or(usize::MAX),
         ..Campaign::new(args.seeds.clone())
     };
