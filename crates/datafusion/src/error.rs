@@ -1,5 +1,7 @@
 //! How errors of the engine reach SQL: as external errors that keep their source.
 
+use std::any::Any;
+
 use coscan_engine::EngineError;
 use datafusion::common::DataFusionError;
 
@@ -29,4 +31,10 @@ pub fn engine_error(error: &DataFusionError) -> Option<&EngineError> {
         next = error.source();
     }
     None
+}
+
+/// What a panic said.
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }

@@ -19,10 +19,11 @@ use parquet::arrow::arrow_reader::{
     RowSelectionPolicy, RowSelector,
 };
 use parquet::errors::{ParquetError, Result as ParquetResult};
+use parquet::file::metadata::ColumnChunkMetaData;
 
 use crate::error::{EngineError, SharedSource, panic_message};
 use crate::file_bytes::FileBytes;
-use crate::page_gate::PageGate;
+use crate::page_gate::{PageGate, column_range, values_claimed};
 use crate::protocol::exclusive::Exclusive;
 use crate::store::Part;
 use crate::sync::Mutex;
@@ -197,6 +198,9 @@ impl Decoder {
         let detach = has_views(&self.data_type);
         let row_group = part.file.metadata.row_group(part.row_group);
         let leaves = workspace::leaves(&part.file.metadata, part.root);
+        for column in &row_group.columns()[leaves.clone()] {
+            check_rows(part, column, rows as u64)?;
+        }
         let gate = Arc::new(PageGate::new(row_group.columns()[leaves].iter(), detach));
         let input = FileBytes {
             pieces: vec![(part.start, part.bytes.clone())],
@@ -217,6 +221,26 @@ impl Decoder {
                 .with_row_selection_policy(RowSelectionPolicy::Selectors);
         }
         Ok(SliceReader { next: at, reader: builder.build()?, gate })
+    }
+}
+
+/// Fails if the pages of a column chunk are too few for the rows that the footer claims, each of which has a value or a
+/// null in them: who reads on finds that out only after all the rows there are.
+fn check_rows(part: &Part, column: &ColumnChunkMetaData, rows: u64) -> ParquetResult<()> {
+    let (start, len) = column_range(column);
+    if len == 0 {
+        return Ok(());
+    }
+    let begin = start.checked_sub(part.start).and_then(|begin| usize::try_from(begin).ok());
+    let chunk = begin.and_then(|begin| part.bytes.get(begin..begin.checked_add(usize::try_from(len).ok()?)?));
+    let chunk =
+        chunk.ok_or_else(|| ParquetError::EOF("the column chunk lies outside of what was read".into()))?;
+    let values = values_claimed(chunk);
+    match values < rows {
+        true => Err(ParquetError::EOF(format!(
+            "there are {values} values in the column chunk's pages, the footer claims {rows} rows"
+        ))),
+        false => Ok(()),
     }
 }
 

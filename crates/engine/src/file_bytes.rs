@@ -57,7 +57,10 @@ impl ChunkReader for FileBytes {
             return Err(ParquetError::EOF(message));
         }
         let page = rest.slice(..length);
-        self.gate.page_at(start, &page)?;
+        self.gate.page_at(start, &page, |header| {
+            let before = usize::try_from(start - header).unwrap_or(usize::MAX);
+            Ok(self.after(header)?.slice(..before.saturating_add(length)))
+        })?;
         Ok(if self.detach { Bytes::copy_from_slice(&page) } else { page })
     }
 }

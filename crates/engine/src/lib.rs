@@ -32,6 +32,7 @@ mod chunk;
 mod config;
 mod cscan;
 mod decode;
+mod delta_strings;
 mod driver;
 mod engine;
 #[doc(hidden)]

@@ -8,10 +8,12 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{MutexGuard, PoisonError};
 
+use bytes::Bytes;
 use parquet::basic::Compression;
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::ColumnChunkMetaData;
 
+use crate::delta_strings::{are_delta_strings, string_bytes};
 use crate::page_header::PageHeader;
 use crate::sync::Mutex;
 
@@ -20,6 +22,9 @@ const NESTED_VALUE_BYTES: u64 = 8;
 
 /// What an entry of a dictionary takes at least once it is decoded.
 const DICTIONARY_VALUE_BYTES: u64 = 8;
+
+/// So many bytes of delta-encoded strings are part of what a slice is expected to take.
+const STRING_BYTES_EXPECTED: u64 = 1 << 20;
 
 /// So many bytes of nested values are part of what a slice is expected to take.
 const NESTED_BYTES_EXPECTED: u64 = 1 << 20;
@@ -43,6 +48,7 @@ struct State {
 /// One leaf column of the part, and what its decoder has in memory.
 #[derive(Debug)]
 struct Leaf {
+    column: ColumnChunkMetaData,
     range: Range<u64>,
     compressed: bool,
     nested: bool,
@@ -60,11 +66,10 @@ impl PageGate {
     /// A gate for the leaf columns that a root column has in one row group.
     pub(crate) fn new<'a>(columns: impl Iterator<Item = &'a ColumnChunkMetaData>, copied: bool) -> Self {
         let leaf = |column: &ColumnChunkMetaData| {
-            let at = |offset: i64| u64::try_from(offset).unwrap_or(0);
-            let first = column.dictionary_page_offset().filter(|&at| at > 0);
-            let start = at(first.unwrap_or(column.data_page_offset()));
+            let (start, len) = column_range(column);
             Leaf {
-                range: start..start.saturating_add(at(column.compressed_size())),
+                column: column.clone(),
+                range: start..start.saturating_add(len),
                 compressed: column.compression() != Compression::UNCOMPRESSED,
                 nested: column.column_descr().max_rep_level() > 0,
                 copied,
@@ -110,19 +115,24 @@ impl PageGate {
         }
     }
 
-    /// The decoder takes what lies at `start`: a page whose header it has read, or a header and its page.
+    /// The decoder takes what lies at `start`: a page whose header it has read, or a header and its page. `whole` gives
+    /// header and page by the offset of the header.
     ///
     /// # Errors
-    /// There is no room for the page, or no header that says how large it is.
-    pub(crate) fn page_at(&self, start: u64, bytes: &[u8]) -> ParquetResult<()> {
+    /// There is no room for the page, or no header that says how large it is, or it claims what cannot be.
+    pub(crate) fn page_at(
+        &self,
+        start: u64,
+        bytes: &[u8],
+        whole: impl FnOnce(u64) -> ParquetResult<Bytes>,
+    ) -> ParquetResult<()> {
         let mut state = self.state();
-        let leaves = &mut state.leaves;
-        let Some(leaf) = leaf_at(leaves, start) else {
+        let Some(leaf) = leaf_at(&mut state.leaves, start) else {
             return Err(ParquetError::EOF(format!("offset {start} lies in no column chunk")));
         };
-        let header = match leaf.read.take() {
-            Some((page, header)) if page == start => Some(header),
-            _ => PageHeader::read(bytes),
+        let (begin, header) = match leaf.read.take() {
+            Some((page, header)) if page == start => (start - header.len as u64, Some(header)),
+            _ => (start, PageHeader::read(bytes)),
         };
         let header = header.ok_or_else(|| {
             ParquetError::EOF(format!("the header of the page at offset {start} is broken"))
@@ -134,7 +144,20 @@ impl PageGate {
             return Err(ParquetError::EOF(format!("a dictionary of {claim} bytes claims {values} values")));
         }
         leaf.take(&header, bytes.len() as u64);
-        let needed = leaves.iter().fold(0u64, |sum, leaf| sum.saturating_add(leaf.bytes()));
+        let delta_strings = are_delta_strings(&leaf.column, header.encoding).then(|| leaf.column.clone());
+        self.admit(&state.leaves, &header, start, 0)?;
+        if let Some(column) = delta_strings {
+            let strings = string_bytes(&column, whole(begin)?)?;
+            // A slice of usual strings is booked already.
+            let expected = header.uncompressed.saturating_mul(2).max(STRING_BYTES_EXPECTED);
+            self.admit(&state.leaves, &header, start, strings.saturating_sub(expected))?;
+        }
+        Ok(())
+    }
+
+    /// Checks that there is room for what the leaves have in memory, and for `more`.
+    fn admit(&self, leaves: &[Leaf], header: &PageHeader, start: u64, more: u64) -> ParquetResult<()> {
+        let needed = leaves.iter().fold(more, |sum, leaf| sum.saturating_add(leaf.bytes()));
         let limit = self.limit.load(Ordering::Relaxed);
         if needed > limit {
             self.refused.store(needed, Ordering::Relaxed);
@@ -146,6 +169,13 @@ impl PageGate {
         self.admitted.fetch_max(needed, Ordering::Relaxed);
         Ok(())
     }
+}
+
+/// Where a column chunk begins by the footer, and how long it is.
+pub(crate) fn column_range(column: &ColumnChunkMetaData) -> (u64, u64) {
+    let at = |offset: i64| u64::try_from(offset).unwrap_or(0);
+    let first = column.dictionary_page_offset().filter(|&at| at > 0);
+    (at(first.unwrap_or(column.data_page_offset())), at(column.compressed_size()))
 }
 
 /// The leaf whose pages lie around `start`; the last of them may be empty and begin where the column chunk ends.
@@ -167,7 +197,11 @@ impl Leaf {
             let decoded = len.max(size).max(header.values.saturating_mul(DICTIONARY_VALUE_BYTES));
             self.dictionary = size.saturating_add(decoded);
         } else {
-            self.page = size;
+            // Delta-encoded strings are looked at before the decoder has them: for that moment they are there twice.
+            self.page = match are_delta_strings(&self.column, header.encoding) {
+                true => size.saturating_mul(2),
+                false => size,
+            };
             self.values = self.values.saturating_add(header.values);
         }
     }
@@ -177,4 +211,18 @@ impl Leaf {
         let nested = nested.saturating_sub(NESTED_BYTES_EXPECTED);
         self.dictionary.saturating_add(self.page).saturating_add(nested)
     }
+}
+
+/// How many values the data pages of a column chunk claim, as far as their headers can be read; `chunk` is all of it.
+pub(crate) fn values_claimed(mut chunk: &[u8]) -> u64 {
+    let mut values = 0u64;
+    while let Some(header) = PageHeader::read(chunk) {
+        if !header.dictionary {
+            values = values.saturating_add(header.values);
+        }
+        let len = usize::try_from(header.compressed).ok().and_then(|len| len.checked_add(header.len));
+        let Some(rest) = len.and_then(|len| chunk.get(len..)) else { break };
+        chunk = rest;
+    }
+    values
 }

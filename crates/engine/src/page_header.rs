@@ -13,6 +13,10 @@ pub(crate) struct PageHeader {
     pub(crate) dictionary: bool,
     /// Bytes of the page once it is decompressed; the header cannot mean a negative number.
     pub(crate) uncompressed: u64,
+    /// Bytes of the page behind the header.
+    pub(crate) compressed: u64,
+    /// The encoding of a data page's values, as the format numbers it; -1 for other pages.
+    pub(crate) encoding: i32,
     /// Values, nulls included.
     pub(crate) values: u64,
 }
@@ -45,26 +49,41 @@ impl PageHeader {
     /// The header at the beginning of `bytes`; `None` if there is none that can be read.
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         let mut input = Input { bytes, at: 0 };
-        let (mut page_type, mut uncompressed, mut values) = (None, None, 0u64);
+        let (mut page_type, mut uncompressed, mut compressed, mut values) = (None, None, None, 0u64);
+        let mut encoding = -1;
         let mut last = 0;
         while let Some((id, kind)) = input.field(last)? {
             last = id;
             match id {
                 1 => page_type = Some(input.number()?),
                 2 => uncompressed = Some(input.number()?),
-                3 | 4 => drop(input.number()?),
+                3 => compressed = Some(input.number()?),
+                4 => drop(input.number()?),
                 // The headers of data pages, dictionary pages and data pages of the second version: their first field
                 // is the number of values, and so many more are numbers.
-                5 => values = values.max(input.values(4)?),
-                6 => drop(input.values(0)?),
-                7 => values = values.max(input.values(2)?),
-                8 => values = values.max(input.values(6)?),
+                5 => {
+                    let numbers = input.numbers(4)?;
+                    (values, encoding) = (values.max(count(numbers[0])), numbers[1]);
+                }
+                6 => drop(input.numbers(0)?),
+                7 => values = values.max(count(input.numbers(2)?[0])),
+                8 => {
+                    let numbers = input.numbers(6)?;
+                    (values, encoding) = (values.max(count(numbers[0])), numbers[3]);
+                }
                 _ => input.skip(kind, DEPTH_MAX)?,
             }
         }
         let uncompressed = u64::try_from(uncompressed?).ok()?;
-        Some(PageHeader { len: input.at, dictionary: page_type? == DICTIONARY_PAGE, uncompressed, values })
+        let compressed = u64::try_from(compressed?).ok()?;
+        let dictionary = page_type? == DICTIONARY_PAGE;
+        Some(PageHeader { len: input.at, dictionary, uncompressed, compressed, encoding, values })
     }
+}
+
+/// A number of values, of which none can be negative.
+fn count(number: i32) -> u64 {
+    number.max(0) as u64
 }
 
 struct Input<'a> {
@@ -120,18 +139,17 @@ impl Input<'_> {
         Some(Some((id, kind)))
     }
 
-    /// A structure whose first field is a number of values, and whose first `numbers` fields are numbers.
-    fn values(&mut self, numbers: i16) -> Option<u64> {
-        let (mut values, mut last) = (0, 0);
+    /// A structure whose first `fields` fields, six at most, are numbers; those that are missing are zero.
+    fn numbers(&mut self, fields: i16) -> Option<[i32; 6]> {
+        let (mut numbers, mut last) = ([0; 6], 0);
         while let Some((id, kind)) = self.field(last)? {
             last = id;
             match id {
-                id if !(1..=numbers).contains(&id) => self.skip(kind, DEPTH_MAX)?,
-                1 => values = self.number()?.max(0) as u64,
-                _ => drop(self.number()?),
+                id if !(1..=fields).contains(&id) => self.skip(kind, DEPTH_MAX)?,
+                id => numbers[id as usize - 1] = self.number()?,
             }
         }
-        Some(values)
+        Some(numbers)
     }
 
     fn skip(&mut self, kind: u8, depth: u32) -> Option<()> {
@@ -192,7 +210,14 @@ mod tests {
     fn a_header_is_read_and_a_cut_one_is_not() {
         let mut bytes = DATA.to_vec();
         bytes.extend([9, 9, 9]);
-        let header = PageHeader { len: DATA.len(), dictionary: false, uncompressed: 1 << 20, values: 7 };
+        let header = PageHeader {
+            len: DATA.len(),
+            dictionary: false,
+            uncompressed: 1 << 20,
+            compressed: 100,
+            encoding: 0,
+            values: 7,
+        };
         assert_eq!(PageHeader::read(&bytes), Some(header));
         for end in 0..DATA.len() {
             assert_eq!(PageHeader::read(&DATA[..end]), None, "cut at {end}");

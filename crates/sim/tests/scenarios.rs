@@ -134,6 +134,23 @@ fn on_device(device: &str) -> String {
     )
 }
 
+#[test]
+fn tables_that_nobody_can_simulate_are_refused_before_there_is_room_for_them() {
+    let table = |from: &str, to: &str| error(&on_device(PERFECT).replace(from, to), &[]);
+    let message = table("chunks = 8\n", "chunks = 4294967295\n");
+    assert!(message.contains("4294967295 chunks of 1 columns are too many"), "{message}");
+    let message = table("chunks = 8\nchunk_size = \"8MB\"", "size = \"1000TB\"\nchunk_size = \"1kB\"");
+    assert!(message.contains("1000000000000 chunks of 1 columns are too many"), "{message}");
+    let message = table("chunk_size = \"8MB\"", "chunk_size = \"10000000TB\"");
+    assert!(message.contains("bytes are too many"), "{message}");
+    let columns = "rows = 1000000000000\nrows_per_chunk = 1\ncolumns = [{ name = \"a\", bits = 8 }]";
+    let message = table(
+        "storage = \"row\"\nchunks = 8\nchunk_size = \"8MB\"",
+        &format!("storage = \"column\"\n{columns}"),
+    );
+    assert!(message.contains("1000000000000 chunks of 1 columns are too many"), "{message}");
+}
+
 /// How long that scan takes, in seconds, and how many queries did not finish.
 #[track_caller]
 fn scan_on(device: &str) -> (f64, usize) {

@@ -7,12 +7,13 @@
 //! metadata only, through the session's caches; data is the engine's business.
 
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use coscan_engine::{Engine, EngineError, FileSpec, LocalFile, QueryAccount, StoreId};
 use datafusion::arrow::datatypes::{Schema, SchemaRef, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::common::{DataFusionError, Result, ScalarValue};
+use datafusion::common::{DataFusionError, Result, ScalarValue, exec_err};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::parquet::{
     CachedParquetFileReaderFactory, Int96Coercer, ParquetFileMetrics, ParquetFileReaderFactory,
@@ -34,7 +35,9 @@ use datafusion::physical_expr_adapter::{
 use datafusion::physical_optimizer::pruning::FilePruner;
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder};
 
-use crate::error::from_engine;
+use futures::FutureExt;
+
+use crate::error::{from_engine, panic_text};
 use crate::file::always_true::Statistics;
 use crate::file::bounded_reader::BoundedReader;
 use crate::file::constants::constant_columns;
@@ -42,6 +45,7 @@ use crate::file::pruning::{self, PruneInputs, RowsNeeded};
 use crate::file::request::FileRequest;
 use crate::file::table_root::table_root;
 use crate::file::variant::{Recipe, Variant};
+use crate::session::bounded_store::BoundedStore;
 use crate::session::options::{CoscanOptions, POINT_THRESHOLD};
 use crate::session::stores::{is_plain_local, store_id};
 use crate::short_decimals;
@@ -149,7 +153,8 @@ impl FilePlanner {
         let store = runtime.object_store(&config.object_store_url)?;
         let readers = source.parquet_file_reader_factory().cloned().unwrap_or_else(|| {
             let cache = runtime.cache_manager.get_file_metadata_cache();
-            Arc::new(CachedParquetFileReaderFactory::new(Arc::clone(&store), cache))
+            let bounded = Arc::new(BoundedStore::new(Arc::clone(&store)));
+            Arc::new(CachedParquetFileReaderFactory::new(bounded, cache))
         });
         let table_schema = source.table_schema().table_schema();
         let projection = match source.projection() {
@@ -206,6 +211,14 @@ impl FilePlanner {
     ///
     /// Costs the reads of footer, page index and bloom filters that are not in the session's cache.
     pub(crate) async fn plan(&self, request: FileRequest) -> Result<Option<FilePlan>> {
+        let name = request.file.object_meta.location.to_string();
+        // Metadata and statistics are read by others, who panic on some that cannot be.
+        let planned = AssertUnwindSafe(self.try_plan(request)).catch_unwind().await;
+        planned
+            .unwrap_or_else(|panic| exec_err!("the metadata of {name} are corrupt: {}", panic_text(&*panic)))
+    }
+
+    async fn try_plan(&self, request: FileRequest) -> Result<Option<FilePlan>> {
         let mut file = request.file.clone();
         let local = self.look(&file).await?;
         if local.as_ref().is_some_and(|local| !local.version.has_own_time()) {

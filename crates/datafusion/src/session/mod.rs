@@ -2,6 +2,7 @@
 
 pub(crate) mod account;
 pub(crate) mod any_case;
+pub(crate) mod bounded_store;
 pub(crate) mod context;
 pub(crate) mod install;
 pub mod options;

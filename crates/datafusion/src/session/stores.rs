@@ -16,11 +16,26 @@ use object_store::http::HttpBuilder;
 use object_store::local::LocalFileSystem;
 use url::{Position, Url};
 
+use crate::session::bounded_store::BoundedStore;
+
 /// A session's stores; one that is not registered is set up from the environment when it is first named,
 /// be it by `register_parquet`, `CREATE EXTERNAL TABLE` or `SELECT ... FROM 's3://...'`.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct EnvironmentStores {
     known: DefaultObjectStoreRegistry,
+}
+
+impl Default for EnvironmentStores {
+    fn default() -> Self {
+        let known = DefaultObjectStoreRegistry::new();
+        // Its footers can claim any length.
+        let files =
+            Url::parse("file://").ok().and_then(|url| known.get_store(&url).ok().map(|store| (url, store)));
+        if let Some((url, store)) = files {
+            known.register_store(&url, Arc::new(BoundedStore::new(store)));
+        }
+        EnvironmentStores { known }
+    }
 }
 
 impl ObjectStoreRegistry for EnvironmentStores {
@@ -71,8 +86,11 @@ pub fn store_for(url: &Url) -> Result<Arc<dyn ObjectStore>> {
 /// with a prefix, or one that wraps it, is somebody's choice and is asked for every byte.
 pub(crate) fn is_plain_local(store: &Arc<dyn ObjectStore>) -> bool {
     // A store does not tell its type. Its two descriptions together are those of the plain one, or it is another.
-    let plain = LocalFileSystem::new();
-    store.to_string() == plain.to_string() && format!("{store:?}") == format!("{plain:?}")
+    let plain: Arc<dyn ObjectStore> = Arc::new(LocalFileSystem::new());
+    let bounded: Arc<dyn ObjectStore> = Arc::new(BoundedStore::new(Arc::clone(&plain)));
+    [plain, bounded]
+        .iter()
+        .any(|plain| store.to_string() == plain.to_string() && format!("{store:?}") == format!("{plain:?}"))
 }
 
 /// Stores of which a session's owner states that they are the same as those that other sessions have under the same
@@ -130,6 +148,8 @@ mod tests {
     fn only_the_plain_file_system_is_read_directly() {
         let plain: Arc<dyn ObjectStore> = Arc::new(LocalFileSystem::new());
         assert!(is_plain_local(&plain));
+        let bounded: Arc<dyn ObjectStore> = Arc::new(BoundedStore::new(plain));
+        assert!(is_plain_local(&bounded));
         let folder = tempfile::tempdir().expect("a folder");
         let others: [Arc<dyn ObjectStore>; 3] = [
             Arc::new(LocalFileSystem::new_with_prefix(folder.path()).expect("a folder")),

@@ -88,6 +88,25 @@ impl TableInfo {
     }
 }
 
+/// A table has no more parts, in chunks and columns, than this.
+const PARTS_MAX: u64 = 1 << 26;
+
+/// No more bytes: an exabyte.
+const BYTES_MAX: u64 = 1 << 60;
+
+/// Fails on a table that nobody can simulate.
+fn check_size(chunks: u64, columns: u64, bytes: u64) -> Result<(), KeyError> {
+    if chunks.saturating_mul(columns.max(1)) > PARTS_MAX {
+        let message =
+            format!("{chunks} chunks of {columns} columns are too many: {PARTS_MAX} parts are the most");
+        return Err(KeyError::new("", message));
+    }
+    if bytes > BYTES_MAX {
+        return Err(KeyError::new("", format!("{bytes} bytes are too many: {BYTES_MAX} are the most")));
+    }
+    Ok(())
+}
+
 fn row_table(name: &str, file: &TableFile) -> Result<TableInfo, KeyError> {
     let not_here = |key: &str, there: bool| {
         let message = "a table that stores rows has none: remove it, or set storage = \"column\"";
@@ -98,6 +117,12 @@ fn row_table(name: &str, file: &TableFile) -> Result<TableInfo, KeyError> {
     not_here("rows_per_chunk", file.rows_per_chunk.is_some())?;
     let missing = |key: &str| KeyError::new("", format!("a table that stores rows needs {key}"));
     let chunk = file.chunk_size.ok_or_else(|| missing("chunk_size"))?.0;
+    let chunks = match (file.chunks, file.size) {
+        (Some(chunks), None) => u64::from(chunks),
+        (None, Some(size)) if chunk > 0 => size.0.div_ceil(chunk),
+        _ => 0,
+    };
+    check_size(chunks, 1, chunks.saturating_mul(chunk))?;
     let bytes: Vec<u64> = match (file.chunks, file.size) {
         (Some(chunks), None) => vec![chunk; chunks as usize],
         (None, Some(size)) if chunk > 0 => {
@@ -137,11 +162,13 @@ fn column_table(name: &str, file: &TableFile) -> Result<TableInfo, KeyError> {
     if total == 0 || per_chunk == 0 {
         return Err(KeyError::new(".rows_per_chunk", "a table needs at least one chunk of at least one row"));
     }
-    let rows: Vec<u64> =
-        (0..total.div_ceil(per_chunk)).map(|c| per_chunk.min(total - c * per_chunk)).collect();
     let files = file.columns.as_ref().ok_or_else(|| missing("columns"))?;
     let columns: Result<Vec<(String, f64)>, KeyError> = files.iter().enumerate().map(column).collect();
     let columns = columns?;
+    let bits: f64 = columns.iter().map(|(_, bits)| bits).sum();
+    check_size(total.div_ceil(per_chunk), columns.len() as u64, (total as f64 * bits / 8.0) as u64)?;
+    let rows: Vec<u64> =
+        (0..total.div_ceil(per_chunk)).map(|c| per_chunk.min(total - c * per_chunk)).collect();
     let layouts: Result<Vec<ColumnLayout>, _> = columns
         .iter()
         .map(|(_, bits)| match file.page {
