@@ -8,13 +8,14 @@
 //! | `bench` | `coscan bench`: workloads from outside and the paper's |
 //! | `device` | `coscan device`: storage, measured |
 //! | `generate` | `coscan generate`: TPC-H as Parquet |
+//! | `tier` | `coscan tier`: what is pending, cached, spent |
 //! | `policies` | `coscan policies`: the registry |
 //! | `cache` | `coscan cache`: page replacement on reference traces |
 //! | `sim`, `repro` | `coscan sim`, `coscan repro`: the simulator, the papers' experiments |
 //! | `allocator` | where memory comes from |
 //! | `failure`, `progress`, `tables`, `rows`, `counters`, `cpu` | how things are said and measured |
 //!
-//! Only `session` knows the query engine's and the scan engine's interfaces.
+//! Only `session` knows the query engine's and the scan engine's interfaces, and only `session` and `tier` those of tiers.
 
 mod allocator;
 mod bench;
@@ -34,6 +35,7 @@ mod settings;
 mod sim;
 mod sql;
 mod tables;
+mod tier;
 mod user;
 
 use std::io;
@@ -78,6 +80,9 @@ enum Command {
     /// Measure storage devices and compare them
     #[command(subcommand)]
     Device(device::DeviceCommand),
+    /// Look at tiers of slow storage, and keep the footers of their files
+    #[command(subcommand)]
+    Tier(tier::TierCommand),
     /// List the policies there are; those that are page-level run under `coscan cache`, all others elsewhere
     Policies(policies::PoliciesArgs),
 }
@@ -96,6 +101,7 @@ fn main() -> ExitCode {
         Command::Repro(args) => repro::run(args),
         Command::Cache(command) => cache::run(command),
         Command::Device(command) => device::run(command),
+        Command::Tier(command) => tier::run(command),
         Command::Policies(args) => policies::run(args),
     });
     match done {

@@ -12,6 +12,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use coscan_datafusion::{AnyCaseSchema, CoscanContext, CoscanOptions, with_account};
 use coscan_engine::{Engine, LimitedStore, LoadRecord, QueryAccount, TokenBucket};
+use coscan_tier::{Forecast, TierConfig, TierError, Tiers};
 use datafusion::common::DataFusionError;
 use datafusion::common::utils::datafusion_strsim::normalized_levenshtein;
 use datafusion::datasource::file_format::options::{ParquetReadOptions, ReadOptions};
@@ -75,6 +76,7 @@ impl Drop for Threads {
 pub struct Session {
     ctx: SessionContext,
     backend: Backend,
+    tiers: Option<Tiers>,
 }
 
 enum Backend {
@@ -97,7 +99,7 @@ impl Session {
         if let Some(catalog) = coscan.ctx.catalog(CATALOG) {
             catalog.register_schema(SCHEMA, Arc::new(AnyCaseSchema::default())).map_err(sql_error)?;
         }
-        Ok(Session { ctx: coscan.ctx.clone(), backend: Backend::Cooperative(coscan) })
+        Ok(Session { ctx: coscan.ctx.clone(), backend: Backend::Cooperative(coscan), tiers: None })
     }
 
     /// A session of the query engine alone, its reads of local files under the same limit.
@@ -113,7 +115,38 @@ impl Session {
         let bucket = Arc::new(TokenBucket::new(settings.engine_config()?.read_limit));
         let store = LimitedStore::new(Arc::new(LocalFileSystem::new()), bucket.clone());
         ctx.register_object_store(&Url::parse("file://")?, Arc::new(store));
-        Ok(Session { ctx, backend: Backend::Plain(bucket) })
+        Ok(Session { ctx, backend: Backend::Plain(bucket), tiers: None })
+    }
+
+    /// Opens tiers that these files define; tables under their roots are restored as queries need them. Has to be called
+    /// on the threads that run queries.
+    pub fn open_tiers(&mut self, definitions: &[PathBuf]) -> anyhow::Result<()> {
+        let configs = definitions.iter().map(|path| TierConfig::read(path)).collect::<Result<Vec<_>, _>>();
+        let configs = configs.map_err(tier_error)?;
+        if configs.is_empty() {
+            return Ok(());
+        }
+        let tiers = Tiers::open(configs).map_err(tier_error)?;
+        let engine = match &self.backend {
+            Backend::Cooperative(coscan) => Some(coscan.engine.clone()),
+            Backend::Plain(_) => None,
+        };
+        tiers.attach(&self.ctx, engine).map_err(sql_error)?;
+        self.tiers = Some(tiers);
+        Ok(())
+    }
+
+    /// What a statement would restore. Declarations of tables take effect.
+    pub async fn forecast(&self, statement: &str) -> anyhow::Result<Vec<Forecast>> {
+        let frame = self.ctx.sql(statement).await.map_err(sql_error)?;
+        let plan = frame.create_physical_plan().await.map_err(sql_error)?;
+        coscan_tier::forecast(&plan).await.map_err(sql_error)
+    }
+
+    /// Restores the files at a location once, to keep their footers; `progress` is told what is left.
+    pub async fn keep_footers(&self, location: &str, progress: impl FnMut(usize, u64)) -> anyhow::Result<()> {
+        let tiers = self.tiers.as_ref().ok_or_else(|| wrong_usage("no tier is defined: pass --tier FILE"))?;
+        coscan_tier::keep_footers(&self.ctx, tiers, location, progress).await.map_err(sql_error)
     }
 
     /// Makes a file, folder, pattern or URL known as a table.
@@ -412,6 +445,14 @@ fn counters_of(engine: &Engine) -> Counters {
 /// The query engine's errors repeat their causes in their text: only that is kept.
 fn sql_error(error: DataFusionError) -> anyhow::Error {
     anyhow!(squeeze(&error.strip_backtrace()))
+}
+
+/// A definition that makes no sense is wrong usage, all else a failure.
+fn tier_error(error: TierError) -> anyhow::Error {
+    match error {
+        TierError::Config { .. } => wrong_usage(squeeze(&error.to_string())),
+        other => anyhow!(squeeze(&other.to_string())),
+    }
 }
 
 fn usage_or_failure(error: DataFusionError) -> anyhow::Error {

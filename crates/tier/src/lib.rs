@@ -1,1 +1,50 @@
-//! Tables in a slow tier.
+//! Tables in a slow tier: an archive class of an object store, or a folder in front of tapes.
+//!
+//! A plan over such tables asks for sets of fragments in any order, one scheduler for all queries decides which come
+//! next, and what has come is kept on the local disk and read through the engine like any other file.
+//!
+//! ```text
+//!  plan/       schedule, combine, resolve and merge-combine nodes    table.rs   CREATE EXTERNAL TABLE
+//!    │ lists of subqueries (list.rs)                                 tiers.rs, attach.rs  a session's tiers
+//!  tier.rs     the host of the scheduler of `coscan-media`           status.rs  what is pending, and for whom
+//!    │ one fragment at a time (fetch.rs), written down (journal.rs)
+//!  driver/     restores of S3, commands of an HSM
+//!    │ bytes
+//!  cache.rs    fragments on the local disk  ──▶  store.rs  a store that the engine reads
+//! ```
+//!
+//! It decides neither which fragment is fetched next (`coscan-media`) nor what is read of a file that is there
+//! (`coscan-engine`).
+#![deny(missing_docs)]
+
+mod attach;
+mod cache;
+pub mod config;
+mod driver;
+mod error;
+mod fetch;
+mod footers;
+mod fragment;
+mod journal;
+mod list;
+mod placement;
+mod plan;
+mod reads;
+mod status;
+mod store;
+mod table;
+mod tier;
+mod tiers;
+
+pub use config::TierConfig;
+pub use error::TierError;
+pub use footers::keep_footers;
+pub use fragment::Fragment;
+pub use journal::Asked;
+pub use list::SqList;
+pub use plan::forecast::{Forecast, forecast};
+pub use reads::TierUser;
+pub use status::{Fetching, Query, TierStatus, Wanted};
+pub use store::TierStore;
+pub use tier::Tier;
+pub use tiers::Tiers;

@@ -3,12 +3,14 @@
 //! `statements.rs` cuts text into statements, `output.rs` prints results, `progress.rs` says how far a long statement is,
 //! `batch.rs` runs what the command line, a file or a pipe gives. `shell.rs` talks to a person: it has commands
 //! (`command.rs`), completes names (`complete.rs`) and shows what is larger than the terminal page by page (`pager.rs`).
+//! `dry_run.rs` says what queries would restore from slow tiers.
 //! Several `--command`s run at the
 //! same time on one engine, which is the point of coscan; the statements of one run one after another.
 
 mod batch;
 mod command;
 mod complete;
+mod dry_run;
 mod output;
 mod pager;
 mod progress;
@@ -16,7 +18,7 @@ mod shell;
 mod statements;
 
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -33,6 +35,14 @@ pub struct SqlArgs {
     /// A table: a file, folder, pattern or URL; without a name it is called like the file. Repeatable
     #[arg(long, short, value_name = "NAME=PATH-OR-URL")]
     pub table: Vec<TableArg>,
+
+    /// Definition of a tier of slow storage; tables under its root are restored as they are needed. Repeatable
+    #[arg(long, value_name = "FILE")]
+    pub tier: Vec<PathBuf>,
+
+    /// Restore nothing: print which files each query needs from tiers, how long that takes and what it costs
+    #[arg(long, requires = "tier")]
+    pub dry_run: bool,
 
     /// SQL to run; several of these run at the same time
     #[arg(long, short, value_name = "SQL", conflicts_with = "file")]
@@ -93,7 +103,8 @@ pub fn run(args: &SqlArgs) -> anyhow::Result<()> {
     let settings = args.engine.resolve()?;
     let threads = Threads::start(settings.threads)?;
     let session = Arc::new(threads.block_on(async {
-        let session = Session::cooperative(&settings)?;
+        let mut session = Session::cooperative(&settings)?;
+        session.open_tiers(&args.tier)?;
         for table in &args.table {
             session
                 .register(&table.name, &table.location)
@@ -108,14 +119,24 @@ pub fn run(args: &SqlArgs) -> anyhow::Result<()> {
     outcome
 }
 
+fn read_sql(path: &Path) -> anyhow::Result<String> {
+    std::fs::read_to_string(path).with_context(|| format!("cannot read the SQL file {}", path.display()))
+}
+
 /// Runs what was asked for.
 fn statements(args: &SqlArgs, threads: &Threads, session: &Arc<Session>) -> anyhow::Result<()> {
+    if args.dry_run {
+        let mut texts = args.command.clone();
+        if let Some(path) = &args.file {
+            texts.push(read_sql(path)?);
+        }
+        return threads.block_on(dry_run::run(session, &texts));
+    }
     if !args.command.is_empty() {
         return threads.block_on(batch::run_commands(session, &args.command, args.format, args.timing));
     }
     if let Some(path) = &args.file {
-        let text = std::fs::read_to_string(path)
-            .with_context(|| format!("cannot read the SQL file {}", path.display()))?;
+        let text = read_sql(path)?;
         return threads.block_on(batch::run_script(session, &text, args.format, args.timing));
     }
     if io::stdin().is_terminal() {

@@ -1,0 +1,47 @@
+//! `coscan sql --dry-run`: what each query would restore from tiers. Nothing is restored and no query is run.
+
+use std::io::{self, Write};
+
+use anyhow::Context;
+use bytesize::ByteSize;
+
+use super::statements;
+use crate::failure::wrong_usage;
+use crate::session::Session;
+
+/// Prints the forecasts of all statements.
+pub async fn run(session: &Session, texts: &[String]) -> anyhow::Result<()> {
+    if texts.is_empty() {
+        return Err(wrong_usage("a dry run needs --command or --file"));
+    }
+    let mut number = 0;
+    for statement in texts.iter().flat_map(|text| statements::all(text)) {
+        number += 1;
+        let forecasts = session.forecast(statement).await.with_context(|| format!("statement {number}"))?;
+        let mut out = io::stdout().lock();
+        if forecasts.is_empty() {
+            writeln!(out, "statement {number}: reads no tier")?;
+        }
+        for forecast in forecasts {
+            writeln!(
+                out,
+                "statement {number}: tier {}: {} fragments ({}), {} cached, {} to restore ({}), {} changes of medium, about {:.0} s, \
+                 price {:.4}{}",
+                forecast.tier,
+                forecast.fragments,
+                ByteSize(forecast.bytes),
+                forecast.cached,
+                forecast.restores.len(),
+                ByteSize(forecast.restore_bytes),
+                forecast.switches,
+                forecast.time.as_secs_f64(),
+                forecast.price,
+                forecast.left.map(|left| format!(" of {left:.4} left")).unwrap_or_default(),
+            )?;
+            for fragment in &forecast.restores {
+                writeln!(out, "  {} ({})", fragment.location, ByteSize(fragment.bytes))?;
+            }
+        }
+    }
+    Ok(())
+}

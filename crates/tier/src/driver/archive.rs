@@ -1,0 +1,235 @@
+//! Objects of an archive class of S3: `HEAD` tells whether an object is online, `POST ?restore` asks for it.
+//!
+//! <https://docs.aws.amazon.com/AmazonS3/latest/userguide/restoring-objects.html>. Requests are signed as those of the
+//! store, by the same credentials.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use object_store::ClientOptions;
+use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey, AwsAuthorizer};
+use object_store::client::{
+    HttpClient, HttpConnector, HttpRequest, HttpRequestBody, HttpResponse, ReqwestConnector,
+};
+use object_store::signer::Signer;
+
+use crate::config::{Archive, TierConfig};
+use crate::driver::{Driver, Opened};
+use crate::error::TierError;
+use crate::fragment::Fragment;
+
+/// Classes whose objects have to be restored. One of intelligent tiering may have to be: the store says so when asked.
+const OFFLINE_CLASSES: [&str; 2] = ["GLACIER", "DEEP_ARCHIVE"];
+
+#[derive(Debug)]
+struct S3Archive {
+    store: AmazonS3,
+    http: HttpClient,
+    region: String,
+    archive: Archive,
+}
+
+/// The store of `builder`, which has the credentials, at the tier's root.
+pub(crate) fn open(
+    config: &TierConfig,
+    archive: &Archive,
+    builder: AmazonS3Builder,
+) -> Result<Opened, TierError> {
+    let wrong = |error: object_store::Error| TierError::Config {
+        tier: config.name.clone(),
+        setting: "[archive]".to_owned(),
+        problem: format!("names a store that cannot be set up: {error}"),
+    };
+    let mut builder = builder.with_url(config.root.as_str());
+    if let Some(endpoint) = &archive.endpoint {
+        builder = builder.with_endpoint(endpoint).with_allow_http(endpoint.starts_with("http://"));
+    }
+    if let Some(region) = &archive.region {
+        builder = builder.with_region(region);
+    }
+    let region = builder.get_config_value(&AmazonS3ConfigKey::Region);
+    let store = builder.build().map_err(wrong)?;
+    // The timeout is that of one request, not of a restore.
+    let options = ClientOptions::new().with_allow_http(true).with_timeout(Duration::from_secs(30));
+    let http = ReqwestConnector::default().connect(&options).map_err(wrong)?;
+    let driver = S3Archive {
+        store: store.clone(),
+        http,
+        region: region.unwrap_or_else(|| "us-east-1".to_owned()),
+        archive: archive.clone(),
+    };
+    Ok((Arc::new(store), Arc::new(driver)))
+}
+
+/// Where an object is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Online,
+    Archived,
+    OnItsWay,
+}
+
+#[async_trait]
+impl Driver for S3Archive {
+    async fn is_online(&self, fragment: &Fragment) -> Result<bool, TierError> {
+        Ok(self.place(fragment).await? == Place::Online)
+    }
+
+    async fn restore(&self, fragment: &Fragment, timeout: Duration) -> Result<(), TierError> {
+        let started = Instant::now();
+        let mut last = String::from("nothing was heard");
+        loop {
+            // A store that does not answer now and then is no reason to give up what was paid for.
+            match self.place(fragment).await {
+                Ok(Place::Online) => return Ok(()),
+                Ok(Place::OnItsWay) => "the restore is under way".clone_into(&mut last),
+                Ok(Place::Archived) => match self.ask(fragment).await {
+                    Ok(()) => "the restore was asked for".clone_into(&mut last),
+                    Err(error @ TierError::RestoreRefused { .. }) => return Err(error),
+                    Err(error) => last = error.to_string(),
+                },
+                Err(error @ TierError::Replaced { .. }) => return Err(error),
+                Err(error) => last = error.to_string(),
+            }
+            let left = timeout.saturating_sub(started.elapsed());
+            if left.is_zero() {
+                return Err(TierError::RestoreTimeout { file: fragment.to_string(), after: timeout, last });
+            }
+            tokio::time::sleep(self.archive.poll.min(left)).await;
+        }
+    }
+
+    async fn release(&self, _: &Fragment) {
+        // A restored copy goes by itself after the days that were paid for.
+    }
+
+    fn tags_survive(&self) -> bool {
+        true
+    }
+}
+
+impl S3Archive {
+    async fn place(&self, fragment: &Fragment) -> Result<Place, TierError> {
+        let response = self.send(fragment, "HEAD", None, String::new()).await?;
+        let status = response.status().as_u16();
+        if status != 200 {
+            return Err(other(fragment, format!("HEAD was answered by {status}")));
+        }
+        let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
+        let (length, tag) = (header("content-length"), header("etag"));
+        let other_length = length.is_some_and(|length| length.parse() != Ok(fragment.bytes));
+        if other_length || fragment.tag.as_deref().zip(tag).is_some_and(|(planned, found)| planned != found) {
+            return Err(TierError::Replaced {
+                file: fragment.to_string(),
+                planned: fragment.version(),
+                found: format!("{} bytes, {}", length.unwrap_or("?"), tag.unwrap_or("?")),
+            });
+        }
+        Ok(place(header("x-amz-storage-class"), header("x-amz-archive-status"), header("x-amz-restore")))
+    }
+
+    /// Asks for a restore.
+    async fn ask(&self, fragment: &Fragment) -> Result<(), TierError> {
+        let body = format!(
+            "<RestoreRequest xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Days>{}</Days><GlacierJobParameters>\
+             <Tier>{}</Tier></GlacierJobParameters></RestoreRequest>",
+            self.archive.days, self.archive.speed
+        );
+        let response = self.send(fragment, "POST", Some("restore"), body).await?;
+        let status = response.status().as_u16();
+        let text = response.into_body().bytes().await.unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let refused = |advice| TierError::RestoreRefused {
+            file: fragment.to_string(),
+            answer: format!("{status} {}", code(&text).unwrap_or("without a reason")),
+            advice,
+        };
+        match (status, code(&text)) {
+            (200 | 202, _) | (409, Some("RestoreAlreadyInProgress")) => Ok(()),
+            (_, Some("GlacierExpeditedRetrievalNotAvailable")) => {
+                Err(refused("there is no capacity for Expedited now; set 'speed' to Standard or Bulk"))
+            }
+            (401 | 403, _) => Err(refused("the credentials need s3:RestoreObject on this bucket")),
+            (400 | 404 | 405 | 501, _) => {
+                Err(refused("check 'speed' and 'days' of the tier against what the store offers"))
+            }
+            _ => Err(other(
+                fragment,
+                format!("POST ?restore was answered by {status} {}", code(&text).unwrap_or("")),
+            )),
+        }
+    }
+
+    async fn send(
+        &self,
+        fragment: &Fragment,
+        method: &str,
+        query: Option<&str>,
+        body: String,
+    ) -> Result<HttpResponse, TierError> {
+        let failed = |error: &dyn std::fmt::Display| other(fragment, error.to_string());
+        // Signed for nobody: what is wanted is the object's address as the store writes it.
+        let get = HttpRequest::new(HttpRequestBody::empty()).method().clone();
+        let path = fragment.path();
+        let address = self.store.signed_url(get, &path, Duration::from_secs(60));
+        let mut url = address.await.map_err(TierError::store(fragment))?;
+        url.set_query(query);
+        let mut request = HttpRequest::new(HttpRequestBody::from(body));
+        *request.uri_mut() = url.as_str().parse().map_err(|_| failed(&format!("{url} is no address")))?;
+        *request.method_mut() = method.parse().map_err(|_| failed(&format!("{method} is no method")))?;
+        let credential =
+            self.store.credentials().get_credential().await.map_err(TierError::store(fragment))?;
+        AwsAuthorizer::new(&credential, "s3", &self.region).authorize(&mut request, None);
+        self.http.execute(request).await.map_err(|error| failed(&error))
+    }
+}
+
+fn place(class: Option<&str>, archive_status: Option<&str>, restore: Option<&str>) -> Place {
+    match restore {
+        Some(restore) if restore.contains("ongoing-request=\"true\"") => Place::OnItsWay,
+        Some(_) => Place::Online,
+        None if archive_status.is_some() => Place::Archived,
+        None if class.is_some_and(|class| OFFLINE_CLASSES.contains(&class)) => Place::Archived,
+        None => Place::Online,
+    }
+}
+
+/// The code in an error of S3.
+fn code(text: &str) -> Option<&str> {
+    text.split_once("<Code>")?.1.split_once("</Code>").map(|(code, _)| code)
+}
+
+fn other(fragment: &Fragment, text: String) -> TierError {
+    TierError::store(fragment)(object_store::Error::Generic { store: "S3", source: text.into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_tell_where_an_object_is() {
+        let ongoing = Some("ongoing-request=\"true\"");
+        let there = Some("ongoing-request=\"false\", expiry-date=\"Fri, 21 Dec 2012 00:00:00 GMT\"");
+        for (class, status, restore, expected) in [
+            (None, None, None, Place::Online),
+            (Some("STANDARD_IA"), None, None, Place::Online),
+            (Some("GLACIER_IR"), None, None, Place::Online),
+            (Some("GLACIER"), None, None, Place::Archived),
+            (Some("DEEP_ARCHIVE"), None, ongoing, Place::OnItsWay),
+            (Some("DEEP_ARCHIVE"), None, there, Place::Online),
+            (Some("INTELLIGENT_TIERING"), None, None, Place::Online),
+            (Some("INTELLIGENT_TIERING"), Some("ARCHIVE_ACCESS"), None, Place::Archived),
+        ] {
+            assert_eq!(place(class, status, restore), expected, "{class:?} {status:?} {restore:?}");
+        }
+    }
+
+    #[test]
+    fn the_code_of_an_error_is_found() {
+        let text = "<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code><Message>no</Message></Error>";
+        assert_eq!(code(text), Some("AccessDenied"));
+        assert_eq!(code("gateway timeout"), None);
+    }
+}

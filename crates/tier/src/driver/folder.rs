@@ -1,0 +1,202 @@
+//! A folder whose files are recalled and released by commands, as people with an HSM or LTFS have them.
+//!
+//! A command is given one path, runs in a process group of its own, and is killed when it takes too long.
+
+use std::io::{Read, Seek};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use object_store::local::LocalFileSystem;
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::config::{Folder, TierConfig};
+use crate::driver::{Driver, Opened};
+use crate::error::TierError;
+use crate::fragment::Fragment;
+
+/// How much of what a command says is kept for its error.
+const SAID_BYTES_MAX: u64 = 400;
+
+/// Commands that answer at once, `release` and `online`, may take so long.
+const SHORT: Duration = Duration::from_secs(60);
+
+#[derive(Debug)]
+struct Commands {
+    tier: String,
+    folder: Folder,
+}
+
+pub(super) fn open(config: &TierConfig, folder: &Folder) -> Result<Opened, TierError> {
+    let store = LocalFileSystem::new();
+    let driver = Commands { tier: config.name.clone(), folder: folder.clone() };
+    Ok((Arc::new(store), Arc::new(driver)))
+}
+
+#[async_trait]
+impl Driver for Commands {
+    async fn is_online(&self, fragment: &Fragment) -> Result<bool, TierError> {
+        let Some(command) = &self.folder.online else { return Ok(false) };
+        let ended = self.run(command, fragment, SHORT).await?;
+        match ended.status.code() {
+            Some(0) => Ok(true),
+            // What a shell says of a command that it cannot run must not be taken for "offline".
+            Some(126 | 127) | None => Err(self.failed(command, fragment, ended.outcome())),
+            Some(_) => Ok(false),
+        }
+    }
+
+    async fn restore(&self, fragment: &Fragment, timeout: Duration) -> Result<(), TierError> {
+        let ended = self.run(&self.folder.recall, fragment, timeout).await?;
+        if ended.status.success() {
+            return Ok(());
+        }
+        Err(self.failed(&self.folder.recall, fragment, ended.outcome()))
+    }
+
+    async fn release(&self, fragment: &Fragment) {
+        let Some(command) = &self.folder.release else { return };
+        let ended = self.run(command, fragment, SHORT).await;
+        let failed = match ended {
+            Ok(ended) if ended.status.success() => return,
+            Ok(ended) => self.failed(command, fragment, ended.outcome()),
+            Err(error) => error,
+        };
+        // The query has its data: only the tier's own disk fills.
+        tracing::warn!(%failed, "release");
+    }
+
+    fn tags_survive(&self) -> bool {
+        false
+    }
+}
+
+impl Commands {
+    async fn run(
+        &self,
+        command: &[String],
+        fragment: &Fragment,
+        timeout: Duration,
+    ) -> Result<Ended, TierError> {
+        let path = path_of(fragment);
+        let arguments: Vec<String> =
+            command.iter().map(|a| a.replace("{path}", &path.to_string_lossy())).collect();
+        let ended = tokio::task::spawn_blocking(move || run(&arguments, timeout)).await;
+        let ended = ended.unwrap_or_else(|error| Err(format!("was given up: {error}")));
+        ended.map_err(|outcome| self.failed(command, fragment, outcome))
+    }
+
+    fn failed(&self, command: &[String], fragment: &Fragment, outcome: String) -> TierError {
+        let command = command.join(" ").replace("{path}", &path_of(fragment).to_string_lossy());
+        TierError::Command { tier: self.tier.clone(), file: fragment.to_string(), command, outcome }
+    }
+}
+
+/// A store of the whole file system leaves out the first slash.
+fn path_of(fragment: &Fragment) -> PathBuf {
+    Path::new("/").join(&fragment.location)
+}
+
+struct Ended {
+    status: ExitStatus,
+    said: String,
+}
+
+impl Ended {
+    fn outcome(&self) -> String {
+        if self.said.is_empty() { self.status.to_string() } else { format!("{}: {}", self.status, self.said) }
+    }
+}
+
+/// Runs a command to its end, or kills it and all it started.
+fn run(arguments: &[String], timeout: Duration) -> Result<Ended, String> {
+    let Some((program, rest)) = arguments.split_first() else { return Err("is empty".to_owned()) };
+    // A file takes what it says without anybody having to read along.
+    let mut said = tempfile::tempfile().map_err(|error| error.to_string())?;
+    let errors = said.try_clone().map_err(|error| error.to_string())?;
+    let mut command = Command::new(program);
+    command.args(rest).stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors).process_group(0);
+    let mut child = command.spawn().map_err(|error| format!("cannot be started: {error}"))?;
+    let status = wait(&mut child, timeout)?;
+    let mut text = Vec::new();
+    let read = said.rewind().and_then(|()| (&mut said).take(SAID_BYTES_MAX).read_to_end(&mut text));
+    let said = read.map(|_| String::from_utf8_lossy(&text).split_whitespace().collect::<Vec<_>>().join(" "));
+    Ok(Ended { status, said: said.unwrap_or_default() })
+}
+
+fn wait(child: &mut Child, timeout: Duration) -> Result<ExitStatus, String> {
+    let started = Instant::now();
+    let mut pause = Duration::from_millis(2);
+    loop {
+        if let Some(status) = child.try_wait().map_err(|error| error.to_string())? {
+            return Ok(status);
+        }
+        if started.elapsed() >= timeout {
+            if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+                let _ = kill_process_group(group, Signal::KILL);
+            }
+            let _ = child.wait();
+            return Err(format!("killed after {} s without an end", timeout.as_secs_f64()));
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(200));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fragment::sample;
+
+    fn commands(recall: &str, online: Option<&str>) -> Commands {
+        let shell = |text: &str| vec!["sh".to_owned(), "-c".to_owned(), text.to_owned(), "{path}".to_owned()];
+        let folder = Folder {
+            recall: shell(recall),
+            release: None,
+            online: online.map(shell),
+            placement: None,
+            drives: 1,
+            switch: Duration::ZERO,
+            seek: Duration::ZERO,
+            transfer: 1,
+            price_request: 0.0,
+            price_gb: 0.0,
+        };
+        Commands { tier: "tape".to_owned(), folder }
+    }
+
+    #[tokio::test]
+    async fn a_command_that_fails_says_why() {
+        let fragment = sample("a/b", 1);
+        let error =
+            commands("echo no tape $0 >&2; exit 3", None).restore(&fragment, SHORT).await.expect_err("3");
+        let text = error.to_string();
+        assert!(text.contains("exit status: 3: no tape /a/b"), "{text}");
+        assert!(commands("exit 0", None).restore(&fragment, SHORT).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_command_that_hangs_is_killed_with_its_children() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let late = dir.path().join("late");
+        let recall = format!("(sleep 1; touch {}) & wait", late.display());
+        let started = Instant::now();
+        let error = commands(&recall, None).restore(&sample("a", 1), Duration::from_millis(100)).await;
+        assert!(error.expect_err("killed").to_string().contains("killed after 0.1 s"));
+        assert!(started.elapsed() < Duration::from_secs(1));
+        tokio::time::sleep(Duration::from_millis(1_200)).await;
+        assert!(!late.exists(), "the child of the shell went on");
+    }
+
+    #[tokio::test]
+    async fn offline_is_an_exit_code_and_not_a_missing_program() {
+        let fragment = sample("a", 1);
+        assert!(commands("", Some("exit 0")).is_online(&fragment).await.expect("runs"));
+        assert!(!commands("", Some("exit 1")).is_online(&fragment).await.expect("runs"));
+        assert!(commands("", Some("no-such-program-at-all")).is_online(&fragment).await.is_err());
+        assert!(!commands("", None).is_online(&fragment).await.expect("nothing to run"));
+    }
+}

@@ -1,0 +1,243 @@
+//! What can go wrong with a slow tier, said so that a person knows what to do.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use datafusion::common::DataFusionError;
+
+/// An error of a tier. Cheap to clone: all queries that want a fragment are told of its failure.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum TierError {
+    /// A definition that makes no sense.
+    #[error("tier {tier}: {setting} {problem}")]
+    Config {
+        /// The tier's name or its file.
+        tier: String,
+        /// Which key.
+        setting: String,
+        /// What is wrong with it and what it can be.
+        problem: String,
+    },
+    /// Nobody defined a tier of that name.
+    #[error("there is no tier '{name}': define it in a file and pass that with --tier; known are: {known}")]
+    UnknownTier {
+        /// The name.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// A table lies outside the root of its tier.
+    #[error(
+        "{location} does not lie under {root}, the root of tier {tier}: correct the table's location or 'root'"
+    )]
+    OutsideRoot {
+        /// The tier's name.
+        tier: String,
+        /// Where the table lies.
+        location: String,
+        /// Where the tier's files lie.
+        root: String,
+    },
+    /// The restore did not come in time.
+    #[error(
+        "{file}: not restored after {} s, the tier's 'timeout': see whether the archive works ({last}), then run the query \
+         again, which goes on waiting for the same restore",
+        after.as_secs_f64()
+    )]
+    RestoreTimeout {
+        /// The fragment's file.
+        file: String,
+        /// How long was waited.
+        after: Duration,
+        /// What was last heard of it.
+        last: String,
+    },
+    /// The store does not want to restore.
+    #[error("{file}: the store refuses to restore it ({answer}): {advice}")]
+    RestoreRefused {
+        /// The fragment's file.
+        file: String,
+        /// What the store said.
+        answer: String,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// A command of a folder tier failed.
+    #[error(
+        "{file}: '{command}' failed ({outcome}): run it by hand, correct [folder] of tier {tier}, and run the query again"
+    )]
+    Command {
+        /// The tier's name.
+        tier: String,
+        /// The fragment's file.
+        file: String,
+        /// The command with its arguments.
+        command: String,
+        /// Its exit code and what it said, or how long it ran.
+        outcome: String,
+    },
+    /// A fragment can never be in the cache.
+    #[error(
+        "{file} has {bytes} bytes and the fragment cache {budget}: raise 'cache_bytes' of tier {tier} to at least {}, better six \
+         times the largest file",
+        bytes
+    )]
+    FragmentTooLarge {
+        /// The tier's name.
+        tier: String,
+        /// The fragment's file.
+        file: String,
+        /// Its bytes.
+        bytes: u64,
+        /// The cache's bytes.
+        budget: u64,
+    },
+    /// Fragments that are wanted at the same time do not fit the cache together.
+    #[error(
+        "{table} is read in order, for which its {files} files ({bytes} bytes) have to be in the fragment cache together, \
+         which has {budget}: raise 'cache_bytes' of tier {tier}, or declare the table without WITH ORDER"
+    )]
+    TogetherTooLarge {
+        /// The tier's name.
+        tier: String,
+        /// The table's first file.
+        table: String,
+        /// How many files.
+        files: usize,
+        /// Their bytes.
+        bytes: u64,
+        /// The cache's bytes.
+        budget: u64,
+    },
+    /// The disk under the cache is full although the cache keeps its budget.
+    #[error(
+        "{file}: no room left on the disk of the fragment cache {}: free {bytes} bytes there or lower 'cache_bytes' of tier {tier}",
+        dir.display()
+    )]
+    DiskFull {
+        /// The tier's name.
+        tier: String,
+        /// The fragment's file.
+        file: String,
+        /// The cache's folder.
+        dir: PathBuf,
+        /// What the fragment needs.
+        bytes: u64,
+    },
+    /// Another process has the cache.
+    #[error(
+        "{}: another process uses this fragment cache: wait for it, stop it, or give this one a 'cache' of its own",
+        dir.display()
+    )]
+    CacheInUse {
+        /// The cache's folder.
+        dir: PathBuf,
+    },
+    /// The file is not the one that the query was planned for.
+    #[error(
+        "{file} was replaced while it was restored ({found}, planned was {planned}): run the query again"
+    )]
+    Replaced {
+        /// The fragment's file.
+        file: String,
+        /// What was planned.
+        planned: String,
+        /// What is there.
+        found: String,
+    },
+    /// The restored file is shorter or longer than its directory entry says.
+    #[error("{file}: {found} bytes came instead of {expected}: the tier's copy is damaged or was replaced")]
+    Truncated {
+        /// The fragment's file.
+        file: String,
+        /// Bytes by the directory.
+        expected: u64,
+        /// Bytes that came.
+        found: u64,
+    },
+    /// More would be spent than allowed.
+    #[error(
+        "tier {tier}: this would cost {wanted:.4} more, with {spent:.4} spent in the last {days} days and 'cost_limit' {limit:.4}: \
+         see `coscan tier status`, then raise 'cost_limit' or choose a cheaper 'speed'"
+    )]
+    CostLimit {
+        /// The tier's name.
+        tier: String,
+        /// What was asked for.
+        wanted: f64,
+        /// What was spent.
+        spent: f64,
+        /// In how many days.
+        days: u32,
+        /// What may be spent.
+        limit: f64,
+    },
+    /// A file's footer is asked for, is not known, and the file is not online.
+    #[error(
+        "the footer of {file} is not known and the file is not online: run `coscan tier footers` once, which restores every file \
+         of the table, or name the columns: CREATE EXTERNAL TABLE t (..) STORED AS PARQUET .."
+    )]
+    FooterUnknown {
+        /// The file.
+        file: String,
+    },
+    /// The operating system.
+    #[error("cannot {doing} {}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// Why not.
+        source: Arc<io::Error>,
+    },
+    /// The store.
+    #[error("{file}: {source}")]
+    Store {
+        /// Which file.
+        file: String,
+        /// What the store said.
+        source: Arc<object_store::Error>,
+    },
+    /// The task that worked on it is gone.
+    #[error("{file}: its restore was given up: {why}")]
+    Abandoned {
+        /// Which file.
+        file: String,
+        /// Why.
+        why: String,
+    },
+}
+
+impl TierError {
+    /// An error of the operating system.
+    pub(crate) fn io(doing: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> TierError {
+        let path = path.into();
+        move |source| TierError::Io { doing, path, source: Arc::new(source) }
+    }
+
+    /// An error of the store.
+    pub(crate) fn store(file: impl ToString) -> impl FnOnce(object_store::Error) -> TierError {
+        let file = file.to_string();
+        move |source| TierError::Store { file, source: Arc::new(source) }
+    }
+
+    /// Whether trying again may help without anybody doing anything.
+    pub(crate) fn is_transient(&self) -> bool {
+        matches!(self, TierError::Command { .. } | TierError::Store { .. } | TierError::Truncated { .. })
+    }
+}
+
+impl From<TierError> for DataFusionError {
+    fn from(error: TierError) -> Self {
+        DataFusionError::External(Box::new(error))
+    }
+}
+
+impl From<TierError> for object_store::Error {
+    fn from(error: TierError) -> Self {
+        object_store::Error::Generic { store: "tier", source: Box::new(error) }
+    }
+}

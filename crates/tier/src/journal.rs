@@ -1,0 +1,229 @@
+//! What was asked of a tier and what it cost, written down before it is asked: so that a process that starts again
+//! knows which restores are under way and how much was spent.
+//!
+//! A line of JSON for each thing that happens. A line that a crash cut off is the last one and is left out.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
+
+use crate::cache::write_whole;
+use crate::error::TierError;
+use crate::fragment::{Fragment, Key};
+
+/// The journal of a tier.
+#[derive(Debug)]
+pub struct Journal {
+    path: PathBuf,
+    books: Mutex<Books>,
+}
+
+#[derive(Debug)]
+struct Books {
+    file: File,
+    pending: BTreeMap<Key, Asked>,
+    spent: Vec<(DateTime<Utc>, f64)>,
+}
+
+/// A restore that was asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Asked {
+    /// The fragment.
+    pub fragment: Fragment,
+    /// When it was first asked for.
+    pub at: DateTime<Utc>,
+    /// What it costs.
+    pub price: f64,
+    /// Who wanted it first.
+    #[serde(rename = "for")]
+    pub whom: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    Asked(Asked),
+    /// The fragment is in the cache.
+    Came(String),
+    /// It will not come; asking again costs again.
+    Failed(String),
+}
+
+impl Journal {
+    /// Opens the journal of the cache in `dir`. Entries that are of no use any more are left out of it from now on:
+    /// restores that came, after `days`.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read or written.
+    pub fn open(dir: &Path, now: DateTime<Utc>, days: u32) -> Result<Self, TierError> {
+        let path = dir.join("journal");
+        let lines = read(&path)?;
+        let since = now - TimeDelta::days(i64::from(days));
+        let (mut pending, mut kept) = (BTreeMap::new(), Vec::new());
+        let mut spent = Vec::new();
+        for line in lines {
+            match &line {
+                Line::Asked(asked) => {
+                    pending.insert(asked.fragment.key(), asked.clone());
+                    spent.push((asked.at, asked.price));
+                }
+                Line::Came(key) | Line::Failed(key) => {
+                    if let Ok(key) = key.parse() {
+                        pending.remove(&key);
+                    }
+                }
+            }
+            kept.push(line);
+        }
+        kept.retain(|line| match line {
+            Line::Asked(asked) => asked.at >= since || pending.contains_key(&asked.fragment.key()),
+            Line::Came(key) | Line::Failed(key) => {
+                key.parse().is_ok_and(|key: Key| !pending.contains_key(&key))
+            }
+        });
+        let text: String =
+            kept.iter().filter_map(|line| serde_json::to_string(line).ok()).map(|line| line + "\n").collect();
+        write_whole(&path, text.as_bytes()).map_err(TierError::io("write the journal", &path))?;
+        let file =
+            OpenOptions::new().append(true).open(&path).map_err(TierError::io("open the journal", &path))?;
+        Ok(Journal { path, books: Mutex::new(Books { file, pending, spent }) })
+    }
+
+    /// The restores that were asked for and have neither come nor failed.
+    pub fn pending(&self) -> Vec<Asked> {
+        self.books().pending.values().cloned().collect()
+    }
+
+    /// What the restores asked for since then cost together.
+    pub fn spent(&self, since: DateTime<Utc>) -> f64 {
+        self.books().spent.iter().filter(|(at, _)| *at >= since).map(|(_, price)| price).sum()
+    }
+
+    /// Writes down that a fragment will be asked for. One that is pending already costs nothing more.
+    ///
+    /// # Errors
+    ///
+    /// If `limit` would be exceeded by what was spent since `since`, as `Err(Ok(spent))`; or the disk does not take the line.
+    pub fn ask(
+        &self,
+        asked: Asked,
+        since: DateTime<Utc>,
+        limit: Option<f64>,
+    ) -> Result<(), Result<f64, TierError>> {
+        let mut books = self.books();
+        if books.pending.contains_key(&asked.fragment.key()) {
+            return Ok(());
+        }
+        let spent: f64 = books.spent.iter().filter(|(at, _)| *at >= since).map(|(_, price)| price).sum();
+        if limit.is_some_and(|limit| spent + asked.price > limit) {
+            return Err(Ok(spent));
+        }
+        self.write(&mut books, &Line::Asked(asked.clone())).map_err(Err)?;
+        books.spent.push((asked.at, asked.price));
+        books.pending.insert(asked.fragment.key(), asked);
+        Ok(())
+    }
+
+    /// Writes down that a fragment is in the cache.
+    pub fn came(&self, fragment: &Fragment) {
+        self.settle(fragment, Line::Came(fragment.key().to_string()));
+    }
+
+    /// Writes down that a restore is given up.
+    pub fn failed(&self, fragment: &Fragment) {
+        self.settle(fragment, Line::Failed(fragment.key().to_string()));
+    }
+
+    fn settle(&self, fragment: &Fragment, line: Line) {
+        let mut books = self.books();
+        if books.pending.remove(&fragment.key()).is_some()
+            && let Err(error) = self.write(&mut books, &line)
+        {
+            // The next process will ask the archive for a restore that is there already, which costs nothing.
+            tracing::warn!(%error, "journal");
+        }
+    }
+
+    fn write(&self, books: &mut Books, line: &Line) -> Result<(), TierError> {
+        let text = serde_json::to_string(line).unwrap_or_default() + "\n";
+        let written = books.file.write_all(text.as_bytes()).and_then(|()| books.file.sync_data());
+        written.map_err(TierError::io("write the journal", &self.path))
+    }
+
+    fn books(&self) -> MutexGuard<'_, Books> {
+        // Numbers are changed after the line is written; a panic in between leaves what the file says.
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<Line>, TierError> {
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(TierError::io("read the journal", path)(error)),
+    };
+    let lines = text.lines().map(serde_json::from_str::<Line>);
+    Ok(lines
+        .map_while(|line| line.inspect_err(|error| tracing::warn!(%error, "journal: cut off")).ok())
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fragment::sample;
+
+    fn asked(name: &str, price: f64, at: DateTime<Utc>) -> Asked {
+        Asked { fragment: sample(name, 1), at, price, whom: "me".to_owned() }
+    }
+
+    #[test]
+    fn pending_restores_and_costs_are_found_again() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let now = Utc::now();
+        let since = now - TimeDelta::days(30);
+        let journal = Journal::open(dir.path(), now, 30).expect("a journal");
+        for name in ["a", "b", "c", "a"] {
+            journal.ask(asked(name, 1.0, now), since, Some(3.0)).expect("within the limit");
+        }
+        assert!(
+            matches!(journal.ask(asked("d", 1.0, now), since, Some(3.5)), Err(Ok(spent)) if spent == 3.0)
+        );
+        journal.came(&sample("a", 1));
+        journal.failed(&sample("b", 1));
+        drop(journal);
+        // A crash in the middle of a line.
+        let path = dir.path().join("journal");
+        let mut text = fs::read_to_string(&path).expect("the journal");
+        text.push_str("{\"came\":\"00");
+        fs::write(&path, text).expect("written");
+        for _ in 0..2 {
+            let journal = Journal::open(dir.path(), now, 30).expect("a journal");
+            assert_eq!(journal.pending(), [asked("c", 1.0, now)]);
+            assert_eq!(journal.spent(since), 3.0);
+        }
+    }
+
+    #[test]
+    fn what_is_old_is_forgotten_unless_it_is_pending() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let now = Utc::now();
+        let old = now - TimeDelta::days(40);
+        let journal = Journal::open(dir.path(), old, 30).expect("a journal");
+        for name in ["a", "b"] {
+            journal.ask(asked(name, 1.0, old), old, None).expect("no limit");
+        }
+        journal.came(&sample("a", 1));
+        drop(journal);
+        drop(Journal::open(dir.path(), now, 30).expect("a journal"));
+        let journal = Journal::open(dir.path(), now, 30).expect("a journal");
+        assert_eq!(journal.pending(), [asked("b", 1.0, old)]);
+        assert_eq!((journal.spent(now), journal.spent(old)), (0.0, 1.0));
+    }
+}

@@ -1,0 +1,112 @@
+//! A list of subqueries (SQ-list) that was submitted: what is ready, what is done.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use coscan_media::ListId;
+use tokio::sync::Notify;
+
+use crate::error::TierError;
+
+/// What one list waits for; the tier fills it, a plan empties it.
+#[derive(Debug, Default)]
+pub(crate) struct Mailbox {
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    ready: Option<Vec<u32>>,
+    finished: bool,
+    failed: Option<TierError>,
+}
+
+impl Mailbox {
+    pub(crate) fn ready(&self, subqueries: Vec<u32>) {
+        self.state().ready.get_or_insert_default().extend(subqueries);
+        self.changed.notify_waiters();
+    }
+
+    pub(crate) fn finished(&self) {
+        self.state().finished = true;
+        self.changed.notify_waiters();
+    }
+
+    pub(crate) fn failed(&self, error: TierError) {
+        self.state().failed.get_or_insert(error);
+        self.changed.notify_waiters();
+    }
+
+    /// What is there now; `None` if nothing is and more will come.
+    fn take(&self) -> Option<Result<Option<Vec<u32>>, TierError>> {
+        let mut state = self.state();
+        if let Some(error) = &state.failed {
+            return Some(Err(error.clone()));
+        }
+        match state.ready.take() {
+            Some(ready) => Some(Ok(Some(ready))),
+            None => state.finished.then_some(Ok(None)),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Each change is one assignment: a panic leaves nothing half done.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What carries out what lists ask for.
+pub(crate) trait Lists: Send + Sync {
+    /// The executor is done with these.
+    fn done(self: Arc<Self>, list: ListId, subqueries: Vec<u32>);
+    /// Nobody wants the list any more.
+    fn cancel(self: Arc<Self>, list: ListId);
+}
+
+/// A list that was submitted. Dropping it cancels what is left of it.
+pub struct SqList {
+    id: ListId,
+    mailbox: Arc<Mailbox>,
+    lists: Arc<dyn Lists>,
+}
+
+impl std::fmt::Debug for SqList {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "SqList({})", self.id)
+    }
+}
+
+impl SqList {
+    pub(crate) fn new(id: ListId, mailbox: Arc<Mailbox>, lists: Arc<dyn Lists>) -> Self {
+        SqList { id, mailbox, lists }
+    }
+
+    /// Waits for subqueries that are ready, by their place in the list; `None` when all are done. The next ones come
+    /// only after these are [`done`](Self::done). Each is given out once, whoever asks.
+    ///
+    /// # Errors
+    ///
+    /// If a fragment of the list cannot be had.
+    pub async fn next(&self) -> Result<Option<Vec<u32>>, TierError> {
+        loop {
+            let changed = self.mailbox.changed.notified();
+            let mut changed = std::pin::pin!(changed);
+            changed.as_mut().enable();
+            if let Some(there) = self.mailbox.take() {
+                return there;
+            }
+            changed.await;
+        }
+    }
+
+    /// These subqueries were executed: their fragments may leave the cache.
+    pub fn done(&self, subqueries: Vec<u32>) {
+        Arc::clone(&self.lists).done(self.id, subqueries);
+    }
+}
+
+impl Drop for SqList {
+    fn drop(&mut self) {
+        Arc::clone(&self.lists).cancel(self.id);
+    }
+}

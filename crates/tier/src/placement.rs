@@ -1,0 +1,159 @@
+//! Where the fragments of a tier lie, as far as anybody knows, and the model of the devices they lie on.
+//!
+//! A folder's placement is a CSV file that the owner makes from what the HSM or LTFS tells (`path,medium,position`). What
+//! is not in it counts as one medium of its own, in the order of names.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use coscan_media::model::{Archive, Robot};
+use coscan_media::{Library, MediumId, Price, Span};
+
+use crate::config::{Kind, TierConfig};
+use crate::error::TierError;
+
+/// No archive or tape that people have is larger; a model wants a number.
+const MEDIUM_BYTES: u64 = 1 << 60;
+
+/// Media by name, and files on them.
+#[derive(Debug, Default)]
+pub struct Placement {
+    media: Vec<String>,
+    files: HashMap<String, (MediumId, u64)>,
+}
+
+impl Placement {
+    /// The placement that the definition names.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read or a line of it makes no sense.
+    pub fn read(config: &TierConfig) -> Result<Self, TierError> {
+        let mut placement = Placement { media: vec!["unknown".to_owned()], files: HashMap::new() };
+        let Kind::Folder(folder) = &config.kind else {
+            placement.media[0] = "archive".to_owned();
+            return Ok(placement);
+        };
+        let Some(path) = &folder.placement else { return Ok(placement) };
+        let text = fs::read_to_string(path).map_err(TierError::io("read the placement", path))?;
+        for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+            placement.add(&config.root, line).map_err(|problem| TierError::Config {
+                tier: config.name.clone(),
+                setting: format!("'placement' ({}, line {})", path.display(), number + 1),
+                problem,
+            })?;
+        }
+        Ok(placement)
+    }
+
+    /// Media whose names are known.
+    pub fn media(&self) -> usize {
+        self.media.len()
+    }
+
+    /// The name of a medium.
+    pub fn name(&self, medium: MediumId) -> &str {
+        self.media.get(medium.0 as usize).map_or("?", String::as_str)
+    }
+
+    /// Where a file lies.
+    pub fn of(&self, location: &str) -> (MediumId, u64) {
+        self.files.get(location).copied().unwrap_or_default()
+    }
+
+    fn add(&mut self, root: &url::Url, line: &str) -> Result<(), String> {
+        let wanted = || "is no line path,medium,position".to_owned();
+        let mut parts = line.rsplitn(3, ',').map(str::trim);
+        let (position, medium, path) = (parts.next(), parts.next(), parts.next());
+        let (Some(position), Some(medium), Some(path)) = (position, medium, path) else {
+            return Err(wanted());
+        };
+        let position: u64 = position.parse().map_err(|_| wanted())?;
+        let root = root.to_file_path().map_err(|()| "is for folders only".to_owned())?;
+        let path = root.join(path);
+        let location =
+            object_store::path::Path::from_absolute_path(&path).map_err(|error| error.to_string())?;
+        let known = self.media.iter().position(|name| name == medium).unwrap_or_else(|| {
+            self.media.push(medium.to_owned());
+            self.media.len() - 1
+        });
+        let known = u32::try_from(known).map_err(|_| "has too many media".to_owned())?;
+        if position > MEDIUM_BYTES {
+            return Err(format!("has a position beyond {MEDIUM_BYTES}"));
+        }
+        match self.files.insert(location.to_string(), (MediumId(known), position)) {
+            None => Ok(()),
+            Some(_) => Err(format!("names {} a second time", Path::new(&path).display())),
+        }
+    }
+}
+
+/// The devices as a model: what a forecast is made with, and what the scheduler weighs.
+///
+/// # Errors
+///
+/// If a number is beyond what the model takes.
+pub fn library(config: &TierConfig, placement: &Placement) -> Result<Library, TierError> {
+    let library = match &config.kind {
+        Kind::Archive(archive) => Library::archive(Archive {
+            restores_at_once: archive.at_once,
+            restore: span(archive.expected),
+            bytes_per_s: archive.transfer,
+            per_request: price(archive.price_request),
+            per_gib: price(archive.price_gb * (1_u64 << 30) as f64 / 1e9),
+        }),
+        Kind::Folder(folder) => Library::robot(Robot {
+            drives: folder.drives,
+            arms: 1,
+            switch: span(folder.switch),
+            seek_startup: span(folder.seek),
+            seek_bytes_per_s: None,
+            bytes_per_s: folder.transfer,
+            medium_bytes: MEDIUM_BYTES,
+            media: u32::try_from(placement.media()).unwrap_or(u32::MAX),
+        }),
+    };
+    library.map_err(|error| TierError::Config {
+        tier: config.name.clone(),
+        setting: "[archive] or [folder]".to_owned(),
+        problem: error.to_string(),
+    })
+}
+
+fn span(time: Duration) -> Span {
+    Span::from_nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+}
+
+fn price(amount: f64) -> Price {
+    Price::from_millionths((amount * 1e6).round() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_placement_names_media_and_its_mistakes_their_line() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let placement = |lines: &str| {
+            fs::write(dir.path().join("p.csv"), lines).expect("written");
+            let text = "name='t'\nroot='.'\ncache='c'\ncache_bytes='1GB'\n[folder]\nrecall=['r','{path}']\nplacement='p.csv'\n";
+            Placement::read(&TierConfig::parse(text, dir.path()).expect("a definition"))
+        };
+        let read = placement("a.parquet,T1,0\n\nsub/b,c.parquet, T2 ,77\n").expect("a placement");
+        let root = dir.path().canonicalize().expect("a folder");
+        let at = |path: &str| {
+            let path = object_store::path::Path::from_absolute_path(root.join(path)).expect("a path");
+            let (medium, position) = read.of(path.as_ref());
+            (read.name(medium).to_owned(), position)
+        };
+        assert_eq!(at("a.parquet"), ("T1".to_owned(), 0));
+        assert_eq!(at("sub/b,c.parquet"), ("T2".to_owned(), 77));
+        assert_eq!(at("other.parquet"), ("unknown".to_owned(), 0));
+        for wrong in ["a,T1", "a,T1,x", "a,T1,0\na,T2,0"] {
+            assert!(placement(wrong).expect_err(wrong).to_string().contains("line"), "{wrong}");
+        }
+    }
+}

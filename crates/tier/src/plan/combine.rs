@@ -1,0 +1,303 @@
+//! The combine node: the scan of a table as scans of its fragments, in whatever order these become available.
+//!
+//! A stream of DataFusion that has ended stays so; therefore a scan that is suspended makes its stream wait instead of
+//! returning nothing. All partitions of an execution draw from one list. What distributes over fragments, filters,
+//! projections and partial aggregation, belongs to the scan of a fragment.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result, internal_err};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::execution_plan::{
+    ChildrenPropertiesMode, ReplaceChildrenOptions, replace_children_if_necessary,
+};
+use datafusion::physical_plan::metrics::{
+    BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet, RecordOutput,
+};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
+use futures::StreamExt;
+
+use crate::plan::available::{Availability, Lease, Piece};
+use crate::plan::resolve::Resolver;
+use crate::plan::scan::{TierScan, over, scan_of};
+use crate::reads::{Reads, user_of};
+
+/// How long a partition that is read first lets others run, so that these can be opened.
+const PATIENCE: Duration = Duration::from_millis(3);
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(crate) struct CombineExec {
+    shared: Arc<Shared>,
+    properties: Arc<PlanProperties>,
+    executions: Mutex<Vec<Weak<Execution>>>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+/// What streams have of the node.
+#[derive(Debug)]
+struct Shared {
+    scan: Arc<TierScan>,
+    /// What is done with each fragment's rows, over a scan of all fragments.
+    template: Arc<dyn ExecutionPlan>,
+    resolver: Option<Resolver>,
+    reads: Reads,
+}
+
+impl CombineExec {
+    /// Over the scan, which `template` is.
+    pub(crate) fn new(scan: Arc<TierScan>, template: Arc<dyn ExecutionPlan>, reads: Reads) -> Self {
+        let mut equivalences = template.properties().eq_properties.clone();
+        equivalences.clear_orderings();
+        // The scan's number of partitions, none of which has a fragment for itself.
+        let partitions = template.properties().partitioning.partition_count();
+        let properties = PlanProperties::clone(template.properties())
+            .with_eq_properties(equivalences)
+            .with_partitioning(Partitioning::UnknownPartitioning(partitions));
+        let resolver = Resolver::of(&scan);
+        CombineExec {
+            shared: Arc::new(Shared { scan, template, resolver, reads }),
+            properties: Arc::new(properties),
+            executions: Mutex::default(),
+            metrics: ExecutionPlanMetricsSet::new(),
+        }
+    }
+
+    /// The same below `node`, which has the template as its child: what it does is done fragment by fragment.
+    pub(crate) fn with(&self, node: &Arc<dyn ExecutionPlan>) -> Result<Self> {
+        let Shared { scan, template, reads, .. } = &*self.shared;
+        let template = replace_children_if_necessary(Arc::clone(node), vec![Arc::clone(template)])?;
+        Ok(CombineExec::new(Arc::clone(scan), template, reads.clone()))
+    }
+
+    pub(crate) fn scan(&self) -> &TierScan {
+        &self.shared.scan
+    }
+
+    /// What rules out fragments.
+    pub(crate) fn resolver(&self) -> Option<&Resolver> {
+        self.shared.resolver.as_ref()
+    }
+
+    /// The template over these fragments only, in as many partitions as the node has.
+    pub(crate) fn over_fragments(
+        &self,
+        fragments: &[usize],
+        options: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let mut groups = vec![Vec::new(); self.properties.partitioning.partition_count()];
+        for at in fragments {
+            for (partition, piece) in &self.shared.scan.fragments[*at].pieces {
+                groups[*partition].push(piece.clone());
+            }
+        }
+        self.shared.over(groups, options)
+    }
+
+    /// Opens a partition: with others that were opened with this context and that nobody reads yet, or alone.
+    fn open(&self, partition: usize, context: &Arc<TaskContext>) -> Arc<Execution> {
+        let mut executions = lock(&self.executions);
+        executions.retain(|execution| execution.strong_count() > 0);
+        for execution in executions.iter().filter_map(Weak::upgrade) {
+            if std::ptr::eq(execution.context.as_ptr(), Arc::as_ptr(context)) && execution.join(partition) {
+                return execution;
+            }
+        }
+        let execution = Arc::new(Execution {
+            context: Arc::downgrade(context),
+            partitions: Mutex::new(Some(vec![partition])),
+            availability: OnceLock::new(),
+        });
+        executions.push(Arc::downgrade(&execution));
+        execution
+    }
+}
+
+impl Shared {
+    /// The template over these files, one partition for each group.
+    fn over(&self, groups: Vec<Vec<Piece>>, options: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        let plan = over(&self.template, scan_of(&self.scan.config, groups))?;
+        self.reads.rewrite(plan, self.scan.bytes(), options)
+    }
+}
+
+/// Partitions of a plan that are executed together.
+#[derive(Debug)]
+struct Execution {
+    context: Weak<TaskContext>,
+    /// Which, until the first of them is read.
+    partitions: Mutex<Option<Vec<usize>>>,
+    availability: OnceLock<Arc<Availability>>,
+}
+
+impl Execution {
+    fn join(&self, partition: usize) -> bool {
+        match &mut *lock(&self.partitions) {
+            Some(open) if !open.contains(&partition) => {
+                open.push(partition);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Lets tasks run that may open the other partitions: together they have one list.
+    async fn wait_for_others(&self, partitions: usize) {
+        let started = Instant::now();
+        let may_grow = || lock(&self.partitions).as_ref().is_some_and(|open| open.len() < partitions);
+        while may_grow() && started.elapsed() < PATIENCE {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// The fragments of these partitions. None joins any more.
+    fn availability(&self, shared: &Shared, context: &TaskContext) -> &Arc<Availability> {
+        self.availability.get_or_init(|| {
+            let partitions = lock(&self.partitions).take().unwrap_or_default();
+            Availability::new(&shared.scan, shared.resolver.clone(), &partitions, user_of(context))
+        })
+    }
+}
+
+/// A partition's stream.
+struct Reader {
+    shared: Arc<Shared>,
+    execution: Arc<Execution>,
+    context: Arc<TaskContext>,
+    metrics: BaselineMetrics,
+    /// Of the node.
+    partitions: usize,
+    /// Rows that may still come, if the scan has a limit.
+    left: Option<usize>,
+    /// The piece that is read.
+    reading: Option<(SendableRecordBatchStream, Lease)>,
+}
+
+impl Reader {
+    async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            if self.left == Some(0) {
+                self.reading = None;
+                return Ok(None);
+            }
+            if let Some((stream, _)) = &mut self.reading {
+                if let Some(batch) = stream.next().await.transpose()? {
+                    return Ok(Some(self.within_limit(batch).record_output(&self.metrics)));
+                }
+                // First the stream and all it holds, then the lease: the piece is done.
+                self.reading = None;
+            }
+            self.execution.wait_for_others(self.partitions).await;
+            let availability = self.execution.availability(&self.shared, &self.context);
+            let Some(lease) = availability.next().await? else { return Ok(None) };
+            let options = self.context.session_config().options();
+            let plan = self.shared.over(vec![vec![lease.piece().clone()]], options)?;
+            self.reading = Some((plan.execute(0, Arc::clone(&self.context))?, lease));
+        }
+    }
+
+    fn within_limit(&mut self, batch: RecordBatch) -> RecordBatch {
+        let Some(left) = &mut self.left else { return batch };
+        let rows = batch.num_rows().min(*left);
+        *left -= rows;
+        batch.slice(0, rows)
+    }
+}
+
+impl DisplayAs for CombineExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "CombineExec: tier={}, fragments={}",
+            self.scan().tier.config().name,
+            self.scan().fragments.len()
+        )?;
+        let mut node = Some(&self.shared.template);
+        while let Some(part) = node {
+            write!(f, ", {}", part.name())?;
+            node = part.children().first().copied();
+        }
+        Ok(())
+    }
+}
+
+impl ExecutionPlan for CombineExec {
+    fn name(&self) -> &str {
+        "CombineExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        _: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if children.is_empty() { Ok(self) } else { internal_err!("a combine node has no inputs") }
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+    }
+
+    fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
+        let Shared { scan, template, reads, .. } = &*self.shared;
+        Ok(Arc::new(CombineExec::new(Arc::clone(scan), Arc::clone(template), reads.clone())))
+    }
+
+    /// Those of the scans, so that a join sees who consumes its dynamic filter.
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        let mut node = Some(&self.shared.template);
+        while let Some(part) = node {
+            if part.apply_expressions(f)? == TreeNodeRecursion::Stop {
+                return Ok(TreeNodeRecursion::Stop);
+            }
+            node = part.children().first().copied();
+        }
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let reader = Reader {
+            execution: self.open(partition, &context),
+            shared: Arc::clone(&self.shared),
+            context,
+            metrics: BaselineMetrics::new(&self.metrics, partition),
+            partitions: self.properties.partitioning.partition_count(),
+            left: self.scan().config.limit,
+            reading: None,
+        };
+        let batches = futures::stream::try_unfold(reader, |mut reader| async move {
+            let batch = reader.next().await?;
+            Ok(batch.map(|batch| (batch, reader)))
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), batches)))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

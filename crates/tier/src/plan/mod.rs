@@ -1,0 +1,24 @@
+//! The executor's side (Sarawagi & Stonebraker, VLDB 1996, section 3): a plan asks for sets of fragments in any order.
+//!
+//! | file | node | what it does |
+//! |---|---|---|
+//! | `find.rs` | | FindSubQuery: walks the plan bottom-up, says which node gets which list |
+//! | `combine.rs` | combine | a scan as scans of its fragments, suspended or available |
+//! | `merge.rs` | merge-combine | a scan in order: all fragments at once |
+//! | `resolve.rs` | resolve | which fragments a scan needs, known when it is run |
+//! | `schedule.rs` | schedule | where a list belongs to; joins of two scans, pair by pair |
+//! | `available.rs` | | what of a list is available, who reads it, what is done |
+//! | `scan.rs` | | the scans of a plan that read a tier |
+//! | `forecast.rs` | | a dry run |
+//!
+//! Lists of lower schedule nodes are submitted and finished before those above because a scan submits its list when it is
+//! first polled, and what DataFusion builds below a node it builds before it polls the other side.
+
+mod available;
+mod combine;
+pub(crate) mod find;
+pub mod forecast;
+mod merge;
+mod resolve;
+mod scan;
+mod schedule;

@@ -1,0 +1,161 @@
+//! The resolve node: which fragments a scan needs, found out when it is run.
+//!
+//! What a scan needs depends on its predicate, part of which is known only when the build side of a join is complete or
+//! when a top-k has rows. The index that is probed here are the footers, which lie on the local disk: their statistics rule
+//! out files. The list is made in parts, each flagged incomplete while there is more, so that fragments of a large table
+//! are fetched while others are still looked at. Files that nothing rules out are wanted: pruning is never needed for the
+//! result.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result, internal_err};
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::DynamicFilterTracking;
+use datafusion::physical_expr_adapter::replace_columns_with_literals;
+use datafusion::physical_optimizer::pruning::FilePruner;
+use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
+use datafusion::physical_plan::metrics::Count;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+
+use crate::plan::scan::{ScanFragment, TierScan};
+
+/// So many fragments are looked at before a partial list is handed on.
+const PARTIAL_LIST: usize = 256;
+
+/// What rules out fragments of a scan.
+#[derive(Clone, Debug)]
+pub(crate) struct Resolver {
+    predicate: Arc<dyn PhysicalExpr>,
+    schema: SchemaRef,
+    /// Columns whose values are in the files' paths, by name.
+    path_columns: Vec<String>,
+}
+
+impl Resolver {
+    /// Of a scan, if it has a predicate.
+    pub(crate) fn of(scan: &TierScan) -> Option<Self> {
+        let table = scan.config.file_source().table_schema().clone();
+        Some(Resolver {
+            predicate: scan.predicate()?,
+            schema: Arc::clone(table.file_schema()),
+            path_columns: table.table_partition_cols().iter().map(|field| field.name().clone()).collect(),
+        })
+    }
+
+    /// Tells when the predicate changes.
+    pub(crate) fn tracking(&self) -> DynamicFilterTracking {
+        DynamicFilterTracking::classify(&self.predicate)
+    }
+
+    /// The next part of the list: which of `fragments[from..]` are needed, and where to go on; `None` if the list is
+    /// complete.
+    pub(crate) fn partial(
+        &self,
+        fragments: &[ScanFragment],
+        from: usize,
+    ) -> Result<(Vec<usize>, Option<usize>)> {
+        let to = fragments.len().min(from + PARTIAL_LIST);
+        let mut needed = Vec::new();
+        for (at, read) in fragments[..to].iter().enumerate().skip(from) {
+            if self.needs(read)? {
+                needed.push(at);
+            }
+        }
+        Ok((needed, (to < fragments.len()).then_some(to)))
+    }
+
+    /// Whether rows of the fragment may meet the predicate as it is now.
+    pub(crate) fn needs(&self, read: &ScanFragment) -> Result<bool> {
+        for (_, piece) in &read.pieces {
+            if self.needs_piece(piece)? {
+                return Ok(true);
+            }
+        }
+        Ok(read.pieces.is_empty())
+    }
+
+    fn needs_piece(&self, piece: &PartitionedFile) -> Result<bool> {
+        let values = self.path_columns.iter().cloned().zip(piece.partition_values.iter().cloned()).collect();
+        let predicate = replace_columns_with_literals(Arc::clone(&self.predicate), &values)?;
+        let pruner = FilePruner::try_new(predicate, &self.schema, piece, Count::new());
+        Ok(match pruner {
+            Some(mut pruner) => !pruner.should_prune()?,
+            None => true,
+        })
+    }
+}
+
+/// The node in the plan, above the scan whose list it resolves.
+#[derive(Debug)]
+pub(crate) struct ResolveExec {
+    input: Arc<dyn ExecutionPlan>,
+    resolver: Resolver,
+}
+
+impl ResolveExec {
+    pub(crate) fn new(input: Arc<dyn ExecutionPlan>, resolver: Resolver) -> Self {
+        ResolveExec { input, resolver }
+    }
+}
+
+impl DisplayAs for ResolveExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ResolveExec: by footers, predicate={}", self.resolver.predicate)
+    }
+}
+
+impl ExecutionPlan for ResolveExec {
+    fn name(&self) -> &str {
+        "ResolveExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.input.properties()
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        _: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let Ok([input]) = <[Arc<dyn ExecutionPlan>; 1]>::try_from(children) else {
+            return internal_err!("a resolve node has one input");
+        };
+        Ok(Arc::new(ResolveExec { input, resolver: self.resolver.clone() }))
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        self.input.execute(partition, context)
+    }
+}

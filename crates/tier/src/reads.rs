@@ -1,0 +1,54 @@
+//! How a plan reads fragments that are there, and for whom.
+
+use std::fmt;
+use std::sync::Arc;
+
+use coscan_datafusion::{CoscanOptions, rewrite_plan};
+use coscan_engine::Engine;
+use datafusion::common::Result;
+use datafusion::common::config::ConfigOptions;
+use datafusion::execution::TaskContext;
+use datafusion::physical_plan::ExecutionPlan;
+
+/// Whose query it is, for `coscan tier status`: to be put into a session's configuration as an extension. Without it a
+/// session goes by its number.
+#[derive(Clone, Debug)]
+pub struct TierUser(pub String);
+
+/// Who runs the query.
+pub(crate) fn user_of(context: &TaskContext) -> String {
+    match context.session_config().get_extension::<TierUser>() {
+        Some(user) => user.0.clone(),
+        None => format!("session {}", context.session_id().chars().take(8).collect::<String>()),
+    }
+}
+
+/// How bytes of fragments are read once they are there.
+#[derive(Clone)]
+pub(crate) struct Reads(pub(crate) Option<Engine>);
+
+impl fmt::Debug for Reads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "cooperatively" } else { "by DataFusion" })
+    }
+}
+
+impl Reads {
+    /// The plan over some fragments, its scans cooperative. Whether sharing is worth it depends on the table's bytes, not on
+    /// those of the fragments at hand.
+    pub(crate) fn rewrite(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        table_bytes: u64,
+        options: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let Some(engine) = &self.0 else { return Ok(plan) };
+        let mut options = options.clone();
+        let mut coscan = options.extensions.get::<CoscanOptions>().cloned().unwrap_or_default();
+        if table_bytes >= coscan.small_table_bytes {
+            coscan.small_table_bytes = 0;
+        }
+        options.extensions.insert(coscan);
+        rewrite_plan(plan, engine, &options)
+    }
+}

@@ -1,0 +1,184 @@
+//! What `coscan tier status` shows: what is pending, mounted and cached, for whom, expected when and at what cost.
+//!
+//! The process that has the tier writes it to a file in the cache's folder; others read that.
+
+use std::fs::{self, File};
+use std::path::Path;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use coscan_media::{FragmentId, Instant, MediumId, Status, UserId};
+use serde::{Deserialize, Serialize};
+
+use crate::cache::write_whole;
+use crate::error::TierError;
+use crate::fetch::Fetcher;
+use crate::journal::Asked;
+
+/// A tier at one moment.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TierStatus {
+    /// Its name.
+    pub tier: String,
+    /// When this was so.
+    pub at: DateTime<Utc>,
+    /// The process that has the tier.
+    pub pid: u32,
+    /// Fragments in the cache.
+    pub cached: Vec<Wanted>,
+    /// Their bytes and those of what is on its way.
+    pub used_bytes: u64,
+    /// What the cache may hold.
+    pub cache_bytes: u64,
+    /// Fragments on their way.
+    pub fetching: Vec<Fetching>,
+    /// Fragments that are wanted and not on their way.
+    pub pending: Vec<Wanted>,
+    /// Restores that were asked for and paid, and have not come.
+    pub asked: Vec<Asked>,
+    /// Queries that wait or run.
+    pub queries: Vec<Query>,
+    /// Restores and recalls since the process started.
+    pub fetches: u64,
+    /// Fetches that failed since then.
+    pub failures: u64,
+    /// What restores cost in the last days that count.
+    pub spent: f64,
+    /// What they may cost.
+    pub cost_limit: Option<f64>,
+    /// What is pending will cost so much.
+    pub pending_price: f64,
+    /// When all that is pending will be there, as far as the definition's numbers are right.
+    pub expected: Option<DateTime<Utc>>,
+}
+
+/// A fragment and who wants it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Wanted {
+    /// Its file.
+    pub file: String,
+    /// Its bytes.
+    pub bytes: u64,
+    /// Who wants it.
+    #[serde(rename = "for")]
+    pub whom: Vec<String>,
+}
+
+/// A drive, or a place among the restores that are under way at the same time.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Fetching {
+    /// Which one.
+    pub drive: u32,
+    /// What is mounted in it.
+    pub medium: Option<String>,
+    /// What it fetches.
+    pub fragment: Option<Wanted>,
+}
+
+/// A list of subqueries of a query.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Query {
+    /// Whose.
+    pub user: String,
+    /// For how long it has been there, in seconds.
+    pub age_s: f64,
+    /// For how long it has had nothing to run, in seconds.
+    pub waiting_s: Option<f64>,
+    /// Subqueries that wait for fragments.
+    pub pending: usize,
+    /// Subqueries that run.
+    pub running: usize,
+    /// Subqueries that are done.
+    pub done: usize,
+}
+
+/// What the scheduler's numbers are called.
+pub(crate) struct Names<'a> {
+    pub(crate) fragment: &'a dyn Fn(FragmentId) -> Wanted,
+    pub(crate) user: &'a dyn Fn(UserId) -> String,
+    pub(crate) medium: &'a dyn Fn(MediumId) -> String,
+}
+
+pub(crate) fn of(
+    fetcher: &Fetcher,
+    status: &Status,
+    names: &Names<'_>,
+    now: Instant,
+    last: Option<Instant>,
+) -> TierStatus {
+    let at = Utc::now();
+    let seconds = |since: Instant| now.as_nanos().saturating_sub(since.as_nanos()) as f64 / 1e9;
+    let nanos =
+        |then: Instant| i64::try_from(then.as_nanos().saturating_sub(now.as_nanos())).unwrap_or(i64::MAX);
+    let idle = status.pending.is_empty() && status.drives.iter().all(|drive| drive.fetching.is_none());
+    let asked = fetcher.journal.pending();
+    let pending: Vec<Wanted> = status.pending.iter().map(|id| (names.fragment)(*id)).collect();
+    let unpaid =
+        pending.iter().filter(|wanted| !asked.iter().any(|asked| asked.fragment.location == wanted.file));
+    let drives = status.drives.iter().filter(|drive| drive.fetching.is_some() || drive.mounted.is_some());
+    TierStatus {
+        tier: fetcher.config.name.clone(),
+        at,
+        pid: std::process::id(),
+        cached: status.cached.iter().map(|(id, ..)| (names.fragment)(*id)).collect(),
+        used_bytes: status.used_bytes,
+        cache_bytes: status.budget_bytes,
+        fetching: drives
+            .map(|drive| Fetching {
+                drive: drive.drive.0,
+                medium: drive.mounted.map(|medium| (names.medium)(medium)),
+                fragment: drive.fetching.map(|id| (names.fragment)(id)),
+            })
+            .collect(),
+        pending_price: unpaid.map(|wanted| fetcher.config.price(wanted.bytes)).sum(),
+        pending,
+        asked,
+        queries: status
+            .lists
+            .iter()
+            .map(|list| Query {
+                user: (names.user)(list.user),
+                age_s: seconds(list.submitted),
+                waiting_s: list.waiting_since.map(seconds),
+                pending: list.pending,
+                running: list.running,
+                done: list.done,
+            })
+            .collect(),
+        fetches: status.totals.fetches,
+        failures: status.totals.failures,
+        spent: fetcher.spent(),
+        cost_limit: fetcher.config.cost_limit,
+        expected: last.filter(|_| !idle).map(|last| at + TimeDelta::nanoseconds(nanos(last))),
+    }
+}
+
+impl TierStatus {
+    pub(crate) fn write(&self, dir: &Path) -> Result<(), TierError> {
+        let path = dir.join("status.json");
+        let text = serde_json::to_vec_pretty(self).unwrap_or_default();
+        write_whole(&path, &text).map_err(TierError::io("write", &path))
+    }
+
+    /// What the process wrote last that has or had the tier, and whether it has it still. `None` if there never was one.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read.
+    pub fn read(dir: &Path) -> Result<Option<(Self, bool)>, TierError> {
+        let path = dir.join("status.json");
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(TierError::io("read", &path)(error)),
+        };
+        let wrong = |error: serde_json::Error| TierError::io("read", &path)(error.into());
+        let status = serde_json::from_slice(&text).map_err(wrong)?;
+        let alive = File::open(dir.join("lock")).is_ok_and(|lock| lock.try_lock_shared().is_err());
+        Ok(Some((status, alive)))
+    }
+
+    /// How old it is.
+    pub fn age(&self) -> TimeDelta {
+        Utc::now() - self.at
+    }
+}

@@ -1,0 +1,211 @@
+//! A tier's files as a store: listings come from the tier, bytes from the cache.
+//!
+//! Plans that know of tiers have fragments restored before they read (`plan/`). For everybody else the store is correct,
+//! too: footers are served from what is kept of them, and other bytes of a file that is not online have it restored first.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+use futures::{StreamExt, TryStreamExt};
+use object_store::path::Path;
+use object_store::{
+    Attributes, CopyOptions, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload,
+    ObjectMeta, ObjectStore, ObjectStoreExt, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+};
+
+use crate::error::TierError;
+use crate::fragment::Fragment;
+use crate::tier::Tier;
+
+/// The files of a tier.
+pub struct TierStore {
+    tier: Tier,
+    /// What listings told of files: asking for each file again costs a request.
+    known: Arc<Known>,
+}
+
+#[derive(Default)]
+struct Known(RwLock<HashMap<Path, ObjectMeta>>);
+
+impl Known {
+    fn get(&self, location: &Path) -> Option<ObjectMeta> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).get(location).cloned()
+    }
+
+    /// An entry of the same version stays: one answer may have an ETag that another leaves out.
+    fn put(&self, meta: &ObjectMeta, tags: bool) {
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if !known.get(&meta.location).is_some_and(|known| Fragment::of(known, tags).is(meta, tags)) {
+            known.insert(meta.location.clone(), meta.clone());
+        }
+    }
+}
+
+impl TierStore {
+    /// The store of a tier.
+    pub fn new(tier: Tier) -> Self {
+        TierStore { tier, known: Arc::default() }
+    }
+
+    /// The tier.
+    pub fn tier(&self) -> &Tier {
+        &self.tier
+    }
+
+    fn inner(&self) -> &dyn ObjectStore {
+        &*self.tier.fetcher().store
+    }
+
+    fn tags(&self) -> bool {
+        self.tier.fetcher().driver.tags_survive()
+    }
+
+    async fn meta(&self, location: &Path) -> Result<ObjectMeta> {
+        if let Some(meta) = self.known.get(location) {
+            return Ok(meta);
+        }
+        let meta = self.inner().head(location).await?;
+        self.known.put(&meta, self.tags());
+        Ok(meta)
+    }
+
+    /// The listing, which is remembered as it passes by.
+    fn remembered(
+        &self,
+        listed: BoxStream<'static, Result<ObjectMeta>>,
+    ) -> BoxStream<'static, Result<ObjectMeta>> {
+        let (known, tags) = (Arc::clone(&self.known), self.tags());
+        listed.inspect_ok(move |meta| known.put(meta, tags)).boxed()
+    }
+
+    /// Bytes of a fragment, from wherever they can be had.
+    async fn read(&self, meta: ObjectMeta, range: Range<u64>) -> Result<GetResult> {
+        let fetcher = self.tier.fetcher();
+        let fragment = Fragment::of(&meta, self.tags());
+        let result = |payload| GetResult {
+            payload,
+            meta: meta.clone(),
+            range: range.clone(),
+            attributes: Attributes::default(),
+        };
+        if let Some(file) = self.cached(&fragment).await? {
+            return Ok(result(file));
+        }
+        if let Some(bytes) = fetcher.cache.footer(&fragment, range.clone()) {
+            let bytes = futures::stream::once(async move { Ok(bytes) });
+            return Ok(result(GetResultPayload::Stream(bytes.boxed())));
+        }
+        if fetcher.driver.is_online(&fragment).await? {
+            let options = GetOptions { range: Some(range.into()), ..GetOptions::default() };
+            return fetcher.store.get_opts(&meta.location, options).await;
+        }
+        if !fetcher.cache.has_footer(&fragment) {
+            return Err(TierError::FooterUnknown { file: fragment.to_string() }.into());
+        }
+        let list = self.tier.submit("a read without a plan", vec![vec![vec![fragment.clone()]]]).await?;
+        while let Some(ready) = list.next().await? {
+            // The open file stays readable when the fragment leaves.
+            let file = self.cached(&fragment).await?;
+            list.done(ready);
+            if let Some(file) = file {
+                return Ok(result(file));
+            }
+        }
+        Err(TierError::Abandoned { file: fragment.to_string(), why: "it left the cache at once".to_owned() }
+            .into())
+    }
+
+    async fn cached(&self, fragment: &Fragment) -> Result<Option<GetResultPayload>, TierError> {
+        let cache = &self.tier.fetcher().cache;
+        if !cache.contains(fragment) {
+            return Ok(None);
+        }
+        let (cache, of) = (Arc::clone(cache), fragment.clone());
+        let opened = tokio::task::spawn_blocking(move || cache.file(&of)).await;
+        let opened = opened
+            .map_err(|error| TierError::Abandoned { file: fragment.to_string(), why: error.to_string() })?;
+        let file = opened?.map(|(file, path)| GetResultPayload::File(file, path));
+        if file.is_none() {
+            self.tier.lost(fragment);
+        }
+        Ok(file)
+    }
+}
+
+impl fmt::Debug for TierStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TierStore").field("tier", &self.tier).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for TierStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TierStore({})", self.tier.config().name)
+    }
+}
+
+fn read_only<T>() -> Result<T> {
+    Err(object_store::Error::NotImplemented {
+        operation: "writing".to_owned(),
+        implementer: "a tier, which is read only".to_owned(),
+    })
+}
+
+#[async_trait]
+impl ObjectStore for TierStore {
+    async fn put_opts(&self, _: &Path, _: PutPayload, _: PutOptions) -> Result<PutResult> {
+        read_only()
+    }
+
+    async fn put_multipart_opts(&self, _: &Path, _: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
+        read_only()
+    }
+
+    async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        if options.head {
+            let got = self.inner().get_opts(location, options).await?;
+            self.known.put(&got.meta, self.tags());
+            return Ok(got);
+        }
+        let meta = self.meta(location).await?;
+        options.check_preconditions(&meta)?;
+        let range = match &options.range {
+            None => 0..meta.size,
+            Some(range) => range.as_range(meta.size).map_err(|error| object_store::Error::Generic {
+                store: "tier",
+                source: format!("{location}: {error}").into(),
+            })?,
+        };
+        self.read(meta, range).await
+    }
+
+    fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
+        locations.and_then(|_| async { read_only() }).boxed()
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.remembered(self.inner().list(prefix))
+    }
+
+    fn list_with_offset(
+        &self,
+        prefix: Option<&Path>,
+        offset: &Path,
+    ) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.remembered(self.inner().list_with_offset(prefix, offset))
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        let listed = self.inner().list_with_delimiter(prefix).await?;
+        listed.objects.iter().for_each(|meta| self.known.put(meta, self.tags()));
+        Ok(listed)
+    }
+
+    async fn copy_opts(&self, _: &Path, _: &Path, _: CopyOptions) -> Result<()> {
+        read_only()
+    }
+}

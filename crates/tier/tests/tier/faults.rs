@@ -1,0 +1,262 @@
+//! What goes wrong in a tier ends in a clear error for those who want the fragment, or goes on; nobody else is touched,
+//! and nothing is lost.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+use coscan_tier::{TierError, Tiers, keep_footers};
+use datafusion::prelude::SessionContext;
+
+use crate::archive;
+use crate::folder::{Hsm, stub};
+use crate::plans::write_table;
+use crate::tables::{declare, over, plain, rows};
+
+/// Two tables on two tapes.
+fn hsm(dir: &tempfile::TempDir) -> Hsm {
+    let files = dir.path().join("files");
+    write_table(&files, "r", 3);
+    write_table(&files, "s", 2);
+    Hsm::archive(dir.path(), &files, 2, Duration::from_millis(10), Duration::from_millis(10))
+}
+
+async fn declared(ctx: &SessionContext, hsm: &Hsm) {
+    // Columns are named: nothing has to be read to declare a table.
+    for table in ["r", "s"] {
+        let sql = format!(
+            "CREATE EXTERNAL TABLE {table} (id BIGINT NOT NULL, k BIGINT, s VARCHAR) STORED AS PARQUET LOCATION '{}/{table}/' \
+             OPTIONS ('coscan.tier' 'tape')",
+            hsm.root().display()
+        );
+        ctx.sql(&sql).await.unwrap().collect().await.unwrap();
+    }
+}
+
+const SUM_R: &str = "SELECT sum(id) FROM r";
+const SUM_S: &str = "SELECT sum(id) FROM s";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_recall_that_fails_names_file_and_command_and_can_be_repeated() {
+    let dir = tempfile::tempdir().unwrap();
+    let hsm = hsm(&dir);
+    let tiers = Tiers::open([hsm.config("cache", "cache_bytes = '1MB'\nattempts = 2")]).unwrap();
+    let coscan = over(&tiers);
+    declared(&coscan.ctx, &hsm).await;
+    hsm.set_fault(Some("broken"));
+    let error = rows(&coscan.ctx, SUM_R).await.unwrap_err().to_string();
+    assert!(
+        error.contains("recall.sh") && error.contains("is broken") && error.contains(".parquet"),
+        "{error}"
+    );
+    hsm.set_fault(None);
+    assert_eq!(rows(&coscan.ctx, SUM_R).await.unwrap(), ["44850"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_recall_that_hangs_is_killed_and_others_go_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let hsm = hsm(&dir);
+    let config = hsm.config("cache", "cache_bytes = '1MB'\nattempts = 1").clone();
+    let tiers =
+        Tiers::open([coscan_tier::TierConfig { timeout: Duration::from_millis(700), ..config }]).unwrap();
+    let coscan = over(&tiers);
+    declared(&coscan.ctx, &hsm).await;
+    assert_eq!(rows(&coscan.ctx, SUM_S).await.unwrap(), ["19900"]);
+    hsm.set_fault(Some("hang"));
+    let (hung, cached) = tokio::join!(rows(&coscan.ctx, SUM_R), rows(&coscan.ctx, SUM_S));
+    let error = hung.unwrap_err().to_string();
+    assert!(error.contains("killed after 0.7 s"), "{error}");
+    assert_eq!(cached.unwrap(), ["19900"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restore_that_never_comes_ends_and_is_not_paid_twice() {
+    let dir = tempfile::tempdir().unwrap();
+    let bucket = dir.path().join("bucket");
+    write_table(&bucket, "r", 3);
+    let (endpoint, glacier) = archive::serve(dir.path(), Duration::from_millis(20)).await;
+    let more = "price_request = 1.0";
+    let tier = archive::open(&endpoint, &dir.path().join("cache"), "cost_limit = 3.0", more).unwrap();
+    let tier = {
+        let config = coscan_tier::TierConfig { timeout: Duration::from_millis(500), ..tier.config().clone() };
+        drop(tier);
+        let builder = object_store::aws::AmazonS3Builder::new();
+        let builder = builder.with_access_key_id("key").with_secret_access_key("secret");
+        coscan_tier::Tier::open_s3(config, builder).unwrap()
+    };
+    let tiers = Tiers::of_open([tier]).unwrap();
+    let coscan = over(&tiers);
+    let sql = "CREATE EXTERNAL TABLE r (id BIGINT NOT NULL, k BIGINT, s VARCHAR) STORED AS PARQUET LOCATION 's3://bucket/r/'";
+    coscan.ctx.sql(sql).await.unwrap().collect().await.unwrap();
+    glacier.never.lock().unwrap().insert("r/001.parquet".to_owned());
+    let error = rows(&coscan.ctx, SUM_R).await.unwrap_err().to_string();
+    assert!(
+        error.contains("r/001.parquet") && error.contains("'timeout'") && error.contains("under way"),
+        "{error}"
+    );
+    glacier.never.lock().unwrap().clear();
+    assert_eq!(rows(&coscan.ctx, SUM_R).await.unwrap(), ["44850"]);
+    assert_eq!(glacier.requests().len(), 3, "{:?}", glacier.requests());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_refuses_says_what_is_missing() {
+    let dir = tempfile::tempdir().unwrap();
+    write_table(&dir.path().join("bucket"), "r", 1);
+    let (endpoint, glacier) = archive::serve(dir.path(), Duration::ZERO).await;
+    let tiers =
+        Tiers::of_open([archive::open(&endpoint, &dir.path().join("cache"), "", "").unwrap()]).unwrap();
+    let coscan = over(&tiers);
+    let declare = "CREATE EXTERNAL TABLE r STORED AS PARQUET LOCATION 's3://bucket/r/'";
+    let error = coscan.ctx.sql(declare).await.unwrap_err().to_string();
+    assert!(error.contains("footer of r/000.parquet") && error.contains("coscan tier footers"), "{error}");
+    *glacier.refuse.lock().unwrap() = true;
+    let kept = keep_footers(&coscan.ctx, &tiers, "s3://bucket/r/", |_, _| ()).await;
+    let error = kept.unwrap_err().to_string();
+    assert!(error.contains("403 AccessDenied") && error.contains("s3:RestoreObject"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replaced_or_damaged_file_is_noticed() {
+    let dir = tempfile::tempdir().unwrap();
+    let hsm = hsm(&dir);
+    let tiers = Tiers::open([hsm.config("cache", "cache_bytes = '1MB'\nattempts = 1")]).unwrap();
+    let coscan = over(&tiers);
+    declared(&coscan.ctx, &hsm).await;
+    // The tape's copy is cut off: what is recalled is shorter than the directory said.
+    let tape = hsm.tape().join("r/001.parquet");
+    let whole = fs::read(&tape).unwrap();
+    let before = fs::metadata(&tape).unwrap().modified().unwrap();
+    fs::write(&tape, &whole[..whole.len() / 2]).unwrap();
+    fs::File::options().write(true).open(&tape).unwrap().set_modified(before).unwrap();
+    let error = rows(&coscan.ctx, SUM_R).await.unwrap_err().to_string();
+    assert!(
+        error.contains("001.parquet") && (error.contains("was replaced") || error.contains("bytes came")),
+        "{error}"
+    );
+    // A new version with its own time and content: the next query plans for it.
+    fs::copy(hsm.tape().join("s/001.parquet"), &tape).unwrap();
+    stub(&tape, &hsm.root().join("r/001.parquet"));
+    assert_eq!(
+        rows(&coscan.ctx, SUM_R).await.unwrap(),
+        [(44850 - (100..200).sum::<i64>() + (100..200).sum::<i64>()).to_string()]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cache_that_cannot_be_written_is_an_error_with_its_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let hsm = hsm(&dir);
+    let tiers = Tiers::open([hsm.config("cache", "cache_bytes = '1MB'\nattempts = 1")]).unwrap();
+    let coscan = over(&tiers);
+    declared(&coscan.ctx, &hsm).await;
+    let fragments = dir.path().join("cache/fragments");
+    fs::remove_dir(&fragments).unwrap();
+    fs::write(&fragments, "in the way").unwrap();
+    let error = rows(&coscan.ctx, SUM_R).await.unwrap_err().to_string();
+    assert!(error.contains("fragment cache") && error.contains("fragments"), "{error}");
+    fs::remove_file(&fragments).unwrap();
+    fs::create_dir(&fragments).unwrap();
+    fs::set_permissions(&fragments, fs::Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(rows(&coscan.ctx, SUM_R).await.unwrap(), ["44850"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_can_never_be_had_is_said_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let hsm = hsm(&dir);
+    let tiers = Tiers::open([hsm.config("cache", "cache_bytes = '1kB'")]).unwrap();
+    let coscan = over(&tiers);
+    declared(&coscan.ctx, &hsm).await;
+    let error = rows(&coscan.ctx, SUM_R).await.unwrap_err().to_string();
+    assert!(error.contains("'cache_bytes'") && error.contains("1000"), "{error}");
+    assert_eq!(hsm.log(), Vec::<String>::new());
+    let outside = "CREATE EXTERNAL TABLE x STORED AS PARQUET LOCATION '/tmp/' OPTIONS ('coscan.tier' 'tape')";
+    let error = coscan.ctx.sql(outside).await.unwrap_err().to_string();
+    assert!(error.contains("does not lie under"), "{error}");
+    let unknown = outside.replace("'tape'", "'disk'");
+    assert!(coscan.ctx.sql(&unknown).await.unwrap_err().to_string().contains("there is no tier 'disk'"));
+    let second = Tiers::open([hsm.config("cache", "cache_bytes = '1MB'")]);
+    assert!(matches!(second, Err(TierError::CacheInUse { .. })), "{second:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_cached_fragment_is_fetched_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let hsm = hsm(&dir);
+    {
+        let tiers = Tiers::open([hsm.config("cache", "cache_bytes = '1MB'")]).unwrap();
+        let coscan = over(&tiers);
+        declared(&coscan.ctx, &hsm).await;
+        assert_eq!(rows(&coscan.ctx, SUM_R).await.unwrap(), ["44850"]);
+    }
+    for entry in fs::read_dir(dir.path().join("cache/fragments")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "fragment") {
+            let mut bytes = fs::read(&path).unwrap();
+            bytes[20] ^= 1;
+            fs::write(&path, bytes).unwrap();
+        }
+    }
+    let tiers = loop {
+        match Tiers::open([hsm.config("cache", "cache_bytes = '1MB'")]) {
+            Err(TierError::CacheInUse { .. }) => tokio::time::sleep(Duration::from_millis(20)).await,
+            opened => break opened.unwrap(),
+        }
+    };
+    let coscan = over(&tiers);
+    declared(&coscan.ctx, &hsm).await;
+    let plain = plain();
+    declare(&plain, &hsm.tape().display().to_string(), &["r"]).await;
+    assert_eq!(
+        rows(&coscan.ctx, "SELECT * FROM r").await.unwrap(),
+        rows(&plain, "SELECT * FROM r").await.unwrap()
+    );
+    assert_eq!(hsm.count("recall "), 6);
+}
+
+/// Where a child process finds its tier; without it there is nothing to do.
+const CHILD: &str = "COSCAN_TIER_CHILD";
+
+/// The process that is killed: the test below runs it.
+#[tokio::test(flavor = "multi_thread")]
+async fn child_that_is_killed() {
+    let Ok(dir) = std::env::var(CHILD) else { return };
+    let hsm = Hsm::of(dir.as_ref());
+    let tiers = Tiers::open([hsm.config("cache", "cache_bytes = '1MB'")]).unwrap();
+    let coscan = over(&tiers);
+    declared(&coscan.ctx, &hsm).await;
+    rows(&coscan.ctx, SUM_R).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kill_9_in_the_middle_loses_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = dir.path().join("files");
+    write_table(&files, "r", 6);
+    write_table(&files, "s", 1);
+    let hsm = Hsm::archive(dir.path(), &files, 1, Duration::from_millis(150), Duration::ZERO);
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "faults::child_that_is_killed", "--nocapture"])
+        .env(CHILD, dir.path())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    for _ in 0..600 {
+        if hsm.count("release ") >= 2 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let before = hsm.count("release ");
+    assert!((2..6).contains(&before), "killed in the middle: {:?}", hsm.log());
+    // What its recall was about may still be on its way.
+    let tiers = Tiers::open([hsm.config("cache", "cache_bytes = '1MB'")]).unwrap();
+    let coscan = over(&tiers);
+    declared(&coscan.ctx, &hsm).await;
+    assert_eq!(rows(&coscan.ctx, SUM_R).await.unwrap(), ["179700"]);
+    assert!(hsm.count("recall ") <= 6 + 2, "what was restored is not restored again: {:?}", hsm.log());
+}

@@ -1,0 +1,126 @@
+//! A folder in front of tapes, played by scripts: a recall mounts the file's tape, which takes longer if another one is
+//! mounted, and leaves a line in a log. The "tape" is a folder with the contents; a file that is not recalled has holes
+//! in the place of its data, as a stub has.
+
+use std::fs::{self, File, FileTimes};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use coscan_tier::TierConfig;
+
+/// The folder with its tapes.
+#[derive(Debug)]
+pub struct Hsm {
+    dir: PathBuf,
+}
+
+impl Hsm {
+    /// The one that another process has set up.
+    pub fn of(dir: &Path) -> Hsm {
+        Hsm { dir: dir.to_owned() }
+    }
+
+    /// Moves the Parquet files below `files` to tapes, spread over so many, in the order of their names.
+    pub fn archive(dir: &Path, files: &Path, tapes: usize, recall: Duration, switch: Duration) -> Hsm {
+        let (tape, root) = (dir.join("tape"), dir.join("root"));
+        let mut placement = String::new();
+        let mut found = Vec::new();
+        collect(files, &mut found);
+        found.sort();
+        for (at, path) in found.iter().enumerate() {
+            let below = path.strip_prefix(files).unwrap();
+            for folder in [&tape, &root] {
+                fs::create_dir_all(folder.join(below).parent().unwrap()).unwrap();
+            }
+            fs::copy(path, tape.join(below)).unwrap();
+            stub(path, &root.join(below));
+            placement += &format!("{},T{},{}\n", below.display(), at % tapes, at * 1_000_000);
+        }
+        fs::write(dir.join("placement.csv"), placement).unwrap();
+        let script = format!(
+            "#!/bin/sh\n\
+             # One drive: recalls queue for it.\n\
+             exec 9>{dir}/drive; flock 9\n\
+             file=${{1#{root}/}}\n\
+             tape=$(grep \"^$file,\" {dir}/placement.csv | cut -d, -f2)\n\
+             [ -e {dir}/broken ] && {{ echo tape $tape is broken >&2; exit 3; }}\n\
+             [ -e {dir}/hang ] && exec sleep 1000\n\
+             if [ \"$(cat {dir}/mounted 2>/dev/null)\" != \"$tape\" ]; then\n\
+               echo \"mount $tape\" >> {dir}/log; echo $tape > {dir}/mounted; sleep {switch}\n\
+             fi\n\
+             sleep {recall}\n\
+             cp --preserve=timestamps {tape}/$file $1.part && touch -r $1 $1.part && cat $1.part > $1 && touch -r $1.part $1 && rm $1.part\n\
+             echo \"recall $file\" >> {dir}/log\n",
+            dir = dir.display(),
+            root = root.canonicalize().unwrap().display(),
+            tape = tape.display(),
+            switch = switch.as_secs_f64(),
+            recall = recall.as_secs_f64(),
+        );
+        fs::write(dir.join("recall.sh"), script).unwrap();
+        let release = format!("echo \"release ${{1##*/}}\" >> {}/log\n", dir.display());
+        fs::write(dir.join("release.sh"), release).unwrap();
+        Hsm { dir: dir.to_owned() }
+    }
+
+    /// The folder as users see it.
+    pub fn root(&self) -> PathBuf {
+        self.dir.join("root")
+    }
+
+    /// Where the contents are.
+    pub fn tape(&self) -> PathBuf {
+        self.dir.join("tape")
+    }
+
+    /// From now on recalls fail, or hang, or do neither.
+    pub fn set_fault(&self, fault: Option<&str>) {
+        for name in ["broken", "hang"] {
+            let _ = fs::remove_file(self.dir.join(name));
+        }
+        if let Some(name) = fault {
+            fs::write(self.dir.join(name), "").unwrap();
+        }
+    }
+
+    /// What was done, in its order: `mount T`, `recall FILE`, `release FILE`.
+    pub fn log(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.dir.join("log")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    /// How many lines of the log begin so.
+    pub fn count(&self, what: &str) -> usize {
+        self.log().iter().filter(|line| line.starts_with(what)).count()
+    }
+
+    /// The definition of the tier.
+    pub fn config(&self, cache: &str, more: &str) -> TierConfig {
+        let dir = self.dir.display();
+        let text = format!(
+            "name = 'tape'\nroot = '{dir}/root'\ncache = '{cache}'\ntimeout = '30s'\n{more}\n\
+             [folder]\nrecall = ['sh', '{dir}/recall.sh', '{{path}}']\nrelease = ['sh', '{dir}/release.sh', '{{path}}']\n\
+             placement = 'placement.csv'\nswitch = '1s'\nseek = '2s'\n"
+        );
+        TierConfig::parse(&text, &self.dir).unwrap()
+    }
+}
+
+fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            collect(&path, found);
+        } else {
+            found.push(path);
+        }
+    }
+}
+
+/// A file of the same length and time without data.
+pub fn stub(of: &Path, at: &Path) {
+    let meta = fs::metadata(of).unwrap();
+    let file = File::create(at).unwrap();
+    file.set_len(meta.len()).unwrap();
+    file.set_times(FileTimes::new().set_modified(meta.modified().unwrap())).unwrap();
+}

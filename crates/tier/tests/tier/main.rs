@@ -1,0 +1,10 @@
+//! Real tiers against plain DataFusion: an archive class on a server of S3's protocol on the loopback interface, and a
+//! folder whose files scripts recall. Times are scaled down.
+
+mod archive;
+mod faults;
+mod folder;
+mod plans;
+mod random;
+mod tables;
+mod tpch;

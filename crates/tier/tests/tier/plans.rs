@@ -1,0 +1,194 @@
+//! What becomes of plans: which nodes, in which order fragments are asked for, and what is never asked for.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use coscan_tier::{Tiers, forecast, keep_footers};
+use datafusion::arrow::array::{Int64Array, RecordBatch, StringArray};
+use datafusion::arrow::datatypes::{DataType, Field, Schema};
+
+use crate::archive::{self, Glacier};
+use crate::tables::{declare, nodes, over, plain, rows, write_file};
+
+/// A table with files of 100 rows: `id` ascends over all files, `k` is `id % 10`.
+pub fn write_table(folder: &Path, name: &str, files: i64) {
+    let schema = Arc::new(Schema::new(vec![
+        Field::new("id", DataType::Int64, false),
+        Field::new("k", DataType::Int64, true),
+        Field::new("s", DataType::Utf8, true),
+    ]));
+    for file in 0..files {
+        let ids: Vec<i64> = (file * 100..(file + 1) * 100).collect();
+        let batch = RecordBatch::try_new(
+            Arc::clone(&schema),
+            vec![
+                Arc::new(Int64Array::from(ids.clone())),
+                Arc::new(Int64Array::from_iter(ids.iter().map(|id| (id % 7 != 0).then_some(id % 10)))),
+                Arc::new(StringArray::from_iter_values(ids.iter().map(|id| format!("row {id}")))),
+            ],
+        );
+        write_file(&folder.join(name).join(format!("{file:03}.parquet")), &[batch.unwrap()], 50);
+    }
+}
+
+struct World {
+    _dir: tempfile::TempDir,
+    tiers: Tiers,
+    coscan: coscan_datafusion::CoscanContext,
+    plain: datafusion::prelude::SessionContext,
+    glacier: Arc<Glacier>,
+}
+
+/// Tables `r` (6 files) and `s` (4 files) in an archive class, nothing restored, footers kept.
+async fn world(more: &str, archive: &str) -> World {
+    let dir = tempfile::tempdir().unwrap();
+    let bucket = dir.path().join("bucket");
+    write_table(&bucket, "r", 6);
+    write_table(&bucket, "s", 4);
+    let plain = plain();
+    declare(&plain, &bucket.display().to_string(), &["r", "s"]).await;
+    let (endpoint, glacier) = archive::serve(dir.path(), Duration::from_millis(50)).await;
+    let cache = dir.path().join("cache");
+    {
+        let tiers = Tiers::of_open([archive::open(&endpoint, &cache, "", "").unwrap()]).unwrap();
+        let coscan = over(&tiers);
+        for table in ["r", "s"] {
+            keep_footers(&coscan.ctx, &tiers, &format!("s3://bucket/{table}/"), |_, _| ()).await.unwrap();
+        }
+    }
+    std::fs::remove_dir_all(cache.join("fragments")).unwrap();
+    // What was spent on footers is not the test's business.
+    std::fs::remove_file(cache.join("journal")).unwrap();
+    glacier.expire();
+    let tiers = loop {
+        match archive::open(&endpoint, &cache, more, archive) {
+            Ok(tier) => break Tiers::of_open([tier]).unwrap(),
+            Err(coscan_tier::TierError::CacheInUse { .. }) => {
+                tokio::time::sleep(Duration::from_millis(20)).await
+            }
+            Err(error) => panic!("{error}"),
+        }
+    };
+    let coscan = over(&tiers);
+    declare(&coscan.ctx, "s3://bucket", &["r", "s"]).await;
+    World { _dir: dir, tiers, coscan, plain, glacier }
+}
+
+impl World {
+    async fn same(&self, sql: &str) {
+        assert_eq!(
+            rows(&self.coscan.ctx, sql).await.unwrap(),
+            rows(&self.plain, sql).await.unwrap(),
+            "{sql}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scan_is_combined_and_scheduled() {
+    let world = world("", "").await;
+    let sql = "SELECT k, count(*), sum(id) FROM r GROUP BY k";
+    assert_eq!(nodes(&world.coscan.ctx, sql, "ScheduleExec").await, ["ScheduleExec: subqueries=6"]);
+    let combine = nodes(&world.coscan.ctx, sql, "CombineExec").await;
+    assert!(combine[0].contains("fragments=6") && combine[0].contains("AggregateExec"), "{combine:?}");
+    world.same(sql).await;
+    assert_eq!(world.glacier.requests().len(), 6);
+    world.same("SELECT * FROM r WHERE id < 250 ORDER BY id").await;
+    assert_eq!(world.glacier.requests().len(), 6, "everything is cached");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_what_footers_do_not_rule_out_is_restored() {
+    let world = world("", "").await;
+    world.same("SELECT id, s FROM r WHERE id BETWEEN 150 AND 210").await;
+    assert_eq!(world.glacier.requests().len(), 2, "{:?}", world.glacier.requests());
+    // The build side, one file of s, decides at run time what of r is needed.
+    world.same("SELECT r.id, s.s FROM s JOIN r ON r.id = s.id WHERE s.id < 20").await;
+    let requests = world.glacier.requests();
+    assert_eq!(requests[2..], ["s/000.parquet", "r/000.parquet"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limit_restores_no_more_than_it_needs_in_the_end() {
+    let world = world("", "at_once = 1").await;
+    let found = rows(&world.coscan.ctx, "SELECT id FROM r LIMIT 5").await.unwrap();
+    assert_eq!(found.len(), 5);
+    assert!(world.glacier.requests().len() < 6, "{:?}", world.glacier.requests());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn joins_without_a_hash_table_run_in_passes() {
+    let world = world("", "").await;
+    let sql = "SELECT count(*), sum(r.id), sum(s.id) FROM r JOIN s ON r.id < s.id AND r.k < 3";
+    let schedule = nodes(&world.coscan.ctx, sql, "ScheduleExec").await;
+    assert!(schedule.iter().any(|line| line.contains("in passes")), "{schedule:?}");
+    world.same(sql).await;
+    assert_eq!(world.glacier.requests().len(), 10);
+    world.same("SELECT count(*) FROM r CROSS JOIN s").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_build_side_that_is_too_large_is_joined_pair_by_pair() {
+    let world = world("build_bytes = '1B'", "").await;
+    let sql = "SELECT r.id, r.s, s.k FROM r JOIN s ON r.id = s.id WHERE r.k <> 3";
+    let schedule = nodes(&world.coscan.ctx, sql, "ScheduleExec").await;
+    assert!(schedule.iter().any(|line| line.contains("in passes")), "{schedule:?}");
+    world.same(sql).await;
+    for join in ["LEFT", "RIGHT", "FULL"] {
+        let sql = format!("SELECT r.id, s.k FROM r {join} JOIN s ON r.id = s.id + 350");
+        let schedule = nodes(&world.coscan.ctx, &sql, "ScheduleExec").await;
+        assert!(!schedule.iter().any(|line| line.contains("in passes")), "{join}: {schedule:?}");
+        world.same(&sql).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cache_smaller_than_the_table_is_enough() {
+    let world = world("cache_bytes = '10kB'", "").await;
+    for sql in [
+        "SELECT count(*), sum(id), min(s) FROM r",
+        "SELECT count(*), sum(r.id) FROM r JOIN s ON r.id < s.id",
+        "SELECT r.k, count(*) FROM r JOIN s ON r.id = s.id GROUP BY r.k",
+        "SELECT id FROM r UNION ALL SELECT id FROM s",
+    ] {
+        world.same(sql).await;
+    }
+    let status = world.tiers.all().next().unwrap().status();
+    assert!(status.used_bytes <= 10_000, "{status:?}");
+    assert!(status.fetches > 10, "fragments had to be fetched again: {}", status.fetches);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_in_order_need_all_fragments_at_once() {
+    let world = world("", "").await;
+    let location = "STORED AS PARQUET LOCATION 's3://bucket/r/'";
+    let sql = format!(
+        "CREATE EXTERNAL TABLE sorted (id BIGINT NOT NULL, k BIGINT, s VARCHAR) {location} WITH ORDER (id)"
+    );
+    world.coscan.ctx.sql(&sql).await.unwrap().collect().await.unwrap();
+    let sql = "SELECT id, row_number() OVER (ORDER BY id) FROM sorted ORDER BY id LIMIT 450";
+    assert_eq!(nodes(&world.coscan.ctx, sql, "MergeCombineExec").await.len(), 1);
+    let plain = rows(&world.plain, &sql.replace("sorted", "r")).await.unwrap();
+    assert_eq!(rows(&world.coscan.ctx, sql).await.unwrap(), plain);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dry_run_restores_nothing_and_a_limit_on_cost_holds() {
+    let world = world("cost_limit = 3.5", "price_request = 1.0").await;
+    let plan = world.coscan.ctx.sql("SELECT count(*) FROM r WHERE id < 200").await.unwrap();
+    let forecasts = forecast(&plan.create_physical_plan().await.unwrap()).await.unwrap();
+    assert_eq!(forecasts.len(), 1);
+    let forecast = &forecasts[0];
+    assert_eq!(
+        (forecast.restores.len(), forecast.cached, forecast.price, forecast.left),
+        (2, 0, 2.0, Some(3.5))
+    );
+    assert_eq!(world.glacier.requests().len(), 0);
+    let error = rows(&world.coscan.ctx, "SELECT sum(id) FROM r").await.unwrap_err().to_string();
+    assert!(error.contains("cost_limit") && error.contains("6.0000 more"), "{error}");
+    assert_eq!(world.glacier.requests().len(), 0, "refused before anything is restored");
+    world.same("SELECT sum(id) FROM r WHERE id < 200").await;
+    let error = rows(&world.coscan.ctx, "SELECT sum(id) FROM s").await.unwrap_err().to_string();
+    assert!(error.contains("2.0000 spent"), "{error}");
+}
