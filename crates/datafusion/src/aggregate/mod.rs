@@ -26,6 +26,7 @@ use datafusion::physical_expr::expressions::{Column, Literal};
 
 use arithmetic::Program;
 pub(crate) use exec::ScanAggregateExec;
+pub(crate) use rest::RestExec;
 
 /// The functions that are computed here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

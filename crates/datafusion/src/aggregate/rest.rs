@@ -43,13 +43,13 @@ pub(super) fn over(
 }
 
 /// One stream as the leaf of a plan, for one execution.
-pub(super) struct RestExec {
+pub(crate) struct RestExec {
     stream: Mutex<Option<SendableRecordBatchStream>>,
     properties: Arc<PlanProperties>,
 }
 
 impl RestExec {
-    pub(super) fn new(stream: SendableRecordBatchStream) -> Self {
+    pub(crate) fn new(stream: SendableRecordBatchStream) -> Self {
         let properties = PlanProperties::new(
             EquivalenceProperties::new(stream.schema()),
             Partitioning::UnknownPartitioning(1),

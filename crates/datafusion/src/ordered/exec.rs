@@ -2,8 +2,7 @@
 //! otherwise the aggregation that DataFusion planned.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -20,9 +19,9 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties,
 };
 use futures::TryStreamExt;
-use tokio::sync::OnceCell;
 
 use super::borders::BorderGroups;
+use super::executions::Executions;
 use super::ranges::Clustering;
 use super::spec::AggregateSpec;
 use super::steps::Step;
@@ -59,119 +58,37 @@ pub(crate) struct OrderedAggregateExec {
     otherwise: Arc<dyn ExecutionPlan>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
-    executions: Mutex<Vec<Arc<Execution>>>,
-}
-
-/// One execution of the plan.
-struct Execution {
-    context: Weak<TaskContext>,
-    opened: Mutex<Vec<bool>>,
-    /// Whether a partition was dropped before its end: nobody may want the rest.
-    given_up: AtomicBool,
-    prepared: OnceCell<Option<Arc<Shared>>>,
-}
-
-/// A partition that is open.
-struct OpenPartition {
-    execution: Arc<Execution>,
-    ended: bool,
-}
-
-impl OpenPartition {
-    fn end(&mut self) {
-        self.ended = true;
-    }
-}
-
-impl Drop for OpenPartition {
-    fn drop(&mut self) {
-        self.execution.given_up.fetch_or(!self.ended, Ordering::Relaxed);
-    }
+    executions: Executions<Shared>,
 }
 
 impl OrderedAggregateExec {
     /// An aggregation by chunks in place of `otherwise`.
     pub(crate) fn new(aggregation: ChunkAggregation, otherwise: Arc<dyn ExecutionPlan>) -> Self {
-        let mut equivalence = otherwise.equivalence_properties().clone();
-        equivalence.clear_orderings();
-        equivalence.clear_per_partition_constants();
-        let partitions = otherwise.output_partitioning().partition_count();
-        let properties = PlanProperties::new(
-            equivalence,
-            Partitioning::UnknownPartitioning(partitions),
-            otherwise.pipeline_behavior(),
-            otherwise.boundedness(),
-        );
-        let properties = properties
-            .with_evaluation_type(otherwise.properties().evaluation_type)
-            .with_scheduling_type(otherwise.properties().scheduling_type);
+        let properties = unordered(&otherwise);
+        let partitions = properties.partitioning.partition_count();
         OrderedAggregateExec {
             aggregation: Arc::new(aggregation),
             otherwise,
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
-            executions: Mutex::default(),
+            executions: Executions::new(partitions),
         }
     }
 
     fn partitions(&self) -> usize {
         self.properties.partitioning.partition_count()
     }
-
-    /// The execution that this partition belongs to. As everywhere in DataFusion where partitions meet, all partitions of
-    /// one plan are one execution, whatever their contexts; a partition that is opened again begins another one.
-    fn open(&self, partition: usize, context: &Arc<TaskContext>) -> Result<OpenPartition> {
-        if partition >= self.partitions() {
-            return internal_err!("{} partitions, partition {partition} was opened", self.partitions());
-        }
-        let mut executions = self.executions.lock().unwrap_or_else(PoisonError::into_inner);
-        let same =
-            |execution: &Arc<Execution>| std::ptr::eq(execution.context.as_ptr(), Arc::as_ptr(context));
-        executions.retain(|execution| same(execution) || !execution.given_up.load(Ordering::Relaxed));
-        let waiting = || executions.iter().rev().filter(|execution| execution.waits_for(partition));
-        let known = waiting().find(|execution| same(execution)).or_else(|| waiting().next());
-        let execution = match known {
-            Some(execution) => Arc::clone(execution),
-            None => {
-                let execution = Arc::new(Execution {
-                    context: Arc::downgrade(context),
-                    opened: Mutex::new(vec![false; self.partitions()]),
-                    given_up: AtomicBool::new(false),
-                    prepared: OnceCell::new(),
-                });
-                executions.push(Arc::clone(&execution));
-                execution
-            }
-        };
-        if execution.opens(partition) {
-            executions.retain(|known| !Arc::ptr_eq(known, &execution));
-        }
-        Ok(OpenPartition { execution, ended: false })
-    }
 }
 
-impl Execution {
-    fn waits_for(&self, partition: usize) -> bool {
-        !self.opened.lock().unwrap_or_else(PoisonError::into_inner)[partition]
-    }
-
-    /// Whether all partitions are open now.
-    fn opens(&self, partition: usize) -> bool {
-        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        opened[partition] = true;
-        opened.iter().all(|opened| *opened)
-    }
-
-    /// What partitions share, if the aggregation can be done by chunks.
-    async fn prepared(
-        &self,
-        aggregation: &ChunkAggregation,
-        partitions: usize,
-        context: &Arc<TaskContext>,
-    ) -> Result<Option<Arc<Shared>>> {
-        let prepared = self.prepared.get_or_try_init(|| aggregation.prepare(partitions, context));
-        prepared.await.cloned()
-    }
+/// The properties of a node that gives the rows of `plan`, to as many partitions, but in any order and to any of them.
+pub(super) fn unordered(plan: &Arc<dyn ExecutionPlan>) -> PlanProperties {
+    let mut equivalence = plan.equivalence_properties().clone();
+    equivalence.clear_orderings();
+    equivalence.clear_per_partition_constants();
+    let partitioning = Partitioning::UnknownPartitioning(plan.output_partitioning().partition_count());
+    PlanProperties::new(equivalence, partitioning, plan.pipeline_behavior(), plan.boundedness())
+        .with_evaluation_type(plan.properties().evaluation_type)
+        .with_scheduling_type(plan.properties().scheduling_type)
 }
 
 impl ChunkAggregation {
@@ -267,7 +184,7 @@ impl ExecutionPlan for OrderedAggregateExec {
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let mut open = self.open(partition, &context)?;
+        let mut open = self.executions.open(partition, &context)?;
         let aggregation = Arc::clone(&self.aggregation);
         let otherwise = Arc::clone(&self.otherwise);
         let partitions = self.partitions();
@@ -276,7 +193,7 @@ impl ExecutionPlan for OrderedAggregateExec {
         let hashed = MetricBuilder::new(&self.metrics).counter("chunks_hashed", partition);
         let schema = self.schema();
         let stream = async move {
-            let Some(shared) = open.execution.prepared(&aggregation, partitions, &context).await? else {
+            let Some(shared) = open.shared(aggregation.prepare(partitions, &context)).await? else {
                 open.end();
                 return otherwise.execute(partition, context);
             };

@@ -5,19 +5,27 @@
 //! exchange between partitions: groups are made inside a chunk, run by run (`groups`), and leave with its end. Groups at
 //! borders wait aside (`borders`) until all chunks that may hold rows of them were seen.
 //!
+//! A join on the key by which both tables are clustered needs no hash table over the whole table either: each chunk of one
+//! side meets the few chunks of the other side that overlap its range (`join`).
+//!
 //! Nothing is taken on trust but statistics, by which DataFusion prunes as well, and these are checked against the
 //! groups that are found. That rows of a chunk are sorted makes it fast, not right: keys out of order are hashed, within
 //! the chunk. Whether chunks are clustered is known when footers are, at the first poll; until then the plan that
-//! DataFusion made stands by (`exec`).
+//! DataFusion made stands by (`exec`, `join_exec`).
 
 mod borders;
 mod exec;
+mod executions;
 mod groups;
+mod join;
+mod join_exec;
 mod ranges;
 mod spec;
 mod steps;
 mod worker;
 
 pub(crate) use exec::{Candidate, ChunkAggregation, OrderedAggregateExec};
+pub(crate) use join::{ChunkJoin, JoinSide, outer_is_left};
+pub(crate) use join_exec::OrderedJoinExec;
 pub(crate) use spec::AggregateSpec;
 pub(crate) use steps::Step;

@@ -7,9 +7,10 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use datafusion::arrow::array::Array;
+use datafusion::arrow::array::{Array, ArrayRef};
+use datafusion::arrow::compute::kernels::cmp::{gt, lt};
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::{Result, ScalarValue, exec_err};
 use datafusion::parquet::arrow::arrow_reader::statistics::StatisticsConverter;
 use datafusion::parquet::arrow::parquet_column;
 
@@ -107,6 +108,29 @@ impl Clustering {
             borders.push(Border { value: ScalarValue::Null, chunks: with_nulls });
         }
         Some(Clustering { chunks, borders })
+    }
+
+    /// That values found in a chunk are those that its statistics allow. What is complete follows from that, so it is an
+    /// error if they are not.
+    pub(crate) fn check(&self, plan: &ScanPlan, chunk: usize, column: &str, values: &ArrayRef) -> Result<()> {
+        let range = &self.chunks[chunk];
+        let values_ruled_out = match &range.bounds {
+            None => values.len() > values.logical_null_count(),
+            Some((low, high)) => {
+                let (low, high) = (low.to_scalar()?, high.to_scalar()?);
+                lt(values, &low)?.true_count() > 0 || gt(values, &high)?.true_count() > 0
+            }
+        };
+        if !values_ruled_out && (range.nulls || values.logical_null_count() == 0) {
+            return Ok(());
+        }
+        let chunk = &plan.chunks[chunk];
+        let file = &plan.files[chunk.file].spec.meta.location;
+        exec_err!(
+            "{file}: row group {} holds values of {column} that its statistics rule out: write the file anew, or SET \
+             coscan.order_aware = 'never' to read it all the same",
+            chunk.row_group
+        )
     }
 
     /// Whether most chunks hold more than one value: otherwise there are few values, and borders are all there is.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch};
 use datafusion::arrow::buffer::BooleanBuffer;
 use datafusion::arrow::compute::filter_record_batch;
-use datafusion::arrow::compute::kernels::cmp::{gt, lt, not_distinct};
-use datafusion::common::{Result, ScalarValue, exec_err};
+use datafusion::arrow::compute::kernels::cmp::not_distinct;
+use datafusion::common::{Result, ScalarValue};
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::physical_plan::metrics::{BaselineMetrics, Count, RecordOutput};
 
@@ -141,7 +141,7 @@ impl Worker {
             // Without groups some functions have nothing that they could make an array of.
             if !chunk.inner.is_empty() {
                 let inner = chunk.inner.into_results()?;
-                self.check_range(number, inner.column(shared.key))?;
+                shared.clustering.check(&shared.plan, number, &shared.key_name, inner.column(shared.key))?;
                 self.give(inner);
             }
             for (table, &border) in chunk.borders.into_iter().zip(&range.borders) {
@@ -154,28 +154,6 @@ impl Worker {
         let complete = shared.borders.seen(&range.borders, at_borders)?;
         complete.into_iter().for_each(|batch| self.give(batch));
         Ok(())
-    }
-
-    /// That statistics are right is what makes the groups complete.
-    fn check_range(&self, number: usize, keys: &ArrayRef) -> Result<()> {
-        let shared = &self.shared;
-        let range = &shared.clustering.chunks[number];
-        let outside = match &range.bounds {
-            _ if keys.logical_null_count() > 0 => true,
-            None => true,
-            Some((low, high)) => any(&lt(keys, &low.to_scalar()?)?) || any(&gt(keys, &high.to_scalar()?)?),
-        };
-        if !outside {
-            return Ok(());
-        }
-        let chunk = &shared.plan.chunks[number];
-        let file = &shared.plan.files[chunk.file].spec.meta.location;
-        exec_err!(
-            "{file}: row group {} holds values of {} that its statistics rule out: write the file anew, or SET \
-             coscan.order_aware = 'never' and coscan.enabled = false to read it all the same",
-            chunk.row_group,
-            shared.key_name
-        )
     }
 
     /// Groups that leave, in batches of the usual size.
@@ -197,10 +175,6 @@ impl Drop for Worker {
             self.shared.borders.give_up(borders.map_or(&[], Vec::as_slice));
         }
     }
-}
-
-fn any(values: &BooleanArray) -> bool {
-    values.true_count() > 0
 }
 
 /// Which rows have the border's value; `None` if no row has.

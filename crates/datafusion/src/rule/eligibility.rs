@@ -13,11 +13,13 @@
 //! | a conjunct that statistics prove is dropped | [`decided_by_statistics`], [`bounds_in_order`] |
 //! | a decimal is decoded to 64 bits | [`short_decimal`] |
 //! | an aggregation is done chunk by chunk | [`aggregation_by_chunks`], [`clustering_column`], [`bounds_in_order`] |
+//! | a join is done chunk by chunk | [`join_by_chunks`], [`clustering_column`], [`bounds_in_order`] |
 
 use std::fmt;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DECIMAL64_MAX_PRECISION, DataType, Schema};
+use datafusion::common::NullEquality;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::physical_plan::parquet::{ParquetAccessPlan, ParquetRowSelection};
 use datafusion::datasource::physical_plan::{FileScanConfig, FileSource, ParquetSource};
@@ -40,6 +42,7 @@ use datafusion::physical_expr::{ConstExpr, EquivalenceProperties, LexOrdering, P
 use datafusion::physical_expr_common::physical_expr::is_volatile;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
 
 use crate::aggregate::Function;
@@ -72,6 +75,8 @@ pub enum Reason {
     SpecialAggregation,
     /// The result of this function depends on the order of rows.
     OrderedFunction(String),
+    /// The join stops early, or nulls match or decide what does.
+    SpecialJoin,
     /// The scan gives rows to fewer partitions than it was planned for, or each partition to a process of its own.
     Partitions,
 }
@@ -95,6 +100,7 @@ impl fmt::Display for Reason {
                 f.write_str("it is filtered, ordered, limited, over grouping sets or not partial")
             }
             Reason::OrderedFunction(name) => write!(f, "{name} depends on the order of rows"),
+            Reason::SpecialJoin => f.write_str("it is limited, or nulls are more than rows without a match"),
             Reason::Partitions => f.write_str("its partitions cannot share the scan"),
         }
     }
@@ -288,6 +294,35 @@ pub(crate) fn aggregation_by_chunks(
     first.filter_expr().iter().flatten().try_for_each(not_volatile)?;
     steps.iter().flat_map(Step::expressions).try_for_each(not_volatile)?;
     let partitions = last.properties().output_partitioning().partition_count();
+    if scan.file_groups.len() > partitions || scan.output_partitioning.is_some() {
+        return Err(Reason::Partitions);
+    }
+    Ok(())
+}
+
+/// A join can be done chunk by chunk, as far as one of its sides goes (`steps` over `scan`), if
+///
+/// - nulls match nothing, and nothing else: then rows with the key null have no match wherever they are;
+/// - neither the join nor the scan stops early, and nothing is volatile: inner rows may be computed more than once;
+/// - the scan reads all of its files in this process, in no more partitions than the join has.
+pub(crate) fn join_by_chunks(
+    join: &HashJoinExec,
+    steps: &[Step],
+    scan: &FileScanConfig,
+    partitions: usize,
+) -> Result<(), Reason> {
+    if let Some(rows) = join.fetch().or(scan.limit) {
+        return Err(Reason::Limit(rows));
+    }
+    if join.null_aware || join.null_equality() != NullEquality::NullEqualsNothing {
+        return Err(Reason::SpecialJoin);
+    }
+    steps.iter().flat_map(Step::expressions).try_for_each(not_volatile)?;
+    join.on().iter().try_for_each(|(left, right)| not_volatile(left).and_then(|()| not_volatile(right)))?;
+    join.filter().map_or(Ok(()), |filter| not_volatile(filter.expression()))?;
+    if let Some(projection) = scan.file_source().projection() {
+        projection.iter().try_for_each(|column| not_volatile(&column.expr))?;
+    }
     if scan.file_groups.len() > partitions || scan.output_partitioning.is_some() {
         return Err(Reason::Partitions);
     }

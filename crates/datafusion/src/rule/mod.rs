@@ -29,7 +29,7 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 use crate::narrow::narrowed;
-use crate::ordered::OrderedAggregateExec;
+use crate::ordered::{OrderedAggregateExec, OrderedJoinExec};
 use crate::scan::CScan;
 use crate::session::options::CoscanOptions;
 
@@ -58,7 +58,7 @@ pub fn rewrite_plan(
 /// `plan` with aggregations at scans and narrow arithmetic. What aggregations by chunks stand for is finished already.
 fn finished(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let plan = plan.transform_down(|node| {
-        if node.is::<OrderedAggregateExec>() {
+        if is_finished(&node) {
             return Ok(Transformed::new(node, false, TreeNodeRecursion::Jump));
         }
         let original = || Arc::clone(&node).transform_up(with_narrow_arithmetic).data();
@@ -68,11 +68,14 @@ fn finished(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         })
     });
     let skip_finished = |node: Arc<dyn ExecutionPlan>| {
-        let finished = node.is::<OrderedAggregateExec>();
-        let go_on = if finished { TreeNodeRecursion::Jump } else { TreeNodeRecursion::Continue };
+        let go_on = if is_finished(&node) { TreeNodeRecursion::Jump } else { TreeNodeRecursion::Continue };
         Ok(Transformed::new(node, false, go_on))
     };
     plan?.data.transform_down_up(skip_finished, with_narrow_arithmetic).data()
+}
+
+fn is_finished(node: &Arc<dyn ExecutionPlan>) -> bool {
+    node.is::<OrderedAggregateExec>() || node.is::<OrderedJoinExec>()
 }
 
 /// A cooperative scan in place of the node, which is a scan or a filter over one.

@@ -1,6 +1,7 @@
-//! Aggregations that can be done chunk by chunk get a node that does so once footers prove that chunks are clustered.
+//! Aggregations and joins that can be done chunk by chunk get a node that does so once footers prove that chunks are
+//! clustered.
 //!
-//! What the aggregation must be like says [`eligibility::aggregation_by_chunks`]; how it is done, [`crate::ordered`]. Such
+//! What they must be like say [`eligibility::aggregation_by_chunks`] and [`eligibility::join_by_chunks`]; how it is done, [`crate::ordered`]. Such
 //! a node keeps neither the order nor the partitioning of what it stands for, so it matters what the plan above relies
 //! on.
 
@@ -17,6 +18,7 @@ use datafusion::physical_plan::aggregates::{
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
+use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::partial_sort::PartialSortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
@@ -24,7 +26,10 @@ use datafusion::physical_plan::union::InterleaveExec;
 use datafusion::physical_plan::{Distribution, ExecutionPlan, ExecutionPlanProperties};
 
 use super::{eligibility, with_narrow_arithmetic};
-use crate::ordered::{AggregateSpec, Candidate, ChunkAggregation, OrderedAggregateExec, Step};
+use crate::ordered::{
+    AggregateSpec, Candidate, ChunkAggregation, ChunkJoin, JoinSide, OrderedAggregateExec, OrderedJoinExec,
+    Step, outer_is_left,
+};
 use crate::scan::CScan;
 use crate::session::options::OrderAware;
 
@@ -35,7 +40,7 @@ struct ReliedOn {
     partitioning: bool,
 }
 
-/// `plan` with aggregations by chunks. `finish` does to what stands by what is done to the rest of the plan.
+/// `plan` with aggregations and joins by chunks. `finish` does to what stands by what is done to the rest of the plan.
 pub(super) fn by_chunks(
     plan: Arc<dyn ExecutionPlan>,
     when: OrderAware,
@@ -65,6 +70,9 @@ fn rewritten(
             return Ok(Arc::new(RepartitionExec::try_new(exec, partitioning)?));
         }
         return Ok(exec);
+    }
+    if !partitioned && let Some(join) = join(&node, relied_on, always)? {
+        return Ok(Arc::new(OrderedJoinExec::new(join, finish(node)?)));
     }
     let children = node.children();
     let mut changed = false;
@@ -123,6 +131,53 @@ fn aggregation(
     }
     let spec = Arc::new(AggregateSpec::new(first, last.schema())?);
     Ok(Some(ChunkAggregation { spec, scan: scan.clone(), steps: steps.into(), candidates, always }))
+}
+
+/// How the join that the node is is done by chunks; `None` if it cannot be.
+fn join(node: &Arc<dyn ExecutionPlan>, relied_on: ReliedOn, always: bool) -> Result<Option<ChunkJoin>> {
+    let Some(planned) = node.downcast_ref::<HashJoinExec>() else { return Ok(None) };
+    if relied_on.order && node.output_ordering().is_some() {
+        return Ok(None);
+    }
+    let Some(outer_is_left) = outer_is_left(*planned.join_type()) else { return Ok(None) };
+    // The side that DataFusion takes to be small is collected by everybody: little is to be gained.
+    if !always && *planned.partition_mode() != PartitionMode::Partitioned {
+        return Ok(None);
+    }
+    let partitions = node.output_partitioning().partition_count();
+    let sides = [planned.left(), planned.right()].map(|input| down_to_scan(input));
+    let [Some((left_steps, left)), Some((right_steps, right))] = sides else { return Ok(None) };
+    for (steps, scan) in [(&left_steps, left), (&right_steps, right)] {
+        if let Err(reason) = eligibility::join_by_chunks(planned, steps, scan.config(), partitions) {
+            tracing::debug!(%reason, "join is not done by chunks");
+            return Ok(None);
+        }
+    }
+    for (on_left, on_right) in planned.on() {
+        let left_side = side(planned.left(), &left_steps, left, on_left);
+        let right_side = side(planned.right(), &right_steps, right, on_right);
+        let (Some(left_side), Some(right_side)) = (left_side, right_side) else { continue };
+        if left_side.data_type != right_side.data_type {
+            continue;
+        }
+        let (outer, inner) = if outer_is_left { (left_side, right_side) } else { (right_side, left_side) };
+        return Ok(Some(ChunkJoin { outer, inner, outer_is_left, join: Arc::clone(node), always }));
+    }
+    Ok(None)
+}
+
+/// A side of a join by the key `on`, if that is a column of the files.
+fn side(
+    input: &Arc<dyn ExecutionPlan>,
+    steps: &[Step],
+    scan: &CScan,
+    on: &Arc<dyn PhysicalExpr>,
+) -> Option<JoinSide> {
+    let key = on.downcast_ref::<Column>()?.index();
+    let column = steps.iter().rev().try_fold(key, |column, step| step.source(column))?;
+    let (column, data_type) = eligibility::clustering_column(scan.config(), column)?;
+    let (scan, steps, schema) = (scan.clone(), steps.to_vec().into(), input.schema());
+    Some(JoinSide { scan, steps, schema, key, column, data_type })
 }
 
 /// The node that aggregates rows: `last` itself, or the partial aggregation below it.

@@ -48,6 +48,18 @@ impl SharedScan {
         })
     }
 
+    /// A scan of some chunks of this one's plan, by one worker.
+    pub(crate) fn some(&self, plan: &Arc<ScanPlan>, chunks: &[usize]) -> Arc<Self> {
+        Arc::new(SharedScan {
+            scan: self.scan.clone(),
+            planner: Arc::clone(&self.planner),
+            registration: Registration::of_chunks(plan, chunks),
+            counters: Arc::clone(&self.counters),
+            baseline: self.baseline.clone(),
+            context: Arc::clone(&self.context),
+        })
+    }
+
     /// All chunks that are read. Costs footers that are not cached.
     pub(crate) async fn plan(&self) -> Result<Arc<ScanPlan>> {
         let plan = self.registration.plan(&self.planner).await;

@@ -131,6 +131,19 @@ impl Registration {
         Arc::new(Registration { requests, workers, order, plan: OnceCell::new(), state: Mutex::default() })
     }
 
+    /// A registration for some chunks of a plan, in any order, by one worker.
+    pub(crate) fn of_chunks(plan: &Arc<ScanPlan>, chunks: &[usize]) -> Arc<Self> {
+        let mut settled = vec![true; plan.chunks.len()];
+        chunks.iter().for_each(|&chunk| settled[chunk] = false);
+        Arc::new(Registration {
+            requests: Vec::new(),
+            workers: 1,
+            order: DeliveryOrder::Any,
+            plan: OnceCell::new_with(Some(Arc::clone(plan))),
+            state: Mutex::new(State { settled, ..State::default() }),
+        })
+    }
+
     /// Plans the files if nobody has yet.
     pub(crate) async fn plan(&self, planner: &Arc<FilePlanner>) -> Result<Arc<ScanPlan>> {
         let plan = self

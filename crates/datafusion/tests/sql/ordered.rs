@@ -1,4 +1,4 @@
-//! Aggregations chunk by chunk: random clustered tables, and what plain DataFusion says of them, under every policy,
+//! Aggregations and joins chunk by chunk: random clustered tables, and what plain DataFusion says of them, under every policy,
 //! alone and 16 at a time.
 
 use std::fs::{self, File};
@@ -56,10 +56,9 @@ impl Layout {
     }
 
     /// The keys of all rows, in order. Runs of equal keys may be longer than a row group.
-    fn keys(&self, rng: &mut Rng, rows: usize) -> ArrayRef {
+    fn keys(&self, rng: &mut Rng, rows: usize, longest: usize) -> ArrayRef {
         let mut keys: Vec<Option<i64>> = Vec::with_capacity(rows);
         let mut key = -50;
-        let longest = *rng.choice(&[1, 3, 30, 400]).expect("a length");
         while keys.len() < rows {
             let run = rng.usize(1..=longest).min(rows - keys.len());
             keys.extend(std::iter::repeat_n(Some(key), run));
@@ -94,10 +93,10 @@ impl Layout {
     }
 }
 
-/// Writes a table; returns the statement that declares it.
-fn write_table(folder: &Path, rng: &mut Rng, layout: Layout) -> String {
+/// Writes a table with runs of equal keys of at most so many rows; returns the statement that declares it.
+fn write_table(folder: &Path, name: &str, rng: &mut Rng, layout: Layout, longest: usize) -> String {
     let rows = rng.usize(1..6000);
-    let keys = layout.keys(rng, rows);
+    let keys = layout.keys(rng, rows, longest);
     let second: ArrayRef =
         Arc::new(Int32Array::from_iter((0..rows).map(|_| (rng.u8(..9) > 0).then(|| rng.i32(0..4)))));
     let value: ArrayRef =
@@ -110,7 +109,7 @@ fn write_table(folder: &Path, rng: &mut Rng, layout: Layout) -> String {
     let all = all.expect("columns of one length");
     let files = rng.usize(1..5);
     let group = *rng.choice(&[7, 60, 333, 1000]).expect("a length");
-    let table = folder.join("clustered");
+    let table = folder.join(name);
     fs::create_dir_all(&table).expect("a folder");
     let (mut from, schema) = (0, all.schema());
     for file in 0..files {
@@ -139,10 +138,10 @@ fn write_table(folder: &Path, rng: &mut Rng, layout: Layout) -> String {
         (if layout.descending { "DESC" } else { "ASC" }, if layout.nulls_first { "FIRST" } else { "LAST" });
     let order =
         if layout.declared { format!("WITH ORDER (k {direction} NULLS {nulls})") } else { String::new() };
-    format!("CREATE EXTERNAL TABLE c STORED AS PARQUET {order} LOCATION '{}/'", table.display())
+    format!("CREATE EXTERNAL TABLE {name} STORED AS PARQUET {order} LOCATION '{}/'", table.display())
 }
 
-const QUERIES: [&str; 14] = [
+const QUERIES: [&str; 22] = [
     "SELECT k, count(*), sum(v), min(t), max(p), avg(p) FROM c GROUP BY k",
     "SELECT k, sum(p * (1 - p)), count(v) FROM c WHERE v > -50 GROUP BY k",
     "SELECT DISTINCT k FROM c",
@@ -158,6 +157,14 @@ const QUERIES: [&str; 14] = [
     "SELECT k, count(*) FROM c GROUP BY k HAVING count(*) > 3 ORDER BY 2 DESC, 1 LIMIT 7",
     "SELECT max(n) FROM (SELECT k, t, count(*) AS n FROM c GROUP BY k, t)",
     "SELECT k, v + 1, count(*) FROM c WHERE v % 7 < 5 GROUP BY k, v + 1",
+    "SELECT c.g, d.g, count(*), sum(c.v + d.v), min(c.k), max(d.k) FROM c JOIN d ON c.k = d.k GROUP BY c.g, d.g",
+    "SELECT c.k, count(*), sum(d.v) FROM d JOIN c ON c.k = d.k AND c.g = d.g WHERE c.v > d.v GROUP BY c.k",
+    "SELECT d.k, d.v, count(c.v) FROM d LEFT JOIN c ON c.k = d.k AND c.v < d.v GROUP BY d.k, d.v",
+    "SELECT k, v FROM d WHERE EXISTS (SELECT 1 FROM c WHERE c.k = d.k AND c.g = 2)",
+    "SELECT k, v FROM d WHERE NOT EXISTS (SELECT 1 FROM c WHERE c.k = d.k AND c.v > 0)",
+    "SELECT k, count(*) FROM c WHERE k IN (SELECT k FROM d WHERE v > 50) GROUP BY k",
+    "SELECT count(*) FROM c WHERE k NOT IN (SELECT k FROM d WHERE g = 3)",
+    "SELECT count(*), count(c.k), count(d.k) FROM c FULL JOIN d ON c.k = d.k",
 ];
 
 /// Sorted, unless the query has an order of its own.
@@ -169,8 +176,10 @@ async fn answer(ctx: &SessionContext, sql: &str) -> Result<Vec<String>> {
     Ok(rows)
 }
 
-async fn declared(ctx: SessionContext, sql: &str) -> SessionContext {
-    ctx.sql(sql).await.expect(sql).collect().await.expect(sql);
+async fn declared(ctx: SessionContext, tables: &[String]) -> SessionContext {
+    for sql in tables {
+        ctx.sql(sql).await.expect(sql).collect().await.expect(sql);
+    }
     ctx
 }
 
@@ -178,18 +187,23 @@ async fn answers_match(seed: u64) {
     let mut rng = Rng::with_seed(seed);
     let folder = tempfile::tempdir().expect("a folder");
     let layout = Layout::draw(&mut rng);
-    let table = write_table(folder.path(), &mut rng, layout);
+    let longest = *rng.choice(&[1, 3, 30, 400]).expect("a length");
+    let other = Layout { key: layout.key, ..Layout::draw(&mut rng) };
+    let tables = [
+        write_table(folder.path(), "c", &mut rng, layout, longest),
+        write_table(folder.path(), "d", &mut rng, other, 3),
+    ];
     let variant = *rng.choice(&VARIANTS).expect("a variant");
     let when = *rng.choice(&["auto", "always", "always"]).expect("a value");
     let policies: Vec<_> = registry::sharing().collect();
     let policy = policies[seed as usize % policies.len()];
-    let plain = declared(support::plain(variant), &table).await;
+    let plain = declared(support::plain(variant), &tables).await;
     let mut expected = Vec::new();
     for sql in QUERIES {
         expected.push(answer(&plain, sql).await.expect(sql));
     }
     let engine = support::engine(policy, LARGE_BUFFER);
-    let ctx = declared(support::cooperative(&engine, variant), &table).await;
+    let ctx = declared(support::cooperative(&engine, variant), &tables).await;
     let set = format!("SET coscan.order_aware = '{when}'");
     ctx.sql(&set).await.expect("a setting").collect().await.expect("a setting");
     for at_once in [1, 16] {
@@ -202,7 +216,7 @@ async fn answers_match(seed: u64) {
             let found = found.as_ref().unwrap_or_else(|error| panic!("seed {seed}, {sql}: {error}"));
             assert!(
                 found == expected,
-                "seed {seed}, {policy}, {variant:?}, {layout:?}, {at_once} at once: {sql}\n\
+                "seed {seed}, {policy}, {variant:?}, {layout:?}, {other:?}, {at_once} at once: {sql}\n\
                 expected {} rows, found {}: {:?}",
                 expected.len(),
                 found.len(),
@@ -249,6 +263,15 @@ async fn what_is_clustered_is_aggregated_by_chunks() {
     ] {
         assert_eq!(by_chunks(&ctx, sql).await, expected, "{sql}");
     }
+    let join = "SELECT count(*) FROM events a JOIN events b ON a.id = b.id";
+    assert_eq!(by_chunks(&ctx, join).await, 0, "a small side is collected");
+    ctx.sql("SET coscan.order_aware = 'always'")
+        .await
+        .expect("a setting")
+        .collect()
+        .await
+        .expect("a setting");
+    assert_eq!(by_chunks(&ctx, join).await, 4);
     ctx.sql("SET coscan.order_aware = 'never'").await.expect("a setting").collect().await.expect("a setting");
     assert_eq!(by_chunks(&ctx, "SELECT id, count(*) FROM events GROUP BY id").await, 0);
 }
