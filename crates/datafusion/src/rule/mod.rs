@@ -1,9 +1,10 @@
 //! The optimizer rule: every scan of Parquet files becomes a cooperative one.
 //!
 //! It must run last, because later rules look for DataFusion's own scan. Scans take in the filter right above
-//! them (`filter_pushdown`), partial aggregations right above them read their arrays (`aggregation`), aggregations
-//! and joins of clustered tables are done chunk by chunk (`ordered`), and decimal arithmetic is narrowed; other joins, orderings and partitions stay as they are. `eligibility` says when. What
-//! does not meet its conditions is left alone, with the reason in the log.
+//! them (`filter_pushdown`), partial aggregations right above them read their arrays (`aggregation`), aggregations and
+//! joins of clustered tables are done chunk by chunk (`ordered`), and decimal arithmetic is narrowed; other joins,
+//! orderings and partitions stay as they are. `eligibility` says when. What does not meet its conditions is left alone,
+//! with the reason in the log.
 
 mod aggregation;
 pub(crate) mod eligibility;
