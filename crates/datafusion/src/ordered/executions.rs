@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn partitions_of_one_plan_meet_whatever_their_contexts() {
-        let plan = Executions::new(3);
+        let plan = Executions::<()>::new(3);
         let first = context();
         let mut a0 = plan.open(0, &first).unwrap();
         let a1 = plan.open(1, &context()).unwrap();
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_partition_that_is_opened_again_begins_another_execution() {
-        let plan = Executions::new(2);
+        let plan = Executions::<()>::new(2);
         let (first, second) = (context(), context());
         let (a0, b0) = (plan.open(0, &first).unwrap(), plan.open(0, &second).unwrap());
         let (b1, a1) = (plan.open(1, &second).unwrap(), plan.open(1, &first).unwrap());
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn what_was_given_up_is_not_gone_on_with() {
-        let plan = Executions::new(2);
+        let plan = Executions::<()>::new(2);
         let a0 = plan.open(0, &context()).unwrap();
         let execution = Arc::clone(&a0.execution);
         drop(a0);
