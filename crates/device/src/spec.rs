@@ -8,7 +8,7 @@ use coscan_core::Span;
 
 use crate::Device;
 use crate::disk::SeekDisk;
-use crate::hard_disk::{HardDisk, HardDiskModel};
+use crate::hard_disk::{BLOCK_BYTES, HardDisk, HardDiskModel};
 use crate::parallel::Parallel;
 use crate::raid::{Raid, RaidLevel};
 use crate::solid_state::{SolidState, SolidStateModel};
@@ -189,9 +189,30 @@ impl DeviceSpec {
         &self.0
     }
 
+    /// How many bytes it has, if it ends anywhere: disks accurate to the sector do, and what is made of them. A request
+    /// beyond them must not be submitted.
+    pub fn bytes(&self) -> Option<u64> {
+        bytes(&self.0)
+    }
+
     /// An idle device. Two devices of one spec behave alike, draws included.
     pub fn build(&self) -> Box<dyn Device> {
         build(&self.0)
+    }
+}
+
+fn bytes(model: &DeviceModel) -> Option<u64> {
+    match model {
+        DeviceModel::SeekDisk { .. } | DeviceModel::Parallel { .. } | DeviceModel::SolidState(_) => None,
+        DeviceModel::HardDisk(model) => Some(model.blocks() * BLOCK_BYTES),
+        DeviceModel::Raid { level, disks, stripe_unit_bytes, member } => {
+            let units = bytes(member)? / stripe_unit_bytes;
+            Some(units * stripe_unit_bytes * u64::from(level.data_disks(*disks)))
+        }
+        DeviceModel::Throttled { device, .. }
+        | DeviceModel::Faulty { device, .. }
+        | DeviceModel::Bounded { device, .. }
+        | DeviceModel::Delayed { device, .. } => bytes(device),
     }
 }
 

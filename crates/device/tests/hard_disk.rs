@@ -56,6 +56,20 @@ fn random_reads_take_what_the_figures_of_the_atlas_10k_imply() {
     near("random 4 KB", random, 8.75, 0.01);
 }
 
+/// Single blocks of the first zone: a seek and, on average, half a revolution less half a sector.
+#[test]
+fn the_mean_seek_in_the_first_zone_is_what_the_curves_imply() {
+    for (name, model, seek, tolerance) in
+        [("Atlas 10K", atlas10k(), 2.29, 0.02), ("Atlas 10K II", atlas10k2(), 2.2, 0.06)]
+    {
+        let zone = &model.zones[0];
+        let blocks = u64::from(zone.last_cylinder + 1) * u64::from(model.heads * zone.sectors) - 1000;
+        let revolution = 60_000.0 / f64::from(model.rpm);
+        let mean = mean_read_ms(&bare(model), 20_000, 1, |rng| rng.u64(0..blocks));
+        near(name, mean - revolution / 2.0, seek, tolerance);
+    }
+}
+
 /// Zone 0: 433 cylinders of 6 tracks of 334 sectors; its first slipped sector is the 55,018th, so the tracks
 /// before it are those of the 27 cylinders that every track-aligned read can use without care.
 #[test]
@@ -115,6 +129,22 @@ fn single_commands_take_as_long_as_in_disksim() {
         let wanted: f64 = wanted.parse().unwrap();
         assert!((ms(took) - wanted).abs() < 0.005, "{arrival:?}: {} instead of {wanted}", ms(took));
     }
+}
+
+/// Runs of sequential writes with pauses of 0.5 to 20 ms, and what DiskSim 4.0 answers.
+const DISKSIM_WRITES: &str = include_str!("disksim_atlas10k_writes.txt");
+
+#[test]
+fn sequential_writes_wait_as_long_as_in_disksim() {
+    let (trace, times): (Vec<&str>, Vec<&str>) =
+        DISKSIM_WRITES.lines().filter_map(|line| line.split_once(" | ")).unzip();
+    let times: Vec<f64> = times.iter().map(|time| time.parse().unwrap()).collect();
+    let took = took(&atlas10k(), &trace.join("\n"));
+    let mean = |times: &[f64]| times.iter().sum::<f64>() / times.len() as f64;
+    near("mean", mean(&took), mean(&times), 0.02);
+    // Each of them is wrong by less than a revolution.
+    let furthest = took.iter().zip(&times).map(|(took, wanted)| (took - wanted).abs()).fold(0.0, f64::max);
+    assert!(furthest < 60_000.0 / 10_025.0 + 0.1, "{furthest} ms");
 }
 
 fn took(model: &HardDiskModel, trace: &str) -> Vec<f64> {

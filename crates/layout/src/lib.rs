@@ -4,19 +4,19 @@
 //! | part | what it is | file |
 //! |---|---|---|
 //! | extents | where each page is, with fixed extents or with extents between boundaries | `extents.rs` |
-//! | access | what queries ask for, as requests of either kind of extents | `access.rs` |
+//! | stream | a table or index that is read in order, as requests | `stream.rs` |
 //! | replay | requests one after the other beside random ones, in virtual time | `replay.rs` |
 //!
 //! Pure: no I/O, no clock, no randomness but from seeds. Nothing is cached here: what is asked for twice is read
 //! twice.
 
-mod access;
 mod extents;
 mod replay;
+mod stream;
 
-pub use access::{Access, Prefetch, Visit, requests, visits};
 pub use extents::{Extents, Location, PAGE_BLOCKS};
-pub use replay::{Beside, Replayed, replay};
+pub use replay::{Arrivals, Beside, Replayed, replay};
+pub use stream::{Stream, Unit};
 
 /// A run of blocks to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

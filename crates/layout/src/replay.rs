@@ -1,22 +1,31 @@
-//! Requests of a query, always so many outstanding, beside random requests that arrive on their own.
+//! Requests of a query, always so many outstanding, beside random ones of others.
 
 use std::collections::BTreeMap;
 
 use coscan_core::{Instant, Span};
 use coscan_device::hard_disk::BLOCK_BYTES;
-use coscan_device::{Device, Request, RequestId, Transfer};
+use coscan_device::{Completion, Device, Request, RequestId, Transfer};
 
 use crate::Read;
 
-/// Random reads beside the query, arriving at random (a Poisson process).
+/// When random reads come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Arrivals {
+    /// At random, so many per second on average (a Poisson process), however long they wait.
+    PerSecond(f64),
+    /// From a client that waits for each read, and a time before it asks for the next.
+    OneAtATime(Span),
+}
+
+/// Random reads beside the query.
 #[derive(Clone, Copy, Debug)]
 pub struct Beside {
-    /// Per second.
-    pub per_s: f64,
+    /// When they come.
+    pub arrivals: Arrivals,
     /// Blocks of each, aligned to their length.
     pub blocks: u64,
-    /// They lie in the first so many blocks.
-    pub within_blocks: u64,
+    /// They lie in these blocks: the first, and the one behind the last.
+    pub within: (u64, u64),
     /// For the draws.
     pub seed: u64,
 }
@@ -39,58 +48,111 @@ pub fn replay(
     outstanding: usize,
     beside: Option<Beside>,
 ) -> Replayed {
-    let mut rng = fastrand::Rng::with_seed(beside.map_or(0, |beside| beside.seed));
-    let mut gap = |per_s: f64| Span::from_nanos((-(1.0 - rng.f64()).ln() / per_s * 1e9) as u64);
-    let mut places = fastrand::Rng::with_seed(beside.map_or(1, |beside| !beside.seed));
-    let beside = beside.filter(|beside| beside.per_s > 0.0);
-    let mut arrival = beside.map(|beside| Instant::ZERO + gap(beside.per_s));
     // Requests of the query by number; random ones count on from there.
-    let query = reads.len() as u64;
+    let mut others = Others::new(beside, reads.len() as u64);
     let (mut next, mut flying, mut left) = (0, 0, reads.len());
-    let mut arrived: BTreeMap<RequestId, Instant> = BTreeMap::new();
-    let (mut random, mut waited_ns) = (0_u64, 0_u64);
     let (mut now, mut done) = (Instant::ZERO, Vec::new());
-    let read = |id, block: u64, blocks: u64| Request {
-        id: RequestId(id),
-        offset: block * BLOCK_BYTES,
-        bytes: blocks * BLOCK_BYTES,
-        kind: Transfer::Read,
-    };
-    let mut submitted_random = 0;
     while left > 0 {
         while flying < outstanding && next < reads.len() {
-            device.submit(now, read(next as u64, reads[next].block, reads[next].blocks));
+            device.submit(now, request(next as u64, reads[next]));
             (next, flying) = (next + 1, flying + 1);
         }
-        now = match (device.next_completion(), arrival) {
+        now = match (device.next_completion(), others.arrival) {
             (Some(completion), Some(arrival)) => completion.min(arrival),
             (Some(at), None) | (None, Some(at)) => at,
             (None, None) => break,
         };
         device.advance(now, &mut done);
         for completion in done.drain(..) {
-            if let Some(at) = arrived.remove(&completion.id) {
-                random += 1;
-                waited_ns += (now - at).as_nanos();
-            } else {
+            if !others.done(now, completion) {
                 (flying, left) = (flying - 1, left - 1);
             }
         }
-        if let (Some(beside), Some(at)) = (beside, arrival)
-            && at <= now
-        {
-            let block = places.u64(0..beside.within_blocks / beside.blocks) * beside.blocks;
-            let id = query + submitted_random;
-            submitted_random += 1;
-            arrived.insert(RequestId(id), at);
-            device.submit(at, read(id, block, beside.blocks));
-            arrival = Some(at + gap(beside.per_s));
-        }
+        others.arrive(now, device);
     }
     Replayed {
         io_s: now.as_nanos() as f64 / 1e9,
-        random_reads: random,
-        random_response_s: waited_ns as f64 / 1e9 / random.max(1) as f64,
+        random_reads: others.reads,
+        random_response_s: others.waited_ns as f64 / 1e9 / others.reads.max(1) as f64,
+    }
+}
+
+fn request(id: u64, read: Read) -> Request {
+    Request {
+        id: RequestId(id),
+        offset: read.block * BLOCK_BYTES,
+        bytes: read.blocks * BLOCK_BYTES,
+        kind: Transfer::Read,
+    }
+}
+
+/// The random reads.
+struct Others {
+    beside: Option<Beside>,
+    times: fastrand::Rng,
+    places: fastrand::Rng,
+    next_id: u64,
+    /// When the next comes, if that is known.
+    arrival: Option<Instant>,
+    /// Under way, with the time they came.
+    came: BTreeMap<RequestId, Instant>,
+    reads: u64,
+    waited_ns: u64,
+}
+
+impl Others {
+    fn new(beside: Option<Beside>, next_id: u64) -> Self {
+        let beside = beside.filter(|beside| beside.arrivals != Arrivals::PerSecond(0.0));
+        let seed = beside.map_or(0, |beside| beside.seed);
+        let mut others = Others {
+            beside,
+            times: fastrand::Rng::with_seed(seed),
+            places: fastrand::Rng::with_seed(!seed),
+            next_id,
+            arrival: None,
+            came: BTreeMap::new(),
+            reads: 0,
+            waited_ns: 0,
+        };
+        others.arrival = beside.map(|beside| Instant::ZERO + others.pause(beside.arrivals));
+        others
+    }
+
+    fn pause(&mut self, arrivals: Arrivals) -> Span {
+        match arrivals {
+            Arrivals::OneAtATime(pause) => pause,
+            Arrivals::PerSecond(rate) => {
+                Span::from_nanos((-(1.0 - self.times.f64()).ln() / rate * 1e9) as u64)
+            }
+        }
+    }
+
+    /// Whether what is done was a random read.
+    fn done(&mut self, now: Instant, completion: Completion) -> bool {
+        let Some(came) = self.came.remove(&completion.id) else { return false };
+        self.reads += 1;
+        self.waited_ns += (now - came).as_nanos();
+        if let Some(Beside { arrivals: Arrivals::OneAtATime(pause), .. }) = self.beside {
+            self.arrival = Some(now + pause);
+        }
+        true
+    }
+
+    fn arrive(&mut self, now: Instant, device: &mut dyn Device) {
+        let (Some(beside), Some(at)) = (self.beside, self.arrival) else { return };
+        if at > now {
+            return;
+        }
+        let (first, end) = beside.within;
+        let places = (end - first) / beside.blocks;
+        let block = first + self.places.u64(0..places) * beside.blocks;
+        self.came.insert(RequestId(self.next_id), at);
+        device.submit(now, request(self.next_id, Read { block, blocks: beside.blocks }));
+        self.next_id += 1;
+        self.arrival = match beside.arrivals {
+            Arrivals::OneAtATime(_) => None,
+            arrivals => Some(at + self.pause(arrivals)),
+        };
     }
 }
 
@@ -116,10 +178,23 @@ mod tests {
     #[test]
     fn random_reads_arrive_at_their_rate_and_slow_it_down() {
         let reads: Vec<Read> = (0..20_000).map(|nth| Read { block: nth, blocks: 1 }).collect();
-        let beside = Beside { per_s: 20.0, blocks: 2, within_blocks: 100_000, seed: 3 };
+        let arrivals = Arrivals::PerSecond(20.0);
+        let beside = Beside { arrivals, blocks: 2, within: (0, 100_000), seed: 3 };
         let replayed = replay(&mut *disk(), &reads, 2, Some(beside));
         let rate = replayed.random_reads as f64 / replayed.io_s;
         assert!((rate - 20.0).abs() < 3.0, "{rate}");
         assert!(replayed.io_s > 22.0 && replayed.random_response_s > 0.006, "{replayed:?}");
+    }
+
+    #[test]
+    fn a_client_that_waits_has_one_read_at_the_device() {
+        let reads: Vec<Read> = (0..2_000).map(|nth| Read { block: nth, blocks: 1 }).collect();
+        let pause = Span::from_millis(6);
+        let beside =
+            Beside { arrivals: Arrivals::OneAtATime(pause), blocks: 2, within: (50_000, 100_000), seed: 3 };
+        let replayed = replay(&mut *disk(), &reads, 2, Some(beside));
+        let cycle_s = replayed.random_response_s + 0.006;
+        let cycles = replayed.io_s / cycle_s;
+        assert!((replayed.random_reads as f64 - cycles).abs() < 2.0, "{replayed:?}");
     }
 }

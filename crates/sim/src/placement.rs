@@ -10,6 +10,7 @@ use crate::workload::Table;
 #[derive(Clone, Debug)]
 pub struct Placement {
     tables: Vec<Vec<Column>>,
+    bytes: u64,
 }
 
 /// A column's region. Where all pages but the last have one size, as most have, no table is kept.
@@ -31,7 +32,13 @@ impl Placement {
             });
             columns.collect()
         });
-        Placement { tables: tables.collect() }
+        let tables = tables.collect();
+        Placement { tables, bytes: base }
+    }
+
+    /// The byte behind the last page.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// The first byte of a part's pages.
@@ -78,6 +85,7 @@ mod tests {
         let table = |layout| Table { name: "t".to_owned(), layout };
         let placement = Placement::of(&[table(rows), table(columns)]);
         let at = |t, c, p| placement.offset(TableId(t), &part(c, p));
+        assert_eq!(placement.bytes(), 42);
         assert_eq!([at(0, 0, 0), at(0, 0, 1), at(0, 0, 2)], [0, 10, 20]);
         assert_eq!([at(1, 0, 0), at(1, 0, 1)], [24, 29]);
         assert_eq!([at(1, 1, 0), at(1, 1, 1)], [36, 39]);

@@ -186,7 +186,29 @@ fn every_kind_of_device_takes_the_time_it_says() {
     takes(&RAID.replace("level = 0", "level = 1"), 0.01 + 8.0 * 0.2);
     let (raid5_s, _) = scan_on(&RAID.replace("level = 0", "level = 5"));
     assert!((8.0 * 8.0 / 60.0..8.0 * 0.2).contains(&raid5_s), "{raid5_s}");
+    // Three of four disks have data, and each reads its part in order.
+    takes(&RAID.replace("level = 0", "level = 4"), 0.01 + 64.0 / 60.0 + 8.0 / 60.0);
     takes(PARALLEL, 8.0 * (0.01 + 0.2));
+}
+
+/// 64 MB in the outermost zone: what the medium gives, 334 sectors a revolution less the skews, or the bus at 99 us for
+/// a block, whichever is slower.
+#[test]
+fn drives_known_to_the_sector_serve_scenarios_and_end_somewhere() {
+    let drive = "kind = \"hard-disk\"\ndrive = \"atlas10k\"\nqueue_depth = 2\nschedule = \"c-look\"";
+    let bus_s = 64e6 / 512.0 * 99e-6;
+    let (seconds, unfinished) = scan_on(drive);
+    assert!((bus_s..1.05 * bus_s).contains(&seconds) && unfinished == 0, "{seconds} against {bus_s}");
+    let array =
+        format!("kind = \"raid\"\nlevel = 4\ndisks = 5\nstripe_unit = \"64KiB\"\n[device.member]\n{drive}");
+    let (striped, _) = scan_on(&array);
+    assert!((0.2 * bus_s..0.5 * bus_s).contains(&striped), "{striped} against {bus_s}");
+    let large = on_device(drive).replace("chunk_size = \"8MB\"", "chunk_size = \"2GB\"");
+    let message = error(&large.replace("buffer = \"64MB\"", "buffer = \"64GB\""), &[]);
+    assert!(
+        message.contains("the tables take 16000000000 bytes, and the device has 9199079936"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -225,7 +247,7 @@ const DEVICE_MISTAKES: &[(&str, &str, &str)] = &[
     (
         "kind = \"flopy\"",
         "device.kind",
-        "there is no device 'flopy'; there are perfect, disk, raid, parallel",
+        "there is no device 'flopy'; there are perfect, disk, hard-disk, raid, parallel",
     ),
     ("kind = \"perfect\"", "device", "needs bandwidth"),
     ("kind = \"perfect\"\nbandwidth = \"0MB/s\"", "device.bandwidth", "at least 1 byte/s"),
@@ -233,7 +255,14 @@ const DEVICE_MISTAKES: &[(&str, &str, &str)] = &[
     ("kind = \"perfect\"\nbandwidth = \"1MB/s\"\nseek = \"1ms\"", "device.seek", "has no seek"),
     ("kind = \"disk\"\nbandwidth = \"1MB/s\"\nseek = \"25h\"", "device.seek", "more than a day"),
     ("kind = \"disk\"\nbandwidth = \"1MB/s\"\nseek = \"1ms\"\ndisks = 2", "device.disks", "has no disks"),
-    ("kind = \"raid\"\nlevel = 6", "device.level", "there is no RAID-6 here; there are 0, 1, 5"),
+    ("kind = \"raid\"\nlevel = 6", "device.level", "there is no RAID-6 here; there are 0, 1, 4, 5"),
+    ("kind = \"hard-disk\"\ndrive = \"st506\"", "device.drive", "there are atlas10k, atlas10k2, atlas10k3"),
+    (
+        "kind = \"hard-disk\"\ndrive = \"atlas10k\"\nqueue_depth = 0",
+        "device.queue_depth",
+        "at least 1 command",
+    ),
+    ("kind = \"hard-disk\"", "device", "needs drive"),
     ("kind = \"parallel\"\nrequests = 1", "device", "needs latency"),
     ("kind = \"disk\"\nbandwith = \"1MB/s\"", "device.bandwith", "unknown field"),
 ];

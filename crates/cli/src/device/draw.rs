@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
-use coscan_device::probe::{Estimate, Profile};
+use coscan_device::probe::{Boundary, Estimate, Profile};
 use coscan_figure::axis::Axis;
 use coscan_figure::line::{Draw, LineChart, LinePanel, Point, Series};
 
@@ -42,9 +42,15 @@ fn chart(profile: &Profile) -> LineChart {
             series: vec![series("measured", points.collect(), Draw::Marked)],
         });
     }
+    if let Some(boundary) = profile.boundary.as_ref().filter(|boundary| !boundary.picture.is_empty()) {
+        panels.push(boundary_scan(boundary));
+    }
     LineChart {
         title: format!("Profile of {}", profile.device),
-        description: "Time of a read against its size, and throughput against reads in flight.".to_owned(),
+        description:
+            "Time of a read against its size, throughput against reads in flight, and time of a read against \
+                      where it begins between two boundaries."
+                .to_owned(),
         columns: panels.len().max(1),
         panels,
     }
@@ -67,6 +73,22 @@ fn time_by_size(profile: &Profile) -> LinePanel {
         x: Axis::log("KiB"),
         y: Axis::log("ms"),
         series: all,
+    }
+}
+
+/// Times by where a read begins: those that begin less than their size before the next boundary cross it.
+fn boundary_scan(boundary: &Boundary) -> LinePanel {
+    let kib = |bytes: u64| bytes as f64 / 1024.0;
+    let points = boundary.picture.iter().map(|place| point(kib(place.behind_bytes), place.p50_s, 1e3));
+    LinePanel {
+        title: format!(
+            "Reads of {} KiB between boundaries {} KiB apart",
+            boundary.request_bytes >> 10,
+            boundary.period_bytes >> 10
+        ),
+        x: Axis::linear("KiB behind a boundary"),
+        y: Axis::linear("ms"),
+        series: vec![series("p50", points.collect(), Draw::Marked)],
     }
 }
 

@@ -11,6 +11,7 @@ use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context, bail};
+use coscan_device::Transfer;
 use coscan_device::probe::{ProbeError, Run, Sample, Target};
 use rustix::fs::OFlags;
 
@@ -25,13 +26,14 @@ pub struct FileTarget {
     path: PathBuf,
     bytes: u64,
     budget: Budget,
+    may_write: bool,
     /// Whether reads go past the page cache.
     pub direct: bool,
 }
 
 impl FileTarget {
-    /// Opens it for reading.
-    pub fn open(path: &Path, budget: Budget) -> anyhow::Result<Self> {
+    /// Opens it for reading, and for writing back what was read if it `may_write`.
+    pub fn open(path: &Path, budget: Budget, may_write: bool) -> anyhow::Result<Self> {
         let shown = path.display();
         let kind = fs::metadata(path).with_context(|| format!("cannot open {shown}"))?.file_type();
         if !kind.is_file() && !kind.is_block_device() {
@@ -40,17 +42,19 @@ impl FileTarget {
             );
         }
         let flags = OFlags::DIRECT.bits() as i32;
-        let direct = OpenOptions::new().read(true).custom_flags(flags).open(path);
+        let options = || OpenOptions::new().read(true).write(may_write).clone();
+        let direct = options().custom_flags(flags).open(path);
         let (mut file, direct) = match direct {
             Ok(file) => (file, true),
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
-                (File::open(path).with_context(|| format!("cannot open {shown}"))?, false)
+                (options().open(path).with_context(|| format!("cannot open {shown}"))?, false)
             }
             Err(error) => return Err(error).with_context(|| format!("cannot open {shown}")),
         };
         let bytes =
             file.seek(SeekFrom::End(0)).with_context(|| format!("cannot tell the size of {shown}"))?;
-        Ok(FileTarget { file, path: path.to_owned(), bytes: bytes / BLOCK * BLOCK, budget, direct })
+        let bytes = bytes / BLOCK * BLOCK;
+        Ok(FileTarget { file, path: path.to_owned(), bytes, budget, direct, may_write })
     }
 
     /// What the kernel says of the device beneath.
@@ -95,23 +99,37 @@ impl FileTarget {
         Ok(begun.elapsed().as_secs_f64())
     }
 
-    /// Reads in as many threads as may be in flight, each taking the next sample.
-    fn read_together(&self, samples: &[Sample], depth: usize) -> Result<Vec<f64>, ProbeError> {
+    fn write_one(&self, contents: &mut Aligned, sample: &Sample) -> Result<f64, ProbeError> {
+        self.budget.spend(sample.bytes)?;
+        let contents = contents.of(sample.bytes as usize);
+        let begun = Instant::now();
+        let failed = |error| ProbeError::Target(format!("cannot write {}: {error}", self.path.display()));
+        self.file.write_all_at(contents, sample.offset).map_err(failed)?;
+        Ok(begun.elapsed().as_secs_f64())
+    }
+
+    /// Carries out requests in as many threads as may be in flight, each taking the next one.
+    fn together<T: Sync>(
+        &self,
+        requests: &[T],
+        depth: usize,
+        one: impl Fn(&mut Aligned, &T) -> Result<f64, ProbeError> + Sync,
+    ) -> Result<Vec<f64>, ProbeError> {
         let next = AtomicUsize::new(0);
-        let times = Mutex::new(vec![0.0; samples.len()]);
+        let times = Mutex::new(vec![0.0; requests.len()]);
         let work = || -> Result<(), ProbeError> {
             let mut buffer = Aligned::default();
-            while let Some((nth, sample)) = {
+            while let Some((nth, request)) = {
                 let nth = next.fetch_add(1, Ordering::Relaxed);
-                samples.get(nth).map(|sample| (nth, sample))
+                requests.get(nth).map(|request| (nth, request))
             } {
-                let time = self.read_one(&mut buffer, sample)?;
+                let time = one(&mut buffer, request)?;
                 times.lock().unwrap_or_else(|poisoned| poisoned.into_inner())[nth] = time;
             }
             Ok(())
         };
         thread::scope(|scope| {
-            let threads: Vec<_> = (0..depth.min(samples.len())).map(|_| scope.spawn(work)).collect();
+            let threads: Vec<_> = (0..depth.min(requests.len())).map(|_| scope.spawn(&work)).collect();
             let ended = threads.into_iter().map(|thread| {
                 thread
                     .join()
@@ -144,7 +162,32 @@ impl Target for FileTarget {
             }
             return Ok(Run { latency_s, elapsed_s: begun.elapsed().as_secs_f64() });
         }
-        let latency_s = self.read_together(samples, depth)?;
+        let latency_s = self.together(samples, depth, |buffer, sample| self.read_one(buffer, sample))?;
+        let elapsed = begun.elapsed();
+        self.budget.rest(elapsed);
+        Ok(Run { latency_s, elapsed_s: elapsed.as_secs_f64() })
+    }
+
+    fn mixed(&mut self, samples: &[(Sample, Transfer)], depth: usize) -> Result<Run, ProbeError> {
+        if !self.may_write {
+            return Err(ProbeError::ReadOnly);
+        }
+        // What is to be written back, read before anything is timed.
+        let mut requests = Vec::with_capacity(samples.len());
+        for (sample, kind) in samples {
+            let mut contents = Aligned::default();
+            if *kind == Transfer::Write {
+                self.read_one(&mut contents, sample)?;
+            }
+            requests.push((*sample, *kind, Mutex::new(contents)));
+        }
+        let begun = Instant::now();
+        let latency_s = self.together(&requests, depth, |buffer, (sample, kind, contents)| match kind {
+            Transfer::Read => self.read_one(buffer, sample),
+            Transfer::Write => {
+                self.write_one(&mut contents.lock().unwrap_or_else(|poisoned| poisoned.into_inner()), sample)
+            }
+        })?;
         let elapsed = begun.elapsed();
         self.budget.rest(elapsed);
         Ok(Run { latency_s, elapsed_s: elapsed.as_secs_f64() })

@@ -21,7 +21,7 @@ use crate::settings::Bytes;
 /// Arguments of `coscan device probe`.
 #[derive(Args, Debug)]
 pub struct ProbeArgs {
-    /// A file, a block device, or the address of an object; it is only read
+    /// A file, a block device, or the address of an object; it is only read, unless --writes is given
     #[arg(value_name = "PATH-OR-URL")]
     target: String,
 
@@ -61,6 +61,11 @@ pub struct ProbeArgs {
     #[arg(long, value_name = "BYTES", default_value = "2MiB")]
     period_max: Bytes,
 
+    /// Measure reads beside writes, too: what is read is written back to the same place. Only for a file or device that
+    /// nobody else writes to
+    #[arg(long)]
+    writes: bool,
+
     /// For the draws of addresses
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -80,6 +85,7 @@ pub fn run(args: &ProbeArgs) -> anyhow::Result<()> {
         bytes_max: args.size_max.0,
         depth_max: args.depth_max,
         search: Search { period_max_bytes: args.period_max.0, ..Search::default() },
+        writes: args.writes,
     };
     let budget = Budget::new(Duration::from_secs(args.time_limit), args.byte_limit.0, args.share);
     let profile = measure(args, &plan, budget)?;
@@ -101,13 +107,14 @@ fn measure(args: &ProbeArgs, plan: &Plan, budget: Budget) -> anyhow::Result<Prof
     let mut step = |what: &str| bar.set_message(what.to_owned());
     let address = Url::parse(&args.target).ok().filter(|url| url.has_host());
     let (mut profile, bytes_read) = match address {
+        Some(_) if args.writes => return Err(wrong_usage("objects are only read: leave out --writes")),
         Some(url) => {
             let mut target = ObjectTarget::open(&url, budget)?;
             let profile = probe(&mut target, plan, &mut step).with_context(|| args.target.clone())?;
             (profile, target.bytes_read())
         }
         None => {
-            let mut target = FileTarget::open(Path::new(&args.target), budget)?;
+            let mut target = FileTarget::open(Path::new(&args.target), budget, args.writes)?;
             if !target.direct {
                 tracing::error!(
                     "no direct reads on this file system: what is measured may be the page cache"

@@ -32,6 +32,11 @@ pub fn lines(profile: &Profile) -> Vec<Line> {
         line("size for 90% efficiency", profile.efficient_bytes, Unit::Bytes),
         line("reads in flight for 95% of the peak", profile.depth.as_ref().map(|d| d.enough), Unit::Count),
         line("random over sequential", profile.random_over_sequential, Unit::Count),
+        line(
+            "time of a read beside writes over alone",
+            profile.mixed.as_ref().map(|m| m.read_beside_writes),
+            Unit::Count,
+        ),
         line("penalty of crossing a boundary", boundary.map(|boundary| boundary.penalty_s), Unit::Seconds),
     ]
 }
@@ -51,7 +56,8 @@ pub fn shown(value: f64, unit: Unit) -> String {
 /// All findings as text.
 pub fn findings(profile: &Profile) -> String {
     let mut table = tables::plain(&["property", "found", "95% bounds"]);
-    for Line { name, estimate, unit } in lines(profile) {
+    let measured = |line: &Line| !line.name.contains("beside writes") || profile.mixed.is_some();
+    for Line { name, estimate, unit } in lines(profile).into_iter().filter(measured) {
         let (found, bounds) = estimate.map_or(("not detected".to_owned(), String::new()), |e| {
             (shown(e.value, unit), format!("{} to {}", shown(e.low, unit), shown(e.high, unit)))
         });

@@ -57,6 +57,9 @@ struct Command {
     segment: Option<usize>,
 }
 
+/// What it takes to begin an access where the last one ended: however short, the next sector has begun by then.
+const SET_UP: Picos = 1;
+
 /// Blocks on the bus.
 #[derive(Clone, Copy, Debug)]
 struct Move {
@@ -167,13 +170,17 @@ impl HardDisk {
                 return true;
             }
         }
+        // While the mechanism reads for a command nothing else can start, and this is asked for every sector.
+        if self.job.as_ref().is_some_and(|job| job.foreground && !job.pass.write) {
+            return false;
+        }
         let candidate = |(nth, c): (usize, &Command)| {
             let track = self.mechanism.geometry.track_of(c.first);
             Candidate {
                 nth,
                 first: c.first,
                 cylinders: self.mechanism.cylinder.abs_diff(track.cylinder),
-                positioning: self.mechanism.positioning(now.max(self.settled), c.first, !c.read),
+                positioning: self.mechanism.positioning(now.max(self.settled), c.first, c.end, !c.read),
             }
         };
         let waiting = self.commands.iter().enumerate().filter(|(_, command)| waits(command));
@@ -226,11 +233,12 @@ impl HardDisk {
         if let Some(segment) = self.cache.dirty() {
             let dirty = &self.cache.segments[segment];
             let joins = first == dirty.end && first - dirty.unwritten < self.cache.size && dirty.users == 0;
-            if joins && let Some(job) = &mut self.job {
-                job.goal = end;
+            if joins && let Some(job) = self.job.as_mut().filter(|job| !job.combined) {
+                (job.combined, job.then) = (true, Some(end));
                 self.attach(at, segment, now);
+                return true;
             }
-            return joins;
+            return false;
         }
         if self.job.as_ref().is_some_and(|job| job.foreground) {
             return false;
@@ -347,16 +355,25 @@ impl HardDisk {
         let block = track.block_at(sector).filter(|_| usable);
         let write = job.pass.write;
         let next = match (block, write) {
-            (Some(block), true) => job.block_written(segment, block, filled),
+            (Some(block), true) => job.block_written(segment, block, filled.min(job.goal)),
             (Some(block), false) => job.block_read(segment, block, size),
             (None, true) => segment.unwritten,
             (None, false) => segment.end,
         };
         if write && next >= job.goal {
-            segment.state = State::Clean;
-            self.settled = now;
-            self.write_through(now);
-            return false;
+            let then = job.then.take();
+            if then.is_none() {
+                segment.state = State::Clean;
+                self.settled = now;
+            }
+            self.write_through(job.segment, next, now);
+            if let Some(goal) = then {
+                // An access of its own: it is set up when the one before is over, and misses the sector that follows.
+                job.goal = goal;
+                job.leave_track();
+                self.mechanism.go_on(&mut job.pass, now + SET_UP, next);
+            }
+            return then.is_some();
         }
         job.foreground = write || (job.foreground && next < job.goal);
         if !write && !job.foreground && next >= segment.read_until {
@@ -425,13 +442,13 @@ impl HardDisk {
         }
     }
 
-    /// Without write-back a write is complete when it is on the disk.
-    fn write_through(&mut self, now: Picos) {
+    /// Without write-back a write is complete when it is on the disk, up to `end` now.
+    fn write_through(&mut self, segment: usize, end: u64, now: Picos) {
         if self.model.cache.write_back {
             return;
         }
-        let written: Vec<RequestId> =
-            self.commands.iter().filter(|c| !c.read && c.next == c.end).map(|c| c.id).collect();
+        let written = |c: &&Command| !c.read && c.segment == Some(segment) && c.next == c.end && c.end <= end;
+        let written: Vec<RequestId> = self.commands.iter().filter(written).map(|c| c.id).collect();
         for id in written {
             self.complete(id, now);
         }

@@ -10,6 +10,10 @@ pub(super) struct Job {
     pub pass: Pass,
     /// The block behind the last that a command waits for.
     pub goal: u64,
+    /// A write that was combined with this one in the buffer and is next: the block behind its last.
+    pub then: Option<u64>,
+    /// Whether a write was combined with the one it began with; there is one at most, as in DiskSim 4.0.
+    pub combined: bool,
     /// Whether a command waits for it; otherwise it reads ahead, and any other command may end it.
     pub foreground: bool,
     /// Blocks of this track that passed before their turn.
@@ -18,7 +22,7 @@ pub(super) struct Job {
 
 impl Job {
     pub fn new(segment: usize, pass: Pass, goal: u64) -> Self {
-        Job { segment, pass, goal, foreground: true, early: None }
+        Job { segment, pass, goal, then: None, combined: false, foreground: true, early: None }
     }
 
     /// What was taken before its turn belongs to one track.
@@ -45,9 +49,9 @@ impl Job {
         segment.end
     }
 
-    /// A block that may be written has passed. Returns the first that is not on the disk.
-    pub fn block_written(&mut self, segment: &mut Segment, block: u64, filled: u64) -> u64 {
-        let last = self.last(filled);
+    /// A block that may be written has passed, of those up to `end`. Returns the first that is not on the disk.
+    pub fn block_written(&mut self, segment: &mut Segment, block: u64, end: u64) -> u64 {
+        let last = self.last(end);
         segment.unwritten = self.take(segment.unwritten, block, last);
         segment.unwritten
     }

@@ -79,11 +79,23 @@ impl Mechanism {
         Pass { at, step: Step::Seek(block), write, track: None }
     }
 
-    /// Seek and rotation until a block, if it were started now.
-    pub fn positioning(&self, now: Picos, block: u64, write: bool) -> Picos {
-        let track = self.geometry.track_of(block);
+    /// Seek and rotation until the first block that would be transferred of those from one up to another, if it were
+    /// started now.
+    pub fn positioning(&self, now: Picos, first: u64, end: u64, write: bool) -> Picos {
+        let track = self.geometry.track_of(first);
         let seek = self.seek_time(track.cylinder, track.head, write);
-        seek + self.until(&track, track.sector_of(block), now + seek)
+        let there = now + seek;
+        let until_first = self.until(&track, track.sector_of(first), there);
+        if !self.zero_latency {
+            return seek + until_first;
+        }
+        // The head lands between the first and the last of them on this track if it meets the last one before.
+        let last = track.sector_of(end.min(track.end) - 1);
+        if self.until(&track, last, there) < until_first {
+            let next = track.sector_from(there % self.period, self.period);
+            return seek + self.until(&track, next, there);
+        }
+        seek + until_first
     }
 
     /// The arm is there.
@@ -94,6 +106,18 @@ impl Mechanism {
         pass.at += self.until(&track, sector, pass.at);
         pass.step = Step::Wait(sector);
         pass.track = Some(track);
+    }
+
+    /// Goes on with a block from where the heads are: waits for it on this track, or seeks.
+    pub fn go_on(&self, pass: &mut Pass, from: Picos, block: u64) {
+        match &pass.track {
+            Some(track) if block < track.end => {
+                let sector = track.sector_of(block);
+                pass.at = from + self.until(track, sector, from);
+                pass.step = Step::Wait(sector);
+            }
+            _ => *pass = self.seek(from, block, pass.write),
+        }
     }
 
     /// The time a sector takes to pass.

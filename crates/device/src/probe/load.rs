@@ -19,12 +19,12 @@ const REGIME_Z: f64 = 4.2;
 /// A smaller change is none.
 const REGIME_SHARE: f64 = 0.2;
 
-fn request_bytes(target: &dyn Target) -> u64 {
+pub(super) fn request_bytes(target: &dyn Target) -> u64 {
     let block = target.block_bytes();
     (REQUEST_BYTES.min(target.bytes() / 64) / block).max(1) * block
 }
 
-fn random(target: &dyn Target, count: usize, rng: &mut fastrand::Rng) -> Vec<Sample> {
+pub(super) fn random(target: &dyn Target, count: usize, rng: &mut fastrand::Rng) -> Vec<Sample> {
     let (all, block, bytes) = (target.bytes(), target.block_bytes(), request_bytes(target));
     (0..count).map(|_| Sample { offset: anywhere(rng, all, block, bytes), bytes }).collect()
 }

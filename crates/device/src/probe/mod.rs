@@ -9,6 +9,7 @@
 //! | boundary | places that a request should not cross, and what it costs | `boundary/` |
 //! | cost | fixed cost and bandwidth, percentiles per size | `cost.rs` |
 //! | load | requests in flight, random beside sequential, changes of regime | `load.rs` |
+//! | mixed | reads beside writes, if the target may be written to | `mixed.rs` |
 //! | profile | all of it, as TOML | `profile.rs` |
 //!
 //! Every finding has an interval, and "not detected" is a finding: [`Profile`] has no value there.
@@ -16,13 +17,18 @@
 mod boundary;
 mod cost;
 mod load;
+mod mixed;
 mod profile;
 mod rank;
 mod simulated;
 
-pub use boundary::{Boundary, Search, find_boundary};
-pub use profile::{Depth, Estimate, Latency, PROFILE_VERSION, Profile, ProfileError, Regime, Throughput};
+pub use boundary::{Boundary, Place, Search, find_boundary};
+pub use profile::{
+    Depth, Estimate, Latency, Mixed, PROFILE_VERSION, Profile, ProfileError, Regime, Throughput,
+};
 pub use simulated::Simulated;
+
+use crate::Transfer;
 
 /// A request to time. Offsets and lengths are multiples of the target's block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +57,9 @@ pub enum ProbeError {
     /// The target failed.
     #[error("{0}")]
     Target(String),
+    /// A write to a target that is only read.
+    #[error("this target is only read")]
+    ReadOnly,
     /// The target is too small to tell anything.
     #[error("{bytes} bytes are too few to measure: at least {least} are needed")]
     TooSmall {
@@ -74,6 +83,16 @@ pub trait Target {
     /// # Errors
     /// If a read fails, or a limit is reached.
     fn read(&mut self, samples: &[Sample], depth: usize) -> Result<Run, ProbeError>;
+
+    /// Reads and writes, `depth` at a time, in their order. What is written is what was there, so that nothing changes
+    /// unless others write to the same place at the same time.
+    ///
+    /// # Errors
+    /// [`ProbeError::ReadOnly`] unless the target may be written to; as for [`read`](Self::read).
+    fn mixed(&mut self, samples: &[(Sample, Transfer)], depth: usize) -> Result<Run, ProbeError> {
+        let _ = (samples, depth);
+        Err(ProbeError::ReadOnly)
+    }
 }
 
 /// What to measure, and how much of it.
@@ -89,11 +108,20 @@ pub struct Plan {
     pub depth_max: usize,
     /// The search for boundaries.
     pub search: Search,
+    /// Whether to measure reads beside writes: only where the target may be written to.
+    pub writes: bool,
 }
 
 impl Default for Plan {
     fn default() -> Self {
-        Plan { seed: 1, samples: 60, bytes_max: 4 << 20, depth_max: 64, search: Search::default() }
+        Plan {
+            seed: 1,
+            samples: 60,
+            bytes_max: 4 << 20,
+            depth_max: 64,
+            search: Search::default(),
+            writes: false,
+        }
     }
 }
 
@@ -124,6 +152,10 @@ pub fn probe(
         step("boundaries");
         profile.boundary = find_boundary(target, &plan.search, &mut rng)?;
         profile.boundaries_searched = true;
+        if plan.writes {
+            step("reads beside writes");
+            mixed::measure(target, plan, &mut rng, &mut profile)?;
+        }
         step("changes of regime");
         load::measure_regime(target, plan, &mut rng, &mut profile)
     };

@@ -60,6 +60,21 @@ pub struct Depth {
     pub throughput: Vec<Throughput>,
 }
 
+/// Reads and writes in turns.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Mixed {
+    /// Size of the requests.
+    pub request_bytes: u64,
+    /// In flight.
+    pub requests: usize,
+    /// The median time of a read among reads, in seconds.
+    pub read_s: Estimate,
+    /// The median time of a write among as many reads, in seconds.
+    pub write_s: Estimate,
+    /// How much longer a read takes among as many writes than among reads.
+    pub read_beside_writes: Estimate,
+}
+
 /// A pace that changed for good.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Regime {
@@ -107,6 +122,8 @@ pub struct Profile {
     pub regime: Option<Regime>,
     /// Requests in flight.
     pub depth: Option<Depth>,
+    /// Reads beside writes; only measured if that is asked for.
+    pub mixed: Option<Mixed>,
     /// Times by size.
     #[serde(default)]
     pub latencies: Vec<Latency>,
@@ -147,6 +164,7 @@ impl Profile {
             boundary: None,
             regime: None,
             depth: None,
+            mixed: None,
             latencies: Vec::new(),
         }
     }

@@ -24,11 +24,11 @@ impl Simulated {
         Simulated { device, bytes, block_bytes, now: Instant::ZERO, requests: 0, rng }
     }
 
-    fn submit(&mut self, sample: &Sample) {
-        let Sample { offset, bytes } = *sample;
+    fn submit(&mut self, sample: Sample, kind: Transfer) {
+        let Sample { offset, bytes } = sample;
         let id = RequestId(self.requests);
         self.requests += 1;
-        self.device.submit(self.now, Request { id, offset, bytes, kind: Transfer::Read });
+        self.device.submit(self.now, Request { id, offset, bytes, kind });
     }
 }
 
@@ -42,6 +42,11 @@ impl Target for Simulated {
     }
 
     fn read(&mut self, samples: &[Sample], depth: usize) -> Result<Run, ProbeError> {
+        let reads: Vec<_> = samples.iter().map(|sample| (*sample, Transfer::Read)).collect();
+        self.mixed(&reads, depth)
+    }
+
+    fn mixed(&mut self, samples: &[(Sample, Transfer)], depth: usize) -> Result<Run, ProbeError> {
         let (first, begun) = (self.requests, self.now);
         let mut started = vec![self.now; samples.len()];
         let mut latency_s = vec![0.0; samples.len()];
@@ -52,7 +57,8 @@ impl Target for Simulated {
                     self.now = self.now + Span::from_nanos(self.rng.u64(1000..10_000_000));
                 }
                 started[next] = self.now;
-                self.submit(&samples[next]);
+                let (sample, kind) = samples[next];
+                self.submit(sample, kind);
                 (next, flying) = (next + 1, flying + 1);
             }
             let Some(at) = self.device.next_completion() else { break };

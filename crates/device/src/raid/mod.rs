@@ -41,6 +41,15 @@ impl RaidLevel {
         }
     }
 
+    /// How many of so many disks hold data that the others do not.
+    pub(crate) fn data_disks(self, disks: u32) -> u32 {
+        match self {
+            RaidLevel::Zero => disks,
+            RaidLevel::One => disks / 2,
+            RaidLevel::Four | RaidLevel::Five => disks - 1,
+        }
+    }
+
     pub(crate) fn check(self, disks: u32) -> Result<(), SpecError> {
         let (possible, wanted) = match self {
             RaidLevel::Zero => (disks >= 1, "at least 1"),

@@ -11,7 +11,8 @@ use super::file::{ClassFile, QueryFile, RandomFile, ScenarioFile, SchedulerFile,
 use super::table::TableInfo;
 use super::units::{BufferSize, Percent};
 use crate::cpu::Scheduler;
-use crate::workload::{Stream, World};
+use crate::placement::Placement;
+use crate::workload::{Stream, Table, World};
 
 /// The policies a file names, or all there are.
 pub(super) fn policies(file: &ScenarioFile) -> Result<Vec<PolicyName>, KeyError> {
@@ -55,15 +56,25 @@ fn world(file: &ScenarioFile, tables: Vec<TableInfo>) -> Result<World, KeyError>
         0 => Err(KeyError::new(format!("system.{key}"), "must be at least 1")),
         _ => Ok(value),
     };
+    let buffer_bytes = buffer_bytes("system.buffer", system.buffer, &tables)?;
+    let tables: Vec<Table> = tables.into_iter().map(|info| info.table).collect();
+    let device = device("device", &file.device)?;
+    let bytes = Placement::of(&tables).bytes();
+    if let Some(room) = device.bytes().filter(|room| *room < bytes) {
+        let message = format!(
+            "the tables take {bytes} bytes, and the device has {room}: choose a larger device, or an array"
+        );
+        return Err(KeyError::new("device", message));
+    }
     Ok(World {
-        buffer_bytes: buffer_bytes("system.buffer", system.buffer, &tables)?,
+        buffer_bytes,
         loads_in_flight: at_least_one("loads_in_flight", system.loads_in_flight.unwrap_or(1))?,
         starved_below: at_least_one("starved_below", system.starved_below.unwrap_or(2))?,
         cores: at_least_one("cores", system.cores)?,
         scheduler: scheduler(system)?,
         io_cost: system.io_cost.map_or(Span::ZERO, |time| time.0),
-        device: device("device", &file.device)?,
-        tables: tables.into_iter().map(|info| info.table).collect(),
+        device,
+        tables,
         ..World::plain()
     })
 }

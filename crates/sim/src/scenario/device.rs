@@ -5,6 +5,7 @@
 //! members of arrays, the device, then faults, throttle and delay around it, each checked as it is added.
 
 use coscan_core::Span;
+use coscan_device::hard_disk::{DRIVES, Schedule};
 use coscan_device::{Delay, DeviceModel, DeviceSpec, FaultRule, Part, RaidLevel, SpecError};
 use serde::Deserialize;
 
@@ -27,9 +28,34 @@ pub struct DeviceFile {
     pub requests: Option<u32>,
     pub latency: Option<Time>,
     pub bandwidth_each: Option<Rate>,
+    /// Which drive, of those that are known to the sector.
+    pub drive: Option<String>,
+    pub queue_depth: Option<u32>,
+    pub schedule: Option<ScheduleFile>,
     pub faults: Option<FaultsFile>,
     pub throttle: Option<ThrottleFile>,
     pub delay: Option<DelayFile>,
+}
+
+/// The order in which a drive serves the commands it holds.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ScheduleFile {
+    Fcfs,
+    Sstf,
+    CLook,
+    Sptf,
+}
+
+impl From<ScheduleFile> for Schedule {
+    fn from(schedule: ScheduleFile) -> Self {
+        match schedule {
+            ScheduleFile::Fcfs => Schedule::Fcfs,
+            ScheduleFile::Sstf => Schedule::Sstf,
+            ScheduleFile::CLook => Schedule::CLook,
+            ScheduleFile::Sptf => Schedule::Sptf,
+        }
+    }
 }
 
 /// Requests that fail.
@@ -69,9 +95,10 @@ struct Kind {
     model: fn(&Keys<'_>) -> Result<DeviceModel, KeyError>,
 }
 
-const KINDS: [Kind; 4] = [
+const KINDS: [Kind; 5] = [
     Kind { name: "perfect", keys: &["bandwidth"], model: perfect },
     Kind { name: "disk", keys: &["bandwidth", "seek"], model: disk },
+    Kind { name: "hard-disk", keys: &["drive", "queue_depth", "schedule"], model: hard_disk },
     Kind { name: "raid", keys: &["level", "disks", "stripe_unit", "member"], model: raid },
     Kind { name: "parallel", keys: &["requests", "latency", "bandwidth_each", "bandwidth"], model: parallel },
 ];
@@ -137,6 +164,9 @@ impl Keys<'_> {
             ("requests", file.requests.is_some()),
             ("latency", file.latency.is_some()),
             ("bandwidth_each", file.bandwidth_each.is_some()),
+            ("drive", file.drive.is_some()),
+            ("queue_depth", file.queue_depth.is_some()),
+            ("schedule", file.schedule.is_some()),
         ];
         all.into_iter().filter(|(_, given)| *given).map(|(key, _)| key).collect()
     }
@@ -170,6 +200,7 @@ fn key_of(kind: &str, error: &SpecError) -> &'static str {
         SpecError::Disks { .. } | SpecError::TooManyDisks(_) => "disks",
         SpecError::StripeUnit(_) => "stripe_unit",
         SpecError::NoPlaces => "requests",
+        SpecError::Rule(_) if kind == "hard-disk" => "queue_depth",
         SpecError::Rule(_) => "kind",
     }
 }
@@ -188,13 +219,26 @@ fn disk(keys: &Keys<'_>) -> Result<DeviceModel, KeyError> {
     Ok(DeviceModel::SeekDisk { bytes_per_s, seek: keys.wanted("seek", keys.file.seek)?.0 })
 }
 
+fn hard_disk(keys: &Keys<'_>) -> Result<DeviceModel, KeyError> {
+    let name = keys.wanted("drive", keys.file.drive.as_deref())?;
+    let drive = DRIVES.iter().find(|drive| drive.name == name).ok_or_else(|| {
+        let known = DRIVES.map(|drive| drive.name).join(", ");
+        keys.refuse("drive", format!("there is no drive '{name}'; there are {known}"))
+    })?;
+    let mut model = (drive.model)();
+    model.queue_depth = keys.file.queue_depth.unwrap_or(model.queue_depth);
+    model.schedule = keys.file.schedule.map_or(model.schedule, Schedule::from);
+    Ok(DeviceModel::HardDisk(Box::new(model)))
+}
+
 fn raid(keys: &Keys<'_>) -> Result<DeviceModel, KeyError> {
     let level = match keys.wanted("level", keys.file.level)? {
         0 => RaidLevel::Zero,
         1 => RaidLevel::One,
+        4 => RaidLevel::Four,
         5 => RaidLevel::Five,
         other => {
-            return Err(keys.refuse("level", format!("there is no RAID-{other} here; there are 0, 1, 5")));
+            return Err(keys.refuse("level", format!("there is no RAID-{other} here; there are 0, 1, 4, 5")));
         }
     };
     let disks = keys.wanted("disks", keys.file.disks)?;

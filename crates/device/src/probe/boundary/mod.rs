@@ -17,7 +17,7 @@ mod scan;
 
 use serde::{Deserialize, Serialize};
 
-use super::rank::{median, shift, z_above};
+use super::rank::{median, median_bounds, shift, z_above};
 use super::{Estimate, ProbeError, Sample, Target};
 
 /// How boundaries are searched for.
@@ -52,7 +52,23 @@ pub struct Boundary {
     pub penalty_s: Estimate,
     /// The same as a share of the time of a request that does not.
     pub penalty_share: f64,
+    /// Times by where in the period a request of that size begins: what people look at. It proves nothing.
+    #[serde(default)]
+    pub picture: Vec<Place>,
 }
+
+/// A place in the period of a boundary.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Place {
+    /// Bytes behind the boundary.
+    pub behind_bytes: u64,
+    /// The median time of requests that begin there, in seconds.
+    pub p50_s: Estimate,
+}
+
+/// Places of a picture, and requests at each.
+const PLACES: u64 = 24;
+const REQUESTS_AT_A_PLACE: u64 = 8;
 
 /// In standard deviations: a scan that finds less goes on with the next size.
 const SCAN_Z: f64 = 5.0;
@@ -85,9 +101,14 @@ pub fn find_boundary(
             let guess = narrow::period(target, search, guess, rng)?;
             if let Some(guess) = narrow::offset(target, guess, rng)? {
                 let guess = narrow::multiple(target, search, guess, rng)?;
-                let found = confirm(target, search, guess, rng)?;
-                if found.is_some() {
-                    return Ok(found);
+                if let Some(mut found) = confirm(target, search, guess, rng)? {
+                    match picture(target, guess, found.request_bytes, rng) {
+                        Ok(places) => found.picture = places,
+                        // What was found counts, drawn or not.
+                        Err(ProbeError::LimitReached) => {}
+                        Err(error) => return Err(error),
+                    }
+                    return Ok(Some(found));
                 }
             }
         }
@@ -129,7 +150,36 @@ fn confirm(
         request_bytes: size,
         penalty_s: Estimate { value: penalty, low, high },
         penalty_share: share,
+        picture: Vec::new(),
     }))
+}
+
+/// Requests that begin all over the period, interleaved.
+fn picture(
+    target: &mut dyn Target,
+    guess: Guess,
+    bytes: u64,
+    rng: &mut fastrand::Rng,
+) -> Result<Vec<Place>, ProbeError> {
+    let block = target.block_bytes();
+    let places = PLACES.min(guess.period / block);
+    let behind: Vec<u64> = (0..places).map(|nth| nth * guess.period / places / block * block).collect();
+    let mut order: Vec<usize> = (0..REQUESTS_AT_A_PLACE).flat_map(|_| 0..places as usize).collect();
+    rng.shuffle(&mut order);
+    let room = 2 * guess.period.max(bytes);
+    let sample = |place: &usize| {
+        let at = boundary_at(target.bytes(), guess, room, rng);
+        Sample { offset: at + behind[*place], bytes }
+    };
+    let asked: Vec<Sample> = order.iter().map(sample).collect();
+    let run = target.read(&asked, 1)?;
+    let mut times = vec![Vec::new(); behind.len()];
+    order.iter().zip(run.latency_s).for_each(|(place, time)| times[*place].push(time));
+    let place = |(behind, times): (&u64, &Vec<f64>)| Place {
+        behind_bytes: *behind,
+        p50_s: Estimate::from(median_bounds(times)),
+    };
+    Ok(behind.iter().zip(&times).map(place).collect())
 }
 
 /// A boundary somewhere, with room for so many bytes on both sides.
