@@ -26,6 +26,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "coscan-core",
             "coscan-device",
             "coscan-figure",
+            "coscan-layout",
             "coscan-media",
             "coscan-pool",
             "coscan-sim",

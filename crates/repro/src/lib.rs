@@ -3,7 +3,7 @@
 //! [`reproduce`](fn@reproduce) runs them and gives a [`report::Report`]: a scoreboard, a section with text and figures
 //! for each experiment, and where the numbers come from. Scenario files ([`experiments`]) hold parameters and what a
 //! paper measured; `judge` compares, `sections` writes what the report says. Experiments that are no scenarios have a
-//! module each: `chunked_io`, `reuse`, `cost`, and `throughput`, which plays traces of pages in the simulated system of
+//! module each: `chunked_io`, `reuse`, `cost`, `lachesis`, and `throughput`, which plays traces of pages in the simulated system of
 //! 1985 ([`dbmin`]). Nothing is printed or written to files here.
 #![deny(missing_docs)]
 
@@ -14,6 +14,7 @@ pub mod dbmin;
 mod error;
 pub mod experiments;
 mod judge;
+mod lachesis;
 pub mod report;
 mod reproduce;
 mod reuse;

@@ -1,0 +1,102 @@
+//! Lachesis (Schindler, Ailamaki, Ganger, VLDB 2003): extents between the boundaries of a disk against fixed ones.
+//!
+//! The paper replays traces of a commercial system that are not public. Here plan models of the 22 queries stand for
+//! them (`plans.rs`): tables of the benchmark's sizes, read in the order in which joins go over them. Rows over the
+//! queries rest on that reading, and say so. Nothing in the plans or in the replay was chosen by what came out.
+//!
+//! | part | what it is | file |
+//! |---|---|---|
+//! | characteristics | Table 1, and the table that finds extents | `characteristics.rs` |
+//! | efficiency | Fig. 3 | `efficiency.rs` |
+//! | tables, plans | what the queries read, in which order | `tables.rs`, `plans.rs` |
+//! | volume | where it lies on which disk, and how it is replayed | `volume.rs` |
+//! | queries | Fig. 1 and 5: one disk, alone and beside random reads | `queries.rs` |
+//! | array | Fig. 6: RAID-5 | `array.rs` |
+//! | prototype | Fig. 7 and 8, section 5.3: small extents, beside a client | `prototype.rs` |
+
+mod array;
+mod characteristics;
+mod efficiency;
+mod parallel;
+mod plans;
+mod prototype;
+mod queries;
+mod tables;
+mod volume;
+
+use coscan_sim::outcome::Summary;
+use coscan_sim::scenario::Basis;
+
+use crate::error::ReproError;
+use crate::report::{Block, Finding, Row, Section};
+
+/// What the scoreboard and `--only` call the experiment.
+pub(crate) const NAME: &str = "lachesis";
+/// Within this share of the paper's value a row agrees, unless it says otherwise.
+const TOLERANCE: f64 = 0.25;
+/// Random reads and single pages are drawn anew for each.
+const SEEDS: [u64; 3] = [1, 2, 3];
+
+pub(crate) fn find(threads: usize) -> Result<Finding, ReproError> {
+    let efficiency = efficiency::measure();
+    let queries = queries::measure(threads);
+    let array = array::measure(threads);
+    let prototype = prototype::measure(threads);
+    let rows = characteristics::rows()
+        .into_iter()
+        .chain(efficiency.rows())
+        .chain(queries.rows())
+        .chain(array.rows())
+        .chain(prototype.rows());
+    let rows = rows.collect();
+    let blocks = vec![
+        Block::Text(READING.to_owned()),
+        efficiency.shown()?,
+        queries.shown(),
+        array.shown(),
+        prototype.shown(),
+    ];
+    let title = "Storage management by device characteristics (Lachesis, VLDB 2003)".to_owned();
+    Ok(Finding { rows, section: Section { experiment: NAME.to_owned(), title, blocks } })
+}
+
+const READING: &str = "A gain is one minus the time of a query's requests with an extent per track over that with fixed \
+     extents that ignore tracks. Stated by the paper: sizes of tables, pages, extents, prefetches and stripe units, two \
+     requests outstanding, 8 KB random reads at 0, 25 and 150 a second. Reading: the plans; a volume that begins with the \
+     disk; random reads over the whole volume; 32 commands at the disk, by positioning time or, in the array and the prototype, in order of arrival; with an extent per \
+     track a scan reads whole extents. The disks are derived from published figures (docs/devices.md). Each query is \
+     played for the first 128th part of its tables.";
+
+/// A row over seeds whose value the paper gives as `basis` says.
+fn row(quantity: &str, paper: f64, measured: &[f64], basis: Basis, note: impl Into<String>) -> Row {
+    let summary = Summary::of(measured.to_vec());
+    let row = Row {
+        experiment: NAME.to_owned(),
+        quantity: quantity.to_owned(),
+        paper,
+        measured: summary.median,
+        spread: summary.quartiles,
+        seeds: measured.len() as u32,
+        tolerance: TOLERANCE,
+        within: false,
+        basis,
+        judged: true,
+        note: note.into(),
+    };
+    row.judged().on(basis)
+}
+
+/// The row with another tolerance.
+fn tolerating(tolerance: f64, row: Row) -> Row {
+    Row { tolerance, ..row }.judged()
+}
+
+/// The row without its note if it agrees: an explanation is for what does not.
+fn explained(row: Row) -> Row {
+    if row.within { Row { note: String::new(), ..row } } else { row }
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (sum, count) = values.fold((0.0, 0), |(sum, count), value| (sum + value, count + 1));
+    sum / f64::from(count.max(1))
+}

@@ -1,0 +1,216 @@
+//! How the 22 queries go over tables and indexes: the order in which pages are wanted.
+//!
+//! Written from the text of the queries (TPC-H, clause 2.4) by rules that were fixed before anything was measured:
+//!
+//! 1. A table that is joined to one clustered by the same key, of which every page is wanted, is joined in that order
+//!    through the index (nested loops): all three are read in turns, each as far as the others have come. These are
+//!    `orders` with `lineitem`, and `part` with `partsupp`.
+//! 2. Other tables are read whole, one after the other, and kept in memory, hashed or sorted.
+//! 3. An index leads to single pages where it fetches fewer than a tenth of the pages that a scan would read.
+//! 4. Where section 5.2.1 of the paper says how a query runs, it runs like that: 1, 4 and 15 are scans, 10 makes runs
+//!    of two to four requests, 14 sorts and then goes through an index, 17 and 20 are nested loops over single pages;
+//!    12 is a scan and then a join (section 5.4).
+//!
+//! Pages in the buffer pool (768 MB, stated) are not read again. Temporary tables and updates are left out.
+
+use coscan_layout::{Extents, Read, Stream, Unit};
+
+use super::tables::Object::{
+    self, Customer, Lineitem, LineitemOrders, LineitemParts, Orders, OrdersCustomers, OrdersKey, Part,
+    PartKey, PartSupp, PartSuppParts, Supplier,
+};
+use super::tables::Placement;
+
+/// Single pages of an object.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Probes {
+    object: Object,
+    /// At the scale of ten.
+    times: u64,
+    spread: Spread,
+}
+
+/// Where single pages are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Spread {
+    /// From the first to the last, in the order in which the streams go on.
+    Ascending,
+    /// Anywhere.
+    Random,
+}
+
+/// Streams and probes that go on together, each in proportion to its length.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Phase {
+    streams: &'static [Object],
+    probes: &'static [Probes],
+}
+
+const fn read(streams: &'static [Object]) -> Phase {
+    Phase { streams, probes: &[] }
+}
+
+const fn ascending(object: Object, times: u64) -> Probes {
+    Probes { object, times, spread: Spread::Ascending }
+}
+
+const fn random(object: Object, times: u64) -> Probes {
+    Probes { object, times, spread: Spread::Random }
+}
+
+const SCAN: Phase = read(&[Lineitem]);
+/// `orders` and what belongs to them.
+const FROM_ORDERS: Phase = read(&[Orders, LineitemOrders, Lineitem]);
+/// `lineitem` and the orders that it belongs to.
+const FROM_LINES: Phase = read(&[Lineitem, OrdersKey, Orders]);
+const PARTS: Phase = read(&[Part, PartSuppParts, PartSupp]);
+const CUSTOMERS: Phase = read(&[Customer]);
+const SUPPLIERS: Phase = read(&[Supplier]);
+
+/// The plan of each query, one phase after the other. Selectivities are those of the specification's text.
+pub(super) const PLANS: [&[Phase]; 22] = [
+    &[SCAN],
+    // One part in 250 has the size and type.
+    &[
+        SUPPLIERS,
+        Phase { streams: &[Part], probes: &[ascending(PartSuppParts, 8_000), ascending(PartSupp, 8_000)] },
+    ],
+    &[CUSTOMERS, FROM_ORDERS],
+    &[SCAN, read(&[Orders])],
+    &[SUPPLIERS, CUSTOMERS, FROM_ORDERS],
+    &[SCAN],
+    &[SUPPLIERS, CUSTOMERS, FROM_LINES],
+    &[read(&[Part]), CUSTOMERS, SUPPLIERS, FROM_LINES],
+    &[SUPPLIERS, PARTS, FROM_LINES],
+    &[CUSTOMERS, FROM_ORDERS],
+    // The condition on groups reads everything a second time.
+    &[SUPPLIERS, read(&[PartSupp]), read(&[PartSupp])],
+    &[SCAN, read(&[OrdersKey, Orders])],
+    &[CUSTOMERS, read(&[Orders])],
+    &[SCAN, read(&[PartKey, Part])],
+    &[SCAN, SUPPLIERS],
+    &[SUPPLIERS, PARTS],
+    // One part in 1000 has brand and container, and 30 lines.
+    &[Phase { streams: &[Part], probes: &[ascending(LineitemParts, 2_000), random(Lineitem, 60_000)] }],
+    // 624 orders are large enough.
+    &[
+        read(&[LineitemOrders, Lineitem]),
+        Phase {
+            streams: &[],
+            probes: &[ascending(OrdersKey, 624), ascending(Orders, 624), random(Customer, 624)],
+        },
+    ],
+    &[read(&[Part]), SCAN],
+    // One part in 92 begins with the word.
+    &[
+        SUPPLIERS,
+        Phase {
+            streams: &[Part],
+            probes: &[
+                ascending(PartSuppParts, 21_700),
+                ascending(PartSupp, 21_700),
+                ascending(LineitemParts, 21_700),
+                random(Lineitem, 652_000),
+            ],
+        },
+    ],
+    &[SUPPLIERS, read(&[Lineitem, OrdersKey, Orders, LineitemOrders])],
+    &[CUSTOMERS, read(&[Customer, OrdersCustomers])],
+];
+
+/// The plans of the prototype for queries 1, 6, 12 and 14: scans, then hash joins (section 5.4).
+pub(super) const PROTOTYPE: [(usize, &[Phase]); 4] =
+    [(1, &[SCAN]), (6, &[SCAN]), (12, &[SCAN, read(&[Orders])]), (14, &[SCAN, read(&[Part])])];
+
+/// Where and how much of it a plan is played.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Play<'a> {
+    pub(super) placement: Placement,
+    pub(super) extents: &'a Extents,
+    pub(super) unit: Unit,
+    /// Streams are read up to this share of their length, and probes made as rarely: one over it.
+    pub(super) part: u64,
+}
+
+impl Play<'_> {
+    /// The requests of a plan.
+    pub(super) fn requests(&self, plan: &[Phase], seed: u64) -> Vec<Read> {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let mut reads = Vec::new();
+        for phase in plan {
+            self.phase(phase, &mut rng, &mut reads);
+        }
+        reads
+    }
+
+    fn phase(&self, phase: &Phase, rng: &mut fastrand::Rng, reads: &mut Vec<Read>) {
+        let stream = |object: &Object| {
+            let (first, pages) = self.placement.of(*object);
+            Stream::new(first, pages.div_ceil(self.part))
+        };
+        let mut streams: Vec<Stream> = phase.streams.iter().map(stream).collect();
+        let probes = phase.probes.iter().map(|probes| probes.times.div_ceil(self.part));
+        let steps = streams.iter().map(Stream::pages).chain(probes).max().unwrap_or(0);
+        let mut last = vec![None; phase.probes.len()];
+        for step in 1..=steps {
+            for stream in &mut streams {
+                let wanted = (step * stream.pages()).div_ceil(steps);
+                stream.reach(wanted, self.extents, self.unit, reads);
+            }
+            for (probes, last) in phase.probes.iter().zip(&mut last) {
+                let times = probes.times.div_ceil(self.part);
+                if step * times / steps == (step - 1) * times / steps {
+                    continue;
+                }
+                let page = self.page(probes, step, steps, rng);
+                if last.replace(page) != Some(page) {
+                    reads.extend(self.extents.reads(page, 1));
+                }
+            }
+        }
+    }
+
+    fn page(&self, probes: &Probes, step: u64, steps: u64, rng: &mut fastrand::Rng) -> u64 {
+        let (first, pages) = self.placement.of(probes.object);
+        match probes.spread {
+            Spread::Random => first + rng.u64(0..pages),
+            Spread::Ascending => first + (step - 1) * pages.div_ceil(self.part) / steps,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_go_on_in_proportion_and_every_page_is_read_once() {
+        let placement = Placement::new(1, 8);
+        let extents = Extents::fixed(0, placement.pages().div_ceil(8), 8);
+        let play = Play { placement, extents: &extents, unit: Unit::Extent, part: 32 };
+        let reads = play.requests(&[FROM_ORDERS], 1);
+        let pages: u64 = reads.iter().map(|read| read.blocks / 16).sum();
+        let wanted: u64 = FROM_ORDERS.streams.iter().map(|object| placement.of(*object).1.div_ceil(32)).sum();
+        assert_eq!(pages, wanted);
+        let of = |object| {
+            let (first, count) = placement.of(object);
+            let blocks = first * 16..(first + count) * 16;
+            reads.iter().position(|read| blocks.contains(&read.block))
+        };
+        assert!(of(Orders) < Some(3) && of(Lineitem) < Some(3));
+        let halfway = &reads[..reads.len() / 2];
+        let orders = placement.of(Orders).0 * 16;
+        let seen = |reads: &[Read]| reads.iter().filter(|read| read.block >= orders).count();
+        assert!(2 * seen(halfway) >= seen(&reads) - 3, "both streams are half way at the same time");
+    }
+
+    #[test]
+    fn probes_are_single_pages() {
+        let placement = Placement::new(10, 48);
+        let extents = Extents::fixed(0, placement.pages().div_ceil(48), 48);
+        let play = Play { placement, extents: &extents, unit: Unit::Extent, part: 32 };
+        let reads = play.requests(PLANS[16], 1);
+        let single = reads.iter().filter(|read| read.blocks == 16).count();
+        assert!(single > 1_800 && reads.len() < single + 60, "{single} of {}", reads.len());
+    }
+}
