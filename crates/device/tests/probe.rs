@@ -118,7 +118,7 @@ fn fresh(devices: u64) -> Range<u64> {
 
 #[test]
 fn boundaries_of_fresh_devices_are_found_and_none_where_there_are_none() {
-    let seeds = fresh(100);
+    let seeds = fresh(60);
     let (recall, missed) = recall(seeds.clone());
     assert!(recall >= 0.95, "COSCAN_SEED={}: {recall}: {missed:#?}", seeds.start);
     let false_positives = false_positives(seeds.clone());

@@ -147,3 +147,22 @@ impl Mechanism {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::atlas10k;
+    use super::*;
+
+    /// Otherwise an order by positioning time would let reads of whole tracks wait for single blocks.
+    #[test]
+    fn a_whole_track_is_in_position_wherever_the_head_lands() {
+        let mechanism = Mechanism::new(&atlas10k());
+        let track = mechanism.geometry.track_of(0);
+        let revolution = mechanism.period;
+        let at = |nth: u64| nth * revolution / 97;
+        let whole = (0..97).map(|nth| mechanism.positioning(at(nth), track.first, track.end, false));
+        assert!(whole.max() < Some(revolution / 300), "a sector is one of 334");
+        let single = (0..97).map(|nth| mechanism.positioning(at(nth), track.first, track.first + 1, false));
+        assert!(single.max() > Some(revolution * 9 / 10));
+    }
+}
