@@ -5,9 +5,9 @@ use coscan_device::{DeviceModel, RaidLevel};
 use coscan_layout::{Extents, PAGE_BLOCKS, Unit, replay};
 use coscan_sim::scenario::Basis;
 
-use super::plans::{PLANS, Play};
+use super::plans::{PLANS, Phase, Play, part};
 use super::tables::Placement;
-use super::volume::{OUTSTANDING, PART, build, queueing};
+use super::volume::{OUTSTANDING, build, queueing};
 use super::{SEEDS, explained, mean, parallel, row};
 use crate::report::{Block, Row};
 
@@ -42,11 +42,11 @@ pub(super) fn measure(threads: usize) -> Array {
     let (disk, track) = one_zone();
     let mut plain = disk.clone();
     plain.cache.read_ahead = ReadAhead::None;
-    let seconds = |disk: &HardDiskModel, plan, unit: u64| {
+    let seconds = |disk: &HardDiskModel, plan: &[Phase], unit: u64| {
         let placement = Placement::new(SCALE, unit / PAGE_BLOCKS);
         let units = placement.pages().div_ceil(unit / PAGE_BLOCKS) + 1;
         let extents = Extents::between(&(0..=units).map(|nth| nth * unit).collect::<Vec<u64>>());
-        let play = Play { placement, extents: &extents, unit: Unit::Extent, part: PART };
+        let play = Play { placement, extents: &extents, unit: Unit::Extent, part: part(plan, &placement) };
         let reads = play.requests(plan, SEEDS[0]);
         let member = Box::new(DeviceModel::HardDisk(Box::new(disk.clone())));
         let stripe_unit_bytes = unit * BLOCK_BYTES;

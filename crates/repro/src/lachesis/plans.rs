@@ -122,6 +122,19 @@ pub(super) const PLANS: [&[Phase]; 22] = [
 pub(super) const PROTOTYPE: [(usize, &[Phase]); 4] =
     [(1, &[SCAN]), (6, &[SCAN]), (12, &[SCAN, read(&[Orders])]), (14, &[SCAN, read(&[Part])])];
 
+/// Prefetches and single pages of a plan that are played.
+const VISITS: u64 = 400;
+/// Pages of a prefetch, to count with.
+const VISIT_PAGES: u64 = 48;
+
+/// The part of a plan, one in so many, that has about as many prefetches and single pages as are played.
+pub(super) fn part(plan: &[Phase], placement: &Placement) -> u64 {
+    let streams = plan.iter().flat_map(|phase| phase.streams).map(|object| placement.of(*object).1);
+    let probes = plan.iter().flat_map(|phase| phase.probes).map(|probes| probes.times);
+    let visits = streams.sum::<u64>() / VISIT_PAGES + probes.sum::<u64>();
+    (visits / VISITS).max(1)
+}
+
 /// Where and how much of it a plan is played.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Play<'a> {

@@ -4,9 +4,9 @@ use coscan_device::hard_disk::{HardDiskModel, Schedule, atlas10k3};
 use coscan_layout::{Arrivals, Extents, PAGE_BLOCKS, Read, Unit};
 use coscan_sim::scenario::Basis;
 
-use super::plans::{PLANS, Play};
+use super::plans::{PLANS, Phase, Play, part};
 use super::tables::Placement;
-use super::volume::{PART, Setting, one_at_a_time_per_s, queueing};
+use super::volume::{Setting, one_at_a_time_per_s, queueing};
 use super::{SEEDS, explained, mean, parallel, row, tolerating};
 use crate::report::{Block, Row};
 
@@ -63,8 +63,9 @@ impl Volume {
         (0, self.placement.pages() * PAGE_BLOCKS)
     }
 
-    fn play<'a>(&self, extents: &'a Extents, unit: Unit) -> Play<'a> {
-        Play { placement: self.placement, extents, unit, part: PART }
+    fn requests(&self, plan: &[Phase], extents: &Extents, unit: Unit, seed: u64) -> Vec<Read> {
+        let part = part(plan, &self.placement);
+        Play { placement: self.placement, extents, unit, part }.requests(plan, seed)
     }
 
     fn seconds(&self, reads: &[Read], per_s: f64, seed: u64) -> f64 {
@@ -75,13 +76,13 @@ impl Volume {
     fn query(&self, number: usize) -> Query {
         let plan = PLANS[number - 1];
         let of_seed = |seed: &u64| {
-            let fixed = self.play(&self.fixed, Unit::Extent).requests(plan, *seed);
-            let between = self.play(&self.between, Unit::Extent).requests(plan, *seed);
+            let fixed = self.requests(plan, &self.fixed, Unit::Extent, *seed);
+            let between = self.requests(plan, &self.between, Unit::Extent, *seed);
             TRAFFIC.map(|per_s| (self.seconds(&fixed, per_s, *seed), self.seconds(&between, per_s, *seed)))
         };
         let by_seed: Vec<[(f64, f64); 3]> = SEEDS.iter().map(of_seed).collect();
-        let cut = self.play(&self.between, Unit::Pages(PREFETCH_PAGES)).requests(plan, SEEDS[0]);
-        let fixed = self.play(&self.fixed, Unit::Extent).requests(plan, SEEDS[0]);
+        let cut = self.requests(plan, &self.between, Unit::Pages(PREFETCH_PAGES), SEEDS[0]);
+        let fixed = self.requests(plan, &self.fixed, Unit::Extent, SEEDS[0]);
         Query {
             number,
             cut: self.seconds(&cut, 0.0, SEEDS[0]) / by_seed[0][0].0,

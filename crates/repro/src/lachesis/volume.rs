@@ -9,8 +9,6 @@ use coscan_layout::{Arrivals, Beside, PAGE_BLOCKS, Read, Replayed, replay};
 pub(super) const OUTSTANDING: usize = 2;
 /// Commands that the disk holds (reading: tagged queueing).
 const QUEUE_DEPTH: u32 = 32;
-/// Each plan is played for this part of its length.
-pub(super) const PART: u64 = 128;
 
 /// A disk with its queue in use. Reading: by positioning time where random reads come by themselves, because at 150 a
 /// second they are nearly all that the disk serves one after the other, and the paper's queries take only 2.6 times as
