@@ -79,23 +79,21 @@ impl Mechanism {
         Pass { at, step: Step::Seek(block), write, track: None }
     }
 
-    /// Seek and rotation until the first block that would be transferred of those from one up to another, if it were
-    /// started now.
+    /// Seek and rotation before blocks from one up to another, if they were started now: the time of the access on their
+    /// first track that moves none of them.
     pub fn positioning(&self, now: Picos, first: u64, end: u64, write: bool) -> Picos {
         let track = self.geometry.track_of(first);
         let seek = self.seek_time(track.cylinder, track.head, write);
         let there = now + seek;
-        let until_first = self.until(&track, track.sector_of(first), there);
-        if !self.zero_latency {
+        let (from, last) = (track.sector_of(first), track.sector_of(end.min(track.end) - 1));
+        let until_first = self.until(&track, from, there);
+        if !self.zero_latency || self.until(&track, last, there) >= until_first {
             return seek + until_first;
         }
-        // The head lands between the first and the last of them on this track if it meets the last one before.
-        let last = track.sector_of(end.min(track.end) - 1);
-        if self.until(&track, last, there) < until_first {
-            let next = track.sector_from(there % self.period, self.period);
-            return seek + self.until(&track, next, there);
-        }
-        seek + until_first
+        // The head lands among them: all have passed after a revolution.
+        let behind = track.offset((last + 1) % track.sectors, self.period);
+        let length = (behind + self.period - track.offset(from, self.period)) % self.period;
+        seek + if length == 0 { 0 } else { self.period - length }
     }
 
     /// The arm is there.
