@@ -129,7 +129,7 @@ impl FileTarget {
             Ok(())
         };
         thread::scope(|scope| {
-            let threads: Vec<_> = (0..depth.min(requests.len())).map(|_| scope.spawn(&work)).collect();
+            let threads: Vec<_> = (0..depth.min(requests.len())).map(|_| scope.spawn(work)).collect();
             let ended = threads.into_iter().map(|thread| {
                 thread
                     .join()
