@@ -170,7 +170,7 @@ fn reads_beside_writes_are_measured_only_if_asked_for() {
         channel_bytes_per_s: 400_000_000,
         link_bytes_per_s: 3_000_000_000,
     };
-    assert!(probed(DeviceModel::SolidState(drive.clone())).mixed.is_none());
+    assert!(probed(DeviceModel::SolidState(drive)).mixed.is_none());
     let search = Search { period_max_bytes: 32 << 10, ..Search::default() };
     let plan = Plan { search, writes: true, ..Plan::default() };
     let profile = probe(&mut simulated(DeviceModel::SolidState(drive), 5), &plan, &mut |_| {}).unwrap();
