@@ -35,7 +35,17 @@ pub fn run(args: &PoliciesArgs) -> anyhow::Result<()> {
         ]);
     }
     writeln!(out, "{table}")?;
+    writeln!(out, "\nPolicies of slow media (docs/slow-media.md):\n{}", slow_media())?;
     Ok(())
+}
+
+/// Those of the scheduler of slow media, which has no sharing scans and no pages.
+fn slow_media() -> comfy_table::Table {
+    let mut table = tables::plain(&["policy", "what it does", "source"]);
+    for policy in coscan_media::registry::all() {
+        table.add_row([policy.name, policy.summary, policy.source]);
+    }
+    table
 }
 
 /// Those of the manager of sharing scans, then those of pools of pages.

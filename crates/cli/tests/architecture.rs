@@ -17,7 +17,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("coscan-figure", &[]),
     ("coscan-trace", &["coscan-core", "coscan-pool"]),
     ("coscan-access", &["coscan-core", "coscan-pool", "coscan-trace"]),
-    ("coscan-sim", &["coscan-core", "coscan-device", "coscan-trace"]),
+    ("coscan-sim", &["coscan-core", "coscan-device", "coscan-media", "coscan-trace"]),
     ("coscan-check", &["coscan-core", "coscan-trace"]),
     (
         "coscan-repro",

@@ -35,6 +35,9 @@ pub enum ReproError {
     /// A comparison of allocation policies could not be made.
     #[error(transparent)]
     Dbmin(#[from] DbminError),
+    /// A run over slow media did not end well.
+    #[error(transparent)]
+    Media(#[from] coscan_sim::media::MediaRunError),
     /// A figure could not be drawn.
     #[error(transparent)]
     Figure(#[from] FigureError),

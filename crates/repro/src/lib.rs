@@ -19,6 +19,7 @@ pub mod report;
 mod reproduce;
 mod reuse;
 mod sections;
+mod slow_media;
 mod throughput;
 pub mod timeline;
 

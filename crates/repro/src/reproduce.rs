@@ -5,7 +5,7 @@ use coscan_sim::run::run_scenario;
 use crate::error::ReproError;
 use crate::experiments::{self, Experiment};
 use crate::report::{Finding, Provenance, Report, Scoreboard};
-use crate::{chunked_io, cost, judge, lachesis, reuse, sections, throughput};
+use crate::{chunked_io, cost, judge, lachesis, reuse, sections, slow_media, throughput};
 
 /// Something that can be reproduced.
 enum Subject {
@@ -44,6 +44,7 @@ fn subjects() -> Vec<Subject> {
         Subject::Own("scan07-fig8", |_| cost::find()),
         Subject::Own(throughput::NAME, throughput::find),
         Subject::Own(lachesis::NAME, lachesis::find),
+        Subject::Own(slow_media::NAME, |_| slow_media::find()),
     ];
     scenarios.chain(own).collect()
 }

@@ -10,6 +10,7 @@
 pub mod bounds;
 pub mod cpu;
 pub mod host;
+pub mod media;
 pub mod outcome;
 mod placement;
 pub mod replay;

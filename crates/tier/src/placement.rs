@@ -108,6 +108,7 @@ pub fn library(config: &TierConfig, placement: &Placement) -> Result<Library, Ti
             drives: folder.drives,
             arms: 1,
             switch: span(folder.switch),
+            exchange: coscan_media::Span::ZERO,
             seek_startup: span(folder.seek),
             seek_bytes_per_s: None,
             bytes_per_s: folder.transfer,

@@ -3,8 +3,8 @@
 //! A switch takes one stated time, which includes rewinding; so the head is at the beginning after it. A seek takes a
 //! start-up time and the distance at the seek rate, or the start-up time alone on a disk.
 //!
-//! **Choices** where the paper is silent: a fetch that begins where the last one ended needs no seek; the one arm is
-//! busy for all of a switch.
+//! **Choices** where the paper is silent: a fetch that begins where the last one ended needs no seek; of a switch, so
+//! much needs an arm as `exchange` says, for the devices of the paper nothing, because it gives the sum only.
 
 use coscan_core::Span;
 
@@ -19,6 +19,8 @@ pub struct Robot {
     pub arms: u32,
     /// Rewind, eject, carry to the shelf, carry another from the shelf, load until ready.
     pub switch: Span,
+    /// How much of that an arm is busy.
+    pub exchange: Span,
     /// Fixed part of a seek.
     pub seek_startup: Span,
     /// How fast a seek passes over data, in bytes per second; `None` if distance does not matter.
@@ -38,6 +40,7 @@ impl Robot {
             drives: 1,
             arms: 1,
             switch: Span::from_millis(30_000),
+            exchange: Span::ZERO,
             seek_startup: Span::from_millis(2_000),
             seek_bytes_per_s: Some(200 * MB),
             bytes_per_s: 2 * MB,
@@ -52,6 +55,7 @@ impl Robot {
             drives: 2,
             arms: 1,
             switch: Span::from_millis(14_000),
+            exchange: Span::ZERO,
             seek_startup: Span::from_millis(300),
             seek_bytes_per_s: None,
             bytes_per_s: MB / 2,
@@ -73,7 +77,9 @@ impl Robot {
     }
 
     pub(super) fn switch(&self) -> Switch {
-        Switch { exchange: self.switch, ..Switch::default() }
+        let exchange = self.exchange.min(self.switch);
+        let rest = self.switch.as_nanos() - exchange.as_nanos();
+        Switch { unload: Span::ZERO, exchange, load: Span::from_nanos(rest) }
     }
 
     pub(super) fn locate(&self, from: u64, to: u64) -> Span {

@@ -25,9 +25,11 @@ pub use view::{View, Wanted};
 pub enum Demand {
     /// All of them; they are handed out in any order, several at once.
     All,
-    /// So many from the first that is not done, the one that runs included; handed out one by one in the order of the
-    /// list.
-    InOrder(u32),
+    /// One at a time, in the order of the list, and handed out so.
+    InOrder {
+        /// Whether the next is asked for while one runs.
+        ahead: bool,
+    },
 }
 
 /// What a drive that has nothing to do is to do.

@@ -14,7 +14,7 @@ pub(super) struct NoPrefetch;
 
 impl MediaPolicy for NoPrefetch {
     fn demand(&self) -> Demand {
-        Demand::InOrder(1)
+        Demand::InOrder { ahead: false }
     }
 
     fn keeps_wanted(&self) -> bool {

@@ -14,7 +14,7 @@ pub(super) struct Prefetch;
 
 impl MediaPolicy for Prefetch {
     fn demand(&self) -> Demand {
-        Demand::InOrder(2)
+        Demand::InOrder { ahead: true }
     }
 
     fn keeps_wanted(&self) -> bool {

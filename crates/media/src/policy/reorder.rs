@@ -7,7 +7,8 @@
 //!   on its way, most lists first within what is ahead; then, as long as that evicts nothing anybody wants and leaves
 //!   room for one more fragment of its size, whatever is wanted.
 //! - If nothing there may be fetched, the medium on which the lists served, times the bytes that complete subqueries or fit
-//!   into the free room, are most for the time of the switch, the seeks and the transfer.
+//!   into the free room, are most for the time of the switch, the seeks and the transfer, times the response ratio of
+//!   its oldest request (waiting over that time, plus one), so that little-wanted media are not put off for ever.
 //! - What wants more room than is free may evict what is wanted least, only if it completes a subquery.
 //!
 //! The scheduler overrides it for lists that have waited for too long. O(wanted fragments of a medium) for a decision on
@@ -58,7 +59,7 @@ fn on_mounted(view: &View<'_>, drive: DriveId, medium: MediumId) -> Option<(Frag
 /// What a mount of a medium is worth: lists times bytes for each second. And what would be fetched first.
 fn of_medium(view: &View<'_>, drive: DriveId, medium: MediumId) -> Option<(f64, FragmentId)> {
     let mut free_bytes = view.free_bytes();
-    let (mut served, mut bytes, mut head, mut seconds) = (0.0, 0, None, 0.0);
+    let (mut served, mut bytes, mut head, mut seconds, mut waited) = (0.0, 0, None, 0.0, 0.0f64);
     let mut first = None;
     for fragment in view.pending_by_position(medium, 0) {
         let Some(worth) = worth(view, fragment, free_bytes) else { continue };
@@ -74,8 +75,13 @@ fn of_medium(view: &View<'_>, drive: DriveId, medium: MediumId) -> Option<(f64, 
         seconds += (seek.as_nanos() + view.transfer(fragment.bytes).as_nanos()) as f64 / 1e9;
         served += view.lists_wanting(fragment.id) as f64 * fragment.bytes as f64;
         bytes += fragment.bytes;
+        waited = waited.max(view.waited(fragment.id).as_nanos() as f64 / 1e9);
     }
-    (bytes > 0).then(|| (served / seconds.max(1e-9), first)).and_then(|(worth, first)| Some((worth, first?)))
+    let seconds = seconds.max(1e-9);
+    // The response ratio: what has waited for long, for what it takes, does not lose to what is always more.
+    (bytes > 0)
+        .then(|| (served / seconds * (1.0 + waited / seconds), first))
+        .and_then(|(worth, first)| Some((worth, first?)))
 }
 
 impl MediaPolicy for Reorder {

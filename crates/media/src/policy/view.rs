@@ -82,6 +82,11 @@ impl<'a> View<'a> {
         self.state.held(id).lists.len()
     }
 
+    /// How long ago a fragment was first asked for; nothing if nobody wants it.
+    pub fn waited(&self, id: FragmentId) -> Span {
+        self.state.held(id).asked.map_or(Span::ZERO, |(_, at)| self.state.now.since(at))
+    }
+
     /// How many subqueries lack this fragment and no other.
     pub fn completes(&self, id: FragmentId) -> usize {
         self.state.held(id).completes as usize

@@ -59,7 +59,7 @@ impl Scheduler {
         let subs = state.lists[&id].subs.iter().enumerate();
         let wanted = subs.filter(|(_, sub)| sub.status == SubStatus::Wanted);
         // A list that runs in order cannot begin with another than its first.
-        let at_once = if let Demand::InOrder(_) = self.policy.demand() { 1 } else { usize::MAX };
+        let at_once = if let Demand::InOrder { .. } = self.policy.demand() { 1 } else { usize::MAX };
         let wanted = wanted.take(at_once);
         let first = wanted.min_by_key(|(at, sub)| (lacking(&sub.fragments), *at));
         if let Some((at, _)) = first {

@@ -81,20 +81,22 @@ impl Scheduler {
     /// Asks for as many subqueries of a list as the policy wants at a time.
     pub(super) fn advance(&mut self, id: ListId) {
         let Some(list) = self.state.lists.get_mut(&id) else { return };
-        let window = match self.policy.demand() {
-            Demand::All if list.asked_for => return,
-            Demand::All => usize::MAX,
-            Demand::InOrder(window) => window.max(1) as usize,
-        };
-        list.asked_for = true;
         let over = |sub: &Sub| matches!(sub.status, SubStatus::Done | SubStatus::Failed);
         while list.subs.get(list.cursor).is_some_and(over) {
             list.cursor += 1;
         }
-        let first = list.subs.iter().enumerate().skip(list.cursor).filter(|(_, sub)| !over(sub)).take(window);
-        let later: Vec<u32> =
-            first.filter(|(_, sub)| sub.status == SubStatus::Later).map(|(at, _)| at as u32).collect();
-        for at in later {
+        let at_once = match self.policy.demand() {
+            Demand::All if list.asked_for => return,
+            Demand::All => usize::MAX,
+            Demand::InOrder { ahead: false } if !list.running.is_empty() => return,
+            Demand::InOrder { .. } => 1,
+        };
+        list.asked_for = true;
+        let rest = list.subs.iter().enumerate().skip(list.cursor);
+        let open = rest.filter(|(_, sub)| matches!(sub.status, SubStatus::Later | SubStatus::Wanted));
+        let next = open.take(at_once).filter(|(_, sub)| sub.status == SubStatus::Later);
+        let next: Vec<u32> = next.map(|(at, _)| at as u32).collect();
+        for at in next {
             self.state.want((id, at));
         }
     }

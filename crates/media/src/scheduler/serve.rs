@@ -32,7 +32,8 @@ impl Scheduler {
     /// What to hand out to a list that has something ready.
     fn batch(&self, id: ListId) -> Vec<u32> {
         let list = &self.state.lists[&id];
-        if let Demand::InOrder(_) = self.demand() {
+        if let Demand::InOrder { .. } = self.demand() {
+            // Nothing runs: the cursor is at the first that is not over.
             let first = list.cursor as u32;
             let now = list.ready.contains(&first) && self.leaves_room(id, &[first]);
             return if now { vec![first] } else { Vec::new() };
@@ -88,6 +89,7 @@ impl Scheduler {
             self.state.target = None;
         }
         self.state.idle_bytes = 0;
+        self.advance(id);
         actions.push(Action::Ready { list: id, subqueries: batch });
     }
 }

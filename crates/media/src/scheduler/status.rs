@@ -6,7 +6,7 @@ use crate::ids::{DriveId, FragmentId, ListId, MediumId, UserId};
 use crate::model::Price;
 
 use super::Scheduler;
-use super::state::{Doing, Drive, List, Place, SubStatus};
+use super::state::{Doing, List, Place, SubStatus};
 
 /// Everything at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,18 +99,10 @@ impl Scheduler {
             done: list.subs.len() - list.left - list.failed,
             failed: list.failed,
         };
-        let drive = |(at, of): (usize, &Drive)| DriveStatus {
-            drive: DriveId(at as u32),
-            mounted: of.mounted,
-            head: of.head,
-            mounting: if let Doing::Switching(to) = of.doing { Some(to) } else { None },
-            fetching: if let Doing::Fetching(id) = of.doing { Some(id) } else { None },
-            in_service: of.in_service,
-        };
         let resident = state.fragments.iter().filter(|(_, held)| held.place == Place::Resident);
         Status {
             lists: state.lists.iter().map(list).collect(),
-            drives: state.drives.iter().enumerate().map(drive).collect(),
+            drives: (0..state.drives.len() as u32).map(|at| self.drive(DriveId(at))).collect(),
             cached: resident.map(|(id, held)| (*id, held.fragment.bytes, held.wanted_by.len())).collect(),
             pending: state
                 .media
@@ -120,6 +112,22 @@ impl Scheduler {
             used_bytes: state.used_bytes,
             budget_bytes: state.config.cache_bytes,
             totals: state.totals,
+        }
+    }
+
+    /// A drive at this moment.
+    ///
+    /// # Panics
+    /// If there is no such drive.
+    pub fn drive(&self, drive: DriveId) -> DriveStatus {
+        let of = &self.state.drives[drive.0 as usize];
+        DriveStatus {
+            drive,
+            mounted: of.mounted,
+            head: of.head,
+            mounting: if let Doing::Switching(to) = of.doing { Some(to) } else { None },
+            fetching: if let Doing::Fetching(id) = of.doing { Some(id) } else { None },
+            in_service: of.in_service,
         }
     }
 

@@ -1,0 +1,81 @@
+//! The stated bound on how long a list can be put off, measured: one list wants what is far from what a stream of others
+//! keeps wanting on the mounted medium.
+
+use std::collections::BTreeMap;
+
+use coscan_media::{
+    Action, Event, Fragment, FragmentId, Instant, Library, ListId, MediumId, PolicyName, Scheduler,
+    SchedulerConfig, Span, Subquery, UserId,
+};
+
+const MB: u64 = 1 << 20;
+const PATIENCE_S: u64 = 1_800;
+
+fn seconds(seconds: u64) -> Span {
+    Span::from_millis(seconds * 1000)
+}
+
+/// How long the lone list waits, in seconds, while others come every `every_s` seconds; nothing takes time to run.
+fn wait_of_the_lone_list(policy: PolicyName, patience: Span, every_s: u64) -> Option<f64> {
+    let library = Library::tape_stacker_1996();
+    let config = SchedulerConfig { patience, ..SchedulerConfig::new(512 * MB) };
+    let mut scheduler = Scheduler::new(config, library.clone(), policy).unwrap();
+    for id in 0..2_000u64 {
+        let (medium, position) = if id == 0 { (1, 0) } else { (0, (id % 100) * 85 * MB) };
+        let medium = MediumId(medium);
+        scheduler.add_fragment(Fragment { id: FragmentId(id), medium, position, bytes: 85 * MB }).unwrap();
+    }
+    let mut agenda: BTreeMap<(Instant, u64), Event> = BTreeMap::new();
+    for other in 1..2_000u64 {
+        let list = ListId(other);
+        let subqueries = vec![Subquery::of([FragmentId(other)])];
+        let at = Instant::ZERO + seconds(other * every_s);
+        agenda.insert((at, other), Event::Submit { list, user: UserId(other % 7), subqueries });
+    }
+    // It comes when the first medium is mounted and busy.
+    let lone = (Instant::ZERO + seconds(300), 2_500);
+    let subqueries = vec![Subquery::of([FragmentId(0)])];
+    agenda.insert(lone, Event::Submit { list: ListId(5_000), user: UserId(9), subqueries });
+    let mut next = 10_000;
+    while let Some(((now, _), event)) = agenda.pop_first() {
+        let mut actions = Vec::new();
+        scheduler.handle(now, event, &mut actions);
+        for action in actions {
+            next += 1;
+            let (at, event) = match action {
+                Action::Switch { drive, .. } => {
+                    (now + scheduler.switch_time(drive), Event::Switched { drive })
+                }
+                Action::Fetch { drive, fragment, .. } => {
+                    (now + scheduler.fetch_time(drive, fragment), Event::Fetched { drive })
+                }
+                Action::Ready { list: ListId(5_000), .. } => {
+                    return Some(now.since(lone.0).as_nanos() as f64 / 1e9);
+                }
+                Action::Ready { list, subqueries } => (now, Event::Done { list, subqueries }),
+                _ => continue,
+            };
+            agenda.insert((at, next), event);
+        }
+    }
+    None
+}
+
+#[test]
+fn nobody_waits_longer_than_the_bound() {
+    // A fetch takes at most 42.5 s and the longest seek 2 + 42 s, a switch 30 s. Others come every 40 s, slower than they
+    // are served, so that nobody else is overdue before it.
+    let bound = PATIENCE_S as f64 + (44.0 + 42.5) + (30.0 + 44.0 + 42.5);
+    for policy in PolicyName::all() {
+        let waited = wait_of_the_lone_list(policy, seconds(PATIENCE_S), 50).expect("it is served");
+        assert!(waited <= bound, "{policy}: {waited} s, bound {bound} s");
+    }
+}
+
+/// Without patience the mounted medium is never finished as long as others come: the bound is what serves the lone list.
+#[test]
+fn without_patience_reorder_puts_it_off() {
+    let never = wait_of_the_lone_list(PolicyName::REORDER, Span::MAX, 40).unwrap_or(f64::INFINITY);
+    let patient = wait_of_the_lone_list(PolicyName::REORDER, seconds(PATIENCE_S), 40).expect("it is served");
+    assert!(never > 2.0 * patient, "{never} s and {patient} s");
+}

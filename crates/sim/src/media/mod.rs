@@ -1,0 +1,92 @@
+//! Executors over slow media in virtual time: users run queries one after the other, a query submits its lists of
+//! subqueries one after the other, and what is ready is processed on one processor. Drives and arms follow the library's
+//! model. The scheduler is that of `coscan-media`; nothing is decided here.
+//!
+//! **Choices**: one processor, which serves subqueries in the order in which they became ready; a query's plan costs
+//! nothing; an arm serves drives in the order in which they ask.
+
+mod host;
+
+use coscan_media::{Fragment, Library, ListId, MediaPolicy, SchedulerConfig, Span, Subquery};
+
+pub use host::{MediaRunError, run};
+
+/// What a run is of.
+#[derive(Debug)]
+pub struct MediaWorld {
+    /// The library, taken for the truth.
+    pub library: Library,
+    /// Cache, patience, attempts.
+    pub config: SchedulerConfig,
+    /// All fragments that may be wanted.
+    pub fragments: Vec<Fragment>,
+    /// The users, each with what he does.
+    pub users: Vec<MediaUser>,
+}
+
+/// One user: queries one after the other.
+#[derive(Clone, Debug, Default)]
+pub struct MediaUser {
+    /// When the first query starts.
+    pub start: MediaStart,
+    /// His queries.
+    pub queries: Vec<MediaQuery>,
+}
+
+/// When a user starts.
+#[derive(Clone, Copy, Debug)]
+pub enum MediaStart {
+    /// At a time after the beginning.
+    At(Span),
+    /// When the first user has processed so many bytes.
+    AfterFirst {
+        /// Bytes.
+        bytes: u64,
+    },
+}
+
+impl Default for MediaStart {
+    fn default() -> Self {
+        MediaStart::At(Span::ZERO)
+    }
+}
+
+/// One query: lists that follow each other, such as the build and the probe side of a hash join.
+#[derive(Clone, Debug, Default)]
+pub struct MediaQuery {
+    /// The lists.
+    pub lists: Vec<Vec<Subquery>>,
+    /// Processor time for each byte of a subquery, in picoseconds.
+    pub picos_per_byte: u64,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MediaOutcome {
+    /// From the first submission to the last answer, in seconds.
+    pub total_s: f64,
+    /// Time of all drives spent transferring, in seconds.
+    pub transfer_s: f64,
+    /// Spent switching, waiting for an arm included.
+    pub switch_s: f64,
+    /// Spent seeking.
+    pub seek_s: f64,
+    /// Bytes fetched.
+    pub bytes: u64,
+    /// Media mounted.
+    pub mounts: u64,
+    /// Fragments fetched.
+    pub fetches: u64,
+    /// Time of the processor, in seconds.
+    pub cpu_s: f64,
+    /// For each query of each user: its latency in seconds.
+    pub latencies_s: Vec<Vec<f64>>,
+    /// Events the scheduler handled.
+    pub events: u64,
+}
+
+/// Which policy a run has.
+pub type BoxedPolicy = Box<dyn MediaPolicy>;
+
+/// Lists are numbered in the order of submission.
+type ListNo = ListId;
