@@ -31,7 +31,7 @@ fn without_faults_everything_becomes_ready() {
 fn with_faults_everything_becomes_ready_or_says_why() {
     let reports = play(Faults::SOME, 150);
     let of = |count: fn(&Report) -> usize| reports.iter().map(count).sum::<usize>();
-    assert!(of(|r| r.faults) > 1_500 && of(|r| r.cancelled) > 25 && of(|r| r.unready) > 200);
+    assert!(of(|r| r.faults) > 500 && of(|r| r.cancelled) > 10 && of(|r| r.unready) > 50);
 }
 
 #[test]
