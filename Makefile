@@ -23,7 +23,7 @@ bench_options = --coscan $(COSCAN) --data $(DATA) --seeds $(SEEDS) $(if $(SF),--
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-checked test-memcheck check model-check bench bench-decisions postgres postgres-demo postgres-test postgres-regress \
-	postgres-bench doc tools
+	postgres-bench serve-test serve-demo doc tools
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' Makefile
@@ -39,6 +39,8 @@ test: check model-check ## Everything that must pass: check, tests, docs
 	@! command -v python3 >/dev/null || python3 -m unittest discover --start-directory bench/tests --top-level-directory .
 	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory postgres-test; else \
 		echo "left out, the tests of the PostgreSQL extension: python3 is missing"; [ "$$COSCAN_REQUIRE_ALL" != 1 ]; fi
+	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory serve-test; else \
+		echo "left out, the tests of coscan serve with real clients: python3 is missing"; [ "$$COSCAN_REQUIRE_ALL" != 1 ]; fi
 	@$(MAKE) --no-print-directory doc
 	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory serve-page-test; else \
 		echo "left out, the tests of the live page: python3 is missing"; [ "$$COSCAN_REQUIRE_ALL" != 1 ]; fi
@@ -99,6 +101,18 @@ COSTS ?= cached
 postgres-bench: tools ## What the PostgreSQL extension costs: COSTS=cached, pgbench or many
 	$(CARGO) build --locked --release -p coscan-postgres
 	@cd crates/postgres && CARGO_TARGET_DIR=$(abspath $(CARGO_TARGET_DIR)) python3 -m checks.costs $(COSTS)
+
+serve-test: tools ## Tests of coscan serve with psql, psycopg, ADBC and pgJDBC (a minute)
+	$(BUILD)
+	@cd crates/server && CARGO_TARGET_DIR=$(abspath $(CARGO_TARGET_DIR)) python3 -m checks
+
+# SERVE_DEMO takes the options of `python3 -m checks.demo --help` in crates/server, for instance --clients 8.
+serve-demo: tools ## A server over TPC-H with the clients of a dashboard, with sharing and without (3 minutes after the build)
+	$(BUILD)
+	@mkdir -p $(DATA)
+	$(COSCAN) generate tpch --scale-factor 1 --tables lineitem --out $(DATA)/serve-demo
+	@cd crates/server && CARGO_TARGET_DIR=$(abspath $(CARGO_TARGET_DIR)) python3 -m checks.demo \
+		--data $(abspath $(DATA))/serve-demo $(SERVE_DEMO)
 
 doc: tools ## API documentation, without warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --release --workspace --no-deps

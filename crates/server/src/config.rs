@@ -443,6 +443,21 @@ mod tests {
     }
 
     #[test]
+    fn the_document_lists_every_setting() {
+        let document =
+            std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/serve.md")).unwrap();
+        for setting in SERVE_SETTINGS {
+            let repeats = if setting.repeats { "; repeatable" } else { "" };
+            let value = setting.value.replace('|', "/");
+            let row = format!(
+                "| `{}` | {value} | {}{repeats} | {} |",
+                setting.name, setting.summary, setting.default
+            );
+            assert!(document.contains(&row), "docs/serve.md lacks\n{row}");
+        }
+    }
+
+    #[test]
     fn a_file_says_the_same_as_flags() {
         let text = "listen = [\"127.0.0.1:1\", \"localhost:2\"]\nmax-queries = 7\n[table]\nt = \"/data/t\"\n";
         let mut config = ServeConfig::default();

@@ -1,0 +1,47 @@
+// What a JDBC program does: look around, prepare, fetch in portions, cancel.
+
+import java.sql.*;
+
+public class Jdbc {
+    public static void main(String[] arguments) throws Exception {
+        try (Connection connection = DriverManager.getConnection(arguments[0], "coscan", "")) {
+            DatabaseMetaData about = connection.getMetaData();
+            try (ResultSet tables = about.getTables(null, "public", "%", new String[] {"TABLE"})) {
+                StringBuilder names = new StringBuilder();
+                while (tables.next()) names.append(tables.getString("TABLE_NAME")).append(' ');
+                System.out.println("tables " + names.toString().trim());
+            }
+            try (ResultSet columns = about.getColumns(null, "public", "nation", "%")) {
+                int count = 0;
+                while (columns.next()) count++;
+                System.out.println("columns " + count);
+            }
+            try (PreparedStatement statement = connection.prepareStatement("SELECT count(*) FROM lineitem WHERE l_orderkey < ?")) {
+                for (int run = 0; run < 8; run++) {
+                    statement.setLong(1, 1000);
+                    try (ResultSet rows = statement.executeQuery()) {
+                        rows.next();
+                        if (run == 7) System.out.println("prepared " + rows.getLong(1));
+                    }
+                }
+            }
+            connection.setAutoCommit(false);
+            try (Statement statement = connection.createStatement()) {
+                statement.setFetchSize(1000);
+                int count = 0;
+                try (ResultSet rows = statement.executeQuery("SELECT l_orderkey, l_extendedprice, l_shipdate FROM lineitem")) {
+                    while (rows.next()) count++;
+                }
+                System.out.println("fetched " + count);
+            }
+            connection.commit();
+            connection.setAutoCommit(true);
+            try (Statement statement = connection.createStatement()) {
+                statement.setQueryTimeout(1);
+                statement.executeQuery("SELECT count(*) FROM lineitem a, lineitem b, lineitem c WHERE a.l_orderkey + b.l_orderkey + c.l_orderkey < 0");
+            } catch (SQLException stopped) {
+                System.out.println("stopped " + stopped.getSQLState());
+            }
+        }
+    }
+}

@@ -1,0 +1,23 @@
+"""Runs the checks with real clients, or says in one line why not: `make serve-test`."""
+
+import os
+import sys
+import unittest
+
+from . import tests
+from .server import Missing, client_packages
+
+
+def main() -> int:
+    require_all = os.environ.get("COSCAN_REQUIRE_ALL") == "1"
+    try:
+        client_packages()
+    except Missing as missing:
+        print(f"left out, the tests of coscan serve with real clients: {missing}")
+        return 1 if require_all else 0
+    result = unittest.TextTestRunner().run(unittest.defaultTestLoader.loadTestsFromModule(tests))
+    return 0 if result.wasSuccessful() and not (require_all and result.skipped) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,99 @@
+"""A server of the program under test, and the clients that it is tested with."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", "target")).resolve()
+COSCAN = TARGET / "release" / "coscan"
+VENV = TARGET / "serve-venv"
+PACKAGES = ["psycopg[binary]", "adbc-driver-flightsql", "adbc-driver-manager", "pyarrow"]
+JDBC = "org.postgresql:postgresql:42.7.4"
+
+
+class Missing(Exception):
+    """Something that the tests need is not there."""
+
+
+def client_packages() -> None:
+    """Makes the clients from Python importable, in an environment of their own that is kept."""
+    if not COSCAN.exists():
+        raise Missing(f"{COSCAN} is missing: make serve-test builds it")
+    python = VENV / "bin" / "python"
+    if not (VENV / "ready").exists():
+        try:
+            subprocess.run([sys.executable, "-m", "venv", VENV], check=True, capture_output=True)
+            subprocess.run([python, "-m", "pip", "install", "--quiet", *PACKAGES], check=True, capture_output=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise Missing(f"{', '.join(PACKAGES)} cannot be installed: {error}") from error
+        (VENV / "ready").touch()
+    sys.path[:0] = [str(path) for path in (VENV / "lib").glob("python*/site-packages")]
+
+
+def jdbc_jar() -> Path:
+    """The JDBC driver."""
+    group, name, version = JDBC.split(":")
+    repository = Path.home() / ".m2" / "repository"
+    jar = repository / group.replace(".", "/") / name / version / f"{name}-{version}.jar"
+    if not jar.exists():
+        if not (shutil.which("mvn") and shutil.which("java")):
+            raise Missing("java and mvn are missing: install a JDK and Maven")
+        get = ["mvn", "-q", "-B", "dependency:get", f"-Dartifact={JDBC}", "-Dtransitive=false"]
+        if subprocess.run(get, capture_output=True).returncode or not jar.exists():
+            raise Missing(f"{JDBC} cannot be fetched")
+    return jar
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Server:
+    """`coscan serve` with these options over small tables of TPC-H."""
+
+    def __init__(self, *options: str, data: Path):
+        self.port = free_port()
+        self.folder = Path(tempfile.mkdtemp())
+        self.log = open(self.folder / "log", "w+")
+        listen = [] if "--listen" in options else ["--listen", f"127.0.0.1:{self.port}"]
+        command = [COSCAN, "-v", "serve", *listen, "--watch", data, "--buffer", "64MB", *options]
+        self.process = subprocess.Popen([str(part) for part in command], stderr=self.log)
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline and self.process.poll() is None:
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return
+            time.sleep(0.05)
+        raise RuntimeError(f"the server did not start: {self.said()}")
+
+    def said(self) -> str:
+        """What it wrote to its log."""
+        self.log.flush()
+        return (self.folder / "log").read_text()
+
+    def stop(self) -> int:
+        """Ends it as a service manager does; returns its exit code."""
+        if self.process.poll() is None:
+            self.process.terminate()
+        try:
+            return self.process.wait(timeout=30)
+        finally:
+            self.process.kill()
+            self.log.close()
+            shutil.rmtree(self.folder)
+
+
+def generate(folder: Path) -> None:
+    """Small tables of TPC-H."""
+    tables = ["--tables", "lineitem,orders,nation", "--row-group-rows", "20000"]
+    subprocess.run([COSCAN, "generate", "tpch", "-s", "0.05", "--out", folder, *tables], check=True, capture_output=True)

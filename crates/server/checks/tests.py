@@ -1,0 +1,221 @@
+"""coscan serve with clients that people have: psql, psycopg, ADBC, pgJDBC, and what dashboards ask when they connect.
+
+    make serve-test
+
+Packages for Python come into an environment of their own below the target directory, pgJDBC from Maven.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+from . import startup
+from .server import COSCAN, Missing, Server, client_packages, free_port, generate, jdbc_jar
+
+HERE = Path(__file__).parent
+ENDLESS = "SELECT count(*) FROM lineitem a, lineitem b, lineitem c WHERE a.l_orderkey + b.l_orderkey + c.l_orderkey < 0"
+
+
+class Clients(unittest.TestCase):
+    """Everybody may read."""
+
+    @classmethod
+    def setUpClass(cls):
+        client_packages()
+        cls.data = Path(tempfile.mkdtemp())
+        cls.addClassCleanup(shutil.rmtree, cls.data)
+        generate(cls.data)
+        cls.server = Server(data=cls.data)
+        cls.addClassCleanup(cls.server.stop)
+
+    def psql(self, *commands: str, **environment: str) -> str:
+        if not shutil.which("psql"):
+            self.skipTest("psql is missing: install postgresql-client")
+        asked = [part for command in commands for part in ("-c", command)]
+        base = ["psql", "-X", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-p", str(self.server.port), "-U", "coscan", "db"]
+        done = subprocess.run(base + asked, capture_output=True, text=True, env=os.environ | environment, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def connect(self, **options):
+        import psycopg
+
+        return psycopg.connect(host="127.0.0.1", port=self.server.port, user="coscan", dbname="db", **options)
+
+    def test_psql_looks_around(self):
+        for command in startup.PSQL_COMMANDS:
+            with self.subTest(command):
+                said = self.psql(command)
+                if command in (r"\d", r"\dt", r"\dt+"):
+                    self.assertIn("lineitem", said)
+                if command == r"\d lineitem":
+                    self.assertIn("l_extendedprice", said)
+
+    def test_psql_copies(self):
+        copied = self.psql(r"\copy (SELECT n_nationkey, n_name FROM nation ORDER BY 1) TO STDOUT WITH (FORMAT csv)")
+        self.assertEqual(copied.splitlines()[:2], ["0,ALGERIA", "1,ARGENTINA"])
+
+    def test_psql_cancels(self):
+        command = ["psql", "-X", "-h", "127.0.0.1", "-p", str(self.server.port), "-U", "coscan", "-c", ENDLESS, "db"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as psql:
+            time.sleep(1.5)
+            psql.send_signal(signal.SIGINT)
+            _, said = psql.communicate(timeout=20)
+        self.assertIn("canceling statement due to user request", said)
+
+    def test_psycopg(self):
+        with self.connect() as connection:
+            count, price = connection.execute("SELECT count(*), sum(l_extendedprice) FROM lineitem").fetchone()
+            for binary in (False, True):
+                row = connection.cursor(binary=binary).execute(
+                    "SELECT count(*), sum(l_extendedprice), min(l_shipdate) FROM lineitem WHERE l_orderkey >= %s", [0]
+                )
+                self.assertEqual(row.fetchone()[:2], (count, price))
+            with connection.cursor(name="server_side") as cursor:
+                cursor.itersize = 5000
+                cursor.execute("SELECT l_orderkey FROM lineitem")
+                self.assertEqual(sum(1 for _ in cursor), count)
+            with connection.cursor().copy("COPY nation TO STDOUT (FORMAT binary)") as copy:
+                copy.set_types(["int8", "text", "int8", "text"])
+                self.assertEqual(len(list(copy.rows())), 25)
+            for _ in range(8):  # prepared by the server from the fifth time on
+                self.assertEqual(connection.execute("SELECT %s + 1", [41]).fetchone()[0], 42)
+
+    def test_tools_connect(self):
+        for tool, statements in startup.TOOLS.items():
+            with self.connect(autocommit=True) as connection:
+                for statement in statements:
+                    with self.subTest(tool, statement=statement):
+                        connection.execute(statement)
+
+    def test_adbc(self):
+        import adbc_driver_flightsql.dbapi as flight
+
+        with flight.connect(f"grpc://127.0.0.1:{self.server.port}") as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT count(*) AS n FROM lineitem")
+            count = cursor.fetch_arrow_table()["n"][0].as_py()
+            cursor.execute("SELECT l_orderkey, l_comment FROM lineitem")
+            self.assertEqual(cursor.fetch_arrow_table().num_rows, count)
+            cursor.execute("SELECT n_name FROM nation WHERE n_nationkey = $1", parameters=(7,))
+            self.assertEqual(cursor.fetchone()[0], "GERMANY")
+            tables = connection.adbc_get_objects(depth="tables").read_all().to_pylist()
+            self.assertIn("lineitem", str(tables))
+            self.assertEqual(connection.adbc_get_info()["vendor_name"], "coscan")
+
+    def test_jdbc(self):
+        if not shutil.which("java"):
+            self.skipTest("java is missing: install a JDK")
+        try:
+            jar = jdbc_jar()
+        except Missing as missing:
+            self.skipTest(str(missing))
+        url = f"jdbc:postgresql://127.0.0.1:{self.server.port}/db?sslmode=disable"
+        done = subprocess.run(["java", "-cp", jar, HERE / "Jdbc.java", url], capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        said = dict(line.split(" ", 1) for line in done.stdout.splitlines())
+        self.assertEqual((said["tables"], said["columns"], said["stopped"]), ("lineitem nation orders", "4", "57014"))
+        with self.connect() as connection:
+            counted = connection.execute("SELECT count(*), count(*) FILTER (WHERE l_orderkey < 1000) FROM lineitem").fetchone()
+        self.assertEqual((int(said["fetched"]), int(said["prepared"])), counted)
+
+
+class Access(unittest.TestCase):
+    """Users, TLS and the addresses that need them."""
+
+    @classmethod
+    def setUpClass(cls):
+        client_packages()
+        if not shutil.which("openssl"):
+            raise unittest.SkipTest("openssl is missing")
+        cls.data = Path(tempfile.mkdtemp())
+        cls.addClassCleanup(shutil.rmtree, cls.data)
+        generate(cls.data)
+        cls.own = Path(tempfile.mkdtemp())
+        cls.addClassCleanup(shutil.rmtree, cls.own)
+        cls.cert, cls.key, cls.users = cls.own / "cert.pem", cls.own / "key.pem", cls.own / "users.toml"
+        make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+        make += ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", cls.key, "-out", cls.cert]
+        subprocess.run(make, check=True, capture_output=True)
+        add = [COSCAN, "user", "add", "ann", "--users", cls.users]
+        subprocess.run(add, check=True, env=os.environ | {"COSCAN_PASSWORD": "secret"})
+        options = ["--users", cls.users, "--tls-cert", cls.cert, "--tls-key", cls.key]
+        cls.options = [str(option) for option in options]
+        cls.server = Server(*cls.options, data=cls.data)
+        cls.addClassCleanup(cls.server.stop)
+
+    def connect(self, **options):
+        import psycopg
+
+        return psycopg.connect(
+            **{"host": "127.0.0.1", "port": self.server.port, "user": "ann", "password": "secret", "dbname": "db"} | options
+        )
+
+    def test_encrypted_with_a_password(self):
+        with self.connect(sslmode="verify-full", sslrootcert=str(self.cert)) as connection:
+            self.assertGreater(connection.execute("SELECT count(*) FROM orders").fetchone()[0], 0)
+
+    def test_not_encrypted_is_refused(self):
+        import psycopg
+
+        with self.assertRaisesRegex(psycopg.OperationalError, "encrypted"):
+            self.connect(sslmode="disable")
+
+    def test_a_wrong_password_is_refused(self):
+        import psycopg
+
+        with self.assertRaisesRegex(psycopg.OperationalError, "authentication failed"):
+            self.connect(password="wrong", sslmode="require")
+
+    def test_flight_over_tls(self):
+        import adbc_driver_flightsql.dbapi as flight
+        from adbc_driver_flightsql import DatabaseOptions
+
+        options = {
+            "username": "ann",
+            "password": "secret",
+            DatabaseOptions.TLS_ROOT_CERTS.value: self.cert.read_text(),
+        }
+        with flight.connect(f"grpc+tls://localhost:{self.server.port}", db_kwargs=options) as connection:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT count(*) FROM nation")
+                self.assertEqual(cursor.fetchone()[0], 25)
+        with self.assertRaises(Exception):
+            with flight.connect(f"grpc+tls://localhost:{self.server.port}", db_kwargs=options | {"password": "x"}) as connection:
+                with connection.cursor() as cursor:
+                    cursor.execute("SELECT 1")
+
+    def test_an_open_address_needs_users_and_tls(self):
+        everywhere = ["--listen", f"0.0.0.0:{free_port()}"]
+        for options in ([], self.options[:2], self.options[2:]):
+            done = subprocess.run([COSCAN, "serve", *everywhere, *options], capture_output=True, text=True, timeout=20)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+
+    def test_wrong_tls_does_not_start(self):
+        empty = self.own / "empty.pem"
+        empty.write_text("")
+        for cert, key in ((empty, self.key), (self.cert, empty), (self.key, self.cert), (self.own / "none", self.key)):
+            options = ["--listen", f"127.0.0.1:{free_port()}", "--tls-cert", cert, "--tls-key", key]
+            done = subprocess.run([COSCAN, "serve", *options], capture_output=True, text=True, timeout=20)
+            self.assertEqual(done.returncode, 1, done.stderr)
+
+    def test_many_idle_connections(self):
+        sockets = [socket.create_connection(("127.0.0.1", self.server.port)) for _ in range(300)]
+        try:
+            with self.connect(sslmode="require") as connection:
+                self.assertEqual(connection.execute("SELECT 1").fetchone()[0], 1)
+        finally:
+            for each in sockets:
+                each.close()
+
+    def test_ends_when_told(self):
+        server = Server(data=self.data)
+        self.assertEqual(server.stop(), 0)

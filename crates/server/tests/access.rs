@@ -1,0 +1,243 @@
+//! Who is let in, and what they can reach: wrong, missing, expired and replayed proofs; statements that try to leave their tables;
+//! messages that are not what they say; clients that take their time.
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use arrow_flight::Ticket;
+use arrow_flight::sql::client::FlightSqlServiceClient;
+use futures::TryStreamExt;
+use support::{World, code};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tonic::transport::{Channel, Endpoint};
+
+async fn flight(world: &World) -> FlightSqlServiceClient<Channel> {
+    let endpoint = Endpoint::from_shared(format!("http://{}", world.address())).unwrap();
+    FlightSqlServiceClient::new(endpoint.connect().await.unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn passwords_are_asked_for_and_failures_slow_down() {
+    let world = World::with_users(|_, _| {}).await;
+    world.connect("ann", "ann").await.unwrap();
+    for (user, password) in [("ann", "bob"), ("ann", "Ann"), ("nobody", "nobody")] {
+        let error = world.connect(user, password).await.err().unwrap();
+        assert_eq!(code(&error), "28P01", "{user}: {error:?}");
+    }
+    assert!(world.connect("ann", "").await.is_err(), "no password at all");
+    for _ in 0..10 {
+        let _ = world.connect("bob", "wrong").await;
+    }
+    assert_eq!(code(&world.connect("bob", "wrong").await.err().unwrap()), "28000", "too often");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_who_was_removed_is_out() {
+    let world = World::with_users(|_, _| {}).await;
+    let path = world.folder.path().join("users.toml");
+    let mut file = coscan_server::access::UsersFile::read(&path).unwrap();
+    file.users.remove("bob");
+    file.write(&path).unwrap();
+    world.server.reload().await.unwrap();
+    assert_eq!(code(&world.connect("bob", "bob").await.err().unwrap()), "28P01");
+    world.connect("ann", "ann").await.unwrap();
+    std::fs::write(&path, "nonsense").unwrap();
+    assert!(world.server.reload().await.is_err());
+    world.connect("ann", "ann").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn statements_do_not_leave_their_tables() {
+    let world = World::with_users(|_, _| {}).await;
+    let ann = world.connect("ann", "ann").await.unwrap();
+    assert_eq!(ann.query_one("SELECT count(*) FROM t", &[]).await.unwrap().get::<_, i64>(0), support::ROWS);
+    let file = world.folder.path().join("secret.parquet").display().to_string();
+    let out = world.folder.path().join("out").display().to_string();
+    let attempts = [
+        "SELECT * FROM secret".to_owned(),
+        "SELECT * FROM public.secret".to_owned(),
+        "SELECT * FROM db.public.secret".to_owned(),
+        "SELECT * FROM coscan.public.secret".to_owned(),
+        "SELECT * FROM datafusion.public.secret".to_owned(),
+        format!("SELECT * FROM '{file}'"),
+        format!("SELECT * FROM \"{file}\""),
+        format!("SELECT * FROM read_parquet('{file}')"),
+        format!("SELECT * FROM parquet_metadata('{file}')"),
+        "SELECT pg_read_file('/etc/passwd')".to_owned(),
+        format!("CREATE EXTERNAL TABLE x STORED AS PARQUET LOCATION '{file}'"),
+        "CREATE EXTERNAL TABLE x STORED AS CSV LOCATION '/etc/passwd'".to_owned(),
+        "CREATE TABLE x AS SELECT 1".to_owned(),
+        "CREATE VIEW x AS SELECT * FROM t".to_owned(),
+        "DROP TABLE t".to_owned(),
+        "INSERT INTO t VALUES (1, 'a', 1)".to_owned(),
+        format!("COPY t TO '{out}.csv'"),
+        format!("COPY (SELECT 1) TO '{out}.parquet' STORED AS PARQUET"),
+        "COPY t TO PROGRAM 'cat'".to_owned(),
+        format!("EXPLAIN ANALYZE COPY t TO '{out}.parquet'"),
+        format!("PREPARE p AS COPY t TO '{out}.parquet'"),
+        "SET coscan.policy = 'normal'".to_owned(),
+        "SET datafusion.catalog.location = '/'".to_owned(),
+        "SET datafusion.runtime.temp_directory = '/'".to_owned(),
+        "RESET datafusion.runtime.memory_limit".to_owned(),
+        "SET ROLE root".to_owned(),
+        "SET SESSION AUTHORIZATION root".to_owned(),
+        "CREATE FUNCTION f(INT) RETURNS INT RETURN $1".to_owned(),
+        "DO $$ BEGIN END $$".to_owned(),
+        "LOAD '/tmp/x.so'".to_owned(),
+    ];
+    for sql in &attempts {
+        let simple = ann.simple_query(sql).await;
+        assert!(simple.is_err(), "{sql}: {simple:?}");
+        assert!(ann.query(sql.as_str(), &[]).await.is_err(), "{sql}, prepared");
+    }
+    for listing in
+        ["SELECT relname FROM pg_catalog.pg_class", "SELECT table_name FROM information_schema.tables"]
+    {
+        let names: Vec<String> =
+            ann.query(listing, &[]).await.unwrap().iter().map(|row| row.get(0)).collect();
+        assert!(
+            names.contains(&"t".to_owned()) && !names.contains(&"secret".to_owned()),
+            "{listing}: {names:?}"
+        );
+    }
+    assert!(
+        !std::path::Path::new(&format!("{out}.csv")).exists()
+            && !std::path::Path::new(&format!("{out}.parquet")).exists()
+    );
+    let mut client = flight(&world).await;
+    client.handshake("ann", "ann").await.unwrap();
+    for sql in &attempts {
+        assert!(client.execute(sql.clone(), None).await.is_err(), "{sql}, Flight");
+    }
+    let root = world.connect("root", "root").await.unwrap();
+    root.batch_execute(&format!("CREATE EXTERNAL TABLE x STORED AS PARQUET LOCATION '{file}'"))
+        .await
+        .unwrap();
+    assert_eq!(root.query_one("SELECT count(*) FROM x", &[]).await.unwrap().get::<_, i64>(0), support::ROWS);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn flight_takes_tokens_and_tickets_of_their_user_once() {
+    let world = World::with_users(|config, _| config.set("token-lifetime", "3").unwrap()).await;
+    let mut nobody = flight(&world).await;
+    assert!(nobody.execute("SELECT 1".to_owned(), None).await.is_err(), "no token");
+    assert!(nobody.handshake("ann", "wrong").await.is_err());
+    nobody.set_token("made-up".to_owned());
+    assert!(nobody.execute("SELECT 1".to_owned(), None).await.is_err(), "a forged token");
+
+    let (mut ann, mut bob) = (flight(&world).await, flight(&world).await);
+    ann.handshake("ann", "ann").await.unwrap();
+    bob.handshake("bob", "bob").await.unwrap();
+    let info = ann.execute("SELECT count(*) FROM t".to_owned(), None).await.unwrap();
+    let ticket = info.endpoint[0].ticket.clone().unwrap();
+    assert!(bob.do_get(ticket.clone()).await.is_err(), "a ticket of somebody else");
+    let batches: Vec<_> = ann.do_get(ticket.clone()).await.unwrap().try_collect().await.unwrap();
+    assert_eq!(batches.iter().map(arrow::array::RecordBatch::num_rows).sum::<usize>(), 1);
+    assert!(ann.do_get(ticket.clone()).await.is_err(), "a ticket that was used");
+    for bytes in [&b""[..], b"x", &[0xff; 64], &ticket.ticket[..ticket.ticket.len() - 1]] {
+        assert!(ann.do_get(Ticket::new(bytes.to_vec())).await.is_err(), "a malformed ticket");
+    }
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    assert!(ann.execute("SELECT 1".to_owned(), None).await.is_err(), "a token that has ended");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_takes_too_long_or_says_too_much_is_cut_off() {
+    let world = World::with_users(|config, _| config.set("handshake-timeout", "1").unwrap()).await;
+    let startup = b"\0\0\0\x11\0\x03\0\0user\0ann\0\0";
+    let address = world.address();
+    let hello = |bytes: Vec<u8>| async move {
+        let mut socket = TcpStream::connect(address).await.unwrap();
+        socket.write_all(&bytes).await.unwrap();
+        let begun = Instant::now();
+        let mut said = Vec::new();
+        let _ = tokio::time::timeout(Duration::from_secs(10), socket.read_to_end(&mut said))
+            .await
+            .expect("it is closed");
+        (begun.elapsed(), said)
+    };
+    for silent in [
+        &b""[..],
+        b"\0",
+        b"\0\0\0\x10\0\x03",
+        startup,
+        b"GET / HTTP/1.1\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    ] {
+        let (took, _) = hello(silent.to_vec()).await;
+        assert!(took < Duration::from_secs(5), "{silent:?} was waited for {took:?}");
+    }
+    for long in [
+        &b"\0\x10\0\0\0\x03\0\0"[..],
+        b"\0\0\0\x07\0\x03\0\0",
+        &[&startup[..], b"p\x40\0\0\0"].concat(),
+        b"\x16\x03\x01\0\0",
+    ] {
+        let (took, _) = hello(long.to_vec()).await;
+        assert!(took < Duration::from_millis(900), "{long:?} was read for {took:?}");
+    }
+    world.connect("ann", "ann").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_beyond_the_limit_are_told() {
+    let world = World::with(|config, _| config.set("max-connections", "3").unwrap()).await;
+    let clients = [world.client().await, world.client().await, world.client().await];
+    let error = world.connect("coscan", "").await.err().unwrap();
+    assert_eq!(code(&error), "53300");
+    assert!(error.to_string().contains("db error"), "{error}");
+    drop(clients);
+    let end = Instant::now() + Duration::from_secs(10);
+    while world.connect("coscan", "").await.is_err() {
+        assert!(Instant::now() < end, "connections that ended make room");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// A seeded fuzzer: valid beginnings, then messages with wrong bytes, lengths and types.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn malformed_messages_end_their_own_connection_only() {
+    let world = World::with(|config, _| config.set("handshake-timeout", "1").unwrap()).await;
+    let startup = b"\0\0\0\x14\0\x03\0\0user\0coscan\0\0".to_vec();
+    let message =
+        |kind: u8, body: &[u8]| [&[kind][..], &i32::to_be_bytes(body.len() as i32 + 4), body].concat();
+    let valid = [
+        message(b'Q', b"SELECT 1\0"),
+        message(b'P', b"s\0SELECT $1 + id FROM t\0\0\x01\0\0\0\x14"),
+        message(b'B', b"p\0s\0\0\x01\0\x01\0\x01\0\0\0\x08\0\0\0\0\0\0\0\x07\0\x01\0\x01"),
+        message(b'D', b"Ss\0"),
+        message(b'E', b"p\0\x7f\xff\xff\xff"),
+        message(b'S', b""),
+    ];
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut below = |limit: usize| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        (random % limit as u64) as usize
+    };
+    for round in 0..300 {
+        let mut bytes = if round % 5 == 0 { Vec::new() } else { startup.clone() };
+        for _ in 0..1 + below(6) {
+            bytes.extend(&valid[below(valid.len())]);
+        }
+        for _ in 0..1 + below(4) {
+            let (at, value) = (below(bytes.len()), below(256) as u8);
+            bytes[at] = value;
+        }
+        bytes.truncate(1 + below(bytes.len()));
+        let mut socket = TcpStream::connect(world.address()).await.unwrap();
+        let _ = socket.write_all(&bytes).await;
+        let mut answer = [0; 4096];
+        let _ = tokio::time::timeout(Duration::from_millis(20), socket.read(&mut answer)).await;
+    }
+    let client = world.client().await;
+    assert_eq!(
+        client.query_one("SELECT count(*) FROM t", &[]).await.unwrap().get::<_, i64>(0),
+        support::ROWS
+    );
+    drop(client);
+    world.idle().await;
+}

@@ -1,0 +1,191 @@
+//! The PostgreSQL protocol, with `tokio-postgres` as the client.
+
+mod support;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::{StreamExt, TryStreamExt, pin_mut};
+use support::{ENDLESS, ROWS, World, code};
+use tokio_postgres::{NoTls, SimpleQueryMessage};
+
+fn first(messages: &[SimpleQueryMessage]) -> Option<&str> {
+    messages.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => row.get(0),
+        _ => None,
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn queries_simple_and_prepared() {
+    let world = World::open().await;
+    let client = world.client().await;
+    let rows = client.simple_query("SELECT count(*) FROM t; SELECT name FROM t WHERE id = 7").await.unwrap();
+    assert_eq!(first(&rows), Some(ROWS.to_string().as_str()));
+    let row = client.query_one("SELECT id, name FROM t WHERE id = $1", &[&4321_i64]).await.unwrap();
+    assert_eq!((row.get::<_, i64>(0), row.get::<_, String>(1)), (4321, "name 321".to_owned()));
+    let statement = client.prepare("SELECT sum(id) FROM t WHERE id < $1 AND name LIKE $2").await.unwrap();
+    for (below, sum) in [(1000_i64, 499_500_i64), (10, 45)] {
+        assert_eq!(client.query_one(&statement, &[&below, &"name%"]).await.unwrap().get::<_, i64>(0), sum);
+    }
+    let rows = client.query("SELECT id FROM t ORDER BY id", &[]).await.unwrap();
+    assert!(
+        rows.iter().enumerate().all(|(n, row)| row.get::<_, i64>(0) == n as i64)
+            && rows.len() == ROWS as usize
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_subquery_of_a_users_table_is_not_rewritten_for_catalogs() {
+    let world = World::open().await;
+    let sql = "SELECT a.id, (SELECT max(b.id) FROM t b WHERE b.name = a.name) FROM t a WHERE a.id = 5";
+    let row = world.client().await.query_one(sql, &[]).await.unwrap();
+    assert_eq!(row.get::<_, Option<i64>>(1), Some(ROWS - 1000 + 5));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn errors_have_codes_and_the_connection_goes_on() {
+    let world = World::open().await;
+    let client = world.client().await;
+    for (sql, expected) in [
+        ("SELEC 1", "42601"),
+        ("SELECT * FROM nowhere", "42P01"),
+        ("SELECT nothing FROM t", "42703"),
+        ("SELECT 1 / (id - id) FROM t", "22012"),
+        ("FETCH 1 FROM nothing", "34000"),
+        ("COPY t FROM STDIN", "0A000"),
+        ("SET client_encoding = 'LATIN1'", "22023"),
+    ] {
+        let error = client.simple_query(sql).await.unwrap_err();
+        assert_eq!(code(&error), expected, "{sql}: {error:?}");
+        let error = client.query(sql, &[]).await.unwrap_err();
+        assert_eq!(code(&error), expected, "{sql}, prepared: {error:?}");
+        assert_eq!(first(&client.simple_query("SELECT 1").await.unwrap()), Some("1"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn transactions_are_accepted_and_a_failure_lasts_to_their_end() {
+    let world = World::open().await;
+    let mut client = world.client().await;
+    client.batch_execute("BEGIN; SAVEPOINT s; RELEASE SAVEPOINT s; COMMIT").await.unwrap();
+    client.batch_execute("BEGIN").await.unwrap();
+    client.simple_query("SELECT * FROM nowhere").await.unwrap_err();
+    assert_eq!(code(&client.simple_query("SELECT 1").await.unwrap_err()), "25P02");
+    client.batch_execute("ROLLBACK").await.unwrap();
+    let transaction = client.transaction().await.unwrap();
+    let portal = transaction.bind("SELECT id FROM t ORDER BY id", &[]).await.unwrap();
+    let (mut all, mut portions) = (Vec::new(), 0);
+    loop {
+        let rows = transaction.query_portal(&portal, 30_000).await.unwrap();
+        if rows.is_empty() {
+            break;
+        }
+        portions += 1;
+        all.extend(rows.iter().map(|row| row.get::<_, i64>(0)));
+    }
+    assert_eq!((portions, all), (4, (0..ROWS).collect()));
+    transaction.commit().await.unwrap();
+    client.batch_execute("BEGIN; DECLARE c CURSOR FOR SELECT id FROM t ORDER BY id").await.unwrap();
+    assert_eq!(first(&client.simple_query("FETCH 2 FROM c").await.unwrap()), Some("0"));
+    assert_eq!(first(&client.simple_query("FETCH FORWARD 1 FROM c").await.unwrap()), Some("2"));
+    client.batch_execute("CLOSE c; COMMIT").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn copy_writes_text() {
+    let world = World::open().await;
+    let client = world.client().await;
+    let sql = "COPY (SELECT id, name, amount FROM t WHERE id < 3 ORDER BY id) TO STDOUT WITH (FORMAT csv, HEADER true)";
+    let lines: Vec<Bytes> = client.copy_out(sql).await.unwrap().try_collect().await.unwrap();
+    let text = String::from_utf8(lines.concat()).unwrap();
+    assert_eq!(text, "id,name,amount\n0,name 0,0.00\n1,name 1,0.05\n2,name 2,0.10\n");
+    let lines: Vec<Bytes> = client.copy_out("COPY t TO STDOUT").await.unwrap().try_collect().await.unwrap();
+    assert_eq!(lines.concat().iter().filter(|&&byte| byte == b'\n').count(), ROWS as usize);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_request_stops_the_work() {
+    let world = World::open().await;
+    let client = world.client().await;
+    let token = client.cancel_token();
+    let stop = async {
+        world.busy().await;
+        token.cancel_query(NoTls).await.unwrap();
+    };
+    let (stopped, ()) = tokio::join!(client.simple_query(ENDLESS), stop);
+    assert_eq!(code(&stopped.unwrap_err()), "57014");
+    world.idle().await;
+    assert_eq!(first(&client.simple_query("SELECT count(*) FROM t").await.unwrap()), Some("100000"));
+    // What is left in the buffer is nobody's: the whole of it can be given up.
+    assert_eq!(world.server.state().engine().usage().workspace, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_leaves_stops_its_work() {
+    let world = World::open().await;
+    let client = world.client().await;
+    let running = tokio::spawn(async move { client.simple_query(ENDLESS).await.map(drop) });
+    world.busy().await;
+    running.abort();
+    world.idle().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_statement_has_its_time() {
+    let world = World::with(|config, _| config.set("statement-timeout", "2").unwrap()).await;
+    let client = world.client().await;
+    assert_eq!(code(&client.simple_query(ENDLESS).await.unwrap_err()), "57014");
+    client.batch_execute("SET statement_timeout = '100ms'").await.unwrap();
+    let begun = std::time::Instant::now();
+    assert_eq!(code(&client.simple_query(ENDLESS).await.unwrap_err()), "57014");
+    assert!(begun.elapsed() < Duration::from_millis(1900), "the client's own limit is the shorter one");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_does_not_read_holds_nothing_others_need() {
+    let world = World::with(|config, _| config.set("stalled-client-timeout", "3").unwrap()).await;
+    let slow = world.client().await;
+    let rows = slow.query_raw("SELECT a.id, a.name, b.name FROM t a, t b", Vec::<i64>::new()).await.unwrap();
+    pin_mut!(rows);
+    assert!(rows.next().await.is_some());
+    // Its client library reads some; the server does not make what is not read.
+    let query = world.server.state().registry().queries().pop().unwrap();
+    let fast = world.client().await;
+    for _ in 0..5 {
+        let count = fast.query_one("SELECT count(*), sum(id) FROM t", &[]).await.unwrap();
+        assert_eq!(count.get::<_, i64>(0), ROWS);
+    }
+    assert!(query.rows() < 50_000_000);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn settings_are_shown_and_those_of_the_engine_are_not_everybodys() {
+    let world = World::open().await;
+    let client = world.client().await;
+    client.batch_execute("SET application_name = 'test'; SET coscan.enabled = false").await.unwrap();
+    assert_eq!(first(&client.simple_query("SHOW application_name").await.unwrap()), Some("test"));
+    assert_eq!(client.query_one("SHOW server_version", &[]).await.unwrap().get::<_, &str>(0), "16.6");
+    for sql in [
+        "SET coscan.policy = 'normal'",
+        "SET coscan.buffer = '1MB'",
+        "SET datafusion.runtime.memory_limit = '1M'",
+    ] {
+        assert_eq!(code(&client.simple_query(sql).await.unwrap_err()), "42501", "{sql}");
+    }
+    let admin = World::with(|config, _| config.set("anonymous-role", "admin").unwrap()).await;
+    admin.client().await.batch_execute("SET coscan.policy = 'normal'").await.unwrap();
+    assert_eq!(admin.server.state().engine().policy().as_str(), "normal");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn statements_that_run_are_waited_for_when_the_server_ends() {
+    let world = World::open().await;
+    let client = world.client().await;
+    let sql = "SELECT count(*) FROM generate_series(1, 30000000)";
+    let running =
+        tokio::spawn(async move { client.query_one(sql, &[]).await.map(|row| row.get::<_, i64>(0)) });
+    world.busy().await;
+    world.server.shut_down().await;
+    assert_eq!(running.await.unwrap().unwrap(), 30_000_000);
+}
