@@ -39,8 +39,6 @@ test: check model-check ## Everything that must pass: check, tests, docs
 	@! command -v python3 >/dev/null || python3 -m unittest discover --start-directory bench/tests --top-level-directory .
 	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory postgres-test; else \
 		echo "left out, the tests of the PostgreSQL extension: python3 is missing"; [ "$$COSCAN_REQUIRE_ALL" != 1 ]; fi
-	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory serve-test; else \
-		echo "left out, the tests of coscan serve with real clients: python3 is missing"; [ "$$COSCAN_REQUIRE_ALL" != 1 ]; fi
 	@$(MAKE) --no-print-directory doc
 	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory serve-page-test; else \
 		echo "left out, the tests of the live page: python3 is missing"; [ "$$COSCAN_REQUIRE_ALL" != 1 ]; fi

@@ -38,7 +38,7 @@ public class Jdbc {
             connection.setAutoCommit(true);
             try (Statement statement = connection.createStatement()) {
                 statement.setQueryTimeout(1);
-                statement.executeQuery("SELECT count(*) FROM lineitem a, lineitem b, lineitem c WHERE a.l_orderkey + b.l_orderkey + c.l_orderkey < 0");
+                statement.executeQuery("SELECT count(*) FROM generate_series(1, 1000000000000)");
             } catch (SQLException stopped) {
                 System.out.println("stopped " + stopped.getSQLState());
             }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use axum::extract::ConnectInfo;
 use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
 use tonic::{Request, Status};
 
 use crate::access::{AccessError, User};
@@ -34,7 +34,11 @@ pub(crate) async fn of<T>(state: &State, request: &Request<T>) -> Result<User, S
             state.log_in_by_token(token.trim(), peer).map_err(refused)
         }
         Some((scheme, pair)) if scheme.eq_ignore_ascii_case("basic") => {
-            let pair = STANDARD.decode(pair.trim()).ok().and_then(|pair| String::from_utf8(pair).ok());
+            // Clients in Go leave out the padding.
+            let pair = STANDARD_NO_PAD
+                .decode(pair.trim().trim_end_matches('='))
+                .ok()
+                .and_then(|pair| String::from_utf8(pair).ok());
             let malformed =
                 || refused(AccessError::Malformed("authorization: Basic base64(name:password)".to_owned()));
             let pair = pair.ok_or_else(malformed)?;
