@@ -69,7 +69,7 @@ impl World {
         let coscan = CoscanContext::builder()
             .buffer_bytes(32 << 20)
             .set("small_table_bytes", "0")
-            .read_limit(3_000_000)
+            .read_limit(500_000)
             .build()
             .unwrap();
         let server = Server::start(config, coscan).await.unwrap();

@@ -116,10 +116,10 @@ fn name_of(file: &str, tables: &[(String, Option<String>)]) -> String {
     let file = path(file);
     let begins = |location: &str| {
         let fixed = location.split(['*', '?', '[']).next().unwrap_or_default();
+        let pattern = fixed.len() < location.len();
         let location = path(fixed);
         let rest = file.strip_prefix(&location)?;
-        (rest.is_empty() || rest.starts_with('/') || fixed.len() < location.len() || fixed != location)
-            .then_some(location.len())
+        (rest.is_empty() || rest.starts_with('/') || pattern).then_some(location.len())
     };
     let fitting = tables.iter().filter_map(|(name, location)| Some((begins(location.as_deref()?)?, name)));
     match fitting.max_by_key(|(length, _)| *length) {

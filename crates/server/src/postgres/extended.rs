@@ -167,6 +167,14 @@ impl Connection<'_> {
                 self.socket.feed(PgWireBackendMessage::ParameterDescription(described)).await?;
                 (prepared, Format::UnifiedText)
             }
+            // Cursors are portals, too.
+            TARGET_TYPE_BYTE_PORTAL if self.cursors.contains_key(&name) => {
+                let columns = self
+                    .cursors
+                    .get(&name)
+                    .map_or_else(|| description(&[]), |rows| description(rows.fields()));
+                return Ok(self.socket.feed(PgWireBackendMessage::RowDescription(columns)).await?);
+            }
             TARGET_TYPE_BYTE_PORTAL => {
                 let portal = self.extended.portal(&name)?;
                 (portal.prepared.clone(), portal.format.clone())

@@ -17,6 +17,7 @@ pub(crate) const POSTGRES_VERSION: &str = "16.6";
 pub(crate) fn register(context: &SessionContext) {
     let version = concat!("PostgreSQL 16.6 (coscan ", env!("CARGO_PKG_VERSION"), ")");
     fixed(context, "version", &[], version);
+    current_setting(context);
     for (name, arguments) in [("obj_description", 2), ("col_description", 2), ("shobj_description", 2)] {
         nothing(context, name, arguments);
     }
@@ -44,4 +45,24 @@ fn nothing(context: &SessionContext, name: &str, arguments: usize) {
     );
     let call = Arc::new(|_: &[ColumnarValue]| Ok(ColumnarValue::Scalar(ScalarValue::Utf8(None))));
     context.register_udf(create_udf(name, types, DataType::Utf8, Volatility::Stable, call));
+}
+
+/// Settings that clients ask for in a query; SHOW knows more.
+fn current_setting(context: &SessionContext) {
+    let call = Arc::new(|arguments: &[ColumnarValue]| {
+        let name = match arguments {
+            [ColumnarValue::Scalar(ScalarValue::Utf8(Some(name)))] => name.to_ascii_lowercase(),
+            _ => String::new(),
+        };
+        let value = match name.as_str() {
+            "server_version" => Some(POSTGRES_VERSION),
+            "server_version_num" => Some("160006"),
+            "timezone" => Some("UTC"),
+            "standard_conforming_strings" => Some("on"),
+            _ => None,
+        };
+        Ok(ColumnarValue::Scalar(ScalarValue::Utf8(value.map(str::to_owned))))
+    });
+    let udf = create_udf("current_setting", vec![DataType::Utf8], DataType::Utf8, Volatility::Stable, call);
+    context.register_udf(udf);
 }

@@ -8,6 +8,7 @@
 //! | `permissions` | may this user do what this plan does? |
 //! | `tables`, `catalog` | which tables there are, which of them a user sees |
 //! | `functions` | functions of PostgreSQL that clients call when they connect |
+//! | `work` | where do statements compute? |
 //! | `memory` | what a user's queries have reserved |
 //! | `error` | why a statement failed, with PostgreSQL's code |
 //!
@@ -22,6 +23,7 @@ mod registry;
 mod results;
 mod session;
 mod tables;
+mod work;
 
 pub use error::QueryError;
 pub(crate) use functions::POSTGRES_VERSION;

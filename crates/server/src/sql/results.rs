@@ -4,7 +4,6 @@
 //! the plan and nothing else, and for a bounded time; and whatever stops the statement takes effect at once, whether its client
 //! reads or not. Chunks that the plan holds go back to the engine when it is dropped.
 
-use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -13,12 +12,13 @@ use std::time::Duration;
 use datafusion::arrow::array::{Array, RecordBatch};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::execution::SendableRecordBatchStream;
-use futures::{FutureExt, Stream, StreamExt};
+use futures::{Stream, StreamExt};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::session::SessionBase;
+use super::work::{Unfinished, Work};
 use super::{QueryError, RunningQuery, SessionEntry, Stop};
 
 /// Rows as they come; dropped, the statement is stopped.
@@ -110,13 +110,26 @@ pub(crate) struct Bounds {
     pub(crate) turns: Vec<OwnedSemaphorePermit>,
 }
 
-/// Lets the statement run.
-pub(crate) fn start(stream: SendableRecordBatchStream, bounds: Bounds, mut ending: Ending) -> Results {
+/// Lets the statement run: its plan among those who compute, what watches over it here, where nobody computes.
+pub(crate) fn start(
+    mut stream: SendableRecordBatchStream,
+    work: &Work,
+    bounds: Bounds,
+    mut ending: Ending,
+) -> Results {
     let (schema, query) = (stream.schema(), ending.query.clone());
+    let (made, mut batches_made) = mpsc::channel(1);
+    let computing = Unfinished(work.spawn(async move {
+        while let Some(batch) = stream.next().await {
+            if made.send(batch).await.is_err() {
+                return;
+            }
+        }
+    }));
     let (sender, batches) = mpsc::channel(1);
     let pump = tokio::spawn(async move {
         let query = ending.query.clone();
-        let error = pump(stream, &bounds, &query, &sender).await.err();
+        let error = pump(&mut batches_made, computing, &bounds, &query, &sender).await.err();
         drop(bounds.turns);
         ending.note(error.as_ref());
         if let Some(error) = error {
@@ -128,15 +141,14 @@ pub(crate) fn start(stream: SendableRecordBatchStream, bounds: Bounds, mut endin
 }
 
 async fn pump(
-    mut stream: SendableRecordBatchStream,
+    made: &mut mpsc::Receiver<datafusion::common::Result<RecordBatch>>,
+    computing: Unfinished<()>,
     bounds: &Bounds,
     query: &RunningQuery,
     sender: &mpsc::Sender<Result<RecordBatch, QueryError>>,
 ) -> Result<(), QueryError> {
     loop {
-        let next = AssertUnwindSafe(stream.next()).catch_unwind();
-        let next = stoppable(query, bounds.deadline, next).await?;
-        let Some(batch) = next.map_err(|_| QueryError::panicked())? else { return Ok(()) };
+        let Some(batch) = stoppable(query, bounds.deadline, made.recv()).await? else { break };
         let batch = batch?;
         if batch.num_rows() == 0 {
             continue;
@@ -152,6 +164,7 @@ async fn pump(
             Err(_) => return Err(QueryError::Stopped(Stop::Stalled)),
         }
     }
+    computing.await.map_err(|_| QueryError::panicked())
 }
 
 /// Does this unless the statement is stopped or its time is over.

@@ -25,6 +25,7 @@ use tokio::time::Instant;
 use super::catalog::{PUBLIC, catalogs};
 use super::memory::UserPool;
 use super::results::{Bounds, Ending, start, stoppable};
+use super::work::{Unfinished, Work};
 use super::{Cancel, Protocol, QueryError, Registry, Results, SessionEntry, Tables, permissions};
 use crate::access::{AccessError, Audit, Role, User};
 use crate::config::ServeConfig;
@@ -47,6 +48,7 @@ pub struct SessionBase {
     audit: Arc<Audit>,
     queries: Arc<Semaphore>,
     stalled_after: Duration,
+    work: Work,
 }
 
 /// What a role sees of a database, and the role it was made for.
@@ -65,6 +67,7 @@ impl SessionBase {
         tables: Arc<Tables>,
         audit: Arc<Audit>,
     ) -> DataFusionResult<Self> {
+        let work = Work::start(coscan.engine.config().processors)?;
         let settings = coscan.ctx.copied_config().with_default_catalog_and_schema(DATABASE, PUBLIC);
         let context = coscan.new_session(settings.with_create_default_catalog_and_schema(true));
         setup_pg_catalog(&context, DATABASE, EmptyContextProvider).map_err(|error| *error)?;
@@ -79,6 +82,7 @@ impl SessionBase {
             audit,
             queries: Arc::new(Semaphore::new(config.max_queries)),
             stalled_after: config.stalled_client_timeout,
+            work,
         })
     }
 
@@ -292,15 +296,19 @@ impl Session {
                 turns.extend(turn.map_err(|_| QueryError::Busy(TURN_WITHIN))?.ok());
             }
             query.runs();
-            let frame = self.context.execute_logical_plan(plan).await?;
-            let frame = with_account(frame, query.account().clone());
-            let task = Arc::new(frame.task_ctx());
-            let plan = frame.create_physical_plan().await?;
-            query.has_plan(plan.clone());
-            Ok(execute_stream(plan, task)?)
+            let (context, of) = (self.context.clone(), query.clone());
+            let started = self.base.work.spawn(async move {
+                let frame = context.execute_logical_plan(plan).await?;
+                let frame = with_account(frame, of.account().clone());
+                let task = Arc::new(frame.task_ctx());
+                let plan = frame.create_physical_plan().await?;
+                of.has_plan(plan.clone());
+                execute_stream(plan, task)
+            });
+            Ok::<_, QueryError>(Unfinished(started).await.map_err(|_| QueryError::panicked())??)
         };
-        let begun = stoppable(&query, deadline, AssertUnwindSafe(begun).catch_unwind()).await;
-        let stream = match begun.and_then(|begun| begun.unwrap_or_else(|_| Err(QueryError::panicked()))) {
+        let begun = stoppable(&query, deadline, begun).await;
+        let stream = match begun.and_then(|begun| begun) {
             Ok(stream) => stream,
             Err(error) => {
                 ending.note(Some(&error));
@@ -313,6 +321,6 @@ impl Session {
             result_bytes: limits.result_bytes,
             turns,
         };
-        Ok(start(stream, bounds, ending))
+        Ok(start(stream, &self.base.work, bounds, ending))
     }
 }

@@ -88,13 +88,18 @@ impl World {
         self.connect("coscan", "").await.unwrap()
     }
 
-    pub async fn connect(&self, user: &str, password: &str) -> Result<Client, Error> {
+    /// How a user connects.
+    pub fn config(&self, user: &str, password: &str) -> tokio_postgres::Config {
         let mut config = tokio_postgres::Config::new();
         config.host("127.0.0.1").port(self.address().port()).user(user).dbname("db");
         if !password.is_empty() {
             config.password(password);
         }
-        let (client, connection) = config.connect(NoTls).await?;
+        config
+    }
+
+    pub async fn connect(&self, user: &str, password: &str) -> Result<Client, Error> {
+        let (client, connection) = self.config(user, password).connect(NoTls).await?;
         tokio::spawn(connection);
         Ok(client)
     }

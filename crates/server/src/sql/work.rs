@@ -1,0 +1,61 @@
+//! Where statements compute: threads apart from those that talk to clients.
+//!
+//! An operator may compute for seconds before it lets others run. On the threads of connections that would keep clients from
+//! logging in, timers from firing and cancel requests from being read.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use datafusion::common::{DataFusionError, Result};
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::{JoinError, JoinHandle};
+
+/// The threads. Dropped, they are left to end by themselves.
+pub(crate) struct Work(Option<Runtime>);
+
+impl Work {
+    /// Starts so many.
+    pub(crate) fn start(threads: usize) -> Result<Self> {
+        let mut builder = Builder::new_multi_thread();
+        builder.worker_threads(threads.max(1)).thread_name("coscan-query").enable_all();
+        let runtime = builder.build().map_err(DataFusionError::IoError)?;
+        Ok(Work(Some(runtime)))
+    }
+
+    /// Computes there.
+    pub(crate) fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        match &self.0 {
+            Some(runtime) => runtime.spawn(future),
+            None => unreachable!("the threads are there until they are dropped"),
+        }
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// A task that is given up when nobody waits for it any more.
+pub(crate) struct Unfinished<T>(pub(crate) JoinHandle<T>);
+
+impl<T> Future for Unfinished<T> {
+    type Output = std::result::Result<T, JoinError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(cx)
+    }
+}
+
+impl<T> Drop for Unfinished<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
