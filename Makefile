@@ -22,7 +22,7 @@ bench_options = --coscan $(COSCAN) --data $(DATA) --seeds $(SEEDS) $(if $(SF),--
 	$(if $(ENGINES),--engines $(ENGINES)) $(if $(VENV),--venv $(VENV)) $(BENCH)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-checked test-memcheck check model-check bench bench-decisions postgres postgres-demo postgres-test postgres-regress \
+.PHONY: help demo test test-memcheck check model-check bench bench-decisions postgres postgres-demo postgres-test postgres-regress \
 	postgres-bench serve-test serve-demo doc tools
 
 help: ## Show this
@@ -34,18 +34,18 @@ demo: tools ## Run the workload of the 2007 paper under every policy (15 minutes
 	@mkdir -p $(DATA)
 	$(COSCAN) bench paper $(DEMO_TABLE) $(DEMO_LIMITS) --seeds $(SEEDS) --svg $(DATA)/loads.svg
 
+# The crates of the workspace with overflow checks and debug assertions, and compiled in half the time; dependencies are
+# those of the program: see .cargo/checked.toml.
+CHECKED = --config .cargo/checked.toml --locked --release --workspace
+
 test: check model-check ## Everything that must pass: check, tests, docs
-	$(CARGO) test --locked --release --workspace
+	$(CARGO) test $(CHECKED)
 	@! command -v python3 >/dev/null || python3 -m unittest discover --start-directory bench/tests --top-level-directory .
 	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory postgres-test; else \
 		echo "left out, the tests of the PostgreSQL extension: python3 is missing"; [ "$$COSCAN_REQUIRE_ALL" != 1 ]; fi
 	@$(MAKE) --no-print-directory doc
 	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory serve-page-test; else \
 		echo "left out, the tests of the live page: python3 is missing"; [ "$$COSCAN_REQUIRE_ALL" != 1 ]; fi
-
-# The same dependencies, not compiled again: see .cargo/checked.toml. What measures speed is left out.
-test-checked: tools ## The tests with overflow checks and debug assertions
-	$(CARGO) test --config .cargo/checked.toml --locked --release --workspace -- --skip speed::
 
 # docs/unsafe.md says which unsafe blocks these tests reach, and which are left out.
 test-memcheck: tools ## The engine's unsafe code under valgrind
@@ -56,7 +56,7 @@ test-memcheck: tools ## The engine's unsafe code under valgrind
 check: tools ## Formatting, lints, directions of dependencies
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --release --workspace --all-targets -- -D warnings
-	$(CARGO) test --locked --release --workspace --test architecture
+	$(CARGO) test $(CHECKED) --test architecture --test import_cycles --test unsafe_code
 
 # A package of its own, with a target directory of its own: see its Cargo.toml.
 model-check: tools ## The engine's protocols between threads, in every interleaving (a minute with the build)

@@ -146,3 +146,18 @@ fn tests_give_no_dependency_other_features() {
         "tests ask for more features of these; name them in crates/cli/Cargo.toml: {other:#?}"
     );
 }
+
+#[test]
+fn tests_check_every_crate_for_overflow() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.cargo/checked.toml");
+    let settings: toml::Table =
+        toml::from_str(&std::fs::read_to_string(path).expect(path)).expect("it is TOML");
+    for member in dependencies().keys() {
+        let checked = settings["profile"]["release"]["package"].get(member);
+        assert_eq!(
+            checked.and_then(|of| of["overflow-checks"].as_bool()),
+            Some(true),
+            "{member} has to be in .cargo/checked.toml"
+        );
+    }
+}

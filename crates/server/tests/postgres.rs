@@ -105,6 +105,24 @@ async fn copy_writes_text() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn copy_begins_with_its_first_row_in_binary() {
+    let world = World::open().await;
+    let client = world.client().await;
+    let copied = async |rows: u32| -> Vec<Bytes> {
+        let sql = format!("COPY (SELECT id FROM t ORDER BY id LIMIT {rows}) TO STDOUT (FORMAT binary)");
+        client.copy_out(&sql).await.unwrap().try_collect().await.unwrap()
+    };
+    let messages = copied(2).await;
+    assert_eq!(messages.len(), 3, "two rows and the end");
+    assert!(
+        messages[0].starts_with(b"PGCOPY\n\xff\r\n\0") && messages[0].len() > 19,
+        "the first row is there"
+    );
+    assert_eq!(messages[2][..], [0xff, 0xff]);
+    assert_eq!(copied(0).await.len(), 1, "beginning and end");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancel_request_stops_the_work() {
     let world = World::open().await;
     let client = world.client().await;

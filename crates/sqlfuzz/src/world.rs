@@ -22,7 +22,7 @@ use crate::query::Statement;
 use crate::settings::needed_buffer;
 
 /// No query takes nearly as long.
-const QUERY_ENDS_AFTER: Duration = Duration::from_secs(30);
+const QUERY_ENDS_AFTER: Duration = Duration::from_secs(120);
 
 /// An engine that nobody uses comes to rest within this time.
 const RESTS_AFTER: Duration = Duration::from_secs(10);

@@ -8,8 +8,8 @@ use thiserror::Error;
 pub struct SchedulerConfig {
     /// What the cache of fragments may hold, in bytes: those there, those on their way.
     pub cache_bytes: u64,
-    /// A list that has had nothing to run for so long goes first, whatever the policy thinks. See the header of
-    /// [`scheduler`](super) for the bound that follows.
+    /// A list that has had nothing to run for so long goes first, whatever the policy thinks. The
+    /// documentation of [`Scheduler`](crate::Scheduler) has the bound that follows.
     pub patience: Span,
     /// How often a fragment or a medium is tried before those who want it are told.
     pub attempts: u32,

@@ -306,16 +306,22 @@ impl Connection<'_> {
         let response = CopyOutResponse::new(code, columns as i16, vec![i16::from(code); columns]);
         self.socket.feed(PgWireBackendMessage::CopyOutResponse(response)).await?;
         let names: Vec<&str> = fields.iter().map(FieldInfo::name).collect();
-        if let Some(begin) = format.begin(&names) {
-            self.feed_copy(begin).await?;
+        let mut begin = format.begin(&names);
+        // A line of names goes by itself. What begins a binary copy goes with the first row: clients rely on it.
+        if *format != CopyFormat::Binary
+            && let Some(names) = begin.take()
+        {
+            self.feed_copy(names).await?;
         }
         let mut sent = 0;
         while let Some(row) = rows.next().await? {
             let line = format.row(&row)?;
-            self.feed_copy(line).await?;
+            self.feed_copy(joined(begin.take(), line)).await?;
             sent += 1;
         }
-        if let Some(end) = format.end() {
+        let end = format.end().unwrap_or_default();
+        let end = joined(begin, end);
+        if !end.is_empty() {
             self.feed_copy(end).await?;
         }
         self.socket.feed(PgWireBackendMessage::CopyDone(CopyDone::new())).await?;
@@ -359,4 +365,15 @@ pub(crate) fn has_rows(plan: &LogicalPlan) -> bool {
         plan,
         LogicalPlan::Ddl(_) | LogicalPlan::Dml(_) | LogicalPlan::Copy(_) | LogicalPlan::Statement(_)
     ) || matches!(plan, LogicalPlan::Statement(datafusion::logical_expr::Statement::Execute(_)))
+}
+
+/// One piece of data behind another.
+fn joined(before: Option<BytesMut>, data: BytesMut) -> BytesMut {
+    match before {
+        Some(mut before) => {
+            before.unsplit(data);
+            before
+        }
+        None => data,
+    }
 }
