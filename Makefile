@@ -116,10 +116,13 @@ doc: tools ## API documentation, without warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --release --workspace --no-deps
 
 # COSCAN_REQUIRE_ALL=1 makes a browser that is missing a failure. SHOTS=FOLDER keeps pictures.
+PAGE_VENV = $(CARGO_TARGET_DIR)/page-venv
 .PHONY: serve-page-test
 serve-page-test: tools ## The live page of coscan serve in headless Chromium (3 minutes)
 	$(BUILD)
-	@python3 crates/server/checks/page.py --coscan $(COSCAN) $(if $(SHOTS),--shots $(SHOTS))
+	@test -x $(PAGE_VENV)/bin/python || { python3 -m venv $(PAGE_VENV) && $(PAGE_VENV)/bin/pip install --quiet playwright; }
+	@command -v chromium >/dev/null || [ "$$(id -u)" != 0 ] || { apt-get update --quiet=2 && apt-get install --yes --quiet=2 chromium; }
+	@$(PAGE_VENV)/bin/python crates/server/checks/page.py --coscan $(COSCAN) $(if $(SHOTS),--shots $(SHOTS))
 
 tools:
 	@command -v $(CARGO) >/dev/null || { echo "cargo is missing: install Rust from https://rustup.rs" >&2; exit 1; }
