@@ -280,26 +280,47 @@ FRAMES = """milliseconds => new Promise(done => {
   requestAnimationFrame(tick);
 })"""
 
+#: Makes every frame take so much longer.
+SLOW = """milliseconds => {
+  const slow = () => { const end = performance.now() + milliseconds; while (performance.now() < end); requestAnimationFrame(slow); };
+  requestAnimationFrame(slow);
+}"""
+
+#: What the page's main thread may take of the processor for a frame: a frame of sixty a second.
+FRAME_MS = 1000 / 60
+
+
+def cost_of_frames(page, milliseconds=5000):
+    """Frames drawn in that time, and the processor time that the page's main thread took for each.
+
+    Time on the processor, not on the clock: what else runs on the machine makes frames rare, but not dear."""
+    client = page.context.new_cdp_session(page.page)
+    client.send("Performance.enable", {"timeDomain": "threadTicks"})
+    taken = lambda: {m["name"]: m["value"] for m in client.send("Performance.getMetrics")["metrics"]}
+    before = taken()
+    times = page.page.evaluate(FRAMES, milliseconds)
+    after = taken()
+    client.detach()
+    per_frame = lambda name: round(1000 * (after[name] - before[name]) / len(times), 2)
+    times.sort()
+    return {"frames": len(times), "frame_ms_p50": round(times[len(times) // 2], 1),
+            "frame_ms_p95": round(times[len(times) * 95 // 100], 1),
+            "main_thread_cpu_ms_per_frame": per_frame("TaskDuration"), "script_cpu_ms_per_frame": per_frame("ScriptDuration")}
+
+
 def check_two_hundred_queries(browser, server, shots):
-    with Page(browser, server) as page, Load(server, 200):
-        wait("200 queries", lambda: page.page.locator("li.query").count() >= 190, 60)
-        client = page.context.new_cdp_session(page.page)
-        client.send("Performance.enable")
-        busy = lambda: {m["name"]: m["value"] for m in client.send("Performance.getMetrics")["metrics"]}
-        before = busy()
-        times = page.page.evaluate(FRAMES, 5000)[2:]
-        after = busy()
-        work = 1000 * (after["TaskDuration"] - before["TaskDuration"]) / len(times)
-        script = 1000 * (after["ScriptDuration"] - before["ScriptDuration"]) / len(times)
-        times.sort()
-        said = {"frames": len(times), "frame_ms_p50": round(times[len(times) // 2], 1),
-                "frame_ms_p95": round(times[len(times) * 95 // 100], 1),
-                "main_thread_ms_per_frame": round(work, 2), "script_ms_per_frame": round(script, 2)}
-        print("   200 queries:", json.dumps(said))
-        # Frames themselves depend on who else has the processors; what the page itself takes of a frame does not.
-        assert work < 16.7, said
-        if shots:
-            page.page.screenshot(path=str(shots / "many.png"))
+    with Page(browser, server) as page:
+        with Load(server, 200):
+            wait("200 queries", lambda: page.page.locator("li.query").count() >= 190, 60)
+            said = cost_of_frames(page)
+            print("   200 queries:", json.dumps(said), flush=True)
+            assert said["main_thread_cpu_ms_per_frame"] < FRAME_MS, said
+            if shots:
+                page.page.screenshot(path=str(shots / "many.png"))
+        # The measure itself sees a slow script, also where the script has a part of a processor only.
+        page.page.evaluate(SLOW, 6 * FRAME_MS)
+        slow = cost_of_frames(page, 2000)
+        assert slow["main_thread_cpu_ms_per_frame"] > FRAME_MS, f"a slow script was not seen: {slow}"
         assert page.errors() == [], page.errors()
 
 
