@@ -36,7 +36,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("coscan-cache", &["coscan-figure", "coscan-pool"]),
     ("coscan-engine", &["coscan-core", "coscan-pool", "coscan-trace"]),
     ("coscan-engine-sim", &["coscan-core", "coscan-engine"]),
-    ("coscan-datafusion", &["coscan-core", "coscan-engine"]),
+    ("coscan-operators", &[]),
+    ("coscan-datafusion", &["coscan-core", "coscan-engine", "coscan-operators"]),
     ("coscan-postgres", &["coscan-core", "coscan-trace"]),
     ("coscan-media", &["coscan-core"]),
     ("coscan-tier", &["coscan-datafusion", "coscan-engine", "coscan-media"]),
@@ -66,8 +67,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
 ];
 
 /// Who may know DataFusion.
-const KNOW_DATAFUSION: [&str; 5] =
-    ["coscan-datafusion", "coscan-server", "coscan-sqlfuzz", "coscan-tier", "coscan-cli"];
+const KNOW_DATAFUSION: [&str; 6] =
+    ["coscan-datafusion", "coscan-operators", "coscan-server", "coscan-sqlfuzz", "coscan-tier", "coscan-cli"];
 
 /// What the core may not have at all: it does no I/O, has no clock and no threads.
 const NOT_IN_CORE: [&str; 6] = ["tokio", "object_store", "parquet", "arrow", "rustix", "tracing"];

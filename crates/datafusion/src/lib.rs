@@ -10,15 +10,12 @@
 //! for hosts that make plans elsewhere. This is the only crate that knows DataFusion; it decides neither
 //! what is read next nor what stays in memory.
 
-mod aggregate;
 mod error;
 mod file;
-mod narrow;
 mod ordered;
 pub mod rule;
 mod scan;
 mod session;
-mod short_decimals;
 
 pub use error::{engine_error, from_engine};
 pub use rule::{CooperativeScans, rewrite_plan};

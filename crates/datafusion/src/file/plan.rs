@@ -41,6 +41,7 @@ use crate::error::{from_engine, panic_text};
 use crate::file::always_true::Statistics;
 use crate::file::bounded_reader::BoundedReader;
 use crate::file::constants::constant_columns;
+use crate::file::decoding::decoding_schema;
 use crate::file::pruning::{self, PruneInputs, RowsNeeded};
 use crate::file::request::FileRequest;
 use crate::file::table_root::table_root;
@@ -48,7 +49,6 @@ use crate::file::variant::{Recipe, Variant};
 use crate::session::bounded_store::BoundedStore;
 use crate::session::options::{CoscanOptions, POINT_THRESHOLD};
 use crate::session::stores::{is_plain_local, store_id};
-use crate::short_decimals;
 
 /// Everything that is the same for all files of a scan.
 #[derive(Debug)]
@@ -388,7 +388,7 @@ impl FilePlanner {
         let Expressions { projection, predicate, conjuncts } = expressions;
         let decided = self.decided(file, &conjuncts, &physical_schema, &pruned);
         let parquet = pruned.metadata.file_metadata().schema_descr();
-        let decoding_schema = short_decimals::decoding_schema(&physical_schema, parquet);
+        let decoding_schema = decoding_schema(&physical_schema, parquet);
         let recipe = Recipe::new(
             projection,
             conjuncts,

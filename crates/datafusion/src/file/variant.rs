@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use coscan_operators::short_decimals::{over_short_columns, shortened_array, without_widening};
 use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::buffer::BooleanBuffer;
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
@@ -16,7 +17,6 @@ use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 
 use crate::file::row_filter::{Passing, RowFilter};
 use crate::scan::masked::marked;
-use crate::short_decimals::{over_short_columns, shortened_array, without_widening};
 
 /// What all variants of a file are made of.
 pub(crate) struct Recipe<'a> {

@@ -9,6 +9,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use coscan_operators::RestExec;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::{
@@ -24,7 +25,6 @@ use futures::{StreamExt, TryStreamExt};
 
 use super::ranges::Clustering;
 use super::steps::Step;
-use crate::aggregate::RestExec;
 use crate::scan::CScan;
 use crate::scan::chunks::{ChunkReader, Piece, SharedScan};
 use crate::scan::registration::ScanPlan;

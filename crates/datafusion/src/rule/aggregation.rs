@@ -1,9 +1,10 @@
 //! Partial aggregations right above a cooperative scan become aggregations that read the scan's arrays.
 //!
-//! When that may be done says [`eligibility::aggregation_at_scan`]; how it is done, [`crate::aggregate`].
+//! When that may be done says [`eligibility::aggregation_at_scan`]; how it is done, [`coscan_operators`].
 
 use std::sync::Arc;
 
+use coscan_operators::{Aggregation, Function, ScanAggregateExec};
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::datasource::source::DataSourceExec;
@@ -14,7 +15,6 @@ use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 
 use super::eligibility;
-use crate::aggregate::{Aggregation, Function, ScanAggregateExec};
 use crate::scan::CScan;
 use crate::scan::masked::MaskedScan;
 

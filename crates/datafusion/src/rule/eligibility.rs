@@ -18,6 +18,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use coscan_operators::Function;
 use datafusion::arrow::datatypes::{DECIMAL64_MAX_PRECISION, DataType, Schema};
 use datafusion::common::NullEquality;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -45,7 +46,6 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
 
-use crate::aggregate::Function;
 use crate::ordered::Step;
 
 /// Why a node of a plan is left to DataFusion.

@@ -15,6 +15,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use coscan_engine::Engine;
+use coscan_operators::narrowed;
 use datafusion::arrow::datatypes::Schema;
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
@@ -29,7 +30,6 @@ use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode};
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
-use crate::narrow::narrowed;
 use crate::ordered::{OrderedAggregateExec, OrderedJoinExec};
 use crate::scan::CScan;
 use crate::session::options::CoscanOptions;

@@ -2,13 +2,14 @@
 //!
 //! Its batches are the arrays that all scans share, short decimals in 64 bits, and a last column that tells which
 //! rows pass. Where a file has values that its type does not, and 64 bits do not hold them, a batch has 128 bits for
-//! that column, and says so in its own schema. It is made for one consumer, the aggregation above it (`aggregate`); it is put into a plan when the plan
+//! that column, and says so in its own schema. It is made for one consumer, the aggregation above it; it is put into a plan when the plan
 //! is done, so it answers the planner's questions with as little as is true.
 
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
+use coscan_operators::short_decimals::shortened_schema;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -22,7 +23,6 @@ use datafusion::physical_plan::execution_plan::SchedulingType;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 
 use crate::scan::CScan;
-use crate::short_decimals::shortened_schema;
 
 /// The name of the last column.
 const MARKS: &str = "coscan_passes";

@@ -1,6 +1,6 @@
-//! Decimals of up to 18 digits are decoded to 64 bits.
+//! Decimals of up to 18 digits in 64 bits.
 //!
-//! The file stores them as integers of 32 or 64 bits, SQL gives them 128. Shared arrays of half the size cost half the
+//! Files store most of them as integers of 32 or 64 bits, SQL gives them 128. Shared arrays of half the size cost half the
 //! memory and half the copying. Whoever needs the type that SQL gave gets a cast, after rows were filtered; comparisons
 //! with constants are made in 64 bits.
 
@@ -12,14 +12,11 @@ use datafusion::arrow::datatypes::{
 };
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, ScalarValue};
-use datafusion::parquet::schema::types::SchemaDescriptor;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, Column, InListExpr, Literal, in_list};
 
-use crate::rule::eligibility::short_decimal;
-
 /// `data_type` with its decimals in 64 bits if all values of that type fit.
-pub(crate) fn shortened(data_type: &DataType) -> Option<DataType> {
+pub fn shortened(data_type: &DataType) -> Option<DataType> {
     match data_type {
         DataType::Decimal128(precision, scale) if *precision <= DECIMAL64_MAX_PRECISION => {
             Some(DataType::Decimal64(*precision, *scale))
@@ -29,12 +26,12 @@ pub(crate) fn shortened(data_type: &DataType) -> Option<DataType> {
 }
 
 /// `schema` with all short decimals in 64 bits.
-pub(crate) fn shortened_schema(schema: &SchemaRef) -> SchemaRef {
+pub fn shortened_schema(schema: &SchemaRef) -> SchemaRef {
     with_short_fields(schema, |_| true)
 }
 
 /// `schema` with the short decimals among the fields at these positions in 64 bits.
-fn with_short_fields(schema: &SchemaRef, among: impl Fn(usize) -> bool) -> SchemaRef {
+pub fn with_short_fields(schema: &SchemaRef, among: impl Fn(usize) -> bool) -> SchemaRef {
     let short = |(at, field): (usize, &Arc<Field>)| match shortened(field.data_type()) {
         Some(short) if among(at) => Arc::new(Field::clone(field).with_data_type(short)),
         _ => Arc::clone(field),
@@ -44,10 +41,10 @@ fn with_short_fields(schema: &SchemaRef, among: impl Fn(usize) -> bool) -> Schem
 }
 
 /// `expr` without the cast that [`over_short_columns`] put around a column: its value in 64 bits.
-pub(crate) fn without_widening(
-    expr: Arc<dyn PhysicalExpr>,
-    decoding: &Schema,
-) -> Result<Arc<dyn PhysicalExpr>> {
+///
+/// # Errors
+/// If `expr` has no type over `decoding`.
+pub fn without_widening(expr: Arc<dyn PhysicalExpr>, decoding: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
     let Some(cast) = expr.downcast_ref::<CastExpr>() else { return Ok(expr) };
     Ok(match (cast.expr().data_type(decoding)?, cast.cast_type()) {
         (DataType::Decimal64(p, s), DataType::Decimal128(q, t)) if (p, s) == (*q, *t) => {
@@ -59,7 +56,7 @@ pub(crate) fn without_widening(
 
 /// Short decimals of 128 bits in 64; `None` if it is another array, or a file stores values that its type does not have
 /// and 64 bits do not hold.
-pub(crate) fn shortened_array(array: &ArrayRef) -> Option<ArrayRef> {
+pub fn shortened_array(array: &ArrayRef) -> Option<ArrayRef> {
     let Some(DataType::Decimal64(precision, scale)) = shortened(array.data_type()) else { return None };
     let wide = array.as_primitive::<Decimal128Type>();
     let short = Decimal64Array::new(values_in_64_bits(wide)?.into(), wide.nulls().cloned());
@@ -78,18 +75,12 @@ pub(crate) fn values_in_64_bits(array: &Decimal128Array) -> Option<Vec<i64>> {
     Some(wide.iter().map(|v| *v as i64).collect())
 }
 
-/// The schema to decode to: that of the file, `physical`, with those decimals in 64 bits for which
-/// [`short_decimal`] holds.
-pub(crate) fn decoding_schema(physical: &SchemaRef, parquet: &SchemaDescriptor) -> SchemaRef {
-    let stored = parquet.root_schema().get_fields();
-    with_short_fields(physical, |at| {
-        stored.get(at).is_some_and(|stored| short_decimal(physical.field(at).data_type(), stored))
-    })
-}
-
 /// `expr`, which was made for the file's schema, `physical`, over columns decoded to `decoding`: the same values. Columns
 /// that have 64 bits in both stay as they are.
-pub(crate) fn over_short_columns(
+///
+/// # Errors
+/// If `expr` has no type over `decoding`.
+pub fn over_short_columns(
     expr: Arc<dyn PhysicalExpr>,
     physical: &Schema,
     decoding: &Schema,
@@ -152,16 +143,11 @@ mod tests {
     use datafusion::arrow::array::RecordBatch;
     use datafusion::arrow::buffer::NullBuffer;
     use datafusion::logical_expr::Operator;
-    use datafusion::parquet::schema::parser::parse_message_type;
     use datafusion::physical_expr::expressions::{binary, col, lit};
 
     use super::*;
 
     fn schemas() -> (SchemaRef, SchemaRef) {
-        let message = "message m { REQUIRED INT64 price (DECIMAL(15,2)); OPTIONAL INT32 rate (DECIMAL(9,2));
-            REQUIRED FIXED_LEN_BYTE_ARRAY(16) long (DECIMAL(38,2)); REQUIRED FIXED_LEN_BYTE_ARRAY(7) packed (DECIMAL(15,2));
-            OPTIONAL INT64 short (DECIMAL(15,2)); }";
-        let parquet = SchemaDescriptor::new(Arc::new(parse_message_type(message).unwrap()));
         let decimal = |name, precision| Field::new(name, DataType::Decimal128(precision, 2), true);
         let physical = Arc::new(Schema::new(vec![
             decimal("price", 15),
@@ -170,18 +156,8 @@ mod tests {
             decimal("packed", 15),
             Field::new("short", DataType::Decimal64(15, 2), true),
         ]));
-        let decoding = decoding_schema(&physical, &parquet);
+        let decoding = with_short_fields(&physical, |at| at < 2);
         (physical, decoding)
-    }
-
-    #[test]
-    fn integers_become_short_and_others_stay() {
-        let (physical, decoding) = schemas();
-        assert_eq!(decoding.field(0).data_type(), &DataType::Decimal64(15, 2));
-        assert_eq!(decoding.field(1).data_type(), &DataType::Decimal64(9, 2));
-        assert_eq!(decoding.field(2), physical.field(2));
-        assert_eq!(decoding.field(3), physical.field(3));
-        assert_eq!(decoding.field(4), physical.field(4));
     }
 
     /// The expression over both schemas, evaluated on the same values.

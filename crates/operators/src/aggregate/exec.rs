@@ -19,12 +19,13 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 use futures::{StreamExt, TryStreamExt};
 
 use super::Aggregation;
-use super::rest::{RestExec, over, unmarked};
+use super::rest::{over, unmarked};
 use super::totals::Totals;
+use crate::rest_exec::RestExec;
 
 /// See the module's documentation.
 #[derive(Debug)]
-pub(crate) struct ScanAggregateExec {
+pub struct ScanAggregateExec {
     aggregation: Arc<Aggregation>,
     /// A scan that marks rows.
     input: Arc<dyn ExecutionPlan>,
@@ -35,7 +36,9 @@ pub(crate) struct ScanAggregateExec {
 }
 
 impl ScanAggregateExec {
-    pub(crate) fn new(
+    /// `aggregation` over `input`, a scan that marks rows. `scan_schema`: what the scan gives where it does not. `original`:
+    /// a chain of nodes over that scan that computes the same, which takes over for the rest of a partition.
+    pub fn new(
         aggregation: Aggregation,
         input: Arc<dyn ExecutionPlan>,
         scan_schema: SchemaRef,

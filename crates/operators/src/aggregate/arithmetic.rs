@@ -13,6 +13,7 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{Column, Literal};
 
 use crate::narrow::{Arithmetic, Bounds, Node, Operation};
+use crate::short_decimals::shortened;
 
 /// Rows that are worked on together: what they need stays in the processor's first cache.
 pub(super) const BLOCK: usize = 1024;
@@ -219,8 +220,7 @@ fn apply(op: Arithmetic, (left, f): (&[i64], i64), (right, g): (&[i64], i64), ou
 
 /// Whether a scan that marks rows gives columns of this type as 64-bit integers.
 fn is_of_64_bits(data_type: &DataType) -> bool {
-    matches!(crate::short_decimals::shortened(data_type), Some(DataType::Decimal64(..)))
-        || matches!(data_type, DataType::Int64)
+    matches!(shortened(data_type), Some(DataType::Decimal64(..))) || matches!(data_type, DataType::Int64)
 }
 
 fn column_values(batch: &RecordBatch, column: usize) -> &[i64] {

@@ -11,6 +11,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Result;
 
 use super::key_values::{Fixed, KeyValues, Strings};
+use crate::short_decimals::shortened;
 
 /// Numbers for values, from zero upwards.
 struct Codes {
@@ -143,7 +144,7 @@ pub(super) fn is_key(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Utf8View | DataType::BinaryView | DataType::Boolean)
         || data_type.is_integer()
         || data_type.is_temporal() && data_type.primitive_width().is_some_and(|width| width <= 8)
-        || crate::short_decimals::shortened(data_type).is_some()
+        || shortened(data_type).is_some()
 }
 
 impl Keys {

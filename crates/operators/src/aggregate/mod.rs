@@ -25,12 +25,11 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{Column, Literal};
 
 use arithmetic::Program;
-pub(crate) use exec::ScanAggregateExec;
-pub(crate) use rest::RestExec;
+pub use exec::ScanAggregateExec;
 
 /// The functions that are computed here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Function {
+pub enum Function {
     /// Rows with a value.
     Count,
     /// The sum of decimals or 64-bit integers.
@@ -41,7 +40,7 @@ pub(crate) enum Function {
 
 /// What a partial aggregation computes, in terms of a scan that marks rows.
 #[derive(Debug)]
-pub(crate) struct Aggregation {
+pub struct Aggregation {
     /// The columns to group by.
     keys: Vec<usize>,
     program: Program,
@@ -76,7 +75,10 @@ enum State {
 impl Aggregation {
     /// What aggregates these functions of columns of `scan` by the key columns, and leaves `schema`; `None` if it
     /// cannot.
-    pub(crate) fn new(
+    ///
+    /// # Errors
+    /// If an argument has no type over `scan`.
+    pub fn new(
         keys: Vec<usize>,
         functions: &[(Function, Arc<dyn PhysicalExpr>)],
         scan: &Schema,

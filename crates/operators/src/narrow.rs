@@ -20,11 +20,11 @@ use datafusion::physical_expr::expressions::BinaryExpr;
 
 use crate::short_decimals::values_in_64_bits;
 
-/// `expr` with its decimal arithmetic in 64 bits where possible.
-pub(crate) fn narrowed(
-    expr: Arc<dyn PhysicalExpr>,
-    schema: &Schema,
-) -> Result<Transformed<Arc<dyn PhysicalExpr>>> {
+/// `expr` with its decimal arithmetic in 64 bits where possible. Its operands may be evaluated twice.
+///
+/// # Errors
+/// If `expr` has no type over `schema`.
+pub fn narrowed(expr: Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<Transformed<Arc<dyn PhysicalExpr>>> {
     expr.transform_down(|expr| {
         if expr.is::<NarrowDecimal>() {
             return Ok(Transformed::new(expr, false, TreeNodeRecursion::Jump));

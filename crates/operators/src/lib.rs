@@ -1,0 +1,19 @@
+//! Decimal arithmetic and aggregation in 64 bits, as operators of Apache DataFusion.
+//!
+//! SQL gives decimals 128 bits; most values need fewer. [`narrowed`] computes sums, differences and products in 64 bits
+//! where a batch's values allow it. [`short_decimals`] has columns decoded to 64 bits and casts them only where SQL's type
+//! is asked for. [`ScanAggregateExec`] computes partial sums, averages and counts for few groups from arrays that other
+//! queries read too, without copying rows. Types and values of results are those of DataFusion.
+//!
+//! When a plan may be changed to use them is not decided here, and nothing here knows where rows come from.
+
+#![deny(missing_docs)]
+
+mod aggregate;
+mod narrow;
+mod rest_exec;
+pub mod short_decimals;
+
+pub use aggregate::{Aggregation, Function, ScanAggregateExec};
+pub use narrow::narrowed;
+pub use rest_exec::RestExec;
