@@ -20,6 +20,7 @@
 
 mod completed;
 mod disk;
+mod error;
 pub mod hard_disk;
 mod parallel;
 pub mod probe;
@@ -35,10 +36,11 @@ use std::fmt::Debug;
 
 use coscan_core::{Instant, Span};
 
+pub use error::{Part, SpecError};
 pub use raid::RaidLevel;
 pub use sharing::SharedRate;
 pub use solid_state::SolidStateModel;
-pub use spec::{DeviceModel, DeviceSpec, Part, SpecError};
+pub use spec::{DeviceModel, DeviceSpec};
 pub use transfer::transfer_time;
 pub use wrap::{Boundaries, Delay, FaultRule};
 

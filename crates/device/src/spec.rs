@@ -8,6 +8,7 @@ use coscan_core::Span;
 
 use crate::Device;
 use crate::disk::SeekDisk;
+use crate::error::{MEMBERS_MAX, Part, SpecError};
 use crate::hard_disk::{BLOCK_BYTES, HardDisk, HardDiskModel};
 use crate::parallel::Parallel;
 use crate::raid::{Raid, RaidLevel};
@@ -91,88 +92,10 @@ pub enum DeviceModel {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceSpec(DeviceModel);
 
-/// Which number of a model an error is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// A disk's bandwidth or seek.
-    Disk,
-    /// What one request of a parallel device gets.
-    ParallelEach,
-    /// What all requests of a parallel device get, or its latency.
-    Parallel,
-    /// A throttle's limit.
-    Throttle,
-    /// A delay.
-    Delay,
-}
-
-impl fmt::Display for Part {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Part::Disk => "disk",
-            Part::ParallelEach => "parallel device, one request",
-            Part::Parallel => "parallel device, all requests",
-            Part::Throttle => "throttle",
-            Part::Delay => "delay",
-        })
-    }
-}
-
-/// Why a model makes no sense, and what to change. Members and devices behind wrappers are checked too.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SpecError {
-    /// A bandwidth of zero.
-    #[error("{of}: a bandwidth must be at least 1 byte/s")]
-    NoBandwidth {
-        /// Whose.
-        of: Part,
-    },
-    /// More than arithmetic in nanoseconds is exact for.
-    #[error(
-        "{of}: a bandwidth of {bytes_per_s} bytes/s is more than the model computes with: use at most 1 TiB/s"
-    )]
-    BandwidthTooHigh {
-        /// Whose.
-        of: Part,
-        /// What was asked for.
-        bytes_per_s: u64,
-    },
-    /// A fixed cost or delay that no run would outlast.
-    #[error("{of}: a time of more than a day is not a cost of a request: use a shorter one")]
-    TooLong {
-        /// Whose.
-        of: Part,
-    },
-    /// Too few members, or an odd number of mirrors.
-    #[error("RAID-{level} of {disks} disks: use {wanted}")]
-    Disks {
-        /// The level's number.
-        level: u8,
-        /// What was asked for.
-        disks: u32,
-        /// What there must be.
-        wanted: &'static str,
-    },
-    /// More members, those of arrays in arrays included, than anybody builds on purpose.
-    #[error("an array of {0} disks in all is more than the model builds: use at most {MEMBERS_MAX}")]
-    TooManyDisks(u64),
-    /// A stripe unit too small to be one.
-    #[error("a stripe unit of {0} bytes is too small: use at least 512")]
-    StripeUnit(u64),
-    /// No place for a request.
-    #[error("a parallel device must serve at least 1 request at once")]
-    NoPlaces,
-    /// A rule that never or always applies by mistake, or a draw from nothing.
-    #[error("{0}")]
-    Rule(&'static str),
-}
-
 /// Bandwidths up to here keep every product of the models within 128 bits.
 const BYTES_PER_S_MAX: u64 = 1 << 40;
 /// Nothing that a request costs takes longer.
 const COST_MAX: Span = Span::from_millis(24 * 3600 * 1000);
-/// Disks of a device in all, so that a slip of the pen does not fill the memory.
-const MEMBERS_MAX: u64 = 4096;
 
 impl DeviceSpec {
     /// Checks a model.

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use coscan_core::{ChunkNo, ColumnSet, Event, ScanId, TableId, WorkerNo};
 
 use crate::error::EngineError;
+use crate::file_read::FileRead;
 use crate::protocol::worker_slots::{self, ChunkPoll, Delivery, PartsPoll, WorkerSlots};
-use crate::request::FileRead;
 use crate::segments::Wanted;
 use crate::stats::ScanCounters;
 use crate::store::PinnedParts;

@@ -4,44 +4,42 @@
 //! manager believes to be resident are the same at any time somebody else can look. The I/O queue is under it, too: a
 //! load that nobody wants any more is given up before anybody can want it again. Under the lock nothing is read,
 //! decoded, freed or woken: reads go to the environment, the rest is done after unlocking.
+//!
+//! Here is the lock, and the loop of events and actions. What it does for loads and files is in `loads`, for scans in
+//! `scans`, for point reads in [`crate::point::drive`].
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
-use std::ops::Range;
+mod loads;
+mod scans;
+
+use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use arrow::array::ArrayRef;
 use bytes::Bytes;
-use coscan_core::{
-    Abm, AbmConfig, Action, ChunkNo, ColumnNo, ColumnSet, Event, FailReason, LoadId, PartLoad, Phases,
-    ScanId, Span, TableId, WorkerNo,
-};
+use coscan_core::{Abm, AbmConfig, Action, ChunkNo, ColumnNo, Event, LoadId, Phases, ScanId, Span, WorkerNo};
 use tokio::sync::{Notify, Semaphore};
 
 use coscan_trace::{Record, Recorder};
 
 use crate::budget::Budget;
-use crate::catalog::{Catalog, Forgotten};
+use crate::catalog::Catalog;
 use crate::config::EngineConfig;
-use crate::cscan::{CScan, Claim, Deferred};
+use crate::cscan::{CScan, Deferred};
 use crate::environment::{Attempt, Audit, Environment, Host};
 use crate::error::{EngineError, panic_message};
 use crate::footer::Footers;
+use crate::io::ReadError;
 use crate::io::limit::TokenBucket;
-use crate::io::queue::{self, IoCounters, Outcome, Queue, Request};
-use crate::io::{ReadError, coalesce};
-use crate::load_log::{LoadLog, LoadSeen};
-use crate::point::drive::{BlockContext, Points};
+use crate::io::queue::{self, IoCounters, Queue, Request};
+use crate::load_log::LoadLog;
 use crate::point::patience::Patience;
-use crate::point::permits;
-use crate::protocol::worker_slots::Delivery;
-use crate::request::Plan;
-use crate::stats::{EngineStats, LoadRecord, ScanCounters, WorkCounters};
-use crate::store::{Part, PartKey, PinnedParts, Store};
+use crate::point::reads::{BlockContext, Points, permits};
+use crate::stats::{EngineStats, LoadRecord, WorkCounters};
+use crate::store::{Part, PartKey, Store};
 use crate::sync::Mutex;
-use crate::table::{File, FileHandle, FileSpec};
+use crate::table::File;
 
 /// What the I/O queue hands back with the bytes.
 pub(crate) struct LoadContext {
@@ -333,12 +331,6 @@ impl Driver {
 
 /// Longer deadlines are none: about thirty years.
 const DEADLINE_MAX: Duration = Duration::from_secs(1_000_000_000);
-/// What is known of files that are not in use takes at most 1/`UNUSED_FILES_SHARE` of the budget, beside it, or
-/// [`UNUSED_FILES_BYTES_MIN`] where that is more.
-const UNUSED_FILES_SHARE: u64 = 16;
-
-/// In a small buffer the footers of a few tables are worth more than a share says.
-const UNUSED_FILES_BYTES_MIN: u64 = 4 << 20;
 
 /// The share of the time in which loads may start, however late point reads are.
 const BULK_SHARE_PERCENT: u8 = 50;
@@ -499,67 +491,6 @@ impl Turn<'_> {
         core.into_iter().chain(self.state.queue.next_deadline()).chain(patience).min()
     }
 
-    /// Tells the I/O queue; what it answers is done at the end of the turn.
-    fn io(&mut self, event: queue::Event<IoContext>) {
-        let now = self.clock();
-        self.state.queue.handle(now, event, &mut self.io);
-    }
-
-    /// Hands requests to the I/O queue and carries out what it answers, and what that leads to.
-    fn settle_io(&mut self) {
-        loop {
-            let requests = std::mem::take(&mut self.requests);
-            if !requests.is_empty() {
-                self.io(queue::Event::Submitted(requests));
-            }
-            if std::mem::take(&mut self.less_wanted) {
-                self.cancel_unwanted();
-            }
-            let actions = std::mem::take(&mut self.io);
-            if actions.is_empty() {
-                return;
-            }
-            for action in actions {
-                match action {
-                    queue::Action::Start(attempt) => self.after.attempts.push(attempt),
-                    queue::Action::Abort(attempt) => self.after.aborted.push(attempt),
-                    queue::Action::Report(context, outcome) => match &*context {
-                        IoContext::Load(load) => self.loaded(load, outcome),
-                        IoContext::Blocks(blocks) => self.blocks_read(blocks, outcome),
-                    },
-                }
-            }
-        }
-    }
-
-    /// Gives up loads that nobody wants any more. They fail in this very turn, before anybody can want them again.
-    fn cancel_unwanted(&mut self) {
-        let loads: HashSet<LoadId> = self.state.abm.unwanted_loads().into_iter().collect();
-        if !loads.is_empty() {
-            let now = self.clock();
-            let unwanted =
-                |context: &IoContext| matches!(context, IoContext::Load(load) if loads.contains(&load.load));
-            self.state.queue.cancel(now, unwanted, &mut self.io);
-        }
-    }
-
-    /// A part of a load arrived, or will not.
-    fn loaded(&mut self, context: &LoadContext, outcome: Outcome) {
-        match outcome {
-            Outcome::Arrived(at, bytes) => {
-                let (column, root) = context.columns[at];
-                let key = PartKey { table: context.file.table, chunk: context.chunk, column };
-                self.state.stats.parts_loaded += 1;
-                self.state.stats.bytes_read += bytes.len() as u64;
-                let part = self.state.store.insert(key, context.file.clone(), root, bytes);
-                self.part_for_points(&part);
-                let columns = [column].into_iter().collect();
-                self.event(Event::LoadFinished { load: context.load, columns });
-            }
-            Outcome::Failed(missing, error) => self.load_failed(context, &missing, error),
-        }
-    }
-
     /// Tells the buffer manager and carries out what it answers, and what that leads to.
     pub(crate) fn event(&mut self, event: Event) {
         let mut events = VecDeque::from([event]);
@@ -633,287 +564,6 @@ impl Turn<'_> {
         }
     }
 
-    /// A worker found that decoding its chunk takes `bytes`, more than is booked: `what` does. Its scan has so much from
-    /// now on, or fails. Where there is no room for it yet the chunk is given back until there is.
-    pub(crate) fn grow_workspace(&mut self, cscan: &CScan, claim: &Claim, bytes: u64, what: String) {
-        let (scan, worker) = (cscan.id, WorkerNo(claim.slot as u32));
-        cscan.grow_workspace(bytes);
-        self.growing = Some(what);
-        self.scan_event(scan, Event::WorkspaceGrown { scan, bytes });
-        self.growing = None;
-        let usage = self.state.abm.usage();
-        if usage.total() > usage.budget
-            && let Some(parts) = cscan.give_back(claim)
-        {
-            self.after.deferred.parts.push(parts);
-            self.scan_event(scan, Event::ChunkSuspended { scan, worker });
-        }
-    }
-
-    fn load(&mut self, load: LoadId, table: TableId, chunk: ChunkNo, parts: &[PartLoad]) {
-        self.state.stats.loads += 1;
-        let Some(file) = self.state.catalog.file_of(table, chunk).cloned() else {
-            debug_assert!(false, "{chunk} of {table} is of no file");
-            return;
-        };
-        if let Some((began, records)) = &mut self.state.recorded_loads {
-            let (file, columns) = (file.name().to_owned(), parts.len());
-            let at = self.driver.now() - *began;
-            records.push(LoadRecord { at, file, chunk: chunk.0, columns });
-        }
-        self.state.recent_loads.push(LoadSeen {
-            at: self.driver.since_start(),
-            table: table.0,
-            chunk: chunk.0,
-            columns: parts.len() as u32,
-        });
-        let row_group = file.row_group(chunk);
-        let wanted: Vec<(ColumnNo, usize)> =
-            parts.iter().filter_map(|part| Some((part.column, file.root_of(part.column)?))).collect();
-        let ranges: Vec<_> = wanted.iter().map(|&(_, root)| file.range(row_group, root)).collect();
-        for group in coalesce(&ranges, self.driver.config.coalesce_gap_bytes) {
-            let columns = group.iter().map(|&at| wanted[at]).collect();
-            self.requests.push(Request {
-                source: file.source.clone(),
-                ranges: group.iter().map(|&at| ranges[at].clone()).collect(),
-                point: false,
-                context: IoContext::Load(LoadContext { load, file: file.clone(), chunk, columns }),
-            });
-        }
-    }
-
-    fn load_failed(&mut self, context: &LoadContext, missing: &[usize], error: ReadError) {
-        let file = &context.file;
-        let replaced = match &error {
-            ReadError::Replaced(detail) => Some(detail.clone()),
-            _ => None,
-        };
-        self.cause = Some(match &replaced {
-            Some(detail) => {
-                EngineError::FileReplaced { file: file.name().to_owned(), detail: detail.clone() }
-            }
-            None => EngineError::Read {
-                file: file.name().to_owned(),
-                row_group: file.row_group(context.chunk),
-                column: missing
-                    .first()
-                    .map_or_else(String::new, |&at| file.columns[context.columns[at].1].name.clone()),
-                source: Arc::new(error),
-            },
-        });
-        let columns: ColumnSet = missing.iter().map(|&at| context.columns[at].0).collect();
-        self.event(Event::LoadFailed { load: context.load, columns });
-        if let Some(detail) = replaced {
-            self.replaced(&file.clone(), detail);
-        }
-        self.cause = None;
-    }
-
-    /// Adds a file that is not known, and forgets files in exchange.
-    pub(crate) fn add_file(
-        &mut self,
-        spec: FileSpec,
-        ranges: Vec<Vec<Range<u64>>>,
-    ) -> Result<FileHandle, EngineError> {
-        // Somebody else may have opened it since.
-        if let Some(handle) = self.state.catalog.reopen(&spec) {
-            return Ok(handle);
-        }
-        let added = self.state.catalog.add(spec, ranges)?;
-        let (table, layout) = (added.handle.file().table, added.layout);
-        self.event(match added.opens_table {
-            true => Event::TableOpened { table, layout },
-            false => Event::TableGrown { table, layout },
-        });
-        self.state.catalog.supersede(&added.handle);
-        let share = self.state.abm.usage().budget / UNUSED_FILES_SHARE;
-        let bytes_max = share.max(UNUSED_FILES_BYTES_MIN);
-        let Forgotten { tables, chunks } = self.state.catalog.tidy(bytes_max);
-        for (table, chunks) in chunks {
-            self.event(Event::ChunksInvalidated { table, chunks });
-        }
-        tables.into_iter().for_each(|table| self.event(Event::TableDropped { table }));
-        Ok(added.handle)
-    }
-
-    /// Fails unless all handles are of this engine.
-    pub(crate) fn check_handles<'a>(
-        &self,
-        handles: impl IntoIterator<Item = &'a FileHandle>,
-    ) -> Result<(), EngineError> {
-        match handles.into_iter().find(|handle| !self.state.catalog.has(handle)) {
-            Some(other) => {
-                Err(EngineError::InvalidRequest(format!("{other:?} was opened in another engine")))
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// Nothing of this version of the file is to be used any more.
-    pub(crate) fn replaced(&mut self, file: &Arc<File>, detail: String) {
-        if file.replaced.set(detail).is_ok() {
-            self.event(Event::ChunksInvalidated { table: file.table, chunks: file.chunks() });
-        }
-    }
-
-    fn failure(&mut self, table: TableId, chunk: Option<ChunkNo>, reason: FailReason) -> EngineError {
-        if let FailReason::BudgetTooSmall { needed } = reason {
-            let budget = self.state.abm.usage().budget;
-            let what = self.growing.take().unwrap_or_else(|| "a running scan".into());
-            return EngineError::BufferTooSmall { needed, budget, what };
-        }
-        let file = chunk.and_then(|chunk| self.state.catalog.file_of(table, chunk));
-        let cause = if reason == FailReason::LoadFailed { self.cause.clone() } else { None };
-        cause.or_else(|| file.and_then(|file| file.replaced_error())).unwrap_or(EngineError::Closed)
-    }
-
-    fn deliver(&mut self, scan: ScanId, worker: WorkerNo, chunk: ChunkNo, events: &mut VecDeque<Event>) {
-        let Some(cscan) = self.state.scans.get(&scan).cloned() else { return };
-        let read = cscan.read(chunk);
-        let file = &read.file;
-        let row_group = file.row_group(chunk);
-        let parts = read.columns.iter().zip(&read.roots).map(|(&column, &root)| {
-            let key = PartKey { table: cscan.table, chunk, column };
-            self.state.store.get(key).cloned().unwrap_or_else(|| {
-                debug_assert!(
-                    file.range(row_group, root).is_empty(),
-                    "{chunk} was delivered without {column}"
-                );
-                Arc::new(Part::new(key, file.clone(), root, bytes::Bytes::new(), 0))
-            })
-        });
-        let pinned = Arc::new(PinnedParts::new(parts.collect()));
-        let now = self.clock();
-        match cscan.deliver(worker, chunk, pinned.clone(), now, &mut self.after.deferred) {
-            Delivery::New => self.count(&cscan, &pinned),
-            Delivery::Resumed => {}
-            Delivery::Unwanted => events.push_back(Event::ChunkReleased { scan, worker }),
-        }
-        self.after.deferred.parts.push(pinned);
-    }
-
-    fn count(&mut self, cscan: &CScan, parts: &[Arc<Part>]) {
-        let counters = &cscan.counters;
-        let (mut loaded, mut shared) = (false, false);
-        for part in parts {
-            let first = part.used_first_by(cscan.id.0);
-            let new = part.loaded > cscan.registered;
-            let bytes = part.bytes.len() as u64;
-            self.state.stats.bytes_delivered += bytes;
-            if new && first {
-                loaded = true;
-                counters.bytes_loaded.add(bytes);
-            } else {
-                shared |= new;
-                counters.bytes_from_buffer.add(bytes);
-                self.state.stats.parts_from_buffer += 1;
-            }
-        }
-        self.state.stats.chunks_delivered += 1;
-        counters.chunks_delivered.add(1);
-        let kind = match (loaded, shared) {
-            (true, _) => &counters.chunks_loaded,
-            (false, true) => &counters.chunks_shared,
-            (false, false) => &counters.chunks_from_buffer,
-        };
-        kind.add(1);
-    }
-
-    /// Registers one segment of a request.
-    pub(crate) fn register(
-        &mut self,
-        plan: &Plan,
-        segment: usize,
-        skip: &HashSet<usize>,
-        counters: &Arc<ScanCounters>,
-    ) -> Arc<CScan> {
-        let id = ScanId(self.state.next_scan);
-        self.state.next_scan += 1;
-        let spec = plan.spec(segment, skip);
-        let chunks = &plan.segments[segment].chunks;
-        let cscan = Arc::new(CScan::new(
-            id,
-            spec.table,
-            spec.columns.clone(),
-            self.state.store.loaded(),
-            chunks.iter().map(|wanted| (wanted.chunk, *wanted)).collect::<HashMap<_, _>>(),
-            plan.reads.clone(),
-            counters.clone(),
-            self.driver.config.stall_after,
-            plan.segments[segment].workspace_bytes,
-            plan.workers,
-        ));
-        for column in self.read_by_no_sibling(&cscan).iter() {
-            if let Some(readers) = self.state.catalog.readers(spec.table, column) {
-                readers.fetch_add(1, Ordering::Relaxed);
-            }
-        }
-        self.state.scans.insert(id, cscan.clone());
-        self.event(Event::ScanRegistered { scan: id, spec });
-        cscan
-    }
-
-    /// Lets a scan in that needs so many bytes at the least, if the buffer has as many; it then has them until
-    /// [`Self::let_out`], however small the buffer becomes.
-    pub(crate) fn let_in(&mut self, needed: u64, what: impl FnOnce() -> String) -> Result<(), EngineError> {
-        let budget = self.state.budget.wanted();
-        if needed > budget {
-            return Err(EngineError::BufferTooSmall { needed, budget, what: what() });
-        }
-        self.state.budget.let_in(needed);
-        Ok(())
-    }
-
-    /// A scan that was let in is over.
-    pub(crate) fn let_out(&mut self, needed: u64) {
-        self.state.budget.let_out(needed);
-        self.apply_budget();
-    }
-
-    /// The buffer is to have so many bytes.
-    pub(crate) fn set_budget(&mut self, bytes: u64) {
-        self.state.budget.set_wanted(bytes);
-        self.apply_budget();
-    }
-
-    fn apply_budget(&mut self) {
-        let bytes = self.state.budget.in_force();
-        if self.state.abm.usage().budget != bytes {
-            self.event(Event::BudgetChanged { bytes });
-        }
-    }
-
-    /// Ends a scan that has not ended yet.
-    pub(crate) fn deregister(&mut self, scan: ScanId) {
-        if self.forget(scan, EngineError::Closed) {
-            self.event(Event::ScanGone { scan });
-        }
-    }
-
-    fn forget(&mut self, scan: ScanId, error: EngineError) -> bool {
-        let Some(cscan) = self.state.scans.remove(&scan) else { return false };
-        for column in self.read_by_no_sibling(&cscan).iter() {
-            if let Some(readers) = self.state.catalog.readers(cscan.table, column) {
-                readers.fetch_sub(1, Ordering::Relaxed);
-            }
-        }
-        cscan.end(error, &mut self.after.deferred);
-        true
-    }
-
-    /// The columns that no other scan of the same request reads: however many scans a request becomes, it is
-    /// one reader of a column.
-    fn read_by_no_sibling(&self, cscan: &CScan) -> ColumnSet {
-        let mut columns = cscan.columns.clone();
-        let siblings = self.state.scans.values().filter(|other| {
-            other.table == cscan.table
-                && Arc::ptr_eq(&other.counters, &cscan.counters)
-                && other.id != cscan.id
-        });
-        siblings.for_each(|other| columns.subtract(&other.columns));
-        columns
-    }
-
     /// The settings the engine was started with.
     pub(crate) fn config(&self) -> &EngineConfig {
         &self.driver.config
@@ -922,102 +572,4 @@ impl Turn<'_> {
 
 #[cfg(test)]
 #[allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests live in the real world")]
-mod tests {
-    use std::sync::{Condvar, Mutex};
-
-    use super::{Driver, EngineError, Turn};
-    use std::ops::Range;
-    use std::sync::Arc;
-    use std::time::{Duration, Instant};
-
-    use bytes::Bytes;
-
-    use crate::engine::Engine;
-    use crate::environment::Cancel;
-    use crate::io::{RangeReader, ReadError, Source};
-    use crate::test_support::{config, open, policy, request, sample};
-
-    /// Reads stand still as long as the gate is shut.
-    struct Gate {
-        inner: Arc<dyn RangeReader>,
-        shut: Arc<(Mutex<bool>, Condvar)>,
-    }
-
-    impl RangeReader for Gate {
-        fn read(
-            &self,
-            source: &Source,
-            parts: &[Range<u64>],
-            cancel: &Cancel,
-            arrived: &mut dyn FnMut(usize, Bytes),
-        ) -> Result<(), ReadError> {
-            let (shut, opened) = &*self.shut;
-            let _open = opened.wait_while(shut.lock().unwrap(), |shut| *shut).unwrap();
-            self.inner.read(source, parts, cancel, arrived)
-        }
-    }
-
-    fn a_bug(_: &mut Turn<'_>) {
-        panic!("a bug");
-    }
-
-    /// Threads of engines in this process.
-    fn engine_threads() -> usize {
-        let name = |task: std::io::Result<std::fs::DirEntry>| {
-            std::fs::read_to_string(task.unwrap().path().join("comm")).unwrap_or_default()
-        };
-        let tasks = std::fs::read_dir("/proc/self/task").unwrap().map(name);
-        tasks.filter(|name| ["coscan-io", "coscan-clock"].contains(&name.trim())).count()
-    }
-
-    fn is_broken<T>(outcome: Result<T, EngineError>) -> bool {
-        matches!(outcome, Err(EngineError::Broken(why)) if why == "a bug")
-    }
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn a_panic_under_the_lock_ends_everything_for_everybody() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = sample(dir.path(), "a.parquet", 4, 1_500);
-        let shut = Arc::new((Mutex::new(false), Condvar::new()));
-        let gate = shut.clone();
-        let engine =
-            Engine::with_reader(config("relevance", 64 << 20), |inner| Arc::new(Gate { inner, shut: gate }));
-        let engine = engine.unwrap();
-        let file = open(&engine, &path).await;
-        let wanted = request(std::slice::from_ref(&file), None);
-        let (reading, waiting) = (engine.scan(wanted.clone()).unwrap(), engine.scan(wanted.clone()).unwrap());
-        let mut reader = reading.worker();
-        let mut chunk = reader.next().await.unwrap().unwrap();
-        *shut.0.lock().unwrap() = true;
-        let waiter = tokio::spawn({
-            let mut worker = waiting.worker();
-            async move {
-                loop {
-                    worker.next().await?;
-                }
-            }
-        });
-        let driver: Arc<Driver> = engine.driver.clone();
-        assert!(is_broken(driver.turn(a_bug)));
-
-        let waited: Result<(), EngineError> =
-            tokio::time::timeout(Duration::from_secs(10), waiter).await.expect("nobody hangs").unwrap();
-        assert!(is_broken(waited));
-        assert!(is_broken(chunk.slice(0).await));
-        drop(chunk);
-        assert!(is_broken(reader.next().await.map(drop)));
-        assert!(is_broken(engine.scan(wanted).map(drop)));
-        assert!(is_broken(engine.set_buffer(1 << 20)) && is_broken(engine.set_policy(policy("normal"))));
-        assert_eq!(engine.resident_bytes(), 0, "what was in memory is freed");
-        engine.stats();
-
-        *shut.0.lock().unwrap() = false;
-        shut.1.notify_all();
-        drop((reader, reading, waiting));
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while engine_threads() > 0 {
-            assert!(Instant::now() < deadline, "threads are left");
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    }
-}
+mod tests;

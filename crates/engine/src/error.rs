@@ -8,10 +8,20 @@ use std::sync::Arc;
 use coscan_core::ConfigError;
 use thiserror::Error;
 
-use crate::settings::SettingError;
-
 /// A cause that several scans share.
 pub type SharedSource = Arc<dyn std::error::Error + Send + Sync>;
+
+/// A value that a setting cannot have.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("coscan.{setting}: '{value}' is not {wanted}")]
+pub struct SettingError {
+    /// The setting's name.
+    pub setting: &'static str,
+    /// What was given.
+    pub value: String,
+    /// What may be given, with its range.
+    pub wanted: String,
+}
 
 /// Why an engine, a scan or a chunk could not do what was asked.
 #[derive(Clone, Debug, Error)]

@@ -10,12 +10,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
-use coscan_core::{ChunkNo, ColumnNo, ColumnSet, DeliveryOrder, ScanSpec, TableId};
-use parquet::arrow::arrow_reader::ArrowReaderMetadata;
+use coscan_core::{ChunkNo, ColumnSet, DeliveryOrder, ScanSpec, TableId};
 
 use crate::error::EngineError;
+use crate::file_read::FileRead;
 use crate::segments::{self, Together, Wanted};
-use crate::table::{File, FileHandle};
+use crate::table::FileHandle;
 use crate::workspace;
 
 /// A scan to register.
@@ -54,17 +54,6 @@ pub struct FileColumns {
     /// The Arrow schema to decode the whole file to, after any change of types the caller wants (views,
     /// timestamps from int96): as many fields as the file has root columns.
     pub schema: SchemaRef,
-}
-
-/// How to read one file.
-#[derive(Debug)]
-pub(crate) struct FileRead {
-    pub(crate) file: Arc<File>,
-    /// As long as this is there, the file stays known.
-    _handle: FileHandle,
-    pub(crate) roots: Vec<usize>,
-    pub(crate) columns: Vec<ColumnNo>,
-    pub(crate) decoding: ArrowReaderMetadata,
 }
 
 /// A checked request.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use coscan_core::{ChunkNo, ColumnNo, ColumnSet};
 
-use crate::request::FileRead;
+use crate::file_read::FileRead;
 
 /// Chunks are read with others that need more columns if that reads at most one part in this many on top.
 const READ_ON_TOP_SHARE: u64 = 20;

@@ -14,6 +14,7 @@ use coscan_core::PolicyName;
 use crate::config::{self, EngineConfig, ReadLimit};
 use crate::engine::Engine;
 use crate::error::EngineError;
+pub use crate::error::SettingError;
 
 /// The policy of an engine for which none was chosen.
 pub const DEFAULT_POLICY: &str = "relevance";
@@ -54,18 +55,6 @@ impl Setting {
     pub fn flag(&self) -> String {
         self.name.replace('_', "-")
     }
-}
-
-/// A value that a setting cannot have.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("coscan.{setting}: '{value}' is not {wanted}")]
-pub struct SettingError {
-    /// The setting's name.
-    pub setting: &'static str,
-    /// What was given.
-    pub value: String,
-    /// What may be given, with its range.
-    pub wanted: String,
 }
 
 /// A setting of the engine: what it is, and how it gets into a configuration and out of it.

@@ -11,7 +11,7 @@ use arrow::datatypes::DataType;
 use parquet::basic::{PageType, Type as PhysicalType};
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 
-use crate::request::FileRead;
+use crate::file_read::FileRead;
 
 /// Pages are rarely larger: the usual limit of writers, a mebibyte, which they look at after they exceeded it.
 const PAGE_BYTES: u64 = (1 << 20) + (1 << 17);

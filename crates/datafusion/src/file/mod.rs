@@ -7,6 +7,8 @@ pub(crate) mod always_true;
 pub(crate) mod bounded_reader;
 pub(crate) mod constants;
 pub(crate) mod decoding;
+pub(crate) mod few_pages;
+pub(crate) mod marks;
 pub(crate) mod plan;
 pub(crate) mod pruning;
 pub(crate) mod request;

@@ -46,7 +46,7 @@ use crate::file::pruning::{self, PruneInputs, RowsNeeded};
 use crate::file::request::FileRequest;
 use crate::file::table_root::table_root;
 use crate::file::variant::{Recipe, Variant};
-use crate::session::bounded_store::BoundedStore;
+use crate::session::bounded_store::bounded;
 use crate::session::options::{CoscanOptions, POINT_THRESHOLD};
 use crate::session::stores::{is_plain_local, store_id};
 
@@ -153,8 +153,7 @@ impl FilePlanner {
         let store = runtime.object_store(&config.object_store_url)?;
         let readers = source.parquet_file_reader_factory().cloned().unwrap_or_else(|| {
             let cache = runtime.cache_manager.get_file_metadata_cache();
-            let bounded = Arc::new(BoundedStore::new(Arc::clone(&store)));
-            Arc::new(CachedParquetFileReaderFactory::new(bounded, cache))
+            Arc::new(CachedParquetFileReaderFactory::new(bounded(Arc::clone(&store)), cache))
         });
         let table_schema = source.table_schema().table_schema();
         let projection = match source.projection() {

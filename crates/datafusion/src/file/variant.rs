@@ -15,8 +15,8 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::projection::{ProjectionExprs, Projector};
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 
+use crate::file::marks::marked;
 use crate::file::row_filter::{Passing, RowFilter};
-use crate::scan::masked::marked;
 
 /// What all variants of a file are made of.
 pub(crate) struct Recipe<'a> {

@@ -27,7 +27,7 @@ use super::ranges::Clustering;
 use super::steps::Step;
 use crate::scan::CScan;
 use crate::scan::chunks::{ChunkReader, Piece, SharedScan};
-use crate::scan::registration::ScanPlan;
+use crate::scan::plan::ScanPlan;
 
 /// One side of a join.
 #[derive(Clone, Debug)]

@@ -16,7 +16,7 @@ use datafusion::parquet::arrow::parquet_column;
 
 use crate::file::plan::FilePlan;
 use crate::rule::eligibility::bounds_in_order;
-use crate::scan::registration::ScanPlan;
+use crate::scan::plan::ScanPlan;
 
 /// The range of one chunk.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -17,7 +17,7 @@ use super::ranges::Clustering;
 use super::spec::AggregateSpec;
 use super::steps::Step;
 use crate::scan::chunks::{ChunkReader, Piece, SharedScan};
-use crate::scan::registration::ScanPlan;
+use crate::scan::plan::ScanPlan;
 
 /// What the partitions of one execution share.
 pub(super) struct Shared {

@@ -13,7 +13,8 @@ use datafusion::physical_plan::metrics::BaselineMetrics;
 use crate::file::plan::FilePlanner;
 use crate::scan::CScan;
 use crate::scan::metrics::ScanCounters;
-use crate::scan::registration::{Member, Registration, ScanPlan};
+use crate::scan::plan::ScanPlan;
+use crate::scan::registration::{Member, Registration};
 use crate::scan::stream::{OpenChunk, forget_replaced};
 
 /// What a reader gives: rows of a chunk, by its position in [`ScanPlan::chunks`], or its end.

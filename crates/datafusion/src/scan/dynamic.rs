@@ -17,9 +17,8 @@ use datafusion::physical_optimizer::pruning::{FilePruner, PruningPredicateBuilde
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 
 use crate::file::plan::FilePlan;
-use crate::scan::registration::ScanPlan;
 
-/// A check may take one part in this many of the time since the last.
+/// A check may take `1 / TIME_SHARE` of the time since the last.
 const TIME_SHARE: u32 = 10;
 
 /// Watches the dynamic filters of a scan.
@@ -50,9 +49,13 @@ impl DynamicPruner {
         self.pruners.push(pruner);
     }
 
-    /// The chunks, among those that are not settled, that the filters rule out now. Empty and almost free
-    /// if no filter has changed.
-    pub(crate) fn ruled_out(&mut self, plan: &ScanPlan, settled: &[bool]) -> Vec<usize> {
+    /// The chunks, of those that nobody has asked for yet, that the filters rule out now. Each is given by its name, its
+    /// file and its row group; those of a file lie side by side. Empty and almost free if no filter has changed.
+    pub(crate) fn ruled_out(
+        &mut self,
+        files: &[FilePlan],
+        chunks: impl Iterator<Item = (usize, usize, usize)>,
+    ) -> Vec<usize> {
         let Some(tracker) = self.tracking.watcher() else { return Vec::new() };
         self.changed |= tracker.changed();
         let now = Instant::now();
@@ -60,37 +63,31 @@ impl DynamicPruner {
             return Vec::new();
         }
         self.changed = false;
-        let ruled_out = self.check(plan, settled);
+        let mut ruled_out = Vec::new();
+        let chunks: Vec<(usize, usize, usize)> = chunks.collect();
+        for of_file in chunks.chunk_by(|(_, a, _), (_, b, _)| a == b) {
+            self.check_file(files, of_file[0].1, of_file, &mut ruled_out);
+        }
         let cost: Duration = now.elapsed();
         self.not_before = Some(now + cost * TIME_SHARE);
         ruled_out
     }
 
-    fn check(&mut self, plan: &ScanPlan, settled: &[bool]) -> Vec<usize> {
-        let mut ruled_out = Vec::new();
-        let mut pending: Vec<usize> = Vec::new();
-        let mut chunks = plan.chunks.iter().enumerate().filter(|(index, _)| !settled[*index]).peekable();
-        // The chunks of a file lie side by side.
-        while let Some((index, chunk)) = chunks.next() {
-            pending.push(index);
-            if chunks.peek().is_none_or(|(_, next)| next.file != chunk.file) {
-                self.check_file(plan, chunk.file, &pending, &mut ruled_out);
-                pending.clear();
-            }
-        }
-        ruled_out
-    }
-
-    fn check_file(&mut self, plan: &ScanPlan, file: usize, pending: &[usize], ruled_out: &mut Vec<usize>) {
+    fn check_file(
+        &mut self,
+        files: &[FilePlan],
+        file: usize,
+        chunks: &[(usize, usize, usize)],
+        ruled_out: &mut Vec<usize>,
+    ) {
         let whole = self.pruners.get_mut(file).and_then(Option::as_mut);
         let whole = whole.is_some_and(|pruner| pruner.should_prune().unwrap_or(false));
         if whole {
-            ruled_out.extend(pending);
+            ruled_out.extend(chunks.iter().map(|(index, ..)| index));
             return;
         }
-        let kept =
-            row_groups_kept(&plan.files[file], pending.iter().map(|&chunk| plan.chunks[chunk].row_group));
-        ruled_out.extend(pending.iter().filter(|&&chunk| !kept(plan.chunks[chunk].row_group)));
+        let kept = row_groups_kept(&files[file], chunks.iter().map(|(.., row_group)| *row_group));
+        ruled_out.extend(chunks.iter().filter(|(.., row_group)| !kept(*row_group)).map(|(index, ..)| index));
     }
 }
 

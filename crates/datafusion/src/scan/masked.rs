@@ -9,8 +9,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use coscan_operators::short_decimals::shortened_schema;
-use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, Statistics};
@@ -22,10 +21,8 @@ use datafusion::physical_plan::DisplayFormatType;
 use datafusion::physical_plan::execution_plan::SchedulingType;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 
+use crate::file::marks::marked;
 use crate::scan::CScan;
-
-/// The name of the last column.
-const MARKS: &str = "coscan_passes";
 
 /// See the module's documentation.
 #[derive(Clone, Debug)]
@@ -40,14 +37,6 @@ impl MaskedScan {
         let schema = marked(&scan.config().projected_schema()?);
         Ok(MaskedScan { scan, schema })
     }
-}
-
-/// The schema of a scan's batches with marks: short decimals in 64 bits, and the marks.
-pub(crate) fn marked(schema: &SchemaRef) -> SchemaRef {
-    let schema = shortened_schema(schema);
-    let mut fields: Vec<_> = schema.fields().iter().cloned().collect();
-    fields.push(Arc::new(Field::new(MARKS, DataType::Boolean, false)));
-    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }
 
 impl DataSource for MaskedScan {

@@ -3,7 +3,7 @@
 use coscan_engine::ScanMetrics;
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder, MetricType, Time};
 
-use crate::scan::registration::{PlannedChunk, ScanPlan};
+use crate::scan::plan::{PlannedChunk, ScanPlan};
 
 /// What one partition, or the first partition of a shared registration, reports.
 pub(crate) struct ScanCounters {

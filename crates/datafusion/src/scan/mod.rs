@@ -8,6 +8,7 @@ pub(crate) mod dynamic;
 pub(crate) mod execution;
 pub(crate) mod masked;
 pub(crate) mod metrics;
+pub(crate) mod plan;
 pub(crate) mod point;
 pub(crate) mod registration;
 pub(crate) mod stream;

@@ -1,21 +1,20 @@
 //! Point reads: row groups of which pruning leaves so few pages that only these are read.
 //!
-//! Here is the decision, and what a partition does with such a row group: it has the engine read the pages, or, where
-//! the engine has no room for that, scans the row group by itself. How pages are read is the engine's business.
+//! A partition has the engine read the pages, or, where the engine has no room for that, scans the row group by itself.
+//! Which row groups are point reads is decided in `file/few_pages.rs`; how pages are read, by the engine.
 
 use std::sync::Arc;
 
 use coscan_engine::{
     Chunk, ChunkRequest, DeliveryOrder, Engine, EngineError, FileColumns, PointRequest, PointRows, Scan,
-    ScanRequest, Worker, point_cost,
+    ScanRequest, Worker,
 };
 use datafusion::common::Result;
-use datafusion::parquet::file::metadata::ParquetMetaData;
 
 use crate::error::from_engine;
 use crate::file::pruning::RowsNeeded;
 use crate::scan::metrics::ScanCounters;
-use crate::scan::registration::{PlannedChunk, ScanPlan};
+use crate::scan::plan::{PlannedChunk, ScanPlan};
 
 /// What a partition was handed.
 pub(crate) enum Taken {
@@ -23,32 +22,6 @@ pub(crate) enum Taken {
     Chunk(Chunk),
     /// The rows that are needed of one, in batches of the columns to read.
     Rows(PointRows),
-}
-
-/// Dictionaries are wanted by every point read of a row group and stay in memory, so they do not count as its pages
-/// do (some writers begin every column with a megabyte of them); but data and dictionary pages together must be at most
-/// one part in so many, too.
-const WITH_DICTIONARIES: u64 = 2;
-
-/// Whether the data pages that hold the needed rows are at most one part in `threshold` of the row group's bytes, in
-/// the columns to read.
-pub(crate) fn is_point_read(
-    metadata: &ParquetMetaData,
-    row_group: usize,
-    roots: &[usize],
-    needed: &RowsNeeded,
-    threshold: u64,
-) -> bool {
-    let RowsNeeded::Ranges(rows) = needed else { return false };
-    if threshold == 0 || roots.is_empty() {
-        return false;
-    }
-    let cost = point_cost(metadata, row_group, roots, rows);
-    cost.is_some_and(|cost| {
-        let all = cost.data_bytes + cost.dictionary_bytes;
-        cost.data_bytes.saturating_mul(threshold) <= cost.chunk_bytes
-            && all.saturating_mul(WITH_DICTIONARIES) <= cost.chunk_bytes
-    })
 }
 
 /// Reads the point reads of one partition.

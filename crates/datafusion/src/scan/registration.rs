@@ -14,91 +14,14 @@ use coscan_engine::{
     ChunkRequest, DeliveryOrder, Engine, FileColumns, FileHandle, QueryAccount, Scan, ScanRequest, Worker,
 };
 use datafusion::common::Result;
-use futures::{StreamExt, TryStreamExt};
 use tokio::sync::OnceCell;
 
 use crate::error::from_engine;
-use crate::file::plan::{FilePlan, FilePlanner, PlannedRowGroup};
-use crate::file::pruning::RowsNeeded;
+use crate::file::plan::FilePlanner;
 use crate::file::request::FileRequest;
-use crate::file::variant::Variant;
-use crate::scan::dynamic::DynamicPruner;
 use crate::scan::metrics::ScanCounters;
-use crate::scan::point::{self, PointReader, Taken};
-
-/// Files whose metadata is fetched at the same time.
-const FILES_PLANNED_AT_ONCE: usize = 8;
-
-/// All that a scan will read, in the order in which a plain scan would read it.
-pub(crate) struct ScanPlan {
-    pub(crate) files: Vec<FilePlan>,
-    pub(crate) chunks: Vec<PlannedChunk>,
-    dynamic: Mutex<DynamicPruner>,
-}
-
-/// One row group of one file.
-pub(crate) struct PlannedChunk {
-    /// Position in [`ScanPlan::files`].
-    pub(crate) file: usize,
-    /// Position in the file's variants.
-    pub(crate) variant: usize,
-    pub(crate) row_group: usize,
-    pub(crate) needed: RowsNeeded,
-    /// Whether it is to be read by its pages.
-    pub(crate) point: bool,
-}
-
-impl ScanPlan {
-    /// How a chunk is read.
-    pub(crate) fn variant(&self, chunk: &PlannedChunk) -> &Variant {
-        &self.files[chunk.file].variants[chunk.variant]
-    }
-
-    async fn new(planner: &Arc<FilePlanner>, requests: &[FileRequest]) -> Result<ScanPlan> {
-        // Before the files are planned, so that a filter that moves meanwhile is seen to have moved.
-        let mut dynamic = DynamicPruner::new(planner.predicate());
-        let wanted = planner.rows_wanted();
-        let mut plan = ScanPlan { files: Vec::new(), chunks: Vec::new(), dynamic: Mutex::default() };
-        let at_once = if wanted.is_some() { 1 } else { FILES_PLANNED_AT_ONCE };
-        let mut planned = futures::stream::iter(requests.to_vec())
-            .map(|request| {
-                let planner = Arc::clone(planner);
-                async move { planner.plan(request).await }
-            })
-            .buffered(at_once);
-        let mut rows = 0;
-        while wanted.is_none_or(|wanted| rows < wanted)
-            && let Some(file) = planned.try_next().await?
-        {
-            if let Some(mut file) = file {
-                dynamic.add_file(file.pruner.take());
-                let yielded = plan.add(file, wanted.map(|wanted| wanted - rows), planner.point_threshold);
-                rows = rows.saturating_add(yielded);
-            }
-        }
-        plan.dynamic = Mutex::new(dynamic);
-        Ok(plan)
-    }
-
-    /// Adds the file's row groups, but no more than yield `wanted` rows; returns how many they yield.
-    fn add(&mut self, mut file: FilePlan, wanted: Option<usize>, point_threshold: u64) -> usize {
-        let mut rows = 0;
-        for PlannedRowGroup { row_group, needed, variant } in std::mem::take(&mut file.row_groups) {
-            if wanted.is_some_and(|wanted| rows >= wanted) {
-                break;
-            }
-            rows = rows.saturating_add(match &needed {
-                RowsNeeded::All => file.metadata.row_group(row_group).num_rows().max(0) as usize,
-                RowsNeeded::Ranges(ranges) => ranges.iter().map(ExactSizeIterator::len).sum(),
-            });
-            let roots = &file.variants[variant].roots;
-            let point = point::is_point_read(&file.metadata, row_group, roots, &needed, point_threshold);
-            self.chunks.push(PlannedChunk { file: self.files.len(), variant, row_group, needed, point });
-        }
-        self.files.push(file);
-        rows
-    }
-}
+use crate::scan::plan::ScanPlan;
+use crate::scan::point::{PointReader, Taken};
 
 /// See the module's documentation.
 pub(crate) struct Registration {
@@ -239,7 +162,7 @@ impl Registration {
 /// Un-needs the chunks that dynamic filters rule out by now.
 fn strike_off(plan: &ScanPlan, state: &mut State, counters: &ScanCounters) {
     let State { live, settled, .. } = state;
-    let ruled_out = lock(&plan.dynamic).ruled_out(plan, settled);
+    let ruled_out = plan.ruled_out(settled);
     if ruled_out.is_empty() {
         return;
     }

@@ -25,8 +25,9 @@ use crate::file::row_filter::Passing;
 use crate::scan::CScan;
 use crate::scan::execution::OpenPartition;
 use crate::scan::metrics::ScanCounters;
+use crate::scan::plan::ScanPlan;
 use crate::scan::point::Taken;
-use crate::scan::registration::{Member, ScanPlan};
+use crate::scan::registration::Member;
 
 /// Reads one partition.
 pub(crate) struct PartitionReader {

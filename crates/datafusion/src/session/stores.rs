@@ -16,7 +16,7 @@ use object_store::http::HttpBuilder;
 use object_store::local::LocalFileSystem;
 use url::{Position, Url};
 
-use crate::session::bounded_store::BoundedStore;
+use crate::session::bounded_store::bounded;
 
 /// A session's stores; one that is not registered is set up from the environment when it is first named,
 /// be it by `register_parquet`, `CREATE EXTERNAL TABLE` or `SELECT ... FROM 's3://...'`.
@@ -32,7 +32,7 @@ impl Default for EnvironmentStores {
         let files =
             Url::parse("file://").ok().and_then(|url| known.get_store(&url).ok().map(|store| (url, store)));
         if let Some((url, store)) = files {
-            known.register_store(&url, Arc::new(BoundedStore::new(store)));
+            known.register_store(&url, bounded(store));
         }
         EnvironmentStores { known }
     }
@@ -87,8 +87,7 @@ pub fn store_for(url: &Url) -> Result<Arc<dyn ObjectStore>> {
 pub(crate) fn is_plain_local(store: &Arc<dyn ObjectStore>) -> bool {
     // A store does not tell its type. Its two descriptions together are those of the plain one, or it is another.
     let plain: Arc<dyn ObjectStore> = Arc::new(LocalFileSystem::new());
-    let bounded: Arc<dyn ObjectStore> = Arc::new(BoundedStore::new(Arc::clone(&plain)));
-    [plain, bounded]
+    [Arc::clone(&plain), bounded(plain)]
         .iter()
         .any(|plain| store.to_string() == plain.to_string() && format!("{store:?}") == format!("{plain:?}"))
 }
@@ -148,8 +147,7 @@ mod tests {
     fn only_the_plain_file_system_is_read_directly() {
         let plain: Arc<dyn ObjectStore> = Arc::new(LocalFileSystem::new());
         assert!(is_plain_local(&plain));
-        let bounded: Arc<dyn ObjectStore> = Arc::new(BoundedStore::new(plain));
-        assert!(is_plain_local(&bounded));
+        assert!(is_plain_local(&bounded(plain)));
         let folder = tempfile::tempdir().expect("a folder");
         let others: [Arc<dyn ObjectStore>; 3] = [
             Arc::new(LocalFileSystem::new_with_prefix(folder.path()).expect("a folder")),

@@ -4,6 +4,7 @@
 //! members, which queue them as they please, and puts the answers together. A request is done when all its
 //! pieces are. Members do not fail and are not rebuilt: a piece that fails fails its request.
 
+mod level;
 mod striping;
 
 use std::collections::BTreeMap;
@@ -12,53 +13,9 @@ use coscan_core::{Instant, Span};
 
 use crate::completed::Completed;
 use crate::transfer::BusyTime;
-use crate::{Completion, Device, Request, RequestId, SpecError, Transfer};
+use crate::{Completion, Device, Request, RequestId, Transfer};
+pub use level::RaidLevel;
 use striping::{Piece, Place, Striping};
-
-/// How an array stores its data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RaidLevel {
-    /// Striped over all members, no redundancy.
-    Zero,
-    /// Striped over pairs of members that hold the same: a read takes either, a write both.
-    One,
-    /// Striped over all members but the last, which holds the parity of every stripe. A write of less than
-    /// a stripe reads old data and parity first.
-    Four,
-    /// Striped over all members, one unit of every stripe being its parity, which moves from member to
-    /// member. A write of less than a stripe reads old data and parity first.
-    Five,
-}
-
-impl RaidLevel {
-    /// The level's number.
-    pub fn number(self) -> u8 {
-        match self {
-            RaidLevel::Zero => 0,
-            RaidLevel::One => 1,
-            RaidLevel::Four => 4,
-            RaidLevel::Five => 5,
-        }
-    }
-
-    /// How many of so many disks hold data that the others do not.
-    pub(crate) fn data_disks(self, disks: u32) -> u32 {
-        match self {
-            RaidLevel::Zero => disks,
-            RaidLevel::One => disks / 2,
-            RaidLevel::Four | RaidLevel::Five => disks - 1,
-        }
-    }
-
-    pub(crate) fn check(self, disks: u32) -> Result<(), SpecError> {
-        let (possible, wanted) = match self {
-            RaidLevel::Zero => (disks >= 1, "at least 1"),
-            RaidLevel::One => (disks >= 2 && disks.is_multiple_of(2), "an even number, at least 2"),
-            RaidLevel::Four | RaidLevel::Five => (disks >= 3, "at least 3"),
-        };
-        if possible { Ok(()) } else { Err(SpecError::Disks { level: self.number(), disks, wanted }) }
-    }
-}
 
 /// An array of members. A request costs time linear in its stripe units; a step, linear in the members.
 #[derive(Debug)]

@@ -4,7 +4,7 @@
 //! units, one per member, is a stripe. A request's units on one member become one piece as far as they are
 //! contiguous there, so that a chunk costs every member one access, however small the units are.
 
-use super::RaidLevel;
+use super::level::RaidLevel;
 use crate::{Request, Transfer};
 
 /// Who gets a piece.

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Instant;
 
 use super::Host;
-use super::threads::now;
+use super::clock::now;
 use crate::error::panic_message;
 
 /// The next deadline.

@@ -10,6 +10,7 @@
 //! a seed what happens next. This module is no part of the stable interface.
 
 mod alarm;
+pub(crate) mod clock;
 pub(crate) mod threads;
 
 use std::fmt;

@@ -13,17 +13,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::alarm::Alarm;
+use super::clock::now;
 use super::{Attempt, Cancel, Environment, Host};
 use crate::error::panic_message;
 use crate::io::{RangeReader, ReadError};
 
 /// A thread without work ends after this time.
 const IDLE: Duration = Duration::from_secs(10);
-
-/// The system's clock.
-pub(crate) fn now() -> Instant {
-    Instant::now()
-}
 
 /// See the module's text.
 pub(crate) struct Threads {

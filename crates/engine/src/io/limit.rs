@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use crate::config::ReadLimit;
-use crate::environment::{Host, threads};
+use crate::environment::{Host, clock};
 use crate::sync::Mutex;
 
 /// An idle bucket saves up at most this much time's worth of bytes.
@@ -92,7 +92,7 @@ impl fmt::Debug for TokenBucket {
 impl TokenBucket {
     /// A bucket with this limit, or none, by the system's clock.
     pub fn new(limit: Option<ReadLimit>) -> Self {
-        Self::with_clock(limit, Box::new(threads::now))
+        Self::with_clock(limit, Box::new(clock::now))
     }
 
     pub(crate) fn with_clock(limit: Option<ReadLimit>, clock: Box<Clock>) -> Self {
@@ -271,7 +271,7 @@ mod tests {
 
     /// A bucket that has been idle for long, and now.
     fn pace(limit: Option<ReadLimit>) -> (Pace, Instant) {
-        let long_ago = threads::now();
+        let long_ago = clock::now();
         (Pace::new(long_ago, limit), long_ago + Duration::from_secs(1))
     }
 

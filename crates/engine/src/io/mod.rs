@@ -20,6 +20,7 @@ pub(crate) mod queue;
 #[cfg(test)]
 mod queue_tests;
 mod retry;
+pub(crate) mod wrapped_store;
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -13,7 +13,7 @@ use super::limit::TokenBucket;
 use super::queue::{Action, Event, Outcome, Queue, Request, Settings};
 use super::{ReadError, Source};
 use crate::config::{ReadLimit, RetryConfig};
-use crate::environment::threads;
+use crate::environment::clock;
 use crate::identity::LocalFile;
 
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -62,7 +62,7 @@ struct World {
 
 impl World {
     fn new(slots: usize, limit: Option<ReadLimit>) -> Self {
-        let started = threads::now();
+        let started = clock::now();
         let bucket = Arc::new(TokenBucket::with_clock(limit, Box::new(move || started)));
         let retry = RetryConfig { attempts: 3, base_delay: ms(20), max_delay: ms(100) };
         let phases = Phases::new(Span::from_millis(20), 50).unwrap();

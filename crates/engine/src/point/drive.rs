@@ -4,17 +4,14 @@
 //! or by the load of its chunk, whichever comes first. Everything here happens under the driver's lock; bytes are
 //! copied, because a point read has few of them, but nothing is read or decoded.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::task::Waker;
-use std::time::{Duration, Instant};
 
 use coscan_core::{ChunkNo, ColumnNo, ColumnSet, Event, TableId};
-use coscan_pool::FrameNo;
 
 use super::cell::Cell;
-use super::frames::{Answer, BLOCK_BYTES, Frames, ToRead, Todo, wanted};
+use super::frames::{Answer, BLOCK_BYTES, ToRead, Todo, wanted};
 use super::pages::Pages;
+use super::reads::{BlockContext, Pending, Points};
 use crate::driver::{IoContext, Turn};
 use crate::error::EngineError;
 use crate::io::queue::{Outcome, Request};
@@ -24,90 +21,6 @@ use crate::table::File;
 
 /// Room grows in steps of this many bytes, so that a point read does not mean an eviction each.
 const ROOM_STEP: u64 = 1 << 20;
-
-/// After this time without point reads, their room goes back to the scans.
-const IDLE: Duration = Duration::from_secs(10);
-
-/// The point reads of an engine.
-#[derive(Debug)]
-pub(crate) struct Points {
-    frames: Frames,
-    reads: BTreeMap<u64, Pending>,
-    next_read: u64,
-    /// The most that they may have, in bytes.
-    share: u64,
-    used: Instant,
-}
-
-/// One point read.
-#[derive(Debug)]
-struct Pending {
-    file: Arc<File>,
-    chunk: ChunkNo,
-    columns: ColumnSet,
-    cell: Arc<Cell>,
-    /// Bytes beside the frames.
-    room: u64,
-    /// Whether it waits for something.
-    waits: bool,
-}
-
-/// Blocks of a file that the I/O threads read for frames.
-pub(crate) struct BlockContext {
-    file: Arc<File>,
-    blocks: Vec<(FrameNo, u32)>,
-}
-
-impl Points {
-    /// Point reads that may have `share` bytes, a quarter of them in frames.
-    pub(crate) fn new(share: u64, now: Instant) -> Self {
-        let frames = u32::try_from((share - Self::read_bytes_max(share)) / BLOCK_BYTES).unwrap_or(u32::MAX);
-        let (reads, used) = (BTreeMap::new(), now);
-        Points { frames: Frames::new(frames), reads, next_read: 0, share, used }
-    }
-
-    /// What a single read may have beside the frames; the same for all reads together.
-    pub(crate) fn read_bytes_max(share: u64) -> u64 {
-        share / 4 * 3
-    }
-
-    /// What all reads have beside the frames.
-    fn rooms(&self) -> u64 {
-        self.reads.values().map(|read| read.room).sum()
-    }
-
-    /// Bytes that they hold, beside the frames and in them.
-    pub(crate) fn held(&self) -> u64 {
-        self.frames.bytes() + self.rooms()
-    }
-
-    /// Ends all reads, and wakes those who wait for one.
-    pub(crate) fn fail_all(&mut self, error: &EngineError, wakers: &mut Vec<Waker>) {
-        for pending in std::mem::take(&mut self.reads).into_values() {
-            pending.cell.fail(error.clone());
-            wakers.extend(pending.cell.take_waker());
-        }
-    }
-
-    /// How many reads of a chunk wait, and for which columns.
-    fn waiting_for(&self, table: TableId, chunk: ChunkNo) -> (u32, ColumnSet) {
-        let mut columns = ColumnSet::new();
-        let here = |read: &&Pending| read.waits && read.file.table == table && read.chunk == chunk;
-        let reads =
-            self.reads.values().filter(here).inspect(|read| columns.union_with(&read.columns)).count();
-        (reads as u32, columns)
-    }
-
-    /// Whether their room should go back because nobody has used it for long.
-    pub(crate) fn is_idle(&self, now: Instant) -> bool {
-        self.reads.is_empty() && now.saturating_duration_since(self.used) >= IDLE
-    }
-
-    /// How many reads have begun and not ended.
-    pub(crate) fn count(&self) -> usize {
-        self.reads.len()
-    }
-}
 
 impl Turn<'_> {
     /// The most that point reads may have now: their share of the budget, and no more than they began with.

@@ -13,10 +13,12 @@
 
 mod cell;
 mod decode;
-pub(crate) mod drive;
+mod drive;
 mod frames;
 mod pages;
 pub(crate) mod patience;
+pub(crate) mod reads;
+mod room;
 
 use std::collections::HashSet;
 use std::fmt;
@@ -37,14 +39,7 @@ use crate::error::EngineError;
 use crate::table::{File, FileHandle};
 use cell::Gathered;
 use pages::Pages;
-
-/// The unit in which room is handed out to point reads that wait for it, in bytes.
-const PERMIT_BYTES: u64 = 1 << 10;
-
-/// The permits for so many bytes: the same rounding for the room that there is and for what a read wants of it.
-pub(crate) fn permits(bytes: u64) -> u32 {
-    u32::try_from(bytes.div_ceil(PERMIT_BYTES)).unwrap_or(u32::MAX)
-}
+use reads::permits;
 
 /// Some rows of one row group.
 #[derive(Clone, Debug)]

@@ -1,0 +1,99 @@
+//! What a scan will read: its files, and which of their row groups.
+//!
+//! A row group that is read is a *chunk*; its position in [`ScanPlan::chunks`] is its name, here and, as its key, in the
+//! engine.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use datafusion::common::Result;
+use futures::{StreamExt, TryStreamExt};
+
+use crate::file::few_pages::is_point_read;
+use crate::file::plan::{FilePlan, FilePlanner, PlannedRowGroup};
+use crate::file::pruning::RowsNeeded;
+use crate::file::request::FileRequest;
+use crate::file::variant::Variant;
+use crate::scan::dynamic::DynamicPruner;
+
+/// Files whose metadata is fetched at the same time.
+const FILES_PLANNED_AT_ONCE: usize = 8;
+
+/// All that a scan will read, in the order in which a plain scan would read it.
+pub(crate) struct ScanPlan {
+    pub(crate) files: Vec<FilePlan>,
+    pub(crate) chunks: Vec<PlannedChunk>,
+    dynamic: Mutex<DynamicPruner>,
+}
+
+/// One row group of one file.
+pub(crate) struct PlannedChunk {
+    /// Position in [`ScanPlan::files`].
+    pub(crate) file: usize,
+    /// Position in the file's variants.
+    pub(crate) variant: usize,
+    pub(crate) row_group: usize,
+    pub(crate) needed: RowsNeeded,
+    /// Whether it is to be read by its pages.
+    pub(crate) point: bool,
+}
+
+impl ScanPlan {
+    /// How a chunk is read.
+    pub(crate) fn variant(&self, chunk: &PlannedChunk) -> &Variant {
+        &self.files[chunk.file].variants[chunk.variant]
+    }
+
+    pub(crate) async fn new(planner: &Arc<FilePlanner>, requests: &[FileRequest]) -> Result<ScanPlan> {
+        // Before the files are planned, so that a filter that moves meanwhile is seen to have moved.
+        let mut dynamic = DynamicPruner::new(planner.predicate());
+        let wanted = planner.rows_wanted();
+        let mut plan = ScanPlan { files: Vec::new(), chunks: Vec::new(), dynamic: Mutex::default() };
+        let at_once = if wanted.is_some() { 1 } else { FILES_PLANNED_AT_ONCE };
+        let mut planned = futures::stream::iter(requests.to_vec())
+            .map(|request| {
+                let planner = Arc::clone(planner);
+                async move { planner.plan(request).await }
+            })
+            .buffered(at_once);
+        let mut rows = 0;
+        while wanted.is_none_or(|wanted| rows < wanted)
+            && let Some(file) = planned.try_next().await?
+        {
+            if let Some(mut file) = file {
+                dynamic.add_file(file.pruner.take());
+                let yielded = plan.add(file, wanted.map(|wanted| wanted - rows), planner.point_threshold);
+                rows = rows.saturating_add(yielded);
+            }
+        }
+        plan.dynamic = Mutex::new(dynamic);
+        Ok(plan)
+    }
+
+    /// Adds the file's row groups, but no more than yield `wanted` rows; returns how many they yield.
+    fn add(&mut self, mut file: FilePlan, wanted: Option<usize>, point_threshold: u64) -> usize {
+        let mut rows = 0;
+        for PlannedRowGroup { row_group, needed, variant } in std::mem::take(&mut file.row_groups) {
+            if wanted.is_some_and(|wanted| rows >= wanted) {
+                break;
+            }
+            rows = rows.saturating_add(match &needed {
+                RowsNeeded::All => file.metadata.row_group(row_group).num_rows().max(0) as usize,
+                RowsNeeded::Ranges(ranges) => ranges.iter().map(ExactSizeIterator::len).sum(),
+            });
+            let roots = &file.variants[variant].roots;
+            let point = is_point_read(&file.metadata, row_group, roots, &needed, point_threshold);
+            self.chunks.push(PlannedChunk { file: self.files.len(), variant, row_group, needed, point });
+        }
+        self.files.push(file);
+        rows
+    }
+
+    /// The chunks, among those that are not settled, that dynamic filters rule out by now.
+    pub(crate) fn ruled_out(&self, settled: &[bool]) -> Vec<usize> {
+        let unsettled = self.chunks.iter().enumerate().filter(|(index, _)| !settled[*index]);
+        let unsettled = unsettled.map(|(index, chunk)| (index, chunk.file, chunk.row_group));
+        // A panic in a query's own function does not spoil the pruner.
+        let mut dynamic = self.dynamic.lock().unwrap_or_else(PoisonError::into_inner);
+        dynamic.ruled_out(&self.files, unsettled)
+    }
+}

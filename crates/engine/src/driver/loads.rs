@@ -1,0 +1,193 @@
+//! Loads and the files they read: requests to the I/O queue, what becomes of them, files that come and go.
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+use coscan_core::{ChunkNo, ColumnNo, ColumnSet, Event, LoadId, PartLoad, TableId};
+
+use super::{IoContext, LoadContext, Turn};
+use crate::catalog::Forgotten;
+use crate::error::EngineError;
+use crate::io::queue::{self, Outcome, Request};
+use crate::io::{ReadError, coalesce};
+use crate::load_log::LoadSeen;
+use crate::stats::LoadRecord;
+use crate::store::PartKey;
+use crate::table::{File, FileHandle, FileSpec};
+
+/// What is known of files that are not in use takes at most 1/`UNUSED_FILES_SHARE` of the budget, beside it, or
+/// [`UNUSED_FILES_BYTES_MIN`] where that is more.
+const UNUSED_FILES_SHARE: u64 = 16;
+
+/// In a small buffer the footers of a few tables are worth more than a share says.
+const UNUSED_FILES_BYTES_MIN: u64 = 4 << 20;
+
+impl Turn<'_> {
+    /// Tells the I/O queue; what it answers is done at the end of the turn.
+    pub(super) fn io(&mut self, event: queue::Event<IoContext>) {
+        let now = self.clock();
+        self.state.queue.handle(now, event, &mut self.io);
+    }
+
+    /// Hands requests to the I/O queue and carries out what it answers, and what that leads to.
+    pub(super) fn settle_io(&mut self) {
+        loop {
+            let requests = std::mem::take(&mut self.requests);
+            if !requests.is_empty() {
+                self.io(queue::Event::Submitted(requests));
+            }
+            if std::mem::take(&mut self.less_wanted) {
+                self.cancel_unwanted();
+            }
+            let actions = std::mem::take(&mut self.io);
+            if actions.is_empty() {
+                return;
+            }
+            for action in actions {
+                match action {
+                    queue::Action::Start(attempt) => self.after.attempts.push(attempt),
+                    queue::Action::Abort(attempt) => self.after.aborted.push(attempt),
+                    queue::Action::Report(context, outcome) => match &*context {
+                        IoContext::Load(load) => self.loaded(load, outcome),
+                        IoContext::Blocks(blocks) => self.blocks_read(blocks, outcome),
+                    },
+                }
+            }
+        }
+    }
+
+    /// Gives up loads that nobody wants any more. They fail in this very turn, before anybody can want them again.
+    fn cancel_unwanted(&mut self) {
+        let loads: HashSet<LoadId> = self.state.abm.unwanted_loads().into_iter().collect();
+        if !loads.is_empty() {
+            let now = self.clock();
+            let unwanted =
+                |context: &IoContext| matches!(context, IoContext::Load(load) if loads.contains(&load.load));
+            self.state.queue.cancel(now, unwanted, &mut self.io);
+        }
+    }
+
+    /// A part of a load arrived, or will not.
+    fn loaded(&mut self, context: &LoadContext, outcome: Outcome) {
+        match outcome {
+            Outcome::Arrived(at, bytes) => {
+                let (column, root) = context.columns[at];
+                let key = PartKey { table: context.file.table, chunk: context.chunk, column };
+                self.state.stats.parts_loaded += 1;
+                self.state.stats.bytes_read += bytes.len() as u64;
+                let part = self.state.store.insert(key, context.file.clone(), root, bytes);
+                self.part_for_points(&part);
+                let columns = [column].into_iter().collect();
+                self.event(Event::LoadFinished { load: context.load, columns });
+            }
+            Outcome::Failed(missing, error) => self.load_failed(context, &missing, error),
+        }
+    }
+
+    pub(super) fn load(&mut self, load: LoadId, table: TableId, chunk: ChunkNo, parts: &[PartLoad]) {
+        self.state.stats.loads += 1;
+        let Some(file) = self.state.catalog.file_of(table, chunk).cloned() else {
+            debug_assert!(false, "{chunk} of {table} is of no file");
+            return;
+        };
+        if let Some((began, records)) = &mut self.state.recorded_loads {
+            let (file, columns) = (file.name().to_owned(), parts.len());
+            let at = self.driver.now() - *began;
+            records.push(LoadRecord { at, file, chunk: chunk.0, columns });
+        }
+        self.state.recent_loads.push(LoadSeen {
+            at: self.driver.since_start(),
+            table: table.0,
+            chunk: chunk.0,
+            columns: parts.len() as u32,
+        });
+        let row_group = file.row_group(chunk);
+        let wanted: Vec<(ColumnNo, usize)> =
+            parts.iter().filter_map(|part| Some((part.column, file.root_of(part.column)?))).collect();
+        let ranges: Vec<_> = wanted.iter().map(|&(_, root)| file.range(row_group, root)).collect();
+        for group in coalesce(&ranges, self.driver.config.coalesce_gap_bytes) {
+            let columns = group.iter().map(|&at| wanted[at]).collect();
+            self.requests.push(Request {
+                source: file.source.clone(),
+                ranges: group.iter().map(|&at| ranges[at].clone()).collect(),
+                point: false,
+                context: IoContext::Load(LoadContext { load, file: file.clone(), chunk, columns }),
+            });
+        }
+    }
+
+    fn load_failed(&mut self, context: &LoadContext, missing: &[usize], error: ReadError) {
+        let file = &context.file;
+        let replaced = match &error {
+            ReadError::Replaced(detail) => Some(detail.clone()),
+            _ => None,
+        };
+        self.cause = Some(match &replaced {
+            Some(detail) => {
+                EngineError::FileReplaced { file: file.name().to_owned(), detail: detail.clone() }
+            }
+            None => EngineError::Read {
+                file: file.name().to_owned(),
+                row_group: file.row_group(context.chunk),
+                column: missing
+                    .first()
+                    .map_or_else(String::new, |&at| file.columns[context.columns[at].1].name.clone()),
+                source: Arc::new(error),
+            },
+        });
+        let columns: ColumnSet = missing.iter().map(|&at| context.columns[at].0).collect();
+        self.event(Event::LoadFailed { load: context.load, columns });
+        if let Some(detail) = replaced {
+            self.replaced(&file.clone(), detail);
+        }
+        self.cause = None;
+    }
+
+    /// Adds a file that is not known, and forgets files in exchange.
+    pub(crate) fn add_file(
+        &mut self,
+        spec: FileSpec,
+        ranges: Vec<Vec<Range<u64>>>,
+    ) -> Result<FileHandle, EngineError> {
+        // Somebody else may have opened it since.
+        if let Some(handle) = self.state.catalog.reopen(&spec) {
+            return Ok(handle);
+        }
+        let added = self.state.catalog.add(spec, ranges)?;
+        let (table, layout) = (added.handle.file().table, added.layout);
+        self.event(match added.opens_table {
+            true => Event::TableOpened { table, layout },
+            false => Event::TableGrown { table, layout },
+        });
+        self.state.catalog.supersede(&added.handle);
+        let share = self.state.abm.usage().budget / UNUSED_FILES_SHARE;
+        let bytes_max = share.max(UNUSED_FILES_BYTES_MIN);
+        let Forgotten { tables, chunks } = self.state.catalog.tidy(bytes_max);
+        for (table, chunks) in chunks {
+            self.event(Event::ChunksInvalidated { table, chunks });
+        }
+        tables.into_iter().for_each(|table| self.event(Event::TableDropped { table }));
+        Ok(added.handle)
+    }
+
+    /// Fails unless all handles are of this engine.
+    pub(crate) fn check_handles<'a>(
+        &self,
+        handles: impl IntoIterator<Item = &'a FileHandle>,
+    ) -> Result<(), EngineError> {
+        match handles.into_iter().find(|handle| !self.state.catalog.has(handle)) {
+            Some(other) => {
+                Err(EngineError::InvalidRequest(format!("{other:?} was opened in another engine")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Nothing of this version of the file is to be used any more.
+    pub(crate) fn replaced(&mut self, file: &Arc<File>, detail: String) {
+        if file.replaced.set(detail).is_ok() {
+            self.event(Event::ChunksInvalidated { table: file.table, chunks: file.chunks() });
+        }
+    }
+}

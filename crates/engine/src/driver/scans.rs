@@ -1,0 +1,203 @@
+//! Scans as the buffer manager has them: let in, registered, handed chunks, ended.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use coscan_core::{ChunkNo, ColumnSet, Event, FailReason, ScanId, TableId, WorkerNo};
+
+use super::Turn;
+use crate::cscan::{CScan, Claim};
+use crate::error::EngineError;
+use crate::protocol::worker_slots::Delivery;
+use crate::request::Plan;
+use crate::stats::ScanCounters;
+use crate::store::{Part, PartKey, PinnedParts};
+
+impl Turn<'_> {
+    /// A worker found that decoding its chunk takes `bytes`, more than is booked: `what` does. Its scan has so much from
+    /// now on, or fails. Where there is no room for it yet the chunk is given back until there is.
+    pub(crate) fn grow_workspace(&mut self, cscan: &CScan, claim: &Claim, bytes: u64, what: String) {
+        let (scan, worker) = (cscan.id, WorkerNo(claim.slot as u32));
+        cscan.grow_workspace(bytes);
+        self.growing = Some(what);
+        self.scan_event(scan, Event::WorkspaceGrown { scan, bytes });
+        self.growing = None;
+        let usage = self.state.abm.usage();
+        if usage.total() > usage.budget
+            && let Some(parts) = cscan.give_back(claim)
+        {
+            self.after.deferred.parts.push(parts);
+            self.scan_event(scan, Event::ChunkSuspended { scan, worker });
+        }
+    }
+
+    pub(super) fn failure(
+        &mut self,
+        table: TableId,
+        chunk: Option<ChunkNo>,
+        reason: FailReason,
+    ) -> EngineError {
+        if let FailReason::BudgetTooSmall { needed } = reason {
+            let budget = self.state.abm.usage().budget;
+            let what = self.growing.take().unwrap_or_else(|| "a running scan".into());
+            return EngineError::BufferTooSmall { needed, budget, what };
+        }
+        let file = chunk.and_then(|chunk| self.state.catalog.file_of(table, chunk));
+        let cause = if reason == FailReason::LoadFailed { self.cause.clone() } else { None };
+        cause.or_else(|| file.and_then(|file| file.replaced_error())).unwrap_or(EngineError::Closed)
+    }
+
+    pub(super) fn deliver(
+        &mut self,
+        scan: ScanId,
+        worker: WorkerNo,
+        chunk: ChunkNo,
+        events: &mut VecDeque<Event>,
+    ) {
+        let Some(cscan) = self.state.scans.get(&scan).cloned() else { return };
+        let read = cscan.read(chunk);
+        let file = &read.file;
+        let row_group = file.row_group(chunk);
+        let parts = read.columns.iter().zip(&read.roots).map(|(&column, &root)| {
+            let key = PartKey { table: cscan.table, chunk, column };
+            self.state.store.get(key).cloned().unwrap_or_else(|| {
+                debug_assert!(
+                    file.range(row_group, root).is_empty(),
+                    "{chunk} was delivered without {column}"
+                );
+                Arc::new(Part::new(key, file.clone(), root, bytes::Bytes::new(), 0))
+            })
+        });
+        let pinned = Arc::new(PinnedParts::new(parts.collect()));
+        let now = self.clock();
+        match cscan.deliver(worker, chunk, pinned.clone(), now, &mut self.after.deferred) {
+            Delivery::New => self.count(&cscan, &pinned),
+            Delivery::Resumed => {}
+            Delivery::Unwanted => events.push_back(Event::ChunkReleased { scan, worker }),
+        }
+        self.after.deferred.parts.push(pinned);
+    }
+
+    fn count(&mut self, cscan: &CScan, parts: &[Arc<Part>]) {
+        let counters = &cscan.counters;
+        let (mut loaded, mut shared) = (false, false);
+        for part in parts {
+            let first = part.used_first_by(cscan.id.0);
+            let new = part.loaded > cscan.registered;
+            let bytes = part.bytes.len() as u64;
+            self.state.stats.bytes_delivered += bytes;
+            if new && first {
+                loaded = true;
+                counters.bytes_loaded.add(bytes);
+            } else {
+                shared |= new;
+                counters.bytes_from_buffer.add(bytes);
+                self.state.stats.parts_from_buffer += 1;
+            }
+        }
+        self.state.stats.chunks_delivered += 1;
+        counters.chunks_delivered.add(1);
+        let kind = match (loaded, shared) {
+            (true, _) => &counters.chunks_loaded,
+            (false, true) => &counters.chunks_shared,
+            (false, false) => &counters.chunks_from_buffer,
+        };
+        kind.add(1);
+    }
+
+    /// Registers one segment of a request.
+    pub(crate) fn register(
+        &mut self,
+        plan: &Plan,
+        segment: usize,
+        skip: &HashSet<usize>,
+        counters: &Arc<ScanCounters>,
+    ) -> Arc<CScan> {
+        let id = ScanId(self.state.next_scan);
+        self.state.next_scan += 1;
+        let spec = plan.spec(segment, skip);
+        let chunks = &plan.segments[segment].chunks;
+        let cscan = Arc::new(CScan::new(
+            id,
+            spec.table,
+            spec.columns.clone(),
+            self.state.store.loaded(),
+            chunks.iter().map(|wanted| (wanted.chunk, *wanted)).collect::<HashMap<_, _>>(),
+            plan.reads.clone(),
+            counters.clone(),
+            self.driver.config.stall_after,
+            plan.segments[segment].workspace_bytes,
+            plan.workers,
+        ));
+        for column in self.read_by_no_sibling(&cscan).iter() {
+            if let Some(readers) = self.state.catalog.readers(spec.table, column) {
+                readers.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        self.state.scans.insert(id, cscan.clone());
+        self.event(Event::ScanRegistered { scan: id, spec });
+        cscan
+    }
+
+    /// Lets a scan in that needs so many bytes at the least, if the buffer has as many; it then has them until
+    /// [`Self::let_out`], however small the buffer becomes.
+    pub(crate) fn let_in(&mut self, needed: u64, what: impl FnOnce() -> String) -> Result<(), EngineError> {
+        let budget = self.state.budget.wanted();
+        if needed > budget {
+            return Err(EngineError::BufferTooSmall { needed, budget, what: what() });
+        }
+        self.state.budget.let_in(needed);
+        Ok(())
+    }
+
+    /// A scan that was let in is over.
+    pub(crate) fn let_out(&mut self, needed: u64) {
+        self.state.budget.let_out(needed);
+        self.apply_budget();
+    }
+
+    /// The buffer is to have so many bytes.
+    pub(crate) fn set_budget(&mut self, bytes: u64) {
+        self.state.budget.set_wanted(bytes);
+        self.apply_budget();
+    }
+
+    fn apply_budget(&mut self) {
+        let bytes = self.state.budget.in_force();
+        if self.state.abm.usage().budget != bytes {
+            self.event(Event::BudgetChanged { bytes });
+        }
+    }
+
+    /// Ends a scan that has not ended yet.
+    pub(crate) fn deregister(&mut self, scan: ScanId) {
+        if self.forget(scan, EngineError::Closed) {
+            self.event(Event::ScanGone { scan });
+        }
+    }
+
+    pub(super) fn forget(&mut self, scan: ScanId, error: EngineError) -> bool {
+        let Some(cscan) = self.state.scans.remove(&scan) else { return false };
+        for column in self.read_by_no_sibling(&cscan).iter() {
+            if let Some(readers) = self.state.catalog.readers(cscan.table, column) {
+                readers.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+        cscan.end(error, &mut self.after.deferred);
+        true
+    }
+
+    /// The columns that no other scan of the same request reads: however many scans a request becomes, it is
+    /// one reader of a column.
+    fn read_by_no_sibling(&self, cscan: &CScan) -> ColumnSet {
+        let mut columns = cscan.columns.clone();
+        let siblings = self.state.scans.values().filter(|other| {
+            other.table == cscan.table
+                && Arc::ptr_eq(&other.counters, &cscan.counters)
+                && other.id != cscan.id
+        });
+        siblings.for_each(|other| columns.subtract(&other.columns));
+        columns
+    }
+}

@@ -1,0 +1,9 @@
+//! The system's clock.
+#![expect(clippy::disallowed_methods, reason = "the real environment")]
+
+use std::time::Instant;
+
+/// The time.
+pub(crate) fn now() -> Instant {
+    Instant::now()
+}

@@ -1,0 +1,19 @@
+//! How a request reads one file: which columns, decoded to which types.
+
+use std::sync::Arc;
+
+use coscan_core::ColumnNo;
+use parquet::arrow::arrow_reader::ArrowReaderMetadata;
+
+use crate::table::{File, FileHandle};
+
+/// How to read one file.
+#[derive(Debug)]
+pub(crate) struct FileRead {
+    pub(crate) file: Arc<File>,
+    /// As long as this is there, the file stays known.
+    pub(crate) _handle: FileHandle,
+    pub(crate) roots: Vec<usize>,
+    pub(crate) columns: Vec<ColumnNo>,
+    pub(crate) decoding: ArrowReaderMetadata,
+}

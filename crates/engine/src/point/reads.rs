@@ -1,0 +1,108 @@
+//! The point reads of an engine: which there are, what they wait for, and what they hold.
+//!
+//! What is done for them is in `drive`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::{Duration, Instant};
+
+use coscan_core::{ChunkNo, ColumnSet, TableId};
+use coscan_pool::FrameNo;
+
+use super::cell::Cell;
+use super::frames::{BLOCK_BYTES, Frames};
+use crate::error::EngineError;
+use crate::table::File;
+
+/// The unit in which room is handed out to point reads that wait for it, in bytes.
+const PERMIT_BYTES: u64 = 1 << 10;
+
+/// The permits for so many bytes: the same rounding for the room that there is and for what a read wants of it.
+pub(crate) fn permits(bytes: u64) -> u32 {
+    u32::try_from(bytes.div_ceil(PERMIT_BYTES)).unwrap_or(u32::MAX)
+}
+
+/// After this time without point reads, their room goes back to the scans.
+const IDLE: Duration = Duration::from_secs(10);
+
+/// The point reads of an engine.
+#[derive(Debug)]
+pub(crate) struct Points {
+    pub(super) frames: Frames,
+    pub(super) reads: BTreeMap<u64, Pending>,
+    pub(super) next_read: u64,
+    /// The most that they may have, in bytes.
+    pub(super) share: u64,
+    pub(super) used: Instant,
+}
+
+/// One point read.
+#[derive(Debug)]
+pub(super) struct Pending {
+    pub(super) file: Arc<File>,
+    pub(super) chunk: ChunkNo,
+    pub(super) columns: ColumnSet,
+    pub(super) cell: Arc<Cell>,
+    /// Bytes beside the frames.
+    pub(super) room: u64,
+    /// Whether it waits for something.
+    pub(super) waits: bool,
+}
+
+/// Blocks of a file that the I/O threads read for frames.
+pub(crate) struct BlockContext {
+    pub(super) file: Arc<File>,
+    pub(super) blocks: Vec<(FrameNo, u32)>,
+}
+
+impl Points {
+    /// Point reads that may have `share` bytes, a quarter of them in frames.
+    pub(crate) fn new(share: u64, now: Instant) -> Self {
+        let frames = u32::try_from((share - Self::read_bytes_max(share)) / BLOCK_BYTES).unwrap_or(u32::MAX);
+        let (reads, used) = (BTreeMap::new(), now);
+        Points { frames: Frames::new(frames), reads, next_read: 0, share, used }
+    }
+
+    /// What a single read may have beside the frames; the same for all reads together.
+    pub(crate) fn read_bytes_max(share: u64) -> u64 {
+        share / 4 * 3
+    }
+
+    /// What all reads have beside the frames.
+    pub(super) fn rooms(&self) -> u64 {
+        self.reads.values().map(|read| read.room).sum()
+    }
+
+    /// Bytes that they hold, beside the frames and in them.
+    pub(crate) fn held(&self) -> u64 {
+        self.frames.bytes() + self.rooms()
+    }
+
+    /// Ends all reads, and wakes those who wait for one.
+    pub(crate) fn fail_all(&mut self, error: &EngineError, wakers: &mut Vec<Waker>) {
+        for pending in std::mem::take(&mut self.reads).into_values() {
+            pending.cell.fail(error.clone());
+            wakers.extend(pending.cell.take_waker());
+        }
+    }
+
+    /// How many reads of a chunk wait, and for which columns.
+    pub(super) fn waiting_for(&self, table: TableId, chunk: ChunkNo) -> (u32, ColumnSet) {
+        let mut columns = ColumnSet::new();
+        let here = |read: &&Pending| read.waits && read.file.table == table && read.chunk == chunk;
+        let reads =
+            self.reads.values().filter(here).inspect(|read| columns.union_with(&read.columns)).count();
+        (reads as u32, columns)
+    }
+
+    /// Whether their room should go back because nobody has used it for long.
+    pub(crate) fn is_idle(&self, now: Instant) -> bool {
+        self.reads.is_empty() && now.saturating_duration_since(self.used) >= IDLE
+    }
+
+    /// How many reads have begun and not ended.
+    pub(crate) fn count(&self) -> usize {
+        self.reads.len()
+    }
+}

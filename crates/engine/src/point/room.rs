@@ -1,0 +1,59 @@
+//! One who waits for room.
+//!
+//! It does not hold anything. Consumers that stand still are asked for their chunks, as they are for scans that cannot
+//! go on.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use tokio::sync::Notify;
+
+use crate::driver::Driver;
+use crate::error::EngineError;
+
+/// One who waits for room.
+pub(crate) struct RoomWaiter {
+    driver: Arc<Driver>,
+}
+
+impl Driver {
+    /// Counts as waiting for room until the waiter is dropped.
+    pub(crate) fn wait_for_room(self: &Arc<Self>) -> Result<RoomWaiter, EngineError> {
+        self.turn(|turn| {
+            let now = turn.clock();
+            let patience = turn.patience();
+            patience.waiting += 1;
+            patience.since.get_or_insert(now);
+        })?;
+        Ok(RoomWaiter { driver: self.clone() })
+    }
+}
+
+impl RoomWaiter {
+    /// Completes when something was given back after this call; false if nobody will give anything.
+    pub(crate) fn next_change(
+        &self,
+    ) -> Result<impl Future<Output = Result<bool, EngineError>> + use<>, EngineError> {
+        let changed: Arc<Notify> = self.driver.room_freed.clone();
+        let mut notified = Box::pin(changed.notified_owned());
+        notified.as_mut().enable();
+        let driver = self.driver.clone();
+        let before = driver.turn(|turn| turn.patience().given_up)?;
+        Ok(async move {
+            notified.await;
+            Ok(driver.turn(|turn| turn.patience().given_up)? == before)
+        })
+    }
+}
+
+impl Drop for RoomWaiter {
+    fn drop(&mut self) {
+        self.driver.note(|turn| {
+            let patience = turn.patience();
+            patience.waiting -= 1;
+            if patience.waiting == 0 {
+                patience.since = None;
+            }
+        });
+    }
+}
