@@ -2,8 +2,6 @@
 //!
 //! Reading them from files, with units, is the caller's business.
 
-use std::fmt;
-
 use coscan_core::Span;
 
 use crate::Device;
