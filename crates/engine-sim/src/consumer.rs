@@ -351,10 +351,10 @@ fn request(plan: &ConsumerPlan, files: &[Opened], random: &mut fastrand::Rng) ->
         chunks: chunks
             .iter()
             .enumerate()
-            .map(|(tag, (columns, row_group))| ChunkRequest {
+            .map(|(key, (columns, row_group))| ChunkRequest {
                 columns: *columns,
                 row_group: *row_group,
-                tag: tag as u32,
+                key: key as u32,
             })
             .collect(),
         columns,
@@ -423,7 +423,7 @@ impl Query {
                     return clients.check_error(&error, &self.files);
                 }
             };
-            self.taken.lock().unwrap_or_else(PoisonError::into_inner)[chunk.index] += 1;
+            self.taken.lock().unwrap_or_else(PoisonError::into_inner)[chunk.key as usize] += 1;
             for slice in 0..chunk.slices() {
                 if taken == acts_at && slice == chunk.slices() / 2 && !self.act(me, &mut random) {
                     return;
@@ -436,7 +436,7 @@ impl Query {
                     }
                 };
                 match arrays {
-                    Ok(arrays) => self.check(chunk.index, slice, &arrays),
+                    Ok(arrays) => self.check(chunk.key as usize, slice, &arrays),
                     Err(error) => {
                         self.failed.store(true, Ordering::Relaxed);
                         return clients.check_error(&error, &self.files);
@@ -469,8 +469,9 @@ impl Query {
             }
             Habit::Unneeds => {
                 let count = self.chunks.len();
-                let struck: Vec<usize> = (0..count).filter(|_| random.bool()).collect();
-                self.struck.lock().unwrap_or_else(PoisonError::into_inner).extend(&struck);
+                let struck: Vec<u32> = (0..count as u32).filter(|_| random.bool()).collect();
+                let places = struck.iter().map(|&key| key as usize);
+                self.struck.lock().unwrap_or_else(PoisonError::into_inner).extend(places);
                 let scan = self.scan.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 scan.iter().for_each(|scan| scan.unneed(&struck));
                 true

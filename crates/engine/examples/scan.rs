@@ -24,11 +24,9 @@ async fn request(engine: &Engine, paths: &[PathBuf]) -> Result<ScanRequest, Box<
         let schema = footer.schema().clone();
         let roots = (0..schema.fields().len()).collect();
         let file = engine.open_file(spec)?;
-        chunks.extend((0..row_groups).map(|row_group| ChunkRequest {
-            columns: columns.len(),
-            row_group,
-            tag: 0,
-        }));
+        for row_group in 0..row_groups {
+            chunks.push(ChunkRequest { columns: columns.len(), row_group, key: chunks.len() as u32 });
+        }
         columns.push(FileColumns { file, roots, schema });
     }
     Ok(ScanRequest { chunks, columns, workers: 1, order: DeliveryOrder::Any, weight: 1 })

@@ -22,10 +22,8 @@ use crate::store::{Part, PinnedParts};
 /// A chunk of a scan: one row group in the scan's columns. It is released when its worker goes on, or when
 /// it is dropped.
 pub struct Chunk {
-    /// Its place in [`ScanRequest::chunks`](crate::ScanRequest::chunks).
-    pub index: usize,
-    /// The tag that the request gave it.
-    pub tag: u32,
+    /// What the request calls it.
+    pub key: u32,
     /// Its rows.
     pub rows: usize,
     hold: Arc<Hold>,
@@ -99,11 +97,12 @@ impl Drop for Busy<'_> {
 }
 
 impl Chunk {
-    pub(crate) fn new(hold: Arc<Hold>, index: usize, tag: u32, counters: Arc<ScanCounters>) -> Self {
+    pub(crate) fn new(hold: Arc<Hold>, counters: Arc<ScanCounters>) -> Self {
+        let key = hold.cscan.wanted[&hold.claim.chunk].key;
         let read = hold.cscan.read(hold.claim.chunk);
         let rows = read.file.rows(read.file.row_group(hold.claim.chunk));
         let (decoding, columns) = (read.decoding.clone(), read.roots.len());
-        Chunk { index, tag, rows, hold, counters, decoding, columns }
+        Chunk { key, rows, hold, counters, decoding, columns }
     }
 
     /// The number of slices: rows by [`EngineConfig::slice_rows`](crate::EngineConfig::slice_rows),

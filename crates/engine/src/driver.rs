@@ -102,7 +102,7 @@ impl State {
 
 /// What is to be done once the lock is free: memory to give back, tasks to wake, reads to start.
 #[derive(Default)]
-pub(crate) struct Aftermath {
+pub(crate) struct AfterUnlock {
     parts: Vec<Arc<Part>>,
     arrays: Vec<ArrayRef>,
     pub(crate) bytes: Vec<Bytes>,
@@ -112,10 +112,10 @@ pub(crate) struct Aftermath {
 }
 
 /// The lock held, and what will have to be done after it.
-pub(crate) struct Turn<'a> {
+pub(crate) struct LockedDriver<'a> {
     driver: &'a Driver,
     pub(crate) state: MutexGuard<'a, State>,
-    pub(crate) after: Aftermath,
+    pub(crate) after: AfterUnlock,
     /// For the I/O queue.
     pub(crate) requests: Vec<Request<IoContext>>,
     io: Vec<queue::Action<IoContext>>,
@@ -128,7 +128,7 @@ pub(crate) struct Turn<'a> {
     /// Why blocks could not be read, while that is being handled.
     pub(crate) block_cause: Option<Arc<ReadError>>,
     /// Events that follow from actions being carried out.
-    pub(crate) later: Vec<Event>,
+    pub(crate) follow_ups: Vec<Event>,
     /// Something was given back that may be room for a point read.
     pub(crate) freed: bool,
 }
@@ -220,22 +220,22 @@ impl Driver {
     /// # Errors
     /// [`EngineError::Broken`], if `work` panics or somebody has before: what is under the lock cannot be trusted any
     /// more, so nothing is done with it ever after.
-    pub(crate) fn turn<R>(&self, work: impl FnOnce(&mut Turn<'_>) -> R) -> Result<R, EngineError> {
+    pub(crate) fn turn<R>(&self, work: impl FnOnce(&mut LockedDriver<'_>) -> R) -> Result<R, EngineError> {
         let state = self.lock();
         if let Some(broken) = &state.broken {
             return Err(broken.clone());
         }
-        let mut turn = Turn {
+        let mut turn = LockedDriver {
             driver: self,
             state,
-            after: Aftermath::default(),
+            after: AfterUnlock::default(),
             requests: Vec::new(),
             io: Vec::new(),
             less_wanted: false,
             cause: None,
             growing: None,
             block_cause: None,
-            later: Vec::new(),
+            follow_ups: Vec::new(),
             freed: false,
         };
         let outcome = catch_unwind(AssertUnwindSafe(|| {
@@ -244,9 +244,9 @@ impl Driver {
             result
         }));
         let outcome = outcome.map_err(|panic| turn.break_down(panic_message(&*panic)));
-        let Turn { state, after, freed, .. } = turn;
+        let LockedDriver { state, after, freed, .. } = turn;
         drop(state);
-        let Aftermath { deferred, attempts, aborted, .. } = after;
+        let AfterUnlock { deferred, attempts, aborted, .. } = after;
         match &outcome {
             Ok(_) => {
                 attempts.into_iter().for_each(|attempt| self.environment.start(attempt));
@@ -263,7 +263,7 @@ impl Driver {
 
     /// As [`Self::turn`], for those who give back or report something: a broken engine has ended everything, so that
     /// there is nothing to be told to it.
-    pub(crate) fn note(&self, work: impl FnOnce(&mut Turn<'_>)) {
+    pub(crate) fn note(&self, work: impl FnOnce(&mut LockedDriver<'_>)) {
         let _broken = self.turn(work);
     }
 
@@ -402,7 +402,7 @@ impl Host for Driver {
     }
 }
 
-impl Turn<'_> {
+impl LockedDriver<'_> {
     /// What every turn ends with.
     fn finish(&mut self) {
         let (usage, points) = (self.state.abm.usage(), &self.state.points);
@@ -514,7 +514,7 @@ impl Turn<'_> {
             }
             for action in actions.drain(..) {
                 self.carry_out(action, &mut events);
-                events.extend(self.later.drain(..));
+                events.extend(self.follow_ups.drain(..));
             }
             self.state.actions = actions;
         }

@@ -2,7 +2,7 @@
 //!
 //! The buffer manager's scans cover one table in one set of columns, name each chunk once, and are either in
 //! table order or in any. A request that does not fit becomes several scans, its *segments*: those that differ in
-//! their columns only are worked off together, as one *stage*; where the table is another, a chunk is named
+//! their columns only are read at the same time, as one *stage*; where the table is another, a chunk is named
 //! again, or the order is the request's own, a further stage follows the one before.
 
 use std::collections::{HashMap, HashSet};
@@ -14,14 +14,14 @@ use coscan_core::{ChunkNo, ColumnSet, DeliveryOrder, ScanSpec, TableId};
 
 use crate::error::EngineError;
 use crate::file_read::FileRead;
-use crate::segments::{self, Together, Wanted};
+use crate::segments::{self, ColumnGroup, Wanted};
 use crate::table::FileHandle;
 use crate::workspace;
 
 /// A scan to register.
 #[derive(Clone, Debug)]
 pub struct ScanRequest {
-    /// The chunks to deliver. One that is listed twice is delivered twice.
+    /// The chunks to deliver, in the order of their keys. A row group that is listed twice is delivered twice.
     pub chunks: Vec<ChunkRequest>,
     /// What to decode of which file: each chunk names one of these.
     pub columns: Vec<FileColumns>,
@@ -40,8 +40,8 @@ pub struct ChunkRequest {
     pub columns: usize,
     /// The row group, counted from zero.
     pub row_group: usize,
-    /// Handed back with the chunk.
-    pub tag: u32,
+    /// What the caller calls it: greater than the keys before it in the request.
+    pub key: u32,
 }
 
 /// Columns to decode from one file. A file may be there several times, for chunks that need other columns.
@@ -62,9 +62,8 @@ pub(crate) struct Plan {
     pub(crate) segments: Vec<Segment>,
     /// The segments of each stage.
     pub(crate) stages: Vec<Range<usize>>,
-    /// For every chunk of the request: its segment and its number there.
-    pub(crate) places: Vec<(usize, ChunkNo)>,
-    pub(crate) tags: Vec<u32>,
+    /// For every chunk of the request, by its key: its segment and its number there.
+    pub(crate) places: HashMap<u32, (usize, ChunkNo)>,
     pub(crate) reads: Arc<[FileRead]>,
     pub(crate) workers: usize,
     order: DeliveryOrder,
@@ -88,12 +87,10 @@ impl Plan {
             return Err(EngineError::InvalidRequest("workers must be at least 1".into()));
         }
         let reads = file_reads(request.columns)?;
-        let tags = request.chunks.iter().map(|chunk| chunk.tag).collect();
         let mut plan = Plan {
             segments: Vec::new(),
             stages: Vec::new(),
-            places: vec![(0, ChunkNo(0)); request.chunks.len()],
-            tags,
+            places: HashMap::with_capacity(request.chunks.len()),
             reads: reads.into(),
             workers: request.workers,
             order: request.order,
@@ -101,11 +98,11 @@ impl Plan {
         };
         for (table, chunks) in stages(&request.chunks, &plan.reads, request.order)? {
             let begin = plan.segments.len();
-            let together = match request.order {
+            let groups = match request.order {
                 DeliveryOrder::Any => segments::by_columns(chunks, &plan.reads),
                 DeliveryOrder::Table => vec![segments::one(chunks, &plan.reads)],
             };
-            together.into_iter().for_each(|together| plan.add(table, together, slice_rows));
+            groups.into_iter().for_each(|group| plan.add(table, group, slice_rows));
             plan.stages.push(begin..plan.segments.len());
         }
         Ok(plan)
@@ -127,8 +124,8 @@ impl Plan {
     }
 
     /// Adds a segment; it has the workspace that the most demanding of its chunks needs.
-    fn add(&mut self, table: TableId, together: Together, slice_rows: usize) {
-        let Together { columns, chunks, .. } = together;
+    fn add(&mut self, table: TableId, group: ColumnGroup, slice_rows: usize) {
+        let ColumnGroup { columns, chunks, .. } = group;
         let needed = |wanted: &Wanted| {
             let read = &self.reads[wanted.read];
             workspace::chunk_bytes(read, read.file.row_group(wanted.chunk), slice_rows)
@@ -136,15 +133,15 @@ impl Plan {
         let workspace_bytes = chunks.iter().map(needed).max().unwrap_or(0);
         let example = self.reads[chunks[0].read].file.name().to_owned();
         for wanted in &chunks {
-            self.places[wanted.index] = (self.segments.len(), wanted.chunk);
+            self.places.insert(wanted.key, (self.segments.len(), wanted.chunk));
         }
         self.segments.push(Segment { table, chunks, columns, workspace_bytes, example });
     }
 
-    /// What to register for a segment, without the chunks (by their place in the request) in `skip`.
-    pub(crate) fn spec(&self, segment: usize, skip: &HashSet<usize>) -> ScanSpec {
+    /// What to register for a segment, without the chunks whose keys are in `skip`.
+    pub(crate) fn spec(&self, segment: usize, skip: &HashSet<u32>) -> ScanSpec {
         let segment = &self.segments[segment];
-        let chunks = segment.chunks.iter().filter(|wanted| !skip.contains(&wanted.index));
+        let chunks = segment.chunks.iter().filter(|wanted| !skip.contains(&wanted.key));
         ScanSpec {
             table: segment.table,
             columns: segment.columns.clone(),
@@ -168,10 +165,15 @@ fn stages(
     // For delivery in any order: the stage of each table's n-th mention of a chunk.
     let mut rounds: HashMap<(TableId, usize), usize> = HashMap::new();
     let mut mentions: HashMap<(TableId, ChunkNo), usize> = HashMap::new();
-    for (index, wanted) in chunks.iter().enumerate() {
+    if let Some(pair) = chunks.windows(2).find(|pair| pair[0].key >= pair[1].key) {
+        let message =
+            format!("chunk {}: keys have to ascend, this one is not above the one before", pair[1].key);
+        return Err(EngineError::InvalidRequest(message));
+    }
+    for wanted in chunks {
         let read = reads.get(wanted.columns).ok_or_else(|| {
-            let (at, given) = (wanted.columns, reads.len());
-            EngineError::InvalidRequest(format!("chunk {index}: columns {at} of {given} are meant"))
+            let (key, at, given) = (wanted.key, wanted.columns, reads.len());
+            EngineError::InvalidRequest(format!("chunk {key}: columns {at} of {given} are meant"))
         })?;
         if wanted.row_group >= read.file.metadata.num_row_groups() {
             let (group, file) = (wanted.row_group, read.file.name());
@@ -195,7 +197,7 @@ fn stages(
         if at == next {
             stages.push((table, Vec::new()));
         }
-        stages[at].1.push(Wanted { chunk, index, read: wanted.columns });
+        stages[at].1.push(Wanted { chunk, key: wanted.key, read: wanted.columns });
     }
     Ok(stages)
 }

@@ -1,6 +1,6 @@
 //! A registered scan and its workers, as the caller sees them.
 //!
-//! A [`Scan`] works off the stages of its request one after another. All segments of a stage are registered at
+//! A [`Scan`] goes through the stages of its request one after another. All segments of a stage are registered at
 //! once, and a worker takes what the first of them has for it. Nothing is lost when a future is
 //! dropped while it waits, and everything is given back when the scan is dropped.
 
@@ -57,8 +57,8 @@ struct Progress {
     stage: Option<Stage>,
     /// Segments of earlier stages: drained, their last chunks perhaps still held.
     earlier: Vec<Arc<CScan>>,
-    /// Places in the request that need not be delivered.
-    unneeded: HashSet<usize>,
+    /// Keys of chunks that need not be delivered.
+    unneeded: HashSet<u32>,
     closed: bool,
 }
 
@@ -92,16 +92,16 @@ impl Scan {
         Worker { shared: self.shared.clone(), number, hold: None }
     }
 
-    /// Strikes chunks, by their place in the request, off the list. Those handed out already, or just
-    /// about to be, are still delivered.
-    pub fn unneed(&self, chunks: &[usize]) {
+    /// Strikes the chunks with these keys off the list. Those handed out already, or just about to be, are still
+    /// delivered; keys that are not in the request do not matter.
+    pub fn unneed(&self, keys: &[u32]) {
         let shared = &self.shared;
         let mut progress = shared.progress();
         let running = progress.next.checked_sub(1).map_or(0..0, |at| shared.plan.stages[at].clone());
         let mut struck: BTreeMap<usize, Vec<ChunkNo>> = BTreeMap::new();
-        for &index in chunks {
-            let Some(&(segment, chunk)) = shared.plan.places.get(index) else { continue };
-            if progress.unneeded.insert(index) {
+        for &key in keys {
+            let Some(&(segment, chunk)) = shared.plan.places.get(&key) else { continue };
+            if progress.unneeded.insert(key) {
                 shared.counters.chunks_unneeded.add(1);
                 if running.contains(&segment) {
                     struck.entry(segment - running.start).or_default().push(chunk);
@@ -197,9 +197,7 @@ impl Worker {
         let Some(hold) = outcome? else { return Ok(None) };
         let hold = Arc::new(hold);
         self.hold = Some(hold.clone());
-        let index = hold.cscan.wanted[&hold.claim.chunk].index;
-        let tag = self.shared.plan.tags[index];
-        Ok(Some(Chunk::new(hold, index, tag, self.shared.counters.clone())))
+        Ok(Some(Chunk::new(hold, self.shared.counters.clone())))
     }
 
     fn release(&mut self) {

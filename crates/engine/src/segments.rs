@@ -10,8 +10,8 @@ use coscan_core::{ChunkNo, ColumnNo, ColumnSet};
 
 use crate::file_read::FileRead;
 
-/// Chunks are read with others that need more columns if that reads at most one part in this many on top.
-const READ_ON_TOP_SHARE: u64 = 20;
+/// Chunks are read with others that need more columns if that adds at most `1 / EXTRA_BYTES_SHARE` of all bytes.
+const EXTRA_BYTES_SHARE: u64 = 20;
 
 /// A request becomes at most so many scans of a table at a time: each counts as a scan with the policy, and each
 /// may have a chunk ready for every worker.
@@ -21,15 +21,15 @@ const SEGMENTS_MAX: usize = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
     pub(crate) chunk: ChunkNo,
-    /// Where it stands in the request.
-    pub(crate) index: usize,
+    /// What the request calls it.
+    pub(crate) key: u32,
     /// How it is read: a position in the request's columns.
     pub(crate) read: usize,
 }
 
 /// Chunks that are read in the same columns.
 #[derive(Debug)]
-pub(crate) struct Together {
+pub(crate) struct ColumnGroup {
     pub(crate) columns: ColumnSet,
     pub(crate) chunks: Vec<Wanted>,
     /// Encoded bytes of these chunks, by column that any chunk of the request needs.
@@ -37,7 +37,7 @@ pub(crate) struct Together {
 }
 
 /// All chunks in one group, in their order.
-pub(crate) fn one(chunks: Vec<Wanted>, reads: &[FileRead]) -> Together {
+pub(crate) fn one(chunks: Vec<Wanted>, reads: &[FileRead]) -> ColumnGroup {
     let mut columns = ColumnSet::new();
     let mut known: Vec<bool> = vec![false; reads.len()];
     for wanted in &chunks {
@@ -45,21 +45,21 @@ pub(crate) fn one(chunks: Vec<Wanted>, reads: &[FileRead]) -> Together {
             reads[wanted.read].columns.iter().for_each(|column| columns.insert(*column));
         }
     }
-    Together { columns, chunks, bytes: BTreeMap::new() }
+    ColumnGroup { columns, chunks, bytes: BTreeMap::new() }
 }
 
 /// The chunks in as few groups as saves most of what can be saved; groups in the order of their first chunks.
-pub(crate) fn by_columns(chunks: Vec<Wanted>, reads: &[FileRead]) -> Vec<Together> {
+pub(crate) fn by_columns(chunks: Vec<Wanted>, reads: &[FileRead]) -> Vec<ColumnGroup> {
     let sets: Vec<ColumnSet> = reads.iter().map(|read| read.columns.iter().copied().collect()).collect();
     let first = chunks.first().map(|wanted| &sets[wanted.read]);
     if chunks.iter().all(|wanted| Some(&sets[wanted.read]) == first) {
         return vec![one(chunks, reads)];
     }
     let all = one(chunks, reads);
-    let mut exact: BTreeMap<&ColumnSet, Together> = BTreeMap::new();
+    let mut exact: BTreeMap<&ColumnSet, ColumnGroup> = BTreeMap::new();
     for wanted in all.chunks {
         let columns = &sets[wanted.read];
-        let group = exact.entry(columns).or_insert_with(|| Together {
+        let group = exact.entry(columns).or_insert_with(|| ColumnGroup {
             columns: columns.clone(),
             chunks: Vec::new(),
             bytes: BTreeMap::new(),
@@ -73,21 +73,21 @@ pub(crate) fn by_columns(chunks: Vec<Wanted>, reads: &[FileRead]) -> Vec<Togethe
         }
     }
     let mut groups = merged(exact.into_values().collect());
-    groups.iter_mut().for_each(|group| group.chunks.sort_by_key(|wanted| wanted.index));
-    groups.sort_by_key(|group| group.chunks[0].index);
+    groups.iter_mut().for_each(|group| group.chunks.sort_by_key(|wanted| wanted.key));
+    groups.sort_by_key(|group| group.chunks[0].key);
     groups
 }
 
 /// From the largest group to the smallest: each joins the one where that costs least, if it costs little, or
 /// stays by itself.
-fn merged(mut groups: Vec<Together>) -> Vec<Together> {
+fn merged(mut groups: Vec<ColumnGroup>) -> Vec<ColumnGroup> {
     groups.sort_by_key(|group| std::cmp::Reverse(group.own_bytes()));
-    let mut kept: Vec<Together> = Vec::new();
+    let mut kept: Vec<ColumnGroup> = Vec::new();
     for group in groups {
-        let nearest = kept.iter_mut().min_by_key(|other| other.on_top_with(&group));
+        let nearest = kept.iter_mut().min_by_key(|other| other.extra_bytes_if_merged(&group));
         match nearest {
             Some(other)
-                if other.on_top_with(&group).saturating_mul(READ_ON_TOP_SHARE)
+                if other.extra_bytes_if_merged(&group).saturating_mul(EXTRA_BYTES_SHARE)
                     <= other.own_bytes() + group.own_bytes() =>
             {
                 other.absorb(group);
@@ -97,14 +97,14 @@ fn merged(mut groups: Vec<Together>) -> Vec<Together> {
     }
     while kept.len() > SEGMENTS_MAX {
         let Some(group) = kept.pop() else { break };
-        if let Some(other) = kept.iter_mut().min_by_key(|other| other.on_top_with(&group)) {
+        if let Some(other) = kept.iter_mut().min_by_key(|other| other.extra_bytes_if_merged(&group)) {
             other.absorb(group);
         }
     }
     kept
 }
 
-impl Together {
+impl ColumnGroup {
     fn bytes_of(&self, columns: &ColumnSet) -> u64 {
         columns.iter().filter_map(|column| self.bytes.get(&column)).sum()
     }
@@ -113,13 +113,13 @@ impl Together {
         self.bytes_of(&self.columns)
     }
 
-    /// What both would read more if they were one.
-    fn on_top_with(&self, other: &Together) -> u64 {
+    /// What both would read in addition if they were one.
+    fn extra_bytes_if_merged(&self, other: &ColumnGroup) -> u64 {
         let here = self.bytes_of(&other.columns.difference(&self.columns));
         here + other.bytes_of(&self.columns.difference(&other.columns))
     }
 
-    fn absorb(&mut self, other: Together) {
+    fn absorb(&mut self, other: ColumnGroup) {
         self.columns.union_with(&other.columns);
         self.chunks.extend(other.chunks);
         for (column, bytes) in other.bytes {
@@ -133,17 +133,17 @@ mod tests {
     use super::*;
 
     /// Chunks from `first` on in these columns, each of so many bytes per column.
-    fn group(first: u32, chunks: u32, columns: &[u32], bytes: &[u64]) -> Together {
-        let chunk = |no: u32| Wanted { chunk: ChunkNo(no), index: no as usize, read: 0 };
+    fn group(first: u32, chunks: u32, columns: &[u32], bytes: &[u64]) -> ColumnGroup {
+        let chunk = |no: u32| Wanted { chunk: ChunkNo(no), key: no, read: 0 };
         let of_column = |(no, each): (usize, &u64)| (ColumnNo(no as u32), each * u64::from(chunks));
-        Together {
+        ColumnGroup {
             columns: columns.iter().map(|&no| ColumnNo(no)).collect(),
             chunks: (first..first + chunks).map(chunk).collect(),
             bytes: bytes.iter().enumerate().map(of_column).collect(),
         }
     }
 
-    fn sizes(groups: &[Together]) -> Vec<(usize, u32)> {
+    fn sizes(groups: &[ColumnGroup]) -> Vec<(usize, u32)> {
         groups.iter().map(|group| (group.chunks.len(), group.columns.len())).collect()
     }
 
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn there_are_never_many() {
         let bytes = [10; 8];
-        let all: Vec<Together> = (0..8).map(|no| group(no, 1, &[no], &bytes)).collect();
+        let all: Vec<ColumnGroup> = (0..8).map(|no| group(no, 1, &[no], &bytes)).collect();
         let groups = merged(all);
         assert_eq!(groups.len(), SEGMENTS_MAX);
         assert_eq!(groups.iter().map(|group| group.chunks.len()).sum::<usize>(), 8);

@@ -109,7 +109,7 @@ pub(crate) struct PlannedRowGroup {
 impl FilePlan {
     /// Encoded bytes of the columns of a row group that only decided conjuncts need.
     pub(crate) fn bytes_spared(&self, row_group: usize, variant: usize) -> u64 {
-        let spared = &self.variants[variant].roots_spared;
+        let spared = &self.variants[variant].skipped_columns;
         let schema = self.metadata.file_metadata().schema_descr();
         let leaves = self.metadata.row_group(row_group).columns().iter().enumerate();
         leaves

@@ -51,16 +51,16 @@ impl<'a> Recipe<'a> {
     pub(crate) fn variant(&self, decided: &[bool]) -> Result<Variant> {
         let projected_roots = self.projection.column_indices();
         let mut roots = projected_roots.clone();
-        let mut roots_spared: Vec<usize> = Vec::new();
+        let mut skipped_columns: Vec<usize> = Vec::new();
         for (conjunct, &decided) in self.conjuncts.iter().zip(decided) {
-            let of = if decided { &mut roots_spared } else { &mut roots };
+            let of = if decided { &mut skipped_columns } else { &mut roots };
             of.extend(collect_columns(conjunct).iter().map(|column| column.index()));
         }
-        for roots in [&mut roots, &mut roots_spared] {
+        for roots in [&mut roots, &mut skipped_columns] {
             roots.sort_unstable();
             roots.dedup();
         }
-        roots_spared.retain(|root| roots.binary_search(root).is_err());
+        skipped_columns.retain(|root| roots.binary_search(root).is_err());
         let batch_schema = Arc::new(self.decoding_schema.project(&roots)?);
         let left = || self.conjuncts.iter().zip(decided).filter(|(_, decided)| !**decided);
         let filter = match left().next() {
@@ -80,7 +80,7 @@ impl<'a> Recipe<'a> {
         Ok(Variant {
             roots,
             conjuncts_decided: decided.iter().filter(|decided| **decided).count(),
-            roots_spared,
+            skipped_columns,
             batch_schema,
             projected,
             projector,
@@ -100,7 +100,7 @@ pub(crate) struct Variant {
     /// How many conjuncts are true for all rows.
     pub(crate) conjuncts_decided: usize,
     /// The root columns that only those conjuncts need, ascending.
-    pub(crate) roots_spared: Vec<usize>,
+    pub(crate) skipped_columns: Vec<usize>,
     batch_schema: SchemaRef,
     /// The positions in a batch of the columns that are projected; the others only the filter needs.
     projected: Vec<usize>,

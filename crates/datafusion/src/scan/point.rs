@@ -88,7 +88,7 @@ impl PointReader {
         row_group: usize,
     ) -> std::result::Result<Option<Taken>, EngineError> {
         let request = ScanRequest {
-            chunks: vec![ChunkRequest { columns: 0, row_group, tag: 0 }],
+            chunks: vec![ChunkRequest { columns: 0, row_group, key: 0 }],
             columns: vec![columns],
             workers: 1,
             order: DeliveryOrder::Any,

@@ -43,8 +43,6 @@ struct State {
 /// A scan that the engine knows of.
 struct Live {
     scan: Scan,
-    /// Where each chunk of the plan is in the request.
-    positions: Vec<Option<usize>>,
     counters: Arc<ScanCounters>,
 }
 
@@ -125,7 +123,6 @@ impl Registration {
         account: Option<&Arc<QueryAccount>>,
         counters: &Arc<ScanCounters>,
     ) -> Result<Option<Live>> {
-        let mut positions = vec![None; plan.chunks.len()];
         let mut chunks = Vec::new();
         let mut columns: Vec<FileColumns> = Vec::new();
         let mut known: HashMap<(usize, usize), usize> = HashMap::new();
@@ -142,8 +139,7 @@ impl Registration {
                 columns.push(FileColumns { file, roots: plan.variant(chunk).roots.clone(), schema });
                 columns.len() - 1
             });
-            positions[index] = Some(chunks.len());
-            chunks.push(ChunkRequest { columns: at, row_group: chunk.row_group, tag: index as u32 });
+            chunks.push(ChunkRequest { columns: at, row_group: chunk.row_group, key: index as u32 });
         }
         if chunks.is_empty() {
             return Ok(None);
@@ -155,7 +151,7 @@ impl Registration {
             None => engine.scan(request),
         };
         let scan = scan.map_err(from_engine)?;
-        Ok(Some(Live { scan, positions, counters: Arc::clone(counters) }))
+        Ok(Some(Live { scan, counters: Arc::clone(counters) }))
     }
 }
 
@@ -171,8 +167,8 @@ fn strike_off(plan: &ScanPlan, state: &mut State, counters: &ScanCounters) {
         settled[chunk] = true;
     }
     if let Some(live) = live {
-        let positions: Vec<usize> = ruled_out.iter().filter_map(|&chunk| live.positions[chunk]).collect();
-        live.scan.unneed(&positions);
+        let keys: Vec<u32> = ruled_out.iter().map(|&chunk| chunk as u32).collect();
+        live.scan.unneed(&keys);
     }
 }
 
@@ -203,7 +199,7 @@ impl Member {
         loop {
             strike_off(&self.plan, &mut lock(&self.registration.state), &self.counters);
             let Some(chunk) = worker.next().await.map_err(from_engine)? else { return Ok(None) };
-            let index = chunk.tag as usize;
+            let index = chunk.key as usize;
             let mut state = lock(&self.registration.state);
             // The wait may have been long: look once more before decoding.
             strike_off(&self.plan, &mut state, &self.counters);

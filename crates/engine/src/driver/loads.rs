@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use coscan_core::{ChunkNo, ColumnNo, ColumnSet, Event, LoadId, PartLoad, TableId};
 
-use super::{IoContext, LoadContext, Turn};
+use super::{IoContext, LoadContext, LockedDriver};
 use crate::catalog::Forgotten;
 use crate::error::EngineError;
 use crate::io::queue::{self, Outcome, Request};
@@ -23,7 +23,7 @@ const UNUSED_FILES_SHARE: u64 = 16;
 /// In a small buffer the footers of a few tables are worth more than a share says.
 const UNUSED_FILES_BYTES_MIN: u64 = 4 << 20;
 
-impl Turn<'_> {
+impl LockedDriver<'_> {
     /// Tells the I/O queue; what it answers is done at the end of the turn.
     pub(super) fn io(&mut self, event: queue::Event<IoContext>) {
         let now = self.clock();

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use coscan_core::{ChunkNo, ColumnSet, Event, FailReason, ScanId, TableId, WorkerNo};
 
-use super::Turn;
+use super::LockedDriver;
 use crate::cscan::{CScan, Claim};
 use crate::error::EngineError;
 use crate::protocol::worker_slots::Delivery;
@@ -14,7 +14,7 @@ use crate::request::Plan;
 use crate::stats::ScanCounters;
 use crate::store::{Part, PartKey, PinnedParts};
 
-impl Turn<'_> {
+impl LockedDriver<'_> {
     /// A worker found that decoding its chunk takes `bytes`, more than is booked: `what` does. Its scan has so much from
     /// now on, or fails. Where there is no room for it yet the chunk is given back until there is.
     pub(crate) fn grow_workspace(&mut self, cscan: &CScan, claim: &Claim, bytes: u64, what: String) {
@@ -111,7 +111,7 @@ impl Turn<'_> {
         &mut self,
         plan: &Plan,
         segment: usize,
-        skip: &HashSet<usize>,
+        skip: &HashSet<u32>,
         counters: &Arc<ScanCounters>,
     ) -> Arc<CScan> {
         let id = ScanId(self.state.next_scan);

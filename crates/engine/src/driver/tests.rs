@@ -2,7 +2,7 @@
 
 use std::sync::{Condvar, Mutex};
 
-use super::{Driver, EngineError, Turn};
+use super::{Driver, EngineError, LockedDriver};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -34,7 +34,7 @@ impl RangeReader for Gate {
     }
 }
 
-fn a_bug(_: &mut Turn<'_>) {
+fn a_bug(_: &mut LockedDriver<'_>) {
     panic!("a bug");
 }
 

@@ -13,27 +13,27 @@ use crate::error::panic_message;
 /// The next deadline.
 #[derive(Default)]
 pub(super) struct Alarm {
-    face: Mutex<Face>,
+    timer: Mutex<Timer>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct Face {
+struct Timer {
     deadline: Option<Instant>,
     closed: bool,
 }
 
 impl Alarm {
-    fn face(&self) -> MutexGuard<'_, Face> {
-        self.face.lock().unwrap_or_else(PoisonError::into_inner)
+    fn timer(&self) -> MutexGuard<'_, Timer> {
+        self.timer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Replaces the deadline.
     pub(super) fn set(&self, deadline: Option<Instant>) {
-        let mut face = self.face();
-        if face.deadline != deadline {
-            let sooner = deadline.is_some_and(|at| face.deadline.is_none_or(|before| at < before));
-            face.deadline = deadline;
+        let mut timer = self.timer();
+        if timer.deadline != deadline {
+            let sooner = deadline.is_some_and(|at| timer.deadline.is_none_or(|before| at < before));
+            timer.deadline = deadline;
             if sooner {
                 self.changed.notify_one();
             }
@@ -42,24 +42,24 @@ impl Alarm {
 
     /// Ends the thread.
     pub(super) fn close(&self) {
-        self.face().closed = true;
+        self.timer().closed = true;
         self.changed.notify_one();
     }
 
     /// Waits for the deadline and takes it; false when the alarm is closed.
     fn wait(&self) -> bool {
-        let mut face = self.face();
-        while !face.closed {
+        let mut timer = self.timer();
+        while !timer.closed {
             let now = now();
-            face = match face.deadline {
+            timer = match timer.deadline {
                 Some(at) if at <= now => {
-                    face.deadline = None;
+                    timer.deadline = None;
                     return true;
                 }
                 Some(at) => {
-                    self.changed.wait_timeout(face, at - now).unwrap_or_else(PoisonError::into_inner).0
+                    self.changed.wait_timeout(timer, at - now).unwrap_or_else(PoisonError::into_inner).0
                 }
-                None => self.changed.wait(face).unwrap_or_else(PoisonError::into_inner),
+                None => self.changed.wait(timer).unwrap_or_else(PoisonError::into_inner),
             };
         }
         false

@@ -12,7 +12,7 @@ use super::cell::Cell;
 use super::frames::{Answer, BLOCK_BYTES, ToRead, Todo, wanted};
 use super::pages::Pages;
 use super::reads::{BlockContext, Pending, Points};
-use crate::driver::{IoContext, Turn};
+use crate::driver::{IoContext, LockedDriver};
 use crate::error::EngineError;
 use crate::io::queue::{Outcome, Request};
 use crate::io::{ReadError, coalesce};
@@ -22,7 +22,7 @@ use crate::table::File;
 /// Room grows in steps of this many bytes, so that a point read does not mean an eviction each.
 const ROOM_STEP: u64 = 1 << 20;
 
-impl Turn<'_> {
+impl LockedDriver<'_> {
     /// The most that point reads may have now: their share of the budget, and no more than they began with.
     fn point_share(&self) -> u64 {
         let percent = u64::from(self.config().point_share_percent);
@@ -278,7 +278,7 @@ impl Turn<'_> {
         self.read_blocks(todo.reads);
         for (table, chunk) in moot {
             let columns = ColumnSet::new();
-            self.later.push(Event::PointsWaiting { table, chunk, columns, reads: 0 });
+            self.follow_ups.push(Event::PointsWaiting { table, chunk, columns, reads: 0 });
         }
         Event::PointRoom { bytes: self.state.points.held() }
     }

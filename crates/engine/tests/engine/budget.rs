@@ -103,7 +103,7 @@ async fn a_smaller_budget_fails_no_scan_that_runs() {
     // Every chunk twice: the second stage registers when the buffer is too small for it.
     let chunks = wanted.chunks.clone();
     wanted.chunks.extend(chunks);
-    wanted.chunks.iter_mut().enumerate().for_each(|(at, chunk)| chunk.tag = at as u32 + 7);
+    wanted.chunks.iter_mut().enumerate().for_each(|(at, chunk)| chunk.key = at as u32);
     let scan = engine.scan(wanted.clone()).unwrap();
     let mut worker = scan.worker();
     let first = worker.next().await.unwrap().unwrap();
@@ -114,7 +114,7 @@ async fn a_smaller_budget_fails_no_scan_that_runs() {
         matches!(refused, Err(EngineError::BufferTooSmall { budget, .. }) if budget == needed / 3),
         "{refused:?}"
     );
-    let taken = first.index;
+    let taken = first.key as usize;
     drop(first);
     let rest = tokio::time::timeout(Duration::from_secs(20), drain(&mut worker)).await.unwrap().unwrap();
     assert_eq!(rest.len(), 11);
@@ -161,7 +161,7 @@ async fn a_consumer_that_stops_reading_does_not_block_others() {
         for i in 1..chunk.slices() {
             slices.push(chunk.slice(i).await.unwrap());
         }
-        let mut rest = std::collections::BTreeMap::from([(chunk.index, joined(&slices))]);
+        let mut rest = std::collections::BTreeMap::from([(chunk.key as usize, joined(&slices))]);
         rest.extend(drain(&mut worker).await.unwrap());
         assert_eq!(rest, whole, "{policy}");
         drop((chunk, worker, slow));
@@ -179,7 +179,7 @@ async fn a_chunk_given_back_may_be_given_up() {
     let (slow, other) = (engine.scan(wanted.clone()).unwrap(), engine.scan(wanted.clone()).unwrap());
     let mut worker = slow.worker();
     let chunk = worker.next().await.unwrap().unwrap();
-    let taken = chunk.index;
+    let taken = chunk.key as usize;
     scan_all(&other, 1).await.unwrap();
     assert!(engine.stats().suspensions > 0);
     drop((chunk, other));

@@ -78,7 +78,7 @@ async fn futures_dropped_between_polls_lose_no_chunk_and_no_row() {
         drop(chunk.slice(i));
         slices.push(chunk.slice(i).await.unwrap());
     }
-    got.insert(chunk.index, joined(&slices));
+    got.insert(chunk.key as usize, joined(&slices));
     drop(chunk);
     drop(first);
     got.extend(drain(&mut second).await.unwrap());

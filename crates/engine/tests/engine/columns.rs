@@ -85,7 +85,7 @@ async fn in_table_order_chunks_have_their_columns_too() {
         let mut at = 0;
         while let Some(mut chunk) = worker.next().await.unwrap() {
             let columns = if at == 0 || at == GROUPS - 1 { 4 } else { 1 };
-            assert_eq!((chunk.index, chunk.slice(0).await.unwrap().len()), (at, columns), "{policy}");
+            assert_eq!((chunk.key as usize, chunk.slice(0).await.unwrap().len()), (at, columns), "{policy}");
             at += 1;
         }
         assert_eq!(at, GROUPS, "{policy}");

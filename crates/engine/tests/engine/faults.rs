@@ -113,7 +113,7 @@ async fn a_permanent_error_fails_only_the_scans_that_need_the_part() {
             let other_columns = engine.scan(request(std::slice::from_ref(&file), Some(&[0, 1, 2]))).unwrap();
             let mut wanted = request(&[file], None);
             wanted.chunks.remove(2);
-            wanted.chunks.iter_mut().enumerate().for_each(|(at, chunk)| chunk.tag = at as u32 + 7);
+            wanted.chunks.iter_mut().enumerate().for_each(|(at, chunk)| chunk.key = at as u32);
             let other_chunks = engine.scan(wanted).unwrap();
             let (failed, columns, chunks) =
                 tokio::join!(scan_all(&needing, 2), scan_all(&other_columns, 1), scan_all(&other_chunks, 1));

@@ -95,7 +95,7 @@ async fn tables_of_several_stores_are_one_scan() {
     let files = [open(&engine, &a).await, opened(&engine, spec, &arrow)];
     let mut wanted = request(&files, None);
     wanted.chunks.swap(1, 4);
-    wanted.chunks.iter_mut().enumerate().for_each(|(at, chunk)| chunk.tag = at as u32 + 7);
+    wanted.chunks.iter_mut().enumerate().for_each(|(at, chunk)| chunk.key = at as u32);
     wanted.workers = 2;
     let got = scan_all(&engine.scan(wanted).unwrap(), 2).await.unwrap();
     let mut whole: Vec<_> = plain(&[&a, &b], None).into_values().collect();

@@ -270,7 +270,7 @@ async fn the_order_of_the_request_is_kept_where_it_is_wanted() {
         let mut worker = scan.worker();
         let mut seen = Vec::new();
         while let Some(chunk) = worker.next().await.unwrap() {
-            seen.push(chunk.index);
+            seen.push(chunk.key);
         }
         assert_eq!(seen, (0..8).collect::<Vec<_>>(), "{policy}");
         assert_idle(&engine).await;
@@ -285,13 +285,25 @@ async fn a_chunk_listed_twice_comes_twice_and_unneeded_ones_do_not_come() {
     let file = open(&engine, &path).await;
     let mut wanted = request(&[file], None);
     for (at, chunk) in wanted.chunks.clone().into_iter().enumerate() {
-        wanted.chunks.push(coscan_engine::ChunkRequest { tag: 13 + at as u32, ..chunk });
+        wanted.chunks.push(coscan_engine::ChunkRequest { key: 100 + at as u32, ..chunk });
     }
     let scan = engine.scan(wanted).unwrap();
-    scan.unneed(&[1, 2, 8, 99]);
+    scan.unneed(&[1, 2, 102, 99]);
     let got = scan_all(&scan, 3).await.unwrap();
-    assert_eq!(got.keys().copied().collect::<Vec<_>>(), [0, 3, 4, 5, 6, 7, 9, 10, 11]);
-    assert_eq!(got[&3], got[&9]);
+    assert_eq!(got.keys().copied().collect::<Vec<_>>(), [0, 3, 4, 5, 100, 101, 103, 104, 105]);
+    assert_eq!(got[&3], got[&103]);
     drop(scan);
     assert_idle(&engine).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_that_do_not_ascend_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = sample(dir.path(), "a.parquet", 3, 500);
+    let engine = Engine::new(config("relevance", 64 << 20)).unwrap();
+    let file = open(&engine, &path).await;
+    let mut wanted = request(&[file], None);
+    wanted.chunks[2].key = wanted.chunks[1].key;
+    let error = engine.scan(wanted).map(drop).unwrap_err().to_string();
+    assert!(error.contains("chunk 1: keys have to ascend"), "{error}");
 }

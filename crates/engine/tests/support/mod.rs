@@ -156,7 +156,7 @@ pub fn request(files: &[Open], roots: Option<&[usize]>) -> ScanRequest {
     let chunks = chunks.enumerate().map(|(at, (columns, row_group))| ChunkRequest {
         columns,
         row_group,
-        tag: at as u32 + 7,
+        key: at as u32,
     });
     let columns = files.iter().map(|f| FileColumns {
         file: f.id.clone(),
@@ -181,11 +181,10 @@ pub async fn drain(worker: &mut Worker) -> Outcome<Chunks> {
             slices.push(chunk.slice(i).await?);
             tokio::task::yield_now().await;
         }
-        assert_eq!(chunk.tag as usize, chunk.index + 7);
         let rows: usize = slices.iter().filter_map(|slice| slice.first()).map(|array| array.len()).sum();
         assert!(slices.iter().all(Vec::is_empty) || rows == chunk.rows);
-        let before = chunks.insert(chunk.index, joined(&slices));
-        assert!(before.is_none(), "chunk {} came twice", chunk.index);
+        let before = chunks.insert(chunk.key as usize, joined(&slices));
+        assert!(before.is_none(), "chunk {} came twice", chunk.key);
     }
     Ok(chunks)
 }
