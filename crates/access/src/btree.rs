@@ -30,6 +30,9 @@ const _: () = assert!(LEAF_ENTRIES > 1 && INNER_ENTRIES > 1);
 pub type Entry = (i16, Rid);
 
 /// Builds an index from entries in the order of their keys.
+///
+/// # Errors
+/// If the entries are not in the order of their keys.
 pub fn load(name: &str, entries: &[Entry]) -> Result<File, AccessError> {
     if let Some(at) = entries.windows(2).position(|pair| pair[1].0 < pair[0].0) {
         return Err(AccessError::Unsorted { file: name.to_owned(), at: at + 1 });
@@ -180,6 +183,9 @@ impl IndexScan {
     }
 
     /// Goes to the first entry whose key is not smaller, from the root.
+    ///
+    /// # Errors
+    /// If the index cannot be read.
     pub fn seek(&mut self, tracer: &mut Tracer, key: i16) -> Result<(), AccessError> {
         tracer.work(1, |cpu| cpu.search_ns);
         self.descend(tracer, key)
@@ -187,6 +193,9 @@ impl IndexScan {
 
     /// As [`IndexScan::seek`], but stays on the leaf if the entry is there: for keys that come in order, which
     /// makes the references H/CS instead of LH.
+    ///
+    /// # Errors
+    /// If the index cannot be read.
     pub fn seek_near(&mut self, tracer: &mut Tracer, key: i16) -> Result<(), AccessError> {
         tracer.work(1, |cpu| cpu.search_ns);
         let Some((leaf, _)) = self.at else { return self.descend(tracer, key) };
@@ -200,6 +209,9 @@ impl IndexScan {
     }
 
     /// The next entry. Looks at its leaf anew each time.
+    ///
+    /// # Errors
+    /// If the index cannot be read.
     pub fn next(&mut self, tracer: &mut Tracer) -> Result<Option<Entry>, AccessError> {
         while let Some((leaf, entry)) = self.at {
             let node = Node(tracer.read(self.instance, leaf)?);

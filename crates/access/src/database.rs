@@ -41,6 +41,9 @@ pub struct Database {
 
 impl Database {
     /// Generates the relations and stores them; the same from the same seed.
+    ///
+    /// # Errors
+    /// If a record does not fit a page.
     pub fn generate(seed: u64) -> Result<Self, AccessError> {
         let mut rng = Rng::with_seed(seed);
         let mut tuples = |count| generate(count, rng.u64(..));

@@ -30,6 +30,9 @@ pub struct HashFile {
 
 impl HashFile {
     /// Lays out the empty pages of a file that was just made.
+    ///
+    /// # Errors
+    /// If the file is not open.
     pub fn new(
         tracer: &mut Tracer,
         instance: Instance,
@@ -43,6 +46,9 @@ impl HashFile {
     }
 
     /// Adds a record under its key.
+    ///
+    /// # Errors
+    /// If the file is full, or not open.
     pub fn insert(&self, tracer: &mut Tracer, key: i16, record: &[u8]) -> Result<(), AccessError> {
         tracer.work(1, |cpu| cpu.hash_ns + cpu.store_ns + cpu.byte_ns * record.len() as u64);
         for page in self.pages_of(key) {
@@ -63,6 +69,9 @@ impl HashFile {
     }
 
     /// All records with a key.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
     pub fn search(&self, tracer: &mut Tracer, key: i16) -> Result<Vec<Vec<u8>>, AccessError> {
         let mut found = Vec::new();
         for page in self.pages_of(key) {

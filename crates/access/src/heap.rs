@@ -20,6 +20,9 @@ pub struct Rid {
 }
 
 /// Stores records in a file of their own; returns it, and where each record is.
+///
+/// # Errors
+/// If a record does not fit a page.
 pub fn load<'a>(
     name: &str,
     records: impl Iterator<Item = &'a [u8]>,
@@ -52,6 +55,9 @@ pub fn size(file: &File) -> FileSize {
 }
 
 /// The record at an address. What it costs besides its page is the caller's to say.
+///
+/// # Errors
+/// If there is no such page, or the file is not open.
 pub fn fetch(tracer: &mut Tracer, instance: Instance, at: Rid) -> Result<Vec<u8>, AccessError> {
     match tracer.read(instance, at.page)?.record(at.slot) {
         Some(record) => Ok(record.to_vec()),
@@ -76,6 +82,9 @@ impl HeapScan {
     }
 
     /// The next record, and where it is.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
     pub fn next(&mut self, tracer: &mut Tracer) -> Result<Option<(Rid, Vec<u8>)>, AccessError> {
         let at = self.at;
         if at.page >= tracer.pages(self.instance)? {
@@ -97,6 +106,9 @@ impl HeapScan {
     }
 
     /// The records left on a page. What they cost is the caller's to say.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
     pub fn next_page(&mut self, tracer: &mut Tracer) -> Result<Option<Vec<Vec<u8>>>, AccessError> {
         if self.at.page >= tracer.pages(self.instance)? {
             return Ok(None);
@@ -123,6 +135,9 @@ impl HeapWriter {
     }
 
     /// Adds a record.
+    ///
+    /// # Errors
+    /// If the record does not fit a page, or the file is not a temporary one that is open.
     pub fn add(&mut self, tracer: &mut Tracer, record: &[u8]) -> Result<(), AccessError> {
         tracer.work(1, |cpu| cpu.store_ns + cpu.byte_ns * record.len() as u64);
         if let Some((last, _)) = self.last.filter(|(_, room)| record.len() <= *room) {

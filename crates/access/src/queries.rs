@@ -126,6 +126,9 @@ impl Query {
     pub const ALL: [Query; 6] = [Query::I, Query::II, Query::III, Query::IV, Query::V, Query::VI];
 
     /// Runs the query.
+    ///
+    /// # Errors
+    /// If a file cannot be read as the plan wants.
     pub fn run(self, database: &Database, settings: &Settings) -> Result<Execution, AccessError> {
         run::run(self, database, settings)
     }

@@ -118,6 +118,9 @@ impl Tracer {
     }
 
     /// Closes an instance.
+    ///
+    /// # Errors
+    /// If the instance is not open.
     pub fn close(&mut self, instance: Instance) -> Result<(), AccessError> {
         let file = self.file_of(instance)?;
         self.instances[instance.0 as usize] = None;
@@ -129,6 +132,9 @@ impl Tracer {
     }
 
     /// Reads a page.
+    ///
+    /// # Errors
+    /// If the instance is not open, or the file has no such page.
     pub fn read(&mut self, instance: Instance, page: u32) -> Result<&Page, AccessError> {
         let file = self.file_of(instance)? as usize;
         self.access(PageOp::Read { instance: instance.0, page });
@@ -159,6 +165,9 @@ impl Tracer {
     }
 
     /// Adds a page to a temporary file. Its first access is this write: it is nowhere to be read from.
+    ///
+    /// # Errors
+    /// If the instance is not open.
     pub fn append(&mut self, instance: Instance, page: Page) -> Result<u32, AccessError> {
         let file = self.file_of(instance)? as usize;
         let traced = &mut self.files[file];
@@ -172,11 +181,17 @@ impl Tracer {
     }
 
     /// The pages of an open file, with its header; no access.
+    ///
+    /// # Errors
+    /// If the instance is not open.
     pub fn pages(&self, instance: Instance) -> Result<u32, AccessError> {
         Ok(self.files[self.file_of(instance)? as usize].pages.all().len() as u32)
     }
 
     /// The name of an open file.
+    ///
+    /// # Errors
+    /// If the instance is not open.
     pub fn name(&self, instance: Instance) -> Result<&str, AccessError> {
         Ok(&self.files[self.file_of(instance)? as usize].name)
     }

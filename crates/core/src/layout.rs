@@ -50,6 +50,9 @@ impl ColumnLayout {
 
     /// A column of the given pages, and for each chunk the range of pages its part lies on. Spans must
     /// ascend and may overlap in their boundary pages.
+    ///
+    /// # Errors
+    /// If spans do not ascend or reach past the pages, or a page is empty.
     pub fn paged(page_bytes: Vec<u64>, spans: Vec<Range<u32>>) -> Result<Self, ConfigError> {
         let pages = page_bytes.len() as u32;
         for (chunk, span) in spans.iter().enumerate() {
@@ -85,6 +88,9 @@ impl ColumnLayout {
 
 impl TableLayout {
     /// A row-storage table: one part per chunk, of the given sizes in bytes.
+    ///
+    /// # Errors
+    /// None; it is a result as that of [`Self::columns`] is.
     pub fn rows(chunk_bytes: impl IntoIterator<Item = u64>) -> Result<Self, ConfigError> {
         let column = ColumnLayout::separate(chunk_bytes);
         let (storage, store, chunks) = (Storage::Row, StoreNo::default(), column.spans.len() as u32);
@@ -92,6 +98,9 @@ impl TableLayout {
     }
 
     /// A column-storage table of `chunks` chunks; every column must describe that many parts.
+    ///
+    /// # Errors
+    /// If a column describes another number of parts.
     pub fn columns(chunks: u32, columns: Vec<ColumnLayout>) -> Result<Self, ConfigError> {
         for (at, column) in columns.iter().enumerate() {
             if column.spans.len() != chunks as usize {

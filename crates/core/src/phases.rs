@@ -48,6 +48,9 @@ impl Phases {
 
     /// Asks at `now` whether a bulk read may start, when the oldest point read not answered yet was asked for at
     /// `oldest`. `Err` says when it is worth asking again, unless a point read is answered before.
+    ///
+    /// # Errors
+    /// When to ask again, if no bulk read may start now.
     pub fn bulk_may_start(&mut self, now: Instant, oldest: Option<Instant>) -> Result<(), Instant> {
         let missed = self.target > Span::ZERO && oldest.is_some_and(|asked| now.since(asked) > self.target);
         match self.phase {

@@ -104,6 +104,7 @@ pub(crate) struct Forgotten {
 
 /// How much the engine knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CatalogSize {
     /// Files, each version by itself.
     pub files: usize,

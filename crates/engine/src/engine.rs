@@ -117,6 +117,53 @@ impl Engine {
 
     /// Registers a scan. From now on its needs count in what is read and kept.
     ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+    /// # use object_store::{ObjectStore, ObjectStoreExt, memory::InMemory, path::Path};
+    /// # use parquet::arrow::{ArrowWriter, arrow_reader::ArrowReaderMetadata};
+    /// use coscan_engine::{
+    ///     ChunkRequest, DeliveryOrder, Engine, EngineConfig, FileColumns, FileSpec, PolicyName, ScanRequest, StoreId,
+    /// };
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..1000));
+    /// # let batch = RecordBatch::try_from_iter([("number", numbers)])?;
+    /// # let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), None)?;
+    /// # writer.write(&batch)?;
+    /// # let bytes = bytes::Bytes::from(writer.into_inner()?);
+    /// # let footer = ArrowReaderMetadata::load(&bytes, Default::default())?;
+    /// # let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+    /// # store.put(&Path::from("numbers.parquet"), bytes.into()).await?;
+    /// let engine = Engine::new(EngineConfig::new("relevance".parse::<PolicyName>()?, 64 << 20))?;
+    /// let file = engine.open_file(FileSpec {
+    ///     store_url: "memory:///".into(),
+    ///     store_id: StoreId::instance(&store),
+    ///     local: None,
+    ///     meta: store.head(&Path::from("numbers.parquet")).await?,
+    ///     metadata: footer.metadata().clone(),
+    ///     table_root: String::new(),
+    ///     store,
+    /// })?;
+    /// let scan = engine.scan(ScanRequest {
+    ///     chunks: vec![ChunkRequest { columns: 0, row_group: 0, key: 0 }],
+    ///     columns: vec![FileColumns { file, roots: vec![0], schema: footer.schema().clone() }],
+    ///     workers: 1,
+    ///     order: DeliveryOrder::Any,
+    ///     weight: 1,
+    /// })?;
+    /// let (mut worker, mut rows) = (scan.worker(), 0);
+    /// while let Some(mut chunk) = worker.next().await? {
+    ///     for slice in 0..chunk.slices() {
+    ///         rows += chunk.slice(slice).await?[0].len();
+    ///     }
+    /// }
+    /// assert_eq!(rows, 1000);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// The request makes no sense, its files were replaced or do not fit the schema, the buffer is too small for it.
     pub fn scan(&self, request: ScanRequest) -> Result<Scan, EngineError> {

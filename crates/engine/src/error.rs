@@ -25,6 +25,7 @@ pub struct SettingError {
 
 /// Why an engine, a scan or a chunk could not do what was asked.
 #[derive(Clone, Debug, Error)]
+#[non_exhaustive]
 pub enum EngineError {
     /// A setting is impossible.
     #[error(transparent)]

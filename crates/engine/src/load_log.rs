@@ -21,6 +21,7 @@ pub struct LoadSeen {
 
 /// What [`Engine::loads_since`](crate::Engine::loads_since) tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RecentLoads {
     /// The number of the first of `loads`; loads are numbered from zero on.
     pub first: u64,

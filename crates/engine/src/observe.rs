@@ -15,6 +15,7 @@ use crate::stats::{EngineStats, ScanMetrics};
 
 /// What [`Engine::observe`] saw.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Observation {
     /// When, since the engine started.
     pub at: Duration,
@@ -81,6 +82,7 @@ pub enum PartState {
 
 /// A registered scan.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ScanView {
     /// The query whose account it is counted under.
     pub query: Option<u64>,

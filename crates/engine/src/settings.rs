@@ -388,6 +388,9 @@ fn limit_reads(config: &mut EngineConfig, change: impl FnOnce(&mut ReadLimit)) {
 }
 
 /// Reads `512MB`, `1.5 GiB` or a plain number of bytes.
+///
+/// # Errors
+/// What is wanted instead.
 pub fn bytes(value: &str, range: RangeInclusive<u64>) -> Result<u64, String> {
     let wanted = || {
         format!(
@@ -401,6 +404,9 @@ pub fn bytes(value: &str, range: RangeInclusive<u64>) -> Result<u64, String> {
 }
 
 /// Reads a whole number in a range.
+///
+/// # Errors
+/// What is wanted instead.
 pub fn number<T>(value: &str, range: RangeInclusive<T>) -> Result<T, String>
 where
     T: FromStr + PartialOrd + std::fmt::Display,
@@ -410,6 +416,9 @@ where
 }
 
 /// Reads `true` or `false`.
+///
+/// # Errors
+/// What is wanted instead.
 pub fn truth(value: &str) -> Result<bool, String> {
     value.to_lowercase().parse().map_err(|_| "true or false".to_owned())
 }

@@ -43,6 +43,7 @@ impl Histogram {
 
 /// What an engine has done since it started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct EngineStats {
     /// Bytes of parts, and of blocks for point reads, that were read; gaps of coalesced requests do not count.
     pub bytes_read: u64,
@@ -90,6 +91,7 @@ pub struct EngineStats {
 
 /// One load, as the buffer manager asked for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LoadRecord {
     /// When, since recording began.
     pub at: Duration,
@@ -107,6 +109,7 @@ pub struct LoadRecord {
 /// was read after this scan registered and another scan used it first, as *from buffer* if it was already
 /// resident when the scan registered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ScanMetrics {
     /// Chunks handed to the scan's workers.
     pub chunks_delivered: u64,

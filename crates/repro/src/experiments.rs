@@ -40,11 +40,17 @@ pub fn find(name: &str) -> Option<&'static Experiment> {
 
 impl Experiment {
     /// The scenario as it stands in the file.
+    ///
+    /// # Errors
+    /// If the file is not a scenario.
     pub fn scenario(&self) -> Result<Scenario, ScenarioError> {
         self.scenario_with(&[])
     }
 
     /// The scenario with settings on top.
+    ///
+    /// # Errors
+    /// If the file is not a scenario, or the settings do not fit it.
     pub fn scenario_with(&self, settings: &[Setting]) -> Result<Scenario, ScenarioError> {
         Scenario::parse(&format!("experiments/{}.toml", self.name), self.text, settings)
     }

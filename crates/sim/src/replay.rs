@@ -103,6 +103,9 @@ const BANDWIDTH_ASSUMED: u64 = 1_000_000_000;
 
 impl Recording {
     /// The machine of a replay.
+    ///
+    /// # Errors
+    /// If the device makes no sense, as with a bandwidth above 1 TiB/s.
     pub fn world(&self, what_if: &WhatIf) -> Result<World, ReplayError> {
         let limit = Some(self.header.read_limit_bytes_per_s).filter(|limit| *limit > 0);
         let recorded = || limit.or(self.bandwidth.map(|bandwidth| bandwidth as u64));

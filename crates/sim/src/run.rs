@@ -40,6 +40,9 @@ struct Draw {
 }
 
 /// Runs a scenario under some policies and seeds. The outcome does not depend on `threads`.
+///
+/// # Errors
+/// If a run cannot come to its end.
 pub fn run_scenario(
     scenario: &Scenario,
     policies: &[PolicyName],

@@ -40,6 +40,9 @@ pub enum TraceError {
 }
 
 /// Reads a whole trace.
+///
+/// # Errors
+/// If a line cannot be read, or is no record.
 pub fn read(path: &Path) -> Result<(Header, Vec<Line>), TraceError> {
     let io = |error| TraceError::Io { path: path.to_owned(), error };
     let malformed = |line: usize, what: String| TraceError::Malformed { path: path.to_owned(), line, what };

@@ -40,6 +40,9 @@ pub struct Player<'w> {
 
 impl<'w> Player<'w> {
     /// Opens the world's tables in a manager that `build` made.
+    ///
+    /// # Errors
+    /// What a check of the core or of the books found wrong.
     pub fn new(world: &'w World, abm: Abm) -> Result<Self, Violation> {
         let books = Books::new(world.config.buffer_bytes, world.scans.len());
         let mut player =
@@ -53,6 +56,9 @@ impl<'w> Player<'w> {
     }
 
     /// A manager with the world's own settings and policy.
+    ///
+    /// # Errors
+    /// If the settings make no sense.
     pub fn manager(world: &World) -> Result<Abm, WorldError> {
         Ok(Abm::new(world.abm_config(), world.policy()?)?)
     }
@@ -78,6 +84,9 @@ impl<'w> Player<'w> {
     }
 
     /// Takes a step if it applies; returns whether it did.
+    ///
+    /// # Errors
+    /// What a check of the core or of the books found wrong.
     pub fn apply(&mut self, step: &Step) -> Result<bool, Violation> {
         match step {
             Step::Register(scan) => self.register(*scan),
@@ -419,6 +428,9 @@ impl<'w> Player<'w> {
     /// The host does its part: every load finishes, every worker consumes and comes back, except those of
     /// scans that stop; these give back what they are asked for. All other scans must end, in a number of
     /// events bounded by the work. Then the rest is cancelled and nothing may be left behind.
+    ///
+    /// # Errors
+    /// What a check of the core or of the books found wrong, or that somebody waits for good.
     pub fn run_out(&mut self) -> Result<(), Violation> {
         let limit = self.events + self.events_allowed();
         while self.unfinished().next().is_some() {

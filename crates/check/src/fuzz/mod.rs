@@ -177,6 +177,9 @@ fn seed_with(seed: u64, build: Build<'_>) -> Result<Played, Box<Failure>> {
 }
 
 /// Plays a world from its first step until everything has come to an end.
+///
+/// # Errors
+/// What went wrong first.
 pub fn play(world: &World, build: Build<'_>) -> Result<Played, Violation> {
     catching(|| {
         let abm = build(world).map_err(|e| Violation::new(Kind::Panic, e.to_string()))?;
@@ -191,6 +194,9 @@ pub fn play(world: &World, build: Build<'_>) -> Result<Played, Violation> {
 
 /// Reads a world from a file and plays it. The outer error says what is wrong with the file, the inner one
 /// what the core did wrong.
+///
+/// # Errors
+/// If the file is no world; inside, what went wrong first.
 pub fn replay(file: &Path) -> Result<Result<Played, Violation>, WorldError> {
     let path = || file.to_owned();
     let text = std::fs::read_to_string(file).map_err(|source| WorldError::Read { path: path(), source })?;

@@ -148,6 +148,9 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 
 impl World {
     /// Reads a world from text.
+    ///
+    /// # Errors
+    /// If the text is no world.
     pub fn parse(text: &str) -> Result<Self, WorldError> {
         let world: World = toml::from_str(text)?;
         world.check()?;
@@ -160,6 +163,9 @@ impl World {
     }
 
     /// Checks that tables are possible and that names have something to name.
+    ///
+    /// # Errors
+    /// The first table or name that is impossible.
     pub fn check(&self) -> Result<(), WorldError> {
         self.policy()?;
         for layout in self.tables.iter().chain(self.additions.iter().map(|a| &a.layout)) {

@@ -37,6 +37,9 @@ use crate::session::options::CoscanOptions;
 /// `plan` with every scan of Parquet files that can be made cooperative made so, reading through `engine`.
 ///
 /// Does nothing if `coscan.enabled` is false.
+///
+/// # Errors
+/// If an expression of the plan has no type, or a node refuses its new children.
 pub fn rewrite_plan(
     plan: Arc<dyn ExecutionPlan>,
     engine: &Engine,

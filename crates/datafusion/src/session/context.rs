@@ -1,16 +1,5 @@
 //! A session and its engine in one: the short way to cooperative SQL.
 //!
-//! ```no_run
-//! # async fn example() -> datafusion::common::Result<()> {
-//! use coscan_datafusion::CoscanContext;
-//!
-//! let coscan = CoscanContext::builder().set("policy", "relevance").set("buffer", "512MB").build()?;
-//! coscan.register_parquet("lineitem", "data/lineitem/").await?;
-//! coscan.sql("SELECT count(*) FROM lineitem").await?.show().await?;
-//! # Ok(())
-//! # }
-//! ```
-//!
 //! For a session with rules, functions or catalogs of its own use [`crate::session::install`].
 
 use std::sync::Arc;
@@ -31,6 +20,22 @@ use crate::session::stores::EnvironmentStores;
 /// A DataFusion session whose scans are cooperative, and the engine they meet in.
 ///
 /// Cloning is cheap; clones share session and engine.
+///
+/// ```
+/// use coscan_datafusion::CoscanContext;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> datafusion::common::Result<()> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("numbers.parquet").display().to_string();
+/// let coscan = CoscanContext::builder().set("policy", "relevance").set("buffer", "64MB").build()?;
+/// # coscan.sql(&format!("COPY (SELECT 1 AS n UNION ALL SELECT 2) TO '{path}'")).await?.collect().await?;
+/// coscan.register_parquet("numbers", &path).await?;
+/// let batches = coscan.sql("SELECT n FROM numbers").await?.collect().await?;
+/// assert_eq!(batches.iter().map(|batch| batch.num_rows()).sum::<usize>(), 2);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct CoscanContext {
     /// The session.
@@ -49,6 +54,9 @@ impl CoscanContext {
     ///
     /// A folder with levels of the form `key=value` becomes a table partitioned by these keys. Stores that
     /// the session does not know are set up from environment variables ([`EnvironmentStores`]).
+    ///
+    /// # Errors
+    /// If the name is taken, the location cannot be listed, or a footer cannot be read.
     pub async fn register_parquet(&self, name: &str, path_or_url: &str) -> Result<()> {
         let name = name.replace('"', "\"\"");
         let location = path_or_url.replace('\'', "''");
@@ -58,6 +66,9 @@ impl CoscanContext {
     }
 
     /// Plans a statement; `SET` and `CREATE` take effect at once.
+    ///
+    /// # Errors
+    /// If the statement cannot be parsed or planned, or a setting cannot have its value.
     pub async fn sql(&self, sql: &str) -> Result<DataFrame> {
         self.ctx.sql(sql).await
     }

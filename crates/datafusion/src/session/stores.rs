@@ -58,6 +58,9 @@ impl ObjectStoreRegistry for EnvironmentStores {
 }
 
 /// The store of an address, configured from the environment.
+///
+/// # Errors
+/// If no store is known for the address, or its environment variables are incomplete.
 pub fn store_for(url: &Url) -> Result<Arc<dyn ObjectStore>> {
     let address = url.as_str();
     let store: object_store::Result<Arc<dyn ObjectStore>> = match url.scheme() {

@@ -63,6 +63,9 @@ pub struct Point {
 
 impl Scenario {
     /// Reads a scenario from a file, with settings on top.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or is not a scenario.
     pub fn load(path: &Path, settings: &[Setting]) -> Result<Self, ScenarioError> {
         let origin = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|error| ScenarioError {
@@ -75,6 +78,9 @@ impl Scenario {
     }
 
     /// Reads a scenario from text; `origin` is what errors call it.
+    ///
+    /// # Errors
+    /// If the text is not a scenario.
     pub fn parse(origin: &str, text: &str, settings: &[Setting]) -> Result<Self, ScenarioError> {
         let source = Source { origin, text };
         let read = |text: &str| toml::from_str::<ScenarioFile>(text);

@@ -15,6 +15,9 @@ pub struct Setting {
 
 impl Setting {
     /// From `key=value`. The value is TOML; what is not, is a string: `system.buffer=32 chunks`.
+    ///
+    /// # Errors
+    /// If there is no key.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (key, value) = text
             .split_once('=')

@@ -43,6 +43,9 @@ impl TableInfo {
     }
 
     /// The columns of these names; all of them if none are given.
+    ///
+    /// # Errors
+    /// If there is no column of a name.
     pub fn columns(&self, names: Option<&[String]>) -> Result<ColumnSet, String> {
         let Some(names) = names else { return Ok(ColumnSet::first(self.table.layout.column_count())) };
         if self.columns.is_empty() {
@@ -59,6 +62,9 @@ impl TableInfo {
     }
 
     /// Processor time for every chunk. `hertz` is the clock that cycles are counted by.
+    ///
+    /// # Errors
+    /// If the cost needs a clock rate or a number of rows that is not given.
     pub fn work(&self, cost: Cost, columns: &ColumnSet, hertz: Option<f64>) -> Result<Arc<[Span]>, String> {
         let chunks = 0..self.chunks() as usize;
         let seconds: Vec<f64> = match cost {

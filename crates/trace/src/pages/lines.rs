@@ -100,6 +100,9 @@ pub(super) enum ReplacementName {
 }
 
 /// Writes traces to a file; one that exists is replaced.
+///
+/// # Errors
+/// If the file cannot be written.
 pub fn save(path: &Path, traces: &[QueryTrace]) -> Result<(), PagesError> {
     let write = || {
         let mut out = BufWriter::new(File::create(path)?);
@@ -132,6 +135,9 @@ fn write_line(out: &mut impl Write, line: &impl Serialize) -> io::Result<()> {
 /// Reads all traces of a file, and checks them: instances are opened once, before anything else; files and pages
 /// exist; pages of temporary files are written before they are read; locality sets have a page; time does not go back,
 /// nor beyond the time of the query.
+///
+/// # Errors
+/// If the file cannot be read, or a line of it is wrong.
 pub fn load(path: &Path) -> Result<Vec<QueryTrace>, PagesError> {
     let io = |error| PagesError::Io { path: path.to_owned(), verb: "read", error };
     let mut lines = Lines { path, next: BufReader::new(File::open(path).map_err(io)?).lines(), line: 0 };

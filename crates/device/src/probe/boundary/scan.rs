@@ -26,6 +26,9 @@ pub(super) struct Fold {
 
 impl Timed {
     /// Times requests of a size at random places of a range.
+    ///
+    /// # Errors
+    /// If the target cannot be read.
     pub fn measure(
         target: &mut dyn Target,
         (from, span): (u64, u64),
