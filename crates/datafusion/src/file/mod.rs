@@ -1,13 +1,15 @@
 //! One file of a scan: which of its rows are needed, in which columns, and what is computed of them.
 //!
 //! [`plan`] follows DataFusion's own scan step by step; [`pruning`] and [`always_true`] say what statistics tell,
-//! [`variant`] and [`row_filter`] how row groups are read. Nothing here reads data or knows of other scans.
+//! [`variant`] and [`row_filter`] how row groups are read, [`join_filter`] which rows no join above wants. Nothing here
+//! reads data or knows of other scans.
 
 pub(crate) mod always_true;
 pub(crate) mod bounded_reader;
 pub(crate) mod constants;
 pub(crate) mod decoding;
 pub(crate) mod few_pages;
+pub(crate) mod join_filter;
 pub(crate) mod marks;
 pub(crate) mod plan;
 pub(crate) mod pruning;

@@ -25,7 +25,7 @@ use datafusion::object_store::{ObjectStore, ObjectStoreExt};
 use datafusion::parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use datafusion::parquet::arrow::async_reader::AsyncFileReader;
 use datafusion::parquet::file::metadata::{PageIndexPolicy, ParquetMetaData};
-use datafusion::physical_expr::expressions::{CastExpr, DynamicFilterTracking};
+use datafusion::physical_expr::expressions::{CastExpr, DynamicFilterPhysicalExpr, DynamicFilterTracking};
 use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_expr::{PhysicalExpr, PhysicalExprSimplifier, split_conjunction};
 use datafusion::physical_expr_adapter::rewrite::rewrite_input_file_name_in_projection;
@@ -42,6 +42,7 @@ use crate::file::always_true::Statistics;
 use crate::file::bounded_reader::BoundedReader;
 use crate::file::constants::constant_columns;
 use crate::file::decoding::decoding_schema;
+use crate::file::join_filter::{JoinFilter, Trial};
 use crate::file::pruning::{self, PruneInputs, RowsNeeded};
 use crate::file::request::FileRequest;
 use crate::file::table_root::table_root;
@@ -72,6 +73,9 @@ pub(crate) struct FilePlanner {
     marks: bool,
     creation_errors: Count,
     pushes_dynamic_filters: bool,
+    /// For each conjunct of the predicate that joins fill, in their order, how well it does.
+    trials: Vec<Arc<Trial>>,
+    rows_dropped: Count,
     /// See [`crate::session::options::POINT_THRESHOLD`].
     pub(crate) point_threshold: u64,
     /// What the query's scans are counted under; see [`crate::session::account`].
@@ -126,6 +130,8 @@ struct Expressions {
     predicate: Option<Arc<dyn PhysicalExpr>>,
     /// What rows are tested with, in this order.
     conjuncts: Vec<Arc<dyn PhysicalExpr>>,
+    /// What joins fill, to leave rows behind that match nothing.
+    join_filters: Vec<Arc<dyn PhysicalExpr>>,
 }
 
 impl Expressions {
@@ -134,6 +140,7 @@ impl Expressions {
             projection: self.projection.try_map_exprs(&f)?,
             predicate: self.predicate.map(&f).transpose()?,
             conjuncts: self.conjuncts.into_iter().map(&f).collect::<Result<_>>()?,
+            join_filters: self.join_filters.into_iter().map(&f).collect::<Result<_>>()?,
         })
     }
 }
@@ -166,10 +173,11 @@ impl FilePlanner {
         let output_schema = Arc::new(projection.project_schema(table_schema)?);
         let metrics = source.metrics().clone();
         let creation_errors = MetricBuilder::new(&metrics).global_counter("num_predicate_creation_errors");
+        let rows_dropped = MetricBuilder::new(&metrics).counter("rows_dropped_by_join_filters", partition);
         let options = context.session_config().options();
         let point_threshold =
             options.extensions.get::<CoscanOptions>().map_or(POINT_THRESHOLD, |o| o.point_threshold);
-        Ok(FilePlanner {
+        let mut planner = FilePlanner {
             point_threshold,
             account: context.session_config().get_extension(),
             adapters: config
@@ -192,7 +200,11 @@ impl FilePlanner {
             marks,
             creation_errors,
             pushes_dynamic_filters: context.session_config().options().execution.parquet.pushdown_filters,
-        })
+            trials: Vec::new(),
+            rows_dropped,
+        };
+        planner.trials = planner.join_filters().iter().map(|_| Arc::default()).collect();
+        Ok(planner)
     }
 
     /// The table's predicate, as it was pushed into the scan.
@@ -333,7 +345,8 @@ impl FilePlanner {
         let (projection, predicate) = (self.projection.clone(), self.source.filter());
         let mut conjuncts = predicate.as_ref().map_or_else(Vec::new, |predicate| self.pushed_down(predicate));
         conjuncts.extend(self.row_filter.iter().cloned());
-        let mut expressions = Expressions { projection, predicate, conjuncts };
+        let join_filters = self.join_filters();
+        let mut expressions = Expressions { projection, predicate, conjuncts, join_filters };
         if !constants.is_empty() {
             expressions = expressions.try_map(|expr| replace_columns_with_literals(expr, &constants))?;
         }
@@ -384,13 +397,19 @@ impl FilePlanner {
         pruned: pruning::Pruned,
         pruner: Option<FilePruner>,
     ) -> Result<FilePlan> {
-        let Expressions { projection, predicate, conjuncts } = expressions;
+        let Expressions { projection, predicate, conjuncts, join_filters } = expressions;
+        let join_filters = join_filters.into_iter().zip(&self.trials).map(|(filter, trial)| JoinFilter {
+            filter,
+            trial: Arc::clone(trial),
+            rows_dropped: self.rows_dropped.clone(),
+        });
         let decided = self.decided(file, &conjuncts, &physical_schema, &pruned);
         let parquet = pruned.metadata.file_metadata().schema_descr();
         let decoding_schema = decoding_schema(&physical_schema, parquet);
         let recipe = Recipe::new(
             projection,
             conjuncts,
+            join_filters.collect(),
             &physical_schema,
             &decoding_schema,
             Arc::clone(&self.output_schema),
@@ -453,6 +472,18 @@ impl FilePlanner {
                 || !DynamicFilterTracking::classify(conjunct).contains_dynamic_filter()
         });
         kept.map(Arc::clone).collect()
+    }
+
+    /// The conjuncts of the predicate that joins fill while the query runs, if rows may be tested with them: not if they
+    /// are among the others, and not where a limit counts the rows that leave.
+    fn join_filters(&self) -> Vec<Arc<dyn PhysicalExpr>> {
+        if self.pushes_dynamic_filters || self.config.limit.is_some() {
+            return Vec::new();
+        }
+        let predicate = self.source.filter();
+        let conjuncts = predicate.iter().flat_map(split_conjunction);
+        let dynamic = conjuncts.filter(|conjunct| conjunct.is::<DynamicFilterPhysicalExpr>());
+        dynamic.map(Arc::clone).collect()
     }
 
     fn spec(

@@ -80,7 +80,8 @@ impl RowFilter {
 }
 
 impl Passing {
-    fn of(batch: RecordBatch, bits: Option<BooleanBuffer>) -> Self {
+    /// Those of `batch` in `bits`; without bits all.
+    pub(crate) fn of(batch: RecordBatch, bits: Option<BooleanBuffer>) -> Self {
         match bits {
             Some(bits) if !bits.has_true() => Passing::None,
             Some(bits) if bits.has_false() => Passing::Some(batch, bits),
@@ -99,7 +100,7 @@ impl Passing {
 }
 
 /// For which rows a conjunct is true: neither false nor null.
-fn matches(conjunct: &Arc<dyn PhysicalExpr>, batch: &RecordBatch) -> Result<BooleanArray> {
+pub(crate) fn matches(conjunct: &Arc<dyn PhysicalExpr>, batch: &RecordBatch) -> Result<BooleanArray> {
     let matches = conjunct.evaluate(batch)?.into_array(batch.num_rows())?;
     let matches = as_boolean_array(&matches)?;
     Ok(match matches.nulls() {

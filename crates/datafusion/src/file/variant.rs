@@ -15,6 +15,7 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::projection::{ProjectionExprs, Projector};
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 
+use crate::file::join_filter::{JoinFilter, JoinFilters};
 use crate::file::marks::marked;
 use crate::file::row_filter::{Passing, RowFilter};
 
@@ -22,17 +23,19 @@ use crate::file::row_filter::{Passing, RowFilter};
 pub(crate) struct Recipe<'a> {
     projection: ProjectionExprs,
     conjuncts: Vec<Arc<dyn PhysicalExpr>>,
+    join_filters: Vec<JoinFilter>,
     decoding_schema: &'a SchemaRef,
     output_schema: SchemaRef,
     marks: bool,
 }
 
 impl<'a> Recipe<'a> {
-    /// `projection` and `conjuncts` are in terms of the file's schema, `physical`, of which `decoding_schema` has the short
+    /// `projection`, `conjuncts` and `join_filters` are in terms of the file's schema, `physical`, of which `decoding_schema` has the short
     /// decimals in 64 bits. If rows are to be marked, what leaves has them, too.
     pub(crate) fn new(
         projection: ProjectionExprs,
         conjuncts: Vec<Arc<dyn PhysicalExpr>>,
+        mut join_filters: Vec<JoinFilter>,
         physical: &Schema,
         decoding_schema: &'a SchemaRef,
         output_schema: SchemaRef,
@@ -44,7 +47,10 @@ impl<'a> Recipe<'a> {
             projection = projection.try_map_exprs(|expr| without_widening(expr, decoding_schema))?;
         }
         let conjuncts = conjuncts.into_iter().map(over_short).collect::<Result<_>>()?;
-        Ok(Recipe { projection, conjuncts, decoding_schema, output_schema, marks })
+        for join_filter in &mut join_filters {
+            join_filter.filter = over_short(Arc::clone(&join_filter.filter))?;
+        }
+        Ok(Recipe { projection, conjuncts, join_filters, decoding_schema, output_schema, marks })
     }
 
     /// How to read row groups with these decided conjuncts.
@@ -67,6 +73,7 @@ impl<'a> Recipe<'a> {
             None => None,
             Some(_) => Some(RowFilter::new(left().map(|(conjunct, _)| Arc::clone(conjunct)), &batch_schema)?),
         };
+        let join_filters = JoinFilters::new(&self.join_filters, &roots, &batch_schema)?;
         let projected: Vec<usize> =
             (0..roots.len()).filter(|&at| projected_roots.contains(&roots[at])).collect();
         let projected_schema = batch_schema.project(&projected)?;
@@ -86,6 +93,7 @@ impl<'a> Recipe<'a> {
             projector,
             takes_columns,
             filter,
+            join_filters,
             marked_schema: self.marks.then(|| marked(&output_schema)),
             output_schema,
             replace_schema,
@@ -108,6 +116,7 @@ pub(crate) struct Variant {
     /// Whether the projection takes columns and computes nothing.
     takes_columns: bool,
     filter: Option<RowFilter>,
+    join_filters: JoinFilters,
     output_schema: SchemaRef,
     replace_schema: bool,
     /// If rows are to be marked: the schema with marks.
@@ -123,7 +132,7 @@ impl Variant {
 
     /// Whether only some rows of a batch may pass.
     pub(crate) fn filters(&self) -> bool {
-        self.filter.is_some()
+        self.filter.is_some() || !self.join_filters.is_empty()
     }
 
     /// The rows of `batch` that pass the filter, of the columns that are projected.
@@ -132,7 +141,7 @@ impl Variant {
             Some(filter) => filter.passing(batch)?,
             None => Passing::All(batch),
         };
-        Ok(match passing {
+        Ok(match self.join_filters.narrow(passing) {
             Passing::All(batch) => Passing::All(batch.project(&self.projected)?),
             Passing::Some(batch, bits) => Passing::Some(batch.project(&self.projected)?, bits),
             Passing::None => Passing::None,
