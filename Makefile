@@ -44,8 +44,8 @@ test: check model-check ## Everything that must pass: check, tests, docs
 	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory postgres-test; else \
 		echo "left out, the tests of the PostgreSQL extension: python3 is missing"; [ "$$COSCAN_REQUIRE_ALL" != 1 ]; fi
 	@$(MAKE) --no-print-directory doc
-	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory serve-page-test; else \
-		echo "left out, the tests of the live page: python3 is missing"; [ "$$COSCAN_REQUIRE_ALL" != 1 ]; fi
+	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory serve-test serve-page-test; else \
+		echo "left out, the tests of coscan serve and of its page: python3 is missing"; [ "$$COSCAN_REQUIRE_ALL" != 1 ]; fi
 
 # docs/unsafe.md says which unsafe blocks these tests reach, and which are left out.
 test-memcheck: tools ## The engine's unsafe code under valgrind
@@ -57,6 +57,12 @@ check: tools ## Formatting, lints, directions of dependencies
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --release --workspace --all-targets -- -D warnings
 	$(CARGO) test $(CHECKED) --test architecture --test import_cycles --test unsafe_code
+	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory audit; else \
+		echo "left out, licences and known holes of dependencies: python3 is missing"; [ "$$COSCAN_REQUIRE_ALL" != 1 ]; fi
+
+.PHONY: audit
+audit: ## Licences and sources of dependencies; with cargo-deny also their known holes
+	@CARGO=$(CARGO) python3 packaging/dependencies.py
 
 # A package of its own, with a target directory of its own: see its Cargo.toml.
 model-check: tools ## The engine's protocols between threads, in every interleaving (a minute with the build)
@@ -100,9 +106,21 @@ postgres-bench: tools ## What the PostgreSQL extension costs: COSTS=cached, pgbe
 	$(CARGO) build --locked --release -p coscan-postgres
 	@cd crates/postgres && CARGO_TARGET_DIR=$(abspath $(CARGO_TARGET_DIR)) python3 -m checks.costs $(COSTS)
 
-serve-test: tools ## Tests of coscan serve with psql, psycopg, ADBC and pgJDBC (a minute)
+# As root, clients that are missing are installed: psql, and a JDK with Maven for pgJDBC. Those from Python come into an
+# environment below the target directory. COSCAN_REQUIRE_ALL=1 makes what is still missing a failure.
+serve-test: tools ## Tests of coscan serve with real clients and hostile ones (two minutes)
 	$(BUILD)
+	@packages=; command -v psql >/dev/null || packages="$$packages postgresql-client"; \
+	command -v java >/dev/null || packages="$$packages default-jdk-headless"; command -v mvn >/dev/null || packages="$$packages maven"; \
+	[ -z "$$packages" ] || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null || \
+		{ apt-get update --quiet=2 && apt-get install --yes --quiet=2 $$packages; }
 	@cd crates/server && CARGO_TARGET_DIR=$(abspath $(CARGO_TARGET_DIR)) python3 -m checks
+
+# SERVE_LOAD takes the options of `python3 -m checks.load --help` in crates/server, for instance --minutes 30.
+.PHONY: serve-load
+serve-load: tools ## Sixty-four clients on coscan serve with faults: clients killed, files replaced, a store that stalls (10 minutes)
+	$(BUILD)
+	@cd crates/server && CARGO_TARGET_DIR=$(abspath $(CARGO_TARGET_DIR)) python3 -m checks.load $(SERVE_LOAD)
 
 # SERVE_DEMO takes the options of `python3 -m checks.demo --help` in crates/server, for instance --clients 8.
 serve-demo: tools ## A server over TPC-H with the clients of a dashboard, with sharing and without (3 minutes after the build)

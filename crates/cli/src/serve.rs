@@ -1,7 +1,7 @@
 //! `coscan serve`: flags, environment and the config file's table `serve` make the settings of a server, which is run until it
 //! is told to end.
 //!
-//! SIGTERM and SIGINT let running queries finish, a second one does not; SIGHUP reads users, certificates and folders again.
+//! SIGTERM and SIGINT let running queries finish, a second one does not; SIGHUP reads tables, users, certificates and folders again.
 
 use std::sync::LazyLock;
 
@@ -110,7 +110,7 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<()> {
         for address in server.addresses() {
             eprintln!("coscan serves at {address}");
         }
-        until_told(&server).await?;
+        until_told(&server, args).await?;
         eprintln!("coscan ends: waiting for running queries");
         let mut again = told(SignalKind::terminate())?;
         let mut interrupted = told(SignalKind::interrupt())?;
@@ -128,18 +128,28 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<()> {
 }
 
 /// Waits for a signal that ends the server; SIGHUP reloads it.
-async fn until_told(server: &Server) -> anyhow::Result<()> {
+async fn until_told(server: &Server, args: &ServeArgs) -> anyhow::Result<()> {
     let (mut end, mut interrupt) = (told(SignalKind::terminate())?, told(SignalKind::interrupt())?);
     let mut reload = told(SignalKind::hangup())?;
     loop {
         tokio::select! {
             _ = end.recv() => return Ok(()),
             _ = interrupt.recv() => return Ok(()),
-            _ = reload.recv() => match server.reload().await {
-                Ok(()) => tracing::info!("read users, certificates and folders again"),
+            _ = reload.recv() => match again(server, args).await {
+                Ok(()) => tracing::info!("read tables, users, certificates and folders again"),
                 Err(error) => tracing::error!(%error, "not everything could be read again"),
             },
         }
+    }
+}
+
+/// Reads the configuration file and what it names again.
+async fn again(server: &Server, args: &ServeArgs) -> anyhow::Result<()> {
+    let config = args.engine.resolve().and_then(|settings| Ok(args.config(&settings)?));
+    match config {
+        Ok(config) => Ok(server.reload_with(&config).await?),
+        // The rest is read all the same.
+        Err(error) => server.reload().await.map_err(anyhow::Error::from).and(Err(error)),
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
@@ -106,15 +107,49 @@ fn read(path: &Path) -> anyhow::Result<UsersFile> {
     Ok(UsersFile::read(path)?)
 }
 
+/// What Ctrl-C types while it does not interrupt.
+const INTERRUPT: char = '\u{3}';
+
+/// A terminal that does not show what is typed, until this is dropped. Ctrl-C is typed like the rest meanwhile: a process that it
+/// ended would leave the terminal so.
+struct Silent;
+
+impl Silent {
+    fn begin() -> anyhow::Result<Self> {
+        eprint!("password: ");
+        if !stty(&["-echo", "-isig"]) {
+            bail!(
+                "the terminal cannot be kept from showing the password: give it in {PASSWORD_VARIABLE} or by a pipe"
+            );
+        }
+        Ok(Silent)
+    }
+}
+
+impl Drop for Silent {
+    fn drop(&mut self) {
+        stty(&["echo", "isig"]);
+        eprintln!();
+    }
+}
+
+/// Sets the terminal on stdin.
+fn stty(settings: &[&str]) -> bool {
+    Command::new("stty").args(settings).status().is_ok_and(|status| status.success())
+}
+
 fn password() -> anyhow::Result<String> {
     let password = match std::env::var(PASSWORD_VARIABLE) {
         Ok(password) => password,
         Err(_) => {
-            if io::stdin().is_terminal() {
-                eprint!("password: ");
-            }
+            let silent = io::stdin().is_terminal().then(Silent::begin).transpose()?;
             let mut line = String::new();
-            io::stdin().read_line(&mut line).context("cannot read the password from stdin")?;
+            let read = io::stdin().read_line(&mut line);
+            drop(silent);
+            read.context("cannot read the password from stdin")?;
+            if line.contains(INTERRUPT) {
+                bail!("interrupted: nothing was changed");
+            }
             line.trim_end_matches(['\r', '\n']).to_owned()
         }
     };

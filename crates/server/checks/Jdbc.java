@@ -3,6 +3,19 @@
 import java.sql.*;
 
 public class Jdbc {
+    interface Asked {
+        ResultSet ask() throws SQLException;
+    }
+
+    /** Reads something about tables to its end; what fails is told. */
+    static void catalog(String what, Asked asked) {
+        try (ResultSet rows = asked.ask()) {
+            while (rows.next()) rows.getString(1);
+        } catch (SQLException failed) {
+            System.out.println("failed " + what + ": " + failed.getMessage().replace('\n', ' '));
+        }
+    }
+
     public static void main(String[] arguments) throws Exception {
         try (Connection connection = DriverManager.getConnection(arguments[0], "coscan", "")) {
             DatabaseMetaData about = connection.getMetaData();
@@ -16,6 +29,20 @@ public class Jdbc {
                 while (columns.next()) count++;
                 System.out.println("columns " + count);
             }
+            catalog("primary keys", () -> about.getPrimaryKeys(null, "public", "nation"));
+            catalog("imported keys", () -> about.getImportedKeys(null, "public", "nation"));
+            catalog("exported keys", () -> about.getExportedKeys(null, "public", "nation"));
+            catalog("cross reference", () -> about.getCrossReference(null, "public", "nation", null, "public", "orders"));
+            catalog("indexes", () -> about.getIndexInfo(null, "public", "nation", false, true));
+            catalog("best row", () -> about.getBestRowIdentifier(null, "public", "nation", DatabaseMetaData.bestRowSession, true));
+            catalog("table privileges", () -> about.getTablePrivileges(null, "public", "%"));
+            catalog("column privileges", () -> about.getColumnPrivileges(null, "public", "nation", "%"));
+            catalog("functions", () -> about.getFunctions(null, "public", "%"));
+            catalog("procedures", () -> about.getProcedures(null, "public", "%"));
+            catalog("types", () -> about.getTypeInfo());
+            catalog("user types", () -> about.getUDTs(null, "public", "%", null));
+            catalog("schemas", () -> about.getSchemas());
+            catalog("catalogs", () -> about.getCatalogs());
             try (PreparedStatement statement = connection.prepareStatement("SELECT count(*) FROM lineitem WHERE l_orderkey < ?")) {
                 for (int run = 0; run < 8; run++) {
                     statement.setLong(1, 1000);

@@ -4,8 +4,11 @@ import os
 import sys
 import unittest
 
-from . import tests
+from . import hostile, shell, tests
 from .server import Missing, client_packages
+
+#: The modules with tests.
+MODULES = [tests, hostile, shell]
 
 
 def main() -> int:
@@ -15,7 +18,10 @@ def main() -> int:
     except Missing as missing:
         print(f"left out, the tests of coscan serve with real clients: {missing}")
         return 1 if require_all else 0
-    result = unittest.TextTestRunner().run(unittest.defaultTestLoader.loadTestsFromModule(tests))
+    load = unittest.defaultTestLoader.loadTestsFromModule
+    result = unittest.TextTestRunner().run(unittest.TestSuite(load(module) for module in MODULES))
+    for test, why in result.skipped:
+        print(f"left out, {test}: {why}")
     return 0 if result.wasSuccessful() and not (require_all and result.skipped) else 1
 
 

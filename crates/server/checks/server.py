@@ -14,7 +14,7 @@ from pathlib import Path
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", "target")).resolve()
 COSCAN = TARGET / "release" / "coscan"
 VENV = TARGET / "serve-venv"
-PACKAGES = ["psycopg[binary]", "adbc-driver-flightsql", "adbc-driver-manager", "pyarrow"]
+PACKAGES = ["psycopg[binary]", "adbc-driver-flightsql", "adbc-driver-manager", "pyarrow", "sqlalchemy", "psycopg2-binary"]
 JDBC = "org.postgresql:postgresql:42.7.4"
 
 
@@ -27,13 +27,15 @@ def client_packages() -> None:
     if not COSCAN.exists():
         raise Missing(f"{COSCAN} is missing: make serve-test builds it")
     python = VENV / "bin" / "python"
-    if not (VENV / "ready").exists():
+    # Made for another list of packages, it lacks some.
+    ready, wanted = VENV / "ready", "\n".join(PACKAGES)
+    if not ready.exists() or ready.read_text() != wanted:
         try:
             subprocess.run([sys.executable, "-m", "venv", VENV], check=True, capture_output=True)
             subprocess.run([python, "-m", "pip", "install", "--quiet", *PACKAGES], check=True, capture_output=True)
         except (OSError, subprocess.CalledProcessError) as error:
             raise Missing(f"{', '.join(PACKAGES)} cannot be installed: {error}") from error
-        (VENV / "ready").touch()
+        ready.write_text(wanted)
     sys.path[:0] = [str(path) for path in (VENV / "lib").glob("python*/site-packages")]
 
 
@@ -59,14 +61,15 @@ def free_port() -> int:
 
 
 class Server:
-    """`coscan serve` with these options over small tables of TPC-H."""
+    """`coscan serve` with these options over the tables of a folder, if one is given."""
 
-    def __init__(self, *options: str, data: Path):
+    def __init__(self, *options: str, data: Path | None):
         self.port = free_port()
         self.folder = Path(tempfile.mkdtemp())
         self.log = open(self.folder / "log", "w+")
         listen = [] if "--listen" in options else ["--listen", f"127.0.0.1:{self.port}"]
-        command = [COSCAN, "-v", "serve", *listen, "--watch", data, "--buffer", "64MB", *options]
+        watch = ["--watch", data] if data else []
+        command = [COSCAN, "-v", "serve", *listen, *watch, "--buffer", "64MB", *options]
         self.process = subprocess.Popen([str(part) for part in command], stderr=self.log)
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline and self.process.poll() is None:
@@ -97,3 +100,24 @@ def generate(folder: Path) -> None:
     """Small tables of TPC-H."""
     tables = ["--tables", "lineitem,orders,nation", "--row-group-rows", "20000"]
     subprocess.run([COSCAN, "generate", "tpch", "-s", "0.05", "--out", folder, *tables], check=True, capture_output=True)
+
+
+def resident(server: Server) -> int:
+    """Bytes of memory that the server's process has."""
+    fields = Path(f"/proc/{server.process.pid}/statm").read_text().split()
+    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def wait_for(condition, seconds=30):
+    """Waits until this is so; errors are none before the end."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            if condition():
+                return
+        except Exception:
+            if time.monotonic() > end:
+                raise
+        if time.monotonic() > end:
+            raise AssertionError("it did not come to pass")
+        time.sleep(0.1)

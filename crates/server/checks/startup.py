@@ -1,59 +1,129 @@
 """What tools ask a PostgreSQL server when they connect and draw their trees of tables.
 
-Each list holds statements of that tool, as its sources or its log of statements have them; comments say where they are from.
+Superset asks through SQLAlchemy, and Metabase and DBeaver in part through pgJDBC: these are asked for real, in `tests.py` and
+`Jdbc.java`. What the tools ask by themselves is here, by the file of their sources that has it. Short statements are as they are
+there; long ones are put in other words, with the tables, functions, casts and operators of the original.
 """
 
-# psql 15 describe.c
-# Not there: \dt+, \d+, \df and \du, which need functions and array subqueries that the query engine does not have.
-PSQL_COMMANDS = [r"\l", r"\dn", r"\d", r"\dt", r"\d lineitem", r"\dv", r"\conninfo"]
+# psql's describe.c has the statements; psql itself sends them.
+PSQL_COMMANDS = [
+    r"\l", r"\l+", r"\dn", r"\dn+", r"\d", r"\d+", r"\dt", r"\dt+", r"\d lineitem", r"\d+ lineitem", r"\dv", r"\dv+", r"\di",
+    r"\di+", r"\dm", r"\ds", r"\dE", r"\df", r"\df+", r"\df count", r"\da", r"\do", r"\dT", r"\dT+", r"\dTS", r"\dC", r"\dD",
+    r"\du", r"\du+", r"\dg", r"\dp", r"\z", r"\ddp", r"\drds", r"\db", r"\db+", r"\dx", r"\dd", r"\dL", r"\dy", r"\dc", r"\dO",
+    r"\des", r"\det", r"\dew", r"\deu", r"\dF", r"\dFd", r"\dFp", r"\dFt", r"\dA", r"\dP", r"\dRp", r"\dRs", r"\dX", r"\dconfig",
+    r"\conninfo", r"\encoding",
+]
 
-# Grafana, pkg/tsdb/grafana-postgresql-datasource and its query editor (postgresMetaQuery.ts): written from what is known of
-# them, not copied.
+_SEARCH_PATH = (
+    "quote_ident(table_schema) IN (SELECT CASE WHEN trim(s[i]) = '\"$user\"' THEN user ELSE trim(s[i]) END FROM "
+    "generate_series(array_lower(string_to_array(current_setting('search_path'), ','), 1), "
+    "array_upper(string_to_array(current_setting('search_path'), ','), 1)) AS i, "
+    "string_to_array(current_setting('search_path'), ',') s)"
+)
+
+# grafana/grafana: public/app/plugins/datasource/grafana-postgresql-datasource/postgresMetaQuery.ts; the first is of the check
+# that the data source works, pkg/tsdb/grafana-postgresql-datasource/sqleng/handler_checkhealth.go.
 GRAFANA = [
-    "SELECT 1",
-    "SELECT current_setting('server_version_num')::int/100 as version",
-    "SELECT CASE WHEN COUNT(*) > 0 THEN 1 ELSE 0 END FROM pg_extension WHERE extname = 'timescaledb'",
-    "SELECT quote_ident(table_name) AS table FROM information_schema.tables "
-    "WHERE quote_ident(table_schema) NOT IN ('information_schema', 'pg_catalog') AND table_type = 'BASE TABLE' ORDER BY 1",
-    "SELECT quote_ident(column_name) AS column, data_type AS type FROM information_schema.columns "
-    "WHERE quote_ident(table_name) = 'lineitem'",
+    ("SELECT 1", "1"),
+    ("SELECT current_setting('server_version_num')::int/100 as version", "1600"),
+    ("SELECT extversion FROM pg_extension WHERE extname = 'timescaledb'", None),
+    ('SELECT schema_name AS "name" FROM information_schema.schemata '
+     "WHERE schema_name NOT IN ('information_schema', 'pg_catalog', 'pg_toast') ORDER BY schema_name", "public"),
+    (f'SELECT CASE WHEN {_SEARCH_PATH} THEN quote_ident(table_name) ELSE quote_ident(table_schema) || \'.\' || '
+     'quote_ident(table_name) END AS "table" FROM information_schema.tables WHERE quote_ident(table_schema) NOT IN '
+     f"('information_schema', 'pg_catalog') ORDER BY CASE WHEN {_SEARCH_PATH} THEN 0 ELSE 1 END, 1", "lineitem"),
+    ('SELECT quote_ident(column_name) AS "column", data_type AS "type" FROM information_schema.columns WHERE '
+     "CASE WHEN array_length(parse_ident('lineitem'), 1) = 2 THEN quote_ident(table_schema) = (parse_ident('lineitem'))[1] AND "
+     f"quote_ident(table_name) = (parse_ident('lineitem'))[2] ELSE quote_ident(table_name) = 'lineitem' AND {_SEARCH_PATH} END",
+     "bigint"),
 ]
 
-# SQLAlchemy 2 (what Superset connects with): dialects/postgresql/base.py, initialize() and get_table_names().
+# apache/superset: superset/db_engine_specs/postgres.py; the rest is SQLAlchemy's.
 SUPERSET = [
-    "select pg_catalog.version()",
-    "select current_schema()",
-    "show standard_conforming_strings",
-    "show transaction isolation level",
-    "SELECT nspname FROM pg_catalog.pg_namespace WHERE nspname NOT LIKE 'pg\\_%' ORDER BY nspname",
-    "SELECT pg_catalog.pg_class.relname FROM pg_catalog.pg_class JOIN pg_catalog.pg_namespace "
-    "ON pg_catalog.pg_namespace.oid = pg_catalog.pg_class.relnamespace WHERE pg_catalog.pg_class.relkind = ANY "
-    "(ARRAY['r', 'p', 'f', 'v', 'm']) AND pg_catalog.pg_class.relpersistence != 't' "
-    "AND pg_catalog.pg_table_is_visible(pg_catalog.pg_class.oid) AND pg_catalog.pg_namespace.nspname != 'pg_catalog'",
+    ("SELECT datname FROM pg_database WHERE datistemplate = false", "db"),
+    ('set search_path = "public"', None),
+    ("SELECT pg_backend_pid()", ""),
+    ("EXPLAIN SELECT count(*) FROM lineitem", ""),
 ]
 
-# Metabase: driver/postgres.clj, written from what is known of it; the rest it asks through JDBC's metadata (see Jdbc.java).
+# metabase/metabase: src/metabase/driver/postgres.clj (time zone, get-tables-sql, describe-fields-sql, describe-fks-sql,
+# enum-types) and the privileges it looks at before it lists tables.
 METABASE = [
-    "SELECT version()",
-    "SELECT current_setting('TIMEZONE')",
-    "SELECT n.nspname AS schema, c.relname AS name FROM pg_catalog.pg_class c "
-    "JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p', 'v', 'f', 'm') "
-    "AND n.nspname NOT LIKE 'pg_%' AND n.nspname <> 'information_schema'",
-    "SELECT nspname FROM pg_namespace WHERE nspname NOT LIKE 'pg_%' AND nspname <> 'information_schema'",
+    ("show timezone", "UTC"),
+    ("SELECT nspname, typname FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace "
+     "WHERE t.oid IN (SELECT DISTINCT enumtypid FROM pg_enum e)", None),
+    ("SELECT n.nspname AS schema, c.relname AS name, CASE c.relkind WHEN 'r' THEN 'TABLE' WHEN 'v' THEN 'VIEW' ELSE NULL END AS type, "
+     "d.description AS description, stat.n_live_tup AS estimated_row_count FROM pg_catalog.pg_class AS c "
+     "INNER JOIN pg_catalog.pg_namespace AS n ON c.relnamespace = n.oid LEFT JOIN pg_catalog.pg_description AS d ON (c.oid = d.objoid) "
+     "AND (d.objsubid = 0) AND (d.classoid = 'pg_class'::regclass) LEFT JOIN pg_stat_user_tables AS stat ON (n.nspname = stat.schemaname) "
+     "AND (c.relname = stat.relname) WHERE (c.relnamespace = n.oid) AND (n.nspname !~ '^pg_') AND (n.nspname <> 'information_schema') "
+     "AND c.relkind in ('r', 'p', 'v', 'f', 'm') AND (n.nspname IN ('public')) ORDER BY type, schema, name", "lineitem"),
+    ("SELECT c.column_name AS name, CASE WHEN c.udt_schema IN ('public', 'pg_catalog') THEN FORMAT('%s', c.udt_name) "
+     "ELSE FORMAT('\"%s\".\"%s\"', c.udt_schema, c.udt_name) END AS database_type, c.ordinal_position - 1 AS position, "
+     "c.table_name, pk.column_name IS NOT NULL AS is_key, "
+     "col_description(CAST(CAST(FORMAT('%I.%I', CAST(c.table_schema AS text), CAST(c.table_name AS text)) AS regclass) AS oid), "
+     "c.ordinal_position) AS comment, ((column_default IS NULL) OR (LOWER(column_default) = 'null')) AND (is_nullable = 'NO') AND NOT "
+     "(((column_default IS NOT NULL) AND (column_default LIKE '%nextval(%')) OR (is_identity <> 'NO')) AS required "
+     "FROM information_schema.columns AS c LEFT JOIN (SELECT tc.table_schema, tc.table_name, kc.column_name "
+     "FROM information_schema.table_constraints AS tc INNER JOIN information_schema.key_column_usage AS kc "
+     "ON (tc.constraint_name = kc.constraint_name) AND (tc.table_schema = kc.table_schema) AND (tc.table_name = kc.table_name) "
+     "WHERE tc.constraint_type = 'PRIMARY KEY') AS pk ON (c.table_schema = pk.table_schema) AND (c.table_name = pk.table_name) "
+     "AND (c.column_name = pk.column_name) WHERE c.table_schema !~ '^information_schema|catalog_history|pg_' "
+     "AND (c.table_schema IN ('public')) UNION ALL SELECT pa.attname, pt.typname, pa.attnum - 1, pc.relname, FALSE, NULL, FALSE "
+     "FROM pg_catalog.pg_class AS pc INNER JOIN pg_catalog.pg_namespace AS pn ON pn.oid = pc.relnamespace "
+     "INNER JOIN pg_catalog.pg_attribute AS pa ON pa.attrelid = pc.oid INNER JOIN pg_catalog.pg_type AS pt ON pt.oid = pa.atttypid "
+     "WHERE (pc.relkind = 'm') AND (pa.attnum >= 1) ORDER BY 4, 3", "int8"),
+    ("SELECT fk_ns.nspname, fk_table.relname, fk_column.attname, pk_table.relname FROM pg_constraint AS c "
+     "INNER JOIN pg_class AS fk_table ON c.conrelid = fk_table.oid INNER JOIN pg_namespace AS fk_ns ON c.connamespace = fk_ns.oid "
+     "INNER JOIN pg_attribute AS fk_column ON c.conrelid = fk_column.attrelid INNER JOIN pg_class AS pk_table ON c.confrelid = pk_table.oid "
+     "WHERE fk_ns.nspname !~ '^information_schema|catalog_history|pg_' AND (c.contype = 'f'::char) AND (fk_column.attnum = ANY(c.conkey)) "
+     "ORDER BY 1, 2", None),
+    ("SELECT has_table_privilege('\"public\".\"lineitem\"', 'SELECT'), has_any_column_privilege('\"public\".\"lineitem\"', 'select'), "
+     "has_table_privilege('\"public\".\"lineitem\"', 'INSERT')", "True, True, False"),
 ]
 
-# DBeaver: PostgreDataSource, PostgreDatabase and PostgreSchema, written from what is known of them.
+# dbeaver/dbeaver: plugins/org.jkiss.dbeaver.ext.postgresql/src/org/jkiss/dbeaver/ext/postgresql/model/: PostgreDataSource,
+# PostgreExecutionContext, PostgreDatabase, PostgreSchema, PostgreDataType and PostgreSetting.
 DBEAVER = [
-    "SET extra_float_digits = 3",
-    "SET application_name = 'DBeaver 24 - Main'",
-    "SELECT current_schema(), session_user",
-    "SELECT version()",
-    "SELECT db.oid, db.* FROM pg_catalog.pg_database db WHERE 1 = 1 AND datallowconn AND NOT datistemplate ORDER BY db.datname",
-    "SELECT * FROM pg_catalog.pg_settings",
-    "SELECT n.oid, n.* FROM pg_catalog.pg_namespace n ORDER BY nspname",
-    "SELECT c.oid, c.relname, c.relkind FROM pg_catalog.pg_class c WHERE c.relkind NOT IN ('i', 'I', 'c')",
-    "SELECT c.relname, a.* FROM pg_catalog.pg_attribute a INNER JOIN pg_catalog.pg_class c ON (a.attrelid = c.oid) "
-    "WHERE NOT a.attisdropped ORDER BY a.attnum",
+    ("SET extra_float_digits = 3", None),
+    ("SET application_name = 'DBeaver 24 - Main'", None),
+    ("SELECT current_schema(),session_user", "public"),
+    ("SHOW search_path", "public"),
+    ("SELECT version()", "PostgreSQL"),
+    ("SELECT 1 FROM pg_catalog.pg_attribute s JOIN pg_catalog.pg_class p ON s.attrelid = p.oid JOIN pg_catalog.pg_namespace n "
+     "ON p.relnamespace = n.oid WHERE p.relname = 'pg_type' AND n.nspname = 'pg_catalog' AND s.attname = 'typcategory'", None),
+    ("SELECT db.oid,db.* FROM pg_catalog.pg_database db WHERE datname='db'", "db"),
+    ("SELECT db.oid,db.* FROM pg_catalog.pg_database db WHERE 1 = 1 AND datallowconn AND NOT datistemplate ORDER BY db.datname", "db"),
+    ("SELECT a.oid,a.* FROM pg_catalog.pg_roles a ORDER BY a.oid", None),
+    ("SELECT am.oid,am.* FROM pg_catalog.pg_am am ORDER BY am.oid", "heap"),
+    ("SELECT c.contoencoding as encid,pg_catalog.pg_encoding_to_char(c.contoencoding) as encname FROM pg_catalog.pg_conversion c "
+     "GROUP BY c.contoencoding ORDER BY 2", "(6, "),
+    ("SELECT l.oid,l.* FROM pg_catalog.pg_language l ORDER BY l.oid", "sql"),
+    ("SELECT l.oid,l.*,p.pronamespace as handler_schema_id FROM pg_catalog.pg_foreign_data_wrapper l "
+     "LEFT OUTER JOIN pg_catalog.pg_proc p ON p.oid=l.fdwhandler ORDER BY l.fdwname", None),
+    ("SELECT l.oid,l.* FROM pg_catalog.pg_foreign_server l ORDER BY l.srvname", None),
+    ("SELECT t.oid,t.* FROM pg_catalog.pg_tablespace t ORDER BY t.oid", "pg_default"),
+    ("SELECT * FROM pg_catalog.pg_settings ORDER BY name", "max_index_keys"),
+    ("SELECT n.oid,n.*,d.description FROM pg_catalog.pg_namespace n LEFT OUTER JOIN pg_catalog.pg_description d ON d.objoid=n.oid "
+     "AND d.objsubid=0 AND d.classoid='pg_namespace'::regclass ORDER BY nspname", "public"),
+    ("SELECT t.oid,t.*,c.relkind,format_type(nullif(t.typbasetype, 0), t.typtypmod) as base_type_name, d.description "
+     "FROM pg_catalog.pg_type t LEFT OUTER JOIN pg_catalog.pg_type et ON et.oid=t.typelem LEFT OUTER JOIN pg_catalog.pg_class c "
+     "ON c.oid=t.typrelid LEFT OUTER JOIN pg_catalog.pg_description d ON t.oid=d.objoid WHERE t.typname IS NOT NULL "
+     "AND (c.relkind IS NULL OR c.relkind = 'c') AND (et.typcategory IS NULL OR et.typcategory <> 'C')", "int8"),
+    ("SELECT c.oid,c.*,d.description,pg_catalog.pg_get_expr(c.relpartbound, c.oid) as partition_expr, "
+     "pg_catalog.pg_get_partkeydef(c.oid) as partition_key FROM pg_catalog.pg_class c LEFT OUTER JOIN pg_catalog.pg_description d "
+     "ON d.objoid=c.oid AND d.objsubid=0 AND d.classoid='pg_class'::regclass WHERE c.relkind not in ('i','I','c')", "lineitem"),
+    ("SELECT c.relname,a.*,pg_catalog.pg_get_expr(ad.adbin, ad.adrelid, true) as def_value,dsc.description,dep.objid "
+     "FROM pg_catalog.pg_attribute a INNER JOIN pg_catalog.pg_class c ON (a.attrelid=c.oid) LEFT OUTER JOIN pg_catalog.pg_attrdef ad "
+     "ON (a.attrelid=ad.adrelid AND a.attnum = ad.adnum) LEFT OUTER JOIN pg_catalog.pg_description dsc ON (c.oid=dsc.objoid "
+     "AND a.attnum = dsc.objsubid) LEFT OUTER JOIN pg_depend dep on dep.refobjid = a.attrelid AND dep.deptype = 'i' "
+     "and dep.refobjsubid = a.attnum and dep.classid = dep.refclassid WHERE NOT a.attisdropped AND c.relname = 'lineitem' "
+     "ORDER BY a.attnum", "l_orderkey"),
+    ("SELECT c.oid,c.*,t.relname as tabrelname,rt.relnamespace as refnamespace,d.description FROM pg_catalog.pg_constraint c "
+     "INNER JOIN pg_catalog.pg_class t ON t.oid=c.conrelid LEFT OUTER JOIN pg_catalog.pg_class rt ON rt.oid=c.confrelid "
+     "LEFT OUTER JOIN pg_catalog.pg_description d ON d.objoid=c.oid AND d.objsubid=0 AND d.classoid='pg_constraint'::regclass "
+     "ORDER BY c.oid", None),
 ]
 
+#: By tool: statements, and what is in their answers; `None` where nothing is said of it.
 TOOLS = {"Grafana": GRAFANA, "Superset": SUPERSET, "Metabase": METABASE, "DBeaver": DBEAVER}

@@ -18,7 +18,8 @@ import unittest
 from pathlib import Path
 
 from . import startup
-from .server import COSCAN, Missing, Server, client_packages, free_port, generate, jdbc_jar
+from .wire import field, statement
+from .server import COSCAN, Missing, Server, client_packages, free_port, generate, jdbc_jar, wait_for
 
 HERE = Path(__file__).parent
 ENDLESS = "SELECT count(*) FROM generate_series(1, 1000000000000)"
@@ -54,9 +55,9 @@ class Clients(unittest.TestCase):
         for command in startup.PSQL_COMMANDS:
             with self.subTest(command):
                 said = self.psql(command)
-                if command in (r"\d", r"\dt", r"\dt+"):
+                if command in (r"\d", r"\d+", r"\dt", r"\dt+", r"\dp", r"\z"):
                     self.assertIn("lineitem", said)
-                if command == r"\d lineitem":
+                if command in (r"\d lineitem", r"\d+ lineitem"):
                     self.assertIn("l_extendedprice", said)
 
     def test_psql_copies(self):
@@ -92,9 +93,33 @@ class Clients(unittest.TestCase):
     def test_tools_connect(self):
         for tool, statements in startup.TOOLS.items():
             with self.connect(autocommit=True) as connection:
-                for statement in statements:
+                for statement, there in statements:
                     with self.subTest(tool, statement=statement):
-                        connection.execute(statement)
+                        cursor = connection.execute(statement)
+                        if there is not None:
+                            self.assertIn(there, str(cursor.fetchall()))
+
+    def test_sqlalchemy(self):
+        """What Superset draws its lists from."""
+        import sqlalchemy
+
+        engine = sqlalchemy.create_engine(f"postgresql+psycopg2://coscan@127.0.0.1:{self.server.port}/db")
+        self.addCleanup(engine.dispose)
+        look = sqlalchemy.inspect(engine)
+        self.assertIn("public", look.get_schema_names())
+        self.assertEqual(sorted(look.get_table_names()), ["lineitem", "nation", "orders"])
+        self.assertEqual((look.get_view_names(), look.get_materialized_view_names(), look.get_foreign_table_names()), ([], [], []))
+        columns = {column["name"]: column["type"] for column in look.get_columns("lineitem")}
+        self.assertIsInstance(columns["l_orderkey"], sqlalchemy.BIGINT)
+        self.assertIsInstance(columns["l_shipdate"], sqlalchemy.Date)
+        self.assertEqual(look.get_pk_constraint("lineitem")["constrained_columns"], [])
+        for what in (look.get_foreign_keys, look.get_indexes, look.get_unique_constraints, look.get_check_constraints):
+            self.assertEqual(what("lineitem"), [])
+        self.assertEqual((look.has_table("lineitem"), look.has_table("nowhere")), (True, False))
+        table = sqlalchemy.Table("nation", sqlalchemy.MetaData(), autoload_with=engine)
+        with engine.connect() as connection:
+            found = connection.execute(sqlalchemy.select(table.c.n_name).where(table.c.n_nationkey == 7)).scalar()
+        self.assertEqual(found, "GERMANY")
 
     def test_adbc(self):
         import adbc_driver_flightsql.dbapi as flight
@@ -110,6 +135,43 @@ class Clients(unittest.TestCase):
             self.assertIn("lineitem", str(tables))
             self.assertEqual(connection.adbc_get_info()["vendor_name"], "coscan")
 
+    def test_flight_stops_a_statement(self):
+        """By Flight's own action and by that of Flight SQL; a client of somebody else cannot."""
+        import threading
+
+        from pyarrow import flight
+
+        def begun(client):
+            info = client.get_flight_info(flight.FlightDescriptor.for_command(statement(ENDLESS)))
+            said = []
+
+            def fetch():
+                try:
+                    client.do_get(info.endpoints[0].ticket).read_all()
+                except flight.FlightCancelledError as error:
+                    said.append(str(error))
+
+            thread = threading.Thread(target=fetch)
+            thread.start()
+            time.sleep(1)
+            return info.serialize(), thread, said
+
+        with flight.FlightClient(f"grpc://127.0.0.1:{self.server.port}") as client:
+            command = b"type.googleapis.com/arrow.flight.protocol.sql.ActionCancelQueryRequest"
+            ways = {
+                "CancelFlightInfo": lambda info: field(1, info),
+                "CancelQuery": lambda info: field(1, command) + field(2, field(1, info)),
+            }
+            self.assertLessEqual(set(ways), {action.type for action in client.list_actions()})
+            for name, request in ways.items():
+                with self.subTest(name):
+                    info, thread, said = begun(client)
+                    list(client.do_action(flight.Action(name, request(info))))
+                    thread.join(20)
+                    self.assertTrue(said and "user request" in said[0], said)
+                    with self.assertRaises(Exception):
+                        list(client.do_action(flight.Action(name, request(info))))
+
     def test_jdbc(self):
         if not shutil.which("java"):
             self.skipTest("java is missing: install a JDK")
@@ -121,6 +183,7 @@ class Clients(unittest.TestCase):
         done = subprocess.run(["java", "-cp", jar, HERE / "Jdbc.java", url], capture_output=True, text=True, timeout=120)
         self.assertEqual(done.returncode, 0, done.stderr)
         said = dict(line.split(" ", 1) for line in done.stdout.splitlines())
+        self.assertNotIn("failed", said, done.stdout)
         self.assertEqual((said["tables"], said["columns"], said["stopped"]), ("lineitem nation orders", "4", "57014"))
         with self.connect() as connection:
             counted = connection.execute("SELECT count(*), count(*) FILTER (WHERE l_orderkey < 1000) FROM lineitem").fetchone()
@@ -215,6 +278,26 @@ class Access(unittest.TestCase):
         finally:
             for each in sockets:
                 each.close()
+
+    def test_a_signal_reads_the_configuration_again(self):
+        config = self.own / "serve.toml"
+        tables = lambda *names: "".join(f'{name} = "{self.data}/{name}.parquet"\n' for name in names)
+        config.write_text("[serve.table]\n" + tables("nation"))
+        server = Server("--config", str(config), data=None)
+        self.addCleanup(server.stop)
+        names = lambda: [row[0] for row in connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1")]
+        import psycopg
+
+        with psycopg.connect(host="127.0.0.1", port=server.port, user="coscan", dbname="db", autocommit=True) as connection:
+            self.assertEqual(names(), ["nation"])
+            for wanted in (["nation", "orders"], ["orders"]):
+                config.write_text("[serve.table]\n" + tables(*wanted))
+                server.process.send_signal(signal.SIGHUP)
+                wait_for(lambda: names() == wanted)
+            config.write_text("[serve.tabel]\n")
+            server.process.send_signal(signal.SIGHUP)
+            wait_for(lambda: "tabel" in server.said())
+            self.assertEqual(names(), ["orders"])
 
     def test_ends_when_told(self):
         server = Server(data=self.data)

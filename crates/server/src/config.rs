@@ -310,6 +310,13 @@ pub const SERVE_SETTINGS: &[ServeSetting] = &[
         "0",
         |config, value| config.limits.set("statement-timeout", value)
     ),
+    setting!(
+        "user-priority",
+        "N",
+        "how much the scans of a user's queries count when the engine chooses what to read, up to 1000",
+        "1",
+        |config, value| config.limits.set("priority", value)
+    ),
 ];
 
 impl ServeConfig {

@@ -55,9 +55,7 @@ impl Server {
         for listener in listeners {
             tasks.spawn(listener.accept(state.clone(), tls.clone()));
         }
-        if !config.watch.is_empty() {
-            tasks.spawn(watch(state.clone()));
-        }
+        tasks.spawn(watch(state.clone()));
         Ok(Server { state, tls, addresses, tasks })
     }
 
@@ -71,8 +69,18 @@ impl Server {
         &self.addresses
     }
 
-    /// Reads users, certificates and watched folders again. What is wrong is told, and stays as it was; settings and tables of
-    /// the configuration are those of the start.
+    /// Takes tables and watched folders from these settings, and reads everything again as [`Server::reload`] does. Other
+    /// settings are those of the start.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be used.
+    pub async fn reload_with(&self, config: &ServeConfig) -> Result<(), ServeError> {
+        self.state.set_sources(config);
+        self.reload().await
+    }
+
+    /// Reads users, certificates and watched folders again. What is wrong is told, and stays as it was.
     ///
     /// # Errors
     ///
@@ -109,6 +117,9 @@ impl Server {
 async fn watch(state: SharedState) {
     loop {
         tokio::time::sleep(state.config().watch_every).await;
+        if !state.watches() {
+            continue;
+        }
         match state.look_at_tables().await {
             Ok(change) => {
                 change.opened.iter().for_each(|table| tracing::info!(table, "a table was opened"));

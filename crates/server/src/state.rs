@@ -1,7 +1,7 @@
 //! What everybody who serves has in hand: settings, users, tables, sessions, and the way in.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Instant, SystemTime};
 
 use coscan_datafusion::CoscanContext;
@@ -13,7 +13,7 @@ use crate::config::ServeConfig;
 use crate::error::ServeError;
 use crate::listen::Connections;
 use crate::postgres;
-use crate::sql::{Protocol, Registry, Session, SessionBase, Tables, TablesChange};
+use crate::sql::{Protocol, Registry, Session, SessionBase, Sources, Tables, TablesChange};
 
 /// The state, shared.
 pub type SharedState = Arc<State>;
@@ -22,6 +22,8 @@ pub type SharedState = Arc<State>;
 #[derive(Debug)]
 pub struct State {
     config: ServeConfig,
+    /// Where tables come from now.
+    sources: RwLock<Sources>,
     sessions: Arc<SessionBase>,
     users: Users,
     anonymous: Arc<Role>,
@@ -43,13 +45,15 @@ impl State {
             users.reload(path, &config.limits)?;
         }
         let tables = Arc::new(Tables::default());
-        tables.look(&config, &coscan, true).await?;
+        let sources = Sources::of(&config);
+        tables.look(&sources, &coscan, true).await?;
         let sessions = SessionBase::new(coscan, &config, tables, audit);
         let sessions = sessions.map_err(|error| ServeError::Engine(error.strip_backtrace()))?;
         Ok(State {
             anonymous: Arc::new(Role::built_in(config.anonymous_role == "admin", &config.limits)),
             connections: Connections::new(&config),
             config,
+            sources: RwLock::new(sources),
             sessions: Arc::new(sessions),
             users,
             attempts: Attempts::default(),
@@ -230,6 +234,17 @@ impl State {
 
     /// Looks at watched folders.
     pub(crate) async fn look_at_tables(&self) -> Result<TablesChange, ServeError> {
-        self.tables().look(&self.config, self.sessions.coscan(), false).await
+        let sources = self.sources.read().unwrap_or_else(PoisonError::into_inner).clone();
+        self.tables().look(&sources, self.sessions.coscan(), false).await
+    }
+
+    /// Whether there are watched folders.
+    pub(crate) fn watches(&self) -> bool {
+        !self.sources.read().unwrap_or_else(PoisonError::into_inner).watch.is_empty()
+    }
+
+    /// Takes tables and watched folders from these settings from now on.
+    pub(crate) fn set_sources(&self, config: &ServeConfig) {
+        *self.sources.write().unwrap_or_else(PoisonError::into_inner) = Sources::of(config);
     }
 }

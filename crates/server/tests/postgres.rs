@@ -210,3 +210,16 @@ async fn statements_that_run_are_waited_for_when_the_server_ends() {
     world.server.shut_down().await;
     assert_eq!(running.await.unwrap().unwrap(), 30_000_000);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn statements_have_the_priority_of_their_user() {
+    let world = World::with(|config, _| config.set("user-priority", "7").unwrap()).await;
+    let client = world.client().await;
+    let running = tokio::spawn(async move { client.simple_query(ENDLESS).await.map(drop) });
+    world.busy().await;
+    let weights: Vec<u32> =
+        world.server.state().registry().queries().iter().map(|query| query.account().weight()).collect();
+    assert_eq!(weights, [7]);
+    running.abort();
+    world.idle().await;
+}

@@ -7,6 +7,9 @@ use std::time::Duration;
 use coscan_engine::settings::{bytes, number};
 use tokio::sync::Semaphore;
 
+/// The highest priority: beyond it the others would only wait.
+const PRIORITY_MAX: u32 = 1000;
+
 /// What a user may use. Zero means no limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
@@ -20,11 +23,15 @@ pub struct Limits {
     pub result_bytes: u64,
     /// How long a statement may take, waiting included.
     pub statement_timeout: Duration,
+    /// How much the scans of its queries count against others' when the engine chooses what to read: 2 waits half as long.
+    /// Zero is one, as everybody has it.
+    pub priority: u32,
 }
 
 impl Limits {
     /// The names under which limits are set.
-    pub const NAMES: [&str; 5] = ["connections", "queries", "memory", "result", "statement-timeout"];
+    pub const NAMES: [&str; 6] =
+        ["connections", "queries", "memory", "result", "statement-timeout", "priority"];
 
     /// Sets a limit by its name.
     ///
@@ -41,6 +48,7 @@ impl Limits {
                 let seconds = number(value.trim_end_matches('s'), 0..=10 * 365 * 24 * 3600)?;
                 self.statement_timeout = Duration::from_secs(seconds);
             }
+            "priority" => self.priority = number(value, 0..=PRIORITY_MAX)?,
             _ => return Err(format!("a limit; there are {}", Self::NAMES.join(", "))),
         }
         Ok(())

@@ -33,6 +33,12 @@ impl<T: Clone> Kept<T> {
     /// Keeps something for a user; returns its name.
     pub(crate) fn keep(&self, user: &str, thing: T, now: Instant) -> Bytes {
         let name = Bytes::copy_from_slice(&random::<32>());
+        self.keep_as(name.clone(), user, thing, now);
+        name
+    }
+
+    /// The same under a name that was given before; what it named is forgotten.
+    pub(crate) fn keep_as(&self, name: Bytes, user: &str, thing: T, now: Instant) {
         let mut things = self.things.lock().unwrap_or_else(PoisonError::into_inner);
         things.retain(|_, thing| now.duration_since(thing.since) < self.lifetime);
         let own = things.values().filter(|thing| thing.user == user).count();
@@ -46,8 +52,7 @@ impl<T: Clone> Kept<T> {
                 things.remove(&oldest);
             }
         }
-        things.insert(name.clone(), Thing { user: user.to_owned(), since: now, thing });
-        name
+        things.insert(name, Thing { user: user.to_owned(), since: now, thing });
     }
 
     /// What is kept under this name for this user.

@@ -8,15 +8,15 @@ use arrow_flight::decode::FlightRecordBatchStream;
 use arrow_flight::error::FlightError;
 use arrow_flight::sql::server::{FlightSqlService, PeekableFlightDataStream};
 use arrow_flight::sql::{
-    ActionClosePreparedStatementRequest, ActionCreatePreparedStatementRequest,
-    ActionCreatePreparedStatementResult, CommandGetCatalogs, CommandGetDbSchemas, CommandGetSqlInfo,
-    CommandGetTableTypes, CommandGetTables, CommandPreparedStatementQuery, CommandPreparedStatementUpdate,
-    CommandStatementQuery, CommandStatementUpdate, DoPutPreparedStatementResult, ProstMessageExt, SqlInfo,
-    TicketStatementQuery,
+    ActionCancelQueryRequest, ActionCancelQueryResult, ActionClosePreparedStatementRequest,
+    ActionCreatePreparedStatementRequest, ActionCreatePreparedStatementResult, Any, CommandGetCatalogs,
+    CommandGetDbSchemas, CommandGetSqlInfo, CommandGetTableTypes, CommandGetTables,
+    CommandPreparedStatementQuery, CommandPreparedStatementUpdate, CommandStatementQuery,
+    CommandStatementUpdate, DoPutPreparedStatementResult, ProstMessageExt, SqlInfo, TicketStatementQuery,
 };
 use arrow_flight::{
-    Action, FlightDescriptor, FlightEndpoint, FlightInfo, HandshakeRequest, HandshakeResponse, IpcMessage,
-    SchemaAsIpc, Ticket,
+    Action, ActionType, CancelFlightInfoRequest, CancelFlightInfoResult, CancelStatus, FlightDescriptor,
+    FlightEndpoint, FlightInfo, HandshakeRequest, HandshakeResponse, IpcMessage, SchemaAsIpc, Ticket,
 };
 use bytes::Bytes;
 use datafusion::arrow::array::{AsArray, RecordBatch};
@@ -32,7 +32,7 @@ use super::caller::{self, failed, refused};
 use super::kept::Kept;
 use super::listing;
 use super::stream::{Messages, of_batch, of_results, told};
-use crate::sql::{Protocol, QueryError, Results, Run, Session};
+use crate::sql::{Cancel, Protocol, QueryError, Results, Run, Session, Stop};
 use crate::state::SharedState;
 
 /// A result that is not fetched is forgotten after this long.
@@ -41,6 +41,9 @@ const RESULT_LIFETIME: Duration = Duration::from_secs(600);
 const STATEMENT_LIFETIME: Duration = Duration::from_secs(4 * 3600);
 /// Rows of parameters that a statement may be executed with at once.
 const PARAMETER_ROWS_MAX: usize = 1;
+
+/// Flight's own action that stops a statement, beside that of Flight SQL.
+const CANCEL_FLIGHT_INFO: &str = "CancelFlightInfo";
 
 /// A statement that was planned.
 #[derive(Clone)]
@@ -56,14 +59,14 @@ impl Planned {
         told(self.plan.schema().as_arrow())
     }
 
-    async fn run(&self) -> Result<Results, Status> {
+    async fn run(&self, cancel: Cancel) -> Result<Results, Status> {
         let bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let plan = self.plan.as_ref().clone();
         let plan = match bound {
             Some(values) => plan.replace_params_with_values(&values).map_err(|error| failed(error.into()))?,
             None => plan,
         };
-        self.session.run(&self.sql, plan, Run::default()).await.map_err(failed)
+        self.session.run(&self.sql, plan, Run { cancel, timeout: None }).await.map_err(failed)
     }
 }
 
@@ -72,11 +75,18 @@ pub(crate) struct FlightSql {
     state: SharedState,
     results: Kept<Planned>,
     statements: Kept<Planned>,
+    /// What stops the statements that run, by the name of the result or of the prepared statement.
+    running: Kept<Cancel>,
 }
 
 impl FlightSql {
     pub(crate) fn new(state: SharedState) -> Self {
-        FlightSql { state, results: Kept::new(RESULT_LIFETIME), statements: Kept::new(STATEMENT_LIFETIME) }
+        FlightSql {
+            state,
+            results: Kept::new(RESULT_LIFETIME),
+            statements: Kept::new(STATEMENT_LIFETIME),
+            running: Kept::new(STATEMENT_LIFETIME),
+        }
     }
 
     /// A session of the caller, for one statement or listing.
@@ -95,12 +105,57 @@ impl FlightSql {
     async fn prepared<T>(&self, handle: &[u8], request: &Request<T>) -> Result<Planned, Status> {
         let user = caller::of(&self.state, request).await?;
         let found = self.statements.get(&user.name, handle, Instant::now());
+        // A session has the role of its login: whoever has another by now prepares again.
+        let found = found.filter(|found| found.session.user().role == user.role);
         found.ok_or_else(|| Status::not_found("there is no such prepared statement: prepare it again"))
     }
 }
 
+impl FlightSql {
+    /// Runs what was planned; it can be stopped by this name.
+    async fn run(&self, planned: &Planned, name: Bytes) -> Result<Results, Status> {
+        let cancel = Cancel::default();
+        self.running.keep_as(name, &planned.session.user().name, cancel.clone(), Instant::now());
+        planned.run(cancel).await
+    }
+
+    /// Stops the statements whose results these tickets are, and forgets results that were not fetched.
+    async fn cancel<T>(&self, info: FlightInfo, request: &Request<T>) -> Result<CancelStatus, Status> {
+        let user = caller::of(&self.state, request).await?.name;
+        let mut found = false;
+        for ticket in info.endpoint.into_iter().filter_map(|endpoint| endpoint.ticket) {
+            let Some(name) = ticket_name(&ticket.ticket) else { continue };
+            found |= self.results.take(&user, &name, Instant::now()).is_some();
+            if let Some(cancel) = self.running.take(&user, &name, Instant::now()) {
+                cancel.stop(Stop::User);
+                found = true;
+            }
+        }
+        match found {
+            true => Ok(CancelStatus::Cancelled),
+            false => Err(Status::not_found("there is no such statement, or it was stopped already")),
+        }
+    }
+}
+
+/// The name in a ticket: of a result or of a prepared statement.
+fn ticket_name(ticket: &[u8]) -> Option<Bytes> {
+    let any = Any::decode(ticket).ok()?;
+    if let Ok(Some(result)) = any.unpack::<TicketStatementQuery>() {
+        return Some(result.statement_handle);
+    }
+    any.unpack::<CommandPreparedStatementQuery>()
+        .ok()
+        .flatten()
+        .map(|prepared| prepared.prepared_statement_handle)
+}
+
 type Info = Result<Response<FlightInfo>, Status>;
 type Get = Result<Response<Messages>, Status>;
+type ActionAnswer = Result<
+    Response<Pin<Box<dyn Stream<Item = Result<arrow_flight::Result, Status>> + Send + 'static>>>,
+    Status,
+>;
 
 /// Where a result can be fetched: here, with this ticket.
 fn info(schema: &Schema, ticket: Bytes, request: Request<FlightDescriptor>) -> Info {
@@ -206,7 +261,7 @@ impl FlightSqlService for FlightSql {
         let planned = self.results.take(&user.name, &ticket.statement_handle, Instant::now());
         let planned =
             planned.ok_or_else(|| Status::not_found("there is no such result, or it was fetched already"))?;
-        Ok(Response::new(of_results(planned.run().await?)))
+        Ok(Response::new(of_results(self.run(&planned, ticket.statement_handle).await?)))
     }
 
     async fn get_flight_info_prepared_statement(
@@ -224,7 +279,7 @@ impl FlightSqlService for FlightSql {
         request: Request<Ticket>,
     ) -> Get {
         let planned = self.prepared(&query.prepared_statement_handle, &request).await?;
-        Ok(Response::new(of_results(planned.run().await?)))
+        Ok(Response::new(of_results(self.run(&planned, query.prepared_statement_handle).await?)))
     }
 
     async fn do_action_create_prepared_statement(
@@ -254,6 +309,38 @@ impl FlightSqlService for FlightSql {
         Ok(())
     }
 
+    async fn do_action_cancel_query(
+        &self,
+        query: ActionCancelQueryRequest,
+        request: Request<Action>,
+    ) -> Result<ActionCancelQueryResult, Status> {
+        let info =
+            FlightInfo::decode(query.info).map_err(|_| Status::invalid_argument("this is no FlightInfo"))?;
+        // The results of both actions have the same numbers.
+        Ok(ActionCancelQueryResult { result: self.cancel(info, &request).await? as i32 })
+    }
+
+    async fn do_action_fallback(&self, request: Request<Action>) -> ActionAnswer {
+        if request.get_ref().r#type != CANCEL_FLIGHT_INFO {
+            return Err(Status::unimplemented("there is no such action: see ListActions"));
+        }
+        let asked = CancelFlightInfoRequest::decode(request.get_ref().body.clone());
+        let info = asked.ok().and_then(|asked| asked.info);
+        let info = info.ok_or_else(|| Status::invalid_argument("this is no CancelFlightInfoRequest"))?;
+        let answer = CancelFlightInfoResult::new(self.cancel(info, &request).await?);
+        let answer = arrow_flight::Result { body: answer.encode_to_vec().into() };
+        Ok(Response::new(Box::pin(futures::stream::iter([Ok(answer)]))))
+    }
+
+    async fn list_custom_actions(&self) -> Option<Vec<Result<ActionType, Status>>> {
+        let description =
+            "Stops a statement. Request: CancelFlightInfoRequest. Response: CancelFlightInfoResult";
+        Some(vec![Ok(ActionType {
+            r#type: CANCEL_FLIGHT_INFO.to_owned(),
+            description: description.to_owned(),
+        })])
+    }
+
     async fn do_put_prepared_statement_query(
         &self,
         query: CommandPreparedStatementQuery,
@@ -274,7 +361,7 @@ impl FlightSqlService for FlightSql {
         if let Some(values) = bound(request).await? {
             *planned.bound.lock().unwrap_or_else(PoisonError::into_inner) = Some(values);
         }
-        update(planned.run().await?).await
+        update(planned.run(Cancel::default()).await?).await
     }
 
     async fn do_put_statement_update(
@@ -283,7 +370,7 @@ impl FlightSqlService for FlightSql {
         request: Request<PeekableFlightDataStream>,
     ) -> Result<i64, Status> {
         let planned = self.plan(&query.query, &request).await?;
-        update(planned.run().await?).await
+        update(planned.run(Cancel::default()).await?).await
     }
 
     async fn get_flight_info_catalogs(

@@ -11,12 +11,13 @@
 //! | `sessions` | whose statement is to be stopped? |
 //! | `connection` | what comes next, and what holds between messages? |
 //! | `simple`, `extended` | the two ways to run a statement |
-//! | `statement` | what does the text say? |
+//! | `statement`, `catalog` | what does the text say; what if it is about PostgreSQL's catalogs? |
 //! | `parameters`, `rows`, `copy` | values in, rows out |
 //! | `settings` | SET and SHOW |
 //! | `error` | what went wrong, as the protocol says it |
 
 mod bounded;
+mod catalog;
 mod connection;
 mod copy;
 mod error;

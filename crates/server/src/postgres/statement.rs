@@ -1,12 +1,11 @@
 //! What the text of a statement says: something for the query engine, or something for the protocol.
 //!
-//! Clients look into PostgreSQL's catalogs with queries that the query engine cannot plan as they are. `datafusion-pg-catalog`
-//! rewrites these, but some of its rewrites change what a query means: a correlated subquery in the list of columns becomes
-//! NULL. So only statements that touch catalogs and nothing else are rewritten; see `touches_tables`.
+//! Clients look into PostgreSQL's catalogs with queries that the query engine cannot plan as they are; `catalog` rewrites these.
+//! Some of its rewrites change what a query means, so only statements that touch no table of the user are rewritten; see
+//! `touches_tables`.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
-use std::sync::LazyLock;
 
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::{DFParserBuilder, Statement as Parsed};
@@ -16,13 +15,10 @@ use datafusion::sql::sqlparser::ast::{
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
-use datafusion_pg_catalog::sql::PostgresCompatibilityParser;
 
+use super::catalog;
 use super::copy::CopyFormat;
 use crate::sql::{QueryError, Session};
-
-static CATALOG_PARSER: LazyLock<PostgresCompatibilityParser> =
-    LazyLock::new(PostgresCompatibilityParser::new);
 
 /// A statement, planned as far as it is one for the query engine.
 #[derive(Clone, Debug)]
@@ -70,8 +66,8 @@ pub(crate) fn read(session: &Session, sql: &str) -> Result<Vec<Parsed>, QueryErr
         Ok(statements) if statements.iter().any(|statement| touches_tables(session, statement)) => {
             Ok(wrapped(statements))
         }
-        Ok(statements) => Ok(wrapped(CATALOG_PARSER.parse(sql).unwrap_or(statements))),
-        Err(error) => match CATALOG_PARSER.parse(sql) {
+        Ok(statements) => Ok(wrapped(catalog::read(sql, Some(&statements)).unwrap_or(statements))),
+        Err(error) => match catalog::read(sql, None) {
             Ok(statements) if !statements.iter().any(|statement| touches_tables(session, statement)) => {
                 Ok(wrapped(statements))
             }

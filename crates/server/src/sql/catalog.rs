@@ -20,6 +20,7 @@ use datafusion_pg_catalog::pg_catalog::context::EmptyContextProvider;
 use datafusion_pg_catalog::pg_catalog::{PgCatalogSchemaProvider, PgCatalogStaticTables};
 
 use super::Tables;
+use super::pg_catalog::PgCatalog;
 use crate::access::Role;
 
 /// The schema of all tables.
@@ -50,8 +51,11 @@ pub(crate) fn catalogs(
     let visible = Visible { tables: tables.clone(), role: role.clone(), database: database.to_owned() };
     let about = PgCatalogSchemaProvider::try_new(visible.clone(), fixed.clone(), EmptyContextProvider)?;
     let catalog = MemoryCatalogProvider::new();
-    catalog.register_schema(PUBLIC, Arc::new(visible))?;
-    catalog.register_schema(PG_CATALOG, Arc::new(about))?;
+    catalog.register_schema(PUBLIC, Arc::new(visible.clone()))?;
+    catalog.register_schema(
+        PG_CATALOG,
+        Arc::new(PgCatalog::new(Arc::new(about), Arc::new(visible), database)),
+    )?;
     let list = MemoryCatalogProviderList::new();
     list.register_catalog(database.to_owned(), Arc::new(catalog));
     Ok(Arc::new(list))

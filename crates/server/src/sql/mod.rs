@@ -7,6 +7,7 @@
 //! | `registry` | which sessions there are, what runs in them, what has run |
 //! | `permissions` | may this user do what this plan does? |
 //! | `tables`, `catalog` | which tables there are, which of them a user sees |
+//! | `pg_catalog` | what PostgreSQL's own tables say about them |
 //! | `functions` | functions of PostgreSQL that clients call when they connect |
 //! | `work` | where do statements compute? |
 //! | `memory` | what a user's queries have reserved |
@@ -19,6 +20,7 @@ mod error;
 mod functions;
 mod memory;
 mod permissions;
+mod pg_catalog;
 mod registry;
 mod results;
 mod session;
@@ -27,7 +29,9 @@ mod work;
 
 pub use error::QueryError;
 pub(crate) use functions::POSTGRES_VERSION;
+pub(crate) use pg_catalog::information_table;
 pub use registry::{Cancel, Finished, Protocol, Registry, RunningQuery, SessionEntry, Stop};
 pub use results::Results;
 pub use session::{Run, Session, SessionBase};
+pub(crate) use tables::Sources;
 pub use tables::{Tables, TablesChange};

@@ -319,7 +319,7 @@ impl Registry {
             rows: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             plan: OnceLock::new(),
-            account: Arc::new(QueryAccount::new(id, 1)),
+            account: Arc::new(QueryAccount::new(id, session.user.role.limits.priority)),
         });
         lock(&self.queries).insert(query.id, query.clone());
         query

@@ -147,7 +147,7 @@ impl SessionBase {
             .build();
         let mut context = SessionContext::new_with_state(state);
         context.register_udf(create_current_database_udf(database));
-        super::functions::register_user(&context, &user.name);
+        super::functions::register_user(&context, &user.name, user.role.admin);
         if user.role.admin {
             context = context.enable_url_table();
         }

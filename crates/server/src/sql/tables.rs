@@ -30,6 +30,21 @@ impl fmt::Debug for Tables {
     }
 }
 
+/// Where tables come from.
+#[derive(Clone, Debug)]
+pub(crate) struct Sources {
+    /// Names, and where each lies.
+    pub(crate) tables: BTreeMap<String, String>,
+    /// Folders that hold tables.
+    pub(crate) watch: Vec<PathBuf>,
+}
+
+impl Sources {
+    pub(crate) fn of(config: &ServeConfig) -> Self {
+        Sources { tables: config.tables.clone(), watch: config.watch.clone() }
+    }
+}
+
 /// What became other when the tables were looked at again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TablesChange {
@@ -72,12 +87,12 @@ impl Tables {
     /// cannot be opened ends the first look (`strict`); later it is only logged, and what was there stays.
     pub(crate) async fn look(
         &self,
-        config: &ServeConfig,
+        sources: &Sources,
         coscan: &CoscanContext,
         strict: bool,
     ) -> Result<TablesChange, ServeError> {
         let mut wanted = BTreeMap::new();
-        for folder in &config.watch {
+        for folder in &sources.watch {
             match in_folder(folder) {
                 Ok(found) => wanted.extend(found),
                 Err(error) if strict => return Err(ServeError::file("the watched folder", folder, error)),
@@ -87,7 +102,7 @@ impl Tables {
                 }
             }
         }
-        wanted.extend(config.tables.clone());
+        wanted.extend(sources.tables.clone());
         let mut change = TablesChange::default();
         for (name, location) in &wanted {
             if self.read().get(name).is_some_and(|table| table.location.as_ref() == Some(location)) {

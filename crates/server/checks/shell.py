@@ -1,0 +1,193 @@
+"""`coscan sql` and `coscan user add` on a pseudo-terminal: what a person types, and what they see."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import struct
+import subprocess
+import tempfile
+import termios
+import time
+import unittest
+from fcntl import ioctl
+from pathlib import Path
+
+from .server import COSCAN, generate
+
+
+PROMPT = "coscan> "
+
+
+class Terminal:
+    """A program on a terminal of its own."""
+
+    def __init__(self, *command, rows: int = 30, columns: int = 120, **environment: str):
+        self.pid, self.side = pty.fork()
+        if self.pid == 0:
+            os.environ.update(TERM="xterm", HOME=tempfile.gettempdir(), **environment)
+            os.environ.pop("COSCAN_PASSWORD", None)
+            os.execv(command[0], [str(part) for part in command])
+        ioctl(self.side, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self.all = ""
+
+    def type(self, text: str) -> None:
+        """What is typed; Enter is not added."""
+        os.write(self.side, text.encode())
+
+    def read(self, seconds: float) -> bool:
+        """What is shown next; whether there was something."""
+        if not select.select([self.side], [], [], seconds)[0]:
+            return False
+        try:
+            piece = os.read(self.side, 65536)
+        except OSError:
+            return False
+        self.all += piece.decode(errors="replace")
+        return bool(piece)
+
+    def see(self, text: str, seconds: float = 60) -> str:
+        """Waits until this is shown, and forgets what was shown up to it; returns that, without colours and the like."""
+        end = time.monotonic() + seconds
+        while text not in plain(self.all):
+            if time.monotonic() > end:
+                raise AssertionError(f"{text!r} is not shown within {seconds} s, but {plain(self.all)[-2000:]!r}")
+            self.read(0.2)
+        before, _, rest = plain(self.all).partition(text)
+        self.all = rest
+        return before + text
+
+    def say(self, line: str, text: str) -> str:
+        """Types a line, and waits for this."""
+        self.type(line + "\r")
+        return self.see(text)
+
+    def close(self) -> int:
+        """The exit code; a program that does not end is killed."""
+        end = time.monotonic() + 20
+        while time.monotonic() < end:
+            self.read(0.05)
+            ended, status = os.waitpid(self.pid, os.WNOHANG)
+            if ended:
+                os.close(self.side)
+                return os.waitstatus_to_exitcode(status)
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        os.close(self.side)
+        raise AssertionError("the program does not end")
+
+
+def plain(text: str) -> str:
+    """Without what moves the cursor and paints."""
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b[=>]|\r", "", text)
+
+
+class Shell(unittest.TestCase):
+    """`coscan sql`."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.data = Path(tempfile.mkdtemp())
+        cls.addClassCleanup(shutil.rmtree, cls.data)
+        generate(cls.data)
+
+    def setUp(self):
+        tables = [f"--table={name}={self.data / name}.parquet" for name in ("nation", "lineitem")]
+        self.terminal = Terminal(COSCAN, "sql", *tables)
+        self.addCleanup(self.leave)
+        self.terminal.see(PROMPT)
+
+    def ask(self, line: str) -> str:
+        """Types a line; what is shown up to the next prompt."""
+        return self.terminal.say(line, PROMPT)
+
+    def leave(self):
+        # What is typed between two lines is lost, so that the prompt is waited for.
+        self.terminal.all = ""
+        self.terminal.type("\x03")
+        self.terminal.see(PROMPT)
+        self.terminal.type("\\q\r")
+        self.assertEqual(self.terminal.close(), 0)
+
+    def test_statements_and_names(self):
+        self.assertIn("GERMANY", self.ask("SELECT n_name FROM nation WHERE n_nationkey = 7;"))
+        self.terminal.say("SELECT count(*)", "...> ")
+        self.assertRegex(self.ask("FROM NATION;"), r"25[^>]*\(1 row, [0-9.]+ s\)")
+        self.assertIn("n_name", self.ask("SELECT n_nam FROM nation;").partition(";")[2])
+        self.assertIn("nation", self.ask("SELECT * FROM natoin;").partition(";")[2])
+
+    def test_completion(self):
+        self.assertRegex(self.ask("SELECT count(*) FROM nat\t;"), "25 ")
+        self.assertRegex(self.ask("SELECT nation.n_nationk\t FROM nation WHERE n_nam\t = 'CHINA';"), "18 ")
+
+    def test_files(self):
+        script, out = self.data / "script.sql", self.data / "out.txt"
+        script.write_text("SELECT 40 + 2 AS answer;\n")
+        self.assertIn("42", self.ask(f"\\i {script}"))
+        self.ask(f"\\o {out}")
+        self.assertNotIn("FRANCE", self.ask("SELECT n_name FROM nation WHERE n_nationkey = 6;"))
+        self.ask("\\o")
+        self.assertIn("here again", self.ask("SELECT 'here ' || 'again';"))
+        self.assertIn("FRANCE", out.read_text())
+        self.assertIn("No such file", self.ask("\\i /nowhere.sql"))
+
+    def test_watch(self):
+        self.terminal.type("SELECT 'seen' AS watched \\watch 0.2\r")
+        for _ in range(3):
+            self.terminal.see("| seen ")
+        self.terminal.type("\x03")
+        self.terminal.see(PROMPT)
+        self.assertIn("after it", self.ask("SELECT 'after ' || 'it';"))
+
+    def test_a_large_result_comes_in_pages(self):
+        pager = self.data / "pager"
+        pager.write_text("#!/bin/sh\nhead -n 3\necho paged\n")
+        pager.chmod(0o755)
+        self.leave()
+        table = f"--table=nation={self.data / 'nation.parquet'}"
+        self.terminal = Terminal(COSCAN, "sql", table, rows=10, PAGER=str(pager))
+        self.terminal.see(PROMPT)
+        self.ask("\\pager on")
+        paged = self.ask("SELECT n_name FROM nation;")
+        self.assertIn("paged", paged)
+        self.assertNotIn("VIETNAM", paged)
+        self.ask("\\pager off")
+        self.assertIn("VIETNAM", self.ask("SELECT n_name FROM nation;"))
+
+    def test_a_running_statement_is_cancelled(self):
+        self.terminal.type("SELECT count(*) FROM generate_series(1, 1000000000000);\r")
+        time.sleep(1.5)
+        self.terminal.type("\x03")
+        self.assertIn("cancelled", self.terminal.see(PROMPT))
+        self.assertIn("still here", self.ask("SELECT 'still ' || 'here';"))
+
+
+class Password(unittest.TestCase):
+    """`coscan user add`."""
+
+    def test_a_password_is_not_shown(self):
+        with tempfile.TemporaryDirectory() as folder:
+            users = Path(folder) / "users.toml"
+            terminal = Terminal(COSCAN, "user", "add", "ann", "--users", users)
+            terminal.see("password: ")
+            terminal.type("correct horse\r")
+            while terminal.read(1):
+                pass
+            self.assertNotIn("correct", terminal.all)
+            self.assertEqual(terminal.close(), 0)
+            self.assertIn("[users.ann]", users.read_text())
+            # Whoever changes their mind changes nothing, and has a terminal as before.
+            terminal = Terminal("/bin/sh", "-c", f"'{COSCAN}' user add bob --users '{users}'; stty -a")
+            terminal.see("password: ")
+            terminal.type("half\x03\r")
+            modes = terminal.see("-echonl")
+            self.assertIn(" echo ", modes)
+            self.assertIn(" isig ", modes + terminal.all)
+            terminal.close()
+            self.assertNotIn("bob", users.read_text())
+            listed = subprocess.run([COSCAN, "user", "list", "--users", users], capture_output=True, text=True)
+            self.assertIn("ann", listed.stdout)

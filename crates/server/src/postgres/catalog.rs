@@ -1,0 +1,336 @@
+//! Statements about PostgreSQL's catalogs, in a form that the query engine can plan.
+//!
+//! `datafusion-pg-catalog` rewrites most of them: a correlated subquery in the list of columns becomes NULL, operators and
+//! casts of PostgreSQL become those of the query engine. Here is what it leaves: arrays of subqueries, patterns with an escape
+//! character, correlated subqueries inside of expressions, columns without names of their own, tables of `information_schema`.
+//!
+//! What is rewritten may mean less than it did, where the catalogs have nothing to say (see [`NOTHING_IN`]). It never reads a
+//! table of the user: `statement` keeps those away.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+use std::sync::LazyLock;
+
+use datafusion::sql::sqlparser::ast::{
+    AccessExpr, Expr, FunctionArguments, GroupByExpr, Ident, ObjectName, ObjectNamePart, Query, Select,
+    SelectItem, SetExpr, Statement, TableAlias, TableFactor, Value, ValueWithSpan, VisitMut, VisitorMut,
+    visit_relations,
+};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+use datafusion_pg_catalog::sql::PostgresCompatibilityParser;
+
+use crate::sql::information_table;
+
+static GIVEN: LazyLock<PostgresCompatibilityParser> = LazyLock::new(PostgresCompatibilityParser::new);
+
+/// Relations that have no rows about what a user sees, and functions of columns that are empty: an array of what they have is
+/// empty.
+const NOTHING_IN: [&str; 8] = [
+    "unnest",
+    "aclexplode",
+    "generate_series",
+    "pg_options_to_table",
+    "pg_policy",
+    "pg_enum",
+    "pg_ts_config_map",
+    "pg_ts_token_type",
+];
+
+/// Functions that make one value of many rows.
+const AGGREGATES: [&str; 10] = [
+    "array_agg",
+    "string_agg",
+    "json_agg",
+    "count",
+    "sum",
+    "min",
+    "max",
+    "bool_or",
+    "bool_and",
+    "first_value",
+];
+
+/// Reads statements; `plain` is what they are without PostgreSQL's peculiarities, if they can be read so.
+pub(super) fn read(sql: &str, plain: Option<&[Statement]>) -> Result<Vec<Statement>, ParserError> {
+    let before = plain.and_then(|plain| {
+        let mut plain = plain.to_vec();
+        let mut before = Before::default();
+        let _ = plain.visit(&mut before);
+        before.changed.then(|| plain.iter().map(ToString::to_string).collect::<Vec<_>>().join(";\n"))
+    });
+    let mut statements = GIVEN.parse(before.as_deref().unwrap_or(sql))?;
+    let _ = statements.visit(&mut After);
+    Ok(statements)
+}
+
+/// What is changed before the other rewrites, which would not leave enough of it.
+#[derive(Default)]
+struct Before {
+    changed: bool,
+}
+
+impl VisitorMut for Before {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        let other = match expr {
+            // Columns of functions hold names.
+            Expr::Cast { expr, data_type, .. }
+                if data_type.to_string().to_ascii_lowercase().ends_with("regproc") && is_text(expr) =>
+            {
+                Some(expr.as_ref().clone())
+            }
+            // Which schemas are looked through: the only one.
+            Expr::InSubquery { expr, subquery, negated }
+                if subquery.to_string().contains("current_setting('search_path')") =>
+            {
+                let list = vec![Expr::value(Value::SingleQuotedString("public".to_owned()))];
+                Some(Expr::InList { expr: expr.clone(), list, negated: *negated })
+            }
+            _ => None,
+        };
+        if let Some(other) = other {
+            (*expr, self.changed) = (other, true);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// What is changed after the other rewrites.
+struct After;
+
+impl VisitorMut for After {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        named(&mut query.body);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        let other = match expr {
+            Expr::Function(function) if is_called(&function.name, "array") => match &function.args {
+                FunctionArguments::Subquery(query) => Some(array_of(query)),
+                _ => None,
+            },
+            // Of what there is none: options of sequences, positions in keys.
+            Expr::Function(function) if is_called(&function.name, "json_build_object") => {
+                parsed("CAST(NULL AS TEXT)")
+            }
+            Expr::Function(function) if is_called(&function.name, "generate_subscripts") => {
+                parsed("CAST(NULL AS INT)")
+            }
+            // Arrays of catalogs may be text.
+            Expr::Function(function) if is_called(&function.name, "array_to_string") => {
+                function.name = ObjectName::from(vec![Ident::new("pg_array_to_string")]);
+                None
+            }
+            // A field of what a function returns.
+            Expr::CompoundFieldAccess { access_chain, .. } => {
+                for access in access_chain {
+                    if let AccessExpr::Dot(Expr::Identifier(name)) = access {
+                        *access = AccessExpr::Dot(Expr::value(Value::SingleQuotedString(name.value.clone())));
+                    }
+                }
+                None
+            }
+            // Which catalog a row is of matters for remarks only, and there are none.
+            Expr::Identifier(name) if name.value == "tableoid" => parsed("0"),
+            Expr::CompoundIdentifier(path) if path.last().is_some_and(|name| name.value == "tableoid") => {
+                parsed("0")
+            }
+            // The name of something, computed: it is looked up for remarks only.
+            Expr::Cast { expr, data_type, .. }
+                if data_type.to_string().to_ascii_lowercase().ends_with("regclass")
+                    && matches!(expr.as_ref(), Expr::Function(_)) =>
+            {
+                parsed("CAST(NULL AS INT)")
+            }
+            Expr::Subquery(query) => {
+                single(query);
+                None
+            }
+            Expr::Like { pattern, escape_char, .. } | Expr::ILike { pattern, escape_char, .. } => {
+                let escape = escape_char.take().and_then(|escape| escape.value.into_string());
+                if let Some(escape) =
+                    escape.as_deref().and_then(|text| text.chars().next()).filter(|c| *c != '\\')
+                {
+                    let _ = pattern.visit(&mut Escape(escape));
+                }
+                None
+            }
+            _ => None,
+        };
+        if let Some(other) = other {
+            *expr = other;
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        if let TableFactor::Table { name, alias, args: None, .. } = factor
+            && let [ObjectNamePart::Identifier(schema), ObjectNamePart::Identifier(table)] = name.0.as_slice()
+            && schema.value.eq_ignore_ascii_case("information_schema")
+            && let Some(here) = information_table(&table.value)
+        {
+            let as_before =
+                || TableAlias { explicit: true, name: table.clone(), columns: Vec::new(), at: None };
+            *alias = Some(alias.take().unwrap_or_else(as_before));
+            *name = ObjectName::from(vec![Ident::new("pg_catalog"), Ident::new(here)]);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Rewrites an escape character in the literals of a pattern to the one that the query engine has.
+struct Escape(char);
+
+impl VisitorMut for Escape {
+    type Break = ();
+
+    fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<()> {
+        if let Value::SingleQuotedString(text) = &mut value.value {
+            let (mut other, mut rest) = (String::new(), text.chars());
+            while let Some(c) = rest.next() {
+                match c {
+                    c if c == self.0 => other.extend(rest.next().into_iter().flat_map(|next| ['\\', next])),
+                    '\\' => other.push_str("\\\\"),
+                    c => other.push(c),
+                }
+            }
+            *text = other;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn is_text(expr: &Expr) -> bool {
+    matches!(expr, Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(_), .. }))
+}
+
+fn is_called(function: &ObjectName, name: &str) -> bool {
+    function.to_string().eq_ignore_ascii_case(name)
+}
+
+fn parsed(sql: &str) -> Option<Expr> {
+    Parser::new(&PostgreSqlDialect {}).try_with_sql(sql).and_then(|mut parser| parser.parse_expr()).ok()
+}
+
+/// Gives names to columns that would have the same.
+fn named(body: &mut SetExpr) {
+    match body {
+        SetExpr::SetOperation { left, right, .. } => [left, right].into_iter().for_each(|side| named(side)),
+        SetExpr::Select(select) => {
+            let mut seen = HashSet::new();
+            for (at, item) in select.projection.iter_mut().enumerate() {
+                if let SelectItem::UnnamedExpr(expr) = item
+                    && !seen.insert(expr.to_string())
+                {
+                    let alias = Ident::with_quote('"', format!("?column?{}", at + 1));
+                    *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The one column that a plain SELECT without groups has.
+fn column(query: &mut Query) -> Option<(&mut Select, Expr)> {
+    let SetExpr::Select(select) = query.body.as_mut() else { return None };
+    let [SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }] =
+        select.projection.as_slice()
+    else {
+        return None;
+    };
+    let expr = expr.clone();
+    let grouped = !matches!(&select.group_by, GroupByExpr::Expressions(by, _) if by.is_empty());
+    (!grouped && select.distinct.is_none()).then_some((select, expr))
+}
+
+/// A scalar subquery has one row at most; correlated ones have to say so by an aggregate.
+fn single(query: &mut Query) {
+    if query.limit_clause.is_some() || query.fetch.is_some() {
+        return;
+    }
+    let Some((select, expr)) = column(query) else { return };
+    let text = expr.to_string();
+    let aggregated = AGGREGATES.iter().any(|name| text.to_ascii_lowercase().contains(&format!("{name}(")));
+    if !aggregated
+        && !select.from.is_empty()
+        && let Some(first) = parsed(&format!("first_value({text})"))
+    {
+        select.projection = vec![SelectItem::UnnamedExpr(first)];
+        query.order_by = None;
+    }
+}
+
+/// The array of a subquery's rows.
+fn array_of(query: &Query) -> Expr {
+    let mut query = query.clone();
+    let mut from = false;
+    let empty = visit_relations(&query, |relation| {
+        from = true;
+        let name = relation.0.last().map(ToString::to_string).unwrap_or_default();
+        if NOTHING_IN.contains(&name.to_ascii_lowercase().as_str()) {
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    });
+    let order = query.order_by.take().map(|order| order.to_string());
+    let order = order.filter(|order| !order.chars().any(|c| c.is_ascii_digit())).unwrap_or_default();
+    let gathered = match column(&mut query) {
+        Some((select, expr)) if from && empty.is_continue() => parsed(&format!("array_agg({expr} {order})"))
+            .map(|all| select.projection = vec![SelectItem::UnnamedExpr(all)]),
+        _ => None,
+    };
+    let none = || Expr::value(Value::Null);
+    match gathered {
+        Some(()) => Expr::Subquery(Box::new(query)),
+        None => parsed("CAST(ARRAY[] AS TEXT[])").unwrap_or_else(none),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rewritten(sql: &str) -> String {
+        let plain = Parser::parse_sql(&PostgreSqlDialect {}, sql).ok();
+        let statements = read(sql, plain.as_deref()).unwrap();
+        statements.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    }
+
+    #[test]
+    fn arrays_of_subqueries_are_aggregates_or_empty() {
+        let members = "SELECT ARRAY(SELECT b.rolname FROM pg_catalog.pg_roles b WHERE b.oid = r.oid ORDER BY b.rolname) \
+                       FROM pg_catalog.pg_roles r";
+        let text = rewritten(members);
+        assert!(text.contains("(SELECT array_agg(b.rolname ORDER BY b.rolname) FROM"), "{text}");
+        let policies = "SELECT array(SELECT p.polname FROM pg_catalog.pg_policy p) FROM pg_catalog.pg_roles";
+        assert!(rewritten(policies).contains("CAST(ARRAY[] AS TEXT[])"));
+    }
+
+    #[test]
+    fn escapes_are_those_of_the_engine() {
+        let text =
+            rewritten(r"SELECT 1 FROM pg_catalog.pg_class c WHERE c.relname LIKE 'a/_\' || '%' ESCAPE '/'");
+        assert!(text.contains(r"'a\_\\' || '%'") && !text.contains("ESCAPE"), "{text}");
+    }
+
+    #[test]
+    fn columns_have_names_of_their_own() {
+        let text = rewritten("SELECT NULL, NULL, relname FROM pg_catalog.pg_class");
+        assert!(text.starts_with("SELECT NULL, NULL AS \"?column?2\", relname"), "{text}");
+    }
+
+    #[test]
+    fn information_schema_is_postgres_own() {
+        let text = rewritten("SELECT columns.udt_name FROM information_schema.columns");
+        assert!(text.contains("FROM pg_catalog.information_columns AS columns"), "{text}");
+        assert!(
+            rewritten("SELECT 1 FROM information_schema.schemata").contains("information_schema.schemata")
+        );
+    }
+}
