@@ -116,12 +116,13 @@ struct Silent;
 
 impl Silent {
     fn begin() -> anyhow::Result<Self> {
-        eprint!("password: ");
         if !stty(&["-echo", "-isig"]) {
             bail!(
                 "the terminal cannot be kept from showing the password: give it in {PASSWORD_VARIABLE} or by a pipe"
             );
         }
+        // Not before: what is typed ahead of it would be shown.
+        eprint!("password: ");
         Ok(Silent)
     }
 }

@@ -121,8 +121,10 @@ class Shell(unittest.TestCase):
         self.assertIn("nation", self.ask("SELECT * FROM natoin;").partition(";")[2])
 
     def test_completion(self):
-        self.assertRegex(self.ask("SELECT count(*) FROM nat\t;"), "25 ")
-        self.assertRegex(self.ask("SELECT nation.n_nationk\t FROM nation WHERE n_nam\t = 'CHINA';"), "18 ")
+        # A line that is completed is drawn anew with its prompt.
+        self.assertIn("25 ", self.terminal.say("SELECT count(*) FROM nat\t;", "(1 row"))
+        self.terminal.see(PROMPT)
+        self.assertIn("18 ", self.terminal.say("SELECT nation.n_nationk\t FROM nation WHERE n_nam\t = 'CHINA';", "(1 row"))
 
     def test_files(self):
         script, out = self.data / "script.sql", self.data / "out.txt"
