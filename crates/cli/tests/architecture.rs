@@ -4,6 +4,7 @@
 //! What it reads is `cargo metadata`; test and build dependencies count too.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
@@ -161,4 +162,44 @@ fn tests_check_every_crate_for_overflow() {
             "{member} has to be in .cargo/checked.toml"
         );
     }
+}
+
+/// Every file below a folder.
+fn files_below(folder: &Path) -> Vec<String> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("the folder is there").flatten() {
+            let path = entry.path();
+            if !path.is_dir() {
+                files.push(path.display().to_string());
+            } else if !path.ends_with("target") {
+                folders.push(path);
+            }
+        }
+    }
+    files
+}
+
+/// A source file in quotes, whole or by the end of its path, as `mechanism/serve.rs`.
+#[test]
+fn the_files_that_documents_name_are_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let files = files_below(&root.join("crates"));
+    let mut named = 0;
+    for document in ["ARCHITECTURE.md", "CONTRIBUTING.md"] {
+        let text = std::fs::read_to_string(root.join(document)).expect(document);
+        let is_path = |c: char| c.is_alphanumeric() || "_-/.".contains(c);
+        let quoted = text.split('`').skip(1).step_by(2);
+        let sources = quoted.filter(|name| name.ends_with(".rs") || name.ends_with(".js"));
+        for name in sources.filter(|name| name.chars().all(is_path)) {
+            named += 1;
+            let end = format!("/{name}");
+            assert!(
+                files.iter().any(|file| file.ends_with(&end)),
+                "{document} names {name}, which is not there"
+            );
+        }
+    }
+    assert!(named > 50, "only {named} files were found in the documents");
 }
