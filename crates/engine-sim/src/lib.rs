@@ -22,17 +22,15 @@ pub mod sim;
 pub mod store;
 pub mod world;
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Once;
-use std::time::Duration;
 
 use plan::Plan;
-use sim::{Outcome, play};
+use sim::{Counts, Outcome, play};
 
 pub use shrink::shrink;
 
-/// One seed in so many is played twice.
+/// Every eighth seed is played twice.
 const TWICE_ONE_IN: u64 = 8;
 
 /// What became of many seeds.
@@ -40,20 +38,8 @@ const TWICE_ONE_IN: u64 = 8;
 pub struct Report {
     /// How many were played.
     pub seeds: u64,
-    /// Steps of the executor, over all.
-    pub steps: u64,
-    /// Faults injected, by kind.
-    pub faults: BTreeMap<String, u64>,
-    /// Virtual time, over all.
-    pub time: Duration,
-    /// Rows that were compared.
-    pub rows: u64,
-    /// Queries that ended well, and with an error that was to be expected.
-    pub queries: [u64; 2],
-    /// Reads that were begun.
-    pub reads: u64,
-    /// Comparisons of the ledger with what is in memory.
-    pub audits: u64,
+    /// What was done and seen, over all.
+    pub counts: Counts,
     /// Of all seeds together.
     pub hash: u64,
     /// The seeds that failed, and how.
@@ -81,7 +67,7 @@ pub fn run_seed(seed: u64) -> Outcome {
     let mut outcome = play(&plan, false);
     if seed.is_multiple_of(TWICE_ONE_IN) && outcome.violation.is_none() {
         let again = play(&plan, false);
-        if (again.hash, again.steps) != (outcome.hash, outcome.steps) {
+        if (again.hash, again.counts.steps) != (outcome.hash, outcome.counts.steps) {
             outcome.violation = Some("the same seed came to something else".into());
         }
     }
@@ -94,18 +80,8 @@ pub fn run(seeds: Range<u64>, mut on_failure: impl FnMut(u64, &str)) -> Report {
     for seed in seeds {
         let outcome = run_seed(seed);
         report.seeds += 1;
-        report.steps += outcome.steps;
-        report.time += outcome.time;
-        report.rows += outcome.rows;
-        report.reads += outcome.reads;
-        report.audits += outcome.audits;
+        report.counts.add(outcome.counts);
         report.hash = (report.hash ^ outcome.hash).wrapping_mul(0x0100_0000_01b3).rotate_left(7);
-        for (kind, of) in report.queries.iter_mut().zip(outcome.queries) {
-            *kind += of;
-        }
-        for (fault, times) in outcome.faults {
-            *report.faults.entry(fault).or_default() += times;
-        }
         if let Some(violation) = outcome.violation {
             on_failure(seed, &violation);
             report.failures.push((seed, violation));

@@ -21,15 +21,11 @@ const STEPS_MAX: u64 = 400_000;
 /// The buffer that there is in peace.
 const PEACE_BUFFER: u64 = 64 << 20;
 
-/// What became of a world.
+/// What was done and seen, in one world or in many.
 #[derive(Clone, Debug, Default)]
-pub struct Outcome {
-    /// What went wrong, if anything did.
-    pub violation: Option<String>,
+pub struct Counts {
     /// Steps of the executor.
     pub steps: u64,
-    /// The same for the same plan.
-    pub hash: u64,
     /// Faults injected, by kind.
     pub faults: BTreeMap<String, u64>,
     /// Virtual time.
@@ -42,6 +38,34 @@ pub struct Outcome {
     pub reads: u64,
     /// Comparisons of the ledger with what is in memory.
     pub audits: u64,
+}
+
+impl Counts {
+    /// Adds those of another world.
+    pub fn add(&mut self, other: Counts) {
+        self.steps += other.steps;
+        self.time += other.time;
+        self.rows += other.rows;
+        self.reads += other.reads;
+        self.audits += other.audits;
+        for (kind, of) in self.queries.iter_mut().zip(other.queries) {
+            *kind += of;
+        }
+        for (fault, times) in other.faults {
+            *self.faults.entry(fault).or_default() += times;
+        }
+    }
+}
+
+/// What became of a world.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// What went wrong, if anything did.
+    pub violation: Option<String>,
+    /// The same for the same plan.
+    pub hash: u64,
+    /// What was done and seen.
+    pub counts: Counts,
     /// What happened, line by line, if that was asked for.
     pub log: Vec<String>,
 }
@@ -82,18 +106,16 @@ pub fn play(plan: &Plan, log: bool) -> Outcome {
     }
     let (steps, hash) = executor.trace();
     let records = world.records();
-    Outcome {
-        violation: executor.violation(),
+    let counts = Counts {
         steps,
-        hash,
         faults: records.faults.clone(),
         time: Duration::from_nanos(executor.now_ns()),
         rows: clients.rows.load(Ordering::Relaxed),
         queries: [0, 1].map(|kind: usize| clients.ended[kind].load(Ordering::Relaxed)),
         reads: world.started.load(Ordering::Relaxed),
         audits: audits.load(Ordering::Relaxed),
-        log: executor.log(),
-    }
+    };
+    Outcome { violation: executor.violation(), hash, counts, log: executor.log() }
 }
 
 /// Looks at the engine now and then; what holds only while nobody is in the middle of something is asked only then.

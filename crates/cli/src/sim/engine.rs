@@ -37,16 +37,21 @@ pub fn engine(args: &EngineArgs) -> anyhow::Result<()> {
         }
     });
     let mut out = io::stdout().lock();
-    for (fault, times) in &report.faults {
+    for (fault, times) in &report.counts.faults {
         writeln!(out, "{times:>10}  {fault}")?;
     }
-    let injected: u64 = report.faults.values().sum();
-    writeln!(out, "{} steps, {injected} faults, {:.1} hours of virtual time", report.steps, hours(&report))?;
-    let [well, failed] = report.queries;
+    let injected: u64 = report.counts.faults.values().sum();
+    writeln!(
+        out,
+        "{} steps, {injected} faults, {:.1} hours of virtual time",
+        report.counts.steps,
+        hours(&report)
+    )?;
+    let [well, failed] = report.counts.queries;
     writeln!(
         out,
         "{well} queries answered, {failed} failed as they had to, {} rows compared, {} reads, {} audits",
-        report.rows, report.reads, report.audits
+        report.counts.rows, report.counts.reads, report.counts.audits
     )?;
     writeln!(out, "hash {:016x}", report.hash)?;
     writeln!(out, "{} seeds, {} failures", report.seeds, report.failures.len())?;
@@ -57,5 +62,5 @@ pub fn engine(args: &EngineArgs) -> anyhow::Result<()> {
 }
 
 fn hours(report: &coscan_engine_sim::Report) -> f64 {
-    report.time.as_secs_f64() / 3600.0
+    report.counts.time.as_secs_f64() / 3600.0
 }

@@ -37,6 +37,34 @@ pub struct Row {
 }
 
 impl Row {
+    /// A row whose value is the median of what was measured, as stated by the paper and judged.
+    pub fn of_median(
+        experiment: &str,
+        quantity: String,
+        paper: f64,
+        measured: &[f64],
+        seeds: u32,
+        tolerance: f64,
+    ) -> Self {
+        let mut sorted = measured.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let median = sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN);
+        let row = Row {
+            experiment: experiment.to_owned(),
+            quantity,
+            paper,
+            measured: median,
+            spread: (sorted.first().copied().unwrap_or(median), sorted.last().copied().unwrap_or(median)),
+            seeds,
+            tolerance,
+            within: false,
+            basis: Basis::Stated,
+            judged: true,
+            note: String::new(),
+        };
+        row.judged()
+    }
+
     /// Measured over paper; `None` when the paper's value is zero or either is not a number.
     pub fn ratio(&self) -> Option<f64> {
         let ratio = self.measured / self.paper;

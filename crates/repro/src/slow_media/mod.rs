@@ -73,25 +73,8 @@ pub(crate) fn row(
     basis: Basis,
     note: &str,
 ) -> Row {
-    let mut sorted = measured.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN);
-    let spread = (sorted.first().copied().unwrap_or(middle), sorted.last().copied().unwrap_or(middle));
-    let mut row = Row {
-        experiment: NAME.to_owned(),
-        quantity,
-        paper,
-        measured: middle,
-        spread,
-        seeds: measured.len() as u32,
-        tolerance,
-        within: false,
-        basis: Basis::Stated,
-        judged: true,
-        note: String::new(),
-    }
-    .judged()
-    .on(basis);
+    let row = Row::of_median(NAME, quantity, paper, measured, measured.len() as u32, tolerance);
+    let mut row = row.on(basis);
     if !row.within || basis == Basis::Fitted {
         row.note = note.to_owned();
     }

@@ -45,24 +45,7 @@ pub(crate) fn rows(measured: &Measured, traces: &Traces) -> Vec<Row> {
 
 /// A row whose value is the median of what was measured; the note is kept if it is outside.
 fn row(quantity: String, paper: f64, measured: &[f64], tolerance: f64, note: &str) -> Row {
-    let mut sorted = measured.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN);
-    let spread = (sorted.first().copied().unwrap_or(middle), sorted.last().copied().unwrap_or(middle));
-    let mut row = Row {
-        experiment: NAME.to_owned(),
-        quantity,
-        paper,
-        measured: middle,
-        spread,
-        seeds: 1,
-        tolerance,
-        within: false,
-        basis: Basis::Stated,
-        judged: true,
-        note: String::new(),
-    }
-    .judged();
+    let mut row = Row::of_median(NAME, quantity, paper, measured, 1, tolerance);
     if !row.within {
         row.note = note.to_owned();
     }
