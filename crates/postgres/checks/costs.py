@@ -18,14 +18,13 @@ import re
 import shutil
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 from .limited import SESSION, LimitedRun
 from .lineitem import load, query_1
-from .server import Cluster, Failed, Missing, Server, finish, install_packages
+from .server import Cluster, Failed, Server, exit_with, finish, install_packages
 from .tests import TARGET
 
 CACHED_QUERIES = {
@@ -178,8 +177,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except Missing as missing:
-        print(f"left out: {missing}", file=sys.stderr)
-        sys.exit(1)
+    exit_with(main)

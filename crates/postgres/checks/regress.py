@@ -16,11 +16,10 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
-from .server import MAJOR, Cluster, Missing, Server, _pg_config, install_packages
+from .server import MAJOR, Cluster, Missing, Server, _pg_config, exit_with, install_packages
 from .tests import TARGET
 
 EVERY_SCAN = {"coscan.min_table_size": 0, "coscan.always_register": "on", "coscan.chunk_size": 8, "coscan.max_scans": 256, "coscan.policy": "attach"}
@@ -174,8 +173,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except Missing as missing:
-        print(f"left out: {missing}", file=sys.stderr)
-        sys.exit(1)
+    exit_with(main)

@@ -11,8 +11,11 @@ import pwd
 import shutil
 import signal
 import subprocess
+import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 EXTENSION = Path(__file__).resolve().parent.parent / "pg"
 MAJOR = 15
@@ -22,6 +25,15 @@ USERS = ("postgres", "nobody")
 
 class Missing(Exception):
     """What is not there, and how to get it."""
+
+
+def exit_with(main: Callable[[], int]) -> NoReturn:
+    """Runs a command and ends the process; says in one line what is missing."""
+    try:
+        sys.exit(main())
+    except Missing as missing:
+        print(f"left out: {missing}", file=sys.stderr)
+        sys.exit(1)
 
 
 def _program(name: str) -> Path:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from .limited import LimitedRun
 from .lineitem import load, query_1
-from .server import Cluster, Missing, Server, install_packages
+from .server import Cluster, Server, exit_with, install_packages
 from .tests import TARGET
 
 SYSTEMS = {
@@ -148,8 +148,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except Missing as missing:
-        print(f"left out: {missing}", file=sys.stderr)
-        sys.exit(1)
+    exit_with(main)
