@@ -14,7 +14,7 @@ const FILL_PERCENT_MAX: usize = 92;
 /// The mark of a page that a record did not fit on.
 const OVERFLOWN: u16 = 1;
 
-/// The pages of a hash file for so many records of this length, without its header.
+/// The pages of a hash file for this many records of this length, without its header.
 pub fn pages_for(records: u64, record_bytes: usize) -> u32 {
     let on_page = (records_per_page(record_bytes) * FILL_PERCENT_MAX / 100).max(1);
     u32::try_from(records.div_ceil(on_page as u64).max(1)).unwrap_or(u32::MAX)

@@ -196,7 +196,7 @@ impl Tracer {
         Ok(&self.files[self.file_of(instance)? as usize].name)
     }
 
-    /// Uses the processor for so many operations of a kind.
+    /// Uses the processor for this many operations of a kind.
     pub fn work(&mut self, times: u64, cost: impl FnOnce(&CpuModel) -> u64) {
         self.now_ns += times * cost(&self.cpu);
     }

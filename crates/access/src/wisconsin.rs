@@ -46,7 +46,7 @@ impl Attribute {
     }
 }
 
-/// A relation of so many tuples, at most [`TUPLES_MAX`], in an order that has nothing to do with its keys.
+/// A relation of this many tuples, at most [`TUPLES_MAX`], in an order that has nothing to do with its keys.
 pub fn generate(tuples: u16, seed: u64) -> Vec<Tuple> {
     let mut rng = Rng::with_seed(seed);
     let mut permutation = || {

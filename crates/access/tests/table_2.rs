@@ -114,7 +114,7 @@ fn hot_sets_are_hot_under_lru() {
     }
 }
 
-/// Pages that one LRU list of so many frames does not find.
+/// Pages that one LRU list of this many frames does not find.
 fn lru_misses(trace: &QueryTrace, frames: usize) -> u64 {
     let (mut list, mut misses) = (Vec::new(), 0);
     let mut files = BTreeMap::new();

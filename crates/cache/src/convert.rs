@@ -28,7 +28,7 @@ pub struct ConvertOptions {
     /// Its format: oracle-general, ids, or a table, which then has the columns time, obj_id, obj_size and
     /// next_access_vtime, whatever column is named; by default what its name says.
     pub to_format: Option<Format>,
-    /// Take only so many requests from the beginning.
+    /// Take only this many requests from the beginning.
     pub requests_max: Option<u64>,
 }
 

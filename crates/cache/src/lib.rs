@@ -7,7 +7,7 @@
 //! as JSON. [`stack`] tells the misses of LRU for all sizes from one pass. [`convert()`] writes a trace in
 //! another format.
 //!
-//! Every object is one page: sizes of objects in a trace are read and ignored, a pool holds so many objects.
+//! Every object is one page: sizes of objects in a trace are read and ignored, a pool of n pages holds n objects.
 //! There is no time, no device and no writing here, only hits and misses: what a miss costs is a matter for the
 //! simulator and the engine. The policies are those of [`PagePolicyName`](coscan_pool::PagePolicyName).
 #![deny(missing_docs)]

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::stack::StackDistances;
 use crate::{CacheError, Format, Size, Trace};
 
-/// From how many sizes on LRU is told from one pass: it takes about as long as so many simulations.
+/// From how many sizes on LRU is told from one pass: it takes about as long as this many simulations.
 const STACK_FROM: usize = 12;
 
 /// What to run.
@@ -27,7 +27,7 @@ pub struct RunOptions {
     pub trace: PathBuf,
     /// Its format; by default what its name says.
     pub format: Option<Format>,
-    /// Take only so many requests from its beginning.
+    /// Take only this many requests from its beginning.
     pub requests_max: Option<u64>,
     /// The policies to compare, in the order in which points are to come.
     pub policies: Vec<PagePolicyName>,

@@ -8,9 +8,9 @@ use crate::CacheError;
 /// How large a pool is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Size {
-    /// So many pages; at least one.
+    /// This many pages; at least one.
     Pages(usize),
-    /// So many hundredths of the distinct pages of the trace; above zero, at most 100.
+    /// This many hundredths of the distinct pages of the trace; above zero, at most 100.
     Percent(f64),
 }
 

@@ -313,7 +313,7 @@ pub struct Progress {
     /// Chunks that scans announced so far.
     pub chunks_wanted: u64,
     pub chunks_done: u64,
-    /// Loads in flight, for whomever.
+    /// Loads in flight, of all queries.
     pub on_their_way: u64,
     pub bytes_read: u64,
     /// Bytes that were in memory already, or came for somebody else.

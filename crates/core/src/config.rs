@@ -20,7 +20,7 @@ pub struct AbmConfig {
     /// worker is at work. More workers than there are processors only take room from the data; who goes
     /// first is the policy's choice.
     pub workspace_share_percent: u8,
-    /// How many workers can run at once. Loads leave room for so many workspaces and one more, within their
+    /// How many workers can run at once. Loads leave room for this many workspaces and one more, within their
     /// share: a buffer that data fill to the brim is emptied by one worker after another.
     pub processors: u32,
     /// The share of the budget that decoded arrays may have, in percent.

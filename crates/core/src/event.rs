@@ -137,7 +137,7 @@ pub enum Event {
         /// Bytes wanted now.
         bytes: u64,
     },
-    /// So many point reads wait for pages of this chunk (2004, section 4.2): its load answers them too. The event
+    /// This many point reads wait for pages of this chunk (2004, section 4.2): its load answers them too. The event
     /// replaces what an earlier one said of the chunk; with no reads nobody waits any more.
     PointsWaiting {
         /// The table.

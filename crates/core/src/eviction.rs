@@ -19,7 +19,7 @@ pub struct Need {
     /// The scan that will profit; `None` if the budget shrank.
     pub scan: Option<ScanId>,
     /// Whether a worker waits for it. Reading ahead may not take what was read ahead before and nobody
-    /// has used yet: two scans could take the same room from each other for ever.
+    /// has used yet: two scans could take the same room from each other forever.
     pub urgent: bool,
     /// What must not leave to make room for itself.
     pub target: Option<Target>,

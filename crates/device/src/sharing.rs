@@ -14,7 +14,7 @@ use coscan_core::{Instant, Span};
 /// the others went on only from the next whole one, a little capacity would be lost with every job.
 const FRACTION_BITS: u32 = 24;
 
-/// Jobs of type `J` that share a capacity of so many jobs at full speed.
+/// Jobs of type `J` that share a capacity of this many jobs at full speed.
 ///
 /// Whole numbers throughout: what happens when does not depend on how often the time is passed on, and a
 /// job's end is off by less than a nanosecond per 16 million starts and ends.
@@ -25,7 +25,7 @@ pub struct SharedRate<J> {
     per: u128,
     /// The last change of the number of jobs, in fractions of a nanosecond,
     anchor: u128,
-    /// and the service that a job that is there for ever has received by then.
+    /// and the service that a job that is there forever has received by then.
     served: u128,
     /// Jobs by the service at which they end, then in the order they came.
     by_end: BTreeSet<(u128, u64, J)>,

@@ -41,7 +41,7 @@ fn finish_s(spec: &DeviceSpec, kind: Transfer, runs: &[(u64, u64)]) -> Vec<f64> 
     finish
 }
 
-/// `parts` of a second of 1024, and so many seeks.
+/// `parts` of a second of 1024, and this many seeks.
 fn seconds(seeks: u32, units: f64) -> f64 {
     f64::from(seeks) * 0.010 + units / 1024.0
 }

@@ -305,13 +305,13 @@ impl Clients {
     }
 }
 
-/// Some of so many.
+/// Some of this many numbers.
 fn some(of: usize, random: &mut fastrand::Rng) -> Vec<usize> {
     let one_in = random.u32(1..4);
     (0..of).filter(|_| random.u32(..one_in) == 0).collect()
 }
 
-/// Some rows of so many, as ascending ranges.
+/// Some rows of this many, as ascending ranges.
 fn ranges(rows: usize, random: &mut fastrand::Rng) -> Vec<Range<usize>> {
     let mut ranges = Vec::new();
     let mut at = 0;

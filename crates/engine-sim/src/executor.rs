@@ -23,7 +23,7 @@ pub type TaskId = usize;
 /// The thread that began.
 pub const MAIN: TaskId = 0;
 
-/// How often a task lets another go first, one in so many, at each kind of point; zero for never.
+/// How often a task lets another go first at each kind of point: one time in n; zero for never.
 #[derive(Clone, Copy, Debug)]
 pub struct Yields {
     /// Before a lock.
@@ -48,7 +48,7 @@ enum State {
 
 struct Task {
     name: String,
-    /// Whether it has to be woken by the engine: nobody may wait for ever.
+    /// Whether it has to be woken by the engine: nobody may wait forever.
     engine: bool,
     state: State,
     thread: Option<Thread>,
@@ -363,7 +363,7 @@ impl Executor {
         self.schedule().make_ready(id);
     }
 
-    /// Has a sleeping or waiting task sleep until then, or wait for ever.
+    /// Has a sleeping or waiting task sleep until then, or wait forever.
     pub fn reschedule(&self, id: TaskId, until: Option<u64>) {
         let mut schedule = self.schedule();
         let ready = schedule.tasks[id].state == State::Ready;

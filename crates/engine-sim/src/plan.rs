@@ -78,7 +78,7 @@ pub enum Habit {
     Reads,
     /// Stops in the middle and goes on when there is peace.
     Stops,
-    /// Drops futures at awaits, one in so many.
+    /// Drops one future in n at awaits.
     Cancels(u32),
     /// Panics with a chunk in hand.
     Panics,
@@ -122,7 +122,7 @@ pub enum Control {
     Replace(usize, u64),
     /// A file is cut.
     Cut(usize),
-    /// The clock jumps by so many seconds.
+    /// The clock jumps by this many seconds.
     Jump(u64),
     /// The last handle of the engine goes; running scans keep it.
     Close,
@@ -145,7 +145,7 @@ pub struct Plan {
     pub consumers: Vec<ConsumerPlan>,
     /// What else happens, and when, in milliseconds.
     pub controls: Vec<(u64, Control)>,
-    /// One listing in so many is old; zero for never.
+    /// One listing in n is old; zero for never.
     pub stale_one_in: u32,
     /// When the faults stop, in milliseconds.
     pub peace_ms: u64,
@@ -285,7 +285,7 @@ fn limit(random: &mut fastrand::Rng) -> u64 {
     (10.0 * (random.f64() * 18.0).exp2()) as u64
 }
 
-/// The limit of so many bytes per second; none if there are none.
+/// The limit of this many bytes per second; none if there are none.
 pub fn read_limit(bytes_per_s: u64) -> Option<ReadLimit> {
     let latency = Duration::from_millis(bytes_per_s % 3);
     (bytes_per_s > 0).then_some(ReadLimit { bytes_per_s, latency })

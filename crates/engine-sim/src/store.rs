@@ -76,7 +76,7 @@ async fn never(world: &World) {
     }
 }
 
-/// A body in pieces; it breaks off after so many bytes, if it does.
+/// A body in pieces; it breaks off after this many bytes, if it does.
 fn body(world: Arc<World>, bytes: Bytes, breaks_at: Option<usize>) -> BoxStream<'static, Result<Bytes>> {
     let pieces = stream::unfold((world, bytes, 0usize), move |(world, rest, sent)| async move {
         if rest.is_empty() {

@@ -4,7 +4,7 @@ use coscan_engine_sim::{run, run_seed};
 
 /// Seeds that failed once, with what was wrong.
 const FAILED_ONCE: [u64; 5] = [
-    // Point reads that wait for ever: room for less than a block.
+    // Point reads that wait forever: room for less than a block.
     740, 13, // A read that is tried again runs out of time while others wait for the limit.
     4501, 19987, 24181,
 ];

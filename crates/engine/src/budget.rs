@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub(crate) struct Budget {
     wanted: u64,
-    /// How many running scans need so many bytes at the least.
+    /// How many running scans need at least this many bytes.
     needs: BTreeMap<u64, usize>,
 }
 

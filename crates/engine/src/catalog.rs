@@ -20,10 +20,10 @@ use parquet::file::metadata::ParquetMetaData;
 use crate::identity::StoreId;
 use crate::table::{Column, File, FileHandle, FileId, FileSpec, Opened, booked_bytes};
 
-/// So many chunk numbers more of files that are gone than of files that are there retire a table.
+/// This many chunk numbers more of files that are gone than of files that are there retire a table.
 const DEAD_CHUNKS: u32 = 1024;
 
-/// With every file that is added, at most so many others are looked at for being unused.
+/// With every file that is added, at most this many others are looked at for being unused.
 const FILES_LOOKED_AT: usize = 64;
 
 /// Beside its footer, a file takes so much for itself and for each part, here and in the buffer manager.
@@ -112,7 +112,7 @@ pub struct CatalogSize {
     pub tables: usize,
     /// Chunk numbers of all tables, those of files that are gone included.
     pub chunks: u64,
-    /// About so many bytes, footers included. They are not in the ledger.
+    /// About this many bytes, footers included. They are not in the ledger.
     pub bytes: u64,
 }
 

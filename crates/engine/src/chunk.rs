@@ -221,7 +221,7 @@ enum Outcome {
     Done,
     /// Others are decoding some of it; the waker is woken when it is worth trying again.
     Contended,
-    /// So many bytes have to be booked first, because of this part.
+    /// This many bytes have to be booked first, because of this part.
     NeedsRoom(u64, String),
 }
 

@@ -95,7 +95,7 @@ struct Lengths {
 }
 
 impl Lengths {
-    /// Reads a list of at most so many lengths, in the way of the decoder.
+    /// Reads a list of at most this many lengths, in the way of the decoder.
     fn read(bytes: &[u8], most: u64) -> Result<Self> {
         let mut input = Input { bytes, at: 0 };
         let (block, minis) = (input.unsigned()?, input.unsigned()?);
@@ -142,7 +142,7 @@ impl Lengths {
     }
 }
 
-/// So many bits, at most 32, from a bit on.
+/// This many bits, at most 32, from a bit on.
 fn bits(bytes: &[u8], from: u64, width: u32) -> u32 {
     let at = (from / 8) as usize;
     let mut window = [0; 8];

@@ -23,10 +23,10 @@ const NESTED_VALUE_BYTES: u64 = 8;
 /// What an entry of a dictionary takes at least once it is decoded.
 const DICTIONARY_VALUE_BYTES: u64 = 8;
 
-/// So many bytes of delta-encoded strings are part of what a slice is expected to take.
+/// This many bytes of delta-encoded strings are part of what a slice is expected to take.
 const STRING_BYTES_EXPECTED: u64 = 1 << 20;
 
-/// So many bytes of nested values are part of what a slice is expected to take.
+/// This many bytes of nested values are part of what a slice is expected to take.
 const NESTED_BYTES_EXPECTED: u64 = 1 << 20;
 
 /// The gate of one decoder of one part. It is told before each slice how much room there is.
@@ -88,7 +88,7 @@ impl PageGate {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A slice begins, with room for so many bytes of pages.
+    /// A slice begins, with room for this many bytes of pages.
     pub(crate) fn begin_slice(&self, limit: u64) {
         self.limit.store(limit, Ordering::Relaxed);
         self.refused.store(0, Ordering::Relaxed);

@@ -60,7 +60,7 @@ impl PageHeader {
                 3 => compressed = Some(input.number()?),
                 4 => drop(input.number()?),
                 // The headers of data pages, dictionary pages and data pages of the second version: their first field
-                // is the number of values, and so many more are numbers.
+                // is the number of values, and as many more are numbers.
                 5 => {
                     let numbers = input.numbers(4)?;
                     (values, encoding) = (values.max(count(numbers[0])), numbers[1]);

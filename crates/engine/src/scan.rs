@@ -63,7 +63,7 @@ struct Progress {
 }
 
 impl Scan {
-    /// For a plan that was let in with so many bytes.
+    /// For a plan that was let in with this many bytes.
     pub(crate) fn new(
         driver: Arc<Driver>,
         plan: Plan,

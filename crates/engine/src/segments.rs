@@ -13,7 +13,7 @@ use crate::file_read::FileRead;
 /// Chunks are read with others that need more columns if that adds at most `1 / EXTRA_BYTES_SHARE` of all bytes.
 const EXTRA_BYTES_SHARE: u64 = 20;
 
-/// A request becomes at most so many scans of a table at a time: each counts as a scan with the policy, and each
+/// A request becomes at most this many scans of a table at a time: each counts as a scan with the policy, and each
 /// may have a chunk ready for every worker.
 const SEGMENTS_MAX: usize = 4;
 
@@ -132,7 +132,7 @@ impl ColumnGroup {
 mod tests {
     use super::*;
 
-    /// Chunks from `first` on in these columns, each of so many bytes per column.
+    /// Chunks from `first` on in these columns, each of this many bytes per column.
     fn group(first: u32, chunks: u32, columns: &[u32], bytes: &[u64]) -> ColumnGroup {
         let chunk = |no: u32| Wanted { chunk: ChunkNo(no), key: no, read: 0 };
         let of_column = |(no, each): (usize, &u64)| (ColumnNo(no as u32), each * u64::from(chunks));

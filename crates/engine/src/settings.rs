@@ -319,7 +319,7 @@ impl EngineSettings {
         self.given.iter().map(|(name, value)| (*name, value.as_str()))
     }
 
-    /// The configuration of an engine for so many processors in so much memory.
+    /// The configuration of an engine for this many processors and this much memory.
     ///
     /// # Errors
     ///

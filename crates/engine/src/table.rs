@@ -253,7 +253,7 @@ impl File {
 /// What a resident part takes beside its bytes: its names, its state here and in the buffer manager, its decoder.
 const PART_BYTES: u64 = 512;
 
-/// What a part of so many encoded bytes is booked with in the ledger: buffers may be larger than what is in them by
+/// What a part of this many encoded bytes is booked with in the ledger: buffers may be larger than what is in them by
 /// [`BUFFER_SLACK`], and every part has its books. A part without data is never read.
 pub(crate) fn booked_bytes(bytes: u64) -> u64 {
     match bytes {
@@ -304,10 +304,10 @@ pub(crate) fn part_ranges(spec: &FileSpec) -> Result<Vec<Vec<Range<u64>>>, Engin
     (0..spec.metadata.num_row_groups()).map(of_row_group).collect()
 }
 
-/// A page has a header of at least so many bytes, and 31 bits for the number of its values.
+/// A page has a header of at least this many bytes, and 31 bits for the number of its values.
 const PAGE_HEADER_BYTES: u64 = 8;
 
-/// The most rows that a column chunk of so many bytes can have: every row has a value, null or not.
+/// The most rows that a column chunk of this many bytes can have: every row has a value, null or not.
 fn most_rows(column: &ColumnChunkMetaData, bytes: u64) -> i64 {
     let pages = i64::try_from(bytes / PAGE_HEADER_BYTES).unwrap_or(i64::MAX);
     column.num_values().min(pages.saturating_mul(i64::from(i32::MAX)))

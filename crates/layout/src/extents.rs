@@ -1,4 +1,4 @@
-//! Where pages lie: in extents of so many pages each, or in extents between boundaries.
+//! Where pages lie: in extents of this many pages each, or in extents between boundaries.
 //!
 //! An extent between boundaries holds the whole pages that fit; what is left, less than a page, stays empty.
 //! A page is found by its extent's first page, in a table of one number per extent (section 4 of the paper).
@@ -29,7 +29,7 @@ pub struct Extents {
 }
 
 impl Extents {
-    /// Extents of so many pages, one behind the other from a block on, whatever the device is like.
+    /// Extents of this many pages, one behind the other from a block on, whatever the device is like.
     pub fn fixed(from_block: u64, extents: u64, pages: u64) -> Self {
         Extents {
             first_pages: (0..=extents).map(|nth| nth * pages).collect(),

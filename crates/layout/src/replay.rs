@@ -1,4 +1,4 @@
-//! Requests of a query, always so many outstanding, beside random ones of others.
+//! Requests of a query, always this many outstanding, beside random ones of others.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::Read;
 /// When random reads come.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Arrivals {
-    /// At random, so many per second on average (a Poisson process), however long they wait.
+    /// At random, this many per second on average (a Poisson process), however long they wait.
     PerSecond(f64),
     /// From a client that waits for each read, and a time before it asks for the next.
     OneAtATime(Span),

@@ -7,7 +7,7 @@ use crate::{Extents, Read};
 pub enum Unit {
     /// The extent that the next page is in, as far as it belongs to the stream.
     Extent,
-    /// So many pages, in as many requests as they have extents.
+    /// This many pages, in as many requests as they have extents.
     Pages(u64),
 }
 
@@ -21,7 +21,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// A stream of so many pages from one on.
+    /// A stream of this many pages from one on.
     pub fn new(first_page: u64, pages: u64) -> Self {
         Stream { first: first_page, end: first_page + pages, next: first_page }
     }

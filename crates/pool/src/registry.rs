@@ -281,7 +281,7 @@ fn global(replacement: impl PageReplacement + 'static, setup: &PageSetup) -> Box
 }
 
 impl AllocationName {
-    /// The policy, for a pool of so many frames; `seed` is for those that draw.
+    /// The policy, for a pool of this many frames; `seed` is for those that draw.
     pub fn build(self, frames: u32, seed: u64) -> Box<dyn AllocationPolicy> {
         self.builder()(&PageSetup { seed, ..PageSetup::new(frames as usize) })
     }

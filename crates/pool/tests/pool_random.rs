@@ -172,7 +172,7 @@ impl World {
         }
     }
 
-    /// Lets every query come to its end; none may wait for ever.
+    /// Lets every query come to its end; none may wait forever.
     fn drain(&mut self) {
         let mut steps = 0;
         while !self.queries.is_empty() {

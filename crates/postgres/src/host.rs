@@ -394,7 +394,7 @@ impl Host {
         }
     }
 
-    /// The handle of a table with at least so many chunks, one scan more on it.
+    /// The handle of a table with at least this many chunks, one scan more on it.
     fn open(&mut self, manager: usize, key: RelKey, chunks: u32) -> u32 {
         let known = self.tables.iter().find(|(_, t)| t.manager == manager && t.key == key).map(|(h, _)| *h);
         let handle = known.unwrap_or_else(|| self.open_new(manager, key));

@@ -28,7 +28,7 @@ const CHUNKS: [u32; 9] = [128, 256, 512, 1024, 2048, 8192, 32_768, 65_536, 131_0
 const PAPER_CHUNKS: u32 = 2048;
 const SHARES: [u32; 3] = [1, 10, 100];
 const POLICIES: [&str; 4] = ["normal", "attach", "elevator", "relevance"];
-/// A query reads at most so many chunks divided by the number of streams: more would only take longer.
+/// A query reads at most this many chunks divided by the number of streams: more would only take longer.
 const CHUNKS_MAX: u32 = 16_384;
 /// Runs per point; the fastest counts, because everything else on the machine only adds.
 const RUNS: u32 = 2;

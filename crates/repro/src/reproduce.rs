@@ -10,7 +10,7 @@ use crate::{chunked_io, cost, judge, lachesis, reuse, sections, slow_media, thro
 /// Something that can be reproduced.
 enum Subject {
     Scenario(&'static Experiment),
-    /// An experiment that is no scenario: its name and how it runs on so many threads.
+    /// An experiment that is no scenario: its name and how it runs on this many threads.
     Own(&'static str, fn(usize) -> Result<Finding, ReproError>),
 }
 

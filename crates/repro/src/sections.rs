@@ -21,7 +21,7 @@ use coscan_sim::outcome::{Measurement, Outcome, PointOutcome, PolicyOutcome, QUA
 use coscan_sim::run::ScenarioRunError;
 use coscan_sim::scenario::{PaperFile, Scenario};
 
-/// A table with at most so many chunks is shown with a lane per chunk.
+/// A table with at most this many chunks is shown with a lane per chunk.
 const LANES_MAX: u32 = 64;
 
 pub(crate) fn section(

@@ -77,7 +77,7 @@ struct Seen {
 }
 
 impl Arrivals {
-    /// Back to back with at most so many milliseconds between.
+    /// Back to back with at most this many milliseconds between.
     pub fn back_to_back_ms(ms: u64) -> Self {
         Arrivals::BackToBack(Span::from_millis(ms))
     }

@@ -115,7 +115,7 @@ impl Alone<'_> {
     }
 }
 
-/// The results of `work` for 0 to `count`, in that order, by so many threads.
+/// The results of `work` for 0 to `count`, in that order, by this many threads.
 pub fn in_parallel<T: Send>(count: usize, threads: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::with_capacity(count));

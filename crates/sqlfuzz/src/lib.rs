@@ -58,7 +58,7 @@ pub struct Campaign {
     pub out: Option<PathBuf>,
     /// How long a failure is made smaller; zero leaves it as it was drawn.
     pub shrink_for: Duration,
-    /// After so many failures no further seed is begun.
+    /// After this many failures no further seed is begun.
     pub most_failures: usize,
     /// After this time no further seed is begun; none: all are.
     pub time: Option<Duration>,

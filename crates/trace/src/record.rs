@@ -90,7 +90,7 @@ pub enum Record {
     Decoded { table: u32, chunk: u32, column: u32, bytes: u64 },
     /// A scan is over.
     ScanGone { scan: u64 },
-    /// Point reads hold, or want, so many bytes.
+    /// Point reads hold, or want, this many bytes.
     PointRoom { bytes: u64 },
     /// Point reads wait for pages of a chunk.
     PointsWaiting { table: u32, chunk: u32, columns: Columns, reads: u32 },

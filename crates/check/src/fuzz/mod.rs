@@ -33,7 +33,7 @@ pub use world::{Addition, Config, Scan, World, WorldError};
 pub(crate) use books::{Progress, ScanBook, Worker};
 pub(crate) use violation::catching;
 
-/// Every so many seeds the recorded world is played again and must run the same.
+/// Every n seeds the recorded world is played again and must run the same.
 const REPEAT_EVERY: u64 = 8;
 
 /// How often a step is drawn anew when it does not apply.

@@ -25,7 +25,7 @@ pub enum Step {
     Suspend(usize, u32),
     /// The worker does not want the chunk it gave back any more.
     Discard(usize, u32),
-    /// The worker holds a chunk and turns out to need so many bytes of workspace; if they do not fit, it gives the chunk back.
+    /// The worker holds a chunk and turns out to need this many bytes of workspace; if they do not fit, it gives the chunk back.
     Workspace(usize, u32, u64),
     /// Columns of a load arrive; all that are left if none is named.
     Finish(usize, Columns),
@@ -43,11 +43,11 @@ pub enum Step {
     Invalidate(usize, Runs),
     /// The table is dropped.
     Drop(usize),
-    /// So many bytes of decoded arrays are held for table, chunk, column.
+    /// This many bytes of decoded arrays are held for table, chunk, column.
     Decoded(usize, u32, u32, u64),
-    /// Point reads want so many bytes.
+    /// Point reads want this many bytes.
     Points(u64),
-    /// So many point reads wait for pages of table, chunk, column.
+    /// This many point reads wait for pages of table, chunk, column.
     Waiting(usize, u32, u32, u32),
     /// Another policy takes over.
     Policy(String),

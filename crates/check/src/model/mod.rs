@@ -37,7 +37,7 @@ pub struct ModelConfig {
     pub budgets: Vec<u64>,
     /// How often time passes to the manager's deadline while consumers sit on their chunks.
     pub stalls_max: u32,
-    /// The search gives up beyond so many states.
+    /// The search gives up beyond this many states.
     pub states_max: usize,
 }
 

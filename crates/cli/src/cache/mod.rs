@@ -44,7 +44,7 @@ struct TraceArgs {
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
 
-    /// Take only so many requests from its beginning
+    /// Take only this many requests from its beginning
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     requests: Option<u64>,
 }

@@ -26,7 +26,7 @@ impl Budget {
         Budget { until, bytes_max, bytes: AtomicU64::new(0), share, owed: Duration::ZERO }
     }
 
-    /// Before a read of so many bytes.
+    /// Before a read of this many bytes.
     pub fn spend(&self, bytes: u64) -> Result<(), ProbeError> {
         let spent = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         if spent > self.bytes_max || Instant::now() >= self.until {

@@ -201,7 +201,7 @@ struct Aligned {
 }
 
 impl Aligned {
-    /// So many bytes of it, beginning at a multiple of the block.
+    /// This many bytes of it, beginning at a multiple of the block.
     fn of(&mut self, length: usize) -> &mut [u8] {
         let block = BLOCK as usize;
         if self.bytes.len() < length + block {

@@ -14,7 +14,7 @@ use url::Url;
 
 use super::budget::Budget;
 
-/// Ranges are multiples of this: fine enough for parts, coarse enough not to ask for ever.
+/// Ranges are multiples of this: fine enough for parts, coarse enough not to ask forever.
 const BLOCK: u64 = 64 << 10;
 
 /// An object and the store it is in.

@@ -33,11 +33,11 @@ pub struct ProbeArgs {
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
-    /// Stop after so many seconds; what was found by then counts
+    /// Stop after this many seconds; what was found by then counts
     #[arg(long, value_name = "S", default_value_t = 120)]
     time_limit: u64,
 
-    /// Stop after reading so many bytes
+    /// Stop after reading this many bytes
     #[arg(long, value_name = "BYTES", default_value = "16GiB")]
     byte_limit: Bytes,
 

@@ -59,7 +59,7 @@ fn named(name: &str) -> anyhow::Result<Drive> {
     })
 }
 
-/// Response times that so many percent of the requests do not exceed.
+/// Response times that this many percent of the requests do not exceed.
 fn distribution(mut took_ms: Vec<f64>) -> comfy_table::Table {
     took_ms.sort_by(f64::total_cmp);
     let mut table = tables::plain(&["percent", "response_ms"]);

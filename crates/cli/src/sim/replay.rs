@@ -46,7 +46,7 @@ pub struct ReplayArgs {
     #[arg(long, value_name = "N")]
     cores: Option<u32>,
 
-    /// Take a query that began within so many milliseconds after another's end for the next one of the
+    /// Take a query that began within this many milliseconds after another's end for the next one of the
     /// same client, and let it start when that one ends
     #[arg(long, value_name = "MS")]
     back_to_back: Option<u64>,

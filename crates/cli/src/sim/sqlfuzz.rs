@@ -27,11 +27,11 @@ pub struct SqlfuzzArgs {
     #[arg(long, value_name = "NAMES", default_value = "")]
     without: Shapes,
 
-    /// Stop after so many failures
+    /// Stop after this many failures
     #[arg(long, value_name = "N")]
     failures: Option<usize>,
 
-    /// Begin no further seed after so many seconds
+    /// Begin no further seed after this many seconds
     #[arg(long, value_name = "SECONDS")]
     time: Option<u64>,
 

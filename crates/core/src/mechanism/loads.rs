@@ -36,7 +36,7 @@ impl Mechanism {
         self.forget_dropped(table);
     }
 
-    /// The host holds so many bytes of decoded arrays for the part. Returns whether room was gained.
+    /// The host holds this many bytes of decoded arrays for the part. Returns whether room was gained.
     pub(crate) fn decoded(&mut self, part: PartKey, bytes: u64, actions: &mut Vec<Action>) -> bool {
         if !self.state.recency.contains(part) {
             // The part left while it was being decoded: what is held of it is its worker's.

@@ -136,7 +136,7 @@ impl Mechanism {
         }
     }
 
-    /// Point reads want to hold so many bytes. They get more only if that can be done without touching what is held:
+    /// Point reads want to hold this many bytes. They get more only if that can be done without touching what is held:
     /// by the policy's choice, or else by force, because what they want is little and their share is bounded.
     pub(crate) fn point_room(&mut self, bytes: u64, actions: &mut Vec<Action>) {
         let more = bytes.saturating_sub(self.state.usage.points);

@@ -115,7 +115,7 @@ pub(crate) fn load_relevance(table: &Table, class: &Class, scan: &Interest) -> O
     Some((ratio, columns))
 }
 
-/// The load relevance of a chunk that so many point reads wait for: each counts as a starved scan.
+/// The load relevance of a chunk that this many point reads wait for: each counts as a starved scan.
 fn with_points(table: &Table, ratio: Ratio, reads: u32) -> Ratio {
     let each = match table.layout().storage() {
         Storage::Row => u64::from(table.running()),

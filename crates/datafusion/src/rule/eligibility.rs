@@ -61,7 +61,7 @@ pub enum Reason {
     CustomReader,
     /// Its files have fewer bytes than `coscan.small_table_bytes`.
     SmallTable(u64),
-    /// The scan or the filter stops after so many rows: a filter that moves would change which.
+    /// The scan or the filter stops after this many rows: a filter that moves would change which.
     Limit(usize),
     /// Something gives another value each time it is evaluated.
     Volatile(String),

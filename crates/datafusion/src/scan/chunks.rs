@@ -36,7 +36,7 @@ pub(crate) struct SharedScan {
 }
 
 impl SharedScan {
-    /// An execution of `scan` with so many workers. Nothing is read before [`Self::plan`] or [`Self::join`].
+    /// An execution of `scan` with this many workers. Nothing is read before [`Self::plan`] or [`Self::join`].
     pub(crate) fn new(scan: &CScan, workers: usize, context: &Arc<TaskContext>) -> Result<Self> {
         let metrics = scan.config().file_source().metrics().clone();
         Ok(SharedScan {

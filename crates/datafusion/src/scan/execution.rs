@@ -63,7 +63,7 @@ pub(crate) struct OpenPartition {
 }
 
 impl Executions {
-    /// Of a plan with so many partitions.
+    /// Of a plan with this many partitions.
     pub(crate) fn new(partitions: usize) -> Self {
         Executions { partitions, known: Mutex::default() }
     }

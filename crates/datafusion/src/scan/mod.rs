@@ -132,7 +132,7 @@ impl CScan {
         FilePlanner::new(&self.engine, &self.config, source, row_filter, context, partition, marks)
     }
 
-    /// What all files are read by, in any order, by so many workers.
+    /// What all files are read by, in any order, by this many workers.
     pub(crate) fn registration_of_all(&self, workers: usize) -> Arc<Registration> {
         let files = self.config.file_groups.iter().flat_map(|group| group.iter());
         Registration::new(FileRequest::from_files(files), workers, DeliveryOrder::Any)

@@ -47,7 +47,7 @@ struct Live {
 }
 
 impl Registration {
-    /// A registration for these files, to be worked off by so many partitions.
+    /// A registration for these files, to be read by this many partitions.
     pub(crate) fn new(requests: Vec<FileRequest>, workers: usize, order: DeliveryOrder) -> Arc<Self> {
         Arc::new(Registration { requests, workers, order, plan: OnceCell::new(), state: Mutex::default() })
     }

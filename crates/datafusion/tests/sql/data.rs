@@ -100,7 +100,7 @@ pub fn numbers(from: i64, rows: i64) -> RecordBatch {
     RecordBatch::try_from_iter([("n", numbers)]).expect("numbers")
 }
 
-/// Properties with so many rows per row group.
+/// Properties with this many rows per row group.
 pub fn row_groups(rows: usize) -> WriterPropertiesBuilder {
     WriterProperties::builder().set_max_row_group_row_count(Some(rows))
 }

@@ -93,7 +93,7 @@ impl Layout {
     }
 }
 
-/// Writes a table with runs of equal keys of at most so many rows; returns the statement that declares it.
+/// Writes a table with runs of equal keys of at most this many rows; returns the statement that declares it.
 fn write_table(folder: &Path, name: &str, rng: &mut Rng, layout: Layout, longest: usize) -> String {
     let rows = rng.usize(1..2500);
     let keys = layout.keys(rng, rows, longest);

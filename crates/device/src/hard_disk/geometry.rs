@@ -14,7 +14,7 @@ pub enum TrackOrder {
     /// All heads of a cylinder, then the next cylinder from the head that was last: every second cylinder of
     /// a zone goes through the heads backwards, and a cylinder switch needs no head switch.
     SameHead,
-    /// So many cylinders with one head, back with the next, and so on: a snake on every surface.
+    /// This many cylinders with one head, back with the next, and so on: a snake on every surface.
     Serpentine {
         /// Tracks in a row on one surface.
         tracks: u32,

@@ -65,7 +65,7 @@ pub enum ReadAhead {
     /// To the end of the track that the next block is on; if the data in the segment begins on an earlier
     /// track, to the end of the track after it.
     Tracks,
-    /// So many blocks.
+    /// This many blocks.
     Blocks(u32),
 }
 

@@ -40,7 +40,7 @@ pub struct Latency {
     pub p99_s: f64,
 }
 
-/// Throughput with so many requests in flight.
+/// Throughput with this many requests in flight.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Throughput {
     /// In flight.
@@ -78,7 +78,7 @@ pub struct Mixed {
 /// A pace that changed for good.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Regime {
-    /// After so many bytes read without a pause.
+    /// After this many bytes read without a pause.
     pub after_bytes: u64,
     /// Until then.
     pub bytes_per_s_before: f64,

@@ -18,7 +18,7 @@ pub struct Simulated {
 }
 
 impl Simulated {
-    /// A device of so many bytes, read in multiples of a block.
+    /// A device of this many bytes, read in multiples of a block.
     pub fn new(device: Box<dyn Device>, bytes: u64, block_bytes: u64, seed: u64) -> Self {
         let rng = fastrand::Rng::with_seed(seed);
         Simulated { device, bytes, block_bytes, now: Instant::ZERO, requests: 0, rng }

@@ -28,7 +28,7 @@ impl RaidLevel {
         }
     }
 
-    /// How many of so many disks hold data that the others do not.
+    /// How many of this many disks hold data that the others do not.
     pub(crate) fn data_disks(self, disks: u32) -> u32 {
         match self {
             RaidLevel::Zero => disks,

@@ -9,7 +9,7 @@ use loom::thread;
 use crate::protocol::handoff::{Gathering, Handoff, Outcome};
 use crate::{Once, check, run};
 
-/// So many pieces of two.
+/// This many pieces of two.
 #[derive(Debug, PartialEq)]
 struct Pieces(u32);
 

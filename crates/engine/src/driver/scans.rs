@@ -140,7 +140,7 @@ impl LockedDriver<'_> {
         cscan
     }
 
-    /// Lets a scan in that needs so many bytes at the least, if the buffer has as many; it then has them until
+    /// Admits a scan that needs at least this many bytes, if the buffer has them; it then has them until
     /// [`Self::let_out`], however small the buffer becomes.
     pub(crate) fn let_in(&mut self, needed: u64, what: impl FnOnce() -> String) -> Result<(), EngineError> {
         let budget = self.state.budget.wanted();
@@ -157,7 +157,7 @@ impl LockedDriver<'_> {
         self.apply_budget();
     }
 
-    /// The buffer is to have so many bytes.
+    /// The buffer is to have this many bytes.
     pub(crate) fn set_budget(&mut self, bytes: u64) {
         self.state.budget.set_wanted(bytes);
         self.apply_budget();

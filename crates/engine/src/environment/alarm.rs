@@ -66,7 +66,7 @@ impl Alarm {
     }
 
     /// Starts the thread, which calls what is left of `host` at every deadline. A panic there is a bug of the engine,
-    /// which the engine itself tells everybody who waits; without an alarm they would wait for ever.
+    /// which the engine itself tells everybody who waits; without an alarm they would wait forever.
     pub(super) fn start(self: &Arc<Self>, host: Weak<dyn Host>) -> std::io::Result<()> {
         let alarm = self.clone();
         let run = move || {

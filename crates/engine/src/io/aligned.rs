@@ -152,7 +152,7 @@ impl Spare {
         self.buffers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A buffer of at least `len` bytes, and not so many more that what is read into it would be copied.
+    /// A buffer of at least `len` bytes, and not so much larger that what is read into it would be copied.
     pub(super) fn take(&self, len: u64) -> std::io::Result<AlignedBuf> {
         let wanted = align_up(len.max(1)) as usize;
         let most = wanted + wanted / (2 * BUFFER_SLACK as usize);

@@ -1,7 +1,7 @@
 //! What waits for one store, and how many of its reads are under way.
 //!
 //! Every store has slots of its own: one that does not answer holds up nobody else. Bulk requests, for loads of
-//! chunks, have so many slots; point reads go first and may have as many again. If point reads are late all the same,
+//! chunks, have this many slots; point reads go first and may have as many again. If point reads are late all the same,
 //! bulk requests are held back in phases ([`coscan_core::phases`]).
 
 use std::collections::{BTreeSet, VecDeque};
@@ -12,7 +12,7 @@ use coscan_core::Phases;
 /// A request's name in the queue.
 pub(super) type RequestNo = u64;
 
-/// Further requests of a store that let one run out of time are given this share of the time, one in so many, until
+/// Further requests of a store that let one run out of time are given 1/n of the time until
 /// anything arrives from it.
 const DEAD_SHARE: u32 = 10;
 

@@ -133,7 +133,7 @@ impl TokenBucket {
         self.pace().granted
     }
 
-    /// A place for a request of so many bytes. Point reads come before all bulk reads that wait, which pay for it;
+    /// A place for a request of this many bytes. Point reads come before all bulk reads that wait, which pay for it;
     /// but they overtake with no more than their share of the bandwidth, so that bulk reads keep the rest.
     pub(crate) fn reserve(&self, now: Instant, bytes: u64, point: bool) -> Ticket {
         self.pace().reserve(now, bytes, point)
@@ -192,7 +192,7 @@ impl Pace {
         ticket
     }
 
-    /// Promises a time to a request of which so many bytes are left.
+    /// Promises a time to a request of which this many bytes are left.
     fn plan(&mut self, now: Instant, ticket: Ticket, asked: u64, bytes: f64, first: bool) {
         let (begin, finish) = match self.limit.map(|limit| limit.bytes_per_s).filter(|rate| *rate > 0) {
             None => (now, now),

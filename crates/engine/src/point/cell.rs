@@ -124,7 +124,7 @@ impl Cell {
         self.handoff.is_settled()
     }
 
-    /// The pages are not to be had.
+    /// The pages are not available.
     pub(crate) fn fail(&self, error: EngineError) {
         self.handoff.fail(error);
     }

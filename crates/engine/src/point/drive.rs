@@ -91,7 +91,7 @@ impl LockedDriver<'_> {
         Ok(Some((read, cell)))
     }
 
-    /// Takes room for so many bytes more; returns whether the ledger and the share allow it.
+    /// Takes room for this many bytes more; returns whether the ledger and the share allow it.
     fn book_points(&mut self, more: u64) -> bool {
         let needed = self.state.points.held() + more;
         let has = self.state.abm.usage().points;
@@ -107,7 +107,7 @@ impl LockedDriver<'_> {
         self.state.abm.usage().points >= needed.min(share)
     }
 
-    /// A point read has become arrays of so many bytes. Returns whether there is room for them.
+    /// A point read has become arrays of this many bytes. Returns whether there is room for them.
     pub(crate) fn resize_point(&mut self, read: u64, bytes: u64) -> bool {
         let Some(pending) = self.state.points.reads.get_mut(&read) else { return false };
         let before = std::mem::replace(&mut pending.room, 0);
@@ -260,13 +260,13 @@ impl LockedDriver<'_> {
         let now = self.now();
         let mut todo = Todo::default();
         let points = &mut self.state.points;
-        let mut moot: Vec<(TableId, ChunkNo)> = Vec::new();
+        let mut given_up: Vec<(TableId, ChunkNo)> = Vec::new();
         for (read, pending) in &mut points.reads {
             if pending.cell.revoke() {
                 pending.room = 0;
             }
             if std::mem::take(&mut pending.waits) {
-                moot.push((pending.file.table, pending.chunk));
+                given_up.push((pending.file.table, pending.chunk));
                 self.after.deferred.wakers.extend(pending.cell.take_waker());
                 points.frames.end(now, *read, &mut todo);
             }
@@ -276,7 +276,7 @@ impl LockedDriver<'_> {
         // Blocks that queued for a frame may have had one just before their read ended, too: whatever the pool was told
         // to be under way has to come to an end.
         self.read_blocks(todo.reads);
-        for (table, chunk) in moot {
+        for (table, chunk) in given_up {
             let columns = ColumnSet::new();
             self.follow_ups.push(Event::PointsWaiting { table, chunk, columns, reads: 0 });
         }

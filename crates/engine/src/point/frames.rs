@@ -29,7 +29,7 @@ use crate::table::File;
 /// ones make more requests of the pool.
 pub(crate) const BLOCK_BYTES: u64 = 32 << 10;
 
-/// Kept dictionaries have at most this share of the frames: one in so many.
+/// Kept dictionaries have at most 1/n of the frames.
 const HOT_SHARE: usize = 4;
 
 /// Blocks whose references are counted, per frame; beyond that counting starts anew.
@@ -92,7 +92,7 @@ pub(crate) struct Frames {
 }
 
 impl Frames {
-    /// So many frames; with none, nothing can be read.
+    /// This many frames; with none, nothing can be read.
     pub(crate) fn new(frames: u32) -> Self {
         Frames {
             pool: pool(frames),

@@ -91,7 +91,7 @@ impl Drop for Room {
 /// What an attempt at a point read came to.
 enum Attempt {
     Rows(PointRows),
-    /// There is no room for it now. It needs so many bytes beside the frames.
+    /// There is no room for it now. It needs this many bytes beside the frames.
     NoRoom(u64),
     /// It will never have the room.
     TooLarge,

@@ -18,7 +18,7 @@ use crate::table::File;
 /// The unit in which room is handed out to point reads that wait for it, in bytes.
 const PERMIT_BYTES: u64 = 1 << 10;
 
-/// The permits for so many bytes: the same rounding for the room that there is and for what a read wants of it.
+/// The permits for this many bytes: the same rounding for the room that there is and for what a read wants of it.
 pub(crate) fn permits(bytes: u64) -> u32 {
     u32::try_from(bytes.div_ceil(PERMIT_BYTES)).unwrap_or(u32::MAX)
 }

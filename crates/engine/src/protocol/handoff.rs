@@ -40,7 +40,7 @@ enum State<G, E> {
 pub(crate) enum Outcome<G, E> {
     Complete(G),
     Failed(E),
-    /// It is not to be had any more.
+    /// It is not available any more.
     Revoked,
     /// It was taken out before.
     Taken,
@@ -75,7 +75,7 @@ impl<G: Gathering, E> Handoff<G, E> {
         drop(given_up);
     }
 
-    /// Gives up what was gathered. Returns whether nothing is left of it: what was taken out is not to be had back.
+    /// Gives up what was gathered. Returns whether nothing is left of it: what was taken out cannot be put back.
     pub(crate) fn revoke(&self) -> bool {
         let mut inner = self.inner();
         let given_up = inner.replace(State::Revoked);

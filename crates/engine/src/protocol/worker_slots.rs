@@ -121,7 +121,7 @@ impl<P> Default for Deferred<P> {
 }
 
 impl<C: Copy, P: Clone, E: Clone> WorkerSlots<C, P, E> {
-    /// So many slots, all idle.
+    /// This many slots, all idle.
     pub(crate) fn new(slots: usize, stall_after: Duration) -> Self {
         let slots = (0..slots).map(|_| Slot::Idle).collect();
         let books = Books { slots, waiting: Vec::new(), drained: false, ended: None, serial: 0 };

@@ -192,7 +192,7 @@ fn of_run<'a>(step: &Step, batch: &'a RecordBatch, run: Option<(usize, usize)>) 
 /// Which rows of a batch a block consists of.
 #[derive(Clone, Copy)]
 pub(super) enum Rows<'a> {
-    /// So many from the first on.
+    /// This many from the first on.
     Run(usize, usize),
     /// These.
     Chosen(&'a [u32]),

@@ -226,7 +226,7 @@ impl Keys {
 const NULL: u128 = 1 << 31;
 const LONG: u128 = 1 << 30;
 
-/// Strings of at most so many bytes are all in their view.
+/// Strings of at most this many bytes are all in their view.
 const SHORT: u32 = 12;
 
 fn long_bytes(array: &ArrayRef, rows: &[u32]) -> usize {

@@ -106,7 +106,7 @@ impl Totals {
         Ok(batch.num_rows())
     }
 
-    /// Books what is in memory, and so many bytes more; false if the pool refuses.
+    /// Books what is in memory, and this many bytes more; false if the pool refuses.
     fn reserve(&self, more: usize) -> bool {
         let states = (self.rows.capacity() + self.with_null.capacity() + self.recent.capacity())
             * size_of::<i64>()

@@ -33,7 +33,7 @@ struct Domain {
 }
 
 impl DomainSeparation {
-    /// The policy for a pool of so many frames.
+    /// The policy for a pool of this many frames.
     pub fn new(frames: u32) -> Self {
         let index = (frames / INDEX_DIVISOR).clamp(1, frames.max(1));
         let domain = |frames_max| Domain { frames_max, ..Domain::default() };

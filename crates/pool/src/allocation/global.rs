@@ -33,7 +33,7 @@ pub struct Global {
 }
 
 impl Global {
-    /// The policy over a replacement policy, for a pool of so many frames.
+    /// The policy over a replacement policy, for a pool of this many frames.
     pub fn new(replacement: Box<dyn PageReplacement>, frames: u32) -> Self {
         let history_max = frames as usize * HISTORY_PER_FRAME;
         Global {

@@ -1,6 +1,6 @@
 //! How many frames must a query have so that its loops stay in memory?
 //!
-//! Every query gets a private LRU list of its hot set size, and runs only if that many frames are to be had. What
+//! Every query gets a private LRU list of its hot set size, and runs only if that many frames are available. What
 //! it drops goes to the free list, where it can still be found.
 //!
 //! Source: Sacco & Schkolnick 1982, as described in Chou & DeWitt 1985, sections 2.3 and 4.2.
@@ -44,7 +44,7 @@ impl Members for PrivateList {
 }
 
 impl PrivateList {
-    /// Drops the oldest pages until there are at most so many.
+    /// Drops the oldest pages until there are at most this many.
     fn shrink(&mut self, pages: u32, steps: &mut Vec<Step>) {
         let surplus = self.lru.len().saturating_sub(pages) as usize;
         let dropped: Vec<FrameNo> = self.lru.iter().take(surplus).collect();

@@ -33,13 +33,13 @@ pub struct Load {
 
 /// Decides whether queries may run.
 pub trait LoadControl: Debug + Send {
-    /// Whether a query that wants so many frames may run beside the load there is.
+    /// Whether a query that wants this many frames may run beside the load there is.
     fn admits(&self, load: Load, wanted: u32) -> bool;
 
     /// Whether a query that runs, and has just asked for more, must stop. It is part of the load.
     fn sheds(&self, load: Load) -> bool;
 
-    /// The device was busy for so many thousandths of the time.
+    /// The device was busy for this many thousandths of the time.
     fn on_utilisation(&mut self, permille: u32, active: u32);
 }
 

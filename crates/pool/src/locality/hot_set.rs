@@ -51,7 +51,7 @@ pub fn hot_points(plan: &Plan) -> Vec<u32> {
     points
 }
 
-/// The hot set size of a query: its largest hot point that fits into so many frames, or the smallest if none does.
+/// The hot set size of a query: its largest hot point that fits into this many frames, or the smallest if none does.
 pub fn hot_set_pages(plan: &Plan, frames: u32) -> u32 {
     let points = hot_points(plan);
     points.iter().rev().find(|&&pages| pages <= frames).or(points.first()).copied().unwrap_or(1)

@@ -103,7 +103,7 @@ pub struct LocalitySet {
 }
 
 impl LocalityModel {
-    /// The model with [`DEFAULT_BETA`] for a pool of so many frames.
+    /// The model with [`DEFAULT_BETA`] for a pool of this many frames.
     pub fn with_frames(frames: u32) -> Self {
         LocalityModel { beta: DEFAULT_BETA, frames }
     }
@@ -176,13 +176,13 @@ fn rounded(pages: f64) -> u32 {
 }
 
 impl FileSize {
-    /// The pages that so many neighbouring records fill, at least one.
+    /// The pages that this many neighbouring records fill, at least one.
     pub fn pages_of(self, records: u64) -> u32 {
         let pages = (u128::from(records) * u128::from(self.pages)).div_ceil(u128::from(self.records.max(1)));
         u32::try_from(pages).unwrap_or(u32::MAX).min(self.pages).max(1)
     }
 
-    /// The pages that so many records touch, if they lie anywhere.
+    /// The pages that this many records touch, if they lie anywhere.
     fn touched(self, records: u64) -> f64 {
         pages_touched(self.records, self.pages.into(), records)
     }

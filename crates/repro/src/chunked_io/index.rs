@@ -28,7 +28,7 @@ const CHUNKS: u64 = 64;
 const PAPER_SHARE: f64 = 0.001;
 /// Well below it is below half of it.
 const WELL_BELOW: f64 = 0.5;
-/// The paper's words for the same point: about so many pages of a chunk.
+/// The paper's words for the same point: about this many pages of a chunk.
 const PAPER_PAGES: f64 = 5.0;
 
 /// How pages are fetched.

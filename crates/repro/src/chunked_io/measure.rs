@@ -1,4 +1,4 @@
-//! Drives a device in virtual time: so many requests in flight, or batch after batch.
+//! Drives a device in virtual time: this many requests in flight, or batch after batch.
 //!
 //! Every measurement begins with an idle device whose heads are nowhere in particular.
 
@@ -6,7 +6,7 @@ use coscan_core::Instant;
 use coscan_device::{Completion, Device, DeviceSpec, Request, RequestId, Transfer};
 use fastrand::Rng;
 
-/// Addresses are drawn from so many bytes: the size of the paper's disks.
+/// Addresses are drawn from this many bytes: the size of the paper's disks.
 const SPAN_BYTES: u64 = 32 << 30;
 /// One read of this size is as good as streaming.
 const STREAM_BYTES: u64 = 4 << 30;

@@ -182,7 +182,7 @@ pub fn programs(
     QueryKind::ALL.into_iter().map(of_kind).collect()
 }
 
-/// Measures every point of a grid, on so many threads; the result does not depend on how many.
+/// Measures every point of a grid, on this many threads; the result does not depend on how many.
 ///
 /// # Errors
 /// If a trace string is not sound or the grid is impossible.

@@ -27,7 +27,7 @@ pub enum ProgramError {
         /// Its time.
         at_ns: u64,
     },
-    /// No time passes at all: a terminal would run such queries for ever at one moment.
+    /// No time passes at all: a terminal would run such queries forever at one moment.
     #[error("the trace of query {query} uses no processor time")]
     NoTime {
         /// The query.

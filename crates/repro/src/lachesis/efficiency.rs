@@ -71,7 +71,7 @@ fn tracks(disk: &HardDiskModel) -> Vec<u64> {
     disk.track_starts(0, end.saturating_sub(disk.zones[0].slips.len() as u64))
 }
 
-/// The time in which so many sectors of the first zone pass, in seconds.
+/// The time in which this many sectors of the first zone pass, in seconds.
 fn passing_s(disk: &HardDiskModel, blocks: u64) -> f64 {
     blocks as f64 / track(disk) as f64 * 60.0 / f64::from(disk.rpm)
 }

@@ -127,7 +127,7 @@ const VISITS: u64 = 400;
 /// Pages of a prefetch, to count with.
 const VISIT_PAGES: u64 = 48;
 
-/// The part of a plan, one in so many, that has about as many prefetches and single pages as are played.
+/// The part of a plan, a fraction 1/n, that has about as many prefetches and single pages as are played.
 pub(super) fn part(plan: &[Phase], placement: &Placement) -> u64 {
     let streams = plan.iter().flat_map(|phase| phase.streams).map(|object| placement.of(*object).1);
     let probes = plan.iter().flat_map(|phase| phase.probes).map(|probes| probes.times);

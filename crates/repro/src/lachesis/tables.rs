@@ -79,7 +79,7 @@ impl Object {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Placement {
     scale: u64,
-    /// Every object begins at a multiple of so many pages.
+    /// Every object begins at a multiple of this many pages.
     aligned: u64,
 }
 

@@ -184,7 +184,7 @@ impl Builder {
         self.write_page(result, self.result.1, weight);
     }
 
-    /// A tuple of so many was added to the result, which is to be so many pages long.
+    /// A tuple of this many was added to the result, which is to be this many pages long.
     fn result_due(&mut self, tuples: u32, pages: u32) {
         self.result.0 += 1;
         self.result.1 = (self.result.0 * pages / tuples).min(pages - 1);

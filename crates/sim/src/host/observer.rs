@@ -43,7 +43,7 @@ pub trait Watch: Debug {
     fn processed(&mut self, _now: Instant, _scan: ScanId, _worker: WorkerNo) {}
     /// A query is over.
     fn ended(&mut self, _now: Instant, _scan: ScanId) {}
-    /// From now on so many workers are processing and so many requests are in flight.
+    /// From now on this many workers are processing and this many requests are in flight.
     fn use_of(&mut self, _now: Instant, _processing: usize, _requests: usize) {}
 }
 

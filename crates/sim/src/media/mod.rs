@@ -38,7 +38,7 @@ pub struct MediaUser {
 pub enum MediaStart {
     /// At a time after the beginning.
     At(Span),
-    /// When the first user has processed so many bytes.
+    /// When the first user has processed this many bytes.
     AfterFirst {
         /// Bytes.
         bytes: u64,

@@ -63,7 +63,7 @@ impl From<ScheduleFile> for Schedule {
 #[serde(deny_unknown_fields)]
 pub struct FaultsFile {
     pub probability: Option<Percent>,
-    /// Every so many requests one fails.
+    /// One request in n fails.
     pub every: Option<u64>,
     pub seed: Option<u64>,
 }

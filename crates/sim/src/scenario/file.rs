@@ -191,7 +191,7 @@ pub enum Assign {
     RoundRobin,
 }
 
-/// So many queries of one kind.
+/// This many queries of one kind.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CountFile {

@@ -125,9 +125,9 @@ pub enum Cost {
 /// The size of the buffer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum BufferSize {
-    /// So many bytes.
+    /// This many bytes.
     Bytes(u64),
-    /// So many times the largest chunk of the first table.
+    /// This many times the largest chunk of the first table.
     Chunks(f64),
     /// So much of all tables, 0 to 1.
     Share(f64),
@@ -160,7 +160,7 @@ fn time_scale(unit: &str) -> Option<f64> {
     })
 }
 
-/// A span of so many seconds, to the nearest nanosecond.
+/// A span of this many seconds, to the nearest nanosecond.
 pub fn span(seconds: f64) -> Span {
     Span::from_nanos((seconds * 1e9).round() as u64)
 }

@@ -26,9 +26,9 @@ pub(crate) enum Spread {
     Shuffled,
     Constant,
     Few(u64),
-    /// So many rows in a row have one value, and values rise.
+    /// This many rows in a row have one value, and values rise.
     Sorted(u64),
-    /// So many rows in a row have one value.
+    /// This many rows in a row have one value.
     Clustered(u64),
     Narrow,
     /// Ordinary values, every fourth an odd one.
@@ -41,7 +41,7 @@ pub(crate) enum Spread {
 pub(crate) enum Nulls {
     None,
     OneIn(u64),
-    /// Runs of so many rows, every second of them null.
+    /// Runs of this many rows, every second of them null.
     Runs(u64),
     All,
 }

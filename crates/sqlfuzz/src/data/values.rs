@@ -278,7 +278,7 @@ fn date(code: Code) -> Option<i64> {
     }
 }
 
-/// Time of day, with so many units in a second.
+/// Time of day, with this many units in a second.
 fn time(code: Code, per_second: i64) -> Option<i64> {
     match code {
         Code::Small(n) => Some((n * 61).rem_euclid(86_400) * per_second),

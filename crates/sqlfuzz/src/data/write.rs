@@ -190,7 +190,7 @@ fn with_bytes_decimals(
 
 fn as_bytes(field: &TypePtr, precision: u8) -> Result<TypePtr, ParquetError> {
     let info = field.get_basic_info();
-    // The bytes that a number of so many digits and a sign need.
+    // The bytes that a number of this many digits and a sign need.
     let bits = f64::from(precision) * 10_f64.log2() + 1.0;
     let built = Type::primitive_type_builder(field.name(), PhysicalType::FIXED_LEN_BYTE_ARRAY)
         .with_length((bits / 8.0).ceil() as i32)

@@ -121,7 +121,7 @@ impl Drawer<'_> {
         }
     }
 
-    /// A query that is cut after so many rows of a total order.
+    /// A query that is cut after this many rows of a total order.
     fn limited(&mut self, depth: usize) -> (Query, Vec<Named>, usize) {
         let Drawn { relation, scope, rows } =
             if self.dice.one_in(3) { self.relation(depth) } else { self.table() };

@@ -182,7 +182,7 @@ fn picture(
     Ok(behind.iter().zip(&times).map(place).collect())
 }
 
-/// A boundary somewhere, with room for so many bytes on both sides.
+/// A boundary somewhere, with room for this many bytes on both sides.
 fn boundary_at(target_bytes: u64, guess: Guess, room: u64, rng: &mut fastrand::Rng) -> u64 {
     let first = (room.saturating_sub(guess.offset)).div_ceil(guess.period);
     let last = (target_bytes - room).saturating_sub(guess.offset) / guess.period;
