@@ -1,14 +1,12 @@
-//! Cooperative scans in Apache DataFusion: SQL as always, but queries that read the same Parquet files at
-//! the same time share one stream of I/O, one decode and one bounded buffer.
+//! Cooperative scans in Apache DataFusion: SQL as always, but queries that read the same Parquet files at the same
+//! time share one stream of I/O, one decode and one bounded buffer.
 //!
-//! The last rule of the physical optimizer puts a [`CScan`] in place of every scan of Parquet files
-//! ([`rule`]). Such a scan plans its files as DataFusion would, prunes them, announces what is left
-//! to the engine, and turns the chunks it is handed, in whatever order, into record batches. Results are
-//! the same as without it.
+//! The last rule of the physical optimizer replaces every scan of Parquet files by a [`CScan`] ([`rule`]). A
+//! `CScan` plans its files as DataFusion would, prunes them, announces what is left to the engine, and turns the
+//! chunks that it gets, in any order, into record batches. Results are the same as without it.
 //!
-//! [`CoscanContext`] is a session ready to use, [`install`] equips an existing one, [`rewrite_plan`] is
-//! for hosts that make plans elsewhere. This is the only crate that knows DataFusion; it decides neither
-//! what is read next nor what stays in memory.
+//! [`CoscanContext`] is a session ready to use, [`install`] equips an existing one, [`rewrite_plan`] is for hosts
+//! that make plans elsewhere. The engine decides what is read next and what stays in memory.
 
 mod error;
 mod file;

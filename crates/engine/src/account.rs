@@ -1,8 +1,8 @@
 //! What all scans of one query count together.
 //!
-//! A query engine makes several scans of a query, one after another or at once, and ends them as it likes. Who wants to
-//! know how the query does opens an account, hands it to [`Engine::scan_for`](crate::Engine::scan_for) and looks at it at
-//! any time, during and after. Nothing here decides anything, but for the weight, which is the manager's.
+//! A query engine makes several scans of a query, one after another or at once. To follow a query, open an account,
+//! pass it to [`Engine::scan_for`](crate::Engine::scan_for) and read it at any time, during the query and after. No
+//! decision depends on it, except for the query's weight, which goes to the manager.
 
 use std::sync::{Arc, MutexGuard, PoisonError};
 

@@ -1,13 +1,14 @@
-//! Which files and tables there are: row groups get chunk numbers, and what nobody uses any more leaves.
+//! Which files and tables there are: row groups get chunk numbers, and unused files are forgotten.
 //!
 //! All files of one store under one root form a table. Row groups get chunk numbers in the order in which files are
-//! opened; root columns of the same name are one column, whatever the file. Each version of a file is a file of its own.
+//! opened; root columns of the same name are one column, whatever the file. Each version of a file is a file of its
+//! own.
 //!
-//! A file is *in use* as long as somebody has a [`FileHandle`] of it. One that is not in use stays, because what is in
-//! the buffer of it may be wanted again, until a newer version of it is known, or until the files that are not in use
-//! take too much memory: then those go that were used last the longest ago. Chunk numbers are not used twice; a table
-//! with more numbers of files that are gone than of files that are there is *retired*: files opened from now on go to a
-//! new table, and the old one leaves with the last of its files.
+//! A file is *in use* while a [`FileHandle`] of it exists. An unused file stays, because its resident parts may be
+//! wanted again, until a newer version of it is known or unused files take too much memory: then the least recently
+//! used go first. Chunk numbers are never reused. A table in which more numbers belong to forgotten files than to
+//! known ones is *retired*: files opened from then on go to a new table, and the old one leaves with the last of
+//! its files.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;

@@ -1,7 +1,7 @@
 //! A delivered chunk: its rows, slice by slice, as Arrow arrays.
 //!
-//! Decoding happens here, on the task that asks. If the buffer manager took the chunk back from a consumer
-//! that stood still, asking for a slice gets it again first.
+//! Decoding happens here, on the task that asks. If the buffer manager has taken the chunk back from a consumer
+//! that stopped reading, asking for a slice requests it again first.
 
 use std::future::poll_fn;
 use std::sync::Arc;

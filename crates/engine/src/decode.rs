@@ -1,8 +1,8 @@
 //! From a part's encoded bytes to Arrow arrays, slice by slice.
 //!
-//! The first scan that needs a slice decodes it; scans that come while it is kept get the same array. A
-//! decoder never makes anybody wait in a queue: who finds it busy does something else and tries again
-//! when it is told to, so a consumer that stops being polled cannot hold a place that others need.
+//! The first scan that needs a slice decodes it; scans that come while it is kept get the same array. A decoder has
+//! no queue: a task that finds it busy is woken later and tries again, so a consumer that is no longer polled
+//! cannot block the others.
 
 use std::any::Any;
 use std::collections::{BTreeMap, HashSet};

@@ -1,4 +1,4 @@
-//! The engine's one door.
+//! The engine's interface: [`Engine`].
 
 use std::collections::HashSet;
 use std::fmt;

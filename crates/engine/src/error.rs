@@ -1,4 +1,4 @@
-//! What can go wrong, said so that a person knows which file, row group, column or setting it is.
+//! What can go wrong. Every error names the file, row group, column or setting, and says what to do.
 //!
 //! Errors are `Clone`: one failed read is reported by every scan that needed it. There is no variant for
 //! "something": a new kind of failure gets a name.

@@ -1,7 +1,7 @@
-//! Footers of files on this machine, each read from the very version it is for.
+//! Footers of files on this machine, each read from exactly the version it belongs to.
 //!
-//! Caches of footers commonly go by size and modification time, and both can be the same for another content. Here a
-//! footer goes by everything that tells versions apart.
+//! Caches of footers commonly compare size and modification time, and both can be the same for other content. Here
+//! a footer is found by everything that tells versions apart.
 
 use std::collections::HashMap;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! The newest loads, for whoever watches: a log of fixed length that nobody has to empty.
+//! The newest loads, for watching: a log of fixed length that nobody has to empty.
 
 use std::collections::VecDeque;
 use std::time::Duration;

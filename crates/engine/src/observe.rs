@@ -1,6 +1,6 @@
-//! One look at an engine: what is in the buffer, on its way and wanted, and how every scan does.
+//! A snapshot of an engine: what is in the buffer, in flight and wanted, and how far every scan is.
 //!
-//! It only reads, under the engine's lock, and keeps no notes: whoever wants to see changes looks again and compares.
+//! It only reads, under the engine's lock, and keeps no history: to see changes, take snapshots and compare them.
 //! Its size is bounded by what the caller asks for, however large tables are.
 
 use std::ops::Range;

@@ -1,8 +1,8 @@
-//! Lets the decoder have the pages there is room for, and no others.
+//! Lets the decoder have only the pages that there is room for.
 //!
-//! A page's header says how large the page is once it is decompressed, and the decoder allocates that. Here the claim
-//! is read first: while dictionary and page fit the room that is booked for the decoder they pass, otherwise the decoder
-//! gets an error and the caller learns how much room would do. Room is booked elsewhere (`chunk.rs`).
+//! A page's header says how large the page is once it is decompressed, and the decoder allocates that much. Here
+//! the claim is read first. As long as dictionary and page fit the room that is booked for the decoder, they pass;
+//! otherwise the decoder gets an error and the caller learns how much room it needs. `chunk.rs` books it.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,8 +1,8 @@
 //! The header of a Parquet page, as far as it says how much memory the page takes.
 //!
-//! The Parquet crate keeps its reader of page headers to itself, and allocates what they claim. This one reads the same
-//! bytes in the same way (Thrift's compact protocol), so that a claim is known before it is believed. It makes nothing
-//! of the data and allocates nothing.
+//! The Parquet crate keeps its reader of page headers private, and allocates what they claim. This reader parses
+//! the same bytes (Thrift's compact protocol), so that a claim is known before it is believed. It does not look at
+//! the data and allocates nothing.
 
 /// What a header claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
-//! Cuts the chunks of a table that one request wants into scans by the columns they need.
+//! Groups the chunks of a request by the columns they need. Each group is a scan of the buffer manager.
 //!
-//! A scan of the buffer manager has one set of columns, and what it reads for a chunk is all of them. Where a
-//! request wants fewer columns of some chunks, those become a scan of their own if that saves enough; otherwise
-//! they are read together with the others, and only the decoding is spared.
+//! A scan of the buffer manager has one set of columns and reads all of them for each chunk. Chunks that need fewer
+//! columns become a scan of their own if that saves enough; otherwise they are read with the others, and only
+//! decoding is saved.
 
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
-//! Which conjuncts of a scan's filter the statistics of a row group decide: those that are true for every row need
-//! not be evaluated there, and columns that only they need are not read.
+//! Which conjuncts of a scan's filter the statistics of a row group prove true for every row. Such a conjunct is
+//! not evaluated there, and columns that only it needs are not read.
 //!
-//! The proof is DataFusion's own, the one by which row groups are ruled out in [`crate::file::pruning`], of the conjunct's
-//! negation and with nulls counted. Where it can be relied on say [`decided_by_statistics`] and [`bounds_in_order`]; in
-//! doubt a conjunct stays.
+//! The proof is the one by which DataFusion rules out row groups ([`crate::file::pruning`]), applied to the
+//! conjunct's negation with nulls counted. [`decided_by_statistics`] and [`bounds_in_order`] say where it can be
+//! relied on; in doubt a conjunct is evaluated.
 
 use std::sync::Arc;
 

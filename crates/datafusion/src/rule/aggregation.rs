@@ -1,6 +1,6 @@
 //! Partial aggregations right above a cooperative scan become aggregations that read the scan's arrays.
 //!
-//! When that may be done says [`eligibility::aggregation_at_scan`]; how it is done, [`coscan_operators`].
+//! [`eligibility::aggregation_at_scan`] says when; [`coscan_operators`] has the operators.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! Filters right above a cooperative scan become part of it.
 //!
-//! A scan knows what DataFusion's `FilterExec` does not: which columns only the filter needs. It evaluates the
-//! filter on the arrays that all scans share and copies the rows that pass of the columns that are wanted, once.
-//! When that may be done says [`eligibility::filter_into_scan`].
+//! The scan knows which columns only the filter needs; DataFusion's `FilterExec` does not. It evaluates the filter
+//! on the arrays that all scans share, and copies the passing rows once, in the wanted columns only.
+//! [`eligibility::filter_into_scan`] says when this is right.
 
 use std::sync::Arc;
 

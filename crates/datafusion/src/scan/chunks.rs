@@ -1,7 +1,7 @@
-//! Batches that come with the number of their chunk, for operators that make use of the order of rows.
+//! Batches that come with the position of their chunk, for operators that use the order of rows.
 //!
-//! Any number of workers share one registration, in whatever order chunks are delivered. Unlike the streams of
-//! [`crate::scan::stream`] these say when a chunk is used up: inside a chunk rows keep the order of the file.
+//! Any number of workers share one registration; chunks come in any order. Unlike the streams of
+//! [`crate::scan::stream`] these say when a chunk is used up. Inside a chunk rows keep the order of the file.
 
 use std::sync::Arc;
 

@@ -1,9 +1,8 @@
 //! Pruning while the scan runs: the filters that joins and top-k operators fill in later.
 //!
-//! Whenever such a filter has changed, the chunks that nobody has asked for yet are held against it, by
-//! the statistics of their file and of their row group. How often is bounded by what it costs: checks
-//! take at most about a tenth of the time. Nothing here is needed for correct results, so whatever goes
-//! wrong leaves chunks in.
+//! Whenever such a filter has changed, the chunks that have not been handed out yet are checked against it, by the
+//! statistics of their file and of their row group. Checks take at most about a tenth of the time. Results do not
+//! depend on them: after any failure the chunks stay in.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,9 +1,9 @@
-//! A cooperative scan that marks rows instead of dropping those that its filter rules out.
+//! A cooperative scan that marks the rows that pass its filter instead of dropping the others.
 //!
 //! Its batches are the arrays that all scans share, short decimals in 64 bits, and a last column that tells which
-//! rows pass. Where a file has values that its type does not, and 64 bits do not hold them, a batch has 128 bits for
-//! that column, and says so in its own schema. It is made for one consumer, the aggregation above it; it is put into a plan when the plan
-//! is done, so it answers the planner's questions with as little as is true.
+//! rows pass. Where a file has values that its type does not allow and 64 bits do not hold, the column has 128
+//! bits, and the batch's own schema says so. The only consumer is the aggregation above it. It enters the plan when
+//! planning is over, so it answers the planner's questions with the minimum.
 
 use std::any::Any;
 use std::fmt;

@@ -1,8 +1,8 @@
-//! One partition's stream of record batches: chunks from the registration, slice by slice through filter
-//! and projection, up to the limit.
+//! One partition's stream of record batches: chunks from the registration, slice by slice through filter and
+//! projection, up to the limit.
 //!
 //! A batch shares its arrays with every other scan that reads the same slice; nothing is copied unless a filter
-//! drops rows. What few rows a filter leaves of several slices of a chunk is put together.
+//! drops rows. Where a filter leaves few rows of a slice, those of several slices of a chunk become one batch.
 
 use std::collections::VecDeque;
 use std::ops::Range;

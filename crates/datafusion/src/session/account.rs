@@ -1,6 +1,6 @@
 //! Which query a scan belongs to: the session's configuration carries an account to the leaves of the plan.
 //!
-//! Without one a query runs all the same; only nobody can tell its scans from those of others.
+//! A query without an account runs all the same, but its scans cannot be told from those of other queries.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! A schema whose tables are found in any case.
 //!
-//! SQL folds names without quotes to lower case, and tables are called as somebody typed them. A name that fits exactly
-//! goes before; one that fits in another case is found if no other does.
+//! SQL folds names without quotes to lower case, but a table may have been registered in another case. An exact
+//! match wins; otherwise a match in another case is used.
 
 use std::sync::Arc;
 

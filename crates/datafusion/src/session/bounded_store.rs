@@ -1,7 +1,7 @@
-//! A store that makes room for no more bytes than its objects have.
+//! A store that refuses ranges outside its objects.
 //!
-//! Footers say where page indexes are, and whoever reads them asks for what they claim. The file system's store clears as
-//! much memory as it is asked for before it looks at the file. This one looks first.
+//! Footers say where page indexes are, and readers ask for the range that a footer claims. The file system's store
+//! allocates that much memory before it looks at the file. This store looks first.
 
 use std::ops::Range;
 use std::sync::Arc;

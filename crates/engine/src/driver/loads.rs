@@ -1,4 +1,5 @@
-//! Loads and the files they read: requests to the I/O queue, what becomes of them, files that come and go.
+//! What the driver does for loads and files: requests to the I/O queue, their outcomes, files that are added and
+//! replaced.
 
 use std::collections::HashSet;
 use std::ops::Range;

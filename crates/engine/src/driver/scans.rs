@@ -1,4 +1,4 @@
-//! Scans as the buffer manager has them: let in, registered, handed chunks, ended.
+//! What the driver does for scans: admits, registers and ends them, and hands them chunks.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What becomes of an engine when somebody panics under its lock.
+//! What a panic under the driver's lock does to everybody.
 
 use std::sync::{Condvar, Mutex};
 

@@ -1,8 +1,7 @@
 //! The real environment: the system's clock, and threads that read.
 //!
-//! A thread carries out one attempt at a time and takes the next; there are as many as attempts are under way, which
-//! is for the queue ([`crate::io::queue`]) to bound, and threads that have had nothing to do for a while end. Nobody
-//! waits for them: whoever closes the environment lets them end by themselves.
+//! A thread carries out one attempt at a time. There are as many threads as attempts under way, which the queue
+//! bounds ([`crate::io::queue`]); idle threads end after a while. Closing the environment does not wait for them.
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "the real environment")]
 
 use std::collections::{HashMap, VecDeque};

@@ -1,7 +1,7 @@
 //! Asks the kernel what of a file is in its page cache, without touching the data.
 //!
-//! A read that must not wait (`RWF_NOWAIT`) would say so too, but where data is missing it starts to read ahead, and
-//! a direct read of the same bytes then moves them over the device a second time.
+//! A read with `RWF_NOWAIT` would tell the same, but where data is missing it starts to read ahead, and a direct
+//! read of the same bytes then reads them from the device a second time.
 
 use std::fs::File;
 use std::mem::size_of;

@@ -1,7 +1,7 @@
 //! Which bytes of a row group a selection of rows needs: data pages by the offset index, and dictionary pages.
 //!
-//! The offset index can be as corrupt as any page. One that does not fit its column chunk is as good as none: the row
-//! group is then read by a scan, which does not depend on it.
+//! The offset index can be corrupt, as any page. One that does not fit its column chunk is ignored: the row group
+//! is then read by a scan, which does not need it.
 
 use std::ops::Range;
 

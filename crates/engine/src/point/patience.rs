@@ -1,6 +1,5 @@
-//! Waiting for room: until somebody gives some back, or nobody does for so long that nobody will.
-//!
-//! This is what is known of those who wait; `room` has the waiting itself.
+//! Who waits for room, and for how long nobody has given any back: what the driver keeps of it. The waiting itself
+//! is in `room`.
 
 use std::time::{Duration, Instant};
 

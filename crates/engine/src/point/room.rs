@@ -1,7 +1,7 @@
-//! One who waits for room.
+//! Waiting for room: until some is given back, or for so long that none will be.
 //!
-//! It does not hold anything. Consumers that stand still are asked for their chunks, as they are for scans that cannot
-//! go on.
+//! A waiter holds nothing. Consumers that have stopped reading are asked for their chunks, as they are for scans
+//! that cannot go on.
 
 use std::future::Future;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! A value that one task at a time works on. Nobody queues for it: whoever finds it taken is woken when it is free and
-//! asks again, so that a task that is never polled again holds no place that others need.
+//! A value that one task at a time works on. There is no queue: a task that finds it taken is woken when it is free
+//! and asks again, so that a task that is never polled again cannot block the others.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::PoisonError;
