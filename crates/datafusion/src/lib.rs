@@ -7,6 +7,7 @@
 //!
 //! [`CoscanContext`] is a session ready to use, [`install`] equips an existing one, [`rewrite_plan`] is for hosts
 //! that make plans elsewhere. The engine decides what is read next and what stays in memory.
+#![deny(missing_docs)]
 
 mod error;
 mod file;
