@@ -104,6 +104,9 @@ impl Classes {
     }
 
     /// The class of a chunk. Cost: logarithmic in the runs.
+    ///
+    /// # Panics
+    /// If the table has no such chunk.
     pub fn class_of(&self, chunk: ChunkNo) -> &Class {
         let (_, run) = self.runs.range(..=chunk.0).next_back().expect("every chunk lies in a run");
         assert!(chunk.0 < run.end, "chunk {chunk} is beyond the table");

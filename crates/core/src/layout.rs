@@ -195,6 +195,9 @@ impl TableLayout {
 
     /// Puts the chunks of `more` behind the last one. Columns that only one of the two has are empty in
     /// the chunks of the other.
+    ///
+    /// # Panics
+    /// If the other layout has another storage model or number of columns.
     pub fn append(&mut self, more: TableLayout) {
         assert_eq!(self.storage, more.storage, "a table keeps its storage model as it grows");
         let (old_chunks, new_chunks) = (self.chunks as usize, more.chunks as usize);

@@ -124,6 +124,9 @@ impl State {
     }
 
     /// A table that is open.
+    ///
+    /// # Panics
+    /// If the table is not open.
     pub fn table(&self, table: TableId) -> &Table {
         self.tables.get(&table).unwrap_or_else(|| panic!("table {table} is not open"))
     }
@@ -134,6 +137,9 @@ impl State {
     }
 
     /// A registered scan.
+    ///
+    /// # Panics
+    /// If the scan is not registered.
     pub fn scan(&self, scan: ScanId) -> &Scan {
         self.scans.get(&scan).unwrap_or_else(|| panic!("scan {scan} is not registered"))
     }
@@ -144,6 +150,9 @@ impl State {
     }
 
     /// What the table knows of a scan that has not failed.
+    ///
+    /// # Panics
+    /// If the scan has failed.
     pub fn interest(&self, scan: &Scan) -> &Interest {
         self.table(scan.table).interest(scan.slot.expect("the scan has not failed"))
     }

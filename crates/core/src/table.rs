@@ -162,6 +162,9 @@ impl Table {
     }
 
     /// What the table knows of a scan.
+    ///
+    /// # Panics
+    /// If the slot is free.
     pub fn interest(&self, slot: ScanSlot) -> &Interest {
         self.slots[slot.0 as usize].as_ref().expect("the slot is taken")
     }

@@ -205,6 +205,9 @@ impl Executor {
     }
 
     /// Begins a task; `engine` says whether what it waits for has to come from the engine.
+    ///
+    /// # Panics
+    /// If the system gives no thread.
     pub fn spawn(
         self: &Arc<Self>,
         name: String,

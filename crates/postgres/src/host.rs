@@ -217,6 +217,9 @@ impl Host {
     }
 
     /// A scan registers in a slot that is free.
+    ///
+    /// # Panics
+    /// If the slot is taken.
     pub fn register(&mut self, slot: u32, scan: Announcement) {
         assert!(!self.scans.contains_key(&slot), "slot {slot} is taken");
         let policy = self.forced.unwrap_or(scan.policy);
@@ -226,6 +229,9 @@ impl Host {
     }
 
     /// A backend has finished the chunk on a seat.
+    ///
+    /// # Panics
+    /// If the seat held nothing.
     pub fn done(&mut self, slot: u32, seat: u32) {
         let Some(scan) = self.scans.get_mut(&slot) else { return };
         let (manager, id, worker) = (scan.manager, scan.id, WorkerNo(seat));

@@ -104,6 +104,9 @@ pub struct Failure {
 }
 
 /// Plays all seeds; `sink` sees every failure as soon as it is found.
+///
+/// # Errors
+/// If the system gives no threads.
 pub fn run(campaign: &Campaign, sink: &(dyn Fn(&Failure) + Sync)) -> std::io::Result<Report> {
     let next = AtomicU64::new(campaign.seeds.start);
     let stopped = AtomicBool::new(false);

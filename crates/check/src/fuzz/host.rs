@@ -43,6 +43,9 @@ impl<'w> Player<'w> {
     ///
     /// # Errors
     /// What a check of the core or of the books found wrong.
+    ///
+    /// # Panics
+    /// If the world was not checked.
     pub fn new(world: &'w World, abm: Abm) -> Result<Self, Violation> {
         let books = Books::new(world.config.buffer_bytes, world.scans.len());
         let mut player =

@@ -66,6 +66,8 @@ impl Share {
 }
 
 impl SleepersFirst {
+    /// # Panics
+    /// If there are no cores.
     pub fn new(cores: u32, credit: Span) -> Self {
         assert!(cores > 0, "jobs need a processor");
         SleepersFirst {
@@ -79,6 +81,8 @@ impl SleepersFirst {
         }
     }
 
+    /// # Panics
+    /// If the job is running already.
     pub fn start(&mut self, now: Instant, job: Job, work: Span) {
         self.catch_up(now);
         assert!(self.running.iter().all(|r| r.job != job), "job {job} is running already");

@@ -22,6 +22,10 @@ pub(super) struct TableInfo {
 }
 
 impl TableInfo {
+    /// The table that a scenario describes.
+    ///
+    /// # Errors
+    /// The first key that makes no sense.
     pub fn new(name: &str, file: &TableFile) -> Result<Self, KeyError> {
         match file.storage {
             StorageFile::Row => row_table(name, file),
