@@ -197,7 +197,7 @@ impl TableLayout {
     /// the chunks of the other.
     ///
     /// # Panics
-    /// If the other layout has another storage model or number of columns.
+    /// If the other layout has another storage model.
     pub fn append(&mut self, more: TableLayout) {
         assert_eq!(self.storage, more.storage, "a table keeps its storage model as it grows");
         let (old_chunks, new_chunks) = (self.chunks as usize, more.chunks as usize);
