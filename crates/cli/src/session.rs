@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use coscan_datafusion::{AnyCaseSchema, CoscanContext, CoscanOptions, with_account};
+use coscan_datafusion::{AnyCaseSchema, CoscanContext, CoscanOptions, default_query_memory, with_account};
 use coscan_engine::{Engine, LimitedStore, LoadRecord, QueryAccount, TokenBucket};
 use coscan_tier::{Forecast, TierConfig, TierError, Tiers};
 use datafusion::common::DataFusionError;
@@ -33,12 +33,6 @@ use crate::counters::Counters;
 use crate::failure::{squeeze, wrong_usage};
 use crate::rows::{Row, rows_of};
 use crate::settings::Settings;
-
-/// Of the memory, in percent: buffer and queries together. The rest is for the program itself and for what queries do
-/// not account for.
-const BUFFER_AND_QUERIES_PERCENT: u64 = 75;
-/// Queries get at least this much, however large the buffer.
-const QUERIES_PERCENT_MIN: u64 = 10;
 
 /// Where tables are that are called by their name alone.
 const CATALOG: &str = "datafusion";
@@ -104,11 +98,12 @@ impl Session {
 
     /// A session of the query engine alone, its reads of local files under the same limit.
     pub fn plain(settings: &Settings) -> anyhow::Result<Self> {
-        let memory = Memory::of(settings)?;
+        let buffer = settings.engine_config()?.buffer_bytes;
+        let memory = buffer + default_query_memory(settings.memory_bytes, buffer);
         let config = config(settings)?.with_target_partitions(settings.threads).with_information_schema(true);
         // What coscan would use as its buffer is for queries here.
         let runtime = RuntimeEnvBuilder::new()
-            .with_memory_limit((memory.buffer + memory.queries) as usize, 1.0)
+            .with_memory_limit(memory as usize, 1.0)
             .build_arc()
             .map_err(sql_error)?;
         let ctx = SessionContext::new_with_config_rt(config, runtime);
@@ -344,7 +339,6 @@ pub fn cooperative(settings: &Settings, url_tables: bool) -> anyhow::Result<Cosc
         .session_config(config(settings)?)
         .target_partitions(settings.threads)
         .process_memory(settings.memory_bytes)
-        .memory_limit(Memory::of(settings)?.queries as usize)
         .url_tables(url_tables);
     for (name, value) in settings.engine.given() {
         builder = builder.set(name, value);
@@ -376,26 +370,6 @@ impl Rows {
     /// The next rows; `None` after the last ones.
     pub async fn next(&mut self) -> Option<anyhow::Result<RecordBatch>> {
         Some(self.stream.next().await?.map_err(sql_error))
-    }
-}
-
-/// How the memory is divided, in bytes.
-#[derive(Debug, PartialEq, Eq)]
-struct Memory {
-    buffer: u64,
-    queries: u64,
-}
-
-impl Memory {
-    fn of(settings: &Settings) -> anyhow::Result<Self> {
-        Ok(Memory::divide(settings.memory_bytes, settings.engine_config()?.buffer_bytes))
-    }
-
-    fn divide(all: u64, buffer: u64) -> Self {
-        let percent = |percent: u64| all / 100 * percent;
-        let queries =
-            percent(BUFFER_AND_QUERIES_PERCENT).saturating_sub(buffer).max(percent(QUERIES_PERCENT_MIN));
-        Memory { buffer, queries }
     }
 }
 
@@ -475,12 +449,5 @@ mod tests {
         let error = "Error during planning: table 'datafusion.public.linitem' not found";
         assert_eq!(missing_table(error), Some("linitem"));
         assert_eq!(missing_table("column 'x' not found"), None);
-    }
-
-    #[test]
-    fn the_parts_of_the_memory_leave_room_for_the_rest() {
-        const GB: u64 = 1_000_000_000;
-        assert_eq!(Memory::divide(GB, GB / 2), Memory { buffer: GB / 2, queries: GB / 4 });
-        assert_eq!(Memory::divide(GB, 2 * GB).queries, GB / 10);
     }
 }

@@ -11,12 +11,14 @@
 
 mod error;
 mod file;
+mod load_control;
 mod ordered;
 pub mod rule;
 mod scan;
 mod session;
 
 pub use error::{engine_error, from_engine};
+pub use load_control::default_query_memory;
 pub use rule::{CooperativeScans, rewrite_plan};
 pub use scan::CScan;
 pub use session::account::with_account;

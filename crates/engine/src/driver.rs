@@ -25,6 +25,7 @@ use coscan_trace::{Record, Recorder};
 
 use crate::budget::Budget;
 use crate::catalog::Catalog;
+use crate::companions::Companions;
 use crate::config::EngineConfig;
 use crate::cscan::{CScan, Deferred};
 use crate::environment::{Attempt, Audit, Environment, Host};
@@ -62,6 +63,7 @@ pub(crate) struct Driver {
     pub(crate) bucket: Arc<TokenBucket>,
     environment: Arc<dyn Environment>,
     pub(crate) footers: Footers,
+    pub(crate) companions: Companions,
     started: Instant,
     state: Mutex<State>,
     /// Room for what point reads have beside their frames: whoever finds none waits.
@@ -187,6 +189,7 @@ impl Driver {
             bucket,
             environment,
             footers,
+            companions: Companions::default(),
             started,
             state,
             point_room,

@@ -305,6 +305,20 @@ impl Engine {
         self.driver.turn(|turn| turn.set_budget(bytes))
     }
 
+    /// Lends so much of the buffer to others, instead of what was lent before; none ends it. The buffer becomes smaller as
+    /// chunks in use are released, and scans that need more keep that. Returns how much of it is free now.
+    ///
+    /// # Errors
+    /// [`EngineError::Broken`].
+    pub fn lend(&self, bytes: u64) -> Result<u64, EngineError> {
+        self.driver.turn(|turn| turn.lend(bytes))
+    }
+
+    /// What all users of the engine share beside it, one of each type; `make` makes it for the first who asks.
+    pub fn companion<T: Send + Sync + 'static>(&self, make: impl FnOnce() -> T) -> Arc<T> {
+        self.driver.companions.get(make)
+    }
+
     /// Changes the limit on reading, or lifts it.
     ///
     /// # Errors

@@ -29,6 +29,7 @@ mod account;
 mod budget;
 mod catalog;
 mod chunk;
+mod companions;
 mod config;
 mod cscan;
 mod decode;

@@ -13,6 +13,7 @@ use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
 use crate::error::from_engine;
+use crate::load_control::{QueryPool, lender_of};
 use crate::session::install::install;
 use crate::session::options::CoscanOptions;
 use crate::session::stores::EnvironmentStores;
@@ -146,7 +147,8 @@ impl CoscanContextBuilder {
         self
     }
 
-    /// Memory for sorts, joins and aggregates, in bytes; the engine's buffer is apart from it.
+    /// Memory for sorts, joins and aggregates, in bytes; the engine's buffer is apart from it. On an engine that this
+    /// session starts it is what all its sessions have (`coscan.query_memory`), otherwise what this one has.
     pub fn memory_limit(mut self, bytes: usize) -> Self {
         self.memory_limit_bytes = Some(bytes);
         self
@@ -199,10 +201,11 @@ impl CoscanContextBuilder {
             config = config.with_target_partitions(partitions);
         }
         options.administrator = self.administrator.unwrap_or(self.engine.is_none());
+        let own_engine = self.engine.is_none();
+        let memory = self.process_memory_bytes.unwrap_or_else(memory_bytes);
         let engine = match self.engine {
             Some(engine) => engine,
             None => {
-                let memory = self.process_memory_bytes.unwrap_or_else(memory_bytes);
                 let settings = options.engine_settings.resolve(memory, config.target_partitions());
                 let mut settings =
                     settings.map_err(|error| DataFusionError::Configuration(error.to_string()))?;
@@ -214,15 +217,24 @@ impl CoscanContextBuilder {
                 Engine::new(settings).map_err(from_engine)?
             }
         };
+        let lender = own_engine.then(|| {
+            let given = self.memory_limit_bytes.map(|bytes| bytes as u64);
+            options.query_memory = options.query_memory.or(given);
+            lender_of(&engine, options.query_memory, memory)
+        });
         config.options_mut().extensions.insert(options);
         let mut runtime = match self.listings_for {
             Some(_) => RuntimeEnvBuilder::new().with_object_list_cache_ttl(self.listings_for),
             None => RuntimeEnvBuilder::new().with_object_list_cache_limit(0),
         };
         runtime = runtime.with_object_store_registry(Arc::new(EnvironmentStores::default()));
-        if let Some(bytes) = self.memory_limit_bytes {
-            runtime = runtime.with_memory_limit(bytes, 1.0);
-        }
+        runtime = match (lender, self.memory_limit_bytes) {
+            (Some(lender), _) => {
+                runtime.with_memory_pool(Arc::new(QueryPool::outside(lender, engine.clone())))
+            }
+            (None, Some(bytes)) => runtime.with_memory_limit(bytes, 1.0),
+            (None, None) => runtime,
+        };
         let builder = SessionStateBuilder::new()
             .with_config(config)
             .with_runtime_env(runtime.build_arc()?)

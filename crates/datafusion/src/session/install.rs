@@ -5,6 +5,7 @@ use std::sync::Arc;
 use coscan_engine::Engine;
 use datafusion::execution::session_state::SessionStateBuilder;
 
+use crate::load_control;
 use crate::rule::CooperativeScans;
 use crate::session::options::CoscanOptions;
 
@@ -19,5 +20,6 @@ pub fn install(mut builder: SessionStateBuilder, engine: Engine) -> SessionState
     let mut options = config.options().extensions.get::<CoscanOptions>().cloned().unwrap_or_default();
     options.attach(engine.clone());
     config.options_mut().extensions.insert(options);
-    builder.with_config(config).with_physical_optimizer_rule(Arc::new(CooperativeScans::new(engine)))
+    let rule = Arc::new(CooperativeScans::new(engine.clone()));
+    load_control::install(builder.with_config(config).with_physical_optimizer_rule(rule), engine)
 }

@@ -9,14 +9,17 @@
 use std::any::Any;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
-use coscan_engine::Engine;
 use coscan_engine::settings::{
     ENGINE_SETTINGS, EngineSettings, SettingError, bytes, engine_setting, number, truth,
 };
 pub use coscan_engine::settings::{Scope, Setting};
+use coscan_engine::{Engine, memory_bytes};
 use datafusion::common::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
 use datafusion::common::{DataFusionError, Result};
+
+use crate::load_control::{Lender, lender_of};
 
 /// Tables below this many bytes of files are read by DataFusion's own scan.
 pub const SMALL_TABLE_BYTES: u64 = 4 << 20;
@@ -33,7 +36,13 @@ pub struct SessionSetting {
     show: fn(&CoscanOptions) -> String,
 }
 
-/// Every setting of a session.
+/// How long a query waits for others at most, in seconds.
+pub const QUEUE_TIMEOUT_S: u64 = 3600;
+
+/// What stands for a value that follows from others.
+const AUTO: &str = "auto";
+
+/// Every setting of a session, and what of the engine's is not the buffer manager's.
 pub const SESSION_SETTINGS: &[SessionSetting] = &[
     SessionSetting {
         about: Setting {
@@ -92,7 +101,61 @@ pub const SESSION_SETTINGS: &[SessionSetting] = &[
         },
         show: |options| options.order_aware.to_string(),
     },
+    SessionSetting {
+        about: Setting {
+            name: "load_control",
+            scope: Scope::Session,
+            value: "BOOL",
+            summary: "queries wait for each other's memory and run again when it was refused them",
+            default: "false",
+        },
+        set: |options, value| {
+            options.load_control = truth(value)?;
+            Ok(())
+        },
+        show: |options| options.load_control.to_string(),
+    },
+    SessionSetting {
+        about: Setting {
+            name: "queue_timeout_s",
+            scope: Scope::Session,
+            value: "N",
+            summary: "seconds after which a query that waits for memory fails; 0 for never",
+            default: "3600",
+        },
+        set: |options, value| {
+            options.queue_timeout_s = number(value, 0..=u64::MAX)?;
+            Ok(())
+        },
+        show: |options| options.queue_timeout_s.to_string(),
+    },
+    SessionSetting {
+        about: Setting {
+            name: QUERY_MEMORY,
+            scope: Scope::Engine,
+            value: "BYTES",
+            summary: "memory for the operators of all queries together; auto for what the buffer leaves of three quarters \
+                      of the memory, a tenth at least",
+            default: AUTO,
+        },
+        set: |options, value| {
+            let memory = if value == AUTO { None } else { Some(bytes(value, 1..=u64::MAX / 4)?) };
+            if let Some(lender) = &options.lender {
+                lender.control.set_limit(memory.unwrap_or(lender.default_limit));
+            }
+            options.query_memory = memory;
+            Ok(())
+        },
+        show: |options| match (&options.lender, options.query_memory) {
+            (Some(lender), _) => lender.control.limit().to_string(),
+            (None, Some(memory)) => memory.to_string(),
+            (None, None) => AUTO.to_owned(),
+        },
+    },
 ];
+
+/// The setting for the memory of operators.
+const QUERY_MEMORY: &str = "query_memory";
 
 /// When operators make use of the order of rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -146,11 +209,18 @@ pub struct CoscanOptions {
     pub point_threshold: u64,
     /// `coscan.order_aware`
     pub order_aware: OrderAware,
+    /// `coscan.load_control`
+    pub load_control: bool,
+    /// `coscan.queue_timeout_s`
+    pub queue_timeout_s: u64,
+    /// `coscan.query_memory`, as it was given.
+    pub query_memory: Option<u64>,
     /// What was said about the engine before it started.
     pub engine_settings: EngineSettings,
     /// Whether this session may change the settings of a running engine, which hold for all sessions on it.
     pub administrator: bool,
     engine: Option<Engine>,
+    lender: Option<Arc<Lender>>,
 }
 
 impl Default for CoscanOptions {
@@ -160,9 +230,13 @@ impl Default for CoscanOptions {
             small_table_bytes: SMALL_TABLE_BYTES,
             point_threshold: POINT_THRESHOLD,
             order_aware: OrderAware::default(),
+            load_control: false,
+            queue_timeout_s: QUEUE_TIMEOUT_S,
+            query_memory: None,
             engine_settings: EngineSettings::default(),
             administrator: false,
             engine: None,
+            lender: None,
         }
     }
 }
@@ -174,6 +248,9 @@ impl fmt::Debug for CoscanOptions {
             .field("small_table_bytes", &self.small_table_bytes)
             .field("point_threshold", &self.point_threshold)
             .field("order_aware", &self.order_aware)
+            .field("load_control", &self.load_control)
+            .field("queue_timeout_s", &self.queue_timeout_s)
+            .field("query_memory", &self.query_memory)
             .field("engine_settings", &self.engine_settings)
             .field("administrator", &self.administrator)
             .field("attached", &self.engine.is_some())
@@ -202,6 +279,7 @@ impl CoscanOptions {
 
     /// From now on, engine settings go to `engine` as soon as they are set.
     pub fn attach(&mut self, engine: Engine) {
+        self.lender = Some(lender_of(&engine, self.query_memory, memory_bytes()));
         self.engine = Some(engine);
     }
 
@@ -214,6 +292,9 @@ impl CoscanOptions {
     pub fn set_value(&mut self, name: &str, value: &str) -> Result<()> {
         let value = value.trim();
         if let Some(setting) = SESSION_SETTINGS.iter().find(|setting| setting.about.name == name) {
+            if setting.about.scope == Scope::Engine && self.engine.is_some() {
+                self.check_administrator(name)?;
+            }
             let wrong =
                 |wanted| SettingError { setting: setting.about.name, value: value.to_owned(), wanted };
             return (setting.set)(self, value).map_err(wrong).map_err(configuration);
@@ -228,13 +309,18 @@ impl CoscanOptions {
                 format!("coscan.{name} is fixed once the engine runs; give it at start ({variable})");
             return Err(DataFusionError::Configuration(message));
         }
-        if !self.administrator {
-            return Err(DataFusionError::Configuration(format!(
+        self.check_administrator(name)?;
+        engine.set(setting, value).map_err(configuration)
+    }
+
+    fn check_administrator(&self, name: &str) -> Result<()> {
+        match self.administrator {
+            true => Ok(()),
+            false => Err(DataFusionError::Configuration(format!(
                 "coscan.{name} holds for all sessions on the engine, and this one may not change it: ask who runs the \
                  engine, or open the session as its administrator (CoscanContextBuilder::administrator)"
-            )));
+            ))),
         }
-        engine.set(setting, value).map_err(configuration)
     }
 
     /// What is in force: the engine's word where it has one.

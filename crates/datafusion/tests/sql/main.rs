@@ -8,6 +8,7 @@ mod dynamic_filters;
 mod equivalence;
 mod executions;
 mod faults;
+mod load_control;
 mod ordered;
 mod points;
 mod rewrites;

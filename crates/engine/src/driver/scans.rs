@@ -20,6 +20,8 @@ impl LockedDriver<'_> {
     pub(crate) fn grow_workspace(&mut self, cscan: &CScan, claim: &Claim, bytes: u64, what: String) {
         let (scan, worker) = (cscan.id, WorkerNo(claim.slot as u32));
         cscan.grow_workspace(bytes);
+        self.state.budget.grew(scan);
+        self.apply_budget();
         self.growing = Some(what);
         self.scan_event(scan, Event::WorkspaceGrown { scan, bytes });
         self.growing = None;
@@ -148,6 +150,8 @@ impl LockedDriver<'_> {
             return Err(EngineError::BufferTooSmall { needed, budget, what: what() });
         }
         self.state.budget.let_in(needed);
+        // It fits what is wanted, but some of that may be lent.
+        self.apply_budget();
         Ok(())
     }
 
@@ -161,6 +165,14 @@ impl LockedDriver<'_> {
     pub(crate) fn set_budget(&mut self, bytes: u64) {
         self.state.budget.set_wanted(bytes);
         self.apply_budget();
+    }
+
+    /// Others have so much of the buffer; returns how much of that is free, which scans in need may leave short.
+    pub(crate) fn lend(&mut self, bytes: u64) -> u64 {
+        self.state.budget.set_lent(bytes);
+        self.apply_budget();
+        let held = self.state.abm.usage().total().max(self.state.budget.in_force());
+        self.state.budget.wanted().saturating_sub(held).min(bytes)
     }
 
     fn apply_budget(&mut self) {
@@ -179,6 +191,7 @@ impl LockedDriver<'_> {
 
     pub(super) fn forget(&mut self, scan: ScanId, error: EngineError) -> bool {
         let Some(cscan) = self.state.scans.remove(&scan) else { return false };
+        self.state.budget.ended(scan);
         for column in self.read_by_no_sibling(&cscan).iter() {
             if let Some(readers) = self.state.catalog.readers(cscan.table, column) {
                 readers.fetch_sub(1, Ordering::Relaxed);

@@ -1,0 +1,70 @@
+//! How a query is run, one run after the other.
+
+use super::state::{Refused, Wish};
+
+/// A run of a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Attempt {
+    /// With what it is known to need, beside others.
+    First,
+    /// With half of the memory.
+    Half,
+    /// With nobody else.
+    Alone,
+    /// With nobody else, and with operators that spill instead of faster ones that cannot.
+    Frugal,
+    /// Beside others with such operators: the session's own pool refused, and nobody else's end changes that.
+    Within,
+}
+
+impl Attempt {
+    pub(crate) fn wish(self, limit: u64) -> Wish {
+        match self {
+            Attempt::First | Attempt::Within => Wish::Usual,
+            Attempt::Half => Wish::Bytes(limit / 2),
+            Attempt::Alone | Attempt::Frugal => Wish::All,
+        }
+    }
+
+    /// Whether it is planned with operators that spill.
+    pub(crate) fn is_frugal(self) -> bool {
+        matches!(self, Attempt::Frugal | Attempt::Within)
+    }
+
+    /// The next run of a query that was refused this. There are four at most.
+    pub(crate) fn after(self, refused: Refused, limit: u64) -> Option<Self> {
+        match self {
+            Attempt::Frugal => None,
+            Attempt::Within if refused.by_session => None,
+            Attempt::Within => Some(Attempt::Frugal),
+            Attempt::Alone => Some(Attempt::Frugal),
+            Attempt::First | Attempt::Half if refused.by_session => Some(Attempt::Within),
+            Attempt::First if refused.peak < limit / 4 => Some(Attempt::Half),
+            Attempt::First | Attempt::Half => Some(Attempt::Alone),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_query_runs_a_few_times_at_most() {
+        for first in [Attempt::First, Attempt::Within] {
+            for refusals in 0..1 << 6 {
+                let mut attempt = first;
+                let mut runs = 1;
+                for bit in 0..6u32 {
+                    let by_session = refusals >> bit & 1 == 1;
+                    let refused = Refused { peak: u64::from(bit) * 100, more: 1, by_session };
+                    match attempt.after(refused, 1000) {
+                        Some(next) => (attempt, runs) = (next, runs + 1),
+                        None => break,
+                    }
+                }
+                assert!(runs <= 4, "{runs} runs, {refusals:b}");
+            }
+        }
+    }
+}

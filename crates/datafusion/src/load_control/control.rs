@@ -1,0 +1,205 @@
+//! The door: the facts under one lock, whom to wake when they change, and somebody who looks while others wait.
+//!
+//! Time opens the door, too (`state.rs` says when), so a thread looks every [`LOOK`] as long as somebody waits. Nobody is
+//! woken under the lock.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Poll, Waker};
+use std::time::{Duration, Instant};
+
+use super::gauge::Gauge;
+use super::state::{Arrival, Asking, Line, NEVER_REFUSED, Phase, Refused, RunId, State};
+
+/// How often somebody looks whether time has opened the door.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Operators larger than one part of the limit in so many spill when the process is short of memory.
+const SHORT_SHARE: u64 = 32;
+
+/// It waited longer than it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TooLate;
+
+/// The door, and what is known of everybody behind and before it.
+#[derive(Debug)]
+pub(crate) struct LoadControl {
+    state: Mutex<State>,
+    gauge: Gauge,
+    /// Whether the thread runs that looks.
+    looks: Mutex<bool>,
+}
+
+impl LoadControl {
+    /// Of a process that `gauge` watches, of whose memory operators may have `limit` bytes.
+    pub(crate) fn new(limit: u64, gauge: Gauge) -> Self {
+        let state = Mutex::new(State::new(limit, Instant::now()));
+        LoadControl { state, gauge, looks: Mutex::new(false) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn limit(&self) -> u64 {
+        self.lock().limit
+    }
+
+    /// Changes what operators of all queries together may have; whoever is in keeps what it has.
+    pub(crate) fn set_limit(&self, bytes: u64) {
+        self.lock().limit = bytes;
+        self.open(Instant::now());
+    }
+
+    /// Whether the process is near the end of its memory.
+    pub(crate) fn is_short(&self) -> bool {
+        self.gauge.is_high()
+    }
+
+    /// What a test says about the process.
+    #[cfg(test)]
+    pub(crate) fn say(&self, bytes: u64) {
+        self.gauge.say(bytes);
+    }
+
+    /// Whether the process has ample memory.
+    pub(crate) fn is_ample(&self) -> bool {
+        self.gauge.is_low()
+    }
+
+    /// Somebody comes to the door.
+    pub(crate) fn arrive(&self, arrival: Arrival, now: Instant) -> RunId {
+        self.lock().arrive(arrival, now)
+    }
+
+    /// Whether it is in; if not, `waker` is woken when it is, or when its patience ends.
+    pub(crate) fn poll_in(
+        &self,
+        id: RunId,
+        waker: &Waker,
+        patience: Option<Instant>,
+        now: Instant,
+    ) -> Poll<Result<(), TooLate>> {
+        self.open(now);
+        match self.lock().runs.get_mut(&id).map(|run| &mut run.phase) {
+            Some(Phase::Waiting { .. }) if patience.is_some_and(|until| until <= now) => {
+                Poll::Ready(Err(TooLate))
+            }
+            Some(Phase::Waiting { waker: known, until, .. }) => {
+                (*known, *until) = (Some(waker.clone()), patience);
+                Poll::Pending
+            }
+            _ => Poll::Ready(Ok(())),
+        }
+    }
+
+    /// Lets in whoever fits; returns whether somebody still waits.
+    pub(crate) fn open(&self, now: Instant) -> bool {
+        let short = self.gauge.is_high();
+        let (woken, waits) = {
+            let mut state = self.lock();
+            (state.admit(short, now), state.somebody_waits())
+        };
+        woken.into_iter().for_each(Waker::wake);
+        waits
+    }
+
+    /// Has a thread look as long as somebody waits. If there can be none, the door opens when somebody leaves.
+    pub(crate) fn look<T: Send + Sync + 'static>(&self, owner: &Arc<T>, of: fn(&T) -> &LoadControl) {
+        let mut looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
+        if !*looks {
+            let owner = Arc::downgrade(owner);
+            let thread = std::thread::Builder::new().name("coscan-door".into());
+            *looks = thread.spawn(move || look(&owner, of)).is_ok();
+        }
+    }
+
+    /// It is over, or gives up waiting. What its operators still have is charged until they give it back.
+    pub(crate) fn leave(&self, id: RunId, remember: bool, now: Instant) {
+        self.lock().leave(id, remember, now);
+        self.open(now);
+    }
+
+    /// An operator wants more; the error is what is missing.
+    pub(crate) fn try_take(&self, id: RunId, asking: Asking) -> Result<(), u64> {
+        let wanted = asking.has.saturating_add(asking.more);
+        let is_short = asking.can_spill && wanted > 4 * NEVER_REFUSED && self.gauge.is_high();
+        let mut state = self.lock();
+        let short = is_short && wanted > state.limit / SHORT_SHARE;
+        state.try_take(id, asking, short)
+    }
+
+    /// An operator has more, whatever there is.
+    pub(crate) fn take(&self, id: RunId, bytes: u64) {
+        self.lock().take(id, bytes);
+    }
+
+    /// An operator gives something back; returns whether that was the last of a run that is over.
+    pub(crate) fn give_back(&self, id: RunId, bytes: u64, now: Instant) -> bool {
+        let (gone, waits) = {
+            let mut state = self.lock();
+            (state.give_back(id, bytes), state.somebody_waits())
+        };
+        if waits {
+            self.open(now);
+        }
+        gone
+    }
+
+    /// What the run's operators have.
+    pub(crate) fn used(&self, id: RunId) -> u64 {
+        self.lock().used(id)
+    }
+
+    /// The session's own pool refused an operator so much.
+    pub(crate) fn note_refusal(&self, id: RunId, more: u64) {
+        self.lock().note_refusal(id, more);
+    }
+
+    /// Whether operators of this run were refused something, and what.
+    pub(crate) fn refused(&self, id: RunId) -> Option<Refused> {
+        self.lock().refused(id)
+    }
+
+    /// The buffer lends so much.
+    pub(crate) fn set_lent(&self, bytes: u64) {
+        self.lock().lent = bytes;
+    }
+
+    /// The buffer gets back what operators do not have; returns what it still lends.
+    pub(crate) fn return_unused(&self) -> u64 {
+        let mut state = self.lock();
+        let used = state.charged(None).saturating_sub(state.limit);
+        state.lent = state.lent.min(used);
+        state.lent
+    }
+
+    /// Whoever holds memory and is not waited for, but this one.
+    pub(crate) fn unread(&self, but: RunId) -> Vec<Line> {
+        self.view()
+            .into_iter()
+            .filter(|line| line.id != but && line.used > 0 && !line.is_waited_for())
+            .collect()
+    }
+
+    /// Everybody, in the order of arrival.
+    pub(crate) fn view(&self) -> Vec<Line> {
+        self.lock().view(Instant::now())
+    }
+}
+
+/// Looks until nobody waits or the engine is gone.
+fn look<T>(owner: &Weak<T>, of: fn(&T) -> &LoadControl) {
+    loop {
+        std::thread::sleep(LOOK);
+        let Some(owner) = owner.upgrade() else { return };
+        let control = of(&owner);
+        if !control.open(Instant::now()) {
+            let mut looks = control.looks.lock().unwrap_or_else(PoisonError::into_inner);
+            // Whoever came in between saw a thread that looks.
+            if !control.lock().somebody_waits() {
+                *looks = false;
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,419 @@
+//! The root of a plan under load control: it waits at the door, gives the operators their pool, and runs the query again
+//! when a refusal ended it.
+//!
+//! A further run is planned anew, because what plans learn while they run (filters of joins, thresholds of sorts) holds
+//! for that run only. It is possible as long as nobody has seen a row: the first rows are held back until there are
+//! more than a little of them. What writes is never run again.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use coscan_engine::Engine;
+use datafusion::arrow::array::{Array, RecordBatch};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{DataFusionError, Result, internal_err};
+use datafusion::execution::context::QueryPlanner;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::execution::session_state::SessionState;
+use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
+};
+use datafusion::prelude::SessionConfig;
+use futures::{Stream, StreamExt};
+
+use super::attempt::Attempt;
+use super::control::TooLate;
+use super::frugal::{frugal, frugal_config};
+use super::lender::Lender;
+use super::pool::QueryPool;
+use super::state::{About, Arrival, Line, Refused, RunId};
+use super::turn::Turn;
+
+/// Results are held back up to so many bytes, so that a query can run again.
+const HELD_BACK: usize = 1 << 20;
+
+/// They are held back while the buffers that they are slices of have no more than so many bytes.
+const HELD_BACK_BUFFERS: usize = 8 << 20;
+
+/// What all runs of a query share.
+pub(crate) struct Query {
+    pub(crate) lender: Arc<Lender>,
+    pub(crate) engine: Engine,
+    pub(crate) about: Arc<About>,
+    /// How it is planned anew; `None` if it may run once only.
+    pub(crate) again: Option<Again>,
+    /// How long it waits at the door at most.
+    pub(crate) patience: Option<Duration>,
+    /// Of its rows.
+    pub(crate) schema: SchemaRef,
+}
+
+/// What a further run is planned from.
+pub(crate) struct Again {
+    pub(crate) planner: Arc<dyn QueryPlanner + Send + Sync>,
+    pub(crate) logical: LogicalPlan,
+    pub(crate) session: SessionState,
+}
+
+/// See the module's text.
+pub(crate) struct LoadControlExec {
+    /// With one partition.
+    input: Arc<dyn ExecutionPlan>,
+    query: Arc<Query>,
+}
+
+impl LoadControlExec {
+    pub(crate) fn new(plan: Arc<dyn ExecutionPlan>, query: Arc<Query>) -> Self {
+        LoadControlExec { input: one_partition(plan), query }
+    }
+
+    /// What is under load control.
+    pub(crate) fn input(&self) -> &Arc<dyn ExecutionPlan> {
+        &self.input
+    }
+}
+
+fn one_partition(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    match plan.output_partitioning().partition_count() {
+        0 | 1 => plan,
+        _ => Arc::new(CoalescePartitionsExec::new(plan)),
+    }
+}
+
+impl fmt::Debug for LoadControlExec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoadControlExec").field("input", &self.input).finish_non_exhaustive()
+    }
+}
+
+impl DisplayAs for LoadControlExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("LoadControlExec")
+    }
+}
+
+impl ExecutionPlan for LoadControlExec {
+    fn name(&self) -> &str {
+        "LoadControlExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.input.properties()
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        _: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let Ok([input]) = <[Arc<dyn ExecutionPlan>; 1]>::try_from(children) else {
+            return internal_err!("load control has one input");
+        };
+        Ok(Arc::new(LoadControlExec::new(input, Arc::clone(&self.query))))
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn execute(&self, _: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let turn = Turn::new(Instant::now());
+        let run = Execution {
+            query: Arc::clone(&self.query),
+            first_plan: Some(Arc::clone(&self.input)),
+            context,
+            attempt: Attempt::First,
+            room: self.query.lender.control.limit(),
+            runs: 0,
+            first: None,
+            turn: Arc::clone(&turn),
+            stream: None,
+            ticket: None,
+            held: VecDeque::new(),
+            held_bytes: 0,
+            held_buffers: 0,
+            shown: false,
+            over: false,
+        };
+        let batches = futures::stream::unfold(Some(run), |run| async move {
+            let mut run = run?;
+            match run.next().await {
+                Ok(Some(batch)) => Some((Ok(batch), Some(run))),
+                Ok(None) => None,
+                Err(error) => Some((Err(error), None)),
+            }
+        });
+        Ok(Box::pin(Batches { schema: self.schema(), turn, batches: batches.fuse().boxed() }))
+    }
+}
+
+/// The batches of an execution, which notes whose turn it is.
+struct Batches<S> {
+    schema: SchemaRef,
+    turn: Arc<Turn>,
+    batches: S,
+}
+
+impl<S: Stream<Item = Result<RecordBatch>> + Unpin> Stream for Batches<S> {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = &mut *self;
+        this.turn.step(cx, |cx| this.batches.poll_next_unpin(cx))
+    }
+}
+
+impl<S: Stream<Item = Result<RecordBatch>> + Unpin> RecordBatchStream for Batches<S> {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}
+
+/// A place at the door or behind it, given up when dropped.
+struct Ticket {
+    id: RunId,
+    query: Arc<Query>,
+    remember: bool,
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.query.lender.control.leave(self.id, self.remember, Instant::now());
+        self.query.lender.settle(&self.query.engine);
+    }
+}
+
+/// One execution of the plan.
+struct Execution {
+    query: Arc<Query>,
+    /// Given up with the first run: what its joins have collected is kept in it.
+    first_plan: Option<Arc<dyn ExecutionPlan>>,
+    context: Arc<TaskContext>,
+    attempt: Attempt,
+    /// What its operators may have as far as is known, in bytes.
+    room: u64,
+    runs: u32,
+    first: Option<RunId>,
+    turn: Arc<Turn>,
+    /// Before `ticket`, so that operators end before the place is given up.
+    stream: Option<SendableRecordBatchStream>,
+    ticket: Option<Ticket>,
+    held: VecDeque<RecordBatch>,
+    held_bytes: usize,
+    held_buffers: usize,
+    /// Whether somebody may have seen a row.
+    shown: bool,
+    over: bool,
+}
+
+impl Execution {
+    async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            if (self.shown || self.over)
+                && let Some(batch) = self.held.pop_front()
+            {
+                return Ok(Some(batch));
+            }
+            if self.over {
+                return Ok(None);
+            }
+            let Some(stream) = &mut self.stream else {
+                if let Err(error) = self.begin().await {
+                    self.failed(error)?;
+                }
+                continue;
+            };
+            match stream.next().await {
+                Some(Ok(batch)) => {
+                    self.held_bytes = self.held_bytes.saturating_add(bytes(&batch));
+                    self.held_buffers = self.held_buffers.saturating_add(batch.get_array_memory_size());
+                    self.held.push_back(batch);
+                    self.shown |= self.held_bytes > HELD_BACK
+                        || self.held_buffers > HELD_BACK_BUFFERS
+                        || self.query.again.is_none();
+                }
+                Some(Err(error)) => self.failed(error)?,
+                None => {
+                    self.over = true;
+                    self.stream = None;
+                    if let Some(mut ticket) = self.ticket.take() {
+                        ticket.remember = true;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits at the door and opens the plan.
+    async fn begin(&mut self) -> Result<()> {
+        let control = &self.query.lender.control;
+        self.runs += 1;
+        let wish = self.attempt.wish(control.limit());
+        let (about, turn) = (Arc::clone(&self.query.about), Arc::clone(&self.turn));
+        let arrival = Arrival { about, first: self.first, attempt: self.runs, wish, turn };
+        let id = control.arrive(arrival, Instant::now());
+        self.first.get_or_insert(id);
+        let ticket = self.ticket.insert(Ticket { id, query: Arc::clone(&self.query), remember: false });
+        wait(ticket).await?;
+        let (plan, context) = match self.first_plan.clone() {
+            Some(plan) => {
+                (plan, self.query.context(id, &self.context, self.context.session_config().clone()))
+            }
+            None => self.query.plan_again(self.attempt, self.room, id, &self.context).await?,
+        };
+        self.stream = Some(plan.execute(0, context)?);
+        Ok(())
+    }
+
+    /// Prepares a further run, if there can be one.
+    fn failed(&mut self, error: DataFusionError) -> Result<()> {
+        let Some(id) = self.ticket.as_ref().map(|ticket| ticket.id) else { return Err(error) };
+        let control = &self.query.lender.control;
+        // Who was refused memory may have spilled, and fail for another reason.
+        let Some(refused) = control.refused(id).filter(|_| is_about_memory(&error)) else {
+            return Err(error);
+        };
+        let limit = control.limit();
+        let next = self.attempt.after(refused, limit);
+        match next.filter(|_| !self.shown && self.query.again.is_some()) {
+            Some(next) => {
+                tracing::info!(query = id, ?next, peak = refused.peak, "out of memory: runs again");
+                self.attempt = next;
+                self.room = if refused.by_session { refused.peak } else { limit };
+                (self.stream, self.first_plan, self.ticket) = (None, None, None);
+                self.held.clear();
+                (self.held_bytes, self.held_buffers) = (0, 0);
+                Ok(())
+            }
+            None => Err(error.context(self.does_not_fit(id, refused, limit))),
+        }
+    }
+
+    fn does_not_fit(&self, id: RunId, refused: Refused, limit: u64) -> String {
+        let (text, runs) = (&self.query.about.text, self.runs);
+        let what_to_do = match (refused.by_session, self.query.lender.control.unread(id)) {
+            (true, _) => "the session's own limit refused it".to_owned(),
+            (false, others) if others.is_empty() => "raise it".to_owned(),
+            (false, others) => format!("raise it, or read on where nobody does: {}", holders(&others)),
+        };
+        format!(
+            "query {id} does not fit: its operators had {} bytes and were refused {} more in run {runs}, \
+             coscan.query_memory is {limit} bytes: {what_to_do}. It is: {text}",
+            refused.peak, refused.more,
+        )
+    }
+}
+
+impl Query {
+    /// A session's context with the pool of a run.
+    fn context(&self, id: RunId, context: &TaskContext, config: SessionConfig) -> Arc<TaskContext> {
+        let runtime = context.runtime_env();
+        let session = Arc::clone(&runtime.memory_pool);
+        let (lender, engine) = (Arc::clone(&self.lender), self.engine.clone());
+        let memory_pool = Arc::new(QueryPool::new(id, lender, engine, session));
+        let runtime = Arc::new(RuntimeEnv { memory_pool, ..RuntimeEnv::clone(&runtime) });
+        Arc::new(TaskContext::new(
+            context.task_id(),
+            context.session_id(),
+            config,
+            context.scalar_functions().clone(),
+            context.higher_order_functions().clone(),
+            context.aggregate_functions().clone(),
+            context.window_functions().clone(),
+            runtime,
+        ))
+    }
+
+    /// The plan of a further run, and a context with its pool.
+    async fn plan_again(
+        &self,
+        attempt: Attempt,
+        room: u64,
+        id: RunId,
+        context: &TaskContext,
+    ) -> Result<(Arc<dyn ExecutionPlan>, Arc<TaskContext>)> {
+        let Some(again) = &self.again else { return internal_err!("a query that runs once runs again") };
+        let config = context.session_config();
+        let (session, config) = match attempt.is_frugal() {
+            true => (frugal(&again.session, room), frugal_config(config, room)),
+            false => (again.session.clone(), config.clone()),
+        };
+        let plan = one_partition(again.planner.create_physical_plan(&again.logical, &session).await?);
+        if plan.schema() != self.schema {
+            return internal_err!("a query that was planned again has another schema");
+        }
+        Ok((plan, self.context(id, context, config)))
+    }
+}
+
+/// Waits until the run is in.
+async fn wait(ticket: &Ticket) -> Result<()> {
+    let lender = &ticket.query.lender;
+    let until = ticket.query.patience.and_then(|patience| Instant::now().checked_add(patience));
+    std::future::poll_fn(|cx| {
+        let now = Instant::now();
+        let polled = lender.control.poll_in(ticket.id, cx.waker(), until, now);
+        if polled.is_pending() {
+            lender.control.look(lender, |lender| &lender.control);
+        }
+        polled
+    })
+    .await
+    .map_err(|TooLate| gave_up(ticket))
+}
+
+fn gave_up(ticket: &Ticket) -> DataFusionError {
+    let (id, text) = (ticket.id, &ticket.query.about.text);
+    let control = &ticket.query.lender.control;
+    let view = control.view();
+    let wants = view.iter().find(|line| line.id == id).map_or(0, |line| line.wants);
+    let others: Vec<Line> = view.into_iter().filter(|line| line.state != "waiting").collect();
+    DataFusionError::ResourcesExhausted(format!(
+        "query {id} waited for {wants} bytes longer than coscan.queue_timeout_s allows; coscan.query_memory is {} bytes: \
+         {}. It is: {text}",
+        control.limit(),
+        holders(&others),
+    ))
+}
+
+fn holders(lines: &[Line]) -> String {
+    let has =
+        |line: &Line| format!("query {} has {} bytes ({})", line.id, line.used.max(line.wants), line.state);
+    lines.iter().map(has).collect::<Vec<_>>().join(", ")
+}
+
+/// Whether a query failed because memory was refused. Some operators say that in words of their own.
+fn is_about_memory(error: &DataFusionError) -> bool {
+    matches!(error.find_root(), DataFusionError::ResourcesExhausted(_))
+        || ["emory", "Resources exhausted", "spill"].iter().any(|word| error.strip_backtrace().contains(word))
+}
+
+/// What the rows of a batch take; arrays may share more than that.
+fn bytes(batch: &RecordBatch) -> usize {
+    let columns = batch.columns().iter();
+    columns.map(|column| column.to_data().get_slice_memory_size().unwrap_or(0)).sum()
+}

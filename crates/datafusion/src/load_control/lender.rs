@@ -1,0 +1,106 @@
+//! What the buffer lends to operators, and when it gets that back.
+//!
+//! A loan is a number: the buffer is smaller by so much, as soon as chunks in use are released, and operators may have so
+//! much more. Nobody waits for a loan. It shrinks to what operators use when a query ends, and when an ended query's
+//! operators give back the last of what they had.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::control::LoadControl;
+use super::gauge::Gauge;
+
+/// The buffer lends in steps of so many bytes.
+const LOAN_STEP: u64 = 16 << 20;
+
+/// Of the buffer, in percent: what operators may borrow at most. Scans that need more than the rest keep it.
+const LOAN_PERCENT_MAX: u64 = 75;
+
+/// The buffer becomes smaller for a process short of memory once in this time: what is given up is seen a little later.
+const RELIEF_EVERY: Duration = Duration::from_millis(50);
+
+/// Who lends: the engine's buffer.
+pub(crate) trait Buffer {
+    /// Its size, in bytes, with what it lends.
+    fn bytes(&self) -> u64;
+
+    /// Lends so much instead of what was lent before, and says how much of that is free now; `None` if it is broken.
+    fn lend(&self, bytes: u64) -> Option<u64>;
+}
+
+/// What an engine's sessions share: load control, and what the buffer has lent.
+#[derive(Debug)]
+pub(crate) struct Lender {
+    pub(crate) control: LoadControl,
+    /// `coscan.query_memory` if nobody says otherwise.
+    pub(crate) default_limit: u64,
+    loan: Mutex<Loan>,
+}
+
+#[derive(Debug, Default)]
+struct Loan {
+    /// For operators.
+    operators: u64,
+    /// For nobody: the process is short of memory.
+    process: u64,
+    relieved: Option<Instant>,
+}
+
+impl Lender {
+    /// With a limit for operators, in a process that `gauge` watches.
+    pub(crate) fn new(limit: u64, default_limit: u64, gauge: Gauge) -> Self {
+        Lender { control: LoadControl::new(limit, gauge), default_limit, loan: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Loan> {
+        self.loan.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has the buffer lend what operators are short of; whether it does.
+    pub(crate) fn borrow(&self, buffer: &impl Buffer, missing: u64) -> bool {
+        let mut loan = self.lock();
+        let most = buffer.bytes() / 100 * LOAN_PERCENT_MAX;
+        let (before, step) = (loan.operators, missing.checked_next_multiple_of(LOAN_STEP).unwrap_or(missing));
+        let wanted = before.saturating_add(step);
+        if wanted.saturating_add(loan.process) > most {
+            return false;
+        }
+        let Some(free) = buffer.lend(wanted + loan.process) else { return false };
+        loan.operators = wanted.min(free.saturating_sub(loan.process)).max(before);
+        if loan.operators < wanted && buffer.lend(loan.operators + loan.process).is_none() {
+            return false;
+        }
+        self.control.set_lent(loan.operators);
+        loan.operators - before >= missing
+    }
+
+    /// The process is short of memory: the buffer becomes smaller.
+    pub(crate) fn relieve(&self, buffer: &impl Buffer, now: Instant) {
+        let mut loan = self.lock();
+        if loan.relieved.is_some_and(|at| now.saturating_duration_since(at) < RELIEF_EVERY) {
+            return;
+        }
+        let most = buffer.bytes() / 100 * LOAN_PERCENT_MAX;
+        let wanted = loan.process.saturating_add(LOAN_STEP);
+        if wanted.saturating_add(loan.operators) <= most && buffer.lend(wanted + loan.operators).is_some() {
+            (loan.process, loan.relieved) = (wanted, Some(now));
+        }
+    }
+
+    /// A query has ended: the buffer gets back what operators do not use, and grows again.
+    pub(crate) fn settle(&self, buffer: &impl Buffer) {
+        let mut loan = self.lock();
+        if loan.operators == 0 && loan.process == 0 {
+            return;
+        }
+        loan.operators = self.control.return_unused();
+        if self.control.is_ample() {
+            loan.process /= 2;
+        }
+        if loan.process < LOAN_STEP {
+            loan.process = 0;
+        }
+        // A broken engine has no buffer to give anything back to.
+        let _ = buffer.lend(loan.operators + loan.process);
+    }
+}

@@ -1,0 +1,50 @@
+//! Load control: which queries run, and what memory their operators may have.
+//!
+//! The engine's buffer bounds what scans hold. Hash tables, sorts and what joins collect are beside it, and many queries
+//! at once want more of that than there is. Here a query whose plan has such operators ([`demand`]) waits at the door while
+//! others hold what it needs ([`state`], [`control`]), but not for those whose readers have stopped ([`turn`]); its
+//! operators take memory through a pool of its own ([`pool`]), which refuses them so that they spill, and which borrows
+//! from the buffer when operators need more than their share ([`lender`]). A query that failed because of a refusal, and
+//! of which nobody has seen a row, runs again with more, at last alone and with joins that spill ([`exec`],
+//! [`attempt`], [`frugal`]). What then still does not fit is an error that says which query and how much.
+//!
+//! Memory that operators do not account for is seen at the process itself ([`gauge`]). Processors are not scheduled here.
+
+mod attempt;
+mod control;
+mod demand;
+mod exec;
+mod frugal;
+mod gauge;
+mod lender;
+mod planner;
+mod pool;
+mod shared;
+mod state;
+mod turn;
+mod view;
+
+use std::sync::Arc;
+
+use coscan_engine::Engine;
+use datafusion::catalog::TableFunction;
+use datafusion::execution::session_state::SessionStateBuilder;
+
+pub(crate) use lender::Lender;
+use planner::LoadControlPlanner;
+pub(crate) use pool::QueryPool;
+pub use shared::default_query_memory;
+pub(crate) use shared::lender_of;
+
+/// Adds load control to a session under construction.
+pub(crate) fn install(mut builder: SessionStateBuilder, engine: Engine) -> SessionStateBuilder {
+    let lender = lender_of(&engine, None, coscan_engine::memory_bytes());
+    let function = Arc::new(view::QueriesFunction::new(Arc::clone(&lender)));
+    let function = Arc::new(TableFunction::new(view::NAME.to_owned(), function));
+    builder.table_functions().get_or_insert_default().insert(view::NAME.to_owned(), function);
+    let inner = builder.query_planner().take().unwrap_or_else(|| Arc::new(planner::Default));
+    builder.with_query_planner(Arc::new(LoadControlPlanner::new(inner, engine, lender)))
+}
+
+#[cfg(test)]
+mod model_tests;

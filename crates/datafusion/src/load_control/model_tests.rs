@@ -1,0 +1,420 @@
+//! Random worlds of queries at the door: demands, refusals and further runs, cancellations and panics at every point, readers
+//! that stop, plans that are kept, a limit, a buffer and a process that change. Time is played, and one seed decides.
+//!
+//! Always: what is booked is what operators have, grants stay within limit, loans and the stated excess. When the faults
+//! stop, everybody ends except those whose readers have stopped, without these, and with what plans keep. Then these end,
+//! too, and nothing is left: no run, no byte, no loan. Faults planted in the host have to be found.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use futures::task::{ArcWake, waker};
+
+use super::attempt::Attempt;
+use super::gauge::Gauge;
+use super::lender::{Buffer, Lender};
+use super::state::{About, Arrival, Asking, OUTSIDE, PROMISE_MIN, RunId};
+use super::turn::Turn;
+
+const MIB: u64 = 1 << 20;
+
+/// Of the process.
+const MEMORY: u64 = 1 << 40;
+
+/// More ticks than any world needs when its faults have stopped.
+const ENDS_WITHIN: usize = 20_000;
+
+/// What the host forgets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    None,
+    /// To poll somebody who was woken.
+    WakeUp,
+    /// To look at the door while time passes.
+    Look,
+    /// To settle the loans when a query ends.
+    Loan,
+    /// To leave when it is cancelled.
+    Leave,
+    /// To give back what the operators of a cancelled query had.
+    GiveBack,
+}
+
+/// The buffer, of which scans hold a part.
+struct Pretended {
+    bytes: Cell<u64>,
+    held: Cell<u64>,
+    lent: Cell<u64>,
+}
+
+impl Buffer for Pretended {
+    fn bytes(&self) -> u64 {
+        self.bytes.get()
+    }
+
+    fn lend(&self, bytes: u64) -> Option<u64> {
+        self.lent.set(bytes);
+        Some(self.bytes.get().saturating_sub(self.held.get()).min(bytes))
+    }
+}
+
+/// What wakes a query.
+struct Reader {
+    turn: Arc<Turn>,
+    woken: AtomicBool,
+    clock: Arc<AtomicU64>,
+    began: Instant,
+}
+
+impl ArcWake for Reader {
+    fn wake_by_ref(reader: &Arc<Self>) {
+        reader.turn.of_reader(reader.began + Duration::from_millis(reader.clock.load(Ordering::Relaxed)));
+        reader.woken.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A query.
+struct Query {
+    reader: Arc<Reader>,
+    about: Arc<About>,
+    attempt: Attempt,
+    runs: u32,
+    first: Option<RunId>,
+    /// The run at the door or behind it.
+    run: Option<RunId>,
+    inside: bool,
+    has: u64,
+    steps: u32,
+    stopped: bool,
+    over: bool,
+}
+
+struct World {
+    rng: fastrand::Rng,
+    lender: Lender,
+    buffer: Pretended,
+    clock: Arc<AtomicU64>,
+    began: Instant,
+    queries: Vec<Query>,
+    /// What operators of runs that are over have not given back, and whether a plan keeps it.
+    ending: Vec<(RunId, u64, bool)>,
+    outside: u64,
+    limit_max: u64,
+    /// What was granted beyond the rules: to those whom nobody may refuse.
+    forced: u64,
+    fault: Fault,
+}
+
+impl World {
+    fn new(seed: u64, fault: Fault) -> Self {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let limit = rng.u64(8..2000) * MIB;
+        let buffer = rng.u64(8..2000) * MIB;
+        let began = Instant::now();
+        let clock = Arc::new(AtomicU64::new(0));
+        let lender = Lender::new(limit, limit, Gauge::new(MEMORY));
+        lender.control.say(1);
+        let buffer = Pretended { bytes: Cell::new(buffer), held: Cell::new(buffer / 3), lent: Cell::new(0) };
+        let queries = (0..rng.usize(1..12))
+            .map(|_| {
+                let turn = Turn::new(began);
+                let (woken, clock) = (AtomicBool::new(true), Arc::clone(&clock));
+                Query {
+                    reader: Arc::new(Reader { turn, woken, clock, began }),
+                    about: Arc::new(About {
+                        text: String::new(),
+                        plan: rng.u64(0..6),
+                        session: String::new(),
+                    }),
+                    attempt: Attempt::First,
+                    runs: 0,
+                    first: None,
+                    run: None,
+                    inside: false,
+                    has: 0,
+                    steps: rng.u32(1..40),
+                    stopped: false,
+                    over: false,
+                }
+            })
+            .collect();
+        let (ending, outside, forced) = (Vec::new(), 0, 0);
+        World { rng, lender, buffer, clock, began, queries, ending, outside, limit_max: limit, forced, fault }
+    }
+
+    fn now(&self) -> Instant {
+        self.began + Duration::from_millis(self.clock.load(Ordering::Relaxed))
+    }
+
+    /// The host forgets this once in a while.
+    fn forgets(&mut self, fault: Fault) -> bool {
+        self.fault == fault && self.rng.u8(0..4) == 0
+    }
+
+    /// One poll of a query that was woken.
+    fn poll(&mut self, at: usize) {
+        if self.forgets(Fault::WakeUp) {
+            self.queries[at].reader.woken.store(false, Ordering::Relaxed);
+            return;
+        }
+        let now = self.now();
+        let query = &mut self.queries[at];
+        query.reader.woken.store(false, Ordering::Relaxed);
+        query.reader.turn.of_query();
+        if query.run.is_none() {
+            query.runs += 1;
+            assert!(query.runs <= 4, "a query runs again and again");
+            let wish = query.attempt.wish(self.lender.control.limit());
+            let (about, turn) = (Arc::clone(&query.about), Arc::clone(&query.reader.turn));
+            let arrival = Arrival { about, first: query.first, attempt: query.runs, wish, turn };
+            let id = self.lender.control.arrive(arrival, now);
+            query.first.get_or_insert(id);
+            query.run = Some(id);
+        }
+        let Some(id) = query.run else { return };
+        if !query.inside {
+            let polled = self.lender.control.poll_in(id, &waker(Arc::clone(&query.reader)), None, now);
+            let Poll::Ready(Ok(())) = polled else { return };
+            query.inside = true;
+        }
+        self.work(at, id);
+        let query = &self.queries[at];
+        if query.run.is_some() || !query.over {
+            // It yields, or its reader has rows and comes back.
+            ArcWake::wake_by_ref(&query.reader);
+        }
+    }
+
+    /// What the operators of a query do.
+    fn work(&mut self, at: usize, id: RunId) {
+        let limit = self.lender.control.limit();
+        if self.queries[at].steps == 0 {
+            self.end(at, true);
+            return;
+        }
+        self.queries[at].steps -= 1;
+        let has = self.queries[at].has;
+        match self.rng.u8(0..8) {
+            0..5 => {
+                let more = self.rng.u64(0..(limit / 2).max(2));
+                let asking = Asking { has, more, can_spill: self.rng.bool() };
+                if self.asks(id, asking) {
+                    self.queries[at].has += more;
+                } else if !asking.can_spill {
+                    self.fails(at, id);
+                } else {
+                    self.gives_back(id, has);
+                    self.queries[at].has = 0;
+                }
+            }
+            5 => {
+                let more = self.rng.u64(0..MIB);
+                self.lender.control.take(id, more);
+                self.queries[at].has += more;
+                self.forced += more;
+            }
+            _ => {
+                let less = self.rng.u64(0..=has);
+                self.gives_back(id, less);
+                self.queries[at].has -= less;
+            }
+        }
+    }
+
+    /// As a query's pool asks.
+    fn asks(&self, id: RunId, asking: Asking) -> bool {
+        let control = &self.lender.control;
+        if control.is_short() {
+            self.lender.relieve(&self.buffer, self.now());
+        }
+        let granted = match control.try_take(id, asking) {
+            Ok(()) => true,
+            Err(missing) => {
+                !control.is_short()
+                    && self.lender.borrow(&self.buffer, missing)
+                    && control.try_take(id, asking).is_ok()
+            }
+        };
+        if granted {
+            let used: u64 = control.view().iter().map(|line| line.used).sum();
+            let most = self.limit_max + self.buffer.bytes();
+            let excess = (most / 4).max(32 * MIB) + PROMISE_MIN + self.forced + self.outside;
+            assert!(used <= most + excess, "{used} bytes were granted of {most}");
+        }
+        granted
+    }
+
+    fn gives_back(&self, id: RunId, bytes: u64) {
+        if self.lender.control.give_back(id, bytes, self.now()) && self.fault != Fault::Loan {
+            self.lender.settle(&self.buffer);
+        }
+    }
+
+    fn fails(&mut self, at: usize, id: RunId) {
+        let Some(refused) = self.lender.control.refused(id) else { panic!("nothing was refused") };
+        let next = self.queries[at].attempt.after(refused, self.lender.control.limit());
+        self.end(at, false);
+        if let Some(next) = next {
+            let query = &mut self.queries[at];
+            (query.attempt, query.over) = (next, false);
+        }
+    }
+
+    /// The run is over: it leaves, and its operators end a little later, or a plan keeps what they had.
+    fn end(&mut self, at: usize, well: bool) {
+        let query = &mut self.queries[at];
+        (query.over, query.inside) = (true, false);
+        let has = std::mem::take(&mut query.has);
+        let Some(id) = query.run.take() else { return };
+        if self.fault != Fault::Leave || well {
+            self.lender.control.leave(id, well, self.now());
+        }
+        if self.fault != Fault::Loan {
+            self.lender.settle(&self.buffer);
+        }
+        let keeps = self.rng.u8(0..4) == 0;
+        if self.fault != Fault::GiveBack || well {
+            self.ending.push((id, has, keeps));
+        }
+    }
+
+    fn operators_end(&mut self, kept: bool) {
+        let ending = std::mem::take(&mut self.ending);
+        let (ends, stay): (Vec<_>, Vec<_>) = ending.into_iter().partition(|(_, _, keeps)| kept || !keeps);
+        self.ending = stay;
+        // Who has nothing gives nothing back.
+        for (id, has, _) in ends.into_iter().filter(|(_, has, _)| *has > 0) {
+            self.gives_back(id, has);
+        }
+    }
+
+    fn pass(&mut self, millis: u64) {
+        self.clock.fetch_add(millis, Ordering::Relaxed);
+        if self.fault != Fault::Look {
+            self.lender.control.open(self.now());
+        }
+    }
+
+    /// Something happens.
+    fn step(&mut self) {
+        let at = self.rng.usize(0..self.queries.len());
+        match self.rng.u8(0..32) {
+            0..20 => _ = self.poll_somebody(),
+            20..24 => {
+                let millis = self.rng.u64(0..100);
+                self.pass(millis);
+            }
+            24 => {
+                let millis = self.rng.u64(0..8000);
+                self.pass(millis);
+            }
+            // Cancelled, or in a panic: the stream is dropped wherever it is.
+            25 if self.rng.u8(0..3) == 0 => self.end(at, false),
+            26 => self.queries[at].stopped = self.rng.u8(0..4) == 0,
+            27 if self.rng.bool() => {
+                let limit = self.rng.u64(8..2000) * MIB;
+                self.limit_max = self.limit_max.max(limit);
+                self.lender.control.set_limit(limit);
+            }
+            28 => {
+                let bytes = [1, MEMORY / 100 * 80, MEMORY][self.rng.usize(0..3)];
+                self.lender.control.say(bytes);
+            }
+            29 => self.buffer.held.set(self.rng.u64(0..=self.buffer.bytes())),
+            30 => {
+                let more = self.rng.u64(0..MIB);
+                self.lender.control.take(OUTSIDE, more);
+                self.outside += more;
+            }
+            _ => self.operators_end(false),
+        }
+        self.check();
+    }
+
+    fn poll_somebody(&mut self) -> bool {
+        let ready: Vec<usize> = (0..self.queries.len())
+            .filter(|at| {
+                let query = &self.queries[*at];
+                !query.over && !query.stopped && query.reader.woken.load(Ordering::Relaxed)
+            })
+            .collect();
+        match self.rng.choice(&ready) {
+            Some(at) => {
+                self.poll(*at);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// The books are right.
+    fn check(&self) {
+        let known = self.queries.iter().filter(|query| query.run.is_some()).map(|query| query.has);
+        let left = self.ending.iter().map(|(_, has, _)| *has);
+        let used: u64 = known.chain(left).sum::<u64>() + self.outside;
+        let booked: u64 = self.lender.control.view().iter().map(|line| line.used).sum();
+        assert_eq!(booked, used, "what is booked is not what operators have");
+    }
+
+    /// Nothing goes wrong any more: whoever reads comes to an end.
+    fn ends(&mut self) {
+        self.lender.control.say(1);
+        for _ in 0..ENDS_WITHIN {
+            if self.queries.iter().all(|query| query.over || query.stopped) {
+                return;
+            }
+            if !self.poll_somebody() {
+                self.pass(50);
+            }
+            self.operators_end(false);
+            self.check();
+        }
+        let waiting = self.lender.control.view();
+        panic!("somebody waits for ever: {waiting:?}");
+    }
+
+    fn nothing_is_left(&mut self) {
+        self.operators_end(true);
+        self.lender.control.give_back(OUTSIDE, self.outside, self.now());
+        self.outside = 0;
+        if self.fault != Fault::Loan {
+            (0..12).for_each(|_| self.lender.settle(&self.buffer));
+        }
+        let view = self.lender.control.view();
+        assert!(view.is_empty(), "somebody was forgotten: {view:?}");
+        assert_eq!(self.buffer.lent.get(), 0, "the buffer did not get everything back");
+    }
+}
+
+fn play(seed: u64, fault: Fault) {
+    let mut world = World::new(seed, fault);
+    for _ in 0..world.rng.usize(50..400) {
+        world.step();
+    }
+    world.ends();
+    // Readers that had stopped read on.
+    world.queries.iter_mut().for_each(|query| query.stopped = false);
+    world.ends();
+    world.nothing_is_left();
+}
+
+#[test]
+fn whatever_happens_everybody_ends_and_nothing_is_left() {
+    for seed in 0..3000 {
+        let played = std::panic::catch_unwind(|| play(seed, Fault::None));
+        assert!(played.is_ok(), "seed {seed}");
+    }
+}
+
+#[test]
+fn planted_faults_are_found() {
+    let found = |fault| (0..300).find(|seed| std::panic::catch_unwind(|| play(*seed, fault)).is_err());
+    let faults = [Fault::WakeUp, Fault::Look, Fault::Loan, Fault::Leave, Fault::GiveBack];
+    let found = faults.map(|fault| (fault, found(fault)));
+    for (fault, seed) in found {
+        assert!(seed.is_some(), "{fault:?} was not found");
+    }
+}

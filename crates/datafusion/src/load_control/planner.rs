@@ -1,0 +1,164 @@
+//! Puts plans under load control: the session's planner plans, and what needs memory gets a root that asks for it.
+
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use coscan_engine::Engine;
+use datafusion::catalog::Session;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Result, exec_err};
+use datafusion::execution::context::QueryPlanner;
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::streaming::StreamingTableExec;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
+
+use futures::FutureExt;
+
+use super::demand::needs_memory;
+use super::exec::{Again, LoadControlExec, Query};
+use super::lender::Lender;
+use super::state::About;
+use super::view;
+use crate::error::panic_text;
+use crate::session::options::CoscanOptions;
+
+/// So much of a plan's text names a query.
+const TEXT_MAX: usize = 240;
+
+/// A planner around another.
+pub(crate) struct LoadControlPlanner {
+    inner: Arc<dyn QueryPlanner + Send + Sync>,
+    engine: Engine,
+    lender: Arc<Lender>,
+}
+
+impl LoadControlPlanner {
+    pub(crate) fn new(
+        inner: Arc<dyn QueryPlanner + Send + Sync>,
+        engine: Engine,
+        lender: Arc<Lender>,
+    ) -> Self {
+        LoadControlPlanner { inner, engine, lender }
+    }
+}
+
+impl fmt::Debug for LoadControlPlanner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoadControlPlanner").field("inner", &self.inner).finish_non_exhaustive()
+    }
+}
+
+/// DataFusion's own planner.
+#[derive(Debug)]
+pub(crate) struct Default;
+
+#[async_trait]
+impl QueryPlanner for Default {
+    async fn create_physical_plan(
+        &self,
+        logical: &LogicalPlan,
+        session: &dyn Session,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        DefaultPhysicalPlanner::default().create_physical_plan(logical, session).await
+    }
+}
+
+#[async_trait]
+impl QueryPlanner for LoadControlPlanner {
+    async fn create_physical_plan(
+        &self,
+        logical: &LogicalPlan,
+        session: &dyn Session,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        // Statistics of corrupt files make some of those panic who plan by them.
+        let planned =
+            AssertUnwindSafe(self.inner.create_physical_plan(logical, session)).catch_unwind().await;
+        let plan = planned.unwrap_or_else(|panic| {
+            let message = panic_text(&*panic);
+            exec_err!("planning gave up: {message}; the statistics of a file may be corrupt")
+        })?;
+        let options = session.config_options().extensions.get::<CoscanOptions>();
+        let wanted = options.is_some_and(|options| options.enabled && options.load_control);
+        let plan = without_load_control(plan)?;
+        let endless = plan.boundedness().is_unbounded();
+        if !wanted || endless || !needs_memory(&plan) || is_explained(logical) || is_view(logical) {
+            return Ok(plan);
+        }
+        let text = logical.display_indent().to_string();
+        let mut hasher = DefaultHasher::new();
+        text.hash(&mut hasher);
+        let seconds = options.map_or(0, |options| options.queue_timeout_s);
+        let again = session.as_any().downcast_ref::<SessionState>();
+        let again = again.filter(|_| only_reads(logical) && can_be_read_again(&plan));
+        let query = Query {
+            lender: Arc::clone(&self.lender),
+            engine: self.engine.clone(),
+            about: Arc::new(About {
+                text: shortened(&text),
+                plan: hasher.finish(),
+                session: session.session_id().to_owned(),
+            }),
+            again: again.map(|session| Again {
+                planner: Arc::clone(&self.inner),
+                logical: logical.clone(),
+                session: session.clone(),
+            }),
+            patience: (seconds > 0).then(|| Duration::from_secs(seconds)),
+            schema: plan.schema(),
+        };
+        Ok(Arc::new(LoadControlExec::new(plan, Arc::new(query))))
+    }
+}
+
+/// A plan may have been made with plans of this planner in it, as tables that are queries are. One of them at the door,
+/// inside the other, would wait for that.
+fn without_load_control(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let strip = |node: Arc<dyn ExecutionPlan>| match node.downcast_ref::<LoadControlExec>() {
+        Some(inner) => Ok(Transformed::yes(Arc::clone(inner.input()))),
+        None => Ok(Transformed::no(node)),
+    };
+    Ok(plan.transform_up(strip)?.data)
+}
+
+fn is_explained(logical: &LogicalPlan) -> bool {
+    matches!(logical, LogicalPlan::Explain(_))
+}
+
+/// Whether what the plan reads can be read twice: a stream perhaps not.
+fn can_be_read_again(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    !plan.is::<StreamingTableExec>() && plan.children().into_iter().all(can_be_read_again)
+}
+
+/// Whether the statement asks for the view of who waits, which has to work when everybody does.
+fn is_view(logical: &LogicalPlan) -> bool {
+    let is_scan_of_it = |node: &LogicalPlan| matches!(node, LogicalPlan::TableScan(scan) if scan.table_name.table().starts_with(view::NAME));
+    logical.exists(|node| Ok(is_scan_of_it(node))).unwrap_or(false)
+}
+
+/// Whether the statement can be run twice.
+fn only_reads(logical: &LogicalPlan) -> bool {
+    !matches!(
+        logical,
+        LogicalPlan::Dml(_)
+            | LogicalPlan::Copy(_)
+            | LogicalPlan::Ddl(_)
+            | LogicalPlan::Statement(_)
+            | LogicalPlan::Extension(_)
+    )
+}
+
+/// The beginning of a plan's text, on one line.
+fn shortened(text: &str) -> String {
+    let mut line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if let Some((end, _)) = line.char_indices().nth(TEXT_MAX) {
+        line.truncate(end);
+        line.push_str(" ...");
+    }
+    line
+}

@@ -1,0 +1,174 @@
+//! The memory of one query's operators: a pool that asks load control, and the buffer when that has no more.
+//!
+//! A session may have a pool of its own in front, as the server's users have: what a query takes counts there as well. The
+//! pool of those outside load control is [`QueryPool::outside`]; what comes there through a query's pool is charged already.
+
+use std::cell::Cell;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use coscan_engine::Engine;
+use datafusion::common::{DataFusionError, Result, resources_datafusion_err};
+use datafusion::execution::memory_pool::{
+    MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation, UnboundedMemoryPool,
+};
+
+use super::lender::{Buffer, Lender};
+use super::state::{Asking, OUTSIDE, RunId};
+
+thread_local! {
+    /// Whether a query's pool asks its session's, so that what is asked for is charged already.
+    static CHARGED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The pool of one run of a query.
+pub(crate) struct QueryPool {
+    id: RunId,
+    lender: Arc<Lender>,
+    engine: Engine,
+    /// The session's own pool, which counts, too.
+    session: Arc<dyn MemoryPool>,
+}
+
+impl QueryPool {
+    pub(crate) fn new(id: RunId, lender: Arc<Lender>, engine: Engine, session: Arc<dyn MemoryPool>) -> Self {
+        QueryPool { id, lender, engine, session }
+    }
+
+    /// The pool of queries without load control.
+    pub(crate) fn outside(lender: Arc<Lender>, engine: Engine) -> Self {
+        QueryPool { id: OUTSIDE, lender, engine, session: Arc::<UnboundedMemoryPool>::default() }
+    }
+
+    /// Whether this is charged elsewhere.
+    fn is_charged(&self) -> bool {
+        self.id == OUTSIDE && CHARGED.get()
+    }
+
+    /// Asks the session's pool.
+    fn session<T>(&self, ask: impl FnOnce(&dyn MemoryPool) -> T) -> T {
+        struct Restore(bool);
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                CHARGED.set(self.0);
+            }
+        }
+        let _restore = Restore(CHARGED.replace(true));
+        ask(&*self.session)
+    }
+
+    /// Takes what was asked for, from the buffer if need be.
+    fn take(&self, consumer: &MemoryConsumer, has: u64, more: u64) -> Result<()> {
+        let control = &self.lender.control;
+        if control.is_short() {
+            self.lender.relieve(&self.engine, Instant::now());
+        }
+        let asking = Asking { has, more, can_spill: consumer.can_spill() };
+        let Err(missing) = control.try_take(self.id, asking) else { return Ok(()) };
+        if !control.is_short()
+            && self.lender.borrow(&self.engine, missing)
+            && control.try_take(self.id, asking).is_ok()
+        {
+            return Ok(());
+        }
+        Err(self.refusal(consumer, has, more))
+    }
+
+    fn give_back(&self, bytes: u64) {
+        if self.lender.control.give_back(self.id, bytes, Instant::now()) {
+            self.lender.settle(&self.engine);
+        }
+    }
+
+    fn refusal(&self, consumer: &MemoryConsumer, has: u64, more: u64) -> DataFusionError {
+        let (name, limit) = (consumer.name(), self.lender.control.limit());
+        let query = match self.id {
+            OUTSIDE => "a query without load control".to_owned(),
+            id => format!("query {id}"),
+        };
+        resources_datafusion_err!(
+            "{query}: {name} has {has} bytes and was refused {more} more; coscan.query_memory is {limit}"
+        )
+    }
+}
+
+impl Buffer for Engine {
+    fn bytes(&self) -> u64 {
+        self.buffer_bytes()
+    }
+
+    fn lend(&self, bytes: u64) -> Option<u64> {
+        Engine::lend(self, bytes).ok()
+    }
+}
+
+/// What a repartition may not keep it writes out, and in some orders of reading it then waits for ever
+/// (apache/datafusion#24883). So it is not refused.
+fn is_repartition(consumer: &MemoryConsumer) -> bool {
+    consumer.name().starts_with("RepartitionExec[")
+}
+
+impl fmt::Debug for QueryPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "QueryPool({})", self.id)
+    }
+}
+
+impl fmt::Display for QueryPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "coscan's pool for query {}", self.id)
+    }
+}
+
+impl MemoryPool for QueryPool {
+    fn name(&self) -> &str {
+        "coscan"
+    }
+
+    fn register(&self, consumer: &MemoryConsumer) {
+        self.session.register(consumer);
+    }
+
+    fn unregister(&self, consumer: &MemoryConsumer) {
+        self.session.unregister(consumer);
+    }
+
+    fn grow(&self, reservation: &MemoryReservation, additional: usize) {
+        if !self.is_charged() {
+            self.lender.control.take(self.id, additional as u64);
+            self.session(|session| session.grow(reservation, additional));
+        }
+    }
+
+    fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
+        if !self.is_charged() {
+            self.session(|session| session.shrink(reservation, shrink));
+            self.give_back(shrink as u64);
+        }
+    }
+
+    fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
+        if self.is_charged() {
+            return Ok(());
+        }
+        let (consumer, more) = (reservation.consumer(), additional as u64);
+        if is_repartition(consumer) {
+            self.grow(reservation, additional);
+            return Ok(());
+        }
+        self.take(consumer, reservation.size() as u64, more)?;
+        self.session(|session| session.try_grow(reservation, additional)).inspect_err(|_| {
+            self.lender.control.note_refusal(self.id, more);
+            self.give_back(more);
+        })
+    }
+
+    fn reserved(&self) -> usize {
+        self.lender.control.used(self.id) as usize
+    }
+
+    fn memory_limit(&self) -> MemoryLimit {
+        MemoryLimit::Finite(self.lender.control.limit() as usize)
+    }
+}

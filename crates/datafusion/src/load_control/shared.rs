@@ -1,0 +1,41 @@
+//! What all sessions of an engine share of load control, and how much memory it has to give if nobody says.
+
+use std::sync::Arc;
+
+use coscan_engine::Engine;
+
+use super::gauge::Gauge;
+use super::lender::Lender;
+
+/// Of the memory, in percent: what buffer and operators have together. The rest is for the program itself and for what
+/// operators do not account for.
+const BUFFER_AND_OPERATORS_PERCENT: u64 = 75;
+
+/// Operators get at least this much, however large the buffer.
+const OPERATORS_PERCENT_MIN: u64 = 10;
+
+/// What operators of all queries together have if nothing is said, beside a buffer in so much memory, in bytes.
+pub fn default_query_memory(memory_bytes: u64, buffer_bytes: u64) -> u64 {
+    let percent = |percent: u64| memory_bytes / 100 * percent;
+    percent(BUFFER_AND_OPERATORS_PERCENT).saturating_sub(buffer_bytes).max(percent(OPERATORS_PERCENT_MIN))
+}
+
+/// The load control of an engine, which all its sessions share; the first one's word holds.
+pub(crate) fn lender_of(engine: &Engine, query_memory: Option<u64>, process_memory: u64) -> Arc<Lender> {
+    engine.companion(|| {
+        let default = default_query_memory(process_memory, engine.buffer_bytes());
+        Lender::new(query_memory.unwrap_or(default), default, Gauge::new(process_memory))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::default_query_memory;
+
+    #[test]
+    fn the_parts_of_the_memory_leave_room_for_the_rest() {
+        const GB: u64 = 1_000_000_000;
+        assert_eq!(default_query_memory(GB, GB / 2), GB / 4);
+        assert_eq!(default_query_memory(GB, 2 * GB), GB / 10);
+    }
+}

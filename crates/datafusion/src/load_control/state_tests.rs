@@ -1,0 +1,169 @@
+//! The rules of the door, by hand.
+
+use std::task::Waker;
+
+use super::super::control::LoadControl;
+use super::super::gauge::Gauge;
+use super::*;
+
+fn about(plan: u64) -> Arc<About> {
+    Arc::new(About { text: format!("plan {plan}"), plan, session: "s".into() })
+}
+
+fn control(limit: u64) -> LoadControl {
+    LoadControl::new(limit, Gauge::new(1 << 50))
+}
+
+fn is_in_at(control: &LoadControl, id: RunId, now: Instant) -> bool {
+    control.poll_in(id, Waker::noop(), None, now).is_ready()
+}
+
+fn is_in(control: &LoadControl, id: RunId) -> bool {
+    is_in_at(control, id, Instant::now())
+}
+
+/// Somebody whose reader reads.
+fn arrive(control: &LoadControl, plan: u64, first: Option<RunId>, attempt: u32, wish: Wish) -> RunId {
+    let turn = Turn::new(Instant::now());
+    turn.of_query();
+    control.arrive(Arrival { about: about(plan), first, attempt, wish, turn }, Instant::now())
+}
+
+fn leave(control: &LoadControl, id: RunId, remember: bool) {
+    control.leave(id, remember, Instant::now());
+}
+
+const MIB: u64 = 1 << 20;
+
+fn asking(has: u64, more: u64, can_spill: bool) -> Asking {
+    Asking { has, more, can_spill }
+}
+
+#[test]
+fn whoever_wants_all_waits_for_everybody_and_everybody_for_it() {
+    let control = control(800 * MIB);
+    let first = arrive(&control, 1, None, 1, Wish::Usual);
+    assert!(is_in(&control, first));
+    let all = arrive(&control, 2, None, 2, Wish::All);
+    let behind = arrive(&control, 3, None, 1, Wish::Usual);
+    assert!(!is_in(&control, all) && !is_in(&control, behind), "first come, first served");
+    assert_eq!(control.view()[1].waits_for, [first]);
+    leave(&control, first, true);
+    assert!(is_in(&control, all) && !is_in(&control, behind));
+    control.take(all, MIB);
+    leave(&control, all, true);
+    assert!(is_in(&control, behind), "what is left of the others fits beside it");
+    control.give_back(all, MIB, Instant::now());
+    assert_eq!(control.view().len(), 1);
+}
+
+#[test]
+fn a_further_run_has_the_place_of_the_first() {
+    let control = control(800 * MIB);
+    let holder = arrive(&control, 1, None, 1, Wish::All);
+    assert!(is_in(&control, holder));
+    let early = arrive(&control, 2, None, 1, Wish::All);
+    let late = arrive(&control, 3, None, 1, Wish::All);
+    let again = arrive(&control, 1, Some(holder), 2, Wish::All);
+    leave(&control, holder, false);
+    assert!(is_in(&control, again) && !is_in(&control, early) && !is_in(&control, late));
+}
+
+#[test]
+fn what_a_plan_took_is_what_it_is_promised_next() {
+    let control = control(800 * MIB);
+    let first = arrive(&control, 7, None, 1, Wish::Usual);
+    assert!(is_in(&control, first));
+    assert_eq!(control.view()[0].wants, 100 * MIB, "a stranger");
+    control.take(first, 400 * MIB);
+    control.give_back(first, 400 * MIB, Instant::now());
+    leave(&control, first, true);
+    let known = arrive(&control, 7, None, 1, Wish::Usual);
+    let stranger = arrive(&control, 8, None, 1, Wish::Usual);
+    assert!(is_in(&control, known) && is_in(&control, stranger));
+    assert_eq!(control.view()[0].wants, 500 * MIB);
+    let again = arrive(&control, 7, None, 1, Wish::Usual);
+    assert!(!is_in(&control, again), "500 of 600 are promised to another");
+}
+
+#[test]
+fn refusals_leave_room_for_those_who_cannot_spill_and_for_promises() {
+    let control = control(800 * MIB);
+    let (a, b) = (arrive(&control, 1, None, 1, Wish::Usual), arrive(&control, 2, None, 1, Wish::Usual));
+    assert!(is_in(&control, a) && is_in(&control, b));
+    assert_eq!(control.try_take(a, asking(0, 700 * MIB, true)), Ok(()));
+    assert_eq!(control.try_take(a, asking(700 * MIB, 2 * MIB, true)), Err(2 * MIB), "100 are promised to b");
+    assert_eq!(control.try_take(a, asking(700 * MIB, 50 * MIB, false)), Ok(()), "an eighth beyond");
+    assert_eq!(control.try_take(a, asking(0, MIB, true)), Ok(()), "so little is never refused");
+    assert_eq!(control.try_take(b, asking(0, 100 * MIB, true)), Ok(()), "a promise is kept");
+    assert_eq!(control.refused(a), Some(Refused { peak: 751 * MIB, more: 2 * MIB, by_session: false }));
+    assert_eq!(control.refused(b), None);
+    control.set_lent(200 * MIB);
+    assert_eq!(control.try_take(b, asking(100 * MIB, 40 * MIB, true)), Ok(()), "the buffer lends");
+    assert_eq!(control.return_unused(), 91 * MIB);
+    assert_eq!(control.return_unused(), 91 * MIB);
+}
+
+#[test]
+fn what_an_ended_run_keeps_counts_but_is_not_waited_for() {
+    let (control, now) = (control(800 * MIB), Instant::now());
+    let ended = arrive(&control, 1, None, 1, Wish::Usual);
+    assert!(is_in(&control, ended));
+    control.take(ended, 300 * MIB);
+    control.leave(ended, false, now);
+    let all = arrive(&control, 1, Some(ended), 2, Wish::All);
+    assert!(!is_in_at(&control, all, now + ENDING / 2), "it may give that back in a moment");
+    assert!(is_in_at(&control, all, now + ENDING), "a plan that somebody keeps has it for good");
+    assert_eq!(control.view()[1].wants, 500 * MIB);
+    assert_eq!(control.try_take(all, asking(0, 501 * MIB, true)), Err(MIB));
+}
+
+#[test]
+fn whoever_is_not_read_keeps_what_it_has_and_is_not_waited_for() {
+    let control = control(800 * MIB);
+    let (turn, now) = (Turn::new(Instant::now()), Instant::now());
+    let arrival = Arrival { about: about(1), first: None, attempt: 1, wish: Wish::All, turn: turn.clone() };
+    let unread = control.arrive(arrival, now);
+    turn.of_query();
+    assert!(is_in(&control, unread));
+    control.take(unread, 300 * MIB);
+    let behind = arrive(&control, 2, None, 1, Wish::All);
+    assert!(!is_in_at(&control, behind, now + UNREAD * 100), "it goes on, however long that takes");
+    turn.of_reader(now);
+    assert!(!is_in_at(&control, behind, now + UNREAD / 2));
+    assert!(is_in_at(&control, behind, now + UNREAD * 2));
+    assert_eq!(control.try_take(behind, asking(0, 500 * MIB, true)), Ok(()));
+    assert_eq!(
+        control.try_take(unread, asking(300 * MIB, 2 * MIB, true)),
+        Err(2 * MIB),
+        "its promise is gone"
+    );
+}
+
+#[test]
+fn patience_ends_with_a_wake_up() {
+    let control = control(800 * MIB);
+    let now = Instant::now();
+    let holder = arrive(&control, 1, None, 1, Wish::All);
+    assert!(is_in(&control, holder));
+    let late = arrive(&control, 2, None, 1, Wish::All);
+    let woken = std::sync::Arc::new(Woken::default());
+    let until = Some(now + Duration::from_secs(9));
+    let waker = futures::task::waker(woken.clone());
+    assert!(control.poll_in(late, &waker, until, now).is_pending());
+    control.open(now + Duration::from_secs(8));
+    assert!(!woken.0.load(std::sync::atomic::Ordering::Relaxed));
+    control.open(now + Duration::from_secs(9));
+    assert!(woken.0.load(std::sync::atomic::Ordering::Relaxed));
+    let told = control.poll_in(late, &waker, until, now + Duration::from_secs(9));
+    assert!(matches!(told, std::task::Poll::Ready(Err(_))));
+}
+
+#[derive(Default)]
+struct Woken(std::sync::atomic::AtomicBool);
+
+impl futures::task::ArcWake for Woken {
+    fn wake_by_ref(woken: &Arc<Self>) {
+        woken.0.store(true, std::sync::atomic::Ordering::Relaxed);
+    }
+}
