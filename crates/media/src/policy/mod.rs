@@ -58,8 +58,8 @@ pub enum Why {
         /// Lists they belong to.
         lists: usize,
     },
-    /// Of all media this one serves the most for the time it takes.
-    BestMedium {
+    /// Of all media this one has the oldest request, and serves the most for the time it takes.
+    OldestMedium {
         /// Lists that want something on it.
         lists: usize,
         /// Bytes wanted on it.
@@ -100,8 +100,8 @@ impl fmt::Display for Why {
             Why::Completes { subqueries, lists } => {
                 write!(f, "{subqueries} subqueries of {lists} lists can run with it")
             }
-            Why::BestMedium { lists, bytes } => {
-                write!(f, "{lists} lists want {bytes} bytes of its medium, more for the time than elsewhere")
+            Why::OldestMedium { lists, bytes } => {
+                write!(f, "its medium has the oldest request; {lists} lists want {bytes} bytes of it")
             }
             Why::QueueFull { bytes, fragments } => {
                 write!(f, "{fragments} fragments with {bytes} bytes are asked of its medium: a mount pays")

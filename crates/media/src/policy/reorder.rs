@@ -6,13 +6,17 @@
 //! - On the mounted medium, in one sweep from the head onwards: first what completes a subquery with what is there and
 //!   on its way, most lists first within what is ahead; then, as long as that evicts nothing anybody wants and leaves
 //!   room for one more fragment of its size, whatever is wanted.
-//! - If nothing there may be fetched, the medium on which the lists served, times the bytes that complete subqueries or fit
-//!   into the free room, are most for the time of the switch, the seeks and the transfer, times the response ratio of
-//!   its oldest request (waiting over that time, plus one), so that little-wanted media are not put off for ever.
+//! - If nothing there may be fetched, the medium whose oldest request has waited longest, so that none is put off for ever;
+//!   of several that have waited as long, the one on which the lists served, times the bytes that complete subqueries or
+//!   fit into the free room, are most for the time of the switch, the seeks and the transfer. That worth alone, or weighed
+//!   against waiting, serves what is wanted a lot and puts off what is not: on an LTO-9 library with 200 users it gave no
+//!   better mean latency and a 99th percentile a third to two thirds higher.
 //! - What wants more room than is free may evict what is wanted least, only if it completes a subquery.
 //!
 //! The scheduler overrides it for lists that have waited for too long. O(wanted fragments of a medium) for a decision on
 //! the mounted medium, O(all wanted fragments) for a switch.
+
+use coscan_core::Span;
 
 use super::view::View;
 use super::{Choice, Demand, MediaPolicy, Why};
@@ -56,10 +60,19 @@ fn on_mounted(view: &View<'_>, drive: DriveId, medium: MediumId) -> Option<(Frag
     fits.map(|id| (id, Why::Mounted { lists: view.lists_wanting(id) }))
 }
 
-/// What a mount of a medium is worth: lists times bytes for each second. And what would be fetched first.
-fn of_medium(view: &View<'_>, drive: DriveId, medium: MediumId) -> Option<(f64, FragmentId)> {
+/// A medium that could be mounted.
+struct Mount {
+    /// How long the oldest request that would be served has waited.
+    waited: Span,
+    /// Lists times bytes for each second.
+    worth: f64,
+    /// What would be fetched first.
+    first: FragmentId,
+}
+
+fn mount_of(view: &View<'_>, drive: DriveId, medium: MediumId) -> Option<Mount> {
     let mut free_bytes = view.free_bytes();
-    let (mut served, mut bytes, mut head, mut seconds, mut waited) = (0.0, 0, None, 0.0, 0.0f64);
+    let (mut served, mut head, mut seconds, mut waited) = (0.0, None, 0.0, Span::ZERO);
     let mut first = None;
     for fragment in view.pending_by_position(medium, 0) {
         let Some(worth) = worth(view, fragment, free_bytes) else { continue };
@@ -74,14 +87,9 @@ fn of_medium(view: &View<'_>, drive: DriveId, medium: MediumId) -> Option<(f64, 
         head = Some(fragment.position + fragment.bytes);
         seconds += (seek.as_nanos() + view.transfer(fragment.bytes).as_nanos()) as f64 / 1e9;
         served += view.lists_wanting(fragment.id) as f64 * fragment.bytes as f64;
-        bytes += fragment.bytes;
-        waited = waited.max(view.waited(fragment.id).as_nanos() as f64 / 1e9);
+        waited = waited.max(view.waited(fragment.id));
     }
-    let seconds = seconds.max(1e-9);
-    // The response ratio: what has waited for long, for what it takes, does not lose to what is always more.
-    (bytes > 0)
-        .then(|| (served / seconds * (1.0 + waited / seconds), first))
-        .and_then(|(worth, first)| Some((worth, first?)))
+    first.map(|first| Mount { waited, worth: served / f64::max(seconds, 1e-9), first })
 }
 
 impl MediaPolicy for Reorder {
@@ -99,16 +107,17 @@ impl MediaPolicy for Reorder {
         {
             return Choice::Fetch(fragment, why);
         }
-        let mut best: Option<(f64, FragmentId, Why)> = None;
+        let mut best: Option<(Mount, Why)> = None;
         for wanted in view.media().filter(|wanted| view.free_for(wanted.medium, drive)) {
-            let Some((worth, first)) = of_medium(view, drive, wanted.medium) else { continue };
-            if best.is_none_or(|(known, ..)| worth > known) {
-                let why = Why::BestMedium { lists: view.lists_wanting(first), bytes: wanted.bytes };
-                best = Some((worth, first, why));
+            let Some(mount) = mount_of(view, drive, wanted.medium) else { continue };
+            let better = |known: &Mount| (mount.waited, mount.worth) > (known.waited, known.worth);
+            if best.as_ref().is_none_or(|(known, _)| better(known)) {
+                let why = Why::OldestMedium { lists: view.lists_wanting(mount.first), bytes: wanted.bytes };
+                best = Some((mount, why));
             }
         }
         match best {
-            Some((_, fragment, why)) => Choice::Fetch(fragment, why),
+            Some((mount, why)) => Choice::Fetch(mount.first, why),
             None => Choice::Wait(None),
         }
     }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use coscan_media::model::Robot;
 use coscan_media::{
     Action, DriveId, Event, Fault, Fragment, FragmentId, Instant, Library, ListId, MediumId, PolicyName,
-    Reason, Scheduler, SchedulerConfig, Span, Subquery, TapeQueueConfig, UserId,
+    Reason, Scheduler, SchedulerConfig, Span, Subquery, TapeQueueConfig, UserId, Why,
 };
 use fastrand::Rng;
 
@@ -82,6 +82,8 @@ pub struct World {
     lists: BTreeMap<ListId, ListModel>,
     /// Failures of each fragment, mounts of its medium included, since it last came.
     failures: BTreeMap<FragmentId, u32>,
+    /// The list that is known to go first, from what drives were told.
+    first: Option<ListId>,
     agenda: BTreeMap<(Instant, u64), Event>,
     next: u64,
     submitted: u64,
@@ -117,7 +119,13 @@ impl World {
         let library = library.expect("numbers make sense");
         let budget = rng.u64(30..120);
         let attempts = rng.u32(1..4);
-        let config = SchedulerConfig { patience: seconds(rng.u64(10..600)), attempts, cache_bytes: budget };
+        // In a world without patience nothing but the fetches that lead nowhere puts a list first.
+        let patience = match rng.u32(0..4) {
+            0 => Span::MAX,
+            1 => seconds(rng.u64(1..60)),
+            _ => seconds(rng.u64(10..600)),
+        };
+        let config = SchedulerConfig { patience, attempts, cache_bytes: budget };
         let mut scheduler = if policy.as_str() == "tape-queue" {
             let queue = TapeQueueConfig {
                 due_bytes: 60,
@@ -160,6 +168,7 @@ impl World {
             drives: vec![(None, Doing::Nothing, true); drives as usize],
             lists: BTreeMap::new(),
             failures: BTreeMap::new(),
+            first: None,
             agenda: BTreeMap::new(),
             next: 0,
             submitted: 0,
@@ -270,6 +279,7 @@ impl World {
                 let of = self.lists.get_mut(&list).expect("open");
                 (of.finished, of.running) = (true, BTreeSet::new());
                 of.pending.clear();
+                self.first = self.first.filter(|first| *first != list);
                 self.report.cancelled += 1;
                 self.happens(Event::Cancel { list });
             }
@@ -391,6 +401,11 @@ impl World {
     }
 
     fn carry_out(&mut self, action: Action, lost: bool) {
+        if let Action::Switch { why, .. } | Action::Fetch { why, .. } = &action
+            && let Why::Overdue { list, .. } | Why::Stalled { list } = why
+        {
+            self.first = Some(*list);
+        }
         match action {
             Action::Switch { drive, from, to, .. } => self.switch(drive, from, to),
             Action::Fetch { drive, fragment, .. } => self.fetch(drive, fragment),
@@ -504,7 +519,8 @@ impl World {
                 format!("{id}: {batch:?} out of order")
             });
         }
-        let waited = self.now.since(of.since).as_nanos();
+        self.leaves_room(id, batch);
+        let waited = self.now.since(self.lists[&id].since).as_nanos();
         self.report.longest_wait = self.report.longest_wait.max(waited);
         self.report.ready += batch.len();
         let of = self.lists.get_mut(&id).expect("known");
@@ -519,6 +535,26 @@ impl World {
             at = at + seconds(self.rng.u64(0..30));
             self.plan(at, Event::Done { list: id, subqueries: part });
         }
+    }
+
+    /// What is handed to others leaves room for a subquery of the list that goes first.
+    fn leaves_room(&mut self, id: ListId, batch: &[u32]) {
+        if self.first == Some(id) {
+            self.first = None;
+        }
+        let Some(first) = self.first.map(|first| &self.lists[&first]) else { return };
+        let of = |list: &ListModel, at: u32| list.subqueries[at as usize].fragments();
+        let running = self.lists.values().flat_map(|list| list.running.iter().flat_map(|at| of(list, *at)));
+        let handed = batch.iter().flat_map(|at| of(&self.lists[&id], *at));
+        let pinned: BTreeSet<FragmentId> = running.chain(handed).collect();
+        let fits = |at: &u32| {
+            let all: BTreeSet<FragmentId> = pinned.iter().copied().chain(of(first, *at)).collect();
+            let known = all.iter().filter_map(|id| self.fragments.get(id));
+            known.map(|fragment| fragment.bytes).sum::<u64>() <= self.budget
+        };
+        self.check(first.pending.iter().any(fits), || {
+            format!("{id} is handed {batch:?}, which leaves no room for {:?}", self.first)
+        });
     }
 
     fn unready(&mut self, id: ListId, subqueries: &[u32], reason: Reason, lost: bool) {
@@ -551,5 +587,6 @@ impl World {
             }
             self.report.unready += 1;
         }
+        self.first = self.first.filter(|first| *first != id);
     }
 }

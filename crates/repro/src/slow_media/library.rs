@@ -130,6 +130,8 @@ pub(crate) fn find() -> Result<Part, ReproError> {
     let rows = vec![
         order("higher mean latency", 0, 0),
         order("higher mean latency", 0, 1),
+        order("higher 99th percentile", 1, 0),
+        order("higher 99th percentile", 1, 1),
         order("more mounts", 2, 0),
     ];
     let bar = |of: &[f64]| {
