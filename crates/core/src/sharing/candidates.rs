@@ -1,7 +1,7 @@
 //! What several policies ask of the state: who waits for how long, which chunks a scan could be handed or lacks.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::ids::{ChunkNo, ColumnNo, TableId};
 use crate::interest::{Class, Classes, ScanSlot};
@@ -21,19 +21,37 @@ pub fn next_in_order(state: &State, scan: &Scan) -> Option<ChunkNo> {
     scan.next_in_order().filter(|c| state.is_available(scan, *c))
 }
 
+/// So many decoded parts, or gaps between unclaimed chunks, are looked at for [`freshly_decoded`].
+const DECODED_PARTS_LOOKED_AT: usize = 256;
+
 /// The available, unclaimed chunk of which most is decoded in the scan's columns: what others have just had decoded
-/// costs this scan no decoding, and as long as it is kept. Cost: linear in the parts kept decoded, which are few.
+/// costs this scan no decoding, and as long as it is kept. Where thousands of small chunks are kept decoded, the best of
+/// the first few hundred parts will do. Cost: bounded.
 pub fn freshly_decoded(state: &State, scan: &Scan) -> Option<ChunkNo> {
-    let mut bytes: BTreeMap<ChunkNo, u64> = BTreeMap::new();
-    let first = PartKey { table: scan.table, chunk: ChunkNo(0), column: ColumnNo(0) };
-    let of_table = state.decoded.range(first..).take_while(|(part, _)| part.table == scan.table);
-    for (part, decoded) in of_table.filter(|(part, _)| scan.columns.contains(part.column)) {
-        *bytes.entry(part.chunk).or_default() += decoded;
+    let first_part = |chunk| PartKey { table: scan.table, chunk: ChunkNo(chunk), column: ColumnNo(0) };
+    let mut looks = DECODED_PARTS_LOOKED_AT;
+    let mut best: Option<(u64, Reverse<ChunkNo>)> = None;
+    for run in scan.unclaimed().runs() {
+        let mut parts = state.decoded.range(first_part(run.start)..first_part(run.end)).peekable();
+        while looks > 0
+            && let Some(chunk) = parts.peek().map(|(part, _)| part.chunk)
+        {
+            let mut decoded = 0;
+            while let Some((part, bytes)) = parts.next_if(|(part, _)| part.chunk == chunk) {
+                looks = looks.saturating_sub(1);
+                decoded += if scan.columns.contains(part.column) { *bytes } else { 0 };
+            }
+            let candidate = Some((decoded, Reverse(chunk)));
+            if decoded > 0 && candidate > best && state.is_available(scan, chunk) {
+                best = candidate;
+            }
+        }
+        if looks == 0 {
+            break;
+        }
+        looks -= 1;
     }
-    let usable = |chunk: &ChunkNo| scan.unclaimed().contains(*chunk) && state.is_available(scan, *chunk);
-    let best =
-        bytes.into_iter().filter(|(chunk, _)| usable(chunk)).max_by_key(|(chunk, b)| (*b, Reverse(*chunk)));
-    best.map(|(chunk, _)| chunk)
+    best.map(|(_, Reverse(chunk))| chunk)
 }
 
 /// The next chunk of a scan in table order, else the available, unclaimed one that fewest others want; the

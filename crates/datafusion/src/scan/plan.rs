@@ -5,7 +5,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use datafusion::common::Result;
+use datafusion::common::runtime::SpawnedTask;
+use datafusion::common::{DataFusionError, Result};
 use futures::{StreamExt, TryStreamExt};
 
 use crate::file::few_pages::is_point_read;
@@ -49,10 +50,23 @@ impl ScanPlan {
         let wanted = planner.rows_wanted();
         let mut plan = ScanPlan { files: Vec::new(), chunks: Vec::new(), dynamic: Mutex::default() };
         let at_once = if wanted.is_some() { 1 } else { FILES_PLANNED_AT_ONCE };
+        let many = requests.len() > FILES_PLANNED_AT_ONCE;
         let mut planned = futures::stream::iter(requests.to_vec())
             .map(|request| {
                 let planner = Arc::clone(planner);
-                async move { planner.plan(request).await }
+                let planned = async move { planner.plan(request).await };
+                async move {
+                    // The metadata of many files are work for all processors.
+                    if many {
+                        SpawnedTask::spawn(planned)
+                            .join_unwind()
+                            .await
+                            .map_err(Box::new)
+                            .map_err(DataFusionError::ExecutionJoin)?
+                    } else {
+                        planned.await
+                    }
+                }
             })
             .buffered(at_once);
         let mut rows = 0;

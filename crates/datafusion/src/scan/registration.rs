@@ -37,6 +37,8 @@ struct State {
     live: Option<Live>,
     /// By position in [`ScanPlan::chunks`]: handed out, or not needed any more.
     settled: Vec<bool>,
+    /// No point read is left before this position in the plan.
+    points_before: usize,
     members: usize,
 }
 
@@ -108,10 +110,13 @@ impl Registration {
     fn take_point(&self, plan: &ScanPlan, counters: &ScanCounters) -> Option<usize> {
         let mut state = lock(&self.state);
         strike_off(plan, &mut state, counters);
-        let next =
-            plan.chunks.iter().zip(&state.settled).position(|(chunk, settled)| chunk.point && !settled)?;
-        state.settled[next] = true;
-        Some(next)
+        let from = state.points_before;
+        let mut rest = plan.chunks.iter().zip(&state.settled).skip(from);
+        let next = rest.position(|(chunk, settled)| chunk.point && !settled).map(|at| from + at);
+        // Chunks that are settled stay so: the next one to look need not look at these again.
+        state.points_before = next.map_or(plan.chunks.len(), |next| next + 1);
+        state.settled[next?] = true;
+        next
     }
 
     /// Announces all chunks that are not settled; `None` if there are none.
