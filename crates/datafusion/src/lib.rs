@@ -12,6 +12,7 @@
 mod error;
 mod file;
 mod load_control;
+mod made_once;
 mod ordered;
 pub mod rule;
 mod scan;

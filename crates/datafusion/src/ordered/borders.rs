@@ -17,6 +17,8 @@ use super::spec::AggregateSpec;
 /// The borders of one execution.
 pub(super) struct BorderGroups {
     spec: Arc<AggregateSpec>,
+    /// The group by which chunks are clustered.
+    key: usize,
     state: Mutex<State>,
 }
 
@@ -37,13 +39,14 @@ struct Waiting {
 impl BorderGroups {
     pub(super) fn new(
         spec: &Arc<AggregateSpec>,
+        key: usize,
         clustering: &Clustering,
         reservation: MemoryReservation,
     ) -> Self {
         let waiting =
             clustering.borders.iter().map(|border| Waiting { chunks: border.chunks, given_up: false });
         let state = State { borders: waiting.collect(), groups: BTreeMap::new(), reservation, workers: 0 };
-        BorderGroups { spec: Arc::clone(spec), state: Mutex::new(state) }
+        BorderGroups { spec: Arc::clone(spec), key, state: Mutex::new(state) }
     }
 
     /// A worker begins. It has to call [`Self::leave`] or [`Self::give_up`] in the end.
@@ -67,7 +70,7 @@ impl BorderGroups {
             let table = match tables.entry(border) {
                 std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
                 std::collections::btree_map::Entry::Vacant(entry) => {
-                    entry.insert(GroupTable::new(&self.spec)?)
+                    entry.insert(GroupTable::new(&self.spec, self.key)?)
                 }
             };
             table.merge(&groups)?;

@@ -2,13 +2,16 @@
 //!
 //! As everywhere in DataFusion where partitions meet, all partitions of one plan are one execution, whatever their
 //! contexts; a partition that is opened again begins another one.
+//!
+//! What is shared is made by whichever partition is polled: one that is left alone half-way keeps nobody waiting.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use datafusion::common::{Result, internal_err};
 use datafusion::execution::TaskContext;
-use tokio::sync::OnceCell;
+
+use crate::made_once::MadeOnce;
 
 /// The executions of a plan, which share a `T`, or know that there is none.
 pub(super) struct Executions<T> {
@@ -22,7 +25,7 @@ pub(super) struct Execution<T> {
     opened: Mutex<Vec<bool>>,
     /// Whether a partition was dropped before its end: nobody may want the rest.
     given_up: AtomicBool,
-    shared: OnceCell<Option<Arc<T>>>,
+    shared: MadeOnce<Option<Arc<T>>>,
 }
 
 /// A partition that is open.
@@ -31,7 +34,7 @@ pub(super) struct OpenPartition<T> {
     ended: bool,
 }
 
-impl<T> Executions<T> {
+impl<T: Send + Sync + 'static> Executions<T> {
     pub(super) fn new(partitions: usize) -> Self {
         Executions { partitions, known: Mutex::default() }
     }
@@ -52,7 +55,7 @@ impl<T> Executions<T> {
                 context: Arc::downgrade(context),
                 opened: Mutex::new(vec![false; self.partitions]),
                 given_up: AtomicBool::new(false),
-                shared: OnceCell::new(),
+                shared: MadeOnce::new(),
             });
             known.push(Arc::clone(&execution));
             execution
@@ -77,13 +80,13 @@ impl<T> Execution<T> {
     }
 }
 
-impl<T> OpenPartition<T> {
-    /// What the partitions share; whoever asks first makes it.
-    pub(super) async fn shared(
-        &self,
-        make: impl Future<Output = Result<Option<Arc<T>>>>,
-    ) -> Result<Option<Arc<T>>> {
-        self.execution.shared.get_or_try_init(|| make).await.cloned()
+impl<T: Send + Sync + 'static> OpenPartition<T> {
+    /// What the partitions share; `make` is asked if nobody has made it yet.
+    pub(super) async fn shared<F>(&self, make: impl FnOnce() -> F) -> Result<Option<Arc<T>>>
+    where
+        F: Future<Output = Result<Option<Arc<T>>>> + Send + 'static,
+    {
+        self.execution.shared.get(make).await
     }
 
     /// The partition has been read to its end.

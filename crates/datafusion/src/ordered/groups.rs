@@ -8,9 +8,12 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, DynComparator, RecordBatch, UInt32Array, make_comparator, new_empty_array,
+    Array, ArrayRef, BooleanArray, BooleanBufferBuilder, DynComparator, RecordBatch, make_comparator,
+    new_empty_array,
 };
-use datafusion::arrow::compute::{SortOptions, concat, partition, take_arrays};
+use datafusion::arrow::buffer::BooleanBuffer;
+use datafusion::arrow::compute::kernels::cmp::{distinct, lt};
+use datafusion::arrow::compute::{FilterBuilder, SortOptions, concat};
 use datafusion::common::{Result, internal_err};
 use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
 use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group_values};
@@ -40,9 +43,9 @@ pub(super) struct GroupStates {
 }
 
 impl GroupTable {
-    /// No groups yet.
-    pub(super) fn new(spec: &Arc<AggregateSpec>) -> Result<Self> {
-        let keys = if spec.has_runs { Keys::Runs(Runs::default()) } else { Keys::Hashed(hashed(spec)?) };
+    /// No groups yet. Rows are expected to come in the order of the group `lead`.
+    pub(super) fn new(spec: &Arc<AggregateSpec>, lead: usize) -> Result<Self> {
+        let keys = if spec.has_runs { Keys::Runs(Runs::new(lead)) } else { Keys::Hashed(hashed(spec)?) };
         Ok(GroupTable {
             accumulators: spec.accumulators()?,
             spec: Arc::clone(spec),
@@ -98,7 +101,7 @@ impl GroupTable {
 
     fn take_keys(&mut self) -> Result<Vec<ArrayRef>> {
         match &mut self.keys {
-            Keys::Runs(runs) => std::mem::take(runs).into_keys(&self.spec),
+            Keys::Runs(runs) => std::mem::replace(runs, Runs::new(0)).into_keys(&self.spec),
             Keys::Hashed(table) => table.emit(EmitTo::All),
         }
     }
@@ -147,56 +150,67 @@ fn hashed(spec: &AggregateSpec) -> Result<Box<dyn GroupValues>> {
     new_group_values(Arc::clone(&spec.group_schema), &GroupOrdering::None)
 }
 
-/// Keys that came in order.
-#[derive(Default)]
+/// Keys that came in order: in that of the leading column, and where it does not move in that of the others.
 struct Runs {
+    lead: usize,
     /// The keys of the groups, as they came.
     keys: Vec<Vec<ArrayRef>>,
     len: usize,
-    /// How each column ascends or descends where those before it are equal, once that has been seen.
+    /// How each column ascends or descends where those before it, the leading one first, are equal, once that has been
+    /// seen.
     directions: Vec<Option<Ordering>>,
     bytes: usize,
 }
 
 impl Runs {
+    fn new(lead: usize) -> Self {
+        Runs { lead, keys: Vec::new(), len: 0, directions: Vec::new(), bytes: 0 }
+    }
+
     /// Numbers the groups of these rows, if their keys go on in order; otherwise nothing happens.
     fn add(&mut self, groups: &[ArrayRef], indices: &mut Vec<usize>) -> Result<bool> {
-        let runs = partition(groups)?.ranges();
-        let starts = UInt32Array::from_iter_values(runs.iter().map(|run| run.start as u32));
-        let mut firsts = take_arrays(groups, &starts, None)?;
         let mut directions = self.directions.clone();
         directions.resize(groups.len(), None);
         let mut continues = false;
         if let Some(last) = self.keys.last() {
-            let comparators = comparators(last, &firsts)?;
-            match step(&comparators, last[0].len() - 1, 0, &mut directions) {
+            match step(&self.comparators(last, groups)?, last[0].len() - 1, 0, &mut directions) {
                 Step::Same => continues = true,
                 Step::On => {}
                 Step::OutOfOrder => return Ok(false),
             }
         }
-        let comparators = comparators(&firsts, &firsts)?;
-        for row in 1..runs.len() {
-            if !matches!(step(&comparators, row - 1, row, &mut directions), Step::On) {
-                return Ok(false);
+        let changes = Changes::of(groups, self.lead)?;
+        if !changes.in_order_of_lead(&mut directions[0])? {
+            let comparators = self.comparators(groups, groups)?;
+            for row in changes.all.set_indices() {
+                if !matches!(step(&comparators, row, row + 1, &mut directions), Step::On) {
+                    return Ok(false);
+                }
             }
         }
         self.directions = directions;
         let mut group = if continues { self.len - 1 } else { self.len };
         indices.clear();
-        for run in &runs {
-            indices.resize(indices.len() + run.len(), group);
-            group += 1;
-        }
-        self.len = group;
-        if continues {
-            firsts = firsts.iter().map(|keys| keys.slice(1, keys.len() - 1)).collect();
-        }
-        if !firsts[0].is_empty() {
+        indices.push(group);
+        indices.extend(changes.all.iter().map(|changes| {
+            group += usize::from(changes);
+            group
+        }));
+        if group + 1 > self.len {
+            self.len = group + 1;
+            let firsts = changes.firsts(groups, !continues)?;
             self.bytes += firsts.iter().map(|keys| keys.get_array_memory_size()).sum::<usize>();
             self.keys.push(firsts);
         }
         Ok(true)
+    }
+
+    /// Of the leading column first.
+    fn comparators(&self, left: &[ArrayRef], right: &[ArrayRef]) -> Result<Vec<DynComparator>> {
+        let others = (0..left.len()).filter(|&column| column != self.lead);
+        let columns = std::iter::once(self.lead).chain(others);
+        let comparators = columns.map(|at| make_comparator(&left[at], &right[at], SortOptions::default()));
+        Ok(comparators.collect::<std::result::Result<_, _>>()?)
     }
 
     fn into_keys(self, spec: &AggregateSpec) -> Result<Vec<ArrayRef>> {
@@ -219,10 +233,56 @@ enum Step {
     OutOfOrder,
 }
 
-fn comparators(left: &[ArrayRef], right: &[ArrayRef]) -> Result<Vec<DynComparator>> {
-    let columns = left.iter().zip(right);
-    let comparators = columns.map(|(left, right)| make_comparator(left, right, SortOptions::default()));
-    Ok(comparators.collect::<std::result::Result<_, _>>()?)
+/// Where keys change: bit `i` is about the rows `i` and `i + 1`.
+struct Changes {
+    /// In any column.
+    all: BooleanBuffer,
+    /// In the leading one.
+    lead: BooleanBuffer,
+    /// All but the last rows of the leading column, and all but the first.
+    before: ArrayRef,
+    after: ArrayRef,
+}
+
+impl Changes {
+    fn of(groups: &[ArrayRef], lead: usize) -> Result<Self> {
+        let rows = groups[lead].len() - 1;
+        let pair = |keys: &ArrayRef| (keys.slice(0, rows), keys.slice(1, rows));
+        let (before, after) = pair(&groups[lead]);
+        let of_lead = distinct(&before, &after)?.values().clone();
+        let mut all = of_lead.clone();
+        for (_, keys) in groups.iter().enumerate().filter(|(at, _)| *at != lead) {
+            let (before, after) = pair(keys);
+            all = &all | distinct(&before, &after)?.values();
+        }
+        Ok(Changes { all, lead: of_lead, before, after })
+    }
+
+    /// Whether the leading column alone shows that keys come in order: it moves wherever any column does, and in one
+    /// direction, which is `direction` if that is known. If nothing is shown, nothing happens.
+    fn in_order_of_lead(&self, direction: &mut Option<Ordering>) -> Result<bool> {
+        let moves = self.lead.count_set_bits();
+        if self.before.null_count() + self.after.null_count() > 0 || self.all.count_set_bits() != moves {
+            return Ok(false);
+        }
+        let down = lt(&self.after, &self.before)?.true_count();
+        let moved = match moves {
+            0 => return Ok(true),
+            _ if down == 0 => Ordering::Less,
+            _ if down == moves => Ordering::Greater,
+            _ => return Ok(false),
+        };
+        Ok(*direction.get_or_insert(moved) == moved)
+    }
+
+    /// The keys of the rows where they change, and of the first row if it `begins` a group.
+    fn firsts(&self, groups: &[ArrayRef], begins: bool) -> Result<Vec<ArrayRef>> {
+        let mut firsts = BooleanBufferBuilder::new(self.all.len() + 1);
+        firsts.append(begins);
+        firsts.append_buffer(&self.all);
+        let firsts = FilterBuilder::new(&BooleanArray::new(firsts.finish(), None)).optimize().build();
+        Ok(groups.iter().map(|keys| firsts.filter(keys)).collect::<std::result::Result<_, _>>()?)
+    }
 }
 
 /// From one key to the next. A column's direction is the one in which it moved first.

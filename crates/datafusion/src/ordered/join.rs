@@ -15,19 +15,22 @@ use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::{
     DataFusionError, JoinType, NullEquality, Result, ScalarValue, internal_datafusion_err,
 };
-use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::{HashJoinExec, HashJoinExecBuilder, PartitionMode};
-use datafusion::physical_plan::metrics::{BaselineMetrics, RecordOutput};
+use datafusion::physical_plan::metrics::RecordOutput;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{StreamExt, TryStreamExt};
 
-use super::ranges::Clustering;
+use super::node::{Books, ByChunksExec, ChunkOperator, ChunkWorker};
+use super::ranges::{ChunkRange, Clustering};
 use super::steps::Step;
 use crate::scan::CScan;
 use crate::scan::chunks::{ChunkReader, Piece, SharedScan};
 use crate::scan::plan::ScanPlan;
+
+/// The node of a join by chunks: an inner one takes for its outer side the one with which fewer rows are read.
+pub(crate) type OrderedJoinExec = ByChunksExec<ChunkJoin>;
 
 /// One side of a join.
 #[derive(Clone, Debug)]
@@ -46,29 +49,55 @@ pub(crate) struct JoinSide {
 /// What is joined.
 #[derive(Debug)]
 pub(crate) struct ChunkJoin {
-    pub(crate) outer: JoinSide,
-    pub(crate) inner: JoinSide,
-    pub(crate) outer_is_left: bool,
+    pub(crate) left: JoinSide,
+    pub(crate) right: JoinSide,
+    pub(crate) outer: OuterSide,
     /// The join as it was planned: its keys, filter, type and projection hold for each chunk.
     pub(crate) join: Arc<dyn ExecutionPlan>,
     /// Whether it is done wherever it is right, worthwhile or not.
     pub(crate) always: bool,
 }
 
+/// Which side may be the outer one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OuterSide {
+    Left,
+    Right,
+    Either,
+}
+
+impl OuterSide {
+    /// `None` if a join of this type gives rows of both sides that have no match.
+    pub(crate) fn of(join_type: JoinType) -> Option<Self> {
+        match join_type {
+            JoinType::Inner => Some(OuterSide::Either),
+            JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => {
+                Some(OuterSide::Left)
+            }
+            JoinType::Right | JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => {
+                Some(OuterSide::Right)
+            }
+            JoinType::Full => None,
+        }
+    }
+}
+
 /// A side whose footers are known.
 struct KnownSide {
+    side: JoinSide,
     scan: Arc<SharedScan>,
     plan: Arc<ScanPlan>,
     clustering: Clustering,
+    /// The chunks that hold values, in the order of their ranges.
+    in_order: Vec<usize>,
 }
 
 /// What the partitions of one execution share.
-pub(super) struct SharedJoin {
+pub(crate) struct SharedJoin {
     join: Arc<ChunkJoin>,
     outer: KnownSide,
     inner: KnownSide,
-    /// The inner chunks that hold values, in the order of their ranges.
-    in_order: Vec<usize>,
+    outer_is_left: bool,
     context: Arc<TaskContext>,
 }
 
@@ -76,53 +105,129 @@ impl JoinSide {
     async fn known(&self, workers: usize, context: &Arc<TaskContext>) -> Result<Option<KnownSide>> {
         let scan = Arc::new(SharedScan::new(&self.scan, workers, context)?);
         let plan = scan.plan().await?;
-        let clustering = Clustering::of(&plan, &self.column, &self.data_type)?;
-        Ok(clustering.map(|clustering| KnownSide { scan, plan, clustering }))
-    }
-
-    /// The rows that are joined.
-    fn rows(&self, mut batch: RecordBatch) -> Result<RecordBatch> {
-        for step in self.steps.iter() {
-            batch = step.apply(batch)?;
-        }
-        Ok(batch)
+        let Some(clustering) = Clustering::of(&plan, &self.column, &self.data_type)? else { return Ok(None) };
+        let ranges = &clustering.chunks;
+        let mut in_order: Vec<usize> = (0..ranges.len()).filter(|&at| ranges[at].bounds.is_some()).collect();
+        in_order.sort_by(|&a, &b| ranges[a].bounds.partial_cmp(&ranges[b].bounds).unwrap_or(Ordering::Equal));
+        Ok(Some(KnownSide { side: self.clone(), scan, plan, clustering, in_order }))
     }
 }
 
 impl KnownSide {
-    /// That statistics are right is what makes matches complete.
-    fn check(&self, side: &JoinSide, chunk: usize, batch: &RecordBatch) -> Result<()> {
-        self.clustering.check(&self.plan, chunk, &side.column, batch.column(side.key))
+    /// The rows that are joined, of a batch of one of the chunks. That statistics are right is what makes matches
+    /// complete.
+    fn rows(&self, chunk: usize, mut batch: RecordBatch) -> Result<RecordBatch> {
+        for step in self.side.steps.iter() {
+            batch = step.apply(batch)?;
+        }
+        if batch.num_rows() > 0 {
+            self.clustering.check(&self.plan, chunk, &self.side.column, batch.column(self.side.key))?;
+        }
+        Ok(batch)
+    }
+
+    /// The chunks that may hold matches of rows in this range.
+    fn overlapping(&self, range: &ChunkRange) -> &[usize] {
+        let Some((low, high)) = &range.bounds else { return &[] };
+        let ranges = &self.clustering.chunks;
+        let below = |chunk: &usize, value: &ScalarValue| {
+            ranges[*chunk].bounds.as_ref().is_some_and(|(_, high)| high < value)
+        };
+        let up_to = |chunk: &usize, value: &ScalarValue| {
+            ranges[*chunk].bounds.as_ref().is_some_and(|(low, _)| low <= value)
+        };
+        let from = self.in_order.partition_point(|chunk| below(chunk, low));
+        let rest = &self.in_order[from..];
+        &rest[..rest.partition_point(|chunk| up_to(chunk, high))]
+    }
+
+    /// How many rows a chunk has, before filters.
+    fn rows_of(&self, chunk: usize) -> u64 {
+        let chunk = &self.plan.chunks[chunk];
+        self.plan.files[chunk.file].metadata.row_group(chunk.row_group).num_rows().max(0) as u64
+    }
+
+    /// How many rows all chunks have, before filters.
+    fn rows_of_all(&self) -> u64 {
+        (0..self.plan.chunks.len()).map(|chunk| self.rows_of(chunk)).sum()
     }
 }
 
-impl ChunkJoin {
-    /// What partitions share, if both sides are clustered.
-    pub(super) async fn prepare(
-        self: &Arc<Self>,
-        workers: usize,
-        context: &Arc<TaskContext>,
-    ) -> Result<Option<Arc<SharedJoin>>> {
-        let Some(outer) = self.outer.known(workers, context).await? else { return Ok(None) };
-        let Some(inner) = self.inner.known(1, context).await? else { return Ok(None) };
-        if !self.always && !is_worthwhile(&outer.clustering, &inner.clustering, workers) {
-            return Ok(None);
-        }
-        let ranges = &inner.clustering.chunks;
-        let mut in_order: Vec<usize> = (0..ranges.len()).filter(|&at| ranges[at].bounds.is_some()).collect();
-        in_order.sort_by(|&a, &b| ranges[a].bounds.partial_cmp(&ranges[b].bounds).unwrap_or(Ordering::Equal));
-        let (join, context) = (Arc::clone(self), Arc::clone(context));
-        Ok(Some(Arc::new(SharedJoin { join, outer, inner, in_order, context })))
+/// How many rows are read of both sides: inner chunks for every outer one that they overlap.
+fn rows_read(outer: &KnownSide, inner: &KnownSide) -> u64 {
+    let chunks = outer.clustering.chunks.iter().flat_map(|range| inner.overlapping(range));
+    outer.rows_of_all() + chunks.map(|&chunk| inner.rows_of(chunk)).sum::<u64>()
+}
+
+impl ChunkOperator for ChunkJoin {
+    const NAME: &'static str = "OrderedJoinExec";
+    type Shared = SharedJoin;
+    type Worker = JoinWorker;
+
+    fn condition(&self) -> String {
+        format!("chunks are clustered by {} and {}", self.left.column, self.right.column)
     }
 
+    async fn prepare(
+        self: Arc<Self>,
+        partitions: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<Option<Arc<SharedJoin>>> {
+        let Some(left) = self.left.known(partitions, &context).await? else { return Ok(None) };
+        let Some(right) = self.right.known(partitions, &context).await? else { return Ok(None) };
+        let outer_is_left = match self.outer {
+            OuterSide::Left => true,
+            OuterSide::Right => false,
+            OuterSide::Either => rows_read(&left, &right) <= rows_read(&right, &left),
+        };
+        let (outer, inner) = if outer_is_left { (left, right) } else { (right, left) };
+        if !self.always && !is_worthwhile(&outer, &inner, partitions) {
+            return Ok(None);
+        }
+        let context = with_dense_tables(&context);
+        Ok(Some(Arc::new(SharedJoin { join: self, outer, inner, outer_is_left, context })))
+    }
+
+    async fn worker(shared: Arc<SharedJoin>, books: Books) -> Result<JoinWorker> {
+        let reader = shared.outer.scan.join().await?;
+        Ok(JoinWorker { shared, reader, joined: None, books })
+    }
+}
+
+/// Keys of a chunk are near each other: a table with a slot for each value between the least and the greatest is smaller
+/// than a hash table, and faster.
+fn with_dense_tables(context: &TaskContext) -> Arc<TaskContext> {
+    let mut config = context.session_config().clone();
+    let slots = &mut config.options_mut().execution.perfect_hash_join_small_build_threshold;
+    *slots = DENSE_SLOTS.max(*slots);
+    // Expressions of a plan have their functions with them.
+    let context = TaskContext::default().with_session_config(config).with_runtime(context.runtime_env());
+    Arc::new(context)
+}
+
+/// Slots of four bytes.
+const DENSE_SLOTS: usize = 1 << 20;
+
+/// Whether all partitions have something to do and few inner chunks are read more than once.
+fn is_worthwhile(outer: &KnownSide, inner: &KnownSide, partitions: usize) -> bool {
+    let once = outer.rows_of_all() + inner.rows_of_all();
+    outer.clustering.is_worthwhile()
+        && inner.clustering.is_worthwhile()
+        && outer.clustering.chunks.len() >= partitions
+        && rows_read(outer, inner) as f64 <= ROWS_READ_MAX * once as f64
+}
+
+/// Rows that are read for each row that there is.
+const ROWS_READ_MAX: f64 = 1.5;
+
+impl SharedJoin {
     /// The join of one chunk.
     fn of_chunk(
         &self,
         outer: SendableRecordBatchStream,
         inner: SendableRecordBatchStream,
-        context: &Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
-        let planned = self.join.downcast_ref::<HashJoinExec>();
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let planned = self.join.join.downcast_ref::<HashJoinExec>();
         let planned = planned.ok_or_else(|| internal_datafusion_err!("not a hash join"))?;
         let (left, right) = if self.outer_is_left { (outer, inner) } else { (inner, outer) };
         // Not the planned join over other inputs: its dynamic filter is about all of its rows.
@@ -137,37 +242,12 @@ impl ChunkJoin {
             .with_projection_ref(planned.projection.clone())
             .with_partition_mode(PartitionMode::CollectLeft)
             .with_null_equality(NullEquality::NullEqualsNothing);
-        join.build_exec()?.execute(0, Arc::clone(context))
-    }
-}
-
-/// Whether all partitions have something to do and few inner chunks are read more than once.
-fn is_worthwhile(outer: &Clustering, inner: &Clustering, workers: usize) -> bool {
-    outer.is_worthwhile()
-        && inner.is_worthwhile()
-        && outer.chunks.len() >= workers
-        && outer.chunks.len() <= 2 * inner.chunks.len()
-}
-
-impl SharedJoin {
-    /// The inner chunks that may hold matches of an outer one.
-    fn inner_chunks(&self, outer: usize) -> Vec<usize> {
-        let Some((low, high)) = &self.outer.clustering.chunks[outer].bounds else { return Vec::new() };
-        let ranges = &self.inner.clustering.chunks;
-        let below = |chunk: &usize, value: &ScalarValue| {
-            ranges[*chunk].bounds.as_ref().is_some_and(|(_, high)| high < value)
-        };
-        let up_to = |chunk: &usize, value: &ScalarValue| {
-            ranges[*chunk].bounds.as_ref().is_some_and(|(low, _)| low <= value)
-        };
-        let from = self.in_order.partition_point(|chunk| below(chunk, low));
-        let rest = &self.in_order[from..];
-        rest[..rest.partition_point(|chunk| up_to(chunk, high))].to_vec()
+        join.build_exec()
     }
 
     /// The rows of these inner chunks.
     fn inner_rows(self: &Arc<Self>, chunks: &[usize]) -> SendableRecordBatchStream {
-        let schema = Arc::clone(&self.join.inner.schema);
+        let schema = Arc::clone(&self.inner.side.schema);
         if chunks.is_empty() {
             return Box::pin(RecordBatchStreamAdapter::new(schema, futures::stream::empty()));
         }
@@ -181,8 +261,7 @@ impl SharedJoin {
                         None => return Ok(None),
                         Some(Piece::End(_)) => {}
                         Some(Piece::Rows(chunk, batch)) => {
-                            let batch = shared.join.inner.rows(batch)?;
-                            shared.inner.check(&shared.join.inner, chunk, &batch)?;
+                            let batch = shared.inner.rows(chunk, batch)?;
                             return Ok(Some((batch, (reader, shared))));
                         }
                     }
@@ -196,51 +275,63 @@ impl SharedJoin {
 }
 
 /// One partition.
-pub(super) struct JoinWorker {
+pub(crate) struct JoinWorker {
     shared: Arc<SharedJoin>,
     reader: ChunkReader,
-    joined: Option<SendableRecordBatchStream>,
-    reservation: MemoryReservation,
-    baseline: BaselineMetrics,
+    joined: Option<ChunkJoined>,
+    books: Books,
 }
 
-impl JoinWorker {
-    pub(super) async fn new(
-        shared: Arc<SharedJoin>,
-        reservation: MemoryReservation,
-        baseline: BaselineMetrics,
-    ) -> Result<Self> {
-        let reader = shared.outer.scan.join().await?;
-        Ok(JoinWorker { shared, reader, joined: None, reservation, baseline })
-    }
+/// The join of the chunk at hand.
+struct ChunkJoined {
+    rows: SendableRecordBatchStream,
+    /// What gives them.
+    join: Arc<dyn ExecutionPlan>,
+}
 
+impl ChunkWorker for JoinWorker {
     /// The next joined rows.
-    pub(super) async fn next(&mut self) -> Result<Option<RecordBatch>> {
+    async fn next(&mut self) -> Result<Option<RecordBatch>> {
         loop {
             if let Some(joined) = &mut self.joined {
-                match joined.next().await.transpose()? {
+                match joined.rows.next().await.transpose()? {
                     Some(batch) if batch.num_rows() == 0 => {}
-                    Some(batch) => return Ok(Some(batch.record_output(&self.baseline))),
+                    Some(batch) => return Ok(Some(batch.record_output(&self.books.baseline))),
                     None => {
+                        let table =
+                            joined.join.metrics().and_then(|metrics| metrics.sum_by_name("build_mem_used"));
+                        self.books.held_elsewhere(table.map_or(0, |table| table.as_usize()));
+                        self.books.holds(0)?;
                         self.joined = None;
-                        self.reservation.free();
                     }
                 }
                 continue;
             }
             let Some((chunk, rows)) = self.outer_chunk().await? else {
-                self.baseline.done();
+                self.books.baseline.done();
                 return Ok(None);
             };
             if rows.is_empty() {
                 continue;
             }
-            let inner = self.shared.inner_rows(&self.shared.inner_chunks(chunk));
-            let schema = Arc::clone(&self.shared.join.outer.schema);
-            let rows = futures::stream::iter(rows.into_iter().map(Ok));
-            let outer = Box::pin(RecordBatchStreamAdapter::new(schema, rows));
-            self.joined = Some(self.shared.join.of_chunk(outer, inner, &self.shared.context)?);
+            self.joined = Some(self.join_chunk(chunk, rows)?);
         }
+    }
+}
+
+impl JoinWorker {
+    fn join_chunk(&self, chunk: usize, rows: Vec<RecordBatch>) -> Result<ChunkJoined> {
+        let range = &self.shared.outer.clustering.chunks[chunk];
+        let inner = self.shared.inner_rows(self.shared.inner.overlapping(range));
+        let schema = Arc::clone(&self.shared.outer.side.schema);
+        let rows = futures::stream::iter(rows.into_iter().map(Ok));
+        let outer = Box::pin(RecordBatchStreamAdapter::new(schema, rows));
+        if self.shared.outer_is_left {
+            // The hash table's side: the join books it from here on.
+            self.books.holds(0)?;
+        }
+        let join = self.shared.join.of_chunk(outer, inner)?;
+        Ok(ChunkJoined { rows: join.execute(0, Arc::clone(&self.shared.context))?, join })
     }
 
     /// The rows of the next outer chunk. It is given back before inner ones are asked for, so that nobody holds a chunk
@@ -252,28 +343,14 @@ impl JoinWorker {
                 None => return Ok(None),
                 Some(Piece::End(chunk)) => return Ok(Some((chunk, rows))),
                 Some(Piece::Rows(chunk, batch)) => {
-                    let _timer = self.baseline.elapsed_compute().timer();
-                    let side = &self.shared.join.outer;
-                    let batch = side.rows(batch)?;
+                    let _timer = self.books.baseline.elapsed_compute().timer();
+                    let batch = self.shared.outer.rows(chunk, batch)?;
                     if batch.num_rows() > 0 {
-                        self.shared.outer.check(side, chunk, &batch)?;
-                        self.reservation.try_grow(batch.get_array_memory_size())?;
+                        self.books.holds_more(batch.get_array_memory_size())?;
                         rows.push(batch);
                     }
                 }
             }
         }
-    }
-}
-
-/// Which side is the outer one: the left one (`true`) or the right one; `None` if a join of this type gives rows of both
-/// sides that have no match.
-pub(crate) fn outer_is_left(join_type: JoinType) -> Option<bool> {
-    match join_type {
-        JoinType::Inner | JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => {
-            Some(true)
-        }
-        JoinType::Right | JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => Some(false),
-        JoinType::Full => None,
     }
 }

@@ -11,21 +11,20 @@
 //! Nothing is taken on trust but statistics, by which DataFusion prunes as well, and these are checked against the
 //! groups that are found. That rows of a chunk are sorted makes it fast, not right: keys out of order are hashed, within
 //! the chunk. Whether chunks are clustered is known when footers are, at the first poll; until then the plan that
-//! DataFusion made stands by (`exec`, `join_exec`).
+//! DataFusion made stands by (`node`).
 
+mod aggregation;
 mod borders;
-mod exec;
 mod executions;
 mod groups;
 mod join;
-mod join_exec;
+mod node;
 mod ranges;
 mod spec;
 mod steps;
 mod worker;
 
-pub(crate) use exec::{Candidate, ChunkAggregation, OrderedAggregateExec};
-pub(crate) use join::{ChunkJoin, JoinSide, outer_is_left};
-pub(crate) use join_exec::OrderedJoinExec;
+pub(crate) use aggregation::{Candidate, ChunkAggregation, OrderedAggregateExec};
+pub(crate) use join::{ChunkJoin, JoinSide, OrderedJoinExec, OuterSide};
 pub(crate) use spec::AggregateSpec;
 pub(crate) use steps::Step;

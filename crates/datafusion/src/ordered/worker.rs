@@ -8,11 +8,11 @@ use datafusion::arrow::buffer::BooleanBuffer;
 use datafusion::arrow::compute::filter_record_batch;
 use datafusion::arrow::compute::kernels::cmp::not_distinct;
 use datafusion::common::{Result, ScalarValue};
-use datafusion::execution::memory_pool::MemoryReservation;
-use datafusion::physical_plan::metrics::{BaselineMetrics, Count, RecordOutput};
+use datafusion::physical_plan::metrics::{Count, RecordOutput};
 
 use super::borders::BorderGroups;
 use super::groups::{GroupStates, GroupTable};
+use super::node::{Books, ChunkWorker};
 use super::ranges::Clustering;
 use super::spec::AggregateSpec;
 use super::steps::Step;
@@ -20,7 +20,7 @@ use crate::scan::chunks::{ChunkReader, Piece, SharedScan};
 use crate::scan::plan::ScanPlan;
 
 /// What the partitions of one execution share.
-pub(super) struct Shared {
+pub(crate) struct Shared {
     pub(super) scan: Arc<SharedScan>,
     pub(super) plan: Arc<ScanPlan>,
     pub(super) clustering: Clustering,
@@ -34,13 +34,13 @@ pub(super) struct Shared {
 }
 
 /// One partition.
-pub(super) struct Worker {
+pub(crate) struct Worker {
     shared: Arc<Shared>,
     reader: ChunkReader,
     chunk: Option<ChunkGroups>,
     ready: VecDeque<RecordBatch>,
-    reservation: MemoryReservation,
-    baseline: BaselineMetrics,
+    books: Books,
+    /// Chunks with keys out of order.
     hashed: Count,
     done: bool,
 }
@@ -53,31 +53,19 @@ struct ChunkGroups {
     borders: Vec<Option<GroupTable>>,
 }
 
-impl Worker {
-    pub(super) async fn new(
-        shared: Arc<Shared>,
-        reservation: MemoryReservation,
-        baseline: BaselineMetrics,
-        hashed: Count,
-    ) -> Result<Self> {
-        let reader = shared.scan.join().await?;
-        shared.borders.join();
-        let (chunk, ready) = (None, VecDeque::new());
-        Ok(Worker { shared, reader, chunk, ready, reservation, baseline, hashed, done: false })
-    }
-
+impl ChunkWorker for Worker {
     /// The next groups that are complete.
-    pub(super) async fn next(&mut self) -> Result<Option<RecordBatch>> {
+    async fn next(&mut self) -> Result<Option<RecordBatch>> {
         loop {
             if let Some(batch) = self.ready.pop_front() {
-                return Ok(Some(batch.record_output(&self.baseline)));
+                return Ok(Some(batch.record_output(&self.books.baseline)));
             }
             if self.done {
-                self.baseline.done();
+                self.books.baseline.done();
                 return Ok(None);
             }
             let piece = self.reader.next().await?;
-            let compute = self.baseline.elapsed_compute().clone();
+            let compute = self.books.baseline.elapsed_compute().clone();
             let _timer = compute.timer();
             match piece {
                 Some(Piece::Rows(chunk, batch)) => self.add(chunk, batch)?,
@@ -89,6 +77,15 @@ impl Worker {
                 }
             }
         }
+    }
+}
+
+impl Worker {
+    pub(super) async fn new(shared: Arc<Shared>, books: Books) -> Result<Self> {
+        let reader = shared.scan.join().await?;
+        shared.borders.join();
+        let hashed = books.counter("chunks_hashed");
+        Ok(Worker { shared, reader, chunk: None, ready: VecDeque::new(), books, hashed, done: false })
     }
 
     fn add(&mut self, number: usize, mut batch: RecordBatch) -> Result<()> {
@@ -103,7 +100,7 @@ impl Worker {
         let chunk = match &mut self.chunk {
             Some(chunk) => chunk,
             None => {
-                let inner = GroupTable::new(&shared.spec)?;
+                let inner = GroupTable::new(&shared.spec, shared.key)?;
                 let borders = borders.iter().map(|_| None).collect();
                 self.chunk.insert(ChunkGroups { number, inner, borders })
             }
@@ -117,7 +114,7 @@ impl Worker {
             };
             let table = match table {
                 Some(table) => table,
-                None => table.insert(GroupTable::new(&shared.spec)?),
+                None => table.insert(GroupTable::new(&shared.spec, shared.key)?),
             };
             add_selected(table, &batch, &groups, &at_border)?;
             let others = !&at_border;
@@ -128,7 +125,7 @@ impl Worker {
             None => chunk.inner.add(&batch, &groups)?,
         }
         let borders: usize = chunk.borders.iter().flatten().map(GroupTable::size).sum();
-        self.reservation.try_resize(chunk.inner.size() + borders)
+        self.books.holds(chunk.inner.size() + borders)
     }
 
     fn end(&mut self, number: usize) -> Result<()> {
@@ -150,7 +147,7 @@ impl Worker {
                 }
             }
         }
-        self.reservation.free();
+        self.books.holds(0)?;
         let complete = shared.borders.seen(&range.borders, at_borders)?;
         complete.into_iter().for_each(|batch| self.give(batch));
         Ok(())
@@ -170,9 +167,8 @@ impl Worker {
 impl Drop for Worker {
     fn drop(&mut self) {
         if !self.done {
-            let borders =
-                self.chunk.as_ref().map(|chunk| &self.shared.clustering.chunks[chunk.number].borders);
-            self.shared.borders.give_up(borders.map_or(&[], Vec::as_slice));
+            let in_hand = self.reader.in_hand().map(|chunk| &self.shared.clustering.chunks[chunk].borders);
+            self.shared.borders.give_up(in_hand.map_or(&[], Vec::as_slice));
         }
     }
 }

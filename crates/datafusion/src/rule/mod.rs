@@ -32,7 +32,7 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 use crate::ordered::{OrderedAggregateExec, OrderedJoinExec};
 use crate::scan::CScan;
-use crate::session::options::CoscanOptions;
+use crate::session::options::{CoscanOptions, OrderAware};
 
 /// `plan` with every scan of Parquet files that can be made cooperative made so, reading through `engine`.
 ///
@@ -56,7 +56,11 @@ pub fn rewrite_plan(
             None => Transformed::no(node),
         })
     });
-    finished(ordered::by_chunks(plan?.data, options.order_aware, &finished)?)
+    // A distributed engine runs the partitions of one plan in different processes and says so by switching work stealing
+    // off: chunks would not go to all of them.
+    let shares = config.execution.enable_file_stream_work_stealing;
+    let order_aware = if shares { options.order_aware } else { OrderAware::Never };
+    finished(ordered::by_chunks(plan?.data, order_aware, &finished)?)
 }
 
 /// `plan` with aggregations at scans and narrow arithmetic. What aggregations by chunks stand for is finished already.

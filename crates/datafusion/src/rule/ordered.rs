@@ -28,7 +28,7 @@ use datafusion::physical_plan::{Distribution, ExecutionPlan, ExecutionPlanProper
 use super::{eligibility, with_narrow_arithmetic};
 use crate::ordered::{
     AggregateSpec, Candidate, ChunkAggregation, ChunkJoin, JoinSide, OrderedAggregateExec, OrderedJoinExec,
-    Step, outer_is_left,
+    OuterSide, Step,
 };
 use crate::scan::CScan;
 use crate::session::options::OrderAware;
@@ -139,7 +139,7 @@ fn join(node: &Arc<dyn ExecutionPlan>, relied_on: ReliedOn, always: bool) -> Res
     if relied_on.order && node.output_ordering().is_some() {
         return Ok(None);
     }
-    let Some(outer_is_left) = outer_is_left(*planned.join_type()) else { return Ok(None) };
+    let Some(outer) = OuterSide::of(*planned.join_type()) else { return Ok(None) };
     // The side that DataFusion takes to be small is collected by everybody: little is to be gained.
     if !always && *planned.partition_mode() != PartitionMode::Partitioned {
         return Ok(None);
@@ -154,14 +154,13 @@ fn join(node: &Arc<dyn ExecutionPlan>, relied_on: ReliedOn, always: bool) -> Res
         }
     }
     for (on_left, on_right) in planned.on() {
-        let left_side = side(planned.left(), &left_steps, left, on_left);
-        let right_side = side(planned.right(), &right_steps, right, on_right);
-        let (Some(left_side), Some(right_side)) = (left_side, right_side) else { continue };
-        if left_side.data_type != right_side.data_type {
-            continue;
+        let left = side(planned.left(), &left_steps, left, on_left);
+        let right = side(planned.right(), &right_steps, right, on_right);
+        if let (Some(left), Some(right)) = (left, right)
+            && left.data_type == right.data_type
+        {
+            return Ok(Some(ChunkJoin { left, right, outer, join: Arc::clone(node), always }));
         }
-        let (outer, inner) = if outer_is_left { (left_side, right_side) } else { (right_side, left_side) };
-        return Ok(Some(ChunkJoin { outer, inner, outer_is_left, join: Arc::clone(node), always }));
     }
     Ok(None)
 }

@@ -84,6 +84,12 @@ pub(crate) struct ChunkReader {
 }
 
 impl ChunkReader {
+    /// The chunk of which some rows may still come and nobody else gets any, by its position in the plan: all of it, if
+    /// [`Self::next`] was given up before it returned.
+    pub(crate) fn in_hand(&self) -> Option<usize> {
+        self.member.in_hand()
+    }
+
     /// The next rows, or the end of the chunk they came from; `None` when no chunk is left. Chunks that a dynamic filter
     /// rules out never come.
     pub(crate) async fn next(&mut self) -> Result<Option<Piece>> {
@@ -100,6 +106,7 @@ impl ChunkReader {
             self.open = None;
             // Chunks that are at hand come without a wait: let others run.
             tokio::task::yield_now().await;
+            self.member.put_down();
             return Ok(Some(Piece::End(index)));
         }
         let Some((index, taken)) = self.member.next().await? else { return Ok(None) };
@@ -111,7 +118,10 @@ impl ChunkReader {
                 self.open = Some(open);
                 Piece::Rows(index, batch)
             }
-            None => Piece::End(index),
+            None => {
+                self.member.put_down();
+                Piece::End(index)
+            }
         }))
     }
 }

@@ -14,21 +14,21 @@ use coscan_engine::{
     ChunkRequest, DeliveryOrder, Engine, FileColumns, FileHandle, QueryAccount, Scan, ScanRequest, Worker,
 };
 use datafusion::common::Result;
-use tokio::sync::OnceCell;
 
 use crate::error::from_engine;
 use crate::file::plan::FilePlanner;
 use crate::file::request::FileRequest;
+use crate::made_once::MadeOnce;
 use crate::scan::metrics::ScanCounters;
 use crate::scan::plan::ScanPlan;
 use crate::scan::point::{PointReader, Taken};
 
 /// See the module's documentation.
 pub(crate) struct Registration {
-    requests: Vec<FileRequest>,
+    requests: Arc<[FileRequest]>,
     workers: usize,
     order: DeliveryOrder,
-    plan: OnceCell<Arc<ScanPlan>>,
+    plan: MadeOnce<Arc<ScanPlan>>,
     state: Mutex<State>,
 }
 
@@ -51,7 +51,8 @@ struct Live {
 impl Registration {
     /// A registration for these files, to be read by this many partitions.
     pub(crate) fn new(requests: Vec<FileRequest>, workers: usize, order: DeliveryOrder) -> Arc<Self> {
-        Arc::new(Registration { requests, workers, order, plan: OnceCell::new(), state: Mutex::default() })
+        let requests = requests.into();
+        Arc::new(Registration { requests, workers, order, plan: MadeOnce::new(), state: Mutex::default() })
     }
 
     /// A registration for some chunks of a plan, in any order, by one worker.
@@ -59,20 +60,21 @@ impl Registration {
         let mut settled = vec![true; plan.chunks.len()];
         chunks.iter().for_each(|&chunk| settled[chunk] = false);
         Arc::new(Registration {
-            requests: Vec::new(),
+            requests: Arc::new([]),
             workers: 1,
             order: DeliveryOrder::Any,
-            plan: OnceCell::new_with(Some(Arc::clone(plan))),
+            plan: MadeOnce::made(Arc::clone(plan)),
             state: Mutex::new(State { settled, ..State::default() }),
         })
     }
 
     /// Plans the files if nobody has yet.
     pub(crate) async fn plan(&self, planner: &Arc<FilePlanner>) -> Result<Arc<ScanPlan>> {
-        let plan = self
-            .plan
-            .get_or_try_init(|| async { ScanPlan::new(planner, &self.requests).await.map(Arc::new) });
-        plan.await.cloned()
+        let plan = self.plan.get(|| {
+            let (planner, requests) = (Arc::clone(planner), Arc::clone(&self.requests));
+            async move { ScanPlan::new(&planner, &requests).await.map(Arc::new) }
+        });
+        plan.await
     }
 
     /// Plans the files if nobody has yet, and registers with the engine if nobody is registered.
@@ -98,7 +100,8 @@ impl Registration {
         state.members += 1;
         drop(state);
         let points = PointReader::new(engine, by_pages);
-        Ok(Member { registration: Arc::clone(self), plan, worker, points, counters: Arc::clone(counters) })
+        let (registration, counters) = (Arc::clone(self), Arc::clone(counters));
+        Ok(Member { registration, plan, worker, points, in_hand: None, counters })
     }
 
     /// Whether chunks that are point reads are read so: where rows are to come in the table's order, only if all are.
@@ -183,23 +186,39 @@ pub(crate) struct Member {
     pub(crate) plan: Arc<ScanPlan>,
     worker: Option<Worker>,
     points: PointReader,
+    /// The chunk that nobody else gets any more, by its position in the plan.
+    in_hand: Option<usize>,
     counters: Arc<ScanCounters>,
 }
 
 impl Member {
+    /// The chunk that was handed out last, until the next one is asked for: even if [`Self::next`] was given up before
+    /// it returned, nobody else gets this one.
+    pub(crate) fn in_hand(&self) -> Option<usize> {
+        self.in_hand
+    }
+
+    /// The chunk in hand is used up.
+    pub(crate) fn put_down(&mut self) {
+        self.in_hand = None;
+    }
+
     /// The next chunk, or the rows of it that are needed, and its position in the plan; `None` when there are no
     /// more. Releases the previous chunk.
     pub(crate) async fn next(&mut self) -> Result<Option<(usize, Taken)>> {
         self.points.release();
+        self.in_hand = None;
         while self.points.enabled
             && let Some(index) = self.registration.take_point(&self.plan, &self.counters)
         {
+            self.in_hand = Some(index);
             let chunk = &self.plan.chunks[index];
             if let Some(taken) = self.points.read(&self.plan, chunk, &self.counters).await? {
                 self.counters.add_decided(&self.plan, chunk);
                 return Ok(Some((index, taken)));
             }
         }
+        self.in_hand = None;
         let Some(worker) = &mut self.worker else { return Ok(None) };
         loop {
             strike_off(&self.plan, &mut lock(&self.registration.state), &self.counters);
@@ -211,6 +230,7 @@ impl Member {
             if std::mem::replace(&mut state.settled[index], true) {
                 continue;
             }
+            self.in_hand = Some(index);
             self.counters.add_decided(&self.plan, &self.plan.chunks[index]);
             return Ok(Some((index, Taken::Chunk(chunk))));
         }

@@ -10,6 +10,8 @@ mod executions;
 mod faults;
 mod load_control;
 mod ordered;
+mod ordered_lies;
+mod ordered_turns;
 mod points;
 mod rewrites;
 mod settings;

@@ -19,7 +19,7 @@ use crate::support::{self, LARGE_BUFFER, VARIANTS, Variant};
 
 /// How a table is laid out.
 #[derive(Clone, Copy, Debug)]
-struct Layout {
+pub(crate) struct Layout {
     descending: bool,
     nulls_first: bool,
     nulls: bool,
@@ -29,11 +29,11 @@ struct Layout {
     declared: bool,
     /// Files are listed in another order than their keys have.
     files_backwards: bool,
-    key: Key,
+    pub(crate) key: Key,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Key {
+pub(crate) enum Key {
     Int,
     Long,
     Date,
@@ -42,7 +42,7 @@ enum Key {
 }
 
 impl Layout {
-    fn draw(rng: &mut Rng) -> Self {
+    pub(crate) fn draw(rng: &mut Rng) -> Self {
         let shuffled = rng.u8(..3) == 0;
         Layout {
             descending: rng.bool(),
@@ -94,7 +94,13 @@ impl Layout {
 }
 
 /// Writes a table with runs of equal keys of at most this many rows; returns the statement that declares it.
-fn write_table(folder: &Path, name: &str, rng: &mut Rng, layout: Layout, longest: usize) -> String {
+pub(crate) fn write_table(
+    folder: &Path,
+    name: &str,
+    rng: &mut Rng,
+    layout: Layout,
+    longest: usize,
+) -> String {
     let rows = rng.usize(1..2500);
     let keys = layout.keys(rng, rows, longest);
     let second: ArrayRef =
@@ -176,7 +182,7 @@ async fn answer(ctx: &SessionContext, sql: &str) -> Result<Vec<String>> {
     Ok(rows)
 }
 
-async fn declared(ctx: SessionContext, tables: &[String]) -> SessionContext {
+pub(crate) async fn declared(ctx: SessionContext, tables: &[String]) -> SessionContext {
     for sql in tables {
         ctx.sql(sql).await.expect(sql).collect().await.expect(sql);
     }

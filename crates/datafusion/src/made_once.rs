@@ -1,0 +1,66 @@
+//! A value that several tasks need and one of them makes.
+//!
+//! Unlike with `tokio::sync::OnceCell`, nobody depends on who began: every task that waits drives the making on when it is
+//! polled, so that a task that is not polled any more, as a partition that is left alone, keeps no other one waiting.
+
+use std::sync::{Arc, OnceLock};
+
+use datafusion::common::{DataFusionError, Result};
+use futures::FutureExt;
+use futures::future::{BoxFuture, Shared};
+
+type Making<T> = Shared<BoxFuture<'static, Result<T, Arc<DataFusionError>>>>;
+
+/// See the module's text.
+pub(crate) struct MadeOnce<T> {
+    making: OnceLock<Making<T>>,
+}
+
+impl<T: Clone + Send + Sync + 'static> MadeOnce<T> {
+    /// Nothing is made yet.
+    pub(crate) fn new() -> Self {
+        MadeOnce { making: OnceLock::new() }
+    }
+
+    /// The value is there.
+    pub(crate) fn made(value: T) -> Self {
+        MadeOnce { making: OnceLock::from(async { Ok(value) }.boxed().shared()) }
+    }
+
+    /// The value, or why there is none, which is the same for all. Only the first `make` is asked.
+    pub(crate) async fn get<F>(&self, make: impl FnOnce() -> F) -> Result<T>
+    where
+        F: Future<Output = Result<T>> + Send + 'static,
+    {
+        let making = self.making.get_or_init(|| make().map(|made| made.map_err(Arc::new)).boxed().shared());
+        making.clone().await.map_err(DataFusionError::Shared)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn who_began_and_is_left_alone_keeps_nobody_waiting() {
+        let (send, receive) = tokio::sync::oneshot::channel();
+        let made = MadeOnce::new();
+        let mut first = pin!(made.get(|| async { Ok(receive.await.unwrap_or(0)) }));
+        assert!(matches!(first.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Pending));
+        send.send(7).unwrap();
+        assert_eq!(made.get(|| async { Ok(8) }).await.unwrap(), 7);
+        assert_eq!(first.await.unwrap(), 7);
+    }
+
+    #[tokio::test]
+    async fn a_failure_is_everybodys() {
+        let made = MadeOnce::<u8>::new();
+        for _ in 0..2 {
+            let error = made.get(|| async { Err(DataFusionError::Execution("no".to_owned())) }).await;
+            assert!(error.unwrap_err().to_string().contains("no"));
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! An aggregation chunk by chunk: what it is, and when chunks are such that it can be done. [`worker`](super::worker) does
+//! it.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::Result;
+use datafusion::execution::TaskContext;
+use datafusion::execution::memory_pool::MemoryConsumer;
+
+use super::borders::BorderGroups;
+use super::node::{Books, ByChunksExec, ChunkOperator};
+use super::ranges::Clustering;
+use super::spec::AggregateSpec;
+use super::steps::Step;
+use super::worker::{Shared, Worker};
+use crate::scan::CScan;
+use crate::scan::chunks::SharedScan;
+
+/// The node of an aggregation by chunks.
+pub(crate) type OrderedAggregateExec = ByChunksExec<ChunkAggregation>;
+
+/// A column by which chunks may be clustered.
+#[derive(Clone, Debug)]
+pub(crate) struct Candidate {
+    /// Its position among the groups.
+    pub(crate) group: usize,
+    /// The column of the files.
+    pub(crate) column: String,
+    /// The type that groups have.
+    pub(crate) data_type: DataType,
+}
+
+/// What is aggregated.
+#[derive(Debug)]
+pub(crate) struct ChunkAggregation {
+    pub(crate) spec: Arc<AggregateSpec>,
+    pub(crate) scan: CScan,
+    pub(crate) steps: Arc<[Step]>,
+    pub(crate) candidates: Vec<Candidate>,
+    /// Whether it is done wherever it is right, worthwhile or not.
+    pub(crate) always: bool,
+}
+
+impl ChunkOperator for ChunkAggregation {
+    const NAME: &'static str = "OrderedAggregateExec";
+    type Shared = Shared;
+    type Worker = Worker;
+
+    fn condition(&self) -> String {
+        let columns: Vec<_> = self.candidates.iter().map(|candidate| candidate.column.as_str()).collect();
+        format!("chunks are clustered by {}", columns.join(" or "))
+    }
+
+    async fn prepare(
+        self: Arc<Self>,
+        partitions: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<Option<Arc<Shared>>> {
+        let scan = Arc::new(SharedScan::new(&self.scan, partitions, &context)?);
+        let plan = scan.plan().await?;
+        for candidate in &self.candidates {
+            let Some(clustering) = Clustering::of(&plan, &candidate.column, &candidate.data_type)? else {
+                continue;
+            };
+            if !self.always && !clustering.is_worthwhile() {
+                continue;
+            }
+            let reservation =
+                MemoryConsumer::new("OrderedAggregateExec borders").register(context.memory_pool());
+            return Ok(Some(Arc::new(Shared {
+                scan,
+                plan,
+                borders: BorderGroups::new(&self.spec, candidate.group, &clustering, reservation),
+                clustering,
+                spec: Arc::clone(&self.spec),
+                steps: Arc::clone(&self.steps),
+                key: candidate.group,
+                key_name: candidate.column.clone(),
+                batch_rows: context.session_config().batch_size(),
+            })));
+        }
+        Ok(None)
+    }
+
+    async fn worker(shared: Arc<Shared>, books: Books) -> Result<Worker> {
+        Worker::new(shared, books).await
+    }
+}

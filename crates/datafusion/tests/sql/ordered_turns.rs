@@ -1,0 +1,149 @@
+//! Operators that work chunk by chunk wait for nobody but the engine: whichever partitions are polled come to their end,
+//! with the smallest buffer too, while others are left alone half-way or dropped.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use coscan_core::registry;
+use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+use datafusion::common::Result;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, displayable};
+use datafusion::prelude::SessionContext;
+use fastrand::Rng;
+use futures::StreamExt;
+
+use crate::ordered::{Layout, declared, write_table};
+use crate::support::{self, LARGE_BUFFER, Variant};
+
+/// A partition that comes to no end in this time waits for something that never happens.
+const ENDS_AFTER: Duration = Duration::from_secs(60);
+
+const QUERIES: [&str; 4] = [
+    "SELECT k, count(*), sum(v) FROM c GROUP BY k",
+    "SELECT DISTINCT k, g FROM c WHERE v > 0",
+    "SELECT c.k, c.v, d.v FROM c JOIN d ON c.k = d.k",
+    "SELECT d.k, d.v, c.v FROM c RIGHT JOIN d ON c.k = d.k AND c.v < d.v",
+];
+
+/// The partitions of a plan.
+struct Partitions {
+    streams: Vec<Option<SendableRecordBatchStream>>,
+    rows: Vec<String>,
+}
+
+impl Partitions {
+    fn open(plan: &Arc<dyn ExecutionPlan>, ctx: &SessionContext) -> Self {
+        let context = ctx.task_ctx();
+        let partitions = 0..plan.output_partitioning().partition_count();
+        let open = |at| Some(plan.execute(at, Arc::clone(&context)).expect("a stream"));
+        Partitions { streams: partitions.map(open).collect(), rows: Vec::new() }
+    }
+
+    /// Polls a partition so often, giving the engine time in between.
+    async fn poll(&mut self, at: usize, times: usize) {
+        for _ in 0..times {
+            let Some(stream) = &mut self.streams[at] else { return };
+            match futures::poll!(stream.next()) {
+                std::task::Poll::Pending => tokio::time::sleep(Duration::from_micros(200)).await,
+                std::task::Poll::Ready(Some(batch)) => self.rows.extend(lines(batch)),
+                std::task::Poll::Ready(None) => self.streams[at] = None,
+            }
+        }
+    }
+
+    /// Reads a partition to its end, while nobody polls the others.
+    async fn drain(&mut self, at: usize) {
+        if let Some(stream) = self.streams[at].take() {
+            let batches = tokio::time::timeout(ENDS_AFTER, stream.collect::<Vec<_>>()).await;
+            let batches = batches.unwrap_or_else(|_| panic!("partition {at} comes to no end"));
+            self.rows.extend(batches.into_iter().flat_map(lines));
+        }
+    }
+}
+
+fn lines(batch: Result<datafusion::arrow::array::RecordBatch>) -> Vec<String> {
+    let batch = batch.expect("a batch");
+    let options = FormatOptions::default().with_null("NULL");
+    let columns = batch.columns().iter().map(|c| ArrayFormatter::try_new(c.as_ref(), &options));
+    let columns: Vec<_> = columns.collect::<std::result::Result<_, _>>().expect("values");
+    let line = |row| columns.iter().map(|c| c.value(row).to_string()).collect::<Vec<_>>().join(" | ");
+    (0..batch.num_rows()).map(line).collect()
+}
+
+/// Returns whether it was done by chunks.
+async fn in_turns(
+    ctx: &SessionContext,
+    plain: &SessionContext,
+    sql: &str,
+    rng: &mut Rng,
+    what: &str,
+) -> bool {
+    let frame = ctx.sql(sql).await.expect(sql);
+    let plan = frame.create_physical_plan().await.expect(sql);
+    let shown = displayable(plan.as_ref()).indent(false).to_string();
+    let top: Vec<_> = shown.lines().take(2).collect();
+    let by_chunks =
+        top.iter().any(|line| line.contains("OrderedAggregateExec: ") || line.contains("OrderedJoinExec: "));
+    let mut expected = support::rows(plain, sql).await.expect(sql);
+    expected.sort_unstable();
+    let mut partitions = Partitions::open(&plan, ctx);
+    let mut order: Vec<usize> = (0..partitions.streams.len()).collect();
+    rng.shuffle(&mut order);
+    // Some begin and are left alone, wherever they are then.
+    for &at in &order[..rng.usize(0..order.len())] {
+        partitions.poll(at, rng.usize(1..30)).await;
+    }
+    let dropped = rng.bool().then(|| order[0]);
+    if let Some(at) = dropped {
+        partitions.streams[at] = None;
+    }
+    rng.shuffle(&mut order);
+    for at in order {
+        partitions.drain(at).await;
+    }
+    let mut found = partitions.rows;
+    found.sort_unstable();
+    if dropped.is_none() {
+        assert_eq!(found, expected, "{what}: {sql}");
+    } else {
+        // What the dropped partition had in hand is lost; nothing is wrong, or there twice.
+        let (all, some): (BTreeSet<_>, BTreeSet<_>) = (expected.iter().collect(), found.iter().collect());
+        assert!(some.is_subset(&all), "{what}: {sql}: {:?}", some.difference(&all).next());
+        assert!(found.len() <= expected.len(), "{what}: {sql}: rows are there twice");
+    }
+    by_chunks
+}
+
+#[tokio::test]
+async fn partitions_that_are_left_alone_or_dropped_keep_nobody_waiting() {
+    let mut by_chunks = [0; QUERIES.len()];
+    for seed in 0..3 {
+        let mut rng = Rng::with_seed(seed);
+        let folder = tempfile::tempdir().expect("a folder");
+        let layout = Layout::draw(&mut rng);
+        let other = Layout { key: layout.key, ..Layout::draw(&mut rng) };
+        let tables = [
+            write_table(folder.path(), "c", &mut rng, layout, 30),
+            write_table(folder.path(), "d", &mut rng, other, 3),
+        ];
+        let plain = declared(support::plain(Variant::Default), &tables).await;
+        for policy in registry::sharing() {
+            let engine = support::engine(policy, LARGE_BUFFER);
+            let ctx = declared(support::cooperative(&engine, Variant::Default), &tables).await;
+            let set = "SET coscan.order_aware = 'always'";
+            ctx.sql(set).await.expect(set).collect().await.expect(set);
+            let smallest = support::minimum_buffer(&ctx, &engine, &QUERIES).await;
+            for buffer in [smallest, LARGE_BUFFER] {
+                engine.set_buffer(buffer).expect("a buffer");
+                for (sql, by_chunks) in QUERIES.into_iter().zip(&mut by_chunks) {
+                    let what = format!("seed {seed}, {policy}, {buffer} bytes");
+                    *by_chunks += usize::from(in_turns(&ctx, &plain, sql, &mut rng, &what).await);
+                }
+            }
+            support::settled(&engine).await;
+        }
+    }
+    assert!(by_chunks.iter().all(|times| *times > 0), "{by_chunks:?}");
+}
