@@ -1,5 +1,5 @@
-//! Every fault in `planted/` can still be put back into today's code, so that `planted/run.sh` goes on to prove that
-//! the fuzzer finds it.
+//! Every fault in `planted/`, here and beside the tests of coscan-datafusion, can still be put back into today's code, so
+//! that `planted/run.sh` goes on to prove that the fuzzer, or a test, finds it.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,12 +8,13 @@ use std::process::Command;
 fn every_planted_fault_applies() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let root = here.join("../..");
-    let entries = here.join("planted").read_dir().expect("the folder of patches");
+    let folders = [here.join("planted"), root.join("crates/datafusion/tests/planted")];
+    let entries = folders.iter().flat_map(|folder| folder.read_dir().expect("the folder of patches"));
     let patches: Vec<_> = entries
         .map(|entry| entry.expect("an entry").path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "patch"))
         .collect();
-    assert!(patches.len() >= 4, "{patches:?}");
+    assert!(patches.len() >= 9, "{patches:?}");
     for patch in patches {
         let output = Command::new("git").args(["apply", "--check"]).arg(&patch).current_dir(&root).output();
         let output = output.expect("git runs");

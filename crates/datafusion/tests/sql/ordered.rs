@@ -281,6 +281,12 @@ async fn what_is_clustered_is_aggregated_by_chunks() {
         .await
         .expect("a setting");
     assert_eq!(by_chunks(&ctx, join).await, 4);
+    // Where partitions may run in different processes, they cannot share chunks.
+    for (stealing, expected) in [("false", 0), ("true", 4)] {
+        let set = format!("SET datafusion.execution.enable_file_stream_work_stealing = {stealing}");
+        ctx.sql(&set).await.expect(&set).collect().await.expect(&set);
+        assert_eq!(by_chunks(&ctx, "SELECT id, count(*) FROM events GROUP BY id").await, expected);
+    }
     ctx.sql("SET coscan.order_aware = 'never'").await.expect("a setting").collect().await.expect("a setting");
     assert_eq!(by_chunks(&ctx, "SELECT id, count(*) FROM events GROUP BY id").await, 0);
 }
