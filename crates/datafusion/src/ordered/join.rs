@@ -330,7 +330,7 @@ impl JoinWorker {
             // The hash table's side: the join books it from here on.
             self.books.holds(0)?;
         }
-        let join = self.shared.join.of_chunk(outer, inner)?;
+        let join = self.shared.of_chunk(outer, inner)?;
         Ok(ChunkJoined { rows: join.execute(0, Arc::clone(&self.shared.context))?, join })
     }
 
