@@ -29,11 +29,11 @@ pub(crate) struct Layout {
     declared: bool,
     /// Files are listed in another order than their keys have.
     files_backwards: bool,
-    pub(crate) key: Key,
+    key: Key,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Key {
+enum Key {
     Int,
     Long,
     Date,
@@ -53,6 +53,11 @@ impl Layout {
             files_backwards: rng.bool(),
             key: *rng.choice(&[Key::Int, Key::Long, Key::Date, Key::Text, Key::Decimal]).expect("a key"),
         }
+    }
+
+    /// The same with keys of the other's type, so that both can be joined.
+    pub(crate) fn with_key_of(self, other: &Layout) -> Self {
+        Layout { key: other.key, ..self }
     }
 
     /// The keys of all rows, in order. Runs of equal keys may be longer than a row group.

@@ -123,7 +123,7 @@ async fn partitions_that_are_left_alone_or_dropped_keep_nobody_waiting() {
         let mut rng = Rng::with_seed(seed);
         let folder = tempfile::tempdir().expect("a folder");
         let layout = Layout::draw(&mut rng);
-        let other = Layout { key: layout.key, ..Layout::draw(&mut rng) };
+        let other = Layout::draw(&mut rng).with_key_of(&layout);
         let tables = [
             write_table(folder.path(), "c", &mut rng, layout, 30),
             write_table(folder.path(), "d", &mut rng, other, 3),
