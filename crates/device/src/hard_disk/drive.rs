@@ -181,6 +181,7 @@ impl HardDisk {
                 first: c.first,
                 cylinders: self.mechanism.cylinder.abs_diff(track.cylinder),
                 positioning: self.mechanism.positioning(now.max(self.settled), c.first, c.end, !c.read),
+                waited: now.saturating_sub(c.ready),
             }
         };
         let waiting = self.commands.iter().enumerate().filter(|(_, command)| waits(command));

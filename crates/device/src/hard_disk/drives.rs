@@ -1,9 +1,8 @@
 //! Drives whose figures are known, and drives derived from published ones.
 //!
 //! The Atlas 10K is stated: zones, skews, spares, slipped sectors, seek curve, overheads and buffer are those
-//! measured on one drive for DiskSim (CMU-PDL-08-101). No such figures of the Atlas 10K II and III are public:
-//! those two are derived from the tables of Schindler et al. (FAST 2002 and VLDB 2003), and each number says
-//! where it is from.
+//! measured on one drive for DiskSim (CMU-PDL-08-101). No such figures of the others are public: they are derived
+//! from the tables of Schindler et al. (FAST 2002 and VLDB 2003), and each number says where it is from.
 
 use coscan_core::Span;
 
@@ -24,10 +23,18 @@ pub struct Drive {
 }
 
 /// The drives there are.
-pub const DRIVES: [Drive; 3] = [
+pub const DRIVES: [Drive; 7] = [
     Drive { name: "atlas10k", summary: "Quantum Atlas 10K, 9 GB, 1999: measured", model: atlas10k },
     Drive { name: "atlas10k2", summary: "Quantum Atlas 10K II, 2000: derived", model: atlas10k2 },
     Drive { name: "atlas10k3", summary: "Maxtor Atlas 10K III, 36 GB, 2002: derived", model: atlas10k3 },
+    Drive { name: "c2247", summary: "HP C2247, 1 GB, 1992: derived", model: c2247 },
+    Drive { name: "atlas3", summary: "Quantum Atlas III, 9 GB, 1997: derived", model: atlas3 },
+    Drive {
+        name: "ultrastar18lzx",
+        summary: "IBM Ultrastar 18LZX, 18 GB, 1999: derived",
+        model: ultrastar18lzx,
+    },
+    Drive { name: "cheetahx15", summary: "Seagate Cheetah X15, 18 GB, 2000: derived", model: cheetahx15 },
 ];
 
 const fn micros(us: u64) -> Span {
@@ -136,6 +143,7 @@ fn atlas10k_seeks() -> SeekCurve {
 
 /// What the derived drives have of their own.
 struct Derived {
+    rpm: u32,
     heads: u32,
     cylinders: u32,
     zones: u32,
@@ -146,13 +154,22 @@ struct Derived {
     skew_us: (u64, u64),
     /// Times of the Atlas 10K's seek curve, multiplied by so much.
     seek_time: f64,
+    zero_latency: bool,
+    /// Time of a block on the bus, in nanoseconds.
+    bus_ns: u64,
 }
+
+/// Time of a block on buses of 10, 80 and 160 MB/s, in nanoseconds.
+const FAST_SCSI_NS: u64 = 51_200;
+const ULTRA2_NS: u64 = 6_400;
+const ULTRA160_NS: u64 = 3_200;
 
 /// Quantum Atlas 10K II, derived. Stated (FAST 2002, Table 1, quoted from memory): 10,000 rpm, 0.6 ms head
 /// switch, 528 to 353 sectors per track, 52,014 tracks. Fitted: seek curve and skew, to the mean seek of 2.2 ms
 /// in the first zone and the streaming efficiency of 0.89 in Fig. 3 of VLDB 2003. Assumed: heads, zones, buffer.
 pub fn atlas10k2() -> HardDiskModel {
     derived(&Derived {
+        rpm: 10_000,
         heads: 3,
         cylinders: 17_338,
         zones: 18,
@@ -161,6 +178,8 @@ pub fn atlas10k2() -> HardDiskModel {
         head_switch_us: 600,
         skew_us: (740, 1_100),
         seek_time: 0.84,
+        zero_latency: true,
+        bus_ns: ULTRA160_NS,
     })
 }
 
@@ -170,6 +189,7 @@ pub fn atlas10k2() -> HardDiskModel {
 /// so narrow towards the middle that the capacity comes out, and the buffer.
 pub fn atlas10k3() -> HardDiskModel {
     derived(&Derived {
+        rpm: 10_000,
         heads: 4,
         cylinders: 31_022,
         zones: 18,
@@ -178,12 +198,88 @@ pub fn atlas10k3() -> HardDiskModel {
         head_switch_us: 600,
         skew_us: (700, 1_100),
         seek_time: 0.80,
+        zero_latency: true,
+        bus_ns: ULTRA160_NS,
+    })
+}
+
+// The other drives of Table 1 of VLDB 2003. Stated there: revolutions, head switch, mean seek, sectors per track, tracks,
+// heads. Fitted: the seek curve, that of the Atlas 10K stretched to the mean seek. Reading: skews, from the head switch and
+// the shortest seek; that drives of Quantum begin a track anywhere and the others do not (FAST 2002, from memory).
+// Assumed: zones, as narrow towards the middle as those of the Atlas 10K III, buffer, bus.
+
+/// HP C2247, 1 GB, derived from Table 1 of VLDB 2003.
+pub fn c2247() -> HardDiskModel {
+    derived(&Derived {
+        rpm: 5_400,
+        heads: 13,
+        cylinders: 1_973,
+        zones: 8,
+        outermost: 96,
+        innermost: 56,
+        head_switch_us: 1_000,
+        skew_us: (1_100, 2_300),
+        seek_time: 1.78,
+        zero_latency: false,
+        bus_ns: FAST_SCSI_NS,
+    })
+}
+
+/// Quantum Atlas III, 9 GB, derived from Table 1 of VLDB 2003.
+pub fn atlas3() -> HardDiskModel {
+    derived(&Derived {
+        rpm: 7_200,
+        heads: 10,
+        cylinders: 8_057,
+        zones: 18,
+        outermost: 256,
+        innermost: 168,
+        head_switch_us: 1_000,
+        skew_us: (1_100, 2_000),
+        seek_time: 1.51,
+        zero_latency: true,
+        bus_ns: ULTRA2_NS,
+    })
+}
+
+/// IBM Ultrastar 18LZX, 18 GB, derived from Table 1 of VLDB 2003.
+pub fn ultrastar18lzx() -> HardDiskModel {
+    derived(&Derived {
+        rpm: 10_000,
+        heads: 10,
+        cylinders: 11_634,
+        zones: 18,
+        outermost: 382,
+        innermost: 195,
+        head_switch_us: 800,
+        skew_us: (900, 1_400),
+        seek_time: 1.05,
+        zero_latency: false,
+        bus_ns: ULTRA2_NS,
+    })
+}
+
+/// Seagate Cheetah X15, 18 GB, derived from Table 1 of VLDB 2003. The stated tracks are no multiple of the heads: there
+/// are two more.
+pub fn cheetahx15() -> HardDiskModel {
+    derived(&Derived {
+        rpm: 15_000,
+        heads: 6,
+        cylinders: 17_292,
+        zones: 18,
+        outermost: 386,
+        innermost: 286,
+        head_switch_us: 800,
+        skew_us: (900, 1_000),
+        seek_time: 0.694,
+        zero_latency: false,
+        bus_ns: ULTRA160_NS,
     })
 }
 
 fn derived(drive: &Derived) -> HardDiskModel {
     let base = atlas10k();
-    let period_us = 6_000;
+    let period_us = 60_000_000 / u64::from(drive.rpm);
     let zone = |nth: u32| {
         let along = f64::from(nth) / f64::from(drive.zones - 1);
         let inward = 0.24 * along + 0.76 * along * along;
@@ -201,14 +297,14 @@ fn derived(drive: &Derived) -> HardDiskModel {
     };
     let wider = f64::from(drive.cylinders) / f64::from(base.zones.last().map_or(0, |z| z.last_cylinder) + 1);
     HardDiskModel {
-        rpm: 10_000,
+        rpm: drive.rpm,
         heads: drive.heads,
         zones: (0..drive.zones).map(zone).collect(),
         seeks: base.seeks.scaled(wider, drive.seek_time),
         head_switch: micros(drive.head_switch_us),
         cache: DiskCache { segments: 16, segment_blocks: 1024, stream_hits: true, ..base.cache },
-        // Ultra160: 160 MB/s.
-        bus: DiskBus { block: Span::from_nanos(3_200), ..base.bus },
+        zero_latency: drive.zero_latency,
+        bus: DiskBus { block: Span::from_nanos(drive.bus_ns), ..base.bus },
         ..base
     }
 }

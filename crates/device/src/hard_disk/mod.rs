@@ -33,7 +33,7 @@ type Picos = u64;
 pub const BLOCK_BYTES: u64 = 512;
 
 pub(crate) use drive::HardDisk;
-pub use drives::{DRIVES, Drive, atlas10k, atlas10k2, atlas10k3};
+pub use drives::{DRIVES, Drive, atlas3, atlas10k, atlas10k2, atlas10k3, c2247, cheetahx15, ultrastar18lzx};
 pub use geometry::{TrackOrder, Zone};
 pub use model::{DiskBus, DiskCache, DiskOverheads, HardDiskModel, ReadAhead};
 pub use schedule::Schedule;

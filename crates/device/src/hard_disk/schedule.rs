@@ -11,6 +11,12 @@ pub enum Schedule {
     CLook,
     /// Shortest positioning first: seek and rotation.
     Sptf,
+    /// Shortest positioning first, less a share of the time that a command has waited, in thousandths, so that
+    /// nobody starves (ASPTF: Worthington, Ganger, Patt, SIGMETRICS 1994).
+    AgedSptf {
+        /// Thousandths of the time waited that count as positioning saved.
+        per_mille: u32,
+    },
 }
 
 /// What is known of a command when the next one is chosen.
@@ -20,6 +26,8 @@ pub(super) struct Candidate {
     pub first: u64,
     pub cylinders: u32,
     pub positioning: u64,
+    /// Time since it came to the drive.
+    pub waited: u64,
 }
 
 impl Schedule {
@@ -27,9 +35,13 @@ impl Schedule {
     pub(super) fn choose(self, head: u64, candidates: impl Iterator<Item = Candidate>) -> Option<usize> {
         let key = |c: &Candidate| match self {
             Schedule::Fcfs => (0, 0, c.nth),
-            Schedule::Sstf => (0, u64::from(c.cylinders), c.nth),
-            Schedule::CLook => (u64::from(c.first < head), c.first, c.nth),
-            Schedule::Sptf => (0, c.positioning, c.nth),
+            Schedule::Sstf => (0, i128::from(c.cylinders), c.nth),
+            Schedule::CLook => (u64::from(c.first < head), i128::from(c.first), c.nth),
+            Schedule::Sptf => (0, i128::from(c.positioning), c.nth),
+            Schedule::AgedSptf { per_mille } => {
+                let aged = i128::from(c.waited) * i128::from(per_mille) / 1000;
+                (0, i128::from(c.positioning) - aged, c.nth)
+            }
         };
         candidates.min_by_key(key).map(|c| c.nth)
     }
@@ -48,11 +60,15 @@ mod tests {
                 first,
                 cylinders,
                 positioning,
+                waited: 60 - 30 * nth as u64,
             })
         };
         let choose = |schedule: Schedule| schedule.choose(50, candidates());
         let orders = [Schedule::Fcfs, Schedule::Sstf, Schedule::CLook, Schedule::Sptf];
         assert_eq!(orders.map(choose), [Some(0), Some(1), Some(2), Some(2)]);
         assert_eq!(Schedule::CLook.choose(95, candidates()), Some(1));
+        // 30, 60 and 20 less a fifth of 60, 30 and 0.
+        assert_eq!(Schedule::AgedSptf { per_mille: 200 }.choose(50, candidates()), Some(0));
+        assert_eq!(Schedule::AgedSptf { per_mille: 0 }.choose(50, candidates()), Some(2));
     }
 }

@@ -1,10 +1,13 @@
-//! Table 1, of the two drives that are modelled and in it, and the table that finds extents (section 4).
+//! Table 1, and the table that finds extents (section 4).
 //!
 //! What a model has by construction is compared nevertheless: it says which parameters are the paper's. Mean seeks are
 //! measured: random reads of one block, less half a revolution.
 
 use coscan_core::{Instant, Span};
-use coscan_device::hard_disk::{BLOCK_BYTES, DiskOverheads, HardDiskModel, ReadAhead, atlas10k, atlas10k3};
+use coscan_device::hard_disk::{
+    BLOCK_BYTES, DiskOverheads, HardDiskModel, ReadAhead, atlas3, atlas10k, atlas10k3, c2247, cheetahx15,
+    ultrastar18lzx,
+};
 use coscan_device::replay::{Arrival, replay};
 use coscan_device::{DeviceModel, Transfer};
 use coscan_layout::Extents;
@@ -49,9 +52,30 @@ const ATLAS_10K_III: Stated = Stated {
     note: "seek curve and zones were chosen for it",
 };
 
+const DERIVED: &str = "derived: the seek curve was stretched to it, zones are assumed";
+
+/// The drives of which Table 1 is all that is known.
+const OTHERS: [(Stated, fn() -> HardDiskModel); 4] = [
+    (derived("c2247", 10.0, (96.0, 56.0), 25_649.0, 1.0), c2247),
+    (derived("atlas3", 8.5, (256.0, 168.0), 80_570.0, 9.0), atlas3),
+    (derived("ultrastar18lzx", 5.9, (382.0, 195.0), 116_340.0, 18.0), ultrastar18lzx),
+    (derived("cheetahx15", 3.9, (386.0, 286.0), 103_750.0, 18.0), cheetahx15),
+];
+
+const fn derived(
+    name: &'static str,
+    seek_ms: f64,
+    sectors: (f64, f64),
+    tracks: f64,
+    gigabytes: f64,
+) -> Stated {
+    Stated { name, seek_ms, sectors, tracks, gigabytes, basis: Basis::Fitted, note: DERIVED }
+}
+
 pub(super) fn rows() -> Vec<Row> {
     let mut rows = of(&ATLAS_10K, &atlas10k());
     rows.extend(of(&ATLAS_10K_III, &atlas10k3()));
+    rows.extend(OTHERS.iter().flat_map(|(stated, disk)| of(stated, &disk())));
     let disk = atlas10k3();
     let table = Extents::between(&disk.track_starts(0, disk.blocks()));
     let kilobytes = table.table_bytes() as f64 / 1000.0;
