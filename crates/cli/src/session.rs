@@ -261,6 +261,24 @@ impl Session {
         }
     }
 
+    /// How devices with profiles were read, a line each.
+    pub fn devices_text(&self) -> String {
+        let Backend::Cooperative(coscan) = &self.backend else { return String::new() };
+        let line = |device: coscan_engine::DeviceUse| {
+            format!(
+                "\n{}: {} requests at once, gaps up to {} KiB, joined up to {} KiB; {} reads took {:.2} of the time in {}",
+                device.device,
+                device.requests,
+                device.gap_bytes >> 10,
+                device.request_bytes >> 10,
+                device.reads,
+                device.over_profile,
+                device.profile
+            )
+        };
+        coscan.engine.devices().into_iter().map(line).collect()
+    }
+
     /// Ends the recording of events, if there is one, with everything written.
     pub fn finish_recording(&self) -> anyhow::Result<()> {
         match &self.backend {

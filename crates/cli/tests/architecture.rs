@@ -35,7 +35,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("coscan-cache", &["coscan-figure", "coscan-pool"]),
-    ("coscan-engine", &["coscan-core", "coscan-pool", "coscan-trace"]),
+    ("coscan-engine", &["coscan-core", "coscan-device", "coscan-pool", "coscan-trace"]),
     ("coscan-engine-sim", &["coscan-core", "coscan-engine"]),
     ("coscan-operators", &[]),
     ("coscan-datafusion", &["coscan-core", "coscan-engine", "coscan-operators"]),

@@ -1,5 +1,6 @@
 //! How an engine is set up. Nothing here is read from the environment or from files, the host does that.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use coscan_core::{ConfigError, Policy};
@@ -29,6 +30,10 @@ pub struct EngineConfig {
     pub read_deadline: Duration,
     /// Parts of one load that lie nearer to each other than this are read by one request, in bytes.
     pub coalesce_gap_bytes: u64,
+    /// Profiles of devices, as `coscan device probe` writes them: reads of a device that has one are shaped by it.
+    pub device_profiles: Vec<PathBuf>,
+    /// What a profile decides where there is one.
+    pub by_profile: ByProfile,
     /// Rows per slice: the unit of decoding and of hand-over.
     pub slice_rows: usize,
     /// How long a consumer may sit on a chunk while others are blocked for its room.
@@ -40,6 +45,21 @@ pub struct EngineConfig {
     /// How long a point read may wait before loads are held back for it, for at most half of the time; zero means
     /// never.
     pub point_latency: Duration,
+}
+
+/// What a device's profile decides; the rest is as it was set by hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ByProfile {
+    /// Requests and loads under way at once.
+    pub requests: bool,
+    /// How far apart parts may lie that one request reads.
+    pub gap: bool,
+}
+
+impl Default for ByProfile {
+    fn default() -> Self {
+        ByProfile { requests: true, gap: true }
+    }
 }
 
 /// A limit on reading, shared by all requests.
@@ -93,6 +113,8 @@ impl EngineConfig {
             retry: RetryConfig::default(),
             read_deadline: Duration::from_secs(60),
             coalesce_gap_bytes: 64 * 1024,
+            device_profiles: Vec::new(),
+            by_profile: ByProfile::default(),
             slice_rows: 8192,
             stall_after: Duration::from_secs(1),
             decoded_share_percent: decoded_share_percent(buffer_bytes, processors),

@@ -31,13 +31,14 @@ use crate::cscan::{CScan, Deferred};
 use crate::environment::{Attempt, Audit, Environment, Host};
 use crate::error::{EngineError, panic_message};
 use crate::footer::Footers;
-use crate::io::ReadError;
 use crate::io::limit::TokenBucket;
 use crate::io::queue::{self, IoCounters, Queue, Request};
+use crate::io::shape::Shapes;
+use crate::io::{ReadError, Source};
 use crate::load_log::LoadLog;
 use crate::point::patience::Patience;
 use crate::point::reads::{BlockContext, Points, permits};
-use crate::stats::{EngineStats, LoadRecord, WorkCounters};
+use crate::stats::{DeviceUse, EngineStats, LoadRecord, WorkCounters};
 use crate::store::{Part, PartKey, Store};
 use crate::sync::Mutex;
 use crate::table::File;
@@ -140,8 +141,11 @@ impl Driver {
         config: EngineConfig,
         environment: Arc<dyn Environment>,
     ) -> Result<Arc<Self>, EngineError> {
+        let shapes = Shapes::new(&config)?;
+        // Every request belongs to a load.
+        let profiled = if config.by_profile.requests { shapes.profiled_requests_max() } else { 0 };
         let settings = AbmConfig {
-            loads_in_flight_max: config.loads_in_flight as u32,
+            loads_in_flight_max: config.loads_in_flight.max(profiled) as u32,
             stall_after: Span::from_nanos(config.stall_after.as_nanos() as u64),
             processors: config.processors as u32,
             decoded_share_percent: config.decoded_share_percent,
@@ -155,7 +159,6 @@ impl Driver {
         let bucket = Arc::new(TokenBucket::with_clock(config.read_limit, clock));
         let target = Span::from_nanos(config.point_latency.as_nanos() as u64);
         let settings = queue::Settings {
-            slots: config.io_threads,
             deadline: config.read_deadline.min(DEADLINE_MAX),
             retry: config.retry,
             phases: Phases::new(target, BULK_SHARE_PERCENT)?,
@@ -168,7 +171,7 @@ impl Driver {
             catalog: Catalog::default(),
             store: Store::default(),
             points: Points::new(share, started),
-            queue: Queue::new(started, settings, bucket.clone(), environment.seed()),
+            queue: Queue::new(started, settings, shapes, bucket.clone(), environment.seed()),
             scans: BTreeMap::new(),
             next_scan: 0,
             recent_loads: LoadLog::default(),
@@ -325,6 +328,22 @@ impl Driver {
             }
         }
         std::mem::replace(&mut state.recorder, recorder)
+    }
+
+    /// The devices with profiles.
+    pub(crate) fn devices(&self) -> Vec<DeviceUse> {
+        self.look(|state| state.queue.shapes().uses(self.bucket.limit()))
+    }
+
+    /// The device of a file, if that has a profile.
+    pub(crate) fn device_of(&self, source: &Source) -> Option<DeviceUse> {
+        self.look(|state| {
+            let shapes = state.queue.shapes();
+            shapes
+                .of(source)
+                .checked_sub(1)
+                .and_then(|at| shapes.uses(self.bucket.limit()).into_iter().nth(at))
+        })
     }
 
     pub(crate) fn io_counters(&self) -> IoCounters {

@@ -22,7 +22,7 @@ use crate::io::{DefaultReader, RangeReader};
 use crate::load_log::RecentLoads;
 use crate::request::{Plan, ScanRequest};
 use crate::scan::Scan;
-use crate::stats::{EngineStats, LoadRecord};
+use crate::stats::{DeviceUse, EngineStats, LoadRecord};
 use crate::table::{FileHandle, FileSpec, part_ranges};
 
 /// Footers that were read past other caches take at most 1/`FOOTERS_SHARE` of the budget, beside it.
@@ -208,6 +208,16 @@ impl Engine {
             abm_wait_ns: work.wait_ns.get(),
             ..self.driver.look(|state| state.stats.clone())
         }
+    }
+
+    /// The devices that have profiles, and how they were read so far.
+    pub fn devices(&self) -> Vec<DeviceUse> {
+        self.driver.devices()
+    }
+
+    /// How the device of a file is read, if that has a profile.
+    pub fn device_of(&self, file: &FileHandle) -> Option<DeviceUse> {
+        self.driver.device_of(&file.file().source)
     }
 
     /// Records every load from now on, or stops doing so, and hands over what was recorded before. The

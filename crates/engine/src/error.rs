@@ -39,6 +39,14 @@ pub enum EngineError {
         /// The setting's name.
         setting: &'static str,
     },
+    /// A device profile cannot be used.
+    #[error("coscan.device_profile: cannot use {path}: {reason}")]
+    DeviceProfile {
+        /// The file.
+        path: String,
+        /// What is wrong with it, and what to do.
+        reason: String,
+    },
     /// The scan can never run in this buffer: raise `coscan.buffer`, lower the number of workers or read
     /// fewer columns.
     #[error("{what} needs a buffer of at least {needed} bytes, coscan.buffer is {budget} bytes: raise it")]

@@ -70,6 +70,11 @@ impl LocalVersion {
         }
     }
 
+    /// The number of the device that it is on.
+    pub(crate) fn device(&self) -> u64 {
+        self.device
+    }
+
     /// What is different now, if anything is.
     pub fn difference(&self, now: &Self) -> Option<String> {
         if self.bytes != now.bytes {

@@ -6,6 +6,7 @@
 //! defaults. Nothing is read from environment or files here: hosts do that.
 
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -37,7 +38,7 @@ pub struct Setting {
     pub name: &'static str,
     /// When it may change.
     pub scope: Scope,
-    /// What a value is: `BYTES`, `N`, `MS`, `PERCENT`, `BOOL` or `NAME`.
+    /// What a value is: `BYTES`, `FILES`, `N`, `MS`, `PERCENT`, `BOOL` or `NAME`.
     pub value: &'static str,
     /// What it does, in one sentence without a full stop.
     pub summary: &'static str,
@@ -184,6 +185,39 @@ pub const ENGINE_SETTINGS: &[EngineSetting] = &[
             Ok(())
         },
         show: |config| config.io_threads.to_string(),
+    },
+    EngineSetting {
+        about: Setting {
+            name: "coalesce_gap",
+            scope: Scope::Startup,
+            value: "BYTES",
+            summary: "parts of one load that lie no further apart are read by one request",
+            default: "64 KiB, or what the device's profile says",
+        },
+        set: |config, value| {
+            config.coalesce_gap_bytes = bytes(value, 0..=16 << 20)?;
+            Ok(())
+        },
+        show: |config| config.coalesce_gap_bytes.to_string(),
+    },
+    EngineSetting {
+        about: Setting {
+            name: "device_profile",
+            scope: Scope::Startup,
+            value: "FILES",
+            summary: "profiles of devices by `coscan device probe`, separated by commas: they decide how those are read",
+            default: "none",
+        },
+        set: |config, value| {
+            let none = value.is_empty() || value.eq_ignore_ascii_case("none");
+            let files = value.split(',').map(str::trim).filter(|file| !none && !file.is_empty());
+            config.device_profiles = files.map(PathBuf::from).collect();
+            Ok(())
+        },
+        show: |config| match config.device_profiles.as_slice() {
+            [] => "none".to_owned(),
+            files => files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(","),
+        },
     },
     EngineSetting {
         about: Setting {
@@ -337,6 +371,9 @@ impl EngineSettings {
         if self.get("decoded_share").is_none() {
             config.decoded_share_percent = config::decoded_share_percent(config.buffer_bytes, processors);
         }
+        config.by_profile.requests =
+            ["loads_in_flight", "io_threads"].iter().all(|name| self.get(name).is_none());
+        config.by_profile.gap = self.get("coalesce_gap").is_none();
         if self.get("io_threads").is_none() {
             config.io_threads = config.loads_in_flight;
         }

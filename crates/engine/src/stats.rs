@@ -89,6 +89,27 @@ pub struct EngineStats {
     pub decision_ns: Histogram,
 }
 
+/// A device with a profile, and how it was read.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct DeviceUse {
+    /// Which device: what its profile has as `device_ids`.
+    pub device: String,
+    /// The file with the profile.
+    pub profile: String,
+    /// Reads under way at once.
+    pub requests: usize,
+    /// Parts so many bytes apart are read by one request.
+    pub gap_bytes: u64,
+    /// Joined parts make no request larger than this.
+    pub request_bytes: u64,
+    /// Reads that were timed.
+    pub reads: u64,
+    /// Their time over what the profile says, the newest counting most; 1 before there are any. Reads that share the
+    /// device take longer than the profile's, which were timed one by one.
+    pub over_profile: f64,
+}
+
 /// One load, as the buffer manager asked for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -57,12 +57,17 @@ impl FileTarget {
         Ok(FileTarget { file, path: path.to_owned(), bytes, budget, direct, may_write })
     }
 
+    /// The number of the device that the file is on, or that it is: `major:minor`.
+    pub fn device_id(&self) -> Option<String> {
+        let metadata = self.file.metadata().ok()?;
+        let device = if metadata.file_type().is_block_device() { metadata.rdev() } else { metadata.dev() };
+        Some(format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device)))
+    }
+
     /// What the kernel says of the device beneath.
     pub fn declared(&self) -> BTreeMap<String, String> {
-        let Ok(metadata) = self.file.metadata() else { return BTreeMap::new() };
-        let device = if metadata.file_type().is_block_device() { metadata.rdev() } else { metadata.dev() };
-        let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
-        let folder = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
+        let Some(device) = self.device_id() else { return BTreeMap::new() };
+        let folder = PathBuf::from(format!("/sys/dev/block/{device}"));
         // A partition has no queue of its own.
         let queues = [folder.join("queue"), folder.join("../queue")];
         let Some(queue) = queues.iter().find(|queue| queue.is_dir()) else { return BTreeMap::new() };

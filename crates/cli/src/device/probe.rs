@@ -110,7 +110,10 @@ fn measure(args: &ProbeArgs, plan: &Plan, budget: Budget) -> anyhow::Result<Prof
         Some(_) if args.writes => return Err(wrong_usage("objects are only read: leave out --writes")),
         Some(url) => {
             let mut target = ObjectTarget::open(&url, budget)?;
-            let profile = probe(&mut target, plan, &mut step).with_context(|| args.target.clone())?;
+            let mut profile = probe(&mut target, plan, &mut step).with_context(|| args.target.clone())?;
+            let port = url.port().map_or_else(String::new, |port| format!(":{port}"));
+            let host = url.host_str().unwrap_or_default();
+            profile.device_ids = vec![format!("{}://{host}{port}", url.scheme())];
             (profile, target.bytes_read())
         }
         None => {
@@ -122,6 +125,7 @@ fn measure(args: &ProbeArgs, plan: &Plan, budget: Budget) -> anyhow::Result<Prof
             }
             let mut profile = probe(&mut target, plan, &mut step).with_context(|| args.target.clone())?;
             profile.declared = target.declared();
+            profile.device_ids.extend(target.device_id());
             profile.declared.insert("direct_reads".to_owned(), target.direct.to_string());
             (profile, target.bytes_read())
         }

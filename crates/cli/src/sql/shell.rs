@@ -227,7 +227,9 @@ impl Shell<'_> {
             Command::Policy(None) => {
                 self.statement("SHOW coscan.policy", self.format)?;
             }
-            Command::Stats => println!("{}", self.session.counters().to_text()),
+            Command::Stats => {
+                println!("{}{}", self.session.counters().to_text(), self.session.devices_text())
+            }
         }
         Ok(Flow::GoOn)
     }

@@ -1,7 +1,11 @@
 //! The counters of a scan that EXPLAIN ANALYZE shows, next to those that DataFusion's Parquet scan has.
 
-use coscan_engine::ScanMetrics;
-use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder, MetricType, Time};
+use std::sync::OnceLock;
+
+use coscan_engine::{DeviceUse, ScanMetrics};
+use datafusion::physical_plan::metrics::{
+    Count, ExecutionPlanMetricsSet, Gauge, MetricBuilder, MetricType, Time,
+};
 
 use crate::scan::plan::{PlannedChunk, ScanPlan};
 
@@ -23,6 +27,10 @@ pub(crate) struct ScanCounters {
     conjuncts_decided: Count,
     /// Encoded bytes of columns that no other conjunct and no output needs.
     bytes_spared: Count,
+    /// How the device of the first file is read; nothing for one without a profile.
+    device: OnceLock<[Gauge; 3]>,
+    metrics: ExecutionPlanMetricsSet,
+    partition: usize,
 }
 
 impl ScanCounters {
@@ -44,6 +52,23 @@ impl ScanCounters {
             unneeded_by_dynamic_filter: count("chunks_unneeded_by_dynamic_filter"),
             conjuncts_decided: count("conjuncts_decided"),
             bytes_spared: count("bytes_spared"),
+            device: OnceLock::new(),
+            metrics: metrics.clone(),
+            partition,
+        }
+    }
+
+    /// Shows how the profile of a device shapes its reads.
+    pub(crate) fn read_from(&self, device: &DeviceUse) {
+        let gauge = |name: &'static str| {
+            MetricBuilder::new(&self.metrics).with_type(MetricType::Summary).gauge(name, self.partition)
+        };
+        let gauges = self.device.get_or_init(|| {
+            ["device_requests", "device_gap_bytes", "device_over_profile_percent"].map(gauge)
+        });
+        let percent = (100.0 * device.over_profile).round() as usize;
+        for (gauge, value) in gauges.iter().zip([device.requests, device.gap_bytes as usize, percent]) {
+            gauge.set(value);
         }
     }
 

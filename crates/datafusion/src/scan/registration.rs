@@ -154,6 +154,9 @@ impl Registration {
         }
         let weight = account.map_or(1, |account| account.weight());
         let request = ScanRequest { chunks, columns, workers: self.workers, order: self.order, weight };
+        if let Some(device) = request.columns.first().and_then(|columns| engine.device_of(&columns.file)) {
+            counters.read_from(&device);
+        }
         let scan = match account {
             Some(account) => engine.scan_for(Arc::clone(account), request),
             None => engine.scan(request),

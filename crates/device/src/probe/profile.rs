@@ -95,6 +95,10 @@ pub struct Profile {
     /// What was measured, as it was named; empty for models.
     #[serde(default)]
     pub device: String,
+    /// By what files on it are known to be on it: `major:minor` of a device of this machine, or the beginning of the
+    /// addresses of a store's objects, such as `s3://bucket`.
+    #[serde(default)]
+    pub device_ids: Vec<String>,
     /// Its size.
     pub bytes: u64,
     /// What offsets and lengths were multiples of.
@@ -151,6 +155,7 @@ impl Profile {
         Profile {
             version: PROFILE_VERSION,
             device: String::new(),
+            device_ids: Vec::new(),
             bytes,
             block_bytes,
             complete: false,

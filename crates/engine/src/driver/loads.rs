@@ -10,8 +10,9 @@ use coscan_core::{ChunkNo, ColumnNo, ColumnSet, Event, LoadId, PartLoad, TableId
 use super::{IoContext, LoadContext, LockedDriver};
 use crate::catalog::Forgotten;
 use crate::error::EngineError;
+use crate::io::ReadError;
+use crate::io::coalesce::coalesce;
 use crate::io::queue::{self, Outcome, Request};
-use crate::io::{ReadError, coalesce};
 use crate::load_log::LoadSeen;
 use crate::stats::LoadRecord;
 use crate::store::PartKey;
@@ -107,7 +108,8 @@ impl LockedDriver<'_> {
         let wanted: Vec<(ColumnNo, usize)> =
             parts.iter().filter_map(|part| Some((part.column, file.root_of(part.column)?))).collect();
         let ranges: Vec<_> = wanted.iter().map(|&(_, root)| file.range(row_group, root)).collect();
-        for group in coalesce(&ranges, self.driver.config.coalesce_gap_bytes) {
+        let joins = self.state.queue.shapes().joins(&file.source, self.driver.bucket.limit());
+        for group in coalesce(&ranges, &joins) {
             let columns = group.iter().map(|&at| wanted[at]).collect();
             self.requests.push(Request {
                 source: file.source.clone(),

@@ -19,6 +19,8 @@ const DEAD_SHARE: u32 = 10;
 /// See the module's text.
 #[derive(Debug)]
 pub(super) struct Lane {
+    /// Which device of the store, by [`Shapes`](super::shape::Shapes).
+    pub(super) device: usize,
     /// Bulk requests, and point reads, that wait for a slot.
     pub(super) bulk: VecDeque<RequestNo>,
     pub(super) points: VecDeque<RequestNo>,
@@ -40,8 +42,9 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    pub(super) fn new(now: Instant, phases: Phases) -> Self {
+    pub(super) fn new(now: Instant, device: usize, phases: Phases) -> Self {
         Lane {
+            device,
             bulk: VecDeque::new(),
             points: VecDeque::new(),
             bulk_busy: 0,

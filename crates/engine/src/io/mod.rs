@@ -10,6 +10,7 @@
 //! pure and lies under the driver's lock. Nothing here knows the buffer manager.
 
 mod aligned;
+pub(crate) mod coalesce;
 mod lane;
 pub(crate) mod limit;
 pub(crate) mod limited_store;
@@ -20,6 +21,7 @@ pub(crate) mod queue;
 #[cfg(test)]
 mod queue_tests;
 mod retry;
+pub(crate) mod shape;
 pub(crate) mod wrapped_store;
 
 use std::ops::Range;
@@ -33,13 +35,6 @@ use thiserror::Error;
 
 use crate::environment::Cancel;
 use crate::identity::{LocalFile, Version};
-
-/// Joined parts never make a request larger than this; a single part may be.
-const REQUEST_BYTES_MAX: u64 = 16 << 20;
-
-/// Parts per request: stays far below the 1024 buffers that one `preadv` takes.
-const REQUEST_PARTS_MAX: usize = 256;
-const _: () = assert!(2 * REQUEST_PARTS_MAX < 1024);
 
 /// The memory that a part is handed over in is larger than the part by at most 1/`BUFFER_SLACK`.
 pub(crate) const BUFFER_SLACK: u64 = 32;
@@ -170,47 +165,4 @@ impl RangeReader for DefaultReader {
 /// Whether two ETags are the same: listings of some stores leave out the quotes that responses have.
 pub(crate) fn same_etag(a: &str, b: &str) -> bool {
     a.trim_matches('"') == b.trim_matches('"')
-}
-
-/// Groups parts into requests: neighbours at most `gap` bytes apart go together. Takes ranges in order of
-/// urgency, returns groups of their positions: by offset inside, the group with the most urgent part first.
-pub(crate) fn coalesce(ranges: &[Range<u64>], gap: u64) -> Vec<Vec<usize>> {
-    let mut by_offset: Vec<usize> = (0..ranges.len()).collect();
-    by_offset.sort_by_key(|&at| ranges[at].start);
-    let mut groups: Vec<Vec<usize>> = Vec::new();
-    for at in by_offset {
-        let range = &ranges[at];
-        let joins = groups.last().is_some_and(|group| {
-            let (first, last) = (&ranges[group[0]], &ranges[group[group.len() - 1]]);
-            group.len() < REQUEST_PARTS_MAX
-                && range.start >= last.end
-                && range.start - last.end <= gap
-                && range.end - first.start <= REQUEST_BYTES_MAX
-        });
-        match groups.last_mut() {
-            Some(group) if joins => group.push(at),
-            _ => groups.push(vec![at]),
-        }
-    }
-    groups.sort_by_key(|group| group.iter().min().copied());
-    groups
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn neighbours_go_together_and_the_urgent_come_first() {
-        let ranges = [500..600, 0..100, 110..200, 1000..1001, 600..700];
-        assert_eq!(coalesce(&ranges, 10), vec![vec![0, 4], vec![1, 2], vec![3]]);
-        assert_eq!(coalesce(&ranges, 0), vec![vec![0, 4], vec![1], vec![2], vec![3]]);
-    }
-
-    #[test]
-    fn overlapping_or_huge_parts_stay_apart() {
-        assert_eq!(coalesce(&[0..100, 50..150], 10), vec![vec![0], vec![1]]);
-        let big = REQUEST_BYTES_MAX;
-        assert_eq!(coalesce(&[0..big, big..big + 1], 10).len(), 2);
-    }
 }

@@ -26,6 +26,7 @@ use coscan_core::{Phases, StoreNo};
 use super::lane::{Lane, RequestNo};
 use super::limit::{Ticket, TokenBucket};
 use super::retry::backoff;
+use super::shape::Shapes;
 use super::{ReadError, Source};
 use crate::config::RetryConfig;
 use crate::environment::Attempt;
@@ -77,8 +78,6 @@ pub(crate) enum Action<T> {
 /// How the queue is set up.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    /// Bulk reads under way from each store.
-    pub(crate) slots: usize,
     pub(crate) deadline: Duration,
     pub(crate) retry: RetryConfig,
     pub(crate) phases: Phases,
@@ -95,11 +94,13 @@ pub(crate) struct IoCounters {
 /// See the module's text.
 pub(crate) struct Queue<T> {
     settings: Settings,
+    shapes: Shapes,
     bucket: Arc<TokenBucket>,
     started: Instant,
     random: fastrand::Rng,
     lanes: Vec<Lane>,
-    lane_of: BTreeMap<StoreNo, usize>,
+    /// By store, and within one by the device that has a profile.
+    lane_of: BTreeMap<(StoreNo, usize), usize>,
     requests: BTreeMap<RequestNo, Pending<T>>,
     attempts: BTreeMap<u64, Reading>,
     /// Requests that have a slot and wait for the limit.
@@ -142,14 +143,22 @@ struct Reading {
     request: Option<RequestNo>,
     /// Which parts of the request were asked for.
     asked: Vec<usize>,
+    begun: Instant,
     wanted: u64,
     got: u64,
 }
 
 impl<T> Queue<T> {
-    pub(crate) fn new(now: Instant, settings: Settings, bucket: Arc<TokenBucket>, seed: u64) -> Self {
+    pub(crate) fn new(
+        now: Instant,
+        settings: Settings,
+        shapes: Shapes,
+        bucket: Arc<TokenBucket>,
+        seed: u64,
+    ) -> Self {
         Queue {
             settings,
+            shapes,
             bucket,
             started: now,
             random: fastrand::Rng::with_seed(seed),
@@ -167,6 +176,11 @@ impl<T> Queue<T> {
 
     pub(crate) fn counters(&self) -> IoCounters {
         self.counters
+    }
+
+    /// How each device is read.
+    pub(crate) fn shapes(&self) -> &Shapes {
+        &self.shapes
     }
 
     /// Requests that are not answered, and attempts that have not ended.
@@ -235,11 +249,12 @@ impl<T> Queue<T> {
     }
 
     fn lane(&mut self, now: Instant, source: &Source) -> usize {
-        if let Some(lane) = self.lane_of.get(&source.store_no) {
+        let device = self.shapes.of(source);
+        if let Some(lane) = self.lane_of.get(&(source.store_no, device)) {
             return *lane;
         }
-        self.lanes.push(Lane::new(now, self.settings.phases.clone()));
-        self.lane_of.insert(source.store_no, self.lanes.len() - 1);
+        self.lanes.push(Lane::new(now, device, self.settings.phases.clone()));
+        self.lane_of.insert((source.store_no, device), self.lanes.len() - 1);
         self.lanes.len() - 1
     }
 
@@ -269,7 +284,8 @@ impl<T> Queue<T> {
         }
         for lane in &mut self.lanes {
             let held_before = lane.held_until.is_some();
-            while let Some((no, point)) = lane.next(now, self.settings.slots, Self::time(self.started)) {
+            let slots = self.shapes.requests(lane.device);
+            while let Some((no, point)) = lane.next(now, slots, Self::time(self.started)) {
                 let Some(pending) = self.requests.get_mut(&no) else { continue };
                 let ticket = self.bucket.reserve(now, pending.bytes(), point);
                 lane.wait_for_limit();
@@ -332,7 +348,8 @@ impl<T> Queue<T> {
         let asked = pending.missing.clone();
         let ranges = asked.iter().map(|&part| pending.request.ranges[part].clone()).collect();
         let (lane, point, wanted) = (pending.lane, pending.request.point, pending.bytes());
-        self.attempts.insert(attempt, Reading { lane, point, request: Some(no), asked, wanted, got: 0 });
+        self.attempts
+            .insert(attempt, Reading { lane, point, request: Some(no), asked, begun: now, wanted, got: 0 });
         let source = pending.request.source.clone();
         actions.push(Action::Start(Attempt { no: attempt, source, ranges }));
     }
@@ -373,8 +390,11 @@ impl<T> Queue<T> {
         actions: &mut Vec<Action<T>>,
     ) {
         let Some(reading) = self.attempts.remove(&attempt) else { return };
-        let Reading { lane, point, request, wanted, got, .. } = reading;
+        let Reading { lane, point, request, begun, wanted, got, .. } = reading;
         self.lanes[lane].leave_slot(point);
+        if outcome.is_ok() && !point {
+            self.shapes.observe(self.lanes[lane].device, wanted, now.saturating_duration_since(begun));
+        }
         let Some((no, pending)) = request.and_then(|no| Some((no, self.requests.get_mut(&no)?))) else {
             return;
         };

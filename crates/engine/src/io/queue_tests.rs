@@ -11,6 +11,7 @@ use object_store::memory::InMemory;
 
 use super::limit::TokenBucket;
 use super::queue::{Action, Event, Outcome, Queue, Request, Settings};
+use super::shape::Shapes;
 use super::{ReadError, Source};
 use crate::config::{ReadLimit, RetryConfig};
 use crate::environment::clock;
@@ -66,10 +67,10 @@ impl World {
         let bucket = Arc::new(TokenBucket::with_clock(limit, Box::new(move || started)));
         let retry = RetryConfig { attempts: 3, base_delay: ms(20), max_delay: ms(100) };
         let phases = Phases::new(Span::from_millis(20), 50).unwrap();
-        let settings = Settings { slots, deadline: DEADLINE, retry, phases };
+        let settings = Settings { deadline: DEADLINE, retry, phases };
         World {
             now: started,
-            queue: Queue::new(started, settings, bucket.clone(), 7),
+            queue: Queue::new(started, settings, Shapes::constant(slots), bucket.clone(), 7),
             bucket,
             stores: BTreeMap::new(),
             under_way: BTreeMap::new(),

@@ -14,8 +14,9 @@ use super::pages::Pages;
 use super::reads::{BlockContext, Pending, Points};
 use crate::driver::{IoContext, LockedDriver};
 use crate::error::EngineError;
+use crate::io::ReadError;
+use crate::io::coalesce::{Joins, coalesce};
 use crate::io::queue::{Outcome, Request};
-use crate::io::{ReadError, coalesce};
 use crate::store::{Part, PartKey};
 use crate::table::File;
 
@@ -198,7 +199,7 @@ impl LockedDriver<'_> {
                 start..(start + BLOCK_BYTES).min(size)
             };
             let ranges: Vec<_> = of_file.iter().map(range).collect();
-            for group in coalesce(&ranges, 0) {
+            for group in coalesce(&ranges, &Joins::within(0)) {
                 self.requests.push(Request {
                     source: file.source.clone(),
                     ranges: group.iter().map(|&at| ranges[at].clone()).collect(),

@@ -11,6 +11,7 @@ mod columns;
 mod faults;
 mod observe;
 mod points;
+mod profiles;
 mod s3;
 mod sharing;
 mod stores;

@@ -1,0 +1,120 @@
+//! Devices with profiles: reads take their shape, constants set by hand win, rows are the same.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use coscan_engine::{ByProfile, Cancel, Engine, EngineConfig, EngineError, RangeReader, ReadError, Source};
+use rustix::fs::{major, minor, stat};
+
+use crate::support::*;
+
+const GROUPS: usize = 8;
+/// What is read has a gap between its columns that is longer than the constant.
+const ROOTS: &[usize] = &[0, 2];
+
+/// A device on which every request takes some time, however many there are.
+struct Slow {
+    inner: Arc<dyn RangeReader>,
+    now: Arc<AtomicUsize>,
+    most: Arc<AtomicUsize>,
+}
+
+impl RangeReader for Slow {
+    fn read(
+        &self,
+        source: &Source,
+        parts: &[Range<u64>],
+        cancel: &Cancel,
+        arrived: &mut dyn FnMut(usize, Bytes),
+    ) -> Result<(), ReadError> {
+        self.most.fetch_max(1 + self.now.fetch_add(1, Ordering::SeqCst), Ordering::SeqCst);
+        std::thread::sleep(Duration::from_millis(30));
+        let read = self.inner.read(source, parts, cancel, arrived);
+        self.now.fetch_sub(1, Ordering::SeqCst);
+        read
+    }
+}
+
+/// A profile of the device that a folder is on, which takes two requests at once.
+fn profile(dir: &Path) -> PathBuf {
+    let device = stat(dir).unwrap().st_dev;
+    let text = format!(
+        r#"
+        version = 1
+        device_ids = ["{}:{}"]
+        bytes = 1000000000
+        block_bytes = 4096
+        complete = true
+        boundaries_searched = true
+        regime_searched = true
+        fixed_cost_s = {{ value = 0.03, low = 0.03, high = 0.03 }}
+        bytes_per_s = {{ value = 85e6, low = 85e6, high = 85e6 }}
+        depth = {{ request_bytes = 1048576, enough = {{ value = 2.0, low = 2.0, high = 2.0 }}, throughput = [] }}
+        "#,
+        major(device),
+        minor(device)
+    );
+    let path = dir.join("device.toml");
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+/// Requests, and the most at once, of a scan.
+async fn scanned(path: &Path, config: EngineConfig) -> (u64, usize, Engine) {
+    let (now, most) = (Arc::default(), Arc::<AtomicUsize>::default());
+    let seen = most.clone();
+    let engine = Engine::with_reader(config, |inner| Arc::new(Slow { inner, now, most })).unwrap();
+    let file = open(&engine, path).await;
+    let scan = engine.scan(request(std::slice::from_ref(&file), Some(ROOTS))).unwrap();
+    assert_eq!(scan_all(&scan, 2).await.unwrap(), plain(&[path], Some(ROOTS)));
+    drop(scan);
+    assert_idle(&engine).await;
+    (engine.stats().requests, seen.load(Ordering::SeqCst), engine)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_profile_shapes_reads_and_constants_set_by_hand_win() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = sample(dir.path(), "a.parquet", GROUPS, 40_000);
+    let between = spec(&path).await.0.metadata.row_group(0).column(1).compressed_size();
+    assert!(between > 70_000, "{between}");
+    let constants = config("relevance", 64 << 20);
+    let profiled = EngineConfig { device_profiles: vec![profile(dir.path())], ..constants.clone() };
+    let gap_by_hand =
+        EngineConfig { by_profile: ByProfile { requests: true, gap: false }, ..profiled.clone() };
+    let by_hand = EngineConfig { by_profile: ByProfile { requests: false, gap: false }, ..profiled.clone() };
+
+    let (requests, most, engine) = scanned(&path, constants).await;
+    assert_eq!((requests, engine.devices().len()), (2 * GROUPS as u64, 0));
+    assert!(most > 2 && most <= 4, "{most}");
+
+    let (requests, most, engine) = scanned(&path, profiled).await;
+    assert_eq!(requests, GROUPS as u64, "the gap costs less than a request");
+    assert!(most <= 2, "{most}");
+    let devices = engine.devices();
+    assert_eq!((devices.len(), devices[0].requests), (1, 2));
+    assert!(devices[0].reads > 0 && devices[0].over_profile > 0.5, "{devices:?}");
+
+    let (requests, most, _) = scanned(&path, gap_by_hand).await;
+    assert!(requests == 2 * GROUPS as u64 && most <= 2, "{requests} {most}");
+
+    let (requests, most, _) = scanned(&path, by_hand).await;
+    assert!(requests == 2 * GROUPS as u64 && most > 2 && most <= 4, "{requests} {most}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_profile_that_cannot_be_used_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("nothing.toml");
+    std::fs::write(&path, "not a profile").unwrap();
+    let config = EngineConfig { device_profiles: vec![path], ..config("relevance", 64 << 20) };
+    let error = Engine::new(config).map(drop).unwrap_err();
+    assert!(
+        matches!(&error, EngineError::DeviceProfile { path, .. } if path.ends_with("nothing.toml")),
+        "{error}"
+    );
+}
