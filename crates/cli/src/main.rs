@@ -25,6 +25,8 @@ mod cpu;
 mod device;
 mod failure;
 mod generate;
+mod layout;
+mod partial;
 mod policies;
 mod progress;
 mod repro;
@@ -70,6 +72,8 @@ enum Command {
     /// Write test data as Parquet files
     #[command(subcommand)]
     Generate(generate::Generate),
+    /// Lay the column chunks of a Parquet file out on the boundaries of a device
+    Layout(layout::LayoutArgs),
     /// Simulate: scenarios, the papers' experiments, recorded traces
     Sim(sim::SimArgs),
     /// Reproduce the papers' experiments and compare with what the papers measured
@@ -97,6 +101,7 @@ fn main() -> ExitCode {
         Command::User(command) => user::run(command),
         Command::Bench(args) => bench::run(args),
         Command::Generate(command) => generate::run(command),
+        Command::Layout(args) => layout::run(args),
         Command::Sim(args) => sim::run(args),
         Command::Repro(args) => repro::run(args),
         Command::Cache(command) => cache::run(command),

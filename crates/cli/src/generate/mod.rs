@@ -17,7 +17,9 @@ use clap::{Args, Subcommand, ValueEnum};
 use indicatif::ProgressBar;
 
 use crate::failure::wrong_usage;
+use crate::layout::{Units, WASTE_PERCENT, lay_out};
 use crate::progress;
+use crate::settings::Bytes;
 use parquet_file::{FileJob, write_file};
 use tpch::Table;
 
@@ -55,6 +57,11 @@ pub struct TpchArgs {
     #[arg(long, value_enum, default_value_t = Codec::Snappy)]
     pub compression: Codec,
 
+    /// Lay column chunks out so that they do not cross multiples of this needlessly: the stripe unit of an array, the
+    /// part size of an object store; see `coscan layout`
+    #[arg(long, value_name = "BYTES")]
+    pub unit: Option<Bytes>,
+
     /// Replace files that were made with other settings
     #[arg(long)]
     pub force: bool,
@@ -86,6 +93,9 @@ pub fn tpch(args: &TpchArgs) -> anyhow::Result<()> {
             "--scale-factor {} is out of range: give a number above 0, up to 100000",
             args.scale_factor
         )));
+    }
+    if args.unit.is_some_and(|unit| unit.0 == 0) {
+        return Err(wrong_usage("--unit is at least 1 byte"));
     }
     fs::create_dir_all(&args.out)
         .with_context(|| format!("cannot create the directory {}", args.out.display()))?;
@@ -129,6 +139,7 @@ fn jobs_of(table: Table, args: &TpchArgs) -> Vec<FileJob> {
             files,
             row_group_rows: args.row_group_rows,
             codec: args.compression,
+            unit: args.unit.map(|unit| unit.0),
             path: path_of(&args.out, table, file, files),
         })
         .collect()
@@ -167,7 +178,16 @@ fn write(job: &FileJob, threads: usize, bar: &ProgressBar) -> anyhow::Result<()>
         fs::create_dir_all(folder)
             .with_context(|| format!("cannot create the directory {}", folder.display()))?;
     }
-    write_file(job, threads, bar).with_context(|| format!("cannot write {}", job.path.display()))
+    let failed = || format!("cannot write {}", job.path.display());
+    let Some(unit) = job.unit else { return write_file(job, threads, bar).with_context(failed) };
+    let name = job.path.file_name().context("no file name")?.to_string_lossy();
+    let plain = FileJob { path: job.path.with_file_name(format!(".{name}.plain")), ..*job };
+    let written = write_file(&plain, threads, bar).and_then(|()| {
+        lay_out(&plain.path, &job.path, &Units { unit, offset: 0, waste_percent: WASTE_PERCENT })
+    });
+    let removed = fs::remove_file(&plain.path);
+    written.with_context(failed)?;
+    removed.with_context(|| format!("cannot remove {}", plain.path.display()))
 }
 
 /// Refuses a disk that the data will not fit on before hours are spent on filling it.

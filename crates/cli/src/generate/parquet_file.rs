@@ -5,14 +5,14 @@
 //! bounds the memory. The file is written under a temporary name, flushed and renamed.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, TryLockError};
+use std::fs::File;
 use std::io::BufWriter;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow};
 use indicatif::ProgressBar;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowRowGroupWriterFactory, compute_leaves};
@@ -23,6 +23,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 
 use super::Codec;
 use super::tpch::Table;
+use crate::partial::Partial;
 
 /// Footer key under which a file says how it was made.
 const RECIPE_KEY: &str = "coscan.recipe";
@@ -38,6 +39,8 @@ pub struct FileJob {
     pub files: u32,
     pub row_group_rows: u64,
     pub codec: Codec,
+    /// Column chunks do not cross multiples of this needlessly.
+    pub unit: Option<u64>,
     pub path: PathBuf,
 }
 
@@ -73,6 +76,7 @@ impl FileJob {
             self.codec
         )
         .to_lowercase()
+            + &self.unit.map_or_else(String::new, |unit| format!(" unit={unit}"))
     }
 
     /// Row groups in this file: of nearly equal size, none larger than asked for.
@@ -220,47 +224,5 @@ impl Turns {
     fn stop(&self) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).stopped = true;
         self.changed.notify_all();
-    }
-}
-
-/// A file under its temporary name; removed again unless it is published.
-struct Partial {
-    file: File,
-    at: PathBuf,
-    target: PathBuf,
-    published: bool,
-}
-
-impl Partial {
-    fn create(target: &Path) -> anyhow::Result<Self> {
-        let name = target.file_name().context("no file name")?.to_string_lossy();
-        let at = target.with_file_name(format!(".{name}.partial"));
-        let file = File::options().create(true).truncate(false).write(true).open(&at)?;
-        // What a killed run left behind is overwritten, what a living one is writing is not.
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                bail!("another coscan is writing it just now; wait for that to finish")
-            }
-            Err(TryLockError::Error(error)) => tracing::debug!(%error, "the file system has no locks"),
-        }
-        file.set_len(0)?;
-        Ok(Partial { file, at, target: target.to_owned(), published: false })
-    }
-
-    fn publish(mut self) -> anyhow::Result<()> {
-        self.file.sync_all()?;
-        fs::rename(&self.at, &self.target)?;
-        self.published = true;
-        Ok(())
-    }
-}
-
-impl Drop for Partial {
-    fn drop(&mut self) {
-        if !self.published {
-            // Nothing more can be done about a file that cannot even be removed.
-            let _ = fs::remove_file(&self.at);
-        }
     }
 }

@@ -149,6 +149,7 @@ impl Data {
                 row_group_rows: table.rows(args.scale_factor).div_ceil(args.chunks).max(1),
                 files_per_table: 1,
                 compression: Codec::Snappy,
+                unit: None,
                 force: false,
                 threads: Some(settings.threads),
             })?;

@@ -125,6 +125,7 @@ fn open(args: &PointsArgs, settings: &Settings) -> anyhow::Result<(BTreeMap<Stri
                 row_group_rows: 1 << 20,
                 files_per_table: 1,
                 compression: Codec::Snappy,
+                unit: None,
                 force: false,
                 threads: Some(settings.threads),
             })?;

@@ -1,0 +1,52 @@
+//! Files that appear under their name only when they are complete.
+
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+
+/// A file under its temporary name; removed again unless it is published.
+pub struct Partial {
+    /// To write to.
+    pub file: File,
+    /// Its temporary name.
+    pub at: PathBuf,
+    target: PathBuf,
+    published: bool,
+}
+
+impl Partial {
+    /// Begins it; `target` is as it was until [`publish`](Self::publish).
+    pub fn create(target: &Path) -> anyhow::Result<Self> {
+        let name = target.file_name().context("no file name")?.to_string_lossy();
+        let at = target.with_file_name(format!(".{name}.partial"));
+        let file = File::options().create(true).truncate(false).write(true).open(&at)?;
+        // What a killed run left behind is overwritten, what a living one is writing is not.
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                bail!("another coscan is writing it just now; wait for that to finish")
+            }
+            Err(TryLockError::Error(error)) => tracing::debug!(%error, "the file system has no locks"),
+        }
+        file.set_len(0)?;
+        Ok(Partial { file, at, target: target.to_owned(), published: false })
+    }
+
+    /// Flushes it and gives it its name.
+    pub fn publish(mut self) -> anyhow::Result<()> {
+        self.file.sync_all()?;
+        fs::rename(&self.at, &self.target)?;
+        self.published = true;
+        Ok(())
+    }
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        if !self.published {
+            // Nothing more can be done about a file that cannot even be removed.
+            let _ = fs::remove_file(&self.at);
+        }
+    }
+}
