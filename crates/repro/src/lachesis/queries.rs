@@ -203,7 +203,7 @@ impl Queries {
         let cut = 1.0 - mean(self.queries.iter().map(|query| query.cut));
         format!(
             "{} queries gain more than 5% alone, {} at 25 and {} at 150 reads a second: those whose plans go over \
-             several tables in turns. The paper's plans, which are not public, do so more often. With the requests of \
+             several tables in turns. With the requests of \
              fixed extents cut at boundaries and not read to the ends of extents, the mean gain alone is {:.0}%",
             share(0),
             share(1),
