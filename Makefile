@@ -23,7 +23,7 @@ bench_options = --coscan $(COSCAN) --data $(DATA) --seeds $(SEEDS) $(if $(SF),--
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-memcheck check model-check bench bench-decisions postgres postgres-demo postgres-test postgres-regress \
-	postgres-bench serve-test serve-demo doc tools
+	postgres-bench serve-test serve-demo tier-test doc tools
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' Makefile
@@ -63,6 +63,9 @@ check: tools ## Formatting, lints, directions of dependencies
 .PHONY: audit
 audit: ## Licences and sources of dependencies; with cargo-deny also their known holes
 	@CARGO=$(CARGO) python3 packaging/dependencies.py
+
+tier-test: tools ## Eight users, TPC-H, restores of 2 s and changes of tape of 1 s: docs/slow-media.md (4 minutes after the build)
+	$(CARGO) test $(CHECKED) --test tier -- --ignored --nocapture at_full_times
 
 # A package of its own, with a target directory of its own: see its Cargo.toml.
 model-check: tools ## The engine's protocols between threads, in every interleaving (a minute with the build)

@@ -12,7 +12,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use coscan_datafusion::{AnyCaseSchema, CoscanContext, CoscanOptions, default_query_memory, with_account};
 use coscan_engine::{Engine, LimitedStore, LoadRecord, QueryAccount, TokenBucket};
-use coscan_tier::{Forecast, TierConfig, TierError, Tiers};
+use coscan_tier::{Forecast, TierConfig, TierError, TierUser, Tiers, with_options};
 use datafusion::common::DataFusionError;
 use datafusion::common::utils::datafusion_strsim::normalized_levenshtein;
 use datafusion::datasource::file_format::options::{ParquetReadOptions, ReadOptions};
@@ -127,13 +127,17 @@ impl Session {
             Backend::Plain(_) => None,
         };
         tiers.attach(&self.ctx, engine).map_err(sql_error)?;
+        // For `coscan tier status`, which asks another process for whom fragments are wanted.
+        let name = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_default();
+        let user = TierUser(format!("{name} (process {})", std::process::id()).trim_start().to_owned());
+        self.ctx.state_ref().write().config_mut().set_extension(Arc::new(user));
         self.tiers = Some(tiers);
         Ok(())
     }
 
     /// What a statement would restore. Declarations of tables take effect.
     pub async fn forecast(&self, statement: &str) -> anyhow::Result<Vec<Forecast>> {
-        let frame = self.ctx.sql(statement).await.map_err(sql_error)?;
+        let frame = self.ctx.sql(&with_options(statement)).await.map_err(sql_error)?;
         let plan = frame.create_physical_plan().await.map_err(sql_error)?;
         coscan_tier::forecast(&plan).await.map_err(sql_error)
     }
@@ -181,7 +185,8 @@ impl Session {
     }
 
     async fn start(&self, statement: &str, account: Option<&Account>) -> anyhow::Result<Rows> {
-        let mut frame = self.ctx.sql(statement).await.map_err(|error| self.with_hint(sql_error(error)))?;
+        let statement = with_options(statement);
+        let mut frame = self.ctx.sql(&statement).await.map_err(|error| self.with_hint(sql_error(error)))?;
         if let Some(account) = account {
             frame = with_account(frame, account.0.clone());
         }

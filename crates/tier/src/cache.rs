@@ -289,13 +289,27 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     })
 }
 
-/// What an earlier process left; files that are not whole are removed.
-fn found(dir: &Path) -> Result<BTreeMap<Key, Held>, TierError> {
-    let mut held = BTreeMap::new();
+/// The fragments that lie whole in the cache in `dir`, whoever has it.
+///
+/// # Errors
+///
+/// If the folder cannot be listed.
+pub fn fragments_in(dir: &Path) -> Result<Vec<Fragment>, TierError> {
+    let records = records(&files_in(&dir.join("fragments"))?);
+    Ok(records.into_values().map(|record| record.fragment).collect())
+}
+
+fn files_in(dir: &Path) -> Result<Vec<PathBuf>, TierError> {
     let entries = fs::read_dir(dir).map_err(TierError::io("list the cache folder", dir))?;
     let mut names: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     names.sort();
-    for path in &names {
+    Ok(names)
+}
+
+/// Records whose fragment is there and as long as it should be.
+fn records(names: &[PathBuf]) -> BTreeMap<Key, Record> {
+    let mut records = BTreeMap::new();
+    for path in names {
         let Some(key) = path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse().ok())
         else {
             continue;
@@ -308,9 +322,17 @@ fn found(dir: &Path) -> Result<BTreeMap<Key, Held>, TierError> {
         if let Some(record) =
             record.filter(|record| record.fragment.key() == key && length == Some(record.fragment.bytes))
         {
-            held.insert(key, Held { record, checked: false });
+            records.insert(key, record);
         }
     }
+    records
+}
+
+/// What an earlier process left; files that are not whole are removed.
+fn found(dir: &Path) -> Result<BTreeMap<Key, Held>, TierError> {
+    let names = files_in(dir)?;
+    let held: BTreeMap<Key, Held> =
+        records(&names).into_iter().map(|(key, record)| (key, Held { record, checked: false })).collect();
     for path in &names {
         let key = path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse::<Key>().ok());
         let part = path.extension().is_some_and(|extension| extension == "part" || extension == "tmp");

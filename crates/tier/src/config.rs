@@ -11,6 +11,7 @@ use serde::Deserialize;
 use url::Url;
 
 use crate::error::TierError;
+use crate::fragment::Fragment;
 
 /// A slow tier: where its files lie, how they are made readable, and where they are cached.
 #[derive(Clone, Debug)]
@@ -33,6 +34,8 @@ pub struct TierConfig {
     pub attempts: u32,
     /// The order in which fragments are fetched; a policy of `coscan policies`.
     pub policy: String,
+    /// A query that has had nothing to do for so long goes first.
+    pub patience: Duration,
     /// A hash join whose build side reads more bytes of this tier is run over pairs of fragments instead.
     pub build_bytes: u64,
     /// How files are made readable.
@@ -167,6 +170,8 @@ struct Written {
     attempts: u32,
     #[serde(default = "Written::default_policy")]
     policy: String,
+    #[serde(deserialize_with = "time", default = "Written::default_patience")]
+    patience: Duration,
     #[serde(deserialize_with = "size", default = "Written::default_build_bytes")]
     build_bytes: u64,
     archive: Option<Archive>,
@@ -185,6 +190,9 @@ impl Written {
     }
     fn default_policy() -> String {
         "reorder".to_owned()
+    }
+    fn default_patience() -> Duration {
+        Duration::from_secs(3600)
     }
     fn default_build_bytes() -> u64 {
         8 << 30
@@ -256,6 +264,7 @@ impl TierConfig {
             timeout: written.timeout,
             attempts: written.attempts,
             policy: written.policy,
+            patience: written.patience,
             build_bytes: written.build_bytes,
             kind,
             name: written.name,
@@ -269,6 +278,21 @@ impl TierConfig {
             Kind::Folder(folder) => (folder.price_request, folder.price_gb),
         };
         request + gb * bytes as f64 / 1e9
+    }
+
+    /// What restoring files of these sizes costs.
+    pub fn prices(&self, bytes: impl IntoIterator<Item = u64>) -> f64 {
+        // The sum of no floating-point numbers is -0.
+        bytes.into_iter().fold(0.0, |sum, bytes| sum + self.price(bytes))
+    }
+
+    /// A file of the tier as people name it.
+    pub fn shown(&self, fragment: &Fragment) -> String {
+        match (&self.kind, self.root.host_str()) {
+            (Kind::Archive(_), Some(bucket)) => format!("s3://{bucket}/{}", fragment.location),
+            // A store of the whole file system leaves out the first slash.
+            _ => format!("/{}", fragment.location),
+        }
     }
 
     /// How many files are made readable at the same time.

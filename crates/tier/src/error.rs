@@ -111,6 +111,19 @@ pub enum TierError {
         /// The cache's bytes.
         budget: u64,
     },
+    /// Fragments that a join needs at the same time do not fit the cache together.
+    #[error(
+        "the files that are joined with each other have {bytes} bytes and the fragment cache {budget}: raise 'cache_bytes' of tier \
+         {tier} to at least {bytes}, better six times the largest file"
+    )]
+    CombinationTooLarge {
+        /// The tier's name.
+        tier: String,
+        /// Their bytes.
+        bytes: u64,
+        /// The cache's bytes.
+        budget: u64,
+    },
     /// The disk under the cache is full although the cache keeps its budget.
     #[error(
         "{file}: no room left on the disk of the fragment cache {}: free {bytes} bytes there or lower 'cache_bytes' of tier {tier}",

@@ -27,8 +27,11 @@ pub struct Journal {
 struct Books {
     file: File,
     pending: BTreeMap<Key, Asked>,
-    spent: Vec<(DateTime<Utc>, f64)>,
+    spent: Spent,
 }
+
+/// What restores cost, each with the time at which it was asked for.
+type Spent = Vec<(DateTime<Utc>, f64)>;
 
 /// A restore that was asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -63,24 +66,9 @@ impl Journal {
     /// If it cannot be read or written.
     pub fn open(dir: &Path, now: DateTime<Utc>, days: u32) -> Result<Self, TierError> {
         let path = dir.join("journal");
-        let lines = read(&path)?;
+        let mut kept = read(&path)?;
         let since = now - TimeDelta::days(i64::from(days));
-        let (mut pending, mut kept) = (BTreeMap::new(), Vec::new());
-        let mut spent = Vec::new();
-        for line in lines {
-            match &line {
-                Line::Asked(asked) => {
-                    pending.insert(asked.fragment.key(), asked.clone());
-                    spent.push((asked.at, asked.price));
-                }
-                Line::Came(key) | Line::Failed(key) => {
-                    if let Ok(key) = key.parse() {
-                        pending.remove(&key);
-                    }
-                }
-            }
-            kept.push(line);
-        }
+        let (pending, spent) = entered(&kept);
         kept.retain(|line| match line {
             Line::Asked(asked) => asked.at >= since || pending.contains_key(&asked.fragment.key()),
             Line::Came(key) | Line::Failed(key) => {
@@ -95,6 +83,17 @@ impl Journal {
         Ok(Journal { path, books: Mutex::new(Books { file, pending, spent }) })
     }
 
+    /// What the journal of the cache in `dir` says, whoever has it: the restores that are pending, and what those asked for
+    /// in the last `days` cost together.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read.
+    pub fn look(dir: &Path, now: DateTime<Utc>, days: u32) -> Result<(Vec<Asked>, f64), TierError> {
+        let (pending, spent) = entered(&read(&dir.join("journal"))?);
+        Ok((pending.into_values().collect(), sum_since(&spent, now - TimeDelta::days(i64::from(days)))))
+    }
+
     /// The restores that were asked for and have neither come nor failed.
     pub fn pending(&self) -> Vec<Asked> {
         self.books().pending.values().cloned().collect()
@@ -102,7 +101,7 @@ impl Journal {
 
     /// What the restores asked for since then cost together.
     pub fn spent(&self, since: DateTime<Utc>) -> f64 {
-        self.books().spent.iter().filter(|(at, _)| *at >= since).map(|(_, price)| price).sum()
+        sum_since(&self.books().spent, since)
     }
 
     /// Writes down that a fragment will be asked for. One that is pending already costs nothing more.
@@ -120,7 +119,7 @@ impl Journal {
         if books.pending.contains_key(&asked.fragment.key()) {
             return Ok(());
         }
-        let spent: f64 = books.spent.iter().filter(|(at, _)| *at >= since).map(|(_, price)| price).sum();
+        let spent = sum_since(&books.spent, since);
         if limit.is_some_and(|limit| spent + asked.price > limit) {
             return Err(Ok(spent));
         }
@@ -160,6 +159,30 @@ impl Journal {
         // Numbers are changed after the line is written; a panic in between leaves what the file says.
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What is pending after these lines, and every cost with its time.
+fn entered(lines: &[Line]) -> (BTreeMap<Key, Asked>, Spent) {
+    let (mut pending, mut spent) = (BTreeMap::new(), Vec::new());
+    for line in lines {
+        match line {
+            Line::Asked(asked) => {
+                pending.insert(asked.fragment.key(), asked.clone());
+                spent.push((asked.at, asked.price));
+            }
+            Line::Came(key) | Line::Failed(key) => {
+                if let Ok(key) = key.parse() {
+                    pending.remove(&key);
+                }
+            }
+        }
+    }
+    (pending, spent)
+}
+
+fn sum_since(spent: &[(DateTime<Utc>, f64)], since: DateTime<Utc>) -> f64 {
+    // The sum of no floating-point numbers is -0.
+    spent.iter().filter(|(at, _)| *at >= since).fold(0.0, |sum, (_, price)| sum + price)
 }
 
 fn read(path: &Path) -> Result<Vec<Line>, TierError> {

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!  plan/       schedule, combine, resolve and merge-combine nodes    table.rs   CREATE EXTERNAL TABLE
-//!    │ lists of subqueries (list.rs)                                 tiers.rs, attach.rs  a session's tiers
+//!    │ lists of subqueries (list.rs)                with.rs          tiers.rs, attach.rs  a session's tiers
 //!  tier.rs     the host of the scheduler of `coscan-media`           status.rs  what is pending, and for whom
 //!    │ one fragment at a time (fetch.rs), written down (journal.rs)
 //!  driver/     restores of S3, commands of an HSM
@@ -35,6 +35,7 @@ mod store;
 mod table;
 mod tier;
 mod tiers;
+mod with;
 
 pub use config::TierConfig;
 pub use error::TierError;
@@ -48,3 +49,4 @@ pub use status::{Fetching, Query, TierStatus, Wanted};
 pub use store::TierStore;
 pub use tier::Tier;
 pub use tiers::Tiers;
+pub use with::with_options;

@@ -17,6 +17,9 @@ use crate::error::TierError;
 /// No archive or tape that people have is larger; a model wants a number.
 const MEDIUM_BYTES: u64 = 1 << 60;
 
+/// The medium of files of which nobody says where they are.
+const UNKNOWN: &str = "";
+
 /// Media by name, and files on them.
 #[derive(Debug, Default)]
 pub struct Placement {
@@ -31,11 +34,8 @@ impl Placement {
     ///
     /// If the file cannot be read or a line of it makes no sense.
     pub fn read(config: &TierConfig) -> Result<Self, TierError> {
-        let mut placement = Placement { media: vec!["unknown".to_owned()], files: HashMap::new() };
-        let Kind::Folder(folder) = &config.kind else {
-            placement.media[0] = "archive".to_owned();
-            return Ok(placement);
-        };
+        let mut placement = Placement { media: vec![UNKNOWN.to_owned()], files: HashMap::new() };
+        let Kind::Folder(folder) = &config.kind else { return Ok(placement) };
         let Some(path) = &folder.placement else { return Ok(placement) };
         let text = fs::read_to_string(path).map_err(TierError::io("read the placement", path))?;
         for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
@@ -53,9 +53,9 @@ impl Placement {
         self.media.len()
     }
 
-    /// The name of a medium.
-    pub fn name(&self, medium: MediumId) -> &str {
-        self.media.get(medium.0 as usize).map_or("?", String::as_str)
+    /// The name of a medium; `None` if nobody said which it is.
+    pub fn name(&self, medium: MediumId) -> Option<&str> {
+        self.media.get(medium.0 as usize).map(String::as_str).filter(|name| *name != UNKNOWN)
     }
 
     /// Where a file lies.
@@ -123,7 +123,8 @@ pub fn library(config: &TierConfig, placement: &Placement) -> Result<Library, Ti
     })
 }
 
-fn span(time: Duration) -> Span {
+/// The time as the scheduler has it.
+pub fn span(time: Duration) -> Span {
     Span::from_nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }
 
@@ -148,11 +149,11 @@ mod tests {
         let at = |path: &str| {
             let path = object_store::path::Path::from_absolute_path(root.join(path)).expect("a path");
             let (medium, position) = read.of(path.as_ref());
-            (read.name(medium).to_owned(), position)
+            (read.name(medium).map(str::to_owned), position)
         };
-        assert_eq!(at("a.parquet"), ("T1".to_owned(), 0));
-        assert_eq!(at("sub/b,c.parquet"), ("T2".to_owned(), 77));
-        assert_eq!(at("other.parquet"), ("unknown".to_owned(), 0));
+        assert_eq!(at("a.parquet"), (Some("T1".to_owned()), 0));
+        assert_eq!(at("sub/b,c.parquet"), (Some("T2".to_owned()), 77));
+        assert_eq!(at("other.parquet"), (None, 0));
         for wrong in ["a,T1", "a,T1,x", "a,T1,0\na,T2,0"] {
             assert!(placement(wrong).expect_err(wrong).to_string().contains("line"), "{wrong}");
         }

@@ -1,7 +1,9 @@
 //! What `coscan tier status` shows: what is pending, mounted and cached, for whom, expected when and at what cost.
 //!
-//! The process that has the tier writes it to a file in the cache's folder; others read that.
+//! The process that has the tier writes it to a file in the cache's folder; others read that. When no process has it,
+//! what lies in the folder and stands in the journal is the truth, and nothing is on its way.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::Path;
 
@@ -9,10 +11,12 @@ use chrono::{DateTime, TimeDelta, Utc};
 use coscan_media::{FragmentId, Instant, MediumId, Status, UserId};
 use serde::{Deserialize, Serialize};
 
-use crate::cache::write_whole;
+use crate::cache::{fragments_in, write_whole};
+use crate::config::TierConfig;
 use crate::error::TierError;
 use crate::fetch::Fetcher;
-use crate::journal::Asked;
+use crate::fragment::Fragment;
+use crate::journal::{Asked, Journal};
 
 /// A tier at one moment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -21,8 +25,8 @@ pub struct TierStatus {
     pub tier: String,
     /// When this was so.
     pub at: DateTime<Utc>,
-    /// The process that has the tier.
-    pub pid: u32,
+    /// The process that has the tier; `None` if none has.
+    pub pid: Option<u32>,
     /// Fragments in the cache.
     pub cached: Vec<Wanted>,
     /// Their bytes and those of what is on its way.
@@ -95,7 +99,7 @@ pub struct Query {
 pub(crate) struct Names<'a> {
     pub(crate) fragment: &'a dyn Fn(FragmentId) -> Wanted,
     pub(crate) user: &'a dyn Fn(UserId) -> String,
-    pub(crate) medium: &'a dyn Fn(MediumId) -> String,
+    pub(crate) medium: &'a dyn Fn(MediumId) -> Option<String>,
 }
 
 pub(crate) fn of(
@@ -112,24 +116,25 @@ pub(crate) fn of(
     let idle = status.pending.is_empty() && status.drives.iter().all(|drive| drive.fetching.is_none());
     let asked = fetcher.journal.pending();
     let pending: Vec<Wanted> = status.pending.iter().map(|id| (names.fragment)(*id)).collect();
-    let unpaid =
-        pending.iter().filter(|wanted| !asked.iter().any(|asked| asked.fragment.location == wanted.file));
+    let paid: BTreeSet<String> = asked.iter().map(|asked| fetcher.config.shown(&asked.fragment)).collect();
+    let unpaid = pending.iter().filter(|wanted| !paid.contains(&wanted.file)).map(|wanted| wanted.bytes);
+    let pending_price = fetcher.config.prices(unpaid);
     let drives = status.drives.iter().filter(|drive| drive.fetching.is_some() || drive.mounted.is_some());
     TierStatus {
         tier: fetcher.config.name.clone(),
         at,
-        pid: std::process::id(),
+        pid: Some(std::process::id()),
         cached: status.cached.iter().map(|(id, ..)| (names.fragment)(*id)).collect(),
         used_bytes: status.used_bytes,
         cache_bytes: status.budget_bytes,
         fetching: drives
             .map(|drive| Fetching {
                 drive: drive.drive.0,
-                medium: drive.mounted.map(|medium| (names.medium)(medium)),
+                medium: drive.mounted.and_then(|medium| (names.medium)(medium)),
                 fragment: drive.fetching.map(|id| (names.fragment)(id)),
             })
             .collect(),
-        pending_price: unpaid.map(|wanted| fetcher.config.price(wanted.bytes)).sum(),
+        pending_price,
         pending,
         asked,
         queries: status
@@ -159,22 +164,48 @@ impl TierStatus {
         write_whole(&path, &text).map_err(TierError::io("write", &path))
     }
 
-    /// What the process wrote last that has or had the tier, and whether it has it still. `None` if there never was one.
+    /// What the process wrote last that has the tier, or what the last one left. `None` if there never was one.
     ///
     /// # Errors
     ///
-    /// If the file cannot be read.
-    pub fn read(dir: &Path) -> Result<Option<(Self, bool)>, TierError> {
-        let path = dir.join("status.json");
+    /// If a file cannot be read.
+    pub fn read(config: &TierConfig) -> Result<Option<Self>, TierError> {
+        let (dir, path) = (&config.cache, config.cache.join("status.json"));
         let text = match fs::read(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(TierError::io("read", &path)(error)),
         };
         let wrong = |error: serde_json::Error| TierError::io("read", &path)(error.into());
-        let status = serde_json::from_slice(&text).map_err(wrong)?;
+        let status: TierStatus = serde_json::from_slice(&text).map_err(wrong)?;
         let alive = File::open(dir.join("lock")).is_ok_and(|lock| lock.try_lock_shared().is_err());
-        Ok(Some((status, alive)))
+        Ok(Some(if alive { status } else { status.left(config)? }))
+    }
+
+    /// What is left of it without a process.
+    fn left(self, config: &TierConfig) -> Result<Self, TierError> {
+        let wanted = |fragment: Fragment| Wanted {
+            file: config.shown(&fragment),
+            bytes: fragment.bytes,
+            whom: Vec::new(),
+        };
+        let cached: Vec<Wanted> = fragments_in(&config.cache)?.into_iter().map(wanted).collect();
+        let (asked, spent) = Journal::look(&config.cache, Utc::now(), config.cost_days)?;
+        Ok(TierStatus {
+            pid: None,
+            used_bytes: cached.iter().map(|fragment| fragment.bytes).sum(),
+            cache_bytes: config.cache_bytes,
+            cached,
+            fetching: Vec::new(),
+            pending: Vec::new(),
+            asked,
+            queries: Vec::new(),
+            spent,
+            cost_limit: config.cost_limit,
+            pending_price: 0.0,
+            expected: None,
+            ..self
+        })
     }
 
     /// How old it is.

@@ -26,7 +26,7 @@ use crate::fetch::Fetcher;
 use crate::fragment::{Fragment, Key};
 use crate::journal::Journal;
 use crate::list::{Lists, Mailbox, SqList};
-use crate::placement::{Placement, library};
+use crate::placement::{Placement, library, span};
 use crate::status::{self, TierStatus};
 
 /// The pause before a fetch that failed is tried again; the second one is twice as long.
@@ -124,8 +124,11 @@ impl Tier {
         let policy: coscan_media::PolicyName =
             config.policy.parse().map_err(|error| setting("policy", format!("is unknown: {error}")))?;
         let runtime = Handle::try_current().map_err(|error| setting("name", error.to_string()))?;
-        let settings =
-            SchedulerConfig { attempts: config.attempts, ..SchedulerConfig::new(config.cache_bytes) };
+        let settings = SchedulerConfig {
+            attempts: config.attempts,
+            patience: span(config.patience),
+            ..SchedulerConfig::new(config.cache_bytes)
+        };
         let scheduler = Scheduler::new(settings, library(&config, &placement)?, policy)
             .map_err(|error| setting("cache_bytes", error.to_string()))?;
         let fetcher = Fetcher { config: Arc::new(config), store, driver, cache, journal };
@@ -172,7 +175,7 @@ impl Tier {
         }
         if self.config().cost_limit.is_some() {
             let missing = self.to_restore(wanted.cloned()).await?;
-            let price: f64 = missing.iter().map(|fragment| self.config().price(fragment.bytes)).sum();
+            let price = self.config().prices(missing.iter().map(|fragment| fragment.bytes));
             let spent = self.fetcher().spent();
             if spent + price > self.config().cost_limit.unwrap_or(f64::INFINITY) && !missing.is_empty() {
                 return Err(self.fetcher().too_dear(price, spent));
@@ -401,21 +404,16 @@ impl Shared {
 
     /// The error behind what the scheduler says.
     fn unready(&self, state: &State, reason: Reason) -> TierError {
-        let (Reason::Unreadable { fragment, .. }
-        | Reason::Gone { fragment }
-        | Reason::Lost { fragment }
-        | Reason::Unknown { fragment }) = reason
-        else {
-            let Reason::TooLarge { bytes, budget } = reason else {
-                unreachable!("all others have a fragment")
-            };
-            return TierError::TogetherTooLarge {
-                tier: self.fetcher.config.name.clone(),
-                table: "a subquery".to_owned(),
-                files: 0,
-                bytes,
-                budget,
-            };
+        let fragment = match reason {
+            Reason::Unreadable { fragment, .. }
+            | Reason::CacheFull { fragment }
+            | Reason::Gone { fragment }
+            | Reason::Lost { fragment }
+            | Reason::Unknown { fragment } => fragment,
+            Reason::TooLarge { bytes, budget } => {
+                let tier = self.fetcher.config.name.clone();
+                return TierError::CombinationTooLarge { tier, bytes, budget };
+            }
         };
         let known = state.fragments.get(fragment.0 as usize);
         known.and_then(|known| known.error.clone()).unwrap_or_else(|| TierError::Abandoned {
@@ -489,7 +487,7 @@ impl Shared {
     fn report(&self) -> TierStatus {
         let state = self.state();
         let fragment = |id: FragmentId| status::Wanted {
-            file: state.fragments[id.0 as usize].fragment.location.clone(),
+            file: self.fetcher.config.shown(&state.fragments[id.0 as usize].fragment),
             bytes: state.fragments[id.0 as usize].fragment.bytes,
             whom: self.whom(&state, id),
         };
@@ -497,7 +495,7 @@ impl Shared {
         let names = status::Names {
             fragment: &fragment,
             user: &user,
-            medium: &|medium| self.placement.name(medium).to_owned(),
+            medium: &|medium| self.placement.name(medium).map(str::to_owned),
         };
         let (now, scheduled) = (self.now(), state.scheduler.status());
         let last = state.scheduler.outlook(now).finished.into_values().max();
@@ -514,12 +512,14 @@ impl Shared {
             loop {
                 let Some(shared) = shared.upgrade() else { return };
                 let report = shared.report();
+                let idle = report.queries.is_empty();
                 let dir = shared.fetcher.cache.dir().to_owned();
                 let written = tokio::task::spawn_blocking(move || report.write(&dir)).await;
                 if let Ok(Err(error)) = written {
                     tracing::warn!(%error, "status");
                 }
-                if shared.stops_reporting() {
+                // What was written last says that nothing is under way.
+                if idle && shared.stops_reporting() {
                     return;
                 }
                 drop(shared);

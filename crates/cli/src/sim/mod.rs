@@ -5,6 +5,7 @@
 
 mod disk;
 mod engine;
+mod media;
 mod replay;
 mod scenario;
 mod search;

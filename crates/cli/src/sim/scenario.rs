@@ -6,17 +6,18 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 use coscan_figure::loads;
 use coscan_figure::timeline::Timeline;
 use coscan_repro::{experiments, timeline};
 use coscan_sim::host::Observe;
 use coscan_sim::outcome::{Outcome, PointOutcome, PolicyOutcome};
 use coscan_sim::run::run_scenario;
-use coscan_sim::scenario::{Scenario, Setting};
+use coscan_sim::scenario::{MediaScenario, Scenario, Setting};
 
-use super::{ThreadsArg, figures_table, policies_or, shown};
+use super::{ThreadsArg, figures_table, media, policies_or, shown};
 use crate::failure::wrong_usage;
-use crate::session::PolicyName;
+use crate::session::{PolicyName, registry};
 use crate::settings::Policy;
 
 /// Arguments of `coscan sim run`.
@@ -26,9 +27,9 @@ pub struct RunArgs {
     #[arg(value_name = "FILE")]
     scenario: String,
 
-    /// Policies to compare, separated by commas [default: those of the scenario]
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    policy: Vec<Policy>,
+    /// Policies to compare, separated by commas [default: those of the scenario]; of slow media if the scenario is
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = any_policy())]
+    policy: Vec<String>,
 
     /// How many runs of each policy, with seeds 1, 2, .. [default: as in the scenario]
     #[arg(long, value_name = "N")]
@@ -54,15 +55,21 @@ pub struct RunArgs {
     threads: ThreadsArg,
 }
 
+/// Policies of scans and of slow media; which of them, the scenario says.
+fn any_policy() -> PossibleValuesParser {
+    let scans = registry::sharing().map(PolicyName::as_str);
+    PossibleValuesParser::new(scans.chain(coscan_media::PolicyName::all().map(|name| name.as_str())))
+}
+
 /// Runs the scenario and prints what came of it.
 pub fn run(args: &RunArgs) -> anyhow::Result<()> {
+    if MediaScenario::is_one(Path::new(&args.scenario)) {
+        return run_media(args);
+    }
     let scenario = open(&args.scenario, &args.set)?;
-    let policies = policies_or(&args.policy, || scenario.policies.clone());
-    let seeds = match args.seeds {
-        Some(0) => return Err(wrong_usage("--seeds must be at least 1")),
-        Some(count) => (1..=count).collect(),
-        None => scenario.seeds.clone(),
-    };
+    let named = args.policy.iter().map(|name| name.parse::<Policy>().map_err(wrong_usage));
+    let policies = policies_or(&named.collect::<anyhow::Result<Vec<_>>>()?, || scenario.policies.clone());
+    let seeds = seeds(args, &scenario.seeds)?;
     let outcome = run_scenario(&scenario, &policies, &seeds, args.threads.count())?;
     if args.plot.is_some() || args.trace.is_some() {
         observe(args, &scenario, &policies, seeds[0])?;
@@ -74,6 +81,24 @@ pub fn run(args: &RunArgs) -> anyhow::Result<()> {
         write!(out, "{}", text(&scenario, &outcome, seeds.len()))?;
     }
     Ok(())
+}
+
+fn seeds(args: &RunArgs, of_scenario: &[u64]) -> anyhow::Result<Vec<u64>> {
+    match args.seeds {
+        Some(0) => Err(wrong_usage("--seeds must be at least 1")),
+        Some(count) => Ok((1..=count).collect()),
+        None => Ok(of_scenario.to_vec()),
+    }
+}
+
+/// A scenario of slow media.
+fn run_media(args: &RunArgs) -> anyhow::Result<()> {
+    if args.plot.is_some() || args.trace.is_some() {
+        return Err(wrong_usage("a scenario of slow media has neither --plot nor --trace"));
+    }
+    let scenario = MediaScenario::load(Path::new(&args.scenario), &args.set)?;
+    let seeds = seeds(args, &scenario.seeds)?;
+    media::run(&scenario, &args.policy, &seeds, args.json)
 }
 
 /// A file if there is one, else an experiment of that name.

@@ -6,14 +6,10 @@ use anyhow::Context;
 use bytesize::ByteSize;
 
 use super::statements;
-use crate::failure::wrong_usage;
 use crate::session::Session;
 
 /// Prints the forecasts of all statements.
 pub async fn run(session: &Session, texts: &[String]) -> anyhow::Result<()> {
-    if texts.is_empty() {
-        return Err(wrong_usage("a dry run needs --command or --file"));
-    }
     let mut number = 0;
     for statement in texts.iter().flat_map(|text| statements::all(text)) {
         number += 1;
@@ -38,8 +34,8 @@ pub async fn run(session: &Session, texts: &[String]) -> anyhow::Result<()> {
                 forecast.price,
                 forecast.left.map(|left| format!(" of {left:.4} left")).unwrap_or_default(),
             )?;
-            for fragment in &forecast.restores {
-                writeln!(out, "  {} ({})", fragment.location, ByteSize(fragment.bytes))?;
+            for (fragment, file) in forecast.restores.iter().zip(&forecast.files) {
+                writeln!(out, "  {file} ({})", ByteSize(fragment.bytes))?;
             }
         }
     }

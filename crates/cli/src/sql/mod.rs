@@ -123,12 +123,22 @@ fn read_sql(path: &Path) -> anyhow::Result<String> {
     std::fs::read_to_string(path).with_context(|| format!("cannot read the SQL file {}", path.display()))
 }
 
+fn read_stdin() -> anyhow::Result<String> {
+    io::read_to_string(io::stdin()).context("cannot read SQL from stdin")
+}
+
 /// Runs what was asked for.
 fn statements(args: &SqlArgs, threads: &Threads, session: &Arc<Session>) -> anyhow::Result<()> {
     if args.dry_run {
         let mut texts = args.command.clone();
         if let Some(path) = &args.file {
             texts.push(read_sql(path)?);
+        }
+        if texts.is_empty() {
+            if io::stdin().is_terminal() {
+                return Err(wrong_usage("a dry run needs --command, --file or SQL on stdin"));
+            }
+            texts.push(read_stdin()?);
         }
         return threads.block_on(dry_run::run(session, &texts));
     }
@@ -142,7 +152,7 @@ fn statements(args: &SqlArgs, threads: &Threads, session: &Arc<Session>) -> anyh
     if io::stdin().is_terminal() {
         return shell::run(threads, session, args.format);
     }
-    let text = io::read_to_string(io::stdin()).context("cannot read SQL from stdin")?;
+    let text = read_stdin()?;
     threads.block_on(batch::run_script(session, &text, args.format, args.timing))
 }
 

@@ -28,18 +28,18 @@ pub fn run(args: &StatusArgs) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     for path in &args.tier {
         let config = TierConfig::read(path).map_err(|error| wrong_usage(error.to_string()))?;
-        let status = TierStatus::read(&config.cache).map_err(|error| anyhow!("{error}"))?;
+        let status = TierStatus::read(&config).map_err(|error| anyhow!("{error}"))?;
         match status {
-            Some((status, _)) if args.json => writeln!(out, "{}", serde_json::to_string(&status)?)?,
-            Some((status, alive)) => print(&mut out, &status, alive)?,
+            Some(status) if args.json => writeln!(out, "{}", serde_json::to_string(&status)?)?,
+            Some(status) => print(&mut out, &config, &status)?,
             None => writeln!(out, "{}: never used; its cache is {}", config.name, config.cache.display())?,
         }
     }
     Ok(())
 }
 
-fn print(out: &mut impl Write, status: &TierStatus, alive: bool) -> anyhow::Result<()> {
-    let process = if alive { format!("process {}", status.pid) } else { "no process".to_owned() };
+fn print(out: &mut impl Write, config: &TierConfig, status: &TierStatus) -> anyhow::Result<()> {
+    let process = status.pid.map_or_else(|| "no process".to_owned(), |pid| format!("process {pid}"));
     writeln!(
         out,
         "{}: {process} has it; {} s ago: cache {} of {}, {} fragments; spent {:.4}{}",
@@ -83,13 +83,15 @@ fn print(out: &mut impl Write, status: &TierStatus, alive: bool) -> anyhow::Resu
     for asked in &status.asked {
         let (bytes, since) = (ByteSize(asked.fragment.bytes).to_string(), asked.at.format("%F %T UTC"));
         table.add_row([
-            asked.fragment.location.clone(),
+            config.shown(&asked.fragment),
             format!("asked for {since}"),
             bytes,
             asked.whom.clone(),
         ]);
     }
-    writeln!(out, "{table}")?;
+    if !table.is_empty() {
+        writeln!(out, "{table}")?;
+    }
     let mut table = tables::plain(&["query of", "age s", "waits s", "pending", "running", "done"]);
     for query in &status.queries {
         let waits = query.waiting_s.map(|waits| format!("{waits:.0}")).unwrap_or_default();

@@ -2,9 +2,10 @@
 //! jukebox, and on an LTO-9 library of today.
 //!
 //! `relation` lays relations out on media and turns scans into lists of subqueries, as each of the three schemes asks for
-//! them; `scans` has the simple tests, `mixed` the mixed workload, `overhead` what scheduling costs, `library` the
+//! them; `scans` has the simple tests, `heads` their seeks by other rules, `mixed` the mixed workload, `overhead` what scheduling costs, `library` the
 //! library of today. Executors, drives and time are those of `coscan_sim::media`.
 
+mod heads;
 mod library;
 mod mixed;
 mod overhead;
@@ -44,7 +45,8 @@ const BASIS: &str = "Stated: devices (Table 1), cache, block, prefetch unit, siz
     shares of the mixed workload (Table 3). Fitted: processor time of a scan, 0.125 s per MB, so that one user gains 20 % by \
     overlap; those two rows do not count. Reading: the relation of the sequential scans has 5 GB, which the paper does not \
     say and which is what the next test has on each tape; an index scan of the mixed workload fetches its selectivity as a \
-    share of the blocks of each relation, at random places, because by tuples all blocks would qualify; platters of 1.3 GB \
+    run of the blocks of each relation, as a clustered index does, because by an unclustered one nearly all blocks would \
+    qualify and without prefetching each tuple would be a block; platters of 1.3 GB \
     hold as many pieces of a relation as it takes; one processor for all users, a drive each for switches. Devices are taken \
     exactly as stated, and the policies' bound on waiting is off.";
 

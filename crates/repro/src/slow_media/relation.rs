@@ -25,12 +25,36 @@ pub(crate) struct Piece {
     pub(crate) medium: MediumId,
     pub(crate) position: u64,
     pub(crate) blocks: u64,
+    /// Blocks before it, of a longer piece that it is cut from.
+    pub(crate) before: u64,
 }
 
 /// A relation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Relation {
     pub(crate) pieces: Vec<Piece>,
+}
+
+impl Relation {
+    pub(crate) fn blocks(&self) -> u64 {
+        self.pieces.iter().map(|piece| piece.blocks).sum()
+    }
+
+    /// So many of its blocks, from `first` on.
+    pub(crate) fn range(&self, first: u64, blocks: u64) -> Relation {
+        let (mut at, end) = (0, first + blocks);
+        let mut pieces = Vec::new();
+        for piece in &self.pieces {
+            let (from, to) = (first.max(at), end.min(at + piece.blocks));
+            if from < to {
+                let before = from - at;
+                let position = piece.position + before * BLOCK;
+                pieces.push(Piece { position, blocks: to - from, before, ..*piece });
+            }
+            at += piece.blocks;
+        }
+        Relation { pieces }
+    }
 }
 
 /// Media that are filled from the beginning.
@@ -52,7 +76,7 @@ impl Shelf {
     pub(crate) fn put(&mut self, medium: usize, blocks: u64) -> Piece {
         let position = self.used[medium];
         self.used[medium] += blocks * BLOCK;
-        Piece { medium: MediumId(medium as u32), position, blocks }
+        Piece { medium: MediumId(medium as u32), position, blocks, before: 0 }
     }
 
     /// A relation in equal pieces on so many media drawn from those with room; on more if that is not enough.
@@ -91,7 +115,8 @@ impl Catalog {
         id
     }
 
-    /// A sequential scan: one subquery for each block, unit or fragment, in the order of storage.
+    /// A sequential scan: one subquery for each block, unit or fragment, in the order of storage. Fragments begin where
+    /// those of the whole relation do.
     pub(crate) fn sequential(
         &mut self,
         relation: &Relation,
@@ -107,7 +132,8 @@ impl Catalog {
         for piece in &relation.pieces {
             let mut from = 0;
             while from < piece.blocks {
-                let blocks = step.min(piece.blocks - from);
+                let cut = if scheme == Scheme::Reorder { (piece.before + from) % step } else { 0 };
+                let blocks = (step - cut).min(piece.blocks - from);
                 let id = self.name(piece.medium, piece.position + from * BLOCK, blocks * BLOCK);
                 list.push(Subquery::of([id]));
                 from += blocks;
@@ -126,7 +152,7 @@ impl Catalog {
         fragment_bytes: u64,
         rng: &mut Rng,
     ) -> Vec<Subquery> {
-        let blocks: u64 = relation.pieces.iter().map(|piece| piece.blocks).sum();
+        let blocks = relation.blocks();
         let mut drawn: Vec<u64> = (0..tuples).map(|_| rng.u64(0..blocks)).collect();
         if scheme == Scheme::NoPrefetch {
             let ids = drawn.into_iter().map(|block| self.block(relation, block));

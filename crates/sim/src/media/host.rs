@@ -231,6 +231,7 @@ impl<'a> Host<'a> {
 
     fn fetch(&mut self, drive: DriveId, id: FragmentId) {
         let fragment = self.fragments[&id];
+        self.outcome.fetched.push(id);
         let head = self.scheduler.drive(drive).head;
         let seek = self.world.library.locate(head, fragment.position);
         let transfer = self.world.library.transfer(fragment.bytes);

@@ -5,10 +5,12 @@
 //! **Choices**: one processor, which serves subqueries in the order in which they became ready; a query's plan costs
 //! nothing; an arm serves drives in the order in which they ask.
 
+mod figures;
 mod host;
 
-use coscan_media::{Fragment, Library, ListId, MediaPolicy, SchedulerConfig, Span, Subquery};
+use coscan_media::{Fragment, FragmentId, Library, ListId, MediaPolicy, SchedulerConfig, Span, Subquery};
 
+pub use figures::{MEDIA_FIGURES, MediaFigure};
 pub use host::{MediaRunError, run};
 
 /// What a run is of.
@@ -77,6 +79,8 @@ pub struct MediaOutcome {
     pub mounts: u64,
     /// Fragments fetched.
     pub fetches: u64,
+    /// What was fetched, in the order in which it was begun.
+    pub fetched: Vec<FragmentId>,
     /// Time of the processor, in seconds.
     pub cpu_s: f64,
     /// For each query of each user: its latency in seconds.

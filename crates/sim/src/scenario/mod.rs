@@ -9,6 +9,7 @@ mod device;
 mod draw;
 mod error;
 mod file;
+mod media;
 mod overrides;
 mod table;
 mod units;
@@ -16,11 +17,13 @@ mod units;
 use std::path::Path;
 
 use coscan_core::PolicyName;
+use serde::de::DeserializeOwned;
 use toml::Table;
 
 pub use draw::Recipe;
 pub use error::ScenarioError;
 pub use file::{Basis, ExpectFile, PaperFile, PaperValues};
+pub use media::MediaScenario;
 pub use overrides::Setting;
 
 use crate::workload::World;
@@ -67,14 +70,7 @@ impl Scenario {
     /// # Errors
     /// If the file cannot be read, or is not a scenario.
     pub fn load(path: &Path, settings: &[Setting]) -> Result<Self, ScenarioError> {
-        let origin = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|error| ScenarioError {
-            origin: origin.clone(),
-            line: None,
-            key: String::new(),
-            message: format!("cannot be read: {error}"),
-        })?;
-        Self::parse(&origin, &text, settings)
+        Self::parse(&path.display().to_string(), &read(path)?, settings)
     }
 
     /// Reads a scenario from text; `origin` is what errors call it.
@@ -90,7 +86,7 @@ impl Scenario {
             setting.apply(&mut document).map_err(|e| source.locate(e))?;
         }
         if !settings.is_empty() {
-            file = reread(&source, &document)?;
+            file = changed(&source, &document)?;
         }
         let mut points = Vec::new();
         for at in combinations(&file.sweep, settings).map_err(|e| source.locate(e))? {
@@ -98,7 +94,7 @@ impl Scenario {
             for (setting, _) in &at {
                 setting.apply(&mut point).map_err(|e| source.locate(e))?;
             }
-            let swept = if at.is_empty() { file.clone() } else { reread(&source, &point)? };
+            let swept = if at.is_empty() { file.clone() } else { changed(&source, &point)? };
             let (world, recipe) = build::build(&swept).map_err(|e| source.locate(e))?;
             let at = at.into_iter().map(|(setting, label)| (setting.key, label)).collect();
             points.push(Point { at, world, recipe });
@@ -119,8 +115,17 @@ impl Scenario {
     }
 }
 
+fn read(path: &Path) -> Result<String, ScenarioError> {
+    std::fs::read_to_string(path).map_err(|error| ScenarioError {
+        origin: path.display().to_string(),
+        line: None,
+        key: String::new(),
+        message: format!("cannot be read: {error}"),
+    })
+}
+
 /// Reads a document that settings have changed. Errors name the key, and its line if the file has it.
-fn reread(source: &Source<'_>, document: &Table) -> Result<ScenarioFile, ScenarioError> {
+fn changed<T: DeserializeOwned>(source: &Source<'_>, document: &Table) -> Result<T, ScenarioError> {
     let text = document.to_string();
     toml::from_str(&text).map_err(|error| {
         let changed = Source { origin: source.origin, text: &text };

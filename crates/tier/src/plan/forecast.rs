@@ -30,6 +30,8 @@ pub struct Forecast {
     pub cached: usize,
     /// Fragments that have to be restored, in the order of names.
     pub restores: Vec<Fragment>,
+    /// Their files as people name them, in the same order.
+    pub files: Vec<String>,
     /// Their bytes.
     pub restore_bytes: u64,
     /// Changes of medium.
@@ -90,9 +92,10 @@ async fn of(tier: &Tier, fragments: Vec<Fragment>) -> Result<Forecast, TierError
         bytes: bytes(&fragments),
         cached,
         restore_bytes: bytes(&restores),
+        files: restores.iter().map(|fragment| config.shown(fragment)).collect(),
         switches,
         time,
-        price: restores.iter().map(|fragment| config.price(fragment.bytes)).sum(),
+        price: config.prices(restores.iter().map(|fragment| fragment.bytes)),
         left: config.cost_limit.map(|limit| (limit - tier.fetcher().spent()).max(0.0)),
         restores,
     })

@@ -6,27 +6,26 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Result, internal_err};
+use datafusion::common::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::{StreamExt, TryStreamExt};
 use tokio::sync::OnceCell;
 
 use crate::error::TierError;
 use crate::list::SqList;
+use crate::plan::pass::{PassExec, Role};
 use crate::plan::resolve::Resolver;
 use crate::plan::scan::TierScan;
 use crate::reads::user_of;
 
 /// See the module's documentation.
+pub(crate) type MergeCombineExec = PassExec<Merge>;
+
 #[derive(Debug)]
-pub(crate) struct MergeCombineExec {
+pub(crate) struct Merge {
     scan: Arc<TierScan>,
-    input: Arc<dyn ExecutionPlan>,
     holds: Mutex<Vec<Weak<Hold>>>,
 }
 
@@ -40,13 +39,15 @@ struct Hold {
 impl MergeCombineExec {
     /// Over the scan, which `input` is.
     pub(crate) fn new(scan: Arc<TierScan>, input: Arc<dyn ExecutionPlan>) -> Self {
-        MergeCombineExec { scan, input, holds: Mutex::default() }
+        PassExec { input, role: Merge { scan, holds: Mutex::default() } }
     }
 
     pub(crate) fn scan(&self) -> &TierScan {
-        &self.scan
+        &self.role.scan
     }
+}
 
+impl Merge {
     fn hold(&self, context: &Arc<TaskContext>) -> Arc<Hold> {
         let mut holds = self.holds.lock().unwrap_or_else(PoisonError::into_inner);
         holds.retain(|hold| hold.strong_count() > 0);
@@ -81,66 +82,26 @@ async fn restored(scan: &TierScan, user: &str) -> Result<Option<SqList>> {
     Ok(Some(list))
 }
 
-impl DisplayAs for MergeCombineExec {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "MergeCombineExec: tier={}, fragments={}",
-            self.scan.tier.config().name,
-            self.scan.fragments.len()
-        )
-    }
-}
+impl Role for Merge {
+    const NAME: &'static str = "MergeCombineExec";
 
-impl ExecutionPlan for MergeCombineExec {
-    fn name(&self) -> &str {
-        "MergeCombineExec"
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "tier={}, fragments={}", self.scan.tier.config().name, self.scan.fragments.len())
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
+    fn renewed(&self) -> Self {
+        Merge { scan: Arc::clone(&self.scan), holds: Mutex::default() }
     }
 
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let Ok([input]) = <[Arc<dyn ExecutionPlan>; 1]>::try_from(children) else {
-            return internal_err!("a merge-combine node has one input");
-        };
-        Ok(Arc::new(MergeCombineExec::new(Arc::clone(&self.scan), input)))
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
-    }
-
-    fn apply_expressions(
+    fn execute(
         &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        input: &Arc<dyn ExecutionPlan>,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
         let hold = self.hold(&context);
-        let (scan, input) = (Arc::clone(&self.scan), Arc::clone(&self.input));
+        let (scan, input) = (Arc::clone(&self.scan), Arc::clone(input));
+        let schema = input.schema();
         let rows = async move {
             let user = user_of(&context);
             hold.list.get_or_try_init(|| restored(&scan, &user)).await?;
@@ -152,6 +113,6 @@ impl ExecutionPlan for MergeCombineExec {
             }))
         };
         let rows = futures::stream::once(rows).try_flatten();
-        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), rows)))
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
     }
 }

@@ -8,6 +8,7 @@
 //! | `resolve.rs` | resolve | which fragments a scan needs, known when it is run |
 //! | `schedule.rs` | schedule | where a list belongs to; joins of two scans, pair by pair |
 //! | `available.rs` | | what of a list is available, who reads it, what is done |
+//! | `pass.rs` | | what schedule, resolve and merge-combine nodes have in common |
 //! | `scan.rs` | | the scans of a plan that read a tier |
 //! | `forecast.rs` | | a dry run |
 //!
@@ -19,6 +20,7 @@ mod combine;
 pub(crate) mod find;
 pub mod forecast;
 mod merge;
+mod pass;
 mod resolve;
 mod scan;
 mod schedule;

@@ -10,18 +10,16 @@ use std::fmt;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Result, internal_err};
+use datafusion::common::Result;
 use datafusion::datasource::listing::PartitionedFile;
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::DynamicFilterTracking;
 use datafusion::physical_expr_adapter::replace_columns_with_literals;
 use datafusion::physical_optimizer::pruning::FilePruner;
-use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::metrics::Count;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 
+use crate::plan::pass::{PassExec, Role};
 use crate::plan::scan::{ScanFragment, TierScan};
 
 /// So many fragments are looked at before a partial list is handed on.
@@ -91,71 +89,22 @@ impl Resolver {
 }
 
 /// The node in the plan, above the scan whose list it resolves.
-#[derive(Debug)]
-pub(crate) struct ResolveExec {
-    input: Arc<dyn ExecutionPlan>,
-    resolver: Resolver,
-}
+pub(crate) type ResolveExec = PassExec<Resolver>;
 
 impl ResolveExec {
     pub(crate) fn new(input: Arc<dyn ExecutionPlan>, resolver: Resolver) -> Self {
-        ResolveExec { input, resolver }
+        PassExec { input, role: resolver }
     }
 }
 
-impl DisplayAs for ResolveExec {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ResolveExec: by footers, predicate={}", self.resolver.predicate)
-    }
-}
+impl Role for Resolver {
+    const NAME: &'static str = "ResolveExec";
 
-impl ExecutionPlan for ResolveExec {
-    fn name(&self) -> &str {
-        "ResolveExec"
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "by footers, predicate={}", self.predicate)
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let Ok([input]) = <[Arc<dyn ExecutionPlan>; 1]>::try_from(children) else {
-            return internal_err!("a resolve node has one input");
-        };
-        Ok(Arc::new(ResolveExec { input, resolver: self.resolver.clone() }))
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        self.input.execute(partition, context)
+    fn renewed(&self) -> Self {
+        self.clone()
     }
 }

@@ -26,77 +26,34 @@ use futures::StreamExt;
 use crate::fragment::Fragment;
 use crate::list::SqList;
 use crate::plan::combine::CombineExec;
+use crate::plan::pass::{PassExec, Role};
 use crate::reads::user_of;
 use crate::tier::Tier;
 
 /// A schedule node whose subqueries are single fragments.
+pub(crate) type ScheduleExec = PassExec<Schedule>;
+
 #[derive(Debug)]
-pub(crate) struct ScheduleExec {
-    input: Arc<dyn ExecutionPlan>,
+pub(crate) struct Schedule {
     /// For people: how many subqueries the list has at most.
     subqueries: usize,
 }
 
 impl ScheduleExec {
     pub(crate) fn new(input: Arc<dyn ExecutionPlan>, subqueries: usize) -> Self {
-        ScheduleExec { input, subqueries }
+        PassExec { input, role: Schedule { subqueries } }
     }
 }
 
-impl DisplayAs for ScheduleExec {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ScheduleExec: subqueries={}", self.subqueries)
-    }
-}
+impl Role for Schedule {
+    const NAME: &'static str = "ScheduleExec";
 
-impl ExecutionPlan for ScheduleExec {
-    fn name(&self) -> &str {
-        "ScheduleExec"
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "subqueries={}", self.subqueries)
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let Ok([input]) = <[Arc<dyn ExecutionPlan>; 1]>::try_from(children) else {
-            return internal_err!("a schedule node has one input");
-        };
-        Ok(Arc::new(ScheduleExec::new(input, self.subqueries)))
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        self.input.execute(partition, context)
+    fn renewed(&self) -> Self {
+        Schedule { subqueries: self.subqueries }
     }
 }
 

@@ -133,15 +133,20 @@ pub async fn serve(root: &Path, restore: Duration) -> (String, Arc<Glacier>) {
     (endpoint, glacier)
 }
 
-/// A tier on that server.
-pub fn open(endpoint: &str, cache: &Path, more: &str, archive: &str) -> Result<Tier, TierError> {
+/// The definition of a tier on that server.
+pub fn definition(endpoint: &str, cache: &Path, more: &str, archive: &str) -> String {
     let room = if more.contains("cache_bytes") { "" } else { "cache_bytes = '1GB'" };
-    let text = format!(
-        "name = 'glacier'\nroot = 's3://bucket/'\ncache = '{}'\n{room}\ntimeout = '30s'\n{more}\n\
+    let timeout = if more.contains("timeout") { "" } else { "timeout = '30s'" };
+    format!(
+        "name = 'glacier'\nroot = 's3://bucket/'\ncache = '{}'\n{room}\n{timeout}\n{more}\n\
          [archive]\nspeed = 'Standard'\npoll = '20ms'\nendpoint = '{endpoint}'\nregion = 'us-east-1'\n{archive}\n",
         cache.display()
-    );
-    let config = TierConfig::parse(&text, cache).unwrap();
+    )
+}
+
+/// A tier on that server.
+pub fn open(endpoint: &str, cache: &Path, more: &str, archive: &str) -> Result<Tier, TierError> {
+    let config = TierConfig::parse(&definition(endpoint, cache, more, archive), cache).unwrap();
     let builder = AmazonS3Builder::new().with_access_key_id("key").with_secret_access_key("secret");
     Tier::open_s3(config, builder)
 }

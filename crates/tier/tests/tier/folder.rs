@@ -96,13 +96,17 @@ impl Hsm {
 
     /// The definition of the tier.
     pub fn config(&self, cache: &str, more: &str) -> TierConfig {
+        TierConfig::parse(&self.definition(cache, more), &self.dir).unwrap()
+    }
+
+    /// The same as a file has it.
+    pub fn definition(&self, cache: &str, more: &str) -> String {
         let dir = self.dir.display();
-        let text = format!(
+        format!(
             "name = 'tape'\nroot = '{dir}/root'\ncache = '{cache}'\ntimeout = '30s'\n{more}\n\
              [folder]\nrecall = ['sh', '{dir}/recall.sh', '{{path}}']\nrelease = ['sh', '{dir}/release.sh', '{{path}}']\n\
              placement = 'placement.csv'\nswitch = '1s'\nseek = '2s'\n"
-        );
-        TierConfig::parse(&text, &self.dir).unwrap()
+        )
     }
 }
 

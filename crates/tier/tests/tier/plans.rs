@@ -109,6 +109,22 @@ async fn only_what_footers_do_not_rule_out_is_restored() {
     assert_eq!(requests[2..], ["s/000.parquet", "r/000.parquet"]);
 }
 
+/// A resolve node hands on a list of more than 256 fragments in parts; the second one is not forgotten.
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_of_many_fragments_are_resolved_in_parts() {
+    let dir = tempfile::tempdir().unwrap();
+    write_table(&dir.path().join("bucket"), "r", 300);
+    let (endpoint, glacier) = archive::serve(dir.path(), Duration::ZERO).await;
+    let tiers =
+        Tiers::of_open([archive::open(&endpoint, &dir.path().join("cache"), "", "").unwrap()]).unwrap();
+    let coscan = over(&tiers);
+    let sql = "CREATE EXTERNAL TABLE r (id BIGINT NOT NULL, k BIGINT, s VARCHAR) STORED AS PARQUET LOCATION 's3://bucket/r/'";
+    coscan.ctx.sql(sql).await.unwrap().collect().await.unwrap();
+    let found = rows(&coscan.ctx, "SELECT count(*), sum(id) FROM r WHERE k >= 0 OR k IS NULL").await.unwrap();
+    assert_eq!(found, ["30000|449985000"]);
+    assert_eq!(glacier.requests().len(), 300);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_limit_restores_no_more_than_it_needs_in_the_end() {
     let world = world("", "at_once = 1").await;

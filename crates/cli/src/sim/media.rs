@@ -1,0 +1,85 @@
+//! `coscan sim run` of a scenario of slow media.
+
+use std::io::{self, Write};
+
+use coscan_media::PolicyName;
+use coscan_sim::media::{MEDIA_FIGURES, MediaOutcome, run as play};
+use coscan_sim::scenario::MediaScenario;
+use serde_json::{Value, json};
+
+use super::shown;
+use crate::failure::wrong_usage;
+use crate::tables;
+
+/// Runs the scenario under policies of slow media, those of the scenario if none is named, and prints what came of it.
+pub fn run(scenario: &MediaScenario, named: &[String], seeds: &[u64], as_json: bool) -> anyhow::Result<()> {
+    let policies = match named {
+        [] => scenario.policies.clone(),
+        named => named
+            .iter()
+            .map(|name| {
+                name.parse().map_err(|error: coscan_media::ConfigError| wrong_usage(error.to_string()))
+            })
+            .collect::<anyhow::Result<Vec<PolicyName>>>()?,
+    };
+    let mut outcomes: Vec<(PolicyName, Vec<MediaOutcome>)> = Vec::new();
+    for policy in policies {
+        let of: Result<Vec<_>, _> =
+            seeds.iter().map(|seed| play(&scenario.world(*seed), policy.build())).collect();
+        outcomes.push((policy, of?));
+    }
+    let mut out = io::stdout().lock();
+    if as_json {
+        writeln!(out, "{:#}", to_json(&outcomes, seeds))?;
+        return Ok(());
+    }
+    writeln!(out, "{}\n{}", scenario.title, scenario.source)?;
+    if seeds.len() > 1 {
+        writeln!(out, "medians over {} seeds, with the range of them", seeds.len())?;
+    }
+    writeln!(out, "\n{}", table(&outcomes))?;
+    Ok(())
+}
+
+fn table(outcomes: &[(PolicyName, Vec<MediaOutcome>)]) -> comfy_table::Table {
+    let names = outcomes.iter().map(|(policy, _)| policy.as_str());
+    let mut table = tables::plain(&std::iter::once("").chain(names).collect::<Vec<_>>());
+    for figure in MEDIA_FIGURES {
+        let cell = |(_, runs): &(PolicyName, Vec<MediaOutcome>)| {
+            let of = sorted(runs.iter().map(figure.of));
+            match of.as_slice() {
+                [one] => shown(*one),
+                all => format!(
+                    "{}\n{} - {}",
+                    shown(all[all.len() / 2]),
+                    shown(all[0]),
+                    shown(all[all.len() - 1])
+                ),
+            }
+        };
+        table.add_row(std::iter::once(figure.title.to_owned()).chain(outcomes.iter().map(cell)));
+    }
+    for column in 1..=outcomes.len() {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(comfy_table::CellAlignment::Right);
+        }
+    }
+    table
+}
+
+fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+fn to_json(outcomes: &[(PolicyName, Vec<MediaOutcome>)], seeds: &[u64]) -> Value {
+    let of_run = |(seed, outcome): (&u64, &MediaOutcome)| {
+        let mut values = serde_json::Map::from_iter([("seed".to_owned(), json!(seed))]);
+        values.extend(MEDIA_FIGURES.map(|figure| (figure.key.to_owned(), json!((figure.of)(outcome)))));
+        values.insert("latencies_s".to_owned(), json!(outcome.latencies_s));
+        Value::Object(values)
+    };
+    let of_policy = |(policy, runs): &(PolicyName, Vec<MediaOutcome>)| json!({ "policy": policy.as_str(), "seeds": seeds.iter().zip(runs).map(of_run).collect::<Vec<_>>() });
+    json!({ "policies": outcomes.iter().map(of_policy).collect::<Vec<_>>() })
+}
