@@ -160,7 +160,7 @@ impl World {
         let output = self.query();
         let stderr = text(&output.stderr);
         assert_eq!((output.status.code(), stderr.lines().count()), (Some(1), 1), "{stderr}");
-        assert_eq!(text(&output.stdout), "", "no answer");
+        assert!(text(&output.stdout).lines().count() <= 1, "no rows: {}", text(&output.stdout));
         stderr
     }
 

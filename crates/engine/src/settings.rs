@@ -494,6 +494,9 @@ mod tests {
             match setting.about.name {
                 "buffer" => assert_eq!(config.buffer_bytes, (2048 - 96) / 2 * (1 << 20), "{stated}"),
                 "io_threads" => assert_eq!(config.io_threads, config.loads_in_flight),
+                "coalesce_gap" => {
+                    assert!(stated.starts_with("64 KiB,") && holds == "65536", "{stated}: {holds}")
+                }
                 "decoded_share" => assert!(stated.starts_with(&format!("{holds},")), "{stated}: {holds}"),
                 name => assert_eq!(holds, stated, "{name}"),
             }

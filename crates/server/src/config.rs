@@ -313,8 +313,8 @@ pub const SERVE_SETTINGS: &[ServeSetting] = &[
     setting!(
         "user-priority",
         "N",
-        "how much the scans of a user's queries count when the engine chooses what to read, up to 1000",
-        "1",
+        "how much the scans of a user's queries count when the engine chooses what to read, up to 1000; 0 as 1",
+        "0",
         |config, value| config.limits.set("priority", value)
     ),
 ];

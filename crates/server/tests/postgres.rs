@@ -215,11 +215,13 @@ async fn statements_that_run_are_waited_for_when_the_server_ends() {
 async fn statements_have_the_priority_of_their_user() {
     let world = World::with(|config, _| config.set("user-priority", "7").unwrap()).await;
     let client = world.client().await;
+    let token = client.cancel_token();
     let running = tokio::spawn(async move { client.simple_query(ENDLESS).await.map(drop) });
     world.busy().await;
     let weights: Vec<u32> =
         world.server.state().registry().queries().iter().map(|query| query.account().weight()).collect();
     assert_eq!(weights, [7]);
-    running.abort();
+    token.cancel_query(NoTls).await.unwrap();
+    assert_eq!(code(&running.await.unwrap().unwrap_err()), "57014");
     world.idle().await;
 }

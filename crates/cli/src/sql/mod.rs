@@ -3,9 +3,8 @@
 //! `statements.rs` cuts text into statements, `output.rs` prints results, `progress.rs` says how far a long statement is,
 //! `batch.rs` runs what the command line, a file or a pipe gives. `shell.rs` talks to a person: it has commands
 //! (`command.rs`), completes names (`complete.rs`) and shows what is larger than the terminal page by page (`pager.rs`).
-//! `dry_run.rs` says what queries would restore from slow tiers.
-//! Several `--command`s run at the
-//! same time on one engine, which is the point of coscan; the statements of one run one after another.
+//! `dry_run.rs` says what queries would restore from slow tiers. Several `--command`s run at the same time on one engine,
+//! which is the point of coscan; the statements of one run one after another.
 
 mod batch;
 mod command;
@@ -25,6 +24,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use clap::Args;
 
+use crate::failure::wrong_usage;
 use crate::session::{Session, Threads};
 use crate::settings::EngineArgs;
 use output::Format;

@@ -47,6 +47,8 @@ pub struct CScan {
     config: FileScanConfig,
     row_filter: Arc<[Arc<dyn PhysicalExpr>]>,
     engine: Engine,
+    /// Whether each partition reads its own files, whoever is first.
+    own_partitions: bool,
 }
 
 impl fmt::Debug for CScan {
@@ -62,13 +64,20 @@ impl fmt::Debug for CScan {
 impl CScan {
     /// A cooperative scan in place of `config`, whose file source must be a [`ParquetSource`].
     pub(crate) fn new(config: FileScanConfig, engine: Engine) -> Self {
-        CScan { config, row_filter: Arc::new([]), engine }
+        CScan { config, row_filter: Arc::new([]), engine, own_partitions: false }
     }
 
     /// The scan that gives only rows for which all these conjuncts, over the table's columns, are true. Each is
     /// evaluated on rows that the ones before it left, unless it cannot fail.
     pub(crate) fn with_row_filter(mut self, conjuncts: Vec<Arc<dyn PhysicalExpr>>) -> Self {
         self.row_filter = conjuncts.into();
+        self
+    }
+
+    /// The scan whose partitions read their own files and nothing else, so that they can be executed again while others
+    /// still are.
+    pub(crate) fn with_own_partitions(mut self) -> Self {
+        self.own_partitions = true;
         self
     }
 
@@ -162,6 +171,7 @@ impl DataSource for CScan {
         // A distributed engine runs the partitions of one plan in different processes and says so by
         // switching work stealing off.
         if self.ordered()
+            || self.own_partitions
             || self.config.output_partitioning.is_some()
             || !config.execution.enable_file_stream_work_stealing
         {

@@ -266,6 +266,9 @@ async fn the_order_of_the_request_is_kept_where_it_is_wanted() {
         wanted.order = DeliveryOrder::Table;
         wanted.chunks.rotate_left(3);
         wanted.chunks.push(wanted.chunks[1]);
+        for (at, chunk) in wanted.chunks.iter_mut().enumerate() {
+            chunk.key = at as u32;
+        }
         let scan = engine.scan(wanted).unwrap();
         let mut worker = scan.worker();
         let mut seen = Vec::new();

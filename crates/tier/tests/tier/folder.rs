@@ -49,7 +49,7 @@ impl Hsm {
                echo \"mount $tape\" >> {dir}/log; echo $tape > {dir}/mounted; sleep {switch}\n\
              fi\n\
              sleep {recall}\n\
-             cp --preserve=timestamps {tape}/$file $1.part && touch -r $1 $1.part && cat $1.part > $1 && touch -r $1.part $1 && rm $1.part\n\
+             cp --preserve=timestamps {tape}/$file {tape}/$file.part && touch -r $1 {tape}/$file.part && cat {tape}/$file.part > $1 && touch -r {tape}/$file.part $1 && rm {tape}/$file.part\n\
              echo \"recall $file\" >> {dir}/log\n",
             dir = dir.display(),
             root = root.canonicalize().unwrap().display(),
