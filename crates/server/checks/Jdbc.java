@@ -29,9 +29,12 @@ public class Jdbc {
                 while (columns.next()) count++;
                 System.out.println("columns " + count);
             }
+            catalog("primary keys", () -> about.getPrimaryKeys(null, "public", "nation"));
             catalog("imported keys", () -> about.getImportedKeys(null, "public", "nation"));
             catalog("exported keys", () -> about.getExportedKeys(null, "public", "nation"));
             catalog("cross reference", () -> about.getCrossReference(null, "public", "nation", null, "public", "orders"));
+            catalog("indexes", () -> about.getIndexInfo(null, "public", "nation", false, true));
+            catalog("best row", () -> about.getBestRowIdentifier(null, "public", "nation", DatabaseMetaData.bestRowSession, true));
             catalog("table privileges", () -> about.getTablePrivileges(null, "public", "%"));
             catalog("column privileges", () -> about.getColumnPrivileges(null, "public", "nation", "%"));
             catalog("functions", () -> about.getFunctions(null, "public", "%"));

@@ -56,7 +56,7 @@ class Clients(unittest.TestCase):
         for command in startup.PSQL_COMMANDS:
             with self.subTest(command):
                 said = self.psql(command)
-                if command in (r"\d", r"\d+", r"\dt", r"\dt+"):
+                if command in (r"\d", r"\d+", r"\dt", r"\dt+", r"\dp", r"\z"):
                     self.assertIn("lineitem", said)
                 if command in (r"\d lineitem", r"\d+ lineitem"):
                     self.assertIn("l_extendedprice", said)

@@ -126,8 +126,8 @@ impl VisitorMut for After {
                 function.name = ObjectName::from(vec![Ident::new("pg_array_to_string")]);
                 None
             }
-            // A field of what a function returns.
-            Expr::CompoundFieldAccess { access_chain, .. } => {
+            // A field of what a function returns; `con.conkey[1]` is an element of a column.
+            Expr::CompoundFieldAccess { root, access_chain } if matches!(root.as_ref(), Expr::Nested(_)) => {
                 for access in access_chain {
                     if let AccessExpr::Dot(Expr::Identifier(name)) = access {
                         *access = AccessExpr::Dot(Expr::value(Value::SingleQuotedString(name.value.clone())));
