@@ -33,6 +33,13 @@ CACHED_QUERIES = {
     "Query 1": query_1(100),
 }
 
+MANY_SYSTEMS = {
+    "PostgreSQL": {"coscan.enabled": "off", "synchronize_seqscans": "off"},
+    "PostgreSQL, synchronised scans": {"coscan.enabled": "off", "synchronize_seqscans": "on"},
+    "attach": {"coscan.policy": "attach"},
+    "relevance": {"coscan.policy": "relevance"},
+}
+
 
 class Session:
     """A session that is asked again and again."""
@@ -92,8 +99,9 @@ def pgbench(cluster: Cluster, seconds: int, runs: int, gigabytes: float) -> None
         load(cluster, gigabytes)
         cluster.server.run("pgbench", "-h", cluster.server.folder, "-p", cluster.port, "-U", "postgres", "-i", "-s", 10, "-q", "postgres")
         cluster.stop()
-    for _ in range(runs):
-        for system, enabled in systems.items():
+    for run in range(runs):
+        # In turns, so that what changes on the machine meets both.
+        for system, enabled in sorted(systems.items(), reverse=run % 2 == 0):
             cluster.settings["coscan.enabled"] = "on" if enabled else "off"
             with cluster:
                 for beside in ("alone", "beside 4 scans"):
@@ -134,21 +142,21 @@ def transactions(cluster: Cluster, options: list[object]) -> tuple[float, float]
     return float(re.search(r"tps = ([0-9.]+)", out)[1]), latencies[int(len(latencies) * 0.99)] / 1000
 
 
-def many(cluster: Cluster, gigabytes: float, numbers: list[int]) -> None:
+def many(cluster: Cluster, gigabytes: float, numbers: list[int], systems: list[str], read_mb: int) -> None:
     """1 to 48 queries: seconds per query."""
     cluster.settings |= {"shared_buffers": "96MB", "coscan.buffer_size": "48MB"}
     with cluster:
         load(cluster, gigabytes)
         cluster.stop()
     query = query_1(1.5)
-    for system, settings in {"PostgreSQL": {"coscan.enabled": "off"}, "attach": {"coscan.policy": "attach"}, "relevance": {"coscan.policy": "relevance"}}.items():
-        cluster.settings |= {"coscan.enabled": "on"} | settings
+    for system in systems:
+        cluster.settings |= {"coscan.enabled": "on"} | MANY_SYSTEMS[system]
         alone = 0.0
         for number in numbers:
-            with LimitedRun(cluster, 256 << 20, 80_000_000) as run:
+            with LimitedRun(cluster, 256 << 20, read_mb * 1_000_000) as run:
                 took, read = run.time([(i * alone / number, query) for i in range(number)])
             alone = alone or took[0]
-            print(f"{system:12}{number:4} queries: {statistics.mean(took):7.1f} s each, {statistics.mean(took) / alone:5.2f} of alone, {read / 1e9:6.2f} GB read", flush=True)
+            print(f"{system:32}{number:4} queries: {statistics.mean(took):7.1f} s each, {statistics.mean(took) / alone:5.2f} of alone, {read / 1e9:6.2f} GB read", flush=True)
 
 
 def main() -> int:
@@ -158,6 +166,8 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=20, help="of each run of pgbench")
     parser.add_argument("--queries", default="1,2,4,8,16,32,48", help="numbers of queries at once")
+    parser.add_argument("--systems", nargs="+", choices=MANY_SYSTEMS, default=list(MANY_SYSTEMS), help="those of `many`")
+    parser.add_argument("--read-mb", type=int, default=80, help="megabytes per second from the disk in `many`")
     options = parser.parse_args()
     install_packages()
     folder = Path(tempfile.mkdtemp(prefix="coscan-costs-"))
@@ -170,7 +180,7 @@ def main() -> int:
         elif options.what == "pgbench":
             pgbench(cluster, options.seconds, options.runs, options.gigabytes)
         else:
-            many(cluster, options.gigabytes, [int(n) for n in options.queries.split(",")])
+            many(cluster, options.gigabytes, [int(n) for n in options.queries.split(",")], options.systems, options.read_mb)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return 0

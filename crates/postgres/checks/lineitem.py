@@ -36,4 +36,8 @@ def load(cluster: Cluster, gigabytes: float) -> int:
     """Makes the table; its bytes."""
     cluster.sql(TABLE.format(rows=round(ROWS_PER_GB * gigabytes)), timeout=3600)
     cluster.sql("VACUUM (FREEZE, ANALYZE) lineitem; CHECKPOINT", timeout=3600)
+    return table_bytes(cluster)
+
+
+def table_bytes(cluster: Cluster) -> int:
     return int(cluster.one("SELECT pg_relation_size('lineitem')"))
