@@ -9,6 +9,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use flate2::Crc;
@@ -59,7 +60,7 @@ impl FragmentCache {
         }
         let lock_path = dir.join("lock");
         let lock = File::create(&lock_path).map_err(TierError::io("create", &lock_path))?;
-        lock.try_lock().map_err(|error| match error {
+        take(&lock).map_err(|error| match error {
             TryLockError::WouldBlock => TierError::CacheInUse { dir: dir.to_owned() },
             TryLockError::Error(error) => TierError::io("lock", &lock_path)(error),
         })?;
@@ -363,6 +364,21 @@ fn page_index_start(metadata: &ParquetMetaData) -> Option<u64> {
     let offsets = columns.flat_map(|column| [column.column_index_offset(), column.offset_index_offset()]);
     offsets.flatten().filter_map(|offset| u64::try_from(offset).ok()).min()
 }
+
+/// Takes the lock, at once if nobody has it. A process that has been made to run a command has its parent's files, and
+/// their locks, until it runs it: so whoever seems to have it is looked for again for a moment.
+fn take(lock: &File) -> Result<(), TryLockError> {
+    for _ in 0..LOOKS {
+        match lock.try_lock() {
+            Err(TryLockError::WouldBlock) => std::thread::sleep(BETWEEN_LOOKS),
+            done => return done,
+        }
+    }
+    lock.try_lock()
+}
+
+const LOOKS: u32 = 10;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
 #[cfg(test)]
 mod tests {
