@@ -26,7 +26,7 @@ pub(crate) enum Answer {
 
 impl Answer {
     /// Whether it says nothing of the query: of an own fault of whoever was asked. A panic in a task of DataFusion is an
-    /// error of the query; row groups without rows bring one about where it reads their page index.
+    /// error of the query.
     pub(crate) fn is_broken(&self) -> bool {
         match self {
             Answer::Rows(_) => false,

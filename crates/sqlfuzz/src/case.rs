@@ -62,9 +62,10 @@ impl Case {
     pub(crate) fn draw(seed: u64, shapes: &Shapes) -> Self {
         let mut dice = Dice::new(seed);
         let database = data::draw(&mut dice.fork(), shapes);
-        let settings = Settings::draw(&mut dice.fork(), shapes);
+        let mut settings = Settings::draw(&mut dice.fork(), shapes);
         let tests = dice.between(4, 8);
-        let tests = (0..tests).map(|_| query::draw(&mut dice.fork(), &database, shapes)).collect();
+        let tests: Vec<Test> = (0..tests).map(|_| query::draw(&mut dice.fork(), &database, shapes)).collect();
+        settings.respect(&tests);
         Case { database, settings, tests }
     }
 

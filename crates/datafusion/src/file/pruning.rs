@@ -106,28 +106,29 @@ pub(crate) async fn prune(
         plan =
             pages.prune_plan_with_page_index(plan, inputs.schema, parquet_schema, &metadata, inputs.metrics);
     }
-    let row_groups = needed(plan, metadata.row_groups());
+    let row_groups = needed(plan);
     Ok(Pruned { metadata, row_groups })
 }
 
-/// All row groups that begin in one of the ranges.
+/// All row groups with rows that begin in one of the ranges; without ranges, all with rows.
 fn initial_plan(row_groups: &[RowGroupMetaData], ranges: &[FileRange]) -> ParquetAccessPlan {
     let mut plan = ParquetAccessPlan::new_all(row_groups.len());
-    if ranges.is_empty() {
-        return plan;
-    }
     for (index, row_group) in row_groups.iter().enumerate() {
-        // The same rule as everywhere: the first page of the first column decides, so that each row group
-        // belongs to exactly one range.
-        let begin = row_group
-            .columns()
-            .first()
-            .map(|column| column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset()));
-        if !begin.is_some_and(|begin| ranges.iter().any(|range| range.contains(begin))) {
+        // Row groups without rows have no pages, and the reader of page indexes panics at columns without pages.
+        if row_group.num_rows() <= 0 || !ranges.is_empty() && !begins_in(row_group, ranges) {
             plan.skip(index);
         }
     }
     plan
+}
+
+/// The same rule as everywhere: the first page of the first column decides, so that each row group belongs to exactly
+/// one range.
+fn begins_in(row_group: &RowGroupMetaData, ranges: &[FileRange]) -> bool {
+    let column = row_group.columns().first();
+    let begin =
+        column.map(|column| column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset()));
+    begin.is_some_and(|begin| ranges.iter().any(|range| range.contains(begin)))
 }
 
 fn prune_by_statistics(
@@ -225,10 +226,9 @@ async fn bloom_filters(
     Ok(filters)
 }
 
-fn needed(plan: ParquetAccessPlan, row_groups: &[RowGroupMetaData]) -> Vec<(usize, RowsNeeded)> {
+fn needed(plan: ParquetAccessPlan) -> Vec<(usize, RowsNeeded)> {
     let accesses = plan.into_inner().into_iter().enumerate();
     accesses
-        .filter(|&(index, _)| row_groups[index].num_rows() > 0)
         .filter_map(|(index, access)| match access {
             RowGroupAccess::Skip => None,
             RowGroupAccess::Scan => Some((index, RowsNeeded::All)),

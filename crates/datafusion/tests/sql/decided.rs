@@ -9,6 +9,8 @@ use coscan_engine::Engine;
 use datafusion::arrow::array::*;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::prelude::SessionContext;
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_writer::compute_leaves;
 use parquet::file::properties::EnabledStatistics;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
@@ -257,5 +259,36 @@ async fn a_conjunct_stays_where_nulls_or_nan_are_or_nothing_is_known() {
     ] {
         let plan = run(&ctx, &format!("SELECT sum(v) FROM t WHERE {filter}")).await;
         assert_eq!(counter(&plan, "sorted", "conjuncts_decided"), decided, "{filter}");
+    }
+}
+
+/// DataFusion's own reader of page indexes panics at such a file.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn row_groups_without_rows_are_passed_over() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("gaps.parquet");
+    let column = |rows: i64| -> ArrayRef { Arc::new(Int64Array::from_iter_values(0..rows)) };
+    let schema = RecordBatch::try_from_iter([("k", column(0))]).expect("a batch").schema();
+    let file = std::fs::File::create(&path).expect("a file");
+    let writer = ArrowWriter::try_new(file, Arc::clone(&schema), None).expect("a writer");
+    let (mut writer, row_groups) = writer.into_serialized_writer().expect("a writer of row groups");
+    for (number, rows) in [0, 40, 0, 50].into_iter().enumerate() {
+        let mut leaves = row_groups.create_column_writers(number).expect("writers");
+        for leaf in compute_leaves(schema.field(0), &column(rows)).expect("leaves") {
+            leaves[0].write(&leaf).expect("values");
+        }
+        let mut row_group = writer.next_row_group().expect("a row group");
+        let leaf = leaves.remove(0).close().expect("a column");
+        leaf.append_to_row_group(&mut row_group).expect("a column");
+        row_group.close().expect("a row group");
+    }
+    writer.close().expect("a file");
+    let engine = support::engine(support::policy("relevance"), LARGE_BUFFER);
+    for variant in VARIANTS {
+        let ctx = support::cooperative(&engine, variant);
+        let declared = format!("CREATE EXTERNAL TABLE gaps STORED AS PARQUET LOCATION '{}'", path.display());
+        ctx.sql(&declared).await.expect("a statement").collect().await.expect("a table");
+        assert_eq!(support::number(&ctx, "SELECT count(*) FROM gaps WHERE k > 29").await, 30, "{variant:?}");
+        assert_eq!(support::number(&ctx, "SELECT count(*) FROM gaps").await, 90, "{variant:?}");
     }
 }
