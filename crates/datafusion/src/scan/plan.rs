@@ -55,18 +55,8 @@ impl ScanPlan {
             .map(|request| {
                 let planner = Arc::clone(planner);
                 let planned = async move { planner.plan(request).await };
-                async move {
-                    // The metadata of many files are work for all processors.
-                    if many {
-                        SpawnedTask::spawn(planned)
-                            .join_unwind()
-                            .await
-                            .map_err(Box::new)
-                            .map_err(DataFusionError::ExecutionJoin)?
-                    } else {
-                        planned.await
-                    }
-                }
+                // The metadata of many files are work for all processors.
+                async move { if many { spawned(planned).await } else { planned.await } }
             })
             .buffered(at_once);
         let mut rows = 0;
@@ -110,4 +100,10 @@ impl ScanPlan {
         let mut dynamic = self.dynamic.lock().unwrap_or_else(PoisonError::into_inner);
         dynamic.ruled_out(&self.files, unsettled)
     }
+}
+
+/// Does the work in a task of its own.
+async fn spawned<T: Send + 'static>(work: impl Future<Output = Result<T>> + Send + 'static) -> Result<T> {
+    let joined = SpawnedTask::spawn(work).join_unwind().await;
+    joined.map_err(|error| DataFusionError::ExecutionJoin(Box::new(error)))?
 }
