@@ -20,6 +20,7 @@ mod session;
 
 pub use error::{engine_error, from_engine};
 pub use load_control::default_query_memory;
+pub use made_once::MadeOnce;
 pub use rule::{CooperativeScans, rewrite_plan};
 pub use scan::CScan;
 pub use session::account::with_account;

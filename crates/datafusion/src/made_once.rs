@@ -3,6 +3,7 @@
 //! Unlike with `tokio::sync::OnceCell`, nobody depends on who began: every task that waits drives the making on when it is
 //! polled, so that a task that is not polled any more, as a partition that is left alone, keeps no other one waiting.
 
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use datafusion::common::{DataFusionError, Result};
@@ -11,14 +12,27 @@ use futures::future::{BoxFuture, Shared};
 
 type Making<T> = Shared<BoxFuture<'static, Result<T, Arc<DataFusionError>>>>;
 
-/// See the module's text.
-pub(crate) struct MadeOnce<T> {
+/// A value that several tasks need and one of them makes: whoever waits drives the making on, so that a task that began
+/// and is not polled any more keeps nobody waiting.
+pub struct MadeOnce<T> {
     making: OnceLock<Making<T>>,
+}
+
+impl<T> fmt::Debug for MadeOnce<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MadeOnce").field("begun", &self.making.get().is_some()).finish()
+    }
+}
+
+impl<T: Clone + Send + Sync + 'static> Default for MadeOnce<T> {
+    fn default() -> Self {
+        MadeOnce::new()
+    }
 }
 
 impl<T: Clone + Send + Sync + 'static> MadeOnce<T> {
     /// Nothing is made yet.
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         MadeOnce { making: OnceLock::new() }
     }
 
@@ -27,8 +41,12 @@ impl<T: Clone + Send + Sync + 'static> MadeOnce<T> {
         MadeOnce { making: OnceLock::from(async { Ok(value) }.boxed().shared()) }
     }
 
-    /// The value, or why there is none, which is the same for all. Only the first `make` is asked.
-    pub(crate) async fn get<F>(&self, make: impl FnOnce() -> F) -> Result<T>
+    /// The value. Only the first `make` is asked.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be made; the reason is the same for all.
+    pub async fn get<F>(&self, make: impl FnOnce() -> F) -> Result<T>
     where
         F: Future<Output = Result<T>> + Send + 'static,
     {

@@ -6,12 +6,12 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use coscan_datafusion::MadeOnce;
 use datafusion::common::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{StreamExt, TryStreamExt};
-use tokio::sync::OnceCell;
 
 use crate::error::TierError;
 use crate::list::SqList;
@@ -29,11 +29,12 @@ pub(crate) struct Merge {
     holds: Mutex<Vec<Weak<Hold>>>,
 }
 
-/// The fragments, held by every stream that reads them.
+/// The fragments, held by every stream that reads them. A stream that is left alone while they are restored keeps no other
+/// one waiting.
 #[derive(Debug)]
 struct Hold {
     context: Weak<TaskContext>,
-    list: OnceCell<Option<SqList>>,
+    list: MadeOnce<Option<Arc<SqList>>>,
 }
 
 impl MergeCombineExec {
@@ -55,15 +56,15 @@ impl Merge {
         if let Some(hold) = holds.iter().filter_map(Weak::upgrade).find(same) {
             return hold;
         }
-        let hold = Arc::new(Hold { context: Arc::downgrade(context), list: OnceCell::new() });
+        let hold = Arc::new(Hold { context: Arc::downgrade(context), list: MadeOnce::new() });
         holds.push(Arc::downgrade(&hold));
         hold
     }
 }
 
 /// Waits until all fragments that the scan needs are in the cache; the list keeps them there.
-async fn restored(scan: &TierScan, user: &str) -> Result<Option<SqList>> {
-    let resolver = Resolver::of(scan);
+async fn restored(scan: Arc<TierScan>, user: String) -> Result<Option<Arc<SqList>>> {
+    let resolver = Resolver::of(&scan);
     let mut wanted = Vec::new();
     for read in &scan.fragments {
         if resolver.as_ref().map_or(Ok(true), |resolver| resolver.needs(read))? {
@@ -77,9 +78,9 @@ async fn restored(scan: &TierScan, user: &str) -> Result<Option<SqList>> {
         let (tier, table) = (scan.tier.config().name.clone(), first.to_string());
         return Err(TierError::TogetherTooLarge { tier, table, files: wanted.len(), bytes, budget }.into());
     }
-    let list = scan.tier.submit(user, vec![vec![wanted]]).await?;
+    let list = scan.tier.submit(&user, vec![vec![wanted]]).await?;
     list.next().await?;
-    Ok(Some(list))
+    Ok(Some(Arc::new(list)))
 }
 
 impl Role for Merge {
@@ -103,8 +104,7 @@ impl Role for Merge {
         let (scan, input) = (Arc::clone(&self.scan), Arc::clone(input));
         let schema = input.schema();
         let rows = async move {
-            let user = user_of(&context);
-            hold.list.get_or_try_init(|| restored(&scan, &user)).await?;
+            hold.list.get(|| restored(scan, user_of(&context))).await?;
             let rows = input.execute(partition, context)?;
             // The hold goes with the stream.
             Result::<_>::Ok(rows.map(move |batch| {
