@@ -1,12 +1,14 @@
 //! Objects of an archive class of S3: `HEAD` tells whether an object is online, `POST ?restore` asks for it.
 //!
 //! <https://docs.aws.amazon.com/AmazonS3/latest/userguide/restoring-objects.html>. Requests are signed as those of the
-//! store, by the same credentials.
+//! store, by the same credentials. A restored copy goes after some days, which its expiry date tells; an object of
+//! intelligent tiering is moved back for good, and S3 refuses a request that names days for it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 use object_store::ClientOptions;
 use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey, AwsAuthorizer};
 use object_store::client::{
@@ -19,7 +21,7 @@ use crate::driver::{Driver, Opened};
 use crate::error::TierError;
 use crate::fragment::Fragment;
 
-/// Classes whose objects have to be restored. One of intelligent tiering may have to be: the store says so when asked.
+/// Classes whose objects have to be restored. One of intelligent tiering may have to be: its archive status says so.
 const OFFLINE_CLASSES: [&str; 2] = ["GLACIER", "DEEP_ARCHIVE"];
 
 #[derive(Debug)]
@@ -66,7 +68,10 @@ pub(crate) fn open(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Online,
-    Archived,
+    /// Of a class whose restored copies go after the days that were asked for, or not.
+    Archived {
+        for_days: bool,
+    },
     OnItsWay,
 }
 
@@ -84,7 +89,7 @@ impl Driver for S3Archive {
             match self.place(fragment).await {
                 Ok(Place::Online) => return Ok(()),
                 Ok(Place::OnItsWay) => "the restore is under way".clone_into(&mut last),
-                Ok(Place::Archived) => match self.ask(fragment).await {
+                Ok(Place::Archived { for_days }) => match self.ask(fragment, for_days).await {
                     Ok(()) => "the restore was asked for".clone_into(&mut last),
                     Err(error @ TierError::RestoreRefused { .. }) => return Err(error),
                     Err(error) => last = error.to_string(),
@@ -113,10 +118,22 @@ impl S3Archive {
     async fn place(&self, fragment: &Fragment) -> Result<Place, TierError> {
         let response = self.send(fragment, "HEAD", None, String::new()).await?;
         let status = response.status().as_u16();
-        if status != 200 {
-            return Err(other(fragment, format!("HEAD was answered by {status}")));
-        }
         let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
+        match (status, header("x-amz-bucket-region")) {
+            (200, _) => {}
+            (404, _) => {
+                return Err(TierError::Replaced {
+                    file: fragment.to_string(),
+                    planned: fragment.version(),
+                    found: "it was deleted".to_owned(),
+                });
+            }
+            (_, Some(region)) if region != self.region => {
+                let region = format!("the bucket is in region {region}: set 'archive.region' to it");
+                return Err(other(fragment, format!("HEAD was answered by {status}: {region}")));
+            }
+            _ => return Err(other(fragment, format!("HEAD was answered by {status}"))),
+        }
         let (length, tag) = (header("content-length"), header("etag"));
         let other_length = length.is_some_and(|length| length.parse() != Ok(fragment.bytes));
         if other_length || fragment.tag.as_deref().zip(tag).is_some_and(|(planned, found)| planned != found) {
@@ -126,15 +143,17 @@ impl S3Archive {
                 found: format!("{} bytes, {}", length.unwrap_or("?"), tag.unwrap_or("?")),
             });
         }
-        Ok(place(header("x-amz-storage-class"), header("x-amz-archive-status"), header("x-amz-restore")))
+        let (class, archive) = (header("x-amz-storage-class"), header("x-amz-archive-status"));
+        Ok(place(class, archive, header("x-amz-restore"), Utc::now()))
     }
 
     /// Asks for a restore.
-    async fn ask(&self, fragment: &Fragment) -> Result<(), TierError> {
+    async fn ask(&self, fragment: &Fragment, for_days: bool) -> Result<(), TierError> {
+        let days = if for_days { format!("<Days>{}</Days>", self.archive.days) } else { String::new() };
         let body = format!(
-            "<RestoreRequest xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Days>{}</Days><GlacierJobParameters>\
+            "<RestoreRequest xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">{days}<GlacierJobParameters>\
              <Tier>{}</Tier></GlacierJobParameters></RestoreRequest>",
-            self.archive.days, self.archive.speed
+            self.archive.speed
         );
         let response = self.send(fragment, "POST", Some("restore"), body).await?;
         let status = response.status().as_u16();
@@ -142,11 +161,16 @@ impl S3Archive {
         let text = String::from_utf8_lossy(&text);
         let refused = |advice| TierError::RestoreRefused {
             file: fragment.to_string(),
-            answer: format!("{status} {}", code(&text).unwrap_or("without a reason")),
+            answer: format!("{status} {}", reason(&text)),
             advice,
         };
-        match (status, code(&text)) {
+        match (status, tagged(&text, "Code")) {
+            // 202: it begins. 200: the copy is there, and stays for so many days from now on. 409: somebody has asked.
             (200 | 202, _) | (409, Some("RestoreAlreadyInProgress")) => Ok(()),
+            // The object has changed its class: what it is now the next look tells.
+            (403, Some("InvalidObjectState")) => {
+                Err(other(fragment, format!("POST ?restore was answered by {status} {}", reason(&text))))
+            }
             (_, Some("GlacierExpeditedRetrievalNotAvailable")) => {
                 Err(refused("there is no capacity for Expedited now; set 'speed' to Standard or Bulk"))
             }
@@ -154,10 +178,7 @@ impl S3Archive {
             (400 | 404 | 405 | 501, _) => {
                 Err(refused("check 'speed' and 'days' of the tier against what the store offers"))
             }
-            _ => Err(other(
-                fragment,
-                format!("POST ?restore was answered by {status} {}", code(&text).unwrap_or("")),
-            )),
+            _ => Err(other(fragment, format!("POST ?restore was answered by {status} {}", reason(&text)))),
         }
     }
 
@@ -185,19 +206,43 @@ impl S3Archive {
     }
 }
 
-fn place(class: Option<&str>, archive_status: Option<&str>, restore: Option<&str>) -> Place {
+/// Where an object is by the headers of its class, its archive status and its restore.
+fn place(
+    class: Option<&str>,
+    archive_status: Option<&str>,
+    restore: Option<&str>,
+    now: DateTime<Utc>,
+) -> Place {
+    let archived = archive_status.is_some() || class.is_some_and(|class| OFFLINE_CLASSES.contains(&class));
+    let for_days = archive_status.is_none();
     match restore {
         Some(restore) if restore.contains("ongoing-request=\"true\"") => Place::OnItsWay,
-        Some(_) => Place::Online,
-        None if archive_status.is_some() => Place::Archived,
-        None if class.is_some_and(|class| OFFLINE_CLASSES.contains(&class)) => Place::Archived,
-        None => Place::Online,
+        _ if !archived => Place::Online,
+        // The header outlives the copy for a while. An object that was moved back has no archive status.
+        Some(restore) if for_days && expiry(restore).is_none_or(|expiry| expiry > now) => Place::Online,
+        _ => Place::Archived { for_days },
     }
 }
 
-/// The code in an error of S3.
-fn code(text: &str) -> Option<&str> {
-    text.split_once("<Code>")?.1.split_once("</Code>").map(|(code, _)| code)
+/// Until when a restored copy stays.
+fn expiry(restore: &str) -> Option<DateTime<Utc>> {
+    let date = restore.split_once("expiry-date=\"")?.1.split_once('"')?.0;
+    DateTime::parse_from_rfc2822(date).ok().map(|date| date.to_utc())
+}
+
+/// What S3 says of an error: its code and its words.
+fn reason(text: &str) -> String {
+    let (code, message) = (tagged(text, "Code"), tagged(text, "Message"));
+    match (code, message) {
+        (Some(code), Some(message)) => format!("{code}: {message}"),
+        _ => code.unwrap_or("without a reason").to_owned(),
+    }
+}
+
+/// The text of the first element of that name.
+fn tagged<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let rest = text.split_once(&format!("<{name}>"))?.1;
+    rest.split_once(&format!("</{name}>")).map(|(inner, _)| inner)
 }
 
 fn other(fragment: &Fragment, text: String) -> TierError {
@@ -212,24 +257,34 @@ mod tests {
     fn headers_tell_where_an_object_is() {
         let ongoing = Some("ongoing-request=\"true\"");
         let there = Some("ongoing-request=\"false\", expiry-date=\"Fri, 21 Dec 2012 00:00:00 GMT\"");
+        let (before, after) =
+            ("2012-12-20T23:59:59Z".parse().unwrap(), "2012-12-21T00:00:01Z".parse().unwrap());
+        let archived = Place::Archived { for_days: true };
         for (class, status, restore, expected) in [
             (None, None, None, Place::Online),
             (Some("STANDARD_IA"), None, None, Place::Online),
             (Some("GLACIER_IR"), None, None, Place::Online),
-            (Some("GLACIER"), None, None, Place::Archived),
+            (Some("GLACIER"), None, None, archived),
             (Some("DEEP_ARCHIVE"), None, ongoing, Place::OnItsWay),
             (Some("DEEP_ARCHIVE"), None, there, Place::Online),
             (Some("INTELLIGENT_TIERING"), None, None, Place::Online),
-            (Some("INTELLIGENT_TIERING"), Some("ARCHIVE_ACCESS"), None, Place::Archived),
+            (Some("INTELLIGENT_TIERING"), Some("ARCHIVE_ACCESS"), None, Place::Archived { for_days: false }),
+            (Some("INTELLIGENT_TIERING"), Some("DEEP_ARCHIVE_ACCESS"), ongoing, Place::OnItsWay),
         ] {
-            assert_eq!(place(class, status, restore), expected, "{class:?} {status:?} {restore:?}");
+            assert_eq!(place(class, status, restore, before), expected, "{class:?} {status:?} {restore:?}");
         }
+        assert_eq!(place(Some("GLACIER"), None, there, after), archived, "the copy has expired");
+        let without_date = Some("ongoing-request=\"false\"");
+        assert_eq!(place(Some("GLACIER"), None, without_date, after), Place::Online);
     }
 
     #[test]
-    fn the_code_of_an_error_is_found() {
+    fn the_reason_of_an_error_is_found() {
         let text = "<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code><Message>no</Message></Error>";
-        assert_eq!(code(text), Some("AccessDenied"));
-        assert_eq!(code("gateway timeout"), None);
+        assert_eq!(
+            (tagged(text, "Code"), reason(text)),
+            (Some("AccessDenied"), "AccessDenied: no".to_owned())
+        );
+        assert_eq!(reason("gateway timeout"), "without a reason");
     }
 }

@@ -1,10 +1,12 @@
-//! A server with an archive class: objects are listed and looked at as always, but read only after a restore, which takes
-//! a while.
+//! A server with an archive class, as S3 has them: objects are listed and looked at as always, but read only after a
+//! restore, which takes a while, and whose copy goes again after the days that were asked for.
+//!
+//! What is answered when is that of S3's documentation of `RestoreObject`, `HeadObject` and "Working with archived objects".
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use coscan_tier::{Tier, TierConfig, TierError};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -13,37 +15,140 @@ use object_store::aws::AmazonS3Builder;
 use s3s::auth::SimpleAuth;
 use s3s::dto::*;
 use s3s::service::S3ServiceBuilder;
-use s3s::{S3, S3Request, S3Response, S3Result, s3_error};
+use s3s::{S3, S3Error, S3ErrorCode, S3Request, S3Response, S3Result, s3_error};
 use tokio::net::TcpListener;
+
+/// Which class all objects are in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Copies come, and go after days.
+    DeepArchive,
+    /// Objects of intelligent tiering in its archive access tier: a restore moves them back for good.
+    Intelligent,
+    /// Nothing has to be restored.
+    Standard,
+}
+
+/// A restore that was asked for.
+#[derive(Clone, Copy, Debug)]
+struct Restore {
+    at: Instant,
+    /// For how long the copy stays; no end for intelligent tiering.
+    stays: Option<Duration>,
+}
+
+/// Where an object is.
+enum Place {
+    Archived,
+    OnItsWay,
+    Here(Option<SystemTime>),
+    Expired(SystemTime),
+}
 
 /// What the server does and what it was asked for.
 #[derive(Debug)]
 pub struct Glacier {
     restore: Duration,
-    /// When each object was asked for.
-    asked: Mutex<BTreeMap<String, Instant>>,
+    asked: Mutex<BTreeMap<String, Restore>>,
     requests: Mutex<Vec<String>>,
+    answers: Mutex<Vec<u16>>,
     /// Objects whose restores never come.
     pub never: Mutex<BTreeSet<String>>,
-    /// What restore requests are answered with instead of a restore.
-    pub refuse: Mutex<bool>,
+    /// What the next requests for restores are answered with, the last one first.
+    pub refusals: Mutex<Vec<(&'static str, u16)>>,
+    /// Which class all objects are in.
+    pub class: Mutex<Class>,
+    /// How long a day takes.
+    pub day: Mutex<Duration>,
+    /// Objects that are not there any more.
+    pub gone: Mutex<BTreeSet<String>>,
 }
 
 impl Glacier {
-    /// The restores that were asked for, in their order.
+    /// The restores that were begun, in their order.
     pub fn requests(&self) -> Vec<String> {
         self.requests.lock().unwrap().clone()
     }
 
-    /// Restored copies are gone.
+    /// What requests for restores were answered with: 202 a restore begins, 200 the copy is there and stays longer, 409 it
+    /// is under way.
+    pub fn answers(&self) -> Vec<u16> {
+        self.answers.lock().unwrap().clone()
+    }
+
+    /// Restored copies are gone, and requests forgotten.
     pub fn expire(&self) {
         self.asked.lock().unwrap().clear();
         self.requests.lock().unwrap().clear();
+        self.answers.lock().unwrap().clear();
     }
 
-    fn place(&self, key: &str) -> Option<bool> {
-        let asked = *self.asked.lock().unwrap().get(key)?;
-        Some(asked.elapsed() >= self.restore && !self.never.lock().unwrap().contains(key))
+    fn class(&self) -> Class {
+        *self.class.lock().unwrap()
+    }
+
+    fn place(&self, key: &str) -> Place {
+        if self.class() == Class::Standard {
+            return Place::Here(None);
+        }
+        let Some(restore) = self.asked.lock().unwrap().get(key).copied() else { return Place::Archived };
+        let came = restore.at + self.restore;
+        if Instant::now() < came || self.never.lock().unwrap().contains(key) {
+            return Place::OnItsWay;
+        }
+        let Some(stays) = restore.stays else { return Place::Here(None) };
+        let expiry = SystemTime::now() + stays - came.elapsed().min(stays);
+        if came.elapsed() < stays {
+            Place::Here(Some(expiry))
+        } else {
+            Place::Expired(SystemTime::now() + stays - came.elapsed())
+        }
+    }
+
+    /// Answers a request for a restore.
+    fn begin(&self, key: &str, request: RestoreRequest) -> S3Result<u16> {
+        if let Some((code, status)) = self.refusals.lock().unwrap().pop() {
+            let mut error =
+                S3Error::with_message(S3ErrorCode::from_bytes(code.as_bytes()).unwrap(), "not now");
+            error.set_status_code(status.try_into().unwrap());
+            return Err(error);
+        }
+        let speed = request.glacier_job_parameters.map(|parameters| parameters.tier.as_str().to_owned());
+        match (self.class(), request.days, speed.as_deref()) {
+            (Class::Standard, ..) => {
+                let text = "Restore is not allowed for the object's current storage class";
+                return Err(S3Error::with_message(S3ErrorCode::InvalidObjectState, text));
+            }
+            (Class::Intelligent, Some(_), _) => {
+                return Err(s3_error!(
+                    InvalidArgument,
+                    "INTELLIGENT_TIERING objects are not subject to restore expiry. Do not specify Days when restoring this object"
+                ));
+            }
+            (Class::DeepArchive, None, _) => return Err(s3_error!(MalformedXML)),
+            (Class::DeepArchive, _, Some("Expedited")) => {
+                return Err(s3_error!(InvalidArgument, "Expedited is not for this storage class"));
+            }
+            _ => assert!(speed.is_some(), "the request says how fast"),
+        }
+        let stays = request.days.map(|days| *self.day.lock().unwrap() * u32::try_from(days).unwrap());
+        let place = self.place(key);
+        let mut asked = self.asked.lock().unwrap();
+        match place {
+            Place::OnItsWay => Err(s3_error!(RestoreAlreadyInProgress)),
+            Place::Here(_) => {
+                // The copy stays for so long from now on.
+                if let Some(restore) = asked.get_mut(key) {
+                    restore.stays = stays.map(|stays| stays + restore.at.elapsed());
+                }
+                Ok(200)
+            }
+            Place::Archived | Place::Expired(_) => {
+                self.requests.lock().unwrap().push(key.to_owned());
+                asked.insert(key.to_owned(), Restore { at: Instant::now(), stays });
+                Ok(202)
+            }
+        }
     }
 }
 
@@ -52,26 +157,55 @@ struct Server {
     glacier: Arc<Glacier>,
 }
 
+impl Server {
+    fn is_there(&self, key: &str) -> S3Result<()> {
+        match self.glacier.gone.lock().unwrap().contains(key) {
+            true => Err(s3_error!(NoSuchKey)),
+            false => Ok(()),
+        }
+    }
+}
+
 #[async_trait::async_trait]
 impl S3 for Server {
     async fn get_object(&self, req: S3Request<GetObjectInput>) -> S3Result<S3Response<GetObjectOutput>> {
-        if self.glacier.place(&req.input.key) != Some(true) {
-            return Err(s3_error!(
+        self.is_there(&req.input.key)?;
+        match self.glacier.place(&req.input.key) {
+            Place::Here(_) => self.files.get_object(req).await,
+            _ => Err(s3_error!(
                 InvalidObjectState,
                 "The operation is not valid for the object's storage class"
-            ));
+            )),
         }
-        self.files.get_object(req).await
     }
 
     async fn head_object(&self, req: S3Request<HeadObjectInput>) -> S3Result<S3Response<HeadObjectOutput>> {
-        let place = self.glacier.place(&req.input.key);
+        self.is_there(&req.input.key)?;
+        let (place, class) = (self.glacier.place(&req.input.key), self.glacier.class());
         let mut response = self.files.head_object(req).await?;
-        response.output.storage_class = Some(StorageClass::from_static(StorageClass::DEEP_ARCHIVE));
-        response.output.restore = place.map(|there| match there {
-            true => "ongoing-request=\"false\", expiry-date=\"Fri, 21 Dec 2040 00:00:00 GMT\"".to_owned(),
-            false => "ongoing-request=\"true\"".to_owned(),
-        });
+        let output = &mut response.output;
+        output.storage_class = match class {
+            Class::DeepArchive => Some(StorageClass::from_static(StorageClass::DEEP_ARCHIVE)),
+            Class::Intelligent => Some(StorageClass::from_static(StorageClass::INTELLIGENT_TIERING)),
+            Class::Standard => None,
+        };
+        if class == Class::Intelligent && !matches!(place, Place::Here(_)) {
+            output.archive_status = Some(ArchiveStatus::from_static(ArchiveStatus::ARCHIVE_ACCESS));
+        }
+        let until = |expiry: SystemTime| {
+            let mut text = Vec::new();
+            Timestamp::from(expiry).format(TimestampFormat::HttpDate, &mut text).unwrap();
+            format!("ongoing-request=\"false\", expiry-date=\"{}\"", String::from_utf8(text).unwrap())
+        };
+        output.restore = match place {
+            Place::OnItsWay => Some("ongoing-request=\"true\"".to_owned()),
+            // The header is there for a while after the copy is gone.
+            Place::Here(Some(expiry)) | Place::Expired(expiry) => Some(until(expiry)),
+            Place::Here(None) if class == Class::DeepArchive => {
+                Some("ongoing-request=\"false\", expiry-date=\"Fri, 21 Dec 2040 00:00:00 GMT\"".to_owned())
+            }
+            Place::Here(None) | Place::Archived => None,
+        };
         Ok(response)
     }
 
@@ -86,23 +220,16 @@ impl S3 for Server {
         &self,
         req: S3Request<RestoreObjectInput>,
     ) -> S3Result<S3Response<RestoreObjectOutput>> {
-        let key = req.input.key;
-        if *self.glacier.refuse.lock().unwrap() {
-            return Err(s3_error!(AccessDenied, "no"));
-        }
-        let parameters = req.input.restore_request.and_then(|request| request.glacier_job_parameters);
-        assert_eq!(
-            parameters.map(|p| p.tier.as_str().to_owned()).as_deref(),
-            Some("Standard"),
-            "the request says how fast"
-        );
-        let mut asked = self.glacier.asked.lock().unwrap();
-        if asked.contains_key(&key) {
-            return Err(s3_error!(RestoreAlreadyInProgress));
-        }
-        self.glacier.requests.lock().unwrap().push(key.clone());
-        asked.insert(key, Instant::now());
-        Ok(S3Response::new(RestoreObjectOutput::default()))
+        self.is_there(&req.input.key)?;
+        let request = req.input.restore_request.ok_or_else(|| s3_error!(MalformedXML))?;
+        let answer = self.glacier.begin(&req.input.key, request);
+        let status = match &answer {
+            Ok(status) => *status,
+            Err(error) => error.status_code().map_or(500, |status| status.as_u16()),
+        };
+        self.glacier.answers.lock().unwrap().push(status);
+        answer
+            .map(|status| S3Response::with_status(RestoreObjectOutput::default(), status.try_into().unwrap()))
     }
 }
 
@@ -112,8 +239,12 @@ pub async fn serve(root: &Path, restore: Duration) -> (String, Arc<Glacier>) {
         restore,
         asked: Mutex::default(),
         requests: Mutex::default(),
+        answers: Mutex::default(),
         never: Mutex::default(),
-        refuse: Mutex::default(),
+        refusals: Mutex::default(),
+        class: Mutex::new(Class::DeepArchive),
+        day: Mutex::new(Duration::from_secs(86_400)),
+        gone: Mutex::default(),
     });
     let server = Server { files: s3s_fs::FileSystem::new(root).unwrap(), glacier: glacier.clone() };
     let mut builder = S3ServiceBuilder::new(server);
@@ -136,7 +267,7 @@ pub async fn serve(root: &Path, restore: Duration) -> (String, Arc<Glacier>) {
 /// The definition of a tier on that server.
 pub fn definition(endpoint: &str, cache: &Path, more: &str, archive: &str) -> String {
     let room = if more.contains("cache_bytes") { "" } else { "cache_bytes = '1GB'" };
-    let timeout = if more.contains("timeout") { "" } else { "timeout = '30s'" };
+    let timeout = if more.contains("timeout") { "" } else { "timeout = '120s'" };
     format!(
         "name = 'glacier'\nroot = 's3://bucket/'\ncache = '{}'\n{room}\n{timeout}\n{more}\n\
          [archive]\nspeed = 'Standard'\npoll = '20ms'\nendpoint = '{endpoint}'\nregion = 'us-east-1'\n{archive}\n",

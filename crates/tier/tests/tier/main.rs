@@ -6,5 +6,6 @@ mod faults;
 mod folder;
 mod plans;
 mod random;
+mod s3;
 mod tables;
 mod tpch;

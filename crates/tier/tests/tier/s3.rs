@@ -1,0 +1,134 @@
+//! Archive classes as S3 has them: what is asked for when, and what its answers mean.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use coscan_datafusion::CoscanContext;
+use coscan_tier::Tiers;
+
+use crate::archive::{self, Class, Glacier};
+use crate::plans::write_table;
+use crate::tables::{over, reopened, rows};
+
+const FILES: usize = 2;
+const SUM: &str = "SELECT sum(id) FROM r";
+const ANSWER: &str = "19900";
+
+struct World {
+    dir: tempfile::TempDir,
+    endpoint: String,
+    glacier: Arc<Glacier>,
+}
+
+impl World {
+    async fn new(class: Class) -> World {
+        let dir = tempfile::tempdir().unwrap();
+        write_table(&dir.path().join("bucket"), "r", FILES as i64);
+        let (endpoint, glacier) = archive::serve(dir.path(), Duration::from_millis(30)).await;
+        *glacier.class.lock().unwrap() = class;
+        World { dir, endpoint, glacier }
+    }
+
+    /// A session over the tier; fragments that were cached are not any more.
+    async fn session(&self, archive: &str) -> CoscanContext {
+        let cache = self.dir.path().join("cache");
+        let open = || {
+            let _ = std::fs::remove_dir_all(cache.join("fragments"));
+            Tiers::of_open([archive::open(&self.endpoint, &cache, "", archive)?])
+        };
+        let coscan = over(&reopened(&open).await);
+        let columns = "(id BIGINT NOT NULL, k BIGINT, s VARCHAR) STORED AS PARQUET";
+        let sql = format!("CREATE EXTERNAL TABLE r {columns} LOCATION 's3://bucket/r/'");
+        coscan.ctx.sql(&sql).await.unwrap().collect().await.unwrap();
+        coscan
+    }
+
+    async fn answers(&self) {
+        assert_eq!(rows(&self.session("").await.ctx, SUM).await.unwrap(), [ANSWER]);
+    }
+
+    async fn fails(&self, archive: &str) -> String {
+        rows(&self.session(archive).await.ctx, SUM).await.unwrap_err().to_string()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restored_copy_is_read_until_it_expires_and_then_restored_again() {
+    let world = World::new(Class::DeepArchive).await;
+    world.answers().await;
+    world.answers().await;
+    assert_eq!(world.glacier.answers(), [202; FILES], "the second time the copies are there");
+    // The days of copies that were restored from now on are over at once; the header still tells of them.
+    world.glacier.expire();
+    *world.glacier.day.lock().unwrap() = Duration::from_secs(1);
+    world.answers().await;
+    tokio::time::sleep(Duration::from_millis(2 * 1_000 + 100)).await;
+    world.answers().await;
+    assert_eq!(world.glacier.answers(), [202; 2 * FILES]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_of_intelligent_tiering_are_moved_back_without_days() {
+    let world = World::new(Class::Intelligent).await;
+    world.answers().await;
+    assert_eq!(world.glacier.answers(), [202; FILES]);
+    world.answers().await;
+    assert_eq!(world.glacier.answers().len(), FILES, "they are there for good");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_in_no_archive_class_is_read_as_it_is() {
+    let world = World::new(Class::Standard).await;
+    world.answers().await;
+    assert_eq!(world.glacier.answers(), Vec::<u16>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn somebody_elses_restore_and_a_change_of_class_are_waited_for() {
+    let world = World::new(Class::DeepArchive).await;
+    let passing = [("RestoreAlreadyInProgress", 409), ("InvalidObjectState", 403), ("SlowDown", 503)];
+    world.glacier.refusals.lock().unwrap().extend(passing);
+    world.answers().await;
+    let mut answers = world.glacier.answers();
+    answers.sort_unstable();
+    assert_eq!(answers, [202, 202, 403, 409, 503]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refusals_say_what_s3_said_and_what_to_do() {
+    let world = World::new(Class::DeepArchive).await;
+    for (code, status, advice) in [
+        ("GlacierExpeditedRetrievalNotAvailable", 503, "set 'speed' to Standard or Bulk"),
+        ("AccessDenied", 403, "s3:RestoreObject"),
+        ("MethodNotAllowed", 405, "check 'speed' and 'days'"),
+    ] {
+        world.glacier.refusals.lock().unwrap().extend([(code, status); FILES]);
+        let error = world.fails("").await;
+        let said = format!("{status} {code}: not now");
+        assert!(error.contains(&said) && error.contains(advice) && error.contains("r/00"), "{error}");
+        world.glacier.refusals.lock().unwrap().clear();
+    }
+    world.glacier.gone.lock().unwrap().insert("r/001.parquet".to_owned());
+    let error = world.fails("").await;
+    assert!(error.contains("r/001.parquet") && error.contains("it was deleted"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_server_of_the_tests_keeps_what_is_not_restored() {
+    let world = World::new(Class::DeepArchive).await;
+    world.answers().await;
+    let store = object_store::aws::AmazonS3Builder::new()
+        .with_url("s3://bucket/")
+        .with_endpoint(&world.endpoint)
+        .with_allow_http(true)
+        .with_access_key_id("key")
+        .with_secret_access_key("secret")
+        .build()
+        .unwrap();
+    use object_store::ObjectStoreExt;
+    let there = store.get(&"r/000.parquet".into()).await;
+    assert!(there.is_ok(), "{there:?}");
+    world.glacier.expire();
+    let refused = store.get(&"r/000.parquet".into()).await.unwrap_err().to_string();
+    assert!(refused.contains("InvalidObjectState"), "{refused}");
+}
