@@ -181,14 +181,25 @@ mod tests {
     #[tokio::test]
     async fn a_command_that_hangs_is_killed_with_its_children() {
         let dir = tempfile::tempdir().expect("a folder");
-        let late = dir.path().join("late");
-        let recall = format!("(sleep 1; touch {}) & wait", late.display());
-        let started = Instant::now();
-        let error = commands(&recall, None).restore(&sample("a", 1), Duration::from_millis(100)).await;
-        assert!(error.expect_err("killed").to_string().contains("killed after 0.1 s"));
-        assert!(started.elapsed() < Duration::from_secs(1));
-        tokio::time::sleep(Duration::from_millis(1_200)).await;
-        assert!(!late.exists(), "the child of the shell went on");
+        // The shell's child has a lock as long as it lives.
+        let (begun, lock) = (dir.path().join("begun"), dir.path().join("lock"));
+        let recall = format!("(flock 9; echo > {}; sleep 1000) 9>{} & wait", begun.display(), lock.display());
+        // On a slow machine the shell needs a while to begin.
+        for timeout in [200, 2_000, 20_000].map(Duration::from_millis) {
+            let error = commands(&recall, None).restore(&sample("a", 1), timeout).await.expect_err("killed");
+            let text = error.to_string();
+            assert!(text.contains(&format!("killed after {} s", timeout.as_secs_f64())), "{text}");
+            if begun.exists() {
+                break;
+            }
+        }
+        assert!(begun.exists(), "the shell had time to begin");
+        let lock = std::fs::File::open(lock).expect("the lock");
+        let killed = Instant::now();
+        while lock.try_lock().is_err() {
+            assert!(killed.elapsed() < Duration::from_secs(20), "the child of the shell went on");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
     }
 
     #[tokio::test]

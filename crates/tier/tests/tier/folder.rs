@@ -44,7 +44,9 @@ impl Hsm {
              file=${{1#{root}/}}\n\
              tape=$(grep \"^$file,\" {dir}/placement.csv | cut -d, -f2)\n\
              [ -e {dir}/broken ] && {{ echo tape $tape is broken >&2; exit 3; }}\n\
-             [ -e {dir}/hang ] && exec sleep 1000\n\
+             # Until somebody removes the file, or everything.\n\
+             while [ -e {dir}/hang ]; do sleep 0.05; done\n\
+             while [ -e {dir}/hang-after ] && [ $(grep -c ^recall {dir}/log) -ge $(cat {dir}/hang-after) ]; do sleep 0.05; done\n\
              if [ \"$(cat {dir}/mounted 2>/dev/null)\" != \"$tape\" ]; then\n\
                echo \"mount $tape\" >> {dir}/log; echo $tape > {dir}/mounted; sleep {switch}\n\
              fi\n\
@@ -75,12 +77,18 @@ impl Hsm {
 
     /// From now on recalls fail, or hang, or do neither.
     pub fn set_fault(&self, fault: Option<&str>) {
-        for name in ["broken", "hang"] {
+        for name in ["broken", "hang", "hang-after"] {
             let _ = fs::remove_file(self.dir.join(name));
         }
         if let Some(name) = fault {
             fs::write(self.dir.join(name), "").unwrap();
         }
+    }
+
+    /// So many recalls are done, and the next one hangs.
+    pub fn hang_after(&self, recalls: usize) {
+        fs::write(self.dir.join("log"), "").unwrap();
+        fs::write(self.dir.join("hang-after"), recalls.to_string()).unwrap();
     }
 
     /// What was done, in its order: `mount T`, `recall FILE`, `release FILE`.
@@ -103,7 +111,7 @@ impl Hsm {
     pub fn definition(&self, cache: &str, more: &str) -> String {
         let dir = self.dir.display();
         format!(
-            "name = 'tape'\nroot = '{dir}/root'\ncache = '{cache}'\ntimeout = '30s'\n{more}\n\
+            "name = 'tape'\nroot = '{dir}/root'\ncache = '{cache}'\ntimeout = '120s'\n{more}\n\
              [folder]\nrecall = ['sh', '{dir}/recall.sh', '{{path}}']\nrelease = ['sh', '{dir}/release.sh', '{{path}}']\n\
              placement = 'placement.csv'\nswitch = '1s'\nseek = '2s'\n"
         )

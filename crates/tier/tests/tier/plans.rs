@@ -2,14 +2,18 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use coscan_tier::{Tiers, forecast, keep_footers};
 use datafusion::arrow::array::{Int64Array, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::physical_plan::ExecutionPlanProperties;
+use futures::{StreamExt, TryStreamExt};
 
 use crate::archive::{self, Glacier};
-use crate::tables::{declare, nodes, over, plain, rows, write_file};
+use crate::tables::{declare, nodes, over, plain, reopened, rows, write_file};
 
 /// A table with files of 100 rows: `id` ascends over all files, `k` is `id % 10`.
 pub fn write_table(folder: &Path, name: &str, files: i64) {
@@ -61,15 +65,7 @@ async fn world(more: &str, archive: &str) -> World {
     // What was spent on footers is not the test's business.
     std::fs::remove_file(cache.join("journal")).unwrap();
     glacier.expire();
-    let tiers = loop {
-        match archive::open(&endpoint, &cache, more, archive) {
-            Ok(tier) => break Tiers::of_open([tier]).unwrap(),
-            Err(coscan_tier::TierError::CacheInUse { .. }) => {
-                tokio::time::sleep(Duration::from_millis(20)).await
-            }
-            Err(error) => panic!("{error}"),
-        }
-    };
+    let tiers = reopened(&|| Tiers::of_open([archive::open(&endpoint, &cache, more, archive)?])).await;
     let coscan = over(&tiers);
     declare(&coscan.ctx, "s3://bucket", &["r", "s"]).await;
     World { _dir: dir, tiers, coscan, plain, glacier }
@@ -128,6 +124,8 @@ async fn lists_of_many_fragments_are_resolved_in_parts() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_limit_restores_no_more_than_it_needs_in_the_end() {
     let world = world("", "at_once = 1").await;
+    // However late the rows of the first ones are read, no more than one of these is asked for.
+    world.glacier.never.lock().unwrap().extend((3..6).map(|at| format!("r/{at:03}.parquet")));
     let found = rows(&world.coscan.ctx, "SELECT id FROM r LIMIT 5").await.unwrap();
     assert_eq!(found.len(), 5);
     assert!(world.glacier.requests().len() < 6, "{:?}", world.glacier.requests());
@@ -187,6 +185,38 @@ async fn rows_in_order_need_all_fragments_at_once() {
     assert_eq!(nodes(&world.coscan.ctx, sql, "MergeCombineExec").await.len(), 1);
     let plain = rows(&world.plain, &sql.replace("sorted", "r")).await.unwrap();
     assert_eq!(rows(&world.coscan.ctx, sql).await.unwrap(), plain);
+}
+
+/// The stream that was polled first began to restore all fragments, and is not polled any more, as those of a join's side
+/// that has to wait: the others go on.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_is_left_alone_keeps_no_other_waiting_for_fragments() {
+    let world = world("", "").await;
+    let sql = "CREATE EXTERNAL TABLE sorted (id BIGINT NOT NULL, k BIGINT, s VARCHAR) STORED AS PARQUET \
+               LOCATION 's3://bucket/r/' WITH ORDER (id)";
+    world.coscan.ctx.sql(sql).await.unwrap().collect().await.unwrap();
+    let plan = world.coscan.ctx.sql("SELECT id FROM sorted ORDER BY id").await.unwrap();
+    let plan = plan.create_physical_plan().await.unwrap();
+    let mut merge = None;
+    plan.apply(|node| {
+        merge = (node.name() == "MergeCombineExec").then(|| Arc::clone(node)).or(merge.take());
+        Ok(TreeNodeRecursion::Continue)
+    })
+    .unwrap();
+    let merge = merge.expect("a scan in order is a merge-combine node");
+    let context = world.coscan.ctx.task_ctx();
+    let partitions = merge.output_partitioning().partition_count();
+    assert!(partitions > 1, "{merge:?}");
+    let mut streams: Vec<_> =
+        (0..partitions).map(|at| merge.execute(at, Arc::clone(&context)).unwrap()).collect();
+    let mut alone = streams.remove(0);
+    assert!(alone.poll_next_unpin(&mut Context::from_waker(Waker::noop())).is_pending());
+    for others in streams {
+        let read = tokio::time::timeout(Duration::from_secs(60), others.try_collect::<Vec<_>>()).await;
+        assert!(!read.expect("waits for nobody").unwrap().is_empty());
+    }
+    assert!(!alone.try_collect::<Vec<_>>().await.unwrap().is_empty());
+    assert_eq!(world.glacier.requests().len(), 6);
 }
 
 #[tokio::test(flavor = "multi_thread")]

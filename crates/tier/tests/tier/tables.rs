@@ -2,9 +2,10 @@
 
 use std::fs::File;
 use std::path::Path;
+use std::time::Duration;
 
 use coscan_datafusion::CoscanContext;
-use coscan_tier::Tiers;
+use coscan_tier::{TierError, Tiers};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::Result;
@@ -37,6 +38,17 @@ pub fn over(tiers: &Tiers) -> CoscanContext {
         .unwrap();
     tiers.attach(&coscan.ctx, Some(coscan.engine.clone())).unwrap();
     coscan
+}
+
+/// Opens tiers whose last owner may not have let go yet.
+pub async fn reopened(open: &dyn Fn() -> Result<Tiers, TierError>) -> Tiers {
+    for _ in 0..600 {
+        match open() {
+            Err(TierError::CacheInUse { .. }) => tokio::time::sleep(Duration::from_millis(50)).await,
+            opened => return opened.unwrap(),
+        }
+    }
+    panic!("the cache is not let go");
 }
 
 /// Declares tables, each a folder below `root`.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use coscan_tier::{TierError, Tiers, keep_footers};
+use coscan_tier::{Tiers, keep_footers};
 use datafusion::arrow::array::{RecordBatch, RecordBatchReader};
 use datafusion::prelude::SessionContext;
 use tpchgen::generators as generate;
@@ -13,7 +13,7 @@ use tpchgen_arrow as arrow;
 
 use crate::archive;
 use crate::folder::Hsm;
-use crate::tables::{declare, over, plain, rows, write_file};
+use crate::tables::{declare, over, plain, reopened, rows, write_file};
 
 const TABLES: [&str; 8] =
     ["nation", "region", "part", "supplier", "partsupp", "customer", "orders", "lineitem"];
@@ -177,17 +177,6 @@ async fn tapes(recall: Duration, switch: Duration) {
     );
     assert!(recalls * 10 <= FILES * 12, "{recalls} recalls of {FILES} files: {:?}", hsm.log());
     assert_eq!(hsm.count("release "), FILES + recalls);
-}
-
-/// Opens tiers whose last owner may not have let go yet.
-async fn reopened(open: &dyn Fn() -> Result<Tiers, TierError>) -> Tiers {
-    for _ in 0..100 {
-        match open() {
-            Err(TierError::CacheInUse { .. }) => tokio::time::sleep(Duration::from_millis(50)).await,
-            opened => return opened.unwrap(),
-        }
-    }
-    panic!("the cache is not let go");
 }
 
 /// Drops the fragments of a cache that nobody has open.
