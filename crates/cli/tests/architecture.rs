@@ -42,7 +42,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("coscan-postgres", &["coscan-core", "coscan-trace"]),
     ("coscan-media", &["coscan-core"]),
     ("coscan-tier", &["coscan-datafusion", "coscan-engine", "coscan-media"]),
-    ("coscan-server", &["coscan-core", "coscan-datafusion", "coscan-engine"]),
+    ("coscan-server", &["coscan-core", "coscan-datafusion", "coscan-engine", "coscan-tier"]),
     ("coscan-sqlfuzz", &["coscan-engine", "coscan-datafusion"]),
     (
         "coscan-cli",

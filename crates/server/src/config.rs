@@ -33,6 +33,8 @@ pub struct ServeConfig {
     pub watch: Vec<PathBuf>,
     /// How often watched folders are looked at.
     pub watch_every: Duration,
+    /// Files that define slow tiers: tables under a tier's root are restored as queries need them.
+    pub tiers: Vec<PathBuf>,
     /// The file with users and roles. Without one nobody is asked who they are.
     pub users: Option<PathBuf>,
     /// What everybody may do where nobody is asked who they are: `read` or `admin`.
@@ -78,6 +80,7 @@ impl Default for ServeConfig {
             tables: BTreeMap::new(),
             watch: Vec::new(),
             watch_every: Duration::from_secs(10),
+            tiers: Vec::new(),
             users: None,
             anonymous_role: "read".to_owned(),
             tls_cert: None,
@@ -164,6 +167,8 @@ pub const SERVE_SETTINGS: &[ServeSetting] = &[
     setting!("watch-every", "SECONDS", "how often watched folders are looked at", "10", |config, value| {
         seconds(value, 1).map(|time| config.watch_every = time)
     }),
+    setting!(many "tier", "FILE", "definition of a slow tier; tables under its root are restored as queries need them", "none",
+        |config, value| { config.tiers.push(value.into()); Ok(()) }),
     setting!(
         "users",
         "FILE",

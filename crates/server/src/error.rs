@@ -45,6 +45,9 @@ pub enum ServeError {
         /// What is wrong.
         problem: String,
     },
+    /// A tier cannot be opened.
+    #[error(transparent)]
+    Tier(#[from] coscan_tier::TierError),
     /// An address cannot be listened on.
     #[error("cannot listen on {address}: {source}")]
     Listen {
@@ -61,7 +64,11 @@ pub enum ServeError {
 impl ServeError {
     /// Whether the command was used wrongly, rather than something failed.
     pub fn is_usage(&self) -> bool {
-        matches!(self, ServeError::Setting { .. } | ServeError::Exposed { .. })
+        use coscan_tier::TierError::Config;
+        matches!(
+            self,
+            ServeError::Setting { .. } | ServeError::Exposed { .. } | ServeError::Tier(Config { .. })
+        )
     }
 
     pub(crate) fn setting(setting: &str, problem: impl Into<String>) -> Self {

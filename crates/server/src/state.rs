@@ -13,7 +13,7 @@ use crate::config::ServeConfig;
 use crate::error::ServeError;
 use crate::listen::Connections;
 use crate::postgres;
-use crate::sql::{Protocol, Registry, Session, SessionBase, Sources, Tables, TablesChange};
+use crate::sql::{self, Protocol, Registry, Session, SessionBase, Sources, Tables, TablesChange};
 
 /// The state, shared.
 pub type SharedState = Arc<State>;
@@ -46,8 +46,9 @@ impl State {
         }
         let tables = Arc::new(Tables::default());
         let sources = Sources::of(&config);
+        let tiers = sql::open_tiers(&config.tiers, &coscan)?;
         tables.look(&sources, &coscan, true).await?;
-        let sessions = SessionBase::new(coscan, &config, tables, audit);
+        let sessions = SessionBase::new(coscan, &config, tables, tiers, audit);
         let sessions = sessions.map_err(|error| ServeError::Engine(error.strip_backtrace()))?;
         Ok(State {
             anonymous: Arc::new(Role::built_in(config.anonymous_role == "admin", &config.limits)),

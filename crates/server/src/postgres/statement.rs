@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
+use coscan_tier::with_options;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::{DFParserBuilder, Statement as Parsed};
 use datafusion::sql::sqlparser::ast::{
@@ -53,6 +54,7 @@ pub(crate) enum Statement {
 
 /// Reads the statements of a text; nothing is planned.
 pub(crate) fn read(session: &Session, sql: &str) -> Result<Vec<Parsed>, QueryError> {
+    let sql = &*with_options(sql);
     let plain = Parser::parse_sql(&PostgreSqlDialect {}, sql);
     let is_own = |ast: &Ast| {
         matches!(ast, Ast::CreateTable(table) if table.external)

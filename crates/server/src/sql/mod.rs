@@ -8,6 +8,7 @@
 //! | `permissions` | may this user do what this plan does? |
 //! | `tables`, `catalog` | which tables there are, which of them a user sees |
 //! | `pg_catalog` | what PostgreSQL's own tables say about them |
+//! | `tiers` | tables whose files lie in an archive or on tape |
 //! | `functions` | functions of PostgreSQL that clients call when they connect |
 //! | `work` | where do statements compute? |
 //! | `memory` | what a user's queries have reserved |
@@ -25,6 +26,7 @@ mod registry;
 mod results;
 mod session;
 mod tables;
+mod tiers;
 mod work;
 
 pub use error::QueryError;
@@ -35,3 +37,4 @@ pub use results::Results;
 pub use session::{Run, Session, SessionBase};
 pub(crate) use tables::Sources;
 pub use tables::{Tables, TablesChange};
+pub(crate) use tiers::open_tiers;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use coscan_datafusion::{CoscanContext, CoscanOptions, with_account};
+use coscan_tier::{TierUser, Tiers, with_options};
 use datafusion::catalog::CatalogProviderList;
 use datafusion::common::Result as DataFusionResult;
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -65,6 +66,7 @@ impl SessionBase {
         coscan: CoscanContext,
         config: &ServeConfig,
         tables: Arc<Tables>,
+        tiers: Option<Tiers>,
         audit: Arc<Audit>,
     ) -> DataFusionResult<Self> {
         let work = Work::start(coscan.engine.config().processors)?;
@@ -72,6 +74,9 @@ impl SessionBase {
         let context = coscan.new_session(settings.with_create_default_catalog_and_schema(true));
         setup_pg_catalog(&context, DATABASE, EmptyContextProvider).map_err(|error| *error)?;
         super::functions::register(&context);
+        if let Some(tiers) = tiers {
+            tiers.attach(&context, Some(coscan.engine.clone()))?;
+        }
         Ok(SessionBase {
             template: context.state(),
             coscan,
@@ -134,6 +139,7 @@ impl SessionBase {
             .with_default_catalog_and_schema(database, PUBLIC)
             .with_create_default_catalog_and_schema(false)
             .with_information_schema(true);
+        config.set_extension(Arc::new(TierUser(user.name.clone())));
         if let Some(options) = config.options_mut().extensions.get_mut::<CoscanOptions>() {
             options.administrator = user.role.admin;
         }
@@ -224,7 +230,7 @@ impl Session {
     /// It is no SQL, names what is not there, or is not allowed.
     pub async fn plan(&self, sql: &str) -> Result<LogicalPlan, QueryError> {
         let state = self.context.state();
-        let planned = AssertUnwindSafe(state.create_logical_plan(sql)).catch_unwind().await;
+        let planned = AssertUnwindSafe(state.create_logical_plan(&with_options(sql))).catch_unwind().await;
         let plan = planned.map_err(|_| QueryError::panicked())??;
         self.check(&plan)?;
         Ok(plan)
