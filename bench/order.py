@@ -1,8 +1,9 @@
-"""Operators that work chunk by chunk against DataFusion's own, in pairs of runs: `python3 -m bench.order --help`.
+"""Operators that work chunk by chunk against DataFusion's own, in rounds of runs: `python3 -m bench.order --help`.
 
-Every run is a process of its own on cached files, with `coscan.order_aware` never or auto. What is compared is processor
-time (user and system), because it depends little on what else the machine does, and the operators' peak memory as EXPLAIN
-ANALYZE shows it. It draws nothing and knows nothing of limits: `python3 -m bench` does that.
+Every run is a process of its own with one value of `coscan.order_aware`; a round has one run of each. Compared are time,
+processor time (user and system, which depends little on what else the machine does), bytes read and the operators' peak
+memory as EXPLAIN ANALYZE shows it. With `--read-limit` and a small `--buffer` queries are bound by I/O, otherwise files
+are cached. It draws nothing and knows nothing of limits of memory: `python3 -m bench` does that.
 """
 
 import argparse
@@ -13,11 +14,12 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 QUERIES = ROOT / "crates/datafusion/tests/tpch"
-MODES = ("never", "auto")
+MODES = ("never", "auto", "always")
 MANY_ROWS = 20_000_000
 
 JOIN = "SELECT count(*), sum(l_extendedprice), max(o_totalprice) FROM orders JOIN lineitem ON o_orderkey = l_orderkey"
@@ -44,7 +46,9 @@ def cases():
     }
     mix = [*tpch.values(), BY_KEY, JOIN]
     found = {name: [[sql]] for name, sql in alone.items()}
-    found["16 at once"] = [[mix[(stream + i) % len(mix)] for i in range(2)] for stream in range(16)]
+    found["16 at once"] = [[mix[stream % len(mix)]] for stream in range(16)]
+    found["16 joins"] = [[JOIN]] * 16
+    found["16 by order key"] = [[BY_KEY]] * 16
     return found
 
 
@@ -66,88 +70,117 @@ def prepare(coscan, data, scale_factor, row_group_rows):
     return {name: data / f"{name}.parquet" for name in ("lineitem", "orders", "customer", "many")}
 
 
-def run(coscan, tables, streams, mode, args):
-    """Runs streams of queries in a process; returns processor seconds, peak resident bytes and the answers."""
+@dataclass(frozen=True)
+class Measured:
+    """What one run took, for each time that its queries ran."""
+
+    seconds: float
+    cpu_seconds: float
+    bytes_read: float
+    resident_bytes: float
+
+
+def run(tables, streams, mode, args):
+    """Runs streams of queries in a process of its own, as often as `--times` says; returns what it took and the answers."""
     with tempfile.TemporaryDirectory() as folder:
         workload, out = Path(folder) / "workload.json", Path(folder) / "results.json"
         described = {name: {"format": "parquet", "files": [str(path)]} for name, path in tables.items()}
         queries = [
-            {"id": at, "queries": [{"id": f"{at}.{i}", "sql": sql} for i, sql in enumerate(stream)]}
+            {"id": at, "queries": [{"id": f"{at}.{i}", "sql": sql} for i, sql in enumerate(stream * args.times)]}
             for at, stream in enumerate(streams)
         ]
         workload.write_text(json.dumps({"version": 1, "tables": described, "streams": queries}))
-        command = [coscan, "bench", "--workload", workload, "--out", out, "--now", "--threads", str(args.threads)]
-        command += ["--buffer", args.buffer, "--policy", args.policy]
+        command = [args.coscan, "bench", "--workload", workload, "--out", out, "--now", "--threads", str(args.threads)]
+        command += ["--buffer", args.buffer, "--policy", args.policy, "--read-limit", args.read_limit]
         environment = {**os.environ, "COSCAN_ORDER_AWARE": mode}
         quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
         process = subprocess.Popen(command, env=environment, **quiet)
         _, status, usage = os.wait4(process.pid, 0)
         if os.waitstatus_to_exitcode(status) != 0:
             sys.exit(f"{command} failed")
-        results = json.loads(out.read_text())["queries"]
-        failed = [result for result in results if result["error"]]
+        results = json.loads(out.read_text())
+        failed = [result for result in results["queries"] if result["error"]]
         if failed:
             sys.exit(f"{mode}: {failed[0]['error']}")
-        answers = {result["id"]: sorted(map(str, result["rows"])) for result in results}
-        return usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024, answers
+        answers = {result["id"]: sorted(map(str, result["rows"])) for result in results["queries"]}
+        seconds = max(result["end_s"] for result in results["queries"])
+        took = (seconds, usage.ru_utime + usage.ru_stime, results["stats"]["bytes_read"])
+        return Measured(*(value / args.times for value in took), usage.ru_maxrss * 1024), answers
 
 
-def operator_memory(coscan, tables, sql, mode, args):
-    """The peak memory of the operators that `auto` changes, summed over partitions: joins, aggregations."""
-    command = [coscan, "sql", "--threads", str(args.threads), "--format", "csv", "-c", f"EXPLAIN ANALYZE {sql}"]
+def operator_memory(tables, sql, mode, args):
+    """The peak memory of joins and aggregations in bytes, summed over partitions, and how many are done by chunks."""
+    command = [args.coscan, "sql", "--threads", str(args.threads), "--format", "csv", "-c", f"EXPLAIN ANALYZE {sql}"]
     for name, path in tables.items():
         command += ["-t", f"{name}={path}"]
     environment = {**os.environ, "COSCAN_ORDER_AWARE": mode, "COSCAN_BUFFER": args.buffer}
     plan = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
     units = {"B": 1, "K": 1e3, "M": 1e6, "G": 1e9, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
-    total, chunks = 0.0, 0
-    for amount, unit in re.findall(r"(?:build_mem_used|peak_mem_used)=([\d.]+) ?([KMG]?B?)", plan):
-        total += float(amount) * units[unit or "B"]
-    for taken in re.findall(r"partitions_by_chunks=(\d+)", plan):
-        chunks += int(taken) > 0
-    return total, chunks
+    amounts = re.findall(r"(?:build_mem_used|peak_mem_used)=([\d.]+) ?([KMG]?B?)", plan)
+    total = sum(float(amount) * units[unit or "B"] for amount, unit in amounts)
+    return total, sum(int(taken) > 0 for taken in re.findall(r"partitions_by_chunks=(\d+)", plan))
 
 
-def median(values):
-    return statistics.median(values)
+# Of Measured: unit, places.
+FIGURES = (("seconds", 1, 2), ("cpu_seconds", 1, 2), ("bytes_read", 1e6, 0), ("resident_bytes", 1e6, 0))
+
+
+def compared(values, expected, places):
+    """The median, and the median of its ratios to what the same rounds of the first mode gave, with their range."""
+    line = f"{statistics.median(values):9.{places}f}"
+    ratios = [value / other for value, other in zip(values, expected) if other]
+    if values is expected or not ratios:
+        return line + " " * 18
+    return line + f" {statistics.median(ratios):5.2f} ({min(ratios):.2f}-{max(ratios):.2f})"
+
+
+def compare(name, streams, tables, args):
+    """Runs a case in every mode, and prints a line for each."""
+    measured, expected = {mode: [] for mode in args.mode}, None
+    for at in range(args.repeat):
+        # Each round begins with another mode: whatever drifts meets all of them.
+        for mode in args.mode[at % len(args.mode) :] + args.mode[: at % len(args.mode)]:
+            took, answers = run(tables, streams, mode, args)
+            measured[mode].append(took)
+            expected = expected or answers
+            if answers != expected:
+                sys.exit(f"{name}: answers differ under {mode}")
+    memory_of_first = None
+    for mode in args.mode:
+        line = f"{name:16} {mode:7}"
+        for figure, unit, places in FIGURES:
+            values = {of: [getattr(took, figure) / unit for took in measured[of]] for of in args.mode}
+            line += compared(values[mode], values[args.mode[0]], places)
+        if len(streams) == 1:
+            memory, by_chunks = operator_memory(tables, streams[0][0], mode, args)
+            memory_of_first = memory if memory_of_first is None else memory_of_first
+            ratio = memory / memory_of_first if memory_of_first else 1
+            line += f"{memory / 1e6:9.1f} {ratio:5.2f} {by_chunks:3}"
+        print(line, flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(prog="python3 -m bench.order", description=__doc__.split("\n")[0])
     parser.add_argument("--coscan", default=ROOT / "target/release/coscan", help="an optimised binary")
     parser.add_argument("--data", type=Path, default=ROOT / "data/order", help="where tables are")
-    parser.add_argument("--scale-factor", type=float, default=1.0)
+    parser.add_argument("--scale-factor", type=float, default=4.0)
     parser.add_argument("--row-group-rows", type=int, default=120_000)
-    parser.add_argument("--repeat", type=int, default=5, help="pairs of runs")
-    parser.add_argument("--times", type=int, default=3, help="how often a query runs in a run")
+    parser.add_argument("--repeat", type=int, default=3, help="rounds")
+    parser.add_argument("--times", type=int, default=1, help="how often a query runs in a run")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--buffer", default="2GiB")
+    parser.add_argument("--read-limit", default="none", help="bytes per second; none for cached files")
     parser.add_argument("--policy", default="relevance")
+    parser.add_argument("--mode", action="append", choices=MODES, help="the first is what others are compared with")
     parser.add_argument("--only", action="append", help="cases to run, by name")
     args = parser.parse_args()
+    args.mode = args.mode or list(MODES)
     tables = prepare(args.coscan, args.data, args.scale_factor, args.row_group_rows)
-    print("case                  never s   auto s  ratio (range)        memory never    auto  ratio  by chunks")
+    titles = "".join(f"{title:>9} ratio (range)    " for title in ("seconds", "cpu s", "MB read", "MB resident"))
+    print(f"{'case':16} {'mode':7}{titles} operators' MB ratio, by chunks")
     for name, streams in cases().items():
-        if args.only and name not in args.only:
-            continue
-        times = args.times if len(streams) == 1 else 1
-        streams = [stream * times for stream in streams]
-        used, expected = {mode: [] for mode in MODES}, None
-        for pair in range(args.repeat):
-            for mode in MODES if pair % 2 == 0 else MODES[::-1]:
-                seconds, _, answers = run(args.coscan, tables, streams, mode, args)
-                used[mode].append(seconds / times)
-                expected = expected or answers
-                if answers != expected:
-                    sys.exit(f"{name}: answers differ under {mode}")
-        ratios = [auto / never for never, auto in zip(used["never"], used["auto"])]
-        line = f"{name:20} {median(used['never']):8.2f} {median(used['auto']):8.2f}  {median(ratios):.2f}"
-        line += f" ({min(ratios):.2f}-{max(ratios):.2f})"
-        if len(streams) == 1:
-            memory = {mode: operator_memory(args.coscan, tables, streams[0][0], mode, args) for mode in MODES}
-            (never, _), (auto, chunks) = memory["never"], memory["auto"]
-            line += f" {never / 1e6:12.1f} MB {auto / 1e6:7.1f} {auto / never if never else 0:6.2f} {chunks:6}"
-        print(line, flush=True)
+        if not args.only or name in args.only:
+            compare(name, streams, tables, args)
 
 
 if __name__ == "__main__":

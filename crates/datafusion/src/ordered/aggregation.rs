@@ -9,7 +9,7 @@ use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::MemoryConsumer;
 
 use super::borders::BorderGroups;
-use super::node::{Books, ByChunksExec, ChunkOperator};
+use super::node::{Books, ByChunksExec, Choice, ChunkOperator};
 use super::ranges::Clustering;
 use super::spec::AggregateSpec;
 use super::steps::Step;
@@ -49,26 +49,32 @@ impl ChunkOperator for ChunkAggregation {
 
     fn condition(&self) -> String {
         let columns: Vec<_> = self.candidates.iter().map(|candidate| candidate.column.as_str()).collect();
-        format!("chunks are clustered by {}", columns.join(" or "))
+        let several = if self.always { "" } else { ", most of them with more than one value of it" };
+        format!("chunks are clustered by {}{several}", columns.join(" or "))
     }
 
     async fn prepare(
         self: Arc<Self>,
         partitions: usize,
         context: Arc<TaskContext>,
-    ) -> Result<Option<Arc<Shared>>> {
+    ) -> Result<Choice<Shared>> {
         let scan = Arc::new(SharedScan::new(&self.scan, partitions, &context)?);
         let plan = scan.plan().await?;
+        let mut reasons = Vec::new();
         for candidate in &self.candidates {
             let Some(clustering) = Clustering::of(&plan, &candidate.column, &candidate.data_type)? else {
+                reasons.push(format!("chunks are not clustered by {}", candidate.column));
                 continue;
             };
+            let (several, chunks) = (clustering.with_several_values(), clustering.chunks.len());
+            let why = format!("{several} of {chunks} chunks hold more than one value of {}", candidate.column);
             if !self.always && !clustering.is_worthwhile() {
+                reasons.push(why);
                 continue;
             }
             let reservation =
                 MemoryConsumer::new("OrderedAggregateExec borders").register(context.memory_pool());
-            return Ok(Some(Arc::new(Shared {
+            let shared = Shared {
                 scan,
                 plan,
                 borders: BorderGroups::new(&self.spec, candidate.group, &clustering, reservation),
@@ -78,9 +84,10 @@ impl ChunkOperator for ChunkAggregation {
                 key: candidate.group,
                 key_name: candidate.column.clone(),
                 batch_rows: context.session_config().batch_size(),
-            })));
+            };
+            return Ok(Choice::ByChunks(Arc::new(shared), why));
         }
-        Ok(None)
+        Ok(Choice::Otherwise(reasons.join(", ")))
     }
 
     async fn worker(shared: Arc<Shared>, books: Books) -> Result<Worker> {

@@ -15,6 +15,7 @@ use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::{
     DataFusionError, JoinType, NullEquality, Result, ScalarValue, internal_datafusion_err,
 };
+use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::{HashJoinExec, HashJoinExecBuilder, PartitionMode};
@@ -22,7 +23,8 @@ use datafusion::physical_plan::metrics::RecordOutput;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{StreamExt, TryStreamExt};
 
-use super::node::{Books, ByChunksExec, ChunkOperator, ChunkWorker};
+use super::kept::{KeptRows, KeyRange, RowsToKeep};
+use super::node::{Books, ByChunksExec, Choice, ChunkOperator, ChunkWorker};
 use super::ranges::{ChunkRange, Clustering};
 use super::steps::Step;
 use crate::scan::CScan;
@@ -98,6 +100,8 @@ pub(crate) struct SharedJoin {
     outer: KnownSide,
     inner: KnownSide,
     outer_is_left: bool,
+    kept: KeptRows,
+    partitions: usize,
     context: Arc<TaskContext>,
 }
 
@@ -159,33 +163,55 @@ fn rows_read(outer: &KnownSide, inner: &KnownSide) -> u64 {
     outer.rows_of_all() + chunks.map(|&chunk| inner.rows_of(chunk)).sum::<u64>()
 }
 
+/// How many outer chunks overlap each inner one.
+fn visits(outer: &KnownSide, inner: &KnownSide) -> Vec<usize> {
+    let mut visits = vec![0; inner.clustering.chunks.len()];
+    let chunks = outer.clustering.chunks.iter().flat_map(|range| inner.overlapping(range));
+    chunks.for_each(|&chunk| visits[chunk] += 1);
+    visits
+}
+
+/// Inner chunks of which rows are kept, for each partition.
+const KEPT_CHUNKS: usize = 2;
+
 impl ChunkOperator for ChunkJoin {
     const NAME: &'static str = "OrderedJoinExec";
     type Shared = SharedJoin;
     type Worker = JoinWorker;
 
     fn condition(&self) -> String {
-        format!("chunks are clustered by {} and {}", self.left.column, self.right.column)
+        let clustered = format!("chunks are clustered by {} and {}", self.left.column, self.right.column);
+        if self.always {
+            return clustered;
+        }
+        format!("{clustered}, with at most {ROWS_READ_MAX} rows read for each row")
     }
 
     async fn prepare(
         self: Arc<Self>,
         partitions: usize,
         context: Arc<TaskContext>,
-    ) -> Result<Option<Arc<SharedJoin>>> {
-        let Some(left) = self.left.known(partitions, &context).await? else { return Ok(None) };
-        let Some(right) = self.right.known(partitions, &context).await? else { return Ok(None) };
+    ) -> Result<Choice<SharedJoin>> {
+        let not_clustered = |side: &JoinSide| Choice::Otherwise(format!("chunks are not clustered by {}", side.column));
+        let Some(left) = self.left.known(partitions, &context).await? else { return Ok(not_clustered(&self.left)) };
+        let Some(right) = self.right.known(partitions, &context).await? else {
+            return Ok(not_clustered(&self.right));
+        };
         let outer_is_left = match self.outer {
             OuterSide::Left => true,
             OuterSide::Right => false,
             OuterSide::Either => rows_read(&left, &right) <= rows_read(&right, &left),
         };
         let (outer, inner) = if outer_is_left { (left, right) } else { (right, left) };
-        if !self.always && !is_worthwhile(&outer, &inner, partitions) {
-            return Ok(None);
+        let (worthwhile, why) = is_worthwhile(&outer, &inner, partitions);
+        if !self.always && !worthwhile {
+            return Ok(Choice::Otherwise(why));
         }
+        let reservation = MemoryConsumer::new("OrderedJoinExec kept rows").register(context.memory_pool());
+        let kept = KeptRows::new(visits(&outer, &inner), KEPT_CHUNKS * partitions, reservation);
         let context = with_dense_tables(&context);
-        Ok(Some(Arc::new(SharedJoin { join: self, outer, inner, outer_is_left, context })))
+        let shared = SharedJoin { join: self, outer, inner, outer_is_left, kept, partitions, context };
+        Ok(Choice::ByChunks(Arc::new(shared), why))
     }
 
     async fn worker(shared: Arc<SharedJoin>, books: Books) -> Result<JoinWorker> {
@@ -208,13 +234,23 @@ fn with_dense_tables(context: &TaskContext) -> Arc<TaskContext> {
 /// Slots of four bytes.
 const DENSE_SLOTS: usize = 1 << 20;
 
-/// Whether all partitions have something to do and few inner chunks are read more than once.
-fn is_worthwhile(outer: &KnownSide, inner: &KnownSide, partitions: usize) -> bool {
-    let once = outer.rows_of_all() + inner.rows_of_all();
-    outer.clustering.is_worthwhile()
-        && inner.clustering.is_worthwhile()
-        && outer.clustering.chunks.len() >= partitions
-        && rows_read(outer, inner) as f64 <= ROWS_READ_MAX * once as f64
+/// Whether all partitions have something to do and few inner chunks are read more than once, and why.
+fn is_worthwhile(outer: &KnownSide, inner: &KnownSide, partitions: usize) -> (bool, String) {
+    for side in [outer, inner] {
+        let (clustering, column) = (&side.clustering, &side.side.column);
+        if !clustering.is_worthwhile() {
+            let (several, chunks) = (clustering.with_several_values(), clustering.chunks.len());
+            return (false, format!("{several} of {chunks} chunks hold more than one value of {column}"));
+        }
+    }
+    let (chunks, column) = (outer.clustering.chunks.len(), &outer.side.column);
+    if chunks < partitions {
+        return (false, format!("{chunks} chunks of {column} for {partitions} partitions"));
+    }
+    let once = (outer.rows_of_all() + inner.rows_of_all()).max(1);
+    let read = rows_read(outer, inner) as f64 / once as f64;
+    let chunks = format!("{chunks} chunks of {column} with their matches");
+    (read <= ROWS_READ_MAX, format!("{chunks}, {read:.2} rows read for each row at most"))
 }
 
 /// Rows that are read for each row that there is.
@@ -245,32 +281,89 @@ impl SharedJoin {
         join.build_exec()
     }
 
-    /// The rows of these inner chunks.
-    fn inner_rows(self: &Arc<Self>, chunks: &[usize]) -> SendableRecordBatchStream {
+    /// The inner chunks that an outer one overlaps.
+    fn overlapped(&self, outer: usize) -> &[usize] {
+        self.inner.overlapping(&self.outer.clustering.chunks[outer])
+    }
+
+    /// An outer chunk has no rows: it needs no inner ones.
+    fn needs_nothing(&self, outer: usize) {
+        self.overlapped(outer).iter().for_each(|&chunk| drop(self.kept.visit(chunk)));
+    }
+
+    /// The inner rows that may match rows of an outer chunk.
+    fn inner_rows(self: &Arc<Self>, outer: usize) -> Result<SendableRecordBatchStream> {
         let schema = Arc::clone(&self.inner.side.schema);
-        if chunks.is_empty() {
-            return Box::pin(RecordBatchStreamAdapter::new(schema, futures::stream::empty()));
+        let Some(range) = KeyRange::of(&self.outer.clustering.chunks[outer])? else {
+            return Ok(Box::pin(RecordBatchStreamAdapter::new(schema, futures::stream::empty())));
+        };
+        let (mut kept, mut to_read) = (Vec::new(), Vec::new());
+        for &chunk in self.overlapped(outer) {
+            match self.kept.visit(chunk) {
+                Some(rows) => kept.extend(rows),
+                None => to_read.push(chunk),
+            }
         }
-        let scan = self.inner.scan.some(&self.inner.plan, chunks);
-        let shared = Arc::clone(self);
-        let rows = async move {
-            let reader = scan.join().await?;
-            let rows = futures::stream::try_unfold((reader, shared), |(mut reader, shared)| async move {
-                loop {
-                    match reader.next().await? {
-                        None => return Ok(None),
-                        Some(Piece::End(_)) => {}
-                        Some(Piece::Rows(chunk, batch)) => {
-                            let batch = shared.inner.rows(chunk, batch)?;
-                            return Ok(Some((batch, (reader, shared))));
-                        }
+        let key = self.inner.side.key;
+        let kept = kept.into_iter().map(|batch| range.rows_inside(batch, key)).collect::<Result<Vec<_>>>()?;
+        let kept = futures::stream::iter(kept.into_iter().map(Ok));
+        let rows = futures::stream::once(InnerRows::new(Arc::clone(self), to_read, range));
+        let rows = rows.map_ok(|rows| {
+            futures::stream::try_unfold(rows, |mut rows| async move {
+                Ok(rows.next().await?.map(|batch| (batch, rows)))
+            })
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, kept.chain(rows.try_flatten()))))
+    }
+}
+
+/// Reads inner chunks for an outer one.
+struct InnerRows {
+    shared: Arc<SharedJoin>,
+    /// None if there is nothing to read.
+    reader: Option<ChunkReader>,
+    range: KeyRange,
+    to_keep: Option<RowsToKeep>,
+}
+
+impl InnerRows {
+    async fn new(shared: Arc<SharedJoin>, chunks: Vec<usize>, range: KeyRange) -> Result<Self> {
+        let reader = match chunks.as_slice() {
+            [] => None,
+            chunks => Some(shared.inner.scan.some(&shared.inner.plan, chunks).join().await?),
+        };
+        Ok(InnerRows { shared, reader, range, to_keep: None })
+    }
+
+    /// The next rows in the range.
+    async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        let Some(reader) = &mut self.reader else { return Ok(None) };
+        let (inner, kept) = (&self.shared.inner, &self.shared.kept);
+        loop {
+            match reader.next().await? {
+                None => return Ok(None),
+                Some(Piece::End(chunk)) => {
+                    let to_keep = self.to_keep.take_if(|rows| rows.chunk() == chunk);
+                    if self.range.is_left_by(&inner.clustering.chunks[chunk]) {
+                        kept.keep(chunk, to_keep.map_or(Ok(Vec::new()), RowsToKeep::into_rows)?);
                     }
                 }
-            });
-            Ok::<_, DataFusionError>(rows)
-        };
-        let rows = futures::stream::once(rows).try_flatten();
-        Box::pin(RecordBatchStreamAdapter::new(schema, rows))
+                Some(Piece::Rows(chunk, batch)) => {
+                    let batch = inner.rows(chunk, batch)?;
+                    if batch.num_rows() == 0 || !self.range.is_left_by(&inner.clustering.chunks[chunk]) {
+                        return Ok(Some(batch));
+                    }
+                    let key = inner.side.key;
+                    if kept.is_wanted(chunk) {
+                        let known = self.to_keep.take_if(|rows| rows.chunk() == chunk);
+                        let mut rows = known.unwrap_or_else(|| RowsToKeep::new(chunk, &batch));
+                        rows.add(&batch, key, &self.range)?;
+                        self.to_keep = Some(rows);
+                    }
+                    return self.range.rows_inside(batch, key).map(Some);
+                }
+            }
+        }
     }
 }
 
@@ -300,7 +393,8 @@ impl ChunkWorker for JoinWorker {
                     None => {
                         let table =
                             joined.join.metrics().and_then(|metrics| metrics.sum_by_name("build_mem_used"));
-                        self.books.held_elsewhere(table.map_or(0, |table| table.as_usize()));
+                        let kept = self.shared.kept.bytes() / self.shared.partitions;
+                        self.books.held_elsewhere(table.map_or(0, |table| table.as_usize()) + kept);
                         self.books.holds(0)?;
                         self.joined = None;
                     }
@@ -312,6 +406,7 @@ impl ChunkWorker for JoinWorker {
                 return Ok(None);
             };
             if rows.is_empty() {
+                self.shared.needs_nothing(chunk);
                 continue;
             }
             self.joined = Some(self.join_chunk(chunk, rows)?);
@@ -321,8 +416,7 @@ impl ChunkWorker for JoinWorker {
 
 impl JoinWorker {
     fn join_chunk(&self, chunk: usize, rows: Vec<RecordBatch>) -> Result<ChunkJoined> {
-        let range = &self.shared.outer.clustering.chunks[chunk];
-        let inner = self.shared.inner_rows(self.shared.inner.overlapping(range));
+        let inner = self.shared.inner_rows(chunk)?;
         let schema = Arc::clone(&self.shared.outer.side.schema);
         let rows = futures::stream::iter(rows.into_iter().map(Ok));
         let outer = Box::pin(RecordBatchStreamAdapter::new(schema, rows));

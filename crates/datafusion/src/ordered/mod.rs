@@ -18,6 +18,7 @@ mod borders;
 mod executions;
 mod groups;
 mod join;
+mod kept;
 mod node;
 mod ranges;
 mod spec;

@@ -5,7 +5,7 @@
 //! the partitions of an execution find each other.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -37,19 +37,26 @@ pub(crate) trait ChunkOperator: fmt::Debug + Send + Sync + 'static {
     /// What has to be known of the chunks, as `EXPLAIN` shows it.
     fn condition(&self) -> String;
 
-    /// What the partitions of an execution share; `None` if it is not proven that the operator is right, or it is not
-    /// worthwhile. Costs footers that are not cached.
+    /// Whether it is proven that the operator is right, and it is worthwhile. Costs footers that are not cached.
     fn prepare(
         self: Arc<Self>,
         partitions: usize,
         context: Arc<TaskContext>,
-    ) -> impl Future<Output = Result<Option<Arc<Self::Shared>>>> + Send + 'static;
+    ) -> impl Future<Output = Result<Choice<Self::Shared>>> + Send + 'static;
 
     /// One partition of an execution.
     fn worker(
         shared: Arc<Self::Shared>,
         books: Books,
     ) -> impl Future<Output = Result<Self::Worker>> + Send + 'static;
+}
+
+/// Whether an operator works by chunks, and why, as `EXPLAIN ANALYZE` says it.
+pub(crate) enum Choice<S> {
+    /// The partitions share this.
+    ByChunks(Arc<S>, String),
+    /// What DataFusion planned runs.
+    Otherwise(String),
 }
 
 /// One partition of an operator.
@@ -110,6 +117,8 @@ pub(crate) struct ByChunksExec<O: ChunkOperator> {
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
     executions: Executions<O::Shared>,
+    /// What the first execution did, and why.
+    chosen: Arc<OnceLock<String>>,
 }
 
 impl<O: ChunkOperator> ByChunksExec<O> {
@@ -124,6 +133,7 @@ impl<O: ChunkOperator> ByChunksExec<O> {
             properties: Arc::new(properties),
             metrics,
             executions,
+            chosen: Arc::default(),
         }
     }
 }
@@ -151,9 +161,11 @@ impl<O: ChunkOperator> fmt::Debug for ByChunksExec<O> {
 impl<O: ChunkOperator> DisplayAs for ByChunksExec<O> {
     fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
         let condition = self.operator.condition();
-        match t {
-            DisplayFormatType::TreeRender => write!(f, "if {condition}"),
-            _ => write!(f, "{}: if {condition}; otherwise as below", O::NAME),
+        match (t, self.chosen.get()) {
+            (DisplayFormatType::TreeRender, Some(chosen)) => write!(f, "{chosen}"),
+            (DisplayFormatType::TreeRender, None) => write!(f, "if {condition}"),
+            (_, Some(chosen)) => write!(f, "{}: {chosen}", O::NAME),
+            (_, None) => write!(f, "{}: if {condition}; otherwise as below", O::NAME),
         }
     }
 }
@@ -207,8 +219,21 @@ impl<O: ChunkOperator> ExecutionPlan for ByChunksExec<O> {
         let partitions = self.properties.partitioning.partition_count();
         let by_chunks = MetricBuilder::new(&self.metrics).counter("partitions_by_chunks", partition);
         let metrics = self.metrics.clone();
+        let chosen = Arc::clone(&self.chosen);
         let stream = async move {
-            let shared = open.shared(|| operator.prepare(partitions, Arc::clone(&context))).await?;
+            let shared = open.shared(|| {
+                let choice = operator.prepare(partitions, Arc::clone(&context));
+                async move {
+                    let (shared, text) = match choice.await? {
+                        Choice::ByChunks(shared, why) => (Some(shared), format!("by chunks: {why}")),
+                        Choice::Otherwise(why) => (None, format!("as below: {why}")),
+                    };
+                    // An earlier execution has said so already.
+                    let _ = chosen.set(text);
+                    Ok(shared)
+                }
+            });
+            let shared = shared.await?;
             let Some(shared) = shared else {
                 open.end();
                 return otherwise.execute(partition, context);

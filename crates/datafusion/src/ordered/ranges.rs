@@ -135,8 +135,13 @@ impl Clustering {
 
     /// Whether most chunks hold more than one value: otherwise there are few values, and borders are all there is.
     pub(crate) fn is_worthwhile(&self) -> bool {
+        self.chunks.is_empty() || self.with_several_values() * 2 > self.chunks.len()
+    }
+
+    /// How many chunks may hold more than one value.
+    pub(crate) fn with_several_values(&self) -> usize {
         let several = |chunk: &&ChunkRange| chunk.bounds.as_ref().is_some_and(|(low, high)| low != high);
-        self.chunks.is_empty() || self.chunks.iter().filter(several).count() * 2 > self.chunks.len()
+        self.chunks.iter().filter(several).count()
     }
 }
 
