@@ -41,6 +41,8 @@ def cases():
         **tpch,
         "join": JOIN,
         "by order key": BY_KEY,
+        "window": "SELECT count(*), sum(l_quantity) FROM (SELECT l_quantity, row_number() OVER (PARTITION BY l_orderkey "
+        "ORDER BY l_linenumber) AS n FROM lineitem) WHERE n = 1",
         "distinct keys": "SELECT count(*) FROM (SELECT DISTINCT l_orderkey FROM lineitem)",
         **{f"10^{digits} groups": groups(digits) for digits in range(3, 8)},
     }

@@ -8,7 +8,8 @@ use datafusion::common::Result;
 use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::MemoryConsumer;
 
-use super::borders::BorderGroups;
+use super::borders::Borders;
+use super::groups::GroupTable;
 use super::node::{Books, ByChunksExec, Choice, ChunkOperator};
 use super::ranges::Clustering;
 use super::spec::AggregateSpec;
@@ -66,18 +67,19 @@ impl ChunkOperator for ChunkAggregation {
                 reasons.push(format!("chunks are not clustered by {}", candidate.column));
                 continue;
             };
-            let (several, chunks) = (clustering.with_several_values(), clustering.chunks.len());
-            let why = format!("{several} of {chunks} chunks hold more than one value of {}", candidate.column);
+            let why = clustering.values_of(&candidate.column);
             if !self.always && !clustering.is_worthwhile() {
                 reasons.push(why);
                 continue;
             }
             let reservation =
                 MemoryConsumer::new("OrderedAggregateExec borders").register(context.memory_pool());
+            let (spec, key) = (Arc::clone(&self.spec), candidate.group);
+            let borders = Borders::new(&clustering, reservation, move || GroupTable::new(&spec, key));
             let shared = Shared {
                 scan,
                 plan,
-                borders: BorderGroups::new(&self.spec, candidate.group, &clustering, reservation),
+                borders,
                 clustering,
                 spec: Arc::clone(&self.spec),
                 steps: Arc::clone(&self.steps),

@@ -19,6 +19,7 @@ use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
 use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group_values};
 use datafusion::physical_plan::aggregates::order::GroupOrdering;
 
+use super::borders::AtBorder;
 use super::spec::AggregateSpec;
 
 /// See the module's documentation.
@@ -68,7 +69,7 @@ impl GroupTable {
     }
 
     /// Adds groups that were made elsewhere.
-    pub(super) fn merge(&mut self, other: &GroupStates) -> Result<()> {
+    fn merge(&mut self, other: &GroupStates) -> Result<()> {
         if other.keys.first().is_none_or(|keys| keys.is_empty()) {
             return Ok(());
         }
@@ -143,6 +144,18 @@ impl GroupTable {
     /// Whether a hash table was needed.
     pub(super) fn is_hashed(&self) -> bool {
         matches!(self.keys, Keys::Hashed(_))
+    }
+}
+
+impl AtBorder for GroupTable {
+    type More = GroupStates;
+
+    fn add(&mut self, more: GroupStates) -> Result<()> {
+        self.merge(&more)
+    }
+
+    fn size(&self) -> usize {
+        GroupTable::size(self)
     }
 }
 

@@ -12,18 +12,16 @@ use std::sync::Arc;
 use coscan_operators::RestExec;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
-use datafusion::common::{
-    DataFusionError, JoinType, NullEquality, Result, ScalarValue, internal_datafusion_err,
-};
+use datafusion::common::{JoinType, NullEquality, Result, ScalarValue, internal_datafusion_err};
 use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::{HashJoinExec, HashJoinExecBuilder, PartitionMode};
 use datafusion::physical_plan::metrics::RecordOutput;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use futures::{StreamExt, TryStreamExt};
+use futures::StreamExt;
 
-use super::kept::{KeptRows, KeyRange, RowsToKeep};
+use super::kept::KeptRows;
 use super::node::{Books, ByChunksExec, Choice, ChunkOperator, ChunkWorker};
 use super::ranges::{ChunkRange, Clustering};
 use super::steps::Step;
@@ -85,11 +83,11 @@ impl OuterSide {
 }
 
 /// A side whose footers are known.
-struct KnownSide {
-    side: JoinSide,
-    scan: Arc<SharedScan>,
-    plan: Arc<ScanPlan>,
-    clustering: Clustering,
+pub(super) struct KnownSide {
+    pub(super) side: JoinSide,
+    pub(super) scan: Arc<SharedScan>,
+    pub(super) plan: Arc<ScanPlan>,
+    pub(super) clustering: Clustering,
     /// The chunks that hold values, in the order of their ranges.
     in_order: Vec<usize>,
 }
@@ -97,10 +95,11 @@ struct KnownSide {
 /// What the partitions of one execution share.
 pub(crate) struct SharedJoin {
     join: Arc<ChunkJoin>,
-    outer: KnownSide,
-    inner: KnownSide,
+    pub(super) outer: KnownSide,
+    pub(super) inner: KnownSide,
     outer_is_left: bool,
-    kept: KeptRows,
+    /// Inner rows that are wanted again.
+    pub(super) kept: KeptRows,
     partitions: usize,
     context: Arc<TaskContext>,
 }
@@ -120,7 +119,7 @@ impl JoinSide {
 impl KnownSide {
     /// The rows that are joined, of a batch of one of the chunks. That statistics are right is what makes matches
     /// complete.
-    fn rows(&self, chunk: usize, mut batch: RecordBatch) -> Result<RecordBatch> {
+    pub(super) fn rows(&self, chunk: usize, mut batch: RecordBatch) -> Result<RecordBatch> {
         for step in self.side.steps.iter() {
             batch = step.apply(batch)?;
         }
@@ -192,8 +191,11 @@ impl ChunkOperator for ChunkJoin {
         partitions: usize,
         context: Arc<TaskContext>,
     ) -> Result<Choice<SharedJoin>> {
-        let not_clustered = |side: &JoinSide| Choice::Otherwise(format!("chunks are not clustered by {}", side.column));
-        let Some(left) = self.left.known(partitions, &context).await? else { return Ok(not_clustered(&self.left)) };
+        let not_clustered =
+            |side: &JoinSide| Choice::Otherwise(format!("chunks are not clustered by {}", side.column));
+        let Some(left) = self.left.known(partitions, &context).await? else {
+            return Ok(not_clustered(&self.left));
+        };
         let Some(right) = self.right.known(partitions, &context).await? else {
             return Ok(not_clustered(&self.right));
         };
@@ -237,10 +239,8 @@ const DENSE_SLOTS: usize = 1 << 20;
 /// Whether all partitions have something to do and few inner chunks are read more than once, and why.
 fn is_worthwhile(outer: &KnownSide, inner: &KnownSide, partitions: usize) -> (bool, String) {
     for side in [outer, inner] {
-        let (clustering, column) = (&side.clustering, &side.side.column);
-        if !clustering.is_worthwhile() {
-            let (several, chunks) = (clustering.with_several_values(), clustering.chunks.len());
-            return (false, format!("{several} of {chunks} chunks hold more than one value of {column}"));
+        if !side.clustering.is_worthwhile() {
+            return (false, side.clustering.values_of(&side.side.column));
         }
     }
     let (chunks, column) = (outer.clustering.chunks.len(), &outer.side.column);
@@ -282,88 +282,13 @@ impl SharedJoin {
     }
 
     /// The inner chunks that an outer one overlaps.
-    fn overlapped(&self, outer: usize) -> &[usize] {
+    pub(super) fn overlapped(&self, outer: usize) -> &[usize] {
         self.inner.overlapping(&self.outer.clustering.chunks[outer])
     }
 
     /// An outer chunk has no rows: it needs no inner ones.
     fn needs_nothing(&self, outer: usize) {
         self.overlapped(outer).iter().for_each(|&chunk| drop(self.kept.visit(chunk)));
-    }
-
-    /// The inner rows that may match rows of an outer chunk.
-    fn inner_rows(self: &Arc<Self>, outer: usize) -> Result<SendableRecordBatchStream> {
-        let schema = Arc::clone(&self.inner.side.schema);
-        let Some(range) = KeyRange::of(&self.outer.clustering.chunks[outer])? else {
-            return Ok(Box::pin(RecordBatchStreamAdapter::new(schema, futures::stream::empty())));
-        };
-        let (mut kept, mut to_read) = (Vec::new(), Vec::new());
-        for &chunk in self.overlapped(outer) {
-            match self.kept.visit(chunk) {
-                Some(rows) => kept.extend(rows),
-                None => to_read.push(chunk),
-            }
-        }
-        let key = self.inner.side.key;
-        let kept = kept.into_iter().map(|batch| range.rows_inside(batch, key)).collect::<Result<Vec<_>>>()?;
-        let kept = futures::stream::iter(kept.into_iter().map(Ok));
-        let rows = futures::stream::once(InnerRows::new(Arc::clone(self), to_read, range));
-        let rows = rows.map_ok(|rows| {
-            futures::stream::try_unfold(rows, |mut rows| async move {
-                Ok(rows.next().await?.map(|batch| (batch, rows)))
-            })
-        });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, kept.chain(rows.try_flatten()))))
-    }
-}
-
-/// Reads inner chunks for an outer one.
-struct InnerRows {
-    shared: Arc<SharedJoin>,
-    /// None if there is nothing to read.
-    reader: Option<ChunkReader>,
-    range: KeyRange,
-    to_keep: Option<RowsToKeep>,
-}
-
-impl InnerRows {
-    async fn new(shared: Arc<SharedJoin>, chunks: Vec<usize>, range: KeyRange) -> Result<Self> {
-        let reader = match chunks.as_slice() {
-            [] => None,
-            chunks => Some(shared.inner.scan.some(&shared.inner.plan, chunks).join().await?),
-        };
-        Ok(InnerRows { shared, reader, range, to_keep: None })
-    }
-
-    /// The next rows in the range.
-    async fn next(&mut self) -> Result<Option<RecordBatch>> {
-        let Some(reader) = &mut self.reader else { return Ok(None) };
-        let (inner, kept) = (&self.shared.inner, &self.shared.kept);
-        loop {
-            match reader.next().await? {
-                None => return Ok(None),
-                Some(Piece::End(chunk)) => {
-                    let to_keep = self.to_keep.take_if(|rows| rows.chunk() == chunk);
-                    if self.range.is_left_by(&inner.clustering.chunks[chunk]) {
-                        kept.keep(chunk, to_keep.map_or(Ok(Vec::new()), RowsToKeep::into_rows)?);
-                    }
-                }
-                Some(Piece::Rows(chunk, batch)) => {
-                    let batch = inner.rows(chunk, batch)?;
-                    if batch.num_rows() == 0 || !self.range.is_left_by(&inner.clustering.chunks[chunk]) {
-                        return Ok(Some(batch));
-                    }
-                    let key = inner.side.key;
-                    if kept.is_wanted(chunk) {
-                        let known = self.to_keep.take_if(|rows| rows.chunk() == chunk);
-                        let mut rows = known.unwrap_or_else(|| RowsToKeep::new(chunk, &batch));
-                        rows.add(&batch, key, &self.range)?;
-                        self.to_keep = Some(rows);
-                    }
-                    return self.range.rows_inside(batch, key).map(Some);
-                }
-            }
-        }
     }
 }
 

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, Scalar};
+use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatch, Scalar};
 use datafusion::arrow::compute::kernels::cmp::{gt_eq, lt_eq};
 use datafusion::arrow::compute::{BatchCoalescer, and, filter_record_batch, or};
 use datafusion::common::{Result, ScalarValue};
@@ -118,7 +118,11 @@ impl KeyRange {
     pub(super) fn rows_inside(&self, batch: RecordBatch, key: usize) -> Result<RecordBatch> {
         let keys = batch.column(key);
         let inside = and(&gt_eq(keys, &self.low)?, &lt_eq(keys, &self.high)?)?;
-        Ok(if inside.true_count() == batch.num_rows() { batch } else { filter_record_batch(&batch, &inside)? })
+        Ok(if inside.true_count() == batch.num_rows() {
+            batch
+        } else {
+            filter_record_batch(&batch, &inside)?
+        })
     }
 
     /// Which rows have keys that other ranges may hold.
@@ -160,5 +164,83 @@ impl RowsToKeep {
     }
 }
 
+/// The rows of a batch that are chosen, without the memory of the others.
+pub(super) fn copied(batch: &RecordBatch, chosen: &BooleanArray) -> Result<RecordBatch> {
+    let mut rows = BatchCoalescer::new(batch.schema(), batch.num_rows());
+    rows.push_batch_with_filter(batch.clone(), chosen)?;
+    rows.finish_buffered_batch()?;
+    Ok(rows.next_completed_batch().unwrap_or_else(|| RecordBatch::new_empty(batch.schema())))
+}
+
 /// Rows of a batch of what is kept.
 const BATCH_ROWS: usize = 8192;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use datafusion::arrow::array::{AsArray, Int64Array};
+    use datafusion::arrow::datatypes::Int64Type;
+    use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryConsumer, MemoryPool};
+
+    use super::*;
+
+    fn batch(keys: &[i64]) -> RecordBatch {
+        let keys: ArrayRef = Arc::new(Int64Array::from(keys.to_vec()));
+        RecordBatch::try_from_iter([("k", keys)]).unwrap()
+    }
+
+    fn keys(batch: &RecordBatch) -> &[i64] {
+        batch.column(0).as_primitive::<Int64Type>().values()
+    }
+
+    fn kept(visits: &[usize], chunks_max: usize, bytes: usize) -> KeptRows {
+        let pool: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(bytes));
+        KeptRows::new(visits.to_vec(), chunks_max, MemoryConsumer::new("kept").register(&pool))
+    }
+
+    #[test]
+    fn rows_are_kept_until_the_last_visit() {
+        let rows = kept(&[1, 3], 2, 1 << 20);
+        assert!(rows.visit(1).is_none() && rows.visit(0).is_none());
+        assert!(rows.is_wanted(1) && !rows.is_wanted(0));
+        rows.keep(0, vec![batch(&[1])]);
+        assert_eq!(rows.bytes(), 0, "nobody comes for it");
+        rows.keep(1, vec![batch(&[7])]);
+        assert_eq!(rows.visit(1).map(|rows| rows.len()), Some(1));
+        assert!(rows.bytes() > 0);
+        assert_eq!(rows.visit(1).map(|rows| keys(&rows[0]).to_vec()), Some(vec![7]));
+        assert_eq!(rows.bytes(), 0);
+    }
+
+    #[test]
+    fn what_was_kept_longest_is_forgotten() {
+        let rows = kept(&[1, 1, 1], 2, 1 << 20);
+        (0..3).for_each(|chunk| rows.keep(chunk, vec![batch(&[chunk as i64])]));
+        assert!(rows.visit(0).is_none());
+        assert!(rows.visit(1).is_some() && rows.visit(2).is_some());
+    }
+
+    #[test]
+    fn what_operators_have_no_memory_for_is_not_kept() {
+        let rows = kept(&[1], 2, 1);
+        rows.keep(0, vec![batch(&[1])]);
+        assert!(rows.visit(0).is_none());
+    }
+
+    #[test]
+    fn keys_at_the_ends_of_a_range_are_of_both_neighbours() {
+        let bounds = |low: i64, high: i64| ChunkRange {
+            bounds: Some((low.into(), high.into())),
+            ..ChunkRange::default()
+        };
+        let range = KeyRange::of(&bounds(10, 20)).unwrap().unwrap();
+        let rows = batch(&[5, 10, 15, 20, 25]);
+        assert_eq!(keys(&range.rows_inside(rows.clone(), 0).unwrap()), [10, 15, 20]);
+        let mut to_keep = RowsToKeep::new(3, &rows);
+        to_keep.add(&rows, 0, &range).unwrap();
+        assert_eq!(keys(&to_keep.into_rows().unwrap()[0]), [5, 10, 20, 25]);
+        assert!(range.is_left_by(&bounds(15, 20)) && range.is_left_by(&bounds(10, 11)));
+        assert!(!range.is_left_by(&bounds(11, 19)));
+    }
+}

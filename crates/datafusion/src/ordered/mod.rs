@@ -8,6 +8,8 @@
 //! A join on the key by which both tables are clustered needs no hash table over the whole table either: each chunk of one
 //! side meets the few chunks of the other side that overlap its range (`join`).
 //!
+//! Window functions over partitions by such a column are computed chunk by chunk, too (`window`).
+//!
 //! Nothing is taken on trust but statistics, by which DataFusion prunes as well, and these are checked against the
 //! groups that are found. That rows of a chunk are sorted makes it fast, not right: keys out of order are hashed, within
 //! the chunk. Whether chunks are clustered is known when footers are, at the first poll; until then the plan that
@@ -17,15 +19,18 @@ mod aggregation;
 mod borders;
 mod executions;
 mod groups;
+mod inner;
 mod join;
 mod kept;
 mod node;
 mod ranges;
 mod spec;
 mod steps;
+mod window;
 mod worker;
 
 pub(crate) use aggregation::{Candidate, ChunkAggregation, OrderedAggregateExec};
 pub(crate) use join::{ChunkJoin, JoinSide, OrderedJoinExec, OuterSide};
 pub(crate) use spec::AggregateSpec;
 pub(crate) use steps::Step;
+pub(crate) use window::{ChunkWindow, OrderedWindowExec};

@@ -138,8 +138,13 @@ impl Clustering {
         self.chunks.is_empty() || self.with_several_values() * 2 > self.chunks.len()
     }
 
-    /// How many chunks may hold more than one value.
-    pub(crate) fn with_several_values(&self) -> usize {
+    /// What [`Self::is_worthwhile`] goes by, in words.
+    pub(crate) fn values_of(&self, column: &str) -> String {
+        let (several, chunks) = (self.with_several_values(), self.chunks.len());
+        format!("{several} of {chunks} chunks hold more than one value of {column}")
+    }
+
+    fn with_several_values(&self) -> usize {
         let several = |chunk: &&ChunkRange| chunk.bounds.as_ref().is_some_and(|(low, high)| low != high);
         self.chunks.iter().filter(several).count()
     }

@@ -10,7 +10,7 @@ use datafusion::arrow::compute::kernels::cmp::not_distinct;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::physical_plan::metrics::{Count, RecordOutput};
 
-use super::borders::BorderGroups;
+use super::borders::Borders;
 use super::groups::{GroupStates, GroupTable};
 use super::node::{Books, ChunkWorker};
 use super::ranges::Clustering;
@@ -29,7 +29,7 @@ pub(crate) struct Shared {
     /// The group by which chunks are clustered, and its name.
     pub(super) key: usize,
     pub(super) key_name: String,
-    pub(super) borders: BorderGroups,
+    pub(super) borders: Borders<GroupTable>,
     pub(super) batch_rows: usize,
 }
 
@@ -73,7 +73,7 @@ impl ChunkWorker for Worker {
                 None => {
                     self.done = true;
                     let left = self.shared.borders.leave()?;
-                    left.into_iter().for_each(|batch| self.give(batch));
+                    self.give_all(left)?;
                 }
             }
         }
@@ -149,7 +149,13 @@ impl Worker {
         }
         self.books.holds(0)?;
         let complete = shared.borders.seen(&range.borders, at_borders)?;
-        complete.into_iter().for_each(|batch| self.give(batch));
+        self.give_all(complete)
+    }
+
+    fn give_all(&mut self, complete: Vec<GroupTable>) -> Result<()> {
+        for groups in complete {
+            self.give(groups.into_results()?);
+        }
         Ok(())
     }
 
@@ -174,7 +180,7 @@ impl Drop for Worker {
 }
 
 /// Which rows have the border's value; `None` if no row has.
-fn rows_at(border: &ScalarValue, keys: &ArrayRef) -> Result<Option<BooleanBuffer>> {
+pub(super) fn rows_at(border: &ScalarValue, keys: &ArrayRef) -> Result<Option<BooleanBuffer>> {
     let rows = if border.is_null() {
         match keys.logical_nulls() {
             Some(nulls) => !nulls.inner(),

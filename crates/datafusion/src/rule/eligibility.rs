@@ -329,6 +329,27 @@ pub(crate) fn join_by_chunks(
     Ok(())
 }
 
+/// Window functions can be computed chunk by chunk, from a scan over `steps` up to the first of `nodes`, if nothing is
+/// volatile, the scan does not stop early and reads all of its files in this process, in no more partitions than the
+/// result has. By which column they are partitioned, and that chunks are clustered by it, is another matter.
+pub(crate) fn window_by_chunks(
+    nodes: &[Arc<dyn ExecutionPlan>],
+    steps: &[Step],
+    scan: &FileScanConfig,
+    partitions: usize,
+) -> Result<(), Reason> {
+    if let Some(rows) = scan.limit {
+        return Err(Reason::Limit(rows));
+    }
+    let above = nodes.iter().filter_map(|node| Step::of(node)).map(|(step, _)| step).collect::<Vec<_>>();
+    let expressions = steps.iter().chain(&above).flat_map(Step::expressions);
+    expressions.into_iter().try_for_each(not_volatile)?;
+    if scan.file_groups.len() > partitions || scan.output_partitioning.is_some() {
+        return Err(Reason::Partitions);
+    }
+    Ok(())
+}
+
 /// Whether the function has one result, whatever the order of rows: those of DataFusion's own of which that is known.
 fn in_any_order(function: &AggregateFunctionExpr) -> bool {
     let inner = function.fun().inner();

@@ -32,7 +32,7 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::NestedLoopJoinExec;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
-use crate::ordered::{OrderedAggregateExec, OrderedJoinExec};
+use crate::ordered::{OrderedAggregateExec, OrderedJoinExec, OrderedWindowExec};
 use crate::scan::CScan;
 use crate::session::options::{CoscanOptions, OrderAware};
 
@@ -86,7 +86,7 @@ fn finished(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
 }
 
 fn is_finished(node: &Arc<dyn ExecutionPlan>) -> bool {
-    node.is::<OrderedAggregateExec>() || node.is::<OrderedJoinExec>()
+    node.is::<OrderedAggregateExec>() || node.is::<OrderedJoinExec>() || node.is::<OrderedWindowExec>()
 }
 
 /// A nested loop join that is short of memory executes its left side again, with the task context of the first time, and

@@ -11,6 +11,7 @@ use datafusion::common::Result;
 use datafusion::common::tree_node::{TransformedResult, TreeNode};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::window::WindowExpr;
 use datafusion::physical_expr::{Partitioning, PhysicalExpr};
 use datafusion::physical_plan::aggregates::{
     AggregateExec, AggregateInputMode, AggregateMode, AggregateOutputMode,
@@ -21,14 +22,16 @@ use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceC
 use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::partial_sort::PartialSortExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::InterleaveExec;
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{Distribution, ExecutionPlan, ExecutionPlanProperties};
 
 use super::{eligibility, with_narrow_arithmetic};
 use crate::ordered::{
-    AggregateSpec, Candidate, ChunkAggregation, ChunkJoin, JoinSide, OrderedAggregateExec, OrderedJoinExec,
-    OuterSide, Step,
+    AggregateSpec, Candidate, ChunkAggregation, ChunkJoin, ChunkWindow, JoinSide, OrderedAggregateExec,
+    OrderedJoinExec, OrderedWindowExec, OuterSide, Step,
 };
 use crate::scan::CScan;
 use crate::session::options::OrderAware;
@@ -49,8 +52,9 @@ pub(super) fn by_chunks(
     if when == OrderAware::Never {
         return Ok(plan);
     }
-    // Whoever asked for the result may have asked for its order.
-    rewritten(plan, ReliedOn { order: true, partitioning: false }, when == OrderAware::Always, finish)
+    // Whoever asked for the result may have asked for its order, which DataFusion then gives in one partition.
+    let order = plan.output_partitioning().partition_count() == 1;
+    rewritten(plan, ReliedOn { order, partitioning: false }, when == OrderAware::Always, finish)
 }
 
 fn rewritten(
@@ -73,6 +77,9 @@ fn rewritten(
     }
     if !partitioned && let Some(join) = join(&node, relied_on, always)? {
         return Ok(Arc::new(OrderedJoinExec::new(join, finish(node)?)));
+    }
+    if !partitioned && let Some(window) = window(&node, relied_on, always)? {
+        return Ok(Arc::new(OrderedWindowExec::new(window, finish(node)?)));
     }
     let children = node.children();
     let mut changed = false;
@@ -163,6 +170,85 @@ fn join(node: &Arc<dyn ExecutionPlan>, relied_on: ReliedOn, always: bool) -> Res
         }
     }
     Ok(None)
+}
+
+/// How the window functions that end in `node` are computed by chunks; `None` if they cannot be.
+fn window(node: &Arc<dyn ExecutionPlan>, relied_on: ReliedOn, always: bool) -> Result<Option<ChunkWindow>> {
+    if window_functions(node).is_none() || (relied_on.order && node.output_ordering().is_some()) {
+        return Ok(None);
+    }
+    let Some((nodes, input)) = down_to_sort(node) else { return Ok(None) };
+    let Some((steps, scan)) = down_to_scan(input) else { return Ok(None) };
+    let partitions = node.output_partitioning().partition_count();
+    if let Err(reason) = eligibility::window_by_chunks(&nodes, &steps, scan.config(), partitions) {
+        tracing::debug!(%reason, "window functions are not computed by chunks");
+        return Ok(None);
+    }
+    let Some(key) = partitioned_by(&nodes) else { return Ok(None) };
+    let column = steps.iter().rev().try_fold(key, |column, step| step.source(column));
+    let column = column.and_then(|column| eligibility::clustering_column(scan.config(), column));
+    let Some((column, data_type)) = column else { return Ok(None) };
+    let narrow = |node: Arc<dyn ExecutionPlan>| with_narrow_arithmetic(node).data();
+    let nodes = nodes.into_iter().map(narrow).collect::<Result<_>>()?;
+    let (scan, steps, schema) = (scan.clone(), steps.into(), input.schema());
+    Ok(Some(ChunkWindow { scan, steps, schema, key, column, data_type, nodes, always }))
+}
+
+/// The nodes from window functions down to the first sort, and what that sorts. Each window function has a sort below it,
+/// so that nothing depends on the order of rows.
+fn down_to_sort(
+    top: &Arc<dyn ExecutionPlan>,
+) -> Option<(Vec<Arc<dyn ExecutionPlan>>, &Arc<dyn ExecutionPlan>)> {
+    let (mut node, mut nodes, mut sorted) = (top, Vec::new(), false);
+    loop {
+        if sorted && down_to_scan(node).is_some() {
+            return Some((nodes, node));
+        }
+        let [input] = node.children()[..] else { return None };
+        if !exchanges(node) {
+            let sorts = node.downcast_ref::<SortExec>().is_some_and(|sort| sort.fetch().is_none());
+            match window_functions(node) {
+                Some(_) => sorted = false,
+                None if sorts => sorted = true,
+                None if Step::of(node).is_some() => {}
+                None => return None,
+            }
+            nodes.push(Arc::clone(node));
+        }
+        node = input;
+    }
+}
+
+/// The window functions that the node computes, if it does.
+fn window_functions(node: &Arc<dyn ExecutionPlan>) -> Option<&[Arc<dyn WindowExpr>]> {
+    let bounded = node.downcast_ref::<BoundedWindowAggExec>().map(BoundedWindowAggExec::window_expr);
+    bounded.or_else(|| node.downcast_ref::<WindowAggExec>().map(WindowAggExec::window_expr))
+}
+
+/// A column of what the last of these nodes reads by which all window functions are partitioned.
+fn partitioned_by(nodes: &[Arc<dyn ExecutionPlan>]) -> Option<usize> {
+    let mut common: Option<Vec<usize>> = None;
+    for (at, node) in nodes.iter().enumerate() {
+        for function in window_functions(node).unwrap_or_default() {
+            let columns = function.partition_by().iter();
+            let columns = columns.filter_map(|expr| Some(expr.downcast_ref::<Column>()?.index()));
+            let columns = columns.filter_map(|column| traced(column, &nodes[at + 1..]));
+            common = Some(match common {
+                None => columns.collect(),
+                Some(known) => columns.filter(|column| known.contains(column)).collect(),
+            });
+        }
+    }
+    common?.first().copied()
+}
+
+/// The position in the input of the last of these nodes of a column of the output of the first one.
+fn traced(column: usize, nodes: &[Arc<dyn ExecutionPlan>]) -> Option<usize> {
+    nodes.iter().try_fold(column, |column, node| match Step::of(node) {
+        Some((step, _)) => step.source(column),
+        // Sorts pass on all columns, window functions too, in front of their own.
+        None => (column < node.children()[0].schema().fields().len()).then_some(column),
+    })
 }
 
 /// A side of a join by the key `on`, if that is a column of the files.

@@ -1,24 +1,35 @@
-#!/bin/sh
-# Puts each planted fault of operators that work chunk by chunk into a scratch checkout; the tests `ordered*` have to fail.
-# Usage: planted/run.sh [PATCH...]; CARGO_TARGET_DIR is where it builds.
-set -eu
-here=$(cd "$(dirname "$0")" && pwd)
-[ $# -gt 0 ] || set -- "$here"/*.patch
+#!/bin/bash
+# Plants faults in operators that work chunk by chunk, all of them in one scratch checkout, each switched on by
+# COSCAN_PLANTED: the tests `ordered*` have to find each. One that no test finds ends it with 1. A line of faults.txt: name,
+# file, the code with the expression in {{ }}, the wrong expression. Usage: planted/run.sh [NAME]; CARGO_TARGET_DIR is where
+# it builds, with the dependencies that are there.
+set -u
+top=$(git -C "$(dirname "$0")" rev-parse --show-toplevel)
 scratch=$(mktemp -d)
-git -C "$here" worktree add --quiet --detach "$scratch/coscan" HEAD
-trap 'git -C "$here" worktree remove --force "$scratch/coscan"; rm -rf "$scratch"' EXIT
-export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$scratch/target}"
-cd "$scratch/coscan"
+trap 'rm -rf "$scratch"' EXIT
+git -C "$top" archive HEAD | tar -x -C "$scratch"
+cd "$scratch" || exit 2
+export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$top/target}"
+src=crates/datafusion/src
+faults=crates/datafusion/tests/planted/faults.txt
 missed=0
-for patch in "$@"; do
-    git checkout --quiet .
-    git apply "$patch"
-    cargo test --quiet --locked --release --workspace --test sql --no-run
-    if cargo test --quiet --locked --release --workspace --test sql -- ordered >"$scratch/log" 2>&1; then
-        echo "$(basename "$patch" .patch): NOT FOUND"
+while IFS=$'\t' read -r name file code wrong; do
+    cp "$src/$file" saved
+    NAME=$name CODE=$code WRONG=$wrong perl -0pi -e '
+        my ($before, $right, $after) = $ENV{CODE} =~ /^(.*?)\{\{(.*)\}\}(.*)$/s;
+        s/\Q$before$right$after\E/${before}(if crate::planted("$ENV{NAME}") { $ENV{WRONG} } else { $right })$after/' "$src/$file"
+    cmp -s saved "$src/$file" && { echo "$name: the fault does not apply"; missed=1; }
+done <"$faults"
+echo 'pub(crate) fn planted(name: &str) -> bool { std::env::var("COSCAN_PLANTED").is_ok_and(|planted| planted == name) }' >>"$src/lib.rs"
+tests=(cargo test --config "${PLANTED_CONFIG:-.cargo/checked.toml}" --locked --release --workspace --test sql)
+"${tests[@]}" -- ordered >log 2>&1 || { cat log; echo "without a fault the tests fail"; exit 2; }
+while IFS=$'\t' read -r name _; do
+    [ -n "${1:-}" ] && [ "$1" != "$name" ] && continue
+    if COSCAN_PLANTED=$name timeout 600 "${tests[@]}" -- ordered >log 2>&1; then
+        echo "$name: NOT FOUND"
         missed=1
     else
-        echo "$(basename "$patch" .patch): found by $(grep -oE '^test .* FAILED|^    ordered[a-z_:]*' "$scratch/log" | sort -u | tr '\n' ' ')"
+        echo "$name: found by $(grep -oE '^test [a-z_:]+ \.\.\. FAILED' log | cut -d' ' -f2 | paste -sd, || tail -1 log)"
     fi
-done
+done <"$faults"
 exit $missed

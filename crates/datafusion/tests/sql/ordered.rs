@@ -152,7 +152,7 @@ pub(crate) fn write_table(
     format!("CREATE EXTERNAL TABLE {name} STORED AS PARQUET {order} LOCATION '{}/'", table.display())
 }
 
-const QUERIES: [&str; 22] = [
+const QUERIES: [&str; 28] = [
     "SELECT k, count(*), sum(v), min(t), max(p), avg(p) FROM c GROUP BY k",
     "SELECT k, sum(p * (1 - p)), count(v) FROM c WHERE v > -50 GROUP BY k",
     "SELECT DISTINCT k FROM c",
@@ -165,6 +165,12 @@ const QUERIES: [&str; 22] = [
     "SELECT a.k, a.n, b.m FROM (SELECT k, count(*) AS n FROM c GROUP BY k) a \
      JOIN (SELECT k, max(v) AS m FROM c WHERE g = 1 GROUP BY k) b ON a.k = b.k",
     "SELECT k, g, v, row_number() OVER (PARTITION BY k ORDER BY v, g, t, p) FROM c",
+    "SELECT k, g, v, rank() OVER (PARTITION BY k, g ORDER BY v), sum(v) OVER (PARTITION BY k) FROM c WHERE v < 50",
+    "SELECT k, v, sum(p) OVER (PARTITION BY g, k ORDER BY v RANGE BETWEEN 5 PRECEDING AND CURRENT ROW) FROM c",
+    "SELECT k, v FROM (SELECT k, v, dense_rank() OVER (PARTITION BY k ORDER BY v DESC) AS place FROM c) WHERE place < 3",
+    "SELECT k, count(*), max(n) FROM (SELECT k, count(*) OVER (PARTITION BY k) AS n FROM c) GROUP BY k",
+    "SELECT k, g, count(*) OVER (PARTITION BY k), sum(v) OVER (PARTITION BY g) FROM c",
+    "SELECT g, k, v FROM (SELECT k, g, v, count(*) OVER (PARTITION BY k) AS n FROM c) WHERE n > 2",
     "SELECT k, count(*) FROM c GROUP BY k HAVING count(*) > 3 ORDER BY 2 DESC, 1 LIMIT 7",
     "SELECT max(n) FROM (SELECT k, t, count(*) AS n FROM c GROUP BY k, t)",
     "SELECT k, v + 1, count(*) FROM c WHERE v % 7 < 5 GROUP BY k, v + 1",

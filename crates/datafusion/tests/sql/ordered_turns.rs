@@ -20,9 +20,10 @@ use crate::support::{self, LARGE_BUFFER, Variant};
 /// A partition that comes to no end in this time waits for something that never happens.
 const ENDS_AFTER: Duration = Duration::from_secs(60);
 
-const QUERIES: [&str; 4] = [
+const QUERIES: [&str; 5] = [
     "SELECT k, count(*), sum(v) FROM c GROUP BY k",
     "SELECT DISTINCT k, g FROM c WHERE v > 0",
+    "SELECT k, v, count(*) OVER (PARTITION BY k) FROM c",
     "SELECT c.k, c.v, d.v FROM c JOIN d ON c.k = d.k",
     "SELECT d.k, d.v, c.v FROM c RIGHT JOIN d ON c.k = d.k AND c.v < d.v",
 ];
@@ -84,8 +85,11 @@ async fn in_turns(
     let plan = frame.create_physical_plan().await.expect(sql);
     let shown = displayable(plan.as_ref()).indent(false).to_string();
     let top: Vec<_> = shown.lines().take(2).collect();
-    let by_chunks =
-        top.iter().any(|line| line.contains("OrderedAggregateExec: ") || line.contains("OrderedJoinExec: "));
+    let by_chunks = top.iter().any(|line| {
+        ["OrderedAggregateExec: ", "OrderedWindowExec: ", "OrderedJoinExec: "]
+            .iter()
+            .any(|name| line.contains(name))
+    });
     let mut expected = support::rows(plain, sql).await.expect(sql);
     expected.sort_unstable();
     let mut partitions = Partitions::open(&plan, ctx);
