@@ -41,6 +41,7 @@ def cases():
         **tpch,
         "join": JOIN,
         "by order key": BY_KEY,
+        "newest rows": "SELECT l_orderkey, l_extendedprice FROM lineitem ORDER BY l_orderkey DESC, l_linenumber LIMIT 10",
         "window": "SELECT count(*), sum(l_quantity) FROM (SELECT l_quantity, row_number() OVER (PARTITION BY l_orderkey "
         "ORDER BY l_linenumber) AS n FROM lineitem) WHERE n = 1",
         "distinct keys": "SELECT count(*) FROM (SELECT DISTINCT l_orderkey FROM lineitem)",

@@ -14,6 +14,7 @@
 //! | a decimal is decoded to 64 bits | [`short_decimal`] |
 //! | an aggregation is done chunk by chunk | [`aggregation_by_chunks`], [`clustering_column`], [`bounds_in_order`] |
 //! | a join is done chunk by chunk | [`join_by_chunks`], [`clustering_column`], [`bounds_in_order`] |
+//! | window functions are computed chunk by chunk | [`window_by_chunks`], [`clustering_column`], [`bounds_in_order`] |
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,14 +1,15 @@
 //! The optimizer rule: every scan of Parquet files becomes a cooperative one.
 //!
 //! It must run last, because later rules look for DataFusion's own scan. Scans take in the filter right above
-//! them (`filter_pushdown`), partial aggregations right above them read their arrays (`aggregation`), aggregations and
-//! joins of clustered tables are done chunk by chunk (`ordered`), and decimal arithmetic is narrowed; other joins,
-//! orderings and partitions stay as they are. `eligibility` says when. What does not meet its conditions is left alone,
-//! with the reason in the log.
+//! them (`filter_pushdown`), partial aggregations right above them read their arrays (`aggregation`), aggregations,
+//! joins and window functions of clustered tables are done chunk by chunk (`ordered`), a limit over an order begins with
+//! the chunks that it wants (`limits`), and decimal arithmetic is narrowed; other joins, orderings and partitions stay as
+//! they are. `eligibility` says when. What does not meet its conditions is left alone, with the reason in the log.
 
 mod aggregation;
 pub(crate) mod eligibility;
 mod filter_pushdown;
+mod limits;
 mod ordered;
 
 use std::fmt;
@@ -63,6 +64,7 @@ pub fn rewrite_plan(
     // off: chunks would not go to all of them.
     let shares = config.execution.enable_file_stream_work_stealing;
     let order_aware = if shares { options.order_aware } else { OrderAware::Never };
+    let plan = if options.order_aware == OrderAware::Never { plan } else { limits::wanted_first(plan)? };
     finished(ordered::by_chunks(plan, order_aware, &finished)?)
 }
 

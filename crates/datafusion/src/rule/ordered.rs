@@ -1,9 +1,9 @@
-//! Aggregations and joins that can be done chunk by chunk get a node that does so once footers prove that chunks are
-//! clustered.
+//! Aggregations, joins and window functions that can be done chunk by chunk get a node that does so once footers prove that
+//! chunks are clustered.
 //!
-//! What they must be like say [`eligibility::aggregation_by_chunks`] and [`eligibility::join_by_chunks`]; how it is done, [`crate::ordered`]. Such
-//! a node keeps neither the order nor the partitioning of what it stands for, so it matters what the plan above relies
-//! on.
+//! What they must be like say [`eligibility::aggregation_by_chunks`], [`eligibility::join_by_chunks`] and
+//! [`eligibility::window_by_chunks`]; how it is done, [`crate::ordered`]. Such a node keeps neither the order nor the
+//! partitioning of what it stands for, so it matters what the plan above relies on.
 
 use std::sync::Arc;
 
@@ -285,7 +285,7 @@ fn first_of(last: &Arc<dyn ExecutionPlan>) -> &Arc<dyn ExecutionPlan> {
 }
 
 /// Whether the node does nothing but bring rows to other partitions.
-fn exchanges(node: &Arc<dyn ExecutionPlan>) -> bool {
+pub(super) fn exchanges(node: &Arc<dyn ExecutionPlan>) -> bool {
     let merges = node.downcast_ref::<CoalescePartitionsExec>().is_some_and(|node| node.fetch().is_none());
     let merges_sorted =
         node.downcast_ref::<SortPreservingMergeExec>().is_some_and(|node| node.fetch().is_none());

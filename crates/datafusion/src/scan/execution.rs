@@ -186,7 +186,7 @@ mod tests {
 
     /// The partitions whose files this one reads, and what it reads them by.
     async fn reads(open: &OpenPartition) -> (Vec<usize>, Arc<Registration>) {
-        let registration = || Registration::new(Vec::new(), 1, DeliveryOrder::Any);
+        let registration = || Registration::new(Vec::new(), 1, DeliveryOrder::Any, None);
         let made = open.registration(|_| registration(), registration).await;
         let state = lock(&open.execution.state);
         let of_team = |place: &Place| matches!(place, Place::Team(of) if Arc::ptr_eq(of, &made));

@@ -6,6 +6,7 @@
 pub(crate) mod chunks;
 pub(crate) mod dynamic;
 pub(crate) mod execution;
+pub(crate) mod first;
 pub(crate) mod masked;
 pub(crate) mod metrics;
 pub(crate) mod plan;
@@ -37,6 +38,7 @@ use crate::file::plan::FilePlanner;
 use crate::file::request::FileRequest;
 use crate::rule::eligibility;
 use crate::scan::execution::Executions;
+use crate::scan::first::WantedFirst;
 use crate::scan::metrics::ScanCounters;
 use crate::scan::registration::Registration;
 use crate::scan::stream::PartitionReader;
@@ -49,6 +51,8 @@ pub struct CScan {
     engine: Engine,
     /// Whether each partition reads its own files, whoever is first.
     own_partitions: bool,
+    /// What is read first, if rows come in any order.
+    wanted_first: Option<WantedFirst>,
 }
 
 impl fmt::Debug for CScan {
@@ -64,7 +68,7 @@ impl fmt::Debug for CScan {
 impl CScan {
     /// A cooperative scan in place of `config`, whose file source must be a [`ParquetSource`].
     pub(crate) fn new(config: FileScanConfig, engine: Engine) -> Self {
-        CScan { config, row_filter: Arc::new([]), engine, own_partitions: false }
+        CScan { config, row_filter: Arc::new([]), engine, own_partitions: false, wanted_first: None }
     }
 
     /// The scan that gives only rows for which all these conjuncts, over the table's columns, are true. Each is
@@ -78,6 +82,12 @@ impl CScan {
     /// still are.
     pub(crate) fn with_own_partitions(mut self) -> Self {
         self.own_partitions = true;
+        self
+    }
+
+    /// The scan that begins with the chunks that hold the first rows of an order.
+    pub(crate) fn with_wanted_first(mut self, wanted_first: WantedFirst) -> Self {
+        self.wanted_first = Some(wanted_first);
         self
     }
 
@@ -144,21 +154,23 @@ impl CScan {
     /// What all files are read by, in any order, by this many workers.
     pub(crate) fn registration_of_all(&self, workers: usize) -> Arc<Registration> {
         let files = self.config.file_groups.iter().flat_map(|group| group.iter());
-        Registration::new(FileRequest::from_files(files), workers, DeliveryOrder::Any)
+        Registration::new(FileRequest::from_files(files), workers, DeliveryOrder::Any, None)
     }
 
     /// What one partition is read by.
     pub(crate) fn own_registration(&self, partition: usize) -> Arc<Registration> {
         let order = if self.ordered() { DeliveryOrder::Table } else { DeliveryOrder::Any };
         let files = FileRequest::from_files(self.config.file_groups[partition].iter());
-        Registration::new(files, 1, order)
+        let wanted_first = self.wanted_first.clone().filter(|_| order == DeliveryOrder::Any);
+        Registration::new(files, 1, order, wanted_first)
     }
 
     /// What these partitions are read by together.
     pub(crate) fn shared_registration(&self, members: &[bool]) -> Arc<Registration> {
         let groups = self.config.file_groups.iter().zip(members).filter(|(_, member)| **member);
         let files = groups.clone().flat_map(|(group, _)| group.iter());
-        Registration::new(FileRequest::from_files(files), groups.count(), DeliveryOrder::Any)
+        let files = FileRequest::from_files(files);
+        Registration::new(files, groups.count(), DeliveryOrder::Any, self.wanted_first.clone())
     }
 }
 

@@ -5,6 +5,9 @@
 //! partition that is polled, not when it is opened: only then do the filters of joins have their values,
 //! and nobody reserves chunks for a partition that never runs. It ends with the last partition.
 //!
+//! Where a limit wants the first rows of an order, the chunks that hold them are announced before the others, which may not
+//! be needed any more then: see [`crate::scan::first`].
+//!
 //! Chunks of which pruning leaves a few pages are not announced: they are point reads, see [`crate::scan::point`].
 
 use std::collections::HashMap;
@@ -19,6 +22,7 @@ use crate::error::from_engine;
 use crate::file::plan::FilePlanner;
 use crate::file::request::FileRequest;
 use crate::made_once::MadeOnce;
+use crate::scan::first::WantedFirst;
 use crate::scan::metrics::ScanCounters;
 use crate::scan::plan::ScanPlan;
 use crate::scan::point::{PointReader, Taken};
@@ -28,6 +32,7 @@ pub(crate) struct Registration {
     requests: Arc<[FileRequest]>,
     workers: usize,
     order: DeliveryOrder,
+    wanted_first: Option<WantedFirst>,
     plan: MadeOnce<Arc<ScanPlan>>,
     state: Mutex<State>,
 }
@@ -35,6 +40,12 @@ pub(crate) struct Registration {
 #[derive(Default)]
 struct State {
     live: Option<Live>,
+    /// Scans whose chunks have all been handed out.
+    earlier: Vec<Live>,
+    /// The chunks that were announced first, until the others are.
+    first: Option<Vec<usize>>,
+    /// How often the others were announced.
+    stage: usize,
     /// By position in [`ScanPlan::chunks`]: handed out, or not needed any more.
     settled: Vec<bool>,
     /// No point read is left before this position in the plan.
@@ -50,9 +61,15 @@ struct Live {
 
 impl Registration {
     /// A registration for these files, to be read by this many partitions.
-    pub(crate) fn new(requests: Vec<FileRequest>, workers: usize, order: DeliveryOrder) -> Arc<Self> {
+    pub(crate) fn new(
+        requests: Vec<FileRequest>,
+        workers: usize,
+        order: DeliveryOrder,
+        wanted_first: Option<WantedFirst>,
+    ) -> Arc<Self> {
         let requests = requests.into();
-        Arc::new(Registration { requests, workers, order, plan: MadeOnce::new(), state: Mutex::default() })
+        let (plan, state) = (MadeOnce::new(), Mutex::default());
+        Arc::new(Registration { requests, workers, order, wanted_first, plan, state })
     }
 
     /// A registration for some chunks of a plan, in any order, by one worker.
@@ -63,6 +80,7 @@ impl Registration {
             requests: Arc::new([]),
             workers: 1,
             order: DeliveryOrder::Any,
+            wanted_first: None,
             plan: MadeOnce::made(Arc::clone(plan)),
             state: Mutex::new(State { settled, ..State::default() }),
         })
@@ -91,17 +109,24 @@ impl Registration {
         // A filter may have moved while the files were planned, or since the last member left.
         strike_off(&plan, &mut state, counters);
         if state.live.is_none() {
-            // Point reads are nothing that the engine has to know of beforehand.
-            let chunk = |(at, settled): (usize, &bool)| *settled || (by_pages && plan.chunks[at].point);
-            let left_out: Vec<bool> = state.settled.iter().enumerate().map(chunk).collect();
+            let mut left_out = left_out(&plan, &state.settled, by_pages);
+            state.first = self.wanted_first.as_ref().map(|first| first.chunks(&plan, self.workers));
+            if let Some(first) = state.first.as_deref().filter(|first| !first.is_empty()) {
+                let others = left_out.iter_mut().enumerate().filter(|(at, _)| !first.contains(at));
+                others.for_each(|(_, left_out)| *left_out = true);
+            } else {
+                state.first = None;
+            }
             state.live = self.register(&plan, &left_out, engine, planner.account.as_ref(), counters)?;
         }
         let worker = state.live.as_ref().map(|live| live.scan.worker());
         state.members += 1;
+        let stage = state.stage;
         drop(state);
         let points = PointReader::new(engine, by_pages);
         let (registration, counters) = (Arc::clone(self), Arc::clone(counters));
-        Ok(Member { registration, plan, worker, points, in_hand: None, counters })
+        let (engine, account) = (engine.clone(), planner.account.clone());
+        Ok(Member { registration, plan, worker, stage, engine, account, points, in_hand: None, counters })
     }
 
     /// Whether chunks that are point reads are read so: where rows are to come in the table's order, only if all are.
@@ -166,6 +191,13 @@ impl Registration {
     }
 }
 
+/// The chunks that are not announced: settled ones, and point reads, which are nothing that the engine has to know of
+/// beforehand.
+fn left_out(plan: &ScanPlan, settled: &[bool], by_pages: bool) -> Vec<bool> {
+    let chunk = |(at, settled): (usize, &bool)| *settled || (by_pages && plan.chunks[at].point);
+    settled.iter().enumerate().map(chunk).collect()
+}
+
 /// Un-needs the chunks that dynamic filters rule out by now.
 fn strike_off(plan: &ScanPlan, state: &mut State, counters: &ScanCounters) {
     let State { live, settled, .. } = state;
@@ -188,6 +220,10 @@ pub(crate) struct Member {
     registration: Arc<Registration>,
     pub(crate) plan: Arc<ScanPlan>,
     worker: Option<Worker>,
+    /// That of the registration's state when the worker was made.
+    stage: usize,
+    engine: Engine,
+    account: Option<Arc<QueryAccount>>,
     points: PointReader,
     /// The chunk that nobody else gets any more, by its position in the plan.
     in_hand: Option<usize>,
@@ -222,10 +258,18 @@ impl Member {
             }
         }
         self.in_hand = None;
-        let Some(worker) = &mut self.worker else { return Ok(None) };
         loop {
             strike_off(&self.plan, &mut lock(&self.registration.state), &self.counters);
-            let Some(chunk) = worker.next().await.map_err(from_engine)? else { return Ok(None) };
+            let next = match &mut self.worker {
+                Some(worker) => worker.next().await.map_err(from_engine)?,
+                None => None,
+            };
+            let Some(chunk) = next else {
+                if self.goes_on()? {
+                    continue;
+                }
+                return Ok(None);
+            };
             let index = chunk.key as usize;
             let mut state = lock(&self.registration.state);
             // The wait may have been long: look once more before decoding.
@@ -240,16 +284,46 @@ impl Member {
     }
 }
 
+impl Member {
+    /// Whether there are others than the chunks that were announced first; announces them if nobody has.
+    fn goes_on(&mut self) -> Result<bool> {
+        let (registration, plan) = (&self.registration, &self.plan);
+        let mut state = lock(&registration.state);
+        if let Some(first) = state.first.take() {
+            let mut left_out = left_out(plan, &state.settled, self.points.enabled);
+            // Some of them may be on their way to a partition.
+            first.iter().for_each(|&chunk| left_out[chunk] = true);
+            let live = registration.register(
+                plan,
+                &left_out,
+                &self.engine,
+                self.account.as_ref(),
+                &self.counters,
+            )?;
+            let before = std::mem::replace(&mut state.live, live);
+            state.earlier.extend(before);
+            state.stage += 1;
+        }
+        if self.stage == state.stage {
+            return Ok(false);
+        }
+        self.stage = state.stage;
+        self.worker = state.live.as_ref().map(|live| live.scan.worker());
+        Ok(self.worker.is_some())
+    }
+}
+
 impl Drop for Member {
     fn drop(&mut self) {
         self.worker = None;
         self.points.release();
         let mut state = lock(&self.registration.state);
         state.members -= 1;
-        if state.members == 0
-            && let Some(live) = state.live.take()
-        {
-            live.counters.add(&live.scan.metrics());
+        if state.members == 0 {
+            let live = state.live.take();
+            for live in state.earlier.drain(..).chain(live) {
+                live.counters.add(&live.scan.metrics());
+            }
         }
     }
 }

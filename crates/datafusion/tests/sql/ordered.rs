@@ -152,7 +152,7 @@ pub(crate) fn write_table(
     format!("CREATE EXTERNAL TABLE {name} STORED AS PARQUET {order} LOCATION '{}/'", table.display())
 }
 
-const QUERIES: [&str; 28] = [
+const QUERIES: [&str; 31] = [
     "SELECT k, count(*), sum(v), min(t), max(p), avg(p) FROM c GROUP BY k",
     "SELECT k, sum(p * (1 - p)), count(v) FROM c WHERE v > -50 GROUP BY k",
     "SELECT DISTINCT k FROM c",
@@ -171,6 +171,9 @@ const QUERIES: [&str; 28] = [
     "SELECT k, count(*), max(n) FROM (SELECT k, count(*) OVER (PARTITION BY k) AS n FROM c) GROUP BY k",
     "SELECT k, g, count(*) OVER (PARTITION BY k), sum(v) OVER (PARTITION BY g) FROM c",
     "SELECT g, k, v FROM (SELECT k, g, v, count(*) OVER (PARTITION BY k) AS n FROM c) WHERE n > 2",
+    "SELECT k, v, g, t, p FROM c ORDER BY k DESC, v, g, t, p LIMIT 9",
+    "SELECT k, v, g, t, p FROM c WHERE v > 90 ORDER BY k DESC NULLS LAST, v, g, t, p LIMIT 40",
+    "SELECT k, v, g, t, p FROM c WHERE v > 0 ORDER BY k NULLS FIRST, v, g, t, p LIMIT 5",
     "SELECT k, count(*) FROM c GROUP BY k HAVING count(*) > 3 ORDER BY 2 DESC, 1 LIMIT 7",
     "SELECT max(n) FROM (SELECT k, t, count(*) AS n FROM c GROUP BY k, t)",
     "SELECT k, v + 1, count(*) FROM c WHERE v % 7 < 5 GROUP BY k, v + 1",
@@ -261,8 +264,14 @@ fn seeds() -> std::ops::Range<u64> {
 
 /// How many partitions were aggregated chunk by chunk.
 async fn by_chunks(ctx: &SessionContext, sql: &str) -> u32 {
+    counted(ctx, sql, "partitions_by_chunks").await
+}
+
+/// The sum of a counter over the nodes of the plan.
+async fn counted(ctx: &SessionContext, sql: &str, counter: &str) -> u32 {
     let plan = support::rows(ctx, &format!("EXPLAIN ANALYZE {sql}")).await.expect(sql).join("\n");
-    let counts = plan.split("partitions_by_chunks=").skip(1);
+    let counter = format!("{counter}=");
+    let counts = plan.split(counter.as_str()).skip(1);
     let digits = counts.map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next().unwrap_or("0"));
     digits.map(|digits| digits.parse::<u32>().unwrap_or(0)).sum()
 }
@@ -300,4 +309,39 @@ async fn what_is_clustered_is_aggregated_by_chunks() {
     }
     ctx.sql("SET coscan.order_aware = 'never'").await.expect("a setting").collect().await.expect("a setting");
     assert_eq!(by_chunks(&ctx, "SELECT id, count(*) FROM events GROUP BY id").await, 0);
+}
+
+#[tokio::test]
+async fn a_limit_begins_with_the_chunks_that_it_wants() {
+    let engine = support::engine(support::policy("relevance"), LARGE_BUFFER);
+    let ctx = support::session(&engine, Variant::Default).await;
+    let all = counted(&ctx, "SELECT sum(id) FROM events", "chunks_delivered").await;
+    for order in ["ASC", "DESC NULLS LAST"] {
+        let sql = format!("SELECT id, code FROM events ORDER BY id {order} LIMIT 3");
+        let first = counted(&ctx, &sql, "chunks_delivered").await;
+        assert!(first <= 4 && first < all, "{sql}: {first} of {all} chunks");
+    }
+    ctx.sql("SET coscan.order_aware = 'never'").await.expect("a setting").collect().await.expect("a setting");
+    let sql = "SELECT id, code FROM events ORDER BY id DESC NULLS LAST LIMIT 3";
+    let all_the_same = counted(&ctx, sql, "chunks_delivered").await;
+    assert!(all_the_same > 4, "{all_the_same} chunks: the test sees no difference");
+}
+
+#[tokio::test]
+async fn what_was_chosen_is_shown_with_the_reason() {
+    let engine = support::engine(support::policy("relevance"), LARGE_BUFFER);
+    let ctx = support::session(&engine, Variant::Default).await;
+    for (sql, shown) in [
+        ("SELECT id, count(*) FROM events GROUP BY id", "OrderedAggregateExec: by chunks: "),
+        (
+            "SELECT many, count(*) FROM sales GROUP BY many",
+            "OrderedAggregateExec: as below: chunks are not clustered by many",
+        ),
+        ("SELECT id, count(*) OVER (PARTITION BY id) FROM events", "OrderedWindowExec: by chunks: "),
+    ] {
+        let plan = support::rows(&ctx, &format!("EXPLAIN ANALYZE {sql}")).await.expect(sql).join("\n");
+        assert!(plan.contains(shown), "{plan}");
+        let plan = support::rows(&ctx, &format!("EXPLAIN {sql}")).await.expect(sql).join("\n");
+        assert!(plan.contains("Exec: if chunks are clustered by "), "{plan}");
+    }
 }

@@ -1,0 +1,65 @@
+//! Scans below a sort that keeps a few rows begin with the chunks that hold them.
+//!
+//! The sort's own filter rules the others out once it has rows. It does so in any order of chunks, but in the worst one,
+//! the newest rows of a table that is read from its oldest, only after all of them.
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
+use datafusion::physical_plan::sorts::sort::SortExec;
+
+use super::{eligibility, ordered};
+use crate::ordered::Step;
+use crate::scan::CScan;
+use crate::scan::first::WantedFirst;
+
+/// `plan` with scans that know what the sorts above them want first.
+pub(super) fn wanted_first(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let plan = plan.transform_down(|node| {
+        let sort = node.downcast_ref::<SortExec>().filter(|sort| sort.fetch().is_some());
+        let Some(sort) = sort else { return Ok(Transformed::no(node)) };
+        let first = sort.expr().first();
+        let Some(column) = first.expr.downcast_ref::<Column>() else { return Ok(Transformed::no(node)) };
+        match wanting(sort.input(), column.index(), first.options.descending)? {
+            Some(input) => with_input(&node, input).map(Transformed::yes),
+            None => Ok(Transformed::no(node)),
+        }
+    });
+    Ok(plan?.data)
+}
+
+/// `node` over a scan that knows; `None` if its column is not one of the files.
+fn wanting(
+    node: &Arc<dyn ExecutionPlan>,
+    column: usize,
+    descending: bool,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    if let Some(leaf) = node.downcast_ref::<DataSourceExec>() {
+        let scan = leaf.data_source().downcast_ref::<CScan>();
+        let wanting = scan.and_then(|scan| {
+            let (column, _) = eligibility::clustering_column(scan.config(), column)?;
+            Some(scan.clone().with_wanted_first(WantedFirst { column, descending }))
+        });
+        return Ok(wanting.map(|scan| DataSourceExec::from_data_source(scan) as _));
+    }
+    let below = match (Step::of(node), &node.children()[..]) {
+        (Some((step, input)), _) => step.source(column).map(|column| (Arc::clone(input), column)),
+        (None, [input]) if ordered::exchanges(node) => Some((Arc::clone(input), column)),
+        _ => None,
+    };
+    let Some((input, column)) = below else { return Ok(None) };
+    wanting(&input, column, descending)?.map(|input| with_input(node, input)).transpose()
+}
+
+fn with_input(
+    node: &Arc<dyn ExecutionPlan>,
+    input: Arc<dyn ExecutionPlan>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+    Arc::clone(node).replace_children(vec![input], options)
+}
