@@ -361,6 +361,7 @@ fn request(plan: &ConsumerPlan, files: &[Opened], random: &mut fastrand::Rng) ->
         workers: plan.workers,
         order: if plan.in_order { DeliveryOrder::Table } else { DeliveryOrder::Any },
         weight: random.u32(1..4),
+        reader: None,
     };
     (request, chunks, roots)
 }

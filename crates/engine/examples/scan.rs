@@ -29,7 +29,7 @@ async fn request(engine: &Engine, paths: &[PathBuf]) -> Result<ScanRequest, Box<
         }
         columns.push(FileColumns { file, roots, schema });
     }
-    Ok(ScanRequest { chunks, columns, workers: 1, order: DeliveryOrder::Any, weight: 1 })
+    Ok(ScanRequest { chunks, columns, workers: 1, order: DeliveryOrder::Any, weight: 1, reader: None })
 }
 
 async fn spec(path: &Path) -> Result<(FileSpec, ArrowReaderMetadata), Box<dyn Error>> {

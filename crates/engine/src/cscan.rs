@@ -11,6 +11,7 @@ use coscan_core::{ChunkNo, ColumnSet, Event, ScanId, TableId, WorkerNo};
 use crate::error::EngineError;
 use crate::file_read::FileRead;
 use crate::protocol::worker_slots::{self, ChunkPoll, Delivery, PartsPoll, WorkerSlots};
+use crate::request::Reader;
 use crate::segments::Wanted;
 use crate::stats::ScanCounters;
 use crate::store::PinnedParts;
@@ -33,6 +34,7 @@ pub(crate) struct CScan {
     pub(crate) wanted: HashMap<ChunkNo, Wanted>,
     pub(crate) reads: Arc<[FileRead]>,
     pub(crate) counters: Arc<ScanCounters>,
+    pub(crate) reader: Reader,
     /// What each worker has booked beside its chunk, in bytes.
     workspace_bytes: AtomicU64,
     workers: usize,
@@ -49,13 +51,26 @@ impl CScan {
         wanted: HashMap<ChunkNo, Wanted>,
         reads: Arc<[FileRead]>,
         counters: Arc<ScanCounters>,
+        reader: Reader,
         stall_after: Duration,
         workspace_bytes: u64,
         workers: usize,
     ) -> Self {
         let slots = WorkerSlots::new(workers, stall_after);
         let workspace_bytes = AtomicU64::new(workspace_bytes);
-        CScan { id, table, columns, registered, wanted, reads, counters, workspace_bytes, workers, slots }
+        CScan {
+            id,
+            table,
+            columns,
+            registered,
+            wanted,
+            reads,
+            counters,
+            reader,
+            workspace_bytes,
+            workers,
+            slots,
+        }
     }
 
     /// What each worker has booked beside its chunk, in bytes.

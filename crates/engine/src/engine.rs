@@ -152,6 +152,7 @@ impl Engine {
     ///     workers: 1,
     ///     order: DeliveryOrder::Any,
     ///     weight: 1,
+    ///     reader: None,
     /// })?;
     /// let (mut worker, mut rows) = (scan.worker(), 0);
     /// while let Some(mut chunk) = worker.next().await? {

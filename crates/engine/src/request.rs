@@ -31,6 +31,20 @@ pub struct ScanRequest {
     pub order: DeliveryOrder,
     /// How much this scan's needs count against others', from 1 (normal) upwards.
     pub weight: u32,
+    /// Who reads; `None` for somebody who has no other scans.
+    pub reader: Option<Reader>,
+}
+
+/// Whoever reads a table by several scans: what one of them decodes is not kept for the others, as it is for other readers
+/// of the same columns.
+#[derive(Clone, Debug, Default)]
+pub struct Reader(Arc<()>);
+
+impl Reader {
+    /// Whether both are the same.
+    pub(crate) fn is(&self, other: &Reader) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
 }
 
 /// One row group.
@@ -66,6 +80,7 @@ pub(crate) struct Plan {
     pub(crate) places: HashMap<u32, (usize, ChunkNo)>,
     pub(crate) reads: Arc<[FileRead]>,
     pub(crate) workers: usize,
+    pub(crate) reader: Reader,
     order: DeliveryOrder,
     weight: u32,
 }
@@ -93,6 +108,7 @@ impl Plan {
             places: HashMap::with_capacity(request.chunks.len()),
             reads: reads.into(),
             workers: request.workers,
+            reader: request.reader.unwrap_or_default(),
             order: request.order,
             weight: request.weight.max(1),
         };

@@ -54,7 +54,7 @@ impl SharedScan {
         Arc::new(SharedScan {
             scan: self.scan.clone(),
             planner: Arc::clone(&self.planner),
-            registration: Registration::of_chunks(plan, chunks),
+            registration: self.registration.of_chunks(plan, chunks),
             counters: Arc::clone(&self.counters),
             baseline: self.baseline.clone(),
             context: Arc::clone(&self.context),

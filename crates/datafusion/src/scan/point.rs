@@ -93,6 +93,7 @@ impl PointReader {
             workers: 1,
             order: DeliveryOrder::Any,
             weight: 1,
+            reader: None,
         };
         let scan = self.engine.scan(request)?;
         let (worker, _) = self.alone.insert((scan.worker(), scan));

@@ -14,7 +14,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use coscan_engine::{
-    ChunkRequest, DeliveryOrder, Engine, FileColumns, FileHandle, QueryAccount, Scan, ScanRequest, Worker,
+    ChunkRequest, DeliveryOrder, Engine, FileColumns, FileHandle, QueryAccount, Reader, Scan, ScanRequest,
+    Worker,
 };
 use datafusion::common::Result;
 
@@ -33,6 +34,8 @@ pub(crate) struct Registration {
     workers: usize,
     order: DeliveryOrder,
     wanted_first: Option<WantedFirst>,
+    /// Who reads, to the engine.
+    reader: Reader,
     plan: MadeOnce<Arc<ScanPlan>>,
     state: Mutex<State>,
 }
@@ -68,12 +71,12 @@ impl Registration {
         wanted_first: Option<WantedFirst>,
     ) -> Arc<Self> {
         let requests = requests.into();
-        let (plan, state) = (MadeOnce::new(), Mutex::default());
-        Arc::new(Registration { requests, workers, order, wanted_first, plan, state })
+        let (reader, plan, state) = (Reader::default(), MadeOnce::new(), Mutex::default());
+        Arc::new(Registration { requests, workers, order, wanted_first, reader, plan, state })
     }
 
-    /// A registration for some chunks of a plan, in any order, by one worker.
-    pub(crate) fn of_chunks(plan: &Arc<ScanPlan>, chunks: &[usize]) -> Arc<Self> {
+    /// A registration for some chunks of a plan, in any order, by one worker and for the reader of this one.
+    pub(crate) fn of_chunks(&self, plan: &Arc<ScanPlan>, chunks: &[usize]) -> Arc<Self> {
         let mut settled = vec![true; plan.chunks.len()];
         chunks.iter().for_each(|&chunk| settled[chunk] = false);
         Arc::new(Registration {
@@ -81,6 +84,7 @@ impl Registration {
             workers: 1,
             order: DeliveryOrder::Any,
             wanted_first: None,
+            reader: self.reader.clone(),
             plan: MadeOnce::made(Arc::clone(plan)),
             state: Mutex::new(State { settled, ..State::default() }),
         })
@@ -178,7 +182,8 @@ impl Registration {
             return Ok(None);
         }
         let weight = account.map_or(1, |account| account.weight());
-        let request = ScanRequest { chunks, columns, workers: self.workers, order: self.order, weight };
+        let (workers, order, reader) = (self.workers, self.order, Some(self.reader.clone()));
+        let request = ScanRequest { chunks, columns, workers, order, weight, reader };
         if let Some(device) = request.columns.first().and_then(|columns| engine.device_of(&columns.file)) {
             counters.read_from(&device);
         }

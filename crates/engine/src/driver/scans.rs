@@ -128,6 +128,7 @@ impl LockedDriver<'_> {
             chunks.iter().map(|wanted| (wanted.chunk, *wanted)).collect::<HashMap<_, _>>(),
             plan.reads.clone(),
             counters.clone(),
+            plan.reader.clone(),
             self.driver.config.stall_after,
             plan.segments[segment].workspace_bytes,
             plan.workers,
@@ -201,14 +202,12 @@ impl LockedDriver<'_> {
         true
     }
 
-    /// The columns that no other scan of the same request reads: however many scans a request becomes, it is
-    /// one reader of a column.
+    /// The columns that no other scan of the same reader reads: however many scans it needs, it is one reader of a
+    /// column.
     fn read_by_no_sibling(&self, cscan: &CScan) -> ColumnSet {
         let mut columns = cscan.columns.clone();
         let siblings = self.state.scans.values().filter(|other| {
-            other.table == cscan.table
-                && Arc::ptr_eq(&other.counters, &cscan.counters)
-                && other.id != cscan.id
+            other.table == cscan.table && other.reader.is(&cscan.reader) && other.id != cscan.id
         });
         siblings.for_each(|other| columns.subtract(&other.columns));
         columns

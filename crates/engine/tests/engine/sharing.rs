@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use coscan_engine::{Engine, ReadLimit};
+use coscan_engine::{Engine, ReadLimit, Reader, ScanRequest};
 
 use crate::support::*;
 
@@ -59,6 +59,31 @@ async fn two_scans_side_by_side_decode_once() {
     let stats = engine.stats();
     assert_eq!((stats.slices_decoded, stats.slices_shared), (40, 40));
     assert!(engine.usage().decoded > 0);
+}
+
+#[tokio::test]
+async fn what_one_scan_of_a_reader_decodes_is_not_kept_for_its_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = sample(dir.path(), "a.parquet", 1, 10_000);
+    let engine = Engine::new(config("relevance", 64 << 20)).unwrap();
+    let file = open(&engine, &path).await;
+    let reader = Reader::default();
+    let of_reader =
+        || ScanRequest { reader: Some(reader.clone()), ..request(std::slice::from_ref(&file), None) };
+    let (a, b) = (engine.scan(of_reader()).unwrap(), engine.scan(of_reader()).unwrap());
+    let (mut a, b) = (a.worker_of(), b.worker_of());
+    let mut chunk = a.1.next().await.unwrap().unwrap();
+    chunk.slice(0).await.unwrap();
+    assert_eq!(engine.usage().decoded, 0);
+    // Somebody else is another matter, and the reader is there until its last scan has ended.
+    drop(b);
+    let other = engine.scan(request(&[file], None)).unwrap();
+    chunk.slice(1).await.unwrap();
+    assert!(engine.usage().decoded > 0);
+    drop(other);
+    let kept = engine.usage().decoded;
+    chunk.slice(2).await.unwrap();
+    assert_eq!(engine.usage().decoded, kept, "nobody else is left");
 }
 
 trait WorkerOf: Sized {

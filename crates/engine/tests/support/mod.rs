@@ -169,6 +169,7 @@ pub fn request(files: &[Open], roots: Option<&[usize]>) -> ScanRequest {
         workers: 1,
         order: DeliveryOrder::Any,
         weight: 1,
+        reader: None,
     }
 }
 
