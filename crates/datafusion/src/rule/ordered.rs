@@ -36,6 +36,9 @@ use crate::ordered::{
 use crate::scan::CScan;
 use crate::session::options::OrderAware;
 
+/// Nodes of one input each, from the top down.
+type Nodes = Vec<Arc<dyn ExecutionPlan>>;
+
 /// What the plan above a node may rely on.
 #[derive(Clone, Copy, Debug)]
 struct ReliedOn {
@@ -196,9 +199,7 @@ fn window(node: &Arc<dyn ExecutionPlan>, relied_on: ReliedOn, always: bool) -> R
 
 /// The nodes from window functions down to the first sort, and what that sorts. Each window function has a sort below it,
 /// so that nothing depends on the order of rows.
-fn down_to_sort(
-    top: &Arc<dyn ExecutionPlan>,
-) -> Option<(Vec<Arc<dyn ExecutionPlan>>, &Arc<dyn ExecutionPlan>)> {
+fn down_to_sort(top: &Arc<dyn ExecutionPlan>) -> Option<(Nodes, &Arc<dyn ExecutionPlan>)> {
     let (mut node, mut nodes, mut sorted) = (top, Vec::new(), false);
     loop {
         if sorted && down_to_scan(node).is_some() {
