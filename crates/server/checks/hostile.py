@@ -148,6 +148,41 @@ class Hostile(unittest.TestCase):
                 self.assertEqual(log_in(wire, "bob", Scram("wrong"))[0], b"E")
         self.assertIn(guess, range(5, 19))
 
+    def test_guessing_side_by_side_has_to_wait(self):
+        """Forty logins are begun before the first proof: a few proofs are looked at, and the right one among the last is not."""
+        waiting = []
+        for guess in range(40):
+            wire = Wire(self.guarded.port, "127.0.3.2")
+            self.addCleanup(wire.close)
+            wire.encrypt()
+            wire.socket.sendall(startup("bob"))
+            wire.until(b"R")
+            waiting.append((wire, Scram("bob" if guess == 39 else "wrong")))
+        for wire, scram in waiting:
+            wire.send(b"p", scram.first())
+        proofs = [(wire, scram.final(wire.until(b"R")[1][4:])) for wire, scram in waiting]
+        said = []
+        for wire, proof in proofs:
+            wire.send(b"p", proof)
+            said.append(wire.until(b"RE"))
+        self.assertTrue(all(kind == b"E" for kind, _ in said))
+        self.assertLess(sum(b"authentication failed" in body for _, body in said), 15)
+        self.assertIn(b"too many failed logins", said[-1][1])
+
+    def test_guessing_by_turns_with_a_login_has_to_wait(self):
+        """Who has a password of their own gains nothing by it for guessing another."""
+        for guess in range(20):
+            with Wire(self.guarded.port, "127.0.3.3") as wire:
+                wire.encrypt()
+                wire.socket.sendall(startup("bob"))
+                if wire.until(b"RE")[0] == b"E":
+                    break
+            for user, password, answer in (("bob", "wrong", b"E"), ("ann", "ann", b"R")):
+                with Wire(self.guarded.port, "127.0.3.3") as wire:
+                    wire.encrypt()
+                    self.assertEqual(log_in(wire, user, Scram(password))[0], answer)
+        self.assertIn(guess, range(5, 19))
+
     def test_http_needs_credentials(self):
         context = ssl.create_default_context(cafile=self.own / "cert.pem")
         basic = lambda pair: "Basic " + base64.b64encode(pair.encode()).decode()

@@ -15,6 +15,9 @@ use crate::listen::Connections;
 use crate::postgres;
 use crate::sql::{self, Protocol, Registry, Session, SessionBase, Sources, Tables, TablesChange};
 
+/// Whose failures those of bearer tokens are: a token that is not valid names nobody.
+const BY_TOKEN: &str = "";
+
 /// The state, shared.
 pub type SharedState = Arc<State>;
 
@@ -130,12 +133,14 @@ impl State {
         if !self.config.asks_who() {
             return self.log_in_anonymous(name);
         }
-        self.may_try(peer)?;
+        self.may_try(peer, name)?;
         let Some(password) = password else { return Err(AccessError::Missing) };
         let (verifier, user) = self.users.find(name);
         let password = password.to_owned();
         // Milliseconds of hashing, on purpose.
         let fits = tokio::task::spawn_blocking(move || verifier.fits(&password)).await.unwrap_or(false);
+        // Logins that were begun side by side are no way around the wait.
+        self.may_try(peer, name)?;
         match user.filter(|_| fits) {
             Some(user) => {
                 self.logged_in(&user, peer);
@@ -168,14 +173,14 @@ impl State {
     ///
     /// It is no token, has ended, or its user is not there any more.
     pub fn log_in_by_token(&self, token: &str, peer: SocketAddr) -> Result<User, AccessError> {
-        self.may_try(peer)?;
+        self.may_try(peer, BY_TOKEN)?;
         let name = self.tokens.user(token, Instant::now());
         let user = name.and_then(|name| match self.config.asks_who() {
             true => self.users.find(&name).1,
             false => self.log_in_anonymous(&name).ok(),
         });
         user.ok_or_else(|| {
-            self.attempts.failed(peer.ip(), Instant::now());
+            self.attempts.failed(peer.ip(), BY_TOKEN, Instant::now());
             AccessError::BadToken
         })
     }
@@ -206,19 +211,19 @@ impl State {
         &self.users
     }
 
-    pub(crate) fn may_try(&self, peer: SocketAddr) -> Result<(), AccessError> {
-        self.attempts.may_try(peer.ip(), Instant::now())
+    pub(crate) fn may_try(&self, peer: SocketAddr, name: &str) -> Result<(), AccessError> {
+        self.attempts.may_try(peer.ip(), name, Instant::now())
     }
 
     /// Notes that somebody proved who they are.
     pub(crate) fn logged_in(&self, user: &User, peer: SocketAddr) {
-        self.attempts.succeeded(peer.ip());
+        self.attempts.succeeded(peer.ip(), &user.name);
         self.audit().write("login", &user.name, &[("peer", peer.to_string().into())]);
     }
 
     /// Notes that somebody did not.
     pub(crate) fn refused(&self, name: &str, peer: SocketAddr) -> AccessError {
-        self.attempts.failed(peer.ip(), Instant::now());
+        self.attempts.failed(peer.ip(), name, Instant::now());
         self.audit().write("login refused", name, &[("peer", peer.to_string().into())]);
         AccessError::WrongPassword(name.to_owned())
     }

@@ -22,8 +22,8 @@ pub(crate) use attempts::Attempts;
 pub use audit::Audit;
 pub(crate) use limits::Connected;
 pub use limits::{Limits, Use};
-pub(crate) use scram::ScramExchange;
 pub use scram::Verifier;
+pub(crate) use scram::{Binding, ScramExchange};
 pub(crate) use tokens::Tokens;
 pub use users::{Role, RoleEntry, User, UserEntry, Users, UsersFile};
 

@@ -2,7 +2,8 @@
 //! sending it.
 //!
 //! A verifier has PostgreSQL's form, `SCRAM-SHA-256$iterations:salt$stored key:server key`, so that one from `pg_authid`
-//! works here. It is of no use for logging in. Channel binding (SCRAM-SHA-256-PLUS) is not offered.
+//! works here. It is of no use for logging in. Over TLS a proof can be bound to the server's certificate (SCRAM-SHA-256-PLUS
+//! with `tls-server-end-point`, RFC 5929): then nobody in between can pass it on.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -108,24 +109,45 @@ impl Keys {
     }
 }
 
+/// What a login is bound to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Binding<'a> {
+    /// It could not be: the connection is not encrypted, or the certificate has no hash to bind to.
+    NotOffered,
+    /// It could be, and the client chose not to.
+    Declined,
+    /// This hash of the server's certificate.
+    EndPoint(&'a [u8]),
+}
+
 /// One login: the client's first message, the server's, the client's proof, the server's.
 pub(crate) struct ScramExchange {
     verifier: Verifier,
-    gs2: String,
+    /// What the client repeats in its proof: how it began, and what it is bound to.
+    binding: Vec<u8>,
     nonce: String,
     first_messages: String,
 }
 
 impl ScramExchange {
     /// Takes the client's first message; returns what to answer.
-    pub(crate) fn begin(verifier: Verifier, first: &[u8]) -> Result<(Self, String), AccessError> {
+    pub(crate) fn begin(
+        verifier: Verifier,
+        first: &[u8],
+        bound: Binding<'_>,
+    ) -> Result<(Self, String), AccessError> {
         let wrong = || AccessError::Malformed("first message of SCRAM".to_owned());
         let first = std::str::from_utf8(first).map_err(|_| wrong())?;
         let mut parts = first.splitn(3, ',');
         let (flag, authorised) = (parts.next().ok_or_else(wrong)?, parts.next().ok_or_else(wrong)?);
         let bare = parts.next().ok_or_else(wrong)?;
-        // No channel binding here: `y` is a client that could have bound and was not offered it, which is the truth.
-        if !matches!(flag, "n" | "y") || !(authorised.is_empty() || authorised.starts_with("a=")) {
+        // `y` is a client that could bind and was not offered it. If it was, somebody in between took the offer away.
+        let fits = match bound {
+            Binding::NotOffered => matches!(flag, "n" | "y"),
+            Binding::Declined => flag == "n",
+            Binding::EndPoint(_) => flag == "p=tls-server-end-point",
+        };
+        if !fits || !(authorised.is_empty() || authorised.starts_with("a=")) {
             return Err(wrong());
         }
         let nonce = bare.split(',').find_map(|part| part.strip_prefix("r=")).ok_or_else(wrong)?;
@@ -135,7 +157,11 @@ impl ScramExchange {
         let nonce = format!("{nonce}{}", STANDARD.encode(random::<18>()));
         let answer = format!("r={nonce},s={},i={}", STANDARD.encode(&verifier.salt), verifier.iterations);
         let first_messages = format!("{bare},{answer}");
-        Ok((ScramExchange { verifier, gs2: format!("{flag},{authorised},"), nonce, first_messages }, answer))
+        let mut binding = format!("{flag},{authorised},").into_bytes();
+        if let Binding::EndPoint(hash) = bound {
+            binding.extend_from_slice(hash);
+        }
+        Ok((ScramExchange { verifier, binding, nonce, first_messages }, answer))
     }
 
     /// Takes the client's proof; returns the server's, or `None` if it is wrong.
@@ -148,7 +174,7 @@ impl ScramExchange {
         let mut parts = without_proof.split(',');
         let binding = parts.next().and_then(|part| part.strip_prefix("c=")).ok_or_else(wrong)?;
         let nonce = parts.next().and_then(|part| part.strip_prefix("r=")).ok_or_else(wrong)?;
-        if binding != STANDARD.encode(&self.gs2) || nonce != self.nonce {
+        if binding != STANDARD.encode(&self.binding) || nonce != self.nonce {
             return Ok(None);
         }
         let message = format!("{},{without_proof}", self.first_messages);
@@ -183,12 +209,16 @@ mod tests {
 
     /// The client's side, for a given first answer of the server.
     fn proof(password: &str, bare: &str, answer: &str) -> String {
+        bound_proof(password, bare, answer, b"n,,")
+    }
+
+    fn bound_proof(password: &str, bare: &str, answer: &str, binding: &[u8]) -> String {
         let field =
             |name: &str| answer.split(',').find_map(|part| part.strip_prefix(name)).unwrap().to_owned();
         let salt = STANDARD.decode(field("s=")).unwrap();
         let salted = gen_salted_password(password, &salt, field("i=").parse().unwrap());
         let client = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &salted), b"Client Key");
-        let without_proof = format!("c=biws,r={}", field("r="));
+        let without_proof = format!("c={},r={}", STANDARD.encode(binding), field("r="));
         let message = format!("{bare},{answer},{without_proof}");
         let stored = sha256(client.as_ref());
         let signature = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &stored), message.as_bytes());
@@ -199,7 +229,8 @@ mod tests {
     fn login(verifier: &Verifier, password: &str) -> Option<String> {
         let bare = "n=,r=rOprNGfwEbeRWgbNEkqO";
         let first = format!("n,,{bare}");
-        let (exchange, answer) = ScramExchange::begin(verifier.clone(), first.as_bytes()).unwrap();
+        let (exchange, answer) =
+            ScramExchange::begin(verifier.clone(), first.as_bytes(), Binding::NotOffered).unwrap();
         exchange.finish(proof(password, bare, &answer).as_bytes()).unwrap()
     }
 
@@ -230,7 +261,8 @@ mod tests {
     fn a_proof_cannot_be_replayed_or_forged() {
         let verifier = Verifier::of("x");
         let bare = "n=,r=abc";
-        let begin = || ScramExchange::begin(verifier.clone(), format!("n,,{bare}").as_bytes()).unwrap();
+        let first = format!("n,,{bare}");
+        let begin = || ScramExchange::begin(verifier.clone(), first.as_bytes(), Binding::NotOffered).unwrap();
         let (_, earlier) = begin();
         let recorded = proof("x", bare, &earlier);
         assert_eq!(begin().0.finish(recorded.as_bytes()).unwrap(), None);
@@ -239,8 +271,38 @@ mod tests {
         }
         for message in ["", "n", "n,,", "p=tls-server-end-point,,n=,r=a", "n,,m=x,r=a", "n,,n=a", "n,,n=,r="]
         {
-            assert!(ScramExchange::begin(verifier.clone(), message.as_bytes()).is_err(), "{message:?}");
+            let begun = ScramExchange::begin(verifier.clone(), message.as_bytes(), Binding::NotOffered);
+            assert!(begun.is_err(), "{message:?}");
         }
+    }
+
+    #[test]
+    fn a_proof_is_good_for_one_certificate_and_is_not_talked_down() {
+        let verifier = Verifier::of("x");
+        let bare = "n=,r=abc";
+        let begin = |flag: &str, bound: Binding<'_>| {
+            ScramExchange::begin(verifier.clone(), format!("{flag},,{bare}").as_bytes(), bound)
+        };
+        let flag = "p=tls-server-end-point";
+        let login = |seen: &[u8]| {
+            let (exchange, answer) = begin(flag, Binding::EndPoint(b"hash of this server")).unwrap();
+            let binding = [format!("{flag},,").as_bytes(), seen].concat();
+            exchange.finish(bound_proof("x", bare, &answer, &binding).as_bytes()).unwrap()
+        };
+        assert!(login(b"hash of this server").is_some());
+        assert_eq!(login(b"hash of another one"), None);
+        assert_eq!(login(b""), None);
+        for (flag, bound) in [
+            ("y", Binding::Declined),
+            (flag, Binding::Declined),
+            (flag, Binding::NotOffered),
+            ("n", Binding::EndPoint(b"hash")),
+            ("y", Binding::EndPoint(b"hash")),
+            ("p=tls-unique", Binding::EndPoint(b"hash")),
+        ] {
+            assert!(begin(flag, bound).is_err(), "{flag} {bound:?}");
+        }
+        assert!(begin("n", Binding::Declined).is_ok() && begin("y", Binding::NotOffered).is_ok());
     }
 
     #[test]

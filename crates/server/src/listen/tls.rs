@@ -5,13 +5,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use ring::digest;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use tokio_rustls::TlsAcceptor;
+use x509_certificate::{SignatureAlgorithm, X509Certificate};
 
-use super::wire::{Channel, Wire};
+use super::wire::{Channel, EndPoint, Wire};
 use crate::config::ServeConfig;
 use crate::error::ServeError;
 
@@ -23,7 +25,14 @@ pub(crate) struct Tls {
     cert: PathBuf,
     key: PathBuf,
     client_ca: Option<PathBuf>,
-    current: RwLock<Arc<ServerConfig>>,
+    current: RwLock<Arc<Loaded>>,
+}
+
+/// What was read from the files.
+struct Loaded {
+    config: Arc<ServerConfig>,
+    /// What logins can be bound to; nothing where the certificate's signature says no hash.
+    end_point: Option<EndPoint>,
 }
 
 impl Tls {
@@ -37,21 +46,23 @@ impl Tls {
 
     /// Reads the files again; connections there are keep what they have.
     pub(crate) fn reload(&self) -> Result<(), ServeError> {
-        let config = load(&self.cert, &self.key, self.client_ca.as_deref())?;
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = config;
+        let loaded = load(&self.cert, &self.key, self.client_ca.as_deref())?;
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = loaded;
         Ok(())
     }
 
     /// Encrypts a connection.
     pub(crate) async fn accept(&self, wire: Wire) -> std::io::Result<Channel> {
-        let config = self.current.read().unwrap_or_else(PoisonError::into_inner).clone();
-        Ok(Channel::encrypted(TlsAcceptor::from(config).accept(wire).await?))
+        let loaded = self.current.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let stream = TlsAcceptor::from(loaded.config.clone()).accept(wire).await?;
+        Ok(Channel::encrypted(stream, loaded.end_point.clone()))
     }
 }
 
-fn load(cert: &Path, key: &Path, client_ca: Option<&Path>) -> Result<Arc<ServerConfig>, ServeError> {
+fn load(cert: &Path, key: &Path, client_ca: Option<&Path>) -> Result<Arc<Loaded>, ServeError> {
     let failed = |error: rustls::Error| ServeError::file("the TLS certificate", cert, error);
     let chain = certificates("the TLS certificate", cert)?;
+    let end_point = chain.first().and_then(|certificate| end_point(certificate));
     let secret =
         PrivateKeyDer::from_pem_file(key).map_err(|error| ServeError::file("the TLS key", key, error))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -71,7 +82,21 @@ fn load(cert: &Path, key: &Path, client_ca: Option<&Path>) -> Result<Arc<ServerC
     };
     let mut config = builder.with_single_cert(chain, secret).map_err(failed)?;
     config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
-    Ok(Arc::new(config))
+    Ok(Arc::new(Loaded { config: Arc::new(config), end_point }))
+}
+
+/// The hash of a certificate by the hash of its signature, SHA-256 where that is weaker (RFC 5929, section 4.1).
+fn end_point(certificate: &[u8]) -> Option<EndPoint> {
+    let algorithm = match X509Certificate::from_der(certificate).ok()?.signature_algorithm()? {
+        SignatureAlgorithm::RsaSha1 | SignatureAlgorithm::RsaSha256 | SignatureAlgorithm::EcdsaSha256 => {
+            &digest::SHA256
+        }
+        SignatureAlgorithm::RsaSha384 | SignatureAlgorithm::EcdsaSha384 => &digest::SHA384,
+        SignatureAlgorithm::RsaSha512 => &digest::SHA512,
+        // Ed25519 has no hash of its own.
+        _ => return None,
+    };
+    Some(digest::digest(algorithm, certificate).as_ref().into())
 }
 
 fn certificates(what: &'static str, path: &Path) -> Result<Vec<CertificateDer<'static>>, ServeError> {

@@ -86,6 +86,9 @@ impl AsyncWrite for Wire {
     }
 }
 
+/// The hash of the certificate that a server showed: `tls-server-end-point` of RFC 5929.
+pub(crate) type EndPoint = Arc<[u8]>;
+
 /// What a protocol reads and writes.
 pub(crate) struct Channel {
     io: Io,
@@ -95,7 +98,7 @@ pub(crate) struct Channel {
 
 enum Io {
     Plain(Wire),
-    Encrypted(Box<TlsStream<Wire>>),
+    Encrypted(Box<TlsStream<Wire>>, Option<EndPoint>),
 }
 
 impl Channel {
@@ -103,12 +106,20 @@ impl Channel {
         Channel { io: Io::Plain(wire), read_before: Vec::new() }
     }
 
-    pub(crate) fn encrypted(stream: TlsStream<Wire>) -> Self {
-        Channel { io: Io::Encrypted(Box::new(stream)), read_before: Vec::new() }
+    pub(crate) fn encrypted(stream: TlsStream<Wire>, end_point: Option<EndPoint>) -> Self {
+        Channel { io: Io::Encrypted(Box::new(stream), end_point), read_before: Vec::new() }
     }
 
     pub(crate) fn is_encrypted(&self) -> bool {
-        matches!(self.io, Io::Encrypted(_))
+        matches!(self.io, Io::Encrypted(..))
+    }
+
+    /// What a login over this connection can be bound to.
+    pub(crate) fn end_point(&self) -> Option<EndPoint> {
+        match &self.io {
+            Io::Plain(_) => None,
+            Io::Encrypted(_, end_point) => end_point.clone(),
+        }
     }
 
     /// Puts bytes back.
@@ -121,7 +132,7 @@ impl Channel {
     pub(crate) fn application_protocol(&self) -> Option<Vec<u8>> {
         match &self.io {
             Io::Plain(_) => None,
-            Io::Encrypted(stream) => stream.get_ref().1.alpn_protocol().map(<[u8]>::to_vec),
+            Io::Encrypted(stream, _) => stream.get_ref().1.alpn_protocol().map(<[u8]>::to_vec),
         }
     }
 
@@ -149,7 +160,7 @@ impl AsyncRead for Channel {
         }
         match &mut self.io {
             Io::Plain(io) => Pin::new(io).poll_read(cx, buffer),
-            Io::Encrypted(io) => Pin::new(io).poll_read(cx, buffer),
+            Io::Encrypted(io, _) => Pin::new(io).poll_read(cx, buffer),
         }
     }
 }
@@ -158,21 +169,21 @@ impl AsyncWrite for Channel {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match &mut self.io {
             Io::Plain(io) => Pin::new(io).poll_write(cx, bytes),
-            Io::Encrypted(io) => Pin::new(io).poll_write(cx, bytes),
+            Io::Encrypted(io, _) => Pin::new(io).poll_write(cx, bytes),
         }
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.io {
             Io::Plain(io) => Pin::new(io).poll_flush(cx),
-            Io::Encrypted(io) => Pin::new(io).poll_flush(cx),
+            Io::Encrypted(io, _) => Pin::new(io).poll_flush(cx),
         }
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.io {
             Io::Plain(io) => Pin::new(io).poll_shutdown(cx),
-            Io::Encrypted(io) => Pin::new(io).poll_shutdown(cx),
+            Io::Encrypted(io, _) => Pin::new(io).poll_shutdown(cx),
         }
     }
 }

@@ -38,6 +38,11 @@ impl<C> Bounded<C> {
         Bounded { channel, longest: LOGIN_BYTES, frames: Frames::default() }
     }
 
+    /// What is underneath.
+    pub(crate) fn channel(&self) -> &C {
+        &self.channel
+    }
+
     /// Allows messages of this length from now on.
     pub(crate) fn allow(&mut self, longest: usize) {
         self.longest = longest;

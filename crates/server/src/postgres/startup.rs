@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use futures::{SinkExt, StreamExt};
-use pgwire::api::auth::sasl::SCRAM_SHA_256_METHOD;
+use pgwire::api::auth::sasl::{SCRAM_SHA_256_METHOD, SCRAM_SHA_256_PLUS_METHOD};
 use pgwire::api::auth::{
     DefaultServerParameterProvider, finish_authentication, protocol_negotiation,
     save_startup_parameters_to_metadata,
@@ -17,7 +17,7 @@ use pgwire::messages::{PgWireBackendMessage, PgWireFrontendMessage};
 
 use super::error::fatal;
 use super::socket::{NOT_ENCRYPTED, Socket};
-use crate::access::{AccessError, ScramExchange, User};
+use crate::access::{AccessError, Binding, ScramExchange, User};
 use crate::sql::{Cancel, POSTGRES_VERSION, Protocol, Session};
 use crate::state::{SharedState, State};
 
@@ -97,6 +97,7 @@ async fn begin(
     let sessions = state.postgres_sessions();
     let running = Arc::<Mutex<Cancel>>::default();
     let (number, secret) = sessions.add(socket, &running);
+    session.set_number(number);
     socket.set_pid_and_secret_key(number, secret);
     let mut parameters = DefaultServerParameterProvider::default();
     parameters.server_version = POSTGRES_VERSION.to_owned();
@@ -107,19 +108,30 @@ async fn begin(
 
 /// The exchange that proves a password.
 async fn proved(socket: &mut Socket, name: &str, peer: SocketAddr, state: &State) -> PgWireResult<User> {
-    state.may_try(peer)?;
-    let offered = Authentication::SASL(vec![SCRAM_SHA_256_METHOD.to_owned()]);
+    state.may_try(peer, name)?;
+    let end_point = socket.get_ref().channel().end_point();
+    // What is better comes first.
+    let offered: &[&str] = match end_point {
+        Some(_) => &[SCRAM_SHA_256_PLUS_METHOD, SCRAM_SHA_256_METHOD],
+        None => &[SCRAM_SHA_256_METHOD],
+    };
+    let offered = Authentication::SASL(offered.iter().map(|&method| method.to_owned()).collect());
     socket.send(PgWireBackendMessage::Authentication(offered)).await?;
     let first = answer(socket).await?.into_sasl_initial_response()?;
-    if first.auth_method != SCRAM_SHA_256_METHOD {
-        return Err(AccessError::Malformed(format!("{} is not offered", first.auth_method)).into());
-    }
+    let binding = match (first.auth_method.as_str(), &end_point) {
+        (SCRAM_SHA_256_PLUS_METHOD, Some(hash)) => Binding::EndPoint(hash),
+        (SCRAM_SHA_256_METHOD, Some(_)) => Binding::Declined,
+        (SCRAM_SHA_256_METHOD, None) => Binding::NotOffered,
+        (other, _) => return Err(AccessError::Malformed(format!("{other} is not offered")).into()),
+    };
     let (verifier, user) = state.users().find(name);
     let first = first.data.ok_or_else(|| AccessError::Malformed("nothing was said".to_owned()))?;
-    let (exchange, challenge) = ScramExchange::begin(verifier, &first)?;
+    let (exchange, challenge) = ScramExchange::begin(verifier, &first, binding)?;
     let challenge = Authentication::SASLContinue(challenge.into());
     socket.send(PgWireBackendMessage::Authentication(challenge)).await?;
     let last = answer(socket).await?.into_sasl_response()?;
+    // Logins that were begun side by side are no way around the wait.
+    state.may_try(peer, name)?;
     match (exchange.finish(&last.data)?, user) {
         (Some(proof), Some(user)) => {
             state.logged_in(&user, peer);
