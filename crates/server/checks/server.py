@@ -14,7 +14,11 @@ from pathlib import Path
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", "target")).resolve()
 COSCAN = TARGET / "release" / "coscan"
 VENV = TARGET / "serve-venv"
-PACKAGES = ["psycopg[binary]", "adbc-driver-flightsql", "adbc-driver-manager", "pyarrow", "sqlalchemy", "psycopg2-binary"]
+PACKAGES = [
+    "psycopg[binary]", "adbc-driver-flightsql", "adbc-driver-manager", "pyarrow", "sqlalchemy", "psycopg2-binary",
+    # DuckDB with its extension for PostgreSQL, which is made for one version; ClickHouse in a process.
+    "duckdb==1.4.4", "duckdb-ext-postgres", "chdb==4.4.0",
+]
 JDBC = "org.postgresql:postgresql:42.7.4"
 
 

@@ -9,7 +9,7 @@ there; long ones are put in other words, with the tables, functions, casts and o
 PSQL_COMMANDS = [
     r"\l", r"\l+", r"\dn", r"\dn+", r"\d", r"\d+", r"\dt", r"\dt+", r"\d lineitem", r"\d+ lineitem", r"\dv", r"\dv+", r"\di",
     r"\di+", r"\dm", r"\ds", r"\dE", r"\df", r"\df+", r"\df count", r"\da", r"\do", r"\dT", r"\dT+", r"\dTS", r"\dC", r"\dD",
-    r"\du", r"\du+", r"\dg", r"\dp", r"\z", r"\ddp", r"\drds", r"\db", r"\db+", r"\dx", r"\dd", r"\dL", r"\dy", r"\dc",
+    r"\du", r"\du+", r"\dg", r"\dp", r"\z", r"\ddp", r"\drds", r"\db", r"\db+", r"\dx", r"\dd", r"\dL", r"\dy", r"\dc", r"\dO",
     r"\des", r"\det", r"\dew", r"\deu", r"\dF", r"\dFd", r"\dFp", r"\dFt", r"\dA", r"\dP", r"\dRp", r"\dRs", r"\dX", r"\dconfig",
     r"\conninfo", r"\encoding",
 ]

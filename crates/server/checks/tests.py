@@ -16,6 +16,7 @@ import tempfile
 import time
 import unittest
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from . import startup
@@ -110,9 +111,80 @@ class Clients(unittest.TestCase):
         self.assertIn("public", look.get_schema_names())
         self.assertEqual(sorted(look.get_table_names()), ["lineitem", "nation", "orders"])
         self.assertEqual((look.get_view_names(), look.get_materialized_view_names(), look.get_foreign_table_names()), ([], [], []))
-        for what in (look.get_foreign_keys, look.get_check_constraints):
-            self.assertEqual(what("lineitem"), [])
         self.assertEqual((look.has_table("lineitem"), look.has_table("nowhere")), (True, False))
+        columns = {column["name"]: str(column["type"]) for column in look.get_columns("lineitem")}
+        self.assertEqual(len(columns), 16)
+        self.assertEqual(
+            [columns[name] for name in ("l_orderkey", "l_linenumber", "l_extendedprice", "l_shipdate", "l_comment")],
+            ["BIGINT", "INTEGER", "NUMERIC(15, 2)", "DATE", "TEXT"])
+        nothing = [look.get_indexes, look.get_foreign_keys, look.get_check_constraints, look.get_unique_constraints]
+        self.assertEqual([what("lineitem") for what in nothing], [[]] * len(nothing))
+        self.assertEqual(look.get_pk_constraint("lineitem")["constrained_columns"], [])
+        self.assertEqual((look.get_table_comment("lineitem"), look.get_enums(), look.get_sequence_names()), ({"text": None}, [], []))
+        tables = sqlalchemy.MetaData()
+        tables.reflect(engine)
+        nation = tables.tables["nation"]
+        with engine.connect() as connection:
+            asked = sqlalchemy.select(nation.c.n_name).where(nation.c.n_nationkey == 7)
+            self.assertEqual(connection.execute(asked).scalar_one(), "GERMANY")
+
+    def test_duckdb(self):
+        """DuckDB's extension for PostgreSQL: it looks at catalogs, and reads tables by COPY in binary."""
+        import duckdb
+        from importlib.metadata import files
+
+        extension = next(file.locate() for file in files("duckdb-ext-postgres") if file.name == "postgres_scanner.duckdb_extension")
+        with duckdb.connect() as connection:
+            connection.execute(f"LOAD '{extension}'")
+            # Rows have no numbers by which it could take a table apart.
+            connection.execute("SET pg_use_ctid_scan = false")
+            attached = f"host=127.0.0.1 port={self.server.port} user=coscan dbname=db"
+            connection.execute(f"ATTACH '{attached}' AS pg (TYPE postgres, READ_ONLY)")
+            ask = lambda sql: connection.execute(sql).fetchall()
+            names = ask("SELECT table_name FROM duckdb_tables() WHERE database_name = 'pg' ORDER BY 1")
+            self.assertEqual(names, [("lineitem",), ("nation",), ("orders",)])
+            self.assertEqual(ask("SELECT n_name FROM pg.nation WHERE n_nationkey = 7"), [("GERMANY",)])
+            ours = f"read_parquet('{self.data}/lineitem.parquet')"
+            for what in ("count(*), sum(l_extendedprice), min(l_shipdate), max(l_comment)", "typeof(any_value(l_tax))"):
+                self.assertEqual(ask(f"SELECT {what} FROM pg.lineitem"), ask(f"SELECT {what} FROM {ours}"))
+            rows = "SELECT * FROM {} WHERE l_orderkey % 100 = 1 ORDER BY ALL"
+            self.assertEqual(ask(rows.format("pg.lineitem")), ask(rows.format(ours)))
+            through = ask("SELECT * FROM postgres_query('pg', 'SELECT count(*) AS n FROM orders')")
+            self.assertEqual(through, ask("SELECT count(*) FROM pg.orders"))
+
+    def test_clickhouse(self):
+        """ClickHouse's table function, which reads by COPY as text."""
+        import chdb
+
+        of = lambda table: f"postgresql('127.0.0.1:{self.server.port}', 'db', '{table}', 'coscan', '')"
+        ours = lambda table: f"file('{self.data}/{table}.parquet')"
+        for asked in (
+            "SELECT n_name FROM {nation} WHERE n_nationkey = 7",
+            "SELECT toTypeName(l_tax), count(), sum(l_extendedprice), max(l_comment) FROM {lineitem} GROUP BY 1",
+            "SELECT * FROM {orders} WHERE o_orderkey % 100 = 1 ORDER BY ALL",
+        ):
+            said = [
+                str(chdb.query(asked.format(**{name: where(name) for name in ("nation", "orders", "lineitem")})))
+                .replace("Nullable(", "").replace(")", "")
+                for where in (of, ours)
+            ]
+            self.assertEqual(*said)
+
+    def test_activity(self):
+        """Who looks sees what runs, and may stop it."""
+        with self.connect(autocommit=True) as looking, self.connect(autocommit=True) as other:
+            number = other.info.backend_pid
+            self.assertEqual(other.execute("SELECT pg_backend_pid()").fetchone()[0], number)
+            asked = "SELECT state, query, datname, query_start IS NULL FROM pg_stat_activity WHERE pid = %s"
+            see = lambda: looking.execute(asked, [number]).fetchone()
+            self.assertEqual(see(), ("idle", "", "db", True))
+            with ThreadPoolExecutor() as pool:
+                running = pool.submit(other.execute, ENDLESS)
+                wait_for(lambda: see()[0] == "active")
+                self.assertEqual(see(), ("active", ENDLESS, "db", False))
+                self.assertTrue(looking.execute("SELECT pg_cancel_backend(%s)", [number]).fetchone()[0])
+                self.assertIn("user request", str(running.exception(timeout=30)))
+            self.assertFalse(looking.execute("SELECT pg_cancel_backend(0)").fetchone()[0])
 
     def test_adbc(self):
         import adbc_driver_flightsql.dbapi as flight
@@ -213,6 +285,44 @@ class Access(unittest.TestCase):
     def test_encrypted_with_a_password(self):
         with self.connect(sslmode="verify-full", sslrootcert=str(self.cert)) as connection:
             self.assertGreater(connection.execute("SELECT count(*) FROM orders").fetchone()[0], 0)
+
+    def test_a_login_is_bound_to_the_certificate(self):
+        """libpq refuses to go on where it is told to bind and is not offered it."""
+        import psycopg
+
+        binds = {"sslmode": "require", "channel_binding": "require"}
+        with self.connect(**binds) as connection:
+            self.assertEqual(connection.execute("SELECT 1").fetchone()[0], 1)
+        with self.assertRaisesRegex(psycopg.OperationalError, "authentication failed"):
+            self.connect(password="wrong", **binds)
+        with self.connect(sslmode="require", channel_binding="disable") as connection:
+            self.assertEqual(connection.execute("SELECT 1").fetchone()[0], 1)
+        if shutil.which("psql"):
+            at = f"host=127.0.0.1 port={self.server.port} user=ann dbname=db sslmode=require channel_binding=require"
+            done = subprocess.run(["psql", "-XAt", at, "-c", "SELECT 42"], capture_output=True, text=True, env=os.environ | {"PGPASSWORD": "secret"})
+            self.assertEqual((done.stdout, done.stderr), ("42\n", ""))
+
+    def test_activity_is_ones_own(self):
+        add = [COSCAN, "user", "add", "boss", "--role", "admin", "--users", self.users]
+        subprocess.run(add, check=True, env=os.environ | {"COSCAN_PASSWORD": "secret"})
+        add = [COSCAN, "user", "add", "eve", "--users", self.users]
+        subprocess.run(add, check=True, env=os.environ | {"COSCAN_PASSWORD": "secret"})
+        self.server.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: self.connect(user="eve", sslmode="require").close() is None)
+        connect = lambda user: self.connect(user=user, sslmode="require", autocommit=True)
+        with connect("ann") as ann, connect("eve") as eve, connect("boss") as boss, ThreadPoolExecutor() as pool:
+            running = pool.submit(ann.execute, ENDLESS)
+            number = ann.info.backend_pid
+            seen = lambda by: by.execute("SELECT usename FROM pg_stat_activity WHERE query = %s", [ENDLESS]).fetchall()
+            wait_for(lambda: seen(boss) == [("ann",)])
+            self.assertEqual(seen(eve), [])
+            users = eve.execute("SELECT DISTINCT usename FROM pg_stat_activity").fetchall()
+            self.assertEqual(users, [("eve",)])
+            stop = lambda by: by.execute("SELECT pg_cancel_backend(%s)", [number]).fetchone()[0]
+            self.assertFalse(stop(eve))
+            self.assertFalse(running.done())
+            self.assertTrue(stop(boss))
+            self.assertIn("administrator", str(running.exception(timeout=30)))
 
     def test_not_encrypted_is_refused(self):
         import psycopg

@@ -12,15 +12,15 @@ use std::ops::ControlFlow;
 use std::sync::LazyLock;
 
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, Expr, FunctionArguments, GroupByExpr, Ident, ObjectName, ObjectNamePart, Query, Select,
-    SelectItem, SetExpr, Statement, TableAlias, TableFactor, Value, ValueWithSpan, VisitMut, VisitorMut,
-    visit_relations,
+    AccessExpr, Expr, Function, FunctionArg, FunctionArguments, GroupByExpr, Ident, Join, JoinOperator,
+    ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr, Statement, TableAlias, TableFactor,
+    Value, ValueWithSpan, VisitMut, VisitorMut, visit_relations,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion_pg_catalog::sql::PostgresCompatibilityParser;
 
-use crate::sql::information_table;
+use crate::sql::{information_table, is_own_table, is_without_rows};
 
 static GIVEN: LazyLock<PostgresCompatibilityParser> = LazyLock::new(PostgresCompatibilityParser::new);
 
@@ -114,12 +114,15 @@ impl VisitorMut for After {
                 FunctionArguments::Subquery(query) => Some(array_of(query)),
                 _ => None,
             },
-            // Of what there is none: options of sequences, positions in keys.
+            // Of what there is none: options of sequences, collations of columns.
             Expr::Function(function) if is_called(&function.name, "json_build_object") => {
                 parsed("CAST(NULL AS TEXT)")
             }
+            // Positions in an array with one dimension.
             Expr::Function(function) if is_called(&function.name, "generate_subscripts") => {
-                parsed("CAST(NULL AS INT)")
+                first_argument(function).and_then(|array| {
+                    parsed(&format!("unnest(generate_series(1, CAST(cardinality({array}) AS BIGINT)))"))
+                })
             }
             // Arrays of catalogs may be text.
             Expr::Function(function) if is_called(&function.name, "array_to_string") => {
@@ -147,6 +150,7 @@ impl VisitorMut for After {
             {
                 parsed("CAST(NULL AS INT)")
             }
+            Expr::Subquery(query) if says_nothing(query) => parsed("NULL"),
             Expr::Subquery(query) => {
                 single(query);
                 None
@@ -169,6 +173,12 @@ impl VisitorMut for After {
     }
 
     fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        if let TableFactor::Table { name, args: None, .. } = factor
+            && let [ObjectNamePart::Identifier(table)] = name.0.as_slice()
+            && is_own_table(&table.value)
+        {
+            *name = ObjectName::from(vec![Ident::new("pg_catalog"), table.clone()]);
+        }
         if let TableFactor::Table { name, alias, args: None, .. } = factor
             && let [ObjectNamePart::Identifier(schema), ObjectNamePart::Identifier(table)] = name.0.as_slice()
             && schema.value.eq_ignore_ascii_case("information_schema")
@@ -237,16 +247,68 @@ fn named(body: &mut SetExpr) {
 }
 
 /// The one column that a plain SELECT without groups has.
-fn column(query: &mut Query) -> Option<(&mut Select, Expr)> {
-    let SetExpr::Select(select) = query.body.as_mut() else { return None };
+fn only_column(select: &Select) -> Option<&Expr> {
     let [SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }] =
         select.projection.as_slice()
     else {
         return None;
     };
-    let expr = expr.clone();
     let grouped = !matches!(&select.group_by, GroupByExpr::Expressions(by, _) if by.is_empty());
-    (!grouped && select.distinct.is_none()).then_some((select, expr))
+    (!grouped && select.distinct.is_none()).then_some(expr)
+}
+
+/// The same, to be changed.
+fn column(query: &mut Query) -> Option<(&mut Select, Expr)> {
+    let SetExpr::Select(select) = query.body.as_mut() else { return None };
+    let expr = only_column(select)?.clone();
+    Some((select, expr))
+}
+
+/// Whether a scalar subquery is NULL for every row around it: it is over a table without rows, or says NULL of each.
+fn says_nothing(query: &Query) -> bool {
+    let SetExpr::Select(select) = query.body.as_ref() else { return false };
+    let Some(expr) = only_column(select) else { return false };
+    if is_aggregated(expr) {
+        return false;
+    }
+    let is_null = |expr: &Expr| matches!(expr, Expr::Value(ValueWithSpan { value: Value::Null, .. }));
+    let says_null = match expr {
+        Expr::Cast { expr, .. } => is_null(expr),
+        expr => is_null(expr),
+    };
+    let without_rows = |factor: &TableFactor| match factor {
+        TableFactor::Table { name, args: None, .. } => name.0.last().is_some_and(|part| match part {
+            ObjectNamePart::Identifier(table) => is_without_rows(&table.value),
+            ObjectNamePart::Function(_) => false,
+        }),
+        _ => false,
+    };
+    says_null
+        || select.from.iter().any(|from| without_rows(&from.relation) && from.joins.iter().all(is_inner))
+}
+
+/// Whether a join has rows only where its left side has.
+fn is_inner(join: &Join) -> bool {
+    matches!(
+        join.join_operator,
+        JoinOperator::Join(_)
+            | JoinOperator::Inner(_)
+            | JoinOperator::Left(_)
+            | JoinOperator::LeftOuter(_)
+            | JoinOperator::CrossJoin(_)
+    )
+}
+
+fn is_aggregated(expr: &Expr) -> bool {
+    let text = expr.to_string().to_ascii_lowercase();
+    AGGREGATES.iter().any(|name| text.contains(&format!("{name}(")))
+}
+
+fn first_argument(function: &Function) -> Option<&FunctionArg> {
+    match &function.args {
+        FunctionArguments::List(list) => list.args.first(),
+        _ => None,
+    }
 }
 
 /// A scalar subquery has one row at most; correlated ones have to say so by an aggregate.
@@ -255,11 +317,9 @@ fn single(query: &mut Query) {
         return;
     }
     let Some((select, expr)) = column(query) else { return };
-    let text = expr.to_string();
-    let aggregated = AGGREGATES.iter().any(|name| text.to_ascii_lowercase().contains(&format!("{name}(")));
-    if !aggregated
+    if !is_aggregated(&expr)
         && !select.from.is_empty()
-        && let Some(first) = parsed(&format!("first_value({text})"))
+        && let Some(first) = parsed(&format!("first_value({expr})"))
     {
         select.projection = vec![SelectItem::UnnamedExpr(first)];
         query.order_by = None;
@@ -310,6 +370,36 @@ mod tests {
         assert!(text.contains("(SELECT array_agg(b.rolname ORDER BY b.rolname) FROM"), "{text}");
         let policies = "SELECT array(SELECT p.polname FROM pg_catalog.pg_policy p) FROM pg_catalog.pg_roles";
         assert!(rewritten(policies).contains("CAST(ARRAY[] AS TEXT[])"));
+    }
+
+    #[test]
+    fn subqueries_over_tables_without_rows_are_null() {
+        let of = |subquery: &str| {
+            rewritten(&format!(
+                "SELECT CASE WHEN a.atthasdef THEN ({subquery}) END FROM pg_catalog.pg_attribute a"
+            ))
+        };
+        let default = "SELECT d.adbin FROM pg_catalog.pg_attrdef d WHERE d.adrelid = a.attrelid";
+        assert!(of(default).contains("THEN NULL END"), "{}", of(default));
+        let inner =
+            "SELECT t.typname FROM pg_catalog.pg_enum e JOIN pg_catalog.pg_type t ON t.oid = e.enumtypid";
+        assert!(of(inner).contains("THEN NULL END"), "{}", of(inner));
+        for rows in [
+            "SELECT count(*) FROM pg_catalog.pg_attrdef d WHERE d.adrelid = a.attrelid",
+            "SELECT t.typname FROM pg_catalog.pg_enum e RIGHT JOIN pg_catalog.pg_type t ON t.oid = e.enumtypid",
+            "SELECT t.typname FROM pg_catalog.pg_type t WHERE t.oid = a.atttypid",
+        ] {
+            assert!(!of(rows).contains("THEN NULL END"), "{}", of(rows));
+        }
+    }
+
+    #[test]
+    fn tables_of_the_catalog_need_no_schema() {
+        let text = rewritten("SELECT i.indexname FROM pg_indexes i, pg_stat_activity");
+        assert!(
+            text.contains("pg_catalog.pg_indexes i") && text.contains("pg_catalog.pg_stat_activity"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -15,7 +15,7 @@ use pgwire::error::{PgWireError, PgWireResult};
 use pgwire::messages::data::{DataRow, RowDescription};
 use pgwire::types::format::FormatOptions;
 
-use crate::sql::{QueryError, Results};
+use crate::sql::{QueryError, Results, modifier};
 
 /// What the client is told about columns.
 pub(crate) fn fields(
@@ -30,7 +30,14 @@ pub(crate) fn fields(
         return Err(super::error::violation(format!("{given} formats were given for {wanted} columns")));
     }
     let fields = arrow_schema_to_pg_fields(schema, format, None)?;
-    Ok(Arc::new(fields.into_iter().map(|field| field.with_format_options(text.clone())).collect()))
+    let told = fields.into_iter().zip(schema.fields()).map(|(field, of)| {
+        let field = field.with_format_options(text.clone());
+        match modifier(of.data_type()) {
+            Some(modifier) => field.with_type_modifier(modifier),
+            None => field,
+        }
+    });
+    Ok(Arc::new(told.collect()))
 }
 
 /// The same as a message.

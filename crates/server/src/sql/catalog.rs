@@ -19,8 +19,8 @@ use datafusion_pg_catalog::pg_catalog::catalog_info::CatalogInfo;
 use datafusion_pg_catalog::pg_catalog::context::EmptyContextProvider;
 use datafusion_pg_catalog::pg_catalog::{PgCatalogSchemaProvider, PgCatalogStaticTables};
 
-use super::Tables;
 use super::pg_catalog::PgCatalog;
+use super::{Registry, Tables};
 use crate::access::Role;
 
 /// The schema of all tables.
@@ -47,6 +47,7 @@ pub(crate) fn catalogs(
     role: &Arc<Role>,
     database: &str,
     fixed: &Arc<PgCatalogStaticTables>,
+    registry: &Arc<Registry>,
 ) -> Result<Arc<dyn CatalogProviderList>> {
     let visible = Visible { tables: tables.clone(), role: role.clone(), database: database.to_owned() };
     let about = PgCatalogSchemaProvider::try_new(visible.clone(), fixed.clone(), EmptyContextProvider)?;
@@ -54,7 +55,7 @@ pub(crate) fn catalogs(
     catalog.register_schema(PUBLIC, Arc::new(visible.clone()))?;
     catalog.register_schema(
         PG_CATALOG,
-        Arc::new(PgCatalog::new(Arc::new(about), Arc::new(visible), database)),
+        Arc::new(PgCatalog::new(Arc::new(about), Arc::new(visible), database, registry.clone())),
     )?;
     let list = MemoryCatalogProviderList::new();
     list.register_catalog(database.to_owned(), Arc::new(catalog));

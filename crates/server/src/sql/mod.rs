@@ -7,7 +7,8 @@
 //! | `registry` | which sessions there are, what runs in them, what has run |
 //! | `permissions` | may this user do what this plan does? |
 //! | `tables`, `catalog` | which tables there are, which of them a user sees |
-//! | `pg_catalog` | what PostgreSQL's own tables say about them |
+//! | `pg_catalog`, `columns` | what PostgreSQL's own tables say about them |
+//! | `activity` | who is connected and what runs, as PostgreSQL's table of it has it |
 //! | `tiers` | tables whose files lie in an archive or on tape |
 //! | `functions` | functions of PostgreSQL that clients call when they connect |
 //! | `work` | where do statements compute? |
@@ -16,7 +17,9 @@
 //!
 //! It knows no protocol.
 
+mod activity;
 mod catalog;
+mod columns;
 mod error;
 mod functions;
 mod memory;
@@ -29,9 +32,10 @@ mod tables;
 mod tiers;
 mod work;
 
+pub(crate) use columns::modifier;
 pub use error::QueryError;
 pub(crate) use functions::POSTGRES_VERSION;
-pub(crate) use pg_catalog::information_table;
+pub(crate) use pg_catalog::{information_table, is_own_table, is_without_rows};
 pub use registry::{Cancel, Finished, Protocol, Registry, RunningQuery, SessionEntry, Stop};
 pub use results::Results;
 pub use session::{Run, Session, SessionBase};

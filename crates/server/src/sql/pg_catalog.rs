@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use datafusion::arrow::array::{ArrayRef, Int32Array, RecordBatch, StringArray};
+use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::catalog::view::ViewTable;
 use datafusion::catalog::{MemTable, SchemaProvider, TableProvider};
@@ -15,30 +15,44 @@ use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder, lit};
 use datafusion::scalar::ScalarValue;
 
-use super::catalog::PUBLIC;
+use super::activity::{ACTIVITY, Activity};
 use super::functions::SETTINGS;
+use super::{Registry, columns};
 
-/// Columns that are not in the tables given, or are text there where clients need a list; all of them say nothing, because
-/// tables have neither options nor rights of their own nor keys.
-const COLUMNS: [(&str, &str, Nothing); 9] = [
-    ("pg_class", "relacl", Nothing::Text),
-    ("pg_class", "reloptions", Nothing::List(DataType::Utf8)),
-    ("pg_constraint", "conkey", Nothing::List(DataType::Int16)),
-    ("pg_constraint", "confkey", Nothing::List(DataType::Int16)),
-    ("pg_index", "indkey", Nothing::List(DataType::Int16)),
-    ("pg_index", "indclass", Nothing::List(DataType::Int32)),
-    ("pg_index", "indcollation", Nothing::List(DataType::Int32)),
-    ("pg_index", "indoption", Nothing::List(DataType::Int16)),
-    ("pg_statistic_ext", "stxkind", Nothing::List(DataType::Utf8)),
+/// Columns that are not in the tables given, or are text there where clients need a list. Most say nothing, because tables have
+/// neither options nor rights of their own nor keys; others have another name in the version that clients are told.
+const COLUMNS: [(&str, &str, Content); 10] = [
+    ("pg_class", "relacl", Content::NoText),
+    ("pg_class", "reloptions", Content::NoList(DataType::Utf8)),
+    ("pg_collation", "colliculocale", Content::Of("colllocale")),
+    ("pg_constraint", "conkey", Content::NoList(DataType::Int16)),
+    ("pg_constraint", "confkey", Content::NoList(DataType::Int16)),
+    ("pg_index", "indkey", Content::NoList(DataType::Int16)),
+    ("pg_index", "indclass", Content::NoList(DataType::Int32)),
+    ("pg_index", "indcollation", Content::NoList(DataType::Int32)),
+    ("pg_index", "indoption", Content::NoList(DataType::Int16)),
+    ("pg_statistic_ext", "stxkind", Content::NoList(DataType::Utf8)),
+];
+
+/// Tables that are given and have no rows, whatever there is: a subquery over one of them needs no engine to be answered.
+const WITHOUT_ROWS: [&str; 12] = [
+    "pg_attrdef",
+    "pg_enum",
+    "pg_event_trigger",
+    "pg_foreign_table",
+    "pg_inherits",
+    "pg_partitioned_table",
+    "pg_policy",
+    "pg_publication_rel",
+    "pg_seclabel",
+    "pg_sequence",
+    "pg_statistic_ext",
+    "pg_trigger",
 ];
 
 /// Tables that are not given and have no rows, with their columns.
-const EMPTY: [(&str, &[&str]); 8] = [
+const EMPTY: [(&str, &[&str]); 7] = [
     ("pg_user_mappings", &["umid", "srvid", "srvname", "umuser", "usename", "umoptions"]),
-    (
-        "pg_stat_activity",
-        &["datid", "datname", "pid", "usesysid", "usename", "application_name", "state", "query"],
-    ),
     ("pg_indexes", &["schemaname", "tablename", "indexname", "tablespace", "indexdef"]),
     (
         "information_table_constraints",
@@ -112,6 +126,8 @@ const EMPTY: [(&str, &[&str]); 8] = [
 
 const INFORMATION_COLUMNS: &str = "information_columns";
 const SETTINGS_TABLE: &str = "pg_settings";
+const CLASSES: &str = "pg_class";
+const ATTRIBUTES: &str = "pg_attribute";
 
 /// Where a table of `information_schema` is; nothing if that of the query engine will do.
 pub(crate) fn information_table(name: &str) -> Option<String> {
@@ -119,16 +135,32 @@ pub(crate) fn information_table(name: &str) -> Option<String> {
     (here == INFORMATION_COLUMNS || EMPTY.iter().any(|(table, _)| *table == here)).then_some(here)
 }
 
-enum Nothing {
-    Text,
-    List(DataType),
+/// Whether there is a table of this name here that is not among those given.
+pub(crate) fn is_own_table(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    name == ACTIVITY || EMPTY.iter().any(|(table, _)| *table == name)
 }
 
-impl From<&Nothing> for ScalarValue {
-    fn from(nothing: &Nothing) -> Self {
-        match nothing {
-            Nothing::Text => ScalarValue::Utf8(None),
-            Nothing::List(element) => ScalarValue::new_null_list(element.clone(), true, 1),
+/// Whether this table of `pg_catalog` has no rows, whatever there is.
+pub(crate) fn is_without_rows(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    WITHOUT_ROWS.contains(&name.as_str()) || EMPTY.iter().any(|(table, _)| *table == name)
+}
+
+/// What a column that is added has.
+enum Content {
+    NoText,
+    NoList(DataType),
+    /// The same as another column.
+    Of(&'static str),
+}
+
+impl Content {
+    fn of(&self, table: &str) -> Expr {
+        match self {
+            Content::NoText => lit(ScalarValue::Utf8(None)),
+            Content::NoList(element) => lit(ScalarValue::new_null_list(element.clone(), true, 1)),
+            Content::Of(other) => Expr::Column(Column::new(Some(table), *other)),
         }
     }
 }
@@ -140,6 +172,7 @@ pub(super) struct PgCatalog {
     /// The tables that the user sees.
     visible: Arc<dyn SchemaProvider>,
     database: String,
+    registry: Arc<Registry>,
 }
 
 impl PgCatalog {
@@ -147,103 +180,16 @@ impl PgCatalog {
         given: Arc<dyn SchemaProvider>,
         visible: Arc<dyn SchemaProvider>,
         database: &str,
+        registry: Arc<Registry>,
     ) -> Self {
-        PgCatalog { given, visible, database: database.to_owned() }
-    }
-
-    /// The columns of the user's tables, as PostgreSQL's `information_schema.columns` has them.
-    async fn information_columns(&self) -> Result<Arc<dyn TableProvider>> {
-        let mut texts: [Vec<Option<String>>; 18] = Default::default();
-        let mut positions = Vec::new();
-        for table in self.visible.table_names() {
-            let Some(provider) = self.visible.table(&table).await? else { continue };
-            for (at, field) in provider.schema().fields().iter().enumerate() {
-                let (data_type, udt) = type_names(field.data_type());
-                let row = [
-                    Some(self.database.as_str()),
-                    Some(PUBLIC),
-                    Some(table.as_str()),
-                    Some(field.name()),
-                    None,
-                    Some(if field.is_nullable() { "YES" } else { "NO" }),
-                    Some(&data_type),
-                    None,
-                    None,
-                    None,
-                    Some(self.database.as_str()),
-                    Some("pg_catalog"),
-                    Some(&udt),
-                    Some("NO"),
-                    None,
-                    Some("NEVER"),
-                    None,
-                    Some("NO"),
-                ];
-                texts.iter_mut().zip(row).for_each(|(column, value)| column.push(value.map(str::to_owned)));
-                positions.push(i32::try_from(at + 1).unwrap_or(i32::MAX));
-            }
-        }
-        const NAMES: [&str; 18] = [
-            "table_catalog",
-            "table_schema",
-            "table_name",
-            "column_name",
-            "column_default",
-            "is_nullable",
-            "data_type",
-            "character_set_name",
-            "collation_name",
-            "domain_name",
-            "udt_catalog",
-            "udt_schema",
-            "udt_name",
-            "is_identity",
-            "identity_generation",
-            "is_generated",
-            "generation_expression",
-            "is_updatable",
-        ];
-        let mut fields: Vec<Field> =
-            NAMES.iter().map(|name| Field::new(*name, DataType::Utf8, true)).collect();
-        let mut columns: Vec<ArrayRef> =
-            texts.into_iter().map(|column| Arc::new(StringArray::from(column)) as ArrayRef).collect();
-        let rows = positions.len();
-        fields.insert(4, Field::new("ordinal_position", DataType::Int32, false));
-        columns.insert(4, Arc::new(Int32Array::from(positions)));
-        // Not said: lengths, precisions and scales.
-        for name in ["character_maximum_length", "numeric_precision", "numeric_scale", "datetime_precision"] {
-            fields.push(Field::new(name, DataType::Int32, true));
-            columns.push(Arc::new(Int32Array::new_null(rows)));
-        }
-        table_of(fields, columns)
+        PgCatalog { given, visible, database: database.to_owned(), registry }
     }
 }
 
-fn table_of(fields: Vec<Field>, columns: Vec<ArrayRef>) -> Result<Arc<dyn TableProvider>> {
+pub(super) fn table_of(fields: Vec<Field>, columns: Vec<ArrayRef>) -> Result<Arc<dyn TableProvider>> {
     let schema = Arc::new(Schema::new(fields));
     let batch = RecordBatch::try_new(schema.clone(), columns)?;
     Ok(Arc::new(MemTable::try_new(schema, vec![vec![batch]])?))
-}
-
-/// A type's name in SQL, and its short name.
-fn type_names(data_type: &DataType) -> (String, String) {
-    let short =
-        arrow_pg::datatypes::into_pg_type(data_type).map_or("text".to_owned(), |of| of.name().to_owned());
-    let long = match short.as_str() {
-        "int2" => "smallint",
-        "int4" => "integer",
-        "int8" => "bigint",
-        "float4" => "real",
-        "float8" => "double precision",
-        "bool" => "boolean",
-        "varchar" => "character varying",
-        "timestamp" => "timestamp without time zone",
-        "timestamptz" => "timestamp with time zone",
-        "time" => "time without time zone",
-        array if array.starts_with('_') => "ARRAY",
-        other => other,
-    };
-    (long.to_owned(), short.clone())
 }
 
 /// The settings, as `pg_settings` has them.
@@ -277,8 +223,7 @@ fn settings() -> Result<Arc<dyn TableProvider>> {
 fn completed(name: &str, table: Arc<dyn TableProvider>) -> Result<Arc<dyn TableProvider>> {
     let other = |column: &str| COLUMNS.iter().any(|(of, name_of, _)| *of == name && *name_of == column);
     let added = COLUMNS.iter().filter(|(of, _, _)| *of == name);
-    let mut columns: Vec<Expr> =
-        added.map(|(_, column, nothing)| lit(ScalarValue::from(nothing)).alias(*column)).collect();
+    let mut columns: Vec<Expr> = added.map(|(_, column, content)| content.of(name).alias(*column)).collect();
     if columns.is_empty() {
         return Ok(table);
     }
@@ -293,7 +238,8 @@ fn completed(name: &str, table: Arc<dyn TableProvider>) -> Result<Arc<dyn TableP
 impl SchemaProvider for PgCatalog {
     fn table_names(&self) -> Vec<String> {
         let empty = EMPTY.iter().map(|(name, _)| (*name).to_owned());
-        self.given.table_names().into_iter().chain(empty).chain([INFORMATION_COLUMNS.to_owned()]).collect()
+        let own = [INFORMATION_COLUMNS, ACTIVITY].map(str::to_owned);
+        self.given.table_names().into_iter().chain(empty).chain(own).collect()
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
@@ -305,16 +251,28 @@ impl SchemaProvider for PgCatalog {
             return table_of(fields, none).map(Some);
         }
         match name.as_str() {
-            INFORMATION_COLUMNS => self.information_columns().await.map(Some),
+            INFORMATION_COLUMNS => {
+                columns::information(self.visible.as_ref(), &self.database).await.map(Some)
+            }
             SETTINGS_TABLE => settings().map(Some),
+            ACTIVITY => Ok(Some(Arc::new(Activity::new(self.registry.clone())))),
+            ATTRIBUTES => match (self.given.table(ATTRIBUTES).await?, self.given.table(CLASSES).await?) {
+                (Some(given), Some(classes)) => {
+                    columns::attributes(given, classes, self.visible.as_ref()).await.map(Some)
+                }
+                _ => Ok(None),
+            },
+            _ if WITHOUT_ROWS.contains(&name.as_str()) => {
+                let Some(given) = self.given.table(&name).await? else { return Ok(None) };
+                let none = MemTable::try_new(given.schema(), vec![Vec::new()])?;
+                completed(&name, Arc::new(none)).map(Some)
+            }
             _ => self.given.table(&name).await?.map(|table| completed(&name, table)).transpose(),
         }
     }
 
     fn table_exist(&self, name: &str) -> bool {
         let name = name.to_ascii_lowercase();
-        name == INFORMATION_COLUMNS
-            || EMPTY.iter().any(|(table, _)| *table == name)
-            || self.given.table_exist(&name)
+        name == INFORMATION_COLUMNS || is_own_table(&name) || self.given.table_exist(&name)
     }
 }

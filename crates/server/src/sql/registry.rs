@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -117,7 +117,10 @@ pub struct SessionEntry {
     pub protocol: Protocol,
     /// From where.
     pub peer: Option<SocketAddr>,
+    /// The database it asked for; all have the same tables.
+    pub database: String,
     application: RwLock<String>,
+    number: AtomicI32,
     /// Since when.
     pub started: SystemTime,
 }
@@ -126,6 +129,15 @@ impl SessionEntry {
     /// What the client calls itself.
     pub fn application(&self) -> String {
         self.application.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What PostgreSQL's clients know it by: a process there.
+    pub fn number(&self) -> i32 {
+        self.number.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_number(&self, number: i32) {
+        self.number.store(number, Ordering::Relaxed);
     }
 
     pub(crate) fn set_application(&self, name: &str) {
@@ -283,11 +295,24 @@ impl Registry {
         self.queries().iter().for_each(|query| query.cancel.stop(why));
     }
 
-    pub(crate) fn open(&self, user: User, protocol: Protocol, peer: Option<SocketAddr>) -> Arc<SessionEntry> {
+    pub(crate) fn open(
+        &self,
+        user: User,
+        protocol: Protocol,
+        peer: Option<SocketAddr>,
+        database: &str,
+    ) -> Arc<SessionEntry> {
         let id = self.next.fetch_add(1, Ordering::Relaxed) + 1;
-        let application = RwLock::default();
-        let entry = SessionEntry { id, user, protocol, peer, application, started: SystemTime::now() };
-        let entry = Arc::new(entry);
+        let entry = Arc::new(SessionEntry {
+            id,
+            user,
+            protocol,
+            peer,
+            database: database.to_owned(),
+            application: RwLock::default(),
+            number: AtomicI32::new(i32::try_from(id).unwrap_or(i32::MAX)),
+            started: SystemTime::now(),
+        });
         let mut sessions = lock(&self.sessions);
         sessions.insert(id, Arc::downgrade(&entry));
         entry

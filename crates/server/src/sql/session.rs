@@ -23,6 +23,7 @@ use futures::FutureExt;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
+use super::activity::Viewer;
 use super::catalog::{PUBLIC, catalogs};
 use super::memory::UserPool;
 use super::results::{Bounds, Ending, start, stoppable};
@@ -127,7 +128,7 @@ impl SessionBase {
         let database = database.filter(|name| !name.is_empty()).unwrap_or(DATABASE);
         let context =
             self.context(&user, database).map_err(|error| AccessError::Malformed(error.to_string()))?;
-        let entry = self.registry.open(user, protocol, peer);
+        let entry = self.registry.open(user, protocol, peer, database);
         Ok(Session { context, entry, base: self.clone(), _connected: connected })
     }
 
@@ -138,7 +139,8 @@ impl SessionBase {
             .clone()
             .with_default_catalog_and_schema(database, PUBLIC)
             .with_create_default_catalog_and_schema(false)
-            .with_information_schema(true);
+            .with_information_schema(true)
+            .with_extension(Arc::new(Viewer { user: user.name.clone(), admin: user.role.admin }));
         config.set_extension(Arc::new(TierUser(user.name.clone())));
         if let Some(options) = config.options_mut().extensions.get_mut::<CoscanOptions>() {
             options.administrator = user.role.admin;
@@ -153,7 +155,7 @@ impl SessionBase {
             .build();
         let mut context = SessionContext::new_with_state(state);
         context.register_udf(create_current_database_udf(database));
-        super::functions::register_user(&context, &user.name, user.role.admin);
+        super::functions::register_user(&context, &user.name, user.role.admin, &self.registry);
         if user.role.admin {
             context = context.enable_url_table();
         }
@@ -172,7 +174,7 @@ impl SessionBase {
         if known.len() >= CATALOGS_MAX {
             known.clear();
         }
-        let list = catalogs(&self.tables, role, database, &self.pg_tables)?;
+        let list = catalogs(&self.tables, role, database, &self.pg_tables, &self.registry)?;
         known.insert(key, (role.clone(), list.clone()));
         Ok(list)
     }
@@ -243,6 +245,12 @@ impl Session {
         let plan = planned.map_err(|_| QueryError::panicked())??;
         self.check(&plan)?;
         Ok(plan)
+    }
+
+    /// Takes the number that the client was told.
+    pub(crate) fn set_number(&self, number: i32) {
+        self.entry.set_number(number);
+        super::functions::register_number(&self.context, number);
     }
 
     /// The tables the user sees.

@@ -3,20 +3,27 @@
 //! | module | answers |
 //! |---|---|
 //! | `answer` | the same whatever is asked |
+//! | `cancel` | whether a statement was stopped |
 //! | `privileges` | what the user may do |
 //! | `text` | something computed from its arguments |
 //!
 //! Others are in `datafusion-pg-catalog`; those here are missing there, or answer what clients do not understand.
 
 mod answer;
+mod cancel;
 mod privileges;
 mod text;
+
+use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::prelude::SessionContext;
 use datafusion::scalar::ScalarValue;
 
+use super::Registry;
+use super::activity::Viewer;
 use answer::Answer;
+use cancel::Cancel;
 use privileges::Privilege;
 
 /// The version that clients are told: they take features and queries of the catalog by it.
@@ -111,9 +118,15 @@ pub(crate) fn register(context: &SessionContext) {
 }
 
 /// Registers what tells who asks, and what they may do.
-pub(crate) fn register_user(context: &SessionContext, user: &str, admin: bool) {
+pub(crate) fn register_user(context: &SessionContext, user: &str, admin: bool, registry: &Arc<Registry>) {
     for name in ["session_user", "current_user", "user", "current_role"] {
         context.register_udf(Answer::udf(name, user.into()));
     }
+    context.register_udf(Cancel::udf(registry.clone(), Viewer { user: user.to_owned(), admin }));
     privileges::NAMES.iter().for_each(|name| context.register_udf(Privilege::udf(name, admin)));
+}
+
+/// Registers what tells the session's number.
+pub(crate) fn register_number(context: &SessionContext, number: i32) {
+    context.register_udf(Answer::udf("pg_backend_pid", number.into()));
 }

@@ -1,0 +1,206 @@
+//! What PostgreSQL's tables say about columns: types, their short names, and the digits of decimals.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, Int32Array, StringArray};
+use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::catalog::view::ViewTable;
+use datafusion::catalog::{SchemaProvider, TableProvider};
+use datafusion::common::{Column, JoinType, Result};
+use datafusion::datasource::provider_as_source;
+use datafusion::functions::core::expr_fn::coalesce;
+use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
+
+use super::catalog::PUBLIC;
+use super::pg_catalog::table_of;
+
+/// What PostgreSQL adds to precision and scale in the modifier of a type.
+const MODIFIER_OFFSET: i32 = 4;
+
+/// Digits of a decimal: all, and those behind the point.
+fn digits(data_type: &DataType) -> Option<(i32, i32)> {
+    match *data_type {
+        DataType::Decimal32(precision, scale)
+        | DataType::Decimal64(precision, scale)
+        | DataType::Decimal128(precision, scale)
+        | DataType::Decimal256(precision, scale) => Some((precision.into(), scale.into())),
+        _ => None,
+    }
+}
+
+/// PostgreSQL's modifier of a type, `atttypmod`: digits of a decimal. Nothing where there is none.
+pub(crate) fn modifier(data_type: &DataType) -> Option<i32> {
+    // The scale has eleven bits there, with a sign.
+    digits(data_type).map(|(precision, scale)| ((precision << 16) | (scale & 0x7ff)) + MODIFIER_OFFSET)
+}
+
+/// `pg_attribute` with the modifiers of types, which are not in the one given.
+pub(super) async fn attributes(
+    given: Arc<dyn TableProvider>,
+    classes: Arc<dyn TableProvider>,
+    visible: &dyn SchemaProvider,
+) -> Result<Arc<dyn TableProvider>> {
+    const MODIFIER: &str = "atttypmod";
+    let (mut tables, mut names, mut modifiers) = (Vec::new(), Vec::new(), Vec::new());
+    for table in visible.table_names() {
+        let Some(provider) = visible.table(&table).await? else { continue };
+        for field in provider.schema().fields() {
+            if let Some(modifier) = modifier(field.data_type()) {
+                tables.push(table.clone());
+                names.push(field.name().clone());
+                modifiers.push(modifier);
+            }
+        }
+    }
+    let fields = vec![
+        Field::new("table_name", DataType::Utf8, false),
+        Field::new("column_name", DataType::Utf8, false),
+        Field::new("modifier", DataType::Int32, false),
+    ];
+    let known = table_of(
+        fields,
+        vec![
+            Arc::new(StringArray::from(tables)),
+            Arc::new(StringArray::from(names)),
+            Arc::new(Int32Array::from(modifiers)),
+        ],
+    )?;
+    let column = |table: &str, name: &str| Column::new(Some(table), name);
+    let schema = given.schema();
+    let all = schema.fields().iter().map(|field| {
+        let of = Expr::Column(column("a", field.name()));
+        match field.name().as_str() {
+            MODIFIER => coalesce(vec![Expr::Column(column("m", "modifier")), of]).alias(MODIFIER),
+            name => of.alias(name),
+        }
+    });
+    let scan = |name: &str, table| LogicalPlanBuilder::scan(name, provider_as_source(table), None);
+    // A table's number and its name: what is known here is known by name.
+    let numbered =
+        scan("c", classes)?.project(["oid", "relname"].map(|name| Expr::Column(column("c", name))))?;
+    let modified = numbered
+        .join(
+            scan("m", known)?.build()?,
+            JoinType::Inner,
+            (vec![column("c", "relname")], vec![column("m", "table_name")]),
+            None,
+        )?
+        .build()?;
+    let keys = (
+        vec![column("a", "attrelid"), column("a", "attname")],
+        vec![column("c", "oid"), column("m", "column_name")],
+    );
+    let plan = scan("a", given)?.join(modified, JoinType::Left, keys, None)?.project(all)?.build()?;
+    Ok(Arc::new(ViewTable::new(plan, None)))
+}
+
+/// The columns of the user's tables, as PostgreSQL's `information_schema.columns` has them.
+pub(super) async fn information(
+    visible: &dyn SchemaProvider,
+    database: &str,
+) -> Result<Arc<dyn TableProvider>> {
+    let mut texts: [Vec<Option<String>>; 18] = Default::default();
+    let (mut positions, mut precisions, mut scales) = (Vec::new(), Vec::new(), Vec::new());
+    for table in visible.table_names() {
+        let Some(provider) = visible.table(&table).await? else { continue };
+        for (at, field) in provider.schema().fields().iter().enumerate() {
+            let (data_type, udt) = type_names(field.data_type());
+            let row = [
+                Some(database),
+                Some(PUBLIC),
+                Some(table.as_str()),
+                Some(field.name()),
+                None,
+                Some(if field.is_nullable() { "YES" } else { "NO" }),
+                Some(&data_type),
+                None,
+                None,
+                None,
+                Some(database),
+                Some("pg_catalog"),
+                Some(&udt),
+                Some("NO"),
+                None,
+                Some("NEVER"),
+                None,
+                Some("NO"),
+            ];
+            texts.iter_mut().zip(row).for_each(|(column, value)| column.push(value.map(str::to_owned)));
+            positions.push(i32::try_from(at + 1).unwrap_or(i32::MAX));
+            let digits = digits(field.data_type());
+            precisions.push(digits.map(|(precision, _)| precision));
+            scales.push(digits.map(|(_, scale)| scale));
+        }
+    }
+    const NAMES: [&str; 18] = [
+        "table_catalog",
+        "table_schema",
+        "table_name",
+        "column_name",
+        "column_default",
+        "is_nullable",
+        "data_type",
+        "character_set_name",
+        "collation_name",
+        "domain_name",
+        "udt_catalog",
+        "udt_schema",
+        "udt_name",
+        "is_identity",
+        "identity_generation",
+        "is_generated",
+        "generation_expression",
+        "is_updatable",
+    ];
+    let mut fields: Vec<Field> = NAMES.iter().map(|name| Field::new(*name, DataType::Utf8, true)).collect();
+    let mut columns: Vec<ArrayRef> =
+        texts.into_iter().map(|column| Arc::new(StringArray::from(column)) as ArrayRef).collect();
+    let rows = positions.len();
+    fields.insert(4, Field::new("ordinal_position", DataType::Int32, false));
+    columns.insert(4, Arc::new(Int32Array::from(positions)));
+    for (name, values) in [("numeric_precision", precisions), ("numeric_scale", scales)] {
+        fields.push(Field::new(name, DataType::Int32, true));
+        columns.push(Arc::new(Int32Array::from(values)));
+    }
+    // Not said: lengths of texts and digits of seconds.
+    for name in ["character_maximum_length", "datetime_precision"] {
+        fields.push(Field::new(name, DataType::Int32, true));
+        columns.push(Arc::new(Int32Array::new_null(rows)));
+    }
+    table_of(fields, columns)
+}
+
+/// A type's name in SQL, and its short name.
+fn type_names(data_type: &DataType) -> (String, String) {
+    let short =
+        arrow_pg::datatypes::into_pg_type(data_type).map_or("text".to_owned(), |of| of.name().to_owned());
+    let long = match short.as_str() {
+        "int2" => "smallint",
+        "int4" => "integer",
+        "int8" => "bigint",
+        "float4" => "real",
+        "float8" => "double precision",
+        "bool" => "boolean",
+        "varchar" => "character varying",
+        "timestamp" => "timestamp without time zone",
+        "timestamptz" => "timestamp with time zone",
+        "time" => "time without time zone",
+        array if array.starts_with('_') => "ARRAY",
+        other => other,
+    };
+    (long.to_owned(), short.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `make_numeric_typmod` of PostgreSQL 16.
+    #[test]
+    fn modifiers_are_those_of_postgres() {
+        assert_eq!(modifier(&DataType::Decimal128(15, 2)), Some(983_046));
+        assert_eq!(modifier(&DataType::Decimal128(38, 0)), Some(2_490_372));
+        assert_eq!(modifier(&DataType::Decimal128(5, -2)), Some(329_730));
+        assert_eq!(modifier(&DataType::Int64), None);
+    }
+}
