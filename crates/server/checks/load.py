@@ -38,6 +38,8 @@ KINDS = {
     "rows": "SELECT l_orderkey, l_comment FROM lineitem WHERE l_suppkey % 16 = {} ORDER BY 1, 2",
 }
 VALUES = 16
+#: Seconds between two looks at memory, and those after which everything was stopped meanwhile.
+LOOK_EVERY, PAUSE = 2, 10
 #: What the server is told that it has.
 MEMORY = 1 << 30
 
@@ -113,7 +115,10 @@ class Load:
         self.options, self.server, self.store, self.data = options, server, store, data
         self.over = threading.Event()
         self.lock = threading.Lock()
+        #: When each answer was asked for and when it was there, by kind.
         self.times = defaultdict(list)
+        #: When this machine did something else: clients and server were stopped together.
+        self.pauses: list[tuple[float, float]] = []
         self.wrong: list[str] = []
         self.failed = defaultdict(int)
         self.faults = defaultdict(int)
@@ -159,7 +164,7 @@ class Load:
             cursor.execute(KINDS[kind].format(value))
             rows = cursor.fetchall()
         with self.lock:
-            self.times[kind].append(time.monotonic() - begun)
+            self.times[kind].append((begun, time.monotonic()))
             if digest(rows) != self.expected[kind, value]:
                 self.wrong.append(f"{kind} {value}: {str(rows)[:200]}")
 
@@ -219,17 +224,28 @@ class Load:
         self.learn()
         threads = [threading.Thread(target=self.client, args=(n,), daemon=True) for n in range(self.options.clients)]
         threads.append(threading.Thread(target=self.fault, daemon=True))
-        begun = time.monotonic()
+        begun = looked = time.monotonic()
+        end = begun + 60 * self.options.minutes
         for thread in threads:
             thread.start()
-        while time.monotonic() - begun < 60 * self.options.minutes and self.server.process.poll() is None:
-            time.sleep(2)
-            self.memory.append((time.monotonic() - begun, resident(self.server)))
+        while looked < end and self.server.process.poll() is None:
+            time.sleep(LOOK_EVERY)
+            before, looked = looked, time.monotonic()
+            if looked - before > PAUSE:
+                self.pauses.append((before, looked))
+                end += looked - before
+            self.memory.append((looked - begun, resident(self.server)))
         self.over.set()
         self.store.running.set()
         for thread in threads:
             thread.join(120)
         self.stuck = sum(thread.is_alive() for thread in threads)
+
+
+    def seconds(self, kind: str) -> list[float]:
+        """How long answers of a kind took; those in a pause are left out."""
+        apart = lambda begun, end: all(end < first or begun > last for first, last in self.pauses)
+        return [end - begun for begun, end in self.times[kind] if apart(begun, end)]
 
 
 def digest(rows) -> str:
@@ -238,7 +254,7 @@ def digest(rows) -> str:
 
 
 def percentile(times: list[float], part: float) -> float:
-    times = sorted(times)
+    times = sorted(times) or [float("nan")]
     return times[min(len(times) - 1, int(part * len(times)))]
 
 
@@ -300,8 +316,10 @@ def main() -> int:
             load.run()
             faults = judged(load)
             report = {
-                "answers": {kind: {"count": len(times), "p50_s": round(percentile(times, 0.5), 3), "p99_s": round(percentile(times, 0.99), 3)}
+                "answers": {kind: {"count": len(times), "p50_s": round(percentile(load.seconds(kind), 0.5), 3),
+                                   "p99_s": round(percentile(load.seconds(kind), 0.99), 3)}
                             for kind, times in sorted(load.times.items())},
+                "pauses_s": [round(end - begun) for begun, end in load.pauses],
                 "faults": dict(load.faults), "failures": dict(load.failed), "requests_to_the_store": store.requests,
                 "memory_mib": [size >> 20 for _, size in load.memory[:: max(1, len(load.memory) // 12)]],
             }

@@ -160,6 +160,25 @@ class Shell(unittest.TestCase):
         self.ask("\\pager off")
         self.assertIn("VIETNAM", self.ask("SELECT n_name FROM nation;"))
 
+    def test_progress_is_shown(self):
+        """Of what takes longer than a second, and it makes way for the result."""
+        slow = "SELECT count(*) FROM lineitem, generate_series(1, 2000) AS g(n) WHERE sqrt(l_orderkey + n) < 0;"
+        self.terminal.type(slow + "\r")
+        self.assertRegex(self.terminal.see(" read"), r"\d+ of 15 chunks")
+        self.assertRegex(self.terminal.see(PROMPT), r"(?s)\| 0 +\|.*\(1 row, [0-9.]+ s\)")
+
+    def test_commands_of_psql(self):
+        self.assertRegex(self.ask("\\d"), r"(?s)lineitem +16.*nation +4")
+        self.assertRegex(self.ask("\\d NATION"), r"n_nationkey +\| Int64")
+        self.assertNotIn("lineitem", self.ask("\\dt nat*"))
+        self.assertIn("timing is off", self.ask("\\timing"))
+        self.assertRegex(self.ask("SELECT 1 AS one;"), r"\(1 row\)")
+        self.assertIn("timing is on", self.ask("\\timing on"))
+        self.ask("\\x on")
+        self.assertIn("n_name | GERMANY", self.ask("SELECT n_name FROM nation WHERE n_nationkey = 7;"))
+        self.ask("\\x off")
+        self.assertIn("no command", self.ask("\\nonsense"))
+
     def test_a_running_statement_is_cancelled(self):
         self.terminal.type("SELECT count(*) FROM generate_series(1, 1000000000000);\r")
         time.sleep(1.5)

@@ -46,12 +46,15 @@ impl Bar {
         let (session, of, shown) = (session.clone(), account.clone(), line.clone());
         let ticks = tokio::spawn(async move {
             tokio::time::sleep(PATIENCE).await;
-            shown.set_draw_target(ProgressDrawTarget::stderr());
             loop {
                 let progress = session.progress(&of);
                 shown.set_length(progress.chunks_wanted.max(1));
                 shown.set_position(progress.chunks_done.min(progress.chunks_wanted));
                 shown.set_message(described(&progress));
+                if shown.is_hidden() {
+                    // From now on the line is drawn, with all that it says.
+                    shown.set_draw_target(ProgressDrawTarget::stderr());
+                }
                 tokio::time::sleep(TICK).await;
             }
         });
