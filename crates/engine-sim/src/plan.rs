@@ -116,6 +116,8 @@ pub enum Control {
     Policy(usize),
     /// Another buffer.
     Buffer(u64),
+    /// So much of the buffer is lent to others.
+    Lend(u64),
     /// Another limit on reading, in bytes per second; zero for none.
     Limit(u64),
     /// A file is replaced.
@@ -341,7 +343,7 @@ fn consumer(random: &mut fastrand::Rng, plan: &Plan) -> ConsumerPlan {
 
 fn controls(random: &mut fastrand::Rng, plan: &Plan) -> Vec<(u64, Control)> {
     let files = plan.files.len();
-    let one = |random: &mut fastrand::Rng| match random.u8(..12) {
+    let one = |random: &mut fastrand::Rng| match random.u8(..14) {
         0 | 1 => Control::Policy(random.usize(..)),
         2..=4 => Control::Buffer(buffer(random)),
         5 | 6 => Control::Limit(u64::from(random.bool()) * limit(random)),
@@ -349,6 +351,7 @@ fn controls(random: &mut fastrand::Rng, plan: &Plan) -> Vec<(u64, Control)> {
         8 => Control::Cut(random.usize(..files)),
         9 => Control::Jump(random.u64(1..10_000)),
         10 => Control::Close,
+        11 | 12 => Control::Lend(u64::from(random.u8(..4) > 0) * buffer(random)),
         _ => Control::Limit(0),
     };
     let count = random.usize(..8);

@@ -188,6 +188,7 @@ fn start_controls(clients: &Arc<Clients>) {
         executor.note("peace");
         if let Some(engine) = clients.engine() {
             all_well(&clients, Some(engine.set_read_limit(None)));
+            all_well(&clients, Some(engine.lend(0).map(drop)));
             set_buffer(&clients, &engine, PEACE_BUFFER);
         }
         clients.world.make_peace();
@@ -231,6 +232,9 @@ fn apply(clients: &Clients, control: Control) {
             all_well(clients, engine.map(|engine| engine.set_policy(all[number % all.len()])));
         }
         Control::Buffer(bytes) => engine.iter().for_each(|engine| set_buffer(clients, engine, bytes)),
+        Control::Lend(bytes) => {
+            all_well(clients, engine.map(|engine| engine.lend(bytes).map(drop)));
+        }
         Control::Limit(rate) => {
             all_well(clients, engine.map(|engine| engine.set_read_limit(read_limit(rate))));
         }
@@ -250,6 +254,7 @@ fn apply(clients: &Clients, control: Control) {
             // Nobody can change anything any more: what runs goes on in peace-time terms.
             if let Some(engine) = &engine {
                 all_well(clients, Some(engine.set_read_limit(None)));
+                all_well(clients, Some(engine.lend(0).map(drop)));
                 set_buffer(clients, engine, PEACE_BUFFER);
             }
             drop(engine);

@@ -3,27 +3,48 @@
 //! A scan needs a least of room to make progress. One that had it when it began keeps it until its end; a smaller
 //! buffer is in force when the last scan that needs more has ended. What the buffer lends to others it does without in the
 //! same way, but a scan that fits what is wanted is let in all the same; and while a scan runs that turned out to need more
-//! than it was let in with, nothing is lent.
+//! than it was let in with, or a point read waits for room that no scan can do without, it does without nothing.
+//!
+//! What is known of files (footers, where parts lie) has [`files_share`] of the buffer's size beside the buffer. What it
+//! takes beyond that, the buffer does without as if it were lent, half of itself at most.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use coscan_core::ScanId;
 
+/// What is known of files takes 1/`FILES_SHARE` of the buffer's size beside it, or [`FILES_BYTES_MIN`] where that is more.
+const FILES_SHARE: u64 = 16;
+
+/// In a small buffer the footers of a few tables are worth more than a share says.
+const FILES_BYTES_MIN: u64 = 4 << 20;
+
+/// Beyond the share, files take room of the buffer in steps of so many bytes.
+const FILES_STEP: u64 = 1 << 20;
+
+/// How much may be known of files beside a buffer of so many bytes, in bytes.
+pub(crate) fn files_share(buffer: u64) -> u64 {
+    (buffer / FILES_SHARE).max(FILES_BYTES_MIN)
+}
+
 /// See the module's text.
 #[derive(Debug)]
 pub(crate) struct Budget {
     wanted: u64,
+    /// What is known of files, in bytes.
+    files: u64,
     /// What others have of it.
     lent: u64,
     /// How many running scans need at least this many bytes.
     needs: BTreeMap<u64, usize>,
     /// Running scans that turned out to need more than that.
     grown: BTreeSet<ScanId>,
+    /// Point reads that wait for room.
+    points: usize,
 }
 
 impl Budget {
     pub(crate) fn new(wanted: u64) -> Self {
-        Budget { wanted, lent: 0, needs: BTreeMap::new(), grown: BTreeSet::new() }
+        Budget { wanted, files: 0, lent: 0, needs: BTreeMap::new(), grown: BTreeSet::new(), points: 0 }
     }
 
     /// What new scans have to fit.
@@ -37,9 +58,21 @@ impl Budget {
 
     /// What the buffer manager is to keep to.
     pub(crate) fn in_force(&self) -> u64 {
-        let lent = if self.grown.is_empty() { self.lent } else { 0 };
-        let own = self.wanted.saturating_sub(lent).max(1);
+        let all = !self.grown.is_empty() || self.points > 0;
+        let others = if all { 0 } else { self.of_files().saturating_add(self.lent) };
+        let own = self.wanted.saturating_sub(others).max(1);
         self.needs.last_key_value().map_or(own, |(needed, _)| own.max(*needed))
+    }
+
+    /// So much is known of files.
+    pub(crate) fn set_files(&mut self, bytes: u64) {
+        self.files = bytes;
+    }
+
+    /// What files have of the buffer.
+    pub(crate) fn of_files(&self) -> u64 {
+        let beyond = self.files.saturating_sub(files_share(self.wanted));
+        (beyond / FILES_STEP * FILES_STEP).min(self.wanted / 2)
     }
 
     /// Others have so much of the buffer.
@@ -55,6 +88,11 @@ impl Budget {
     /// A scan has ended.
     pub(crate) fn ended(&mut self, scan: ScanId) {
         self.grown.remove(&scan);
+    }
+
+    /// So many point reads wait for room.
+    pub(crate) fn set_points(&mut self, waiting: usize) {
+        self.points = waiting;
     }
 
     pub(crate) fn let_in(&mut self, needed: u64) {
@@ -105,7 +143,32 @@ mod tests {
         assert_eq!(budget.in_force(), 100, "nobody knows how much it needs");
         budget.ended(ScanId(3));
         assert_eq!(budget.in_force(), 1);
+        budget.set_points(2);
+        assert_eq!(budget.in_force(), 100, "nor how much point reads need");
+        budget.set_points(0);
         budget.set_lent(0);
         assert_eq!(budget.in_force(), 100);
+    }
+
+    #[test]
+    fn files_have_a_share_beside_the_buffer_and_then_a_part_of_it() {
+        const MIB: u64 = 1 << 20;
+        let mut budget = Budget::new(160 * MIB);
+        budget.set_files(10 * MIB);
+        assert_eq!(budget.in_force(), 160 * MIB);
+        budget.set_files(15 * MIB + 5);
+        assert_eq!((budget.in_force(), budget.wanted()), (155 * MIB, 160 * MIB));
+        budget.set_lent(100 * MIB);
+        assert_eq!(budget.in_force(), 55 * MIB);
+        budget.let_in(120 * MIB);
+        assert_eq!(budget.in_force(), 120 * MIB, "scans keep what they need");
+        budget.let_out(120 * MIB);
+        budget.set_lent(0);
+        budget.set_files(1000 * MIB);
+        assert_eq!(budget.in_force(), 80 * MIB, "half is left");
+        budget.set_wanted(MIB);
+        assert_eq!(budget.in_force(), MIB / 2);
+        budget.set_files(0);
+        assert_eq!(budget.in_force(), MIB);
     }
 }

@@ -113,11 +113,17 @@ pub struct CatalogSize {
     pub tables: usize,
     /// Chunk numbers of all tables, those of files that are gone included.
     pub chunks: u64,
-    /// About this many bytes, footers included. They are not in the ledger.
+    /// About this many bytes, footers included. They are beside the buffer up to a sixteenth of its size (4 MiB at the
+    /// least); beyond that the buffer is smaller by as much.
     pub bytes: u64,
 }
 
 impl Catalog {
+    /// About how many bytes are known of files.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     pub(crate) fn size(&self) -> CatalogSize {
         CatalogSize {
             files: self.files.len(),

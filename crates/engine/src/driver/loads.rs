@@ -8,6 +8,7 @@ use std::sync::Arc;
 use coscan_core::{ChunkNo, ColumnNo, ColumnSet, Event, LoadId, PartLoad, TableId};
 
 use super::{IoContext, LoadContext, LockedDriver};
+use crate::budget::files_share;
 use crate::catalog::Forgotten;
 use crate::error::EngineError;
 use crate::io::ReadError;
@@ -17,13 +18,6 @@ use crate::load_log::LoadSeen;
 use crate::stats::LoadRecord;
 use crate::store::PartKey;
 use crate::table::{File, FileHandle, FileSpec};
-
-/// What is known of files that are not in use takes at most 1/`UNUSED_FILES_SHARE` of the budget, beside it, or
-/// [`UNUSED_FILES_BYTES_MIN`] where that is more.
-const UNUSED_FILES_SHARE: u64 = 16;
-
-/// In a small buffer the footers of a few tables are worth more than a share says.
-const UNUSED_FILES_BYTES_MIN: u64 = 4 << 20;
 
 impl LockedDriver<'_> {
     /// Tells the I/O queue; what it answers is done at the end of the turn.
@@ -164,13 +158,15 @@ impl LockedDriver<'_> {
             false => Event::TableGrown { table, layout },
         });
         self.state.catalog.supersede(&added.handle);
-        let share = self.state.abm.usage().budget / UNUSED_FILES_SHARE;
-        let bytes_max = share.max(UNUSED_FILES_BYTES_MIN);
+        let bytes_max = files_share(self.state.budget.wanted());
         let Forgotten { tables, chunks } = self.state.catalog.tidy(bytes_max);
         for (table, chunks) in chunks {
             self.event(Event::ChunksInvalidated { table, chunks });
         }
         tables.into_iter().for_each(|table| self.event(Event::TableDropped { table }));
+        let known = self.state.catalog.bytes();
+        self.state.budget.set_files(known);
+        self.apply_budget();
         Ok(added.handle)
     }
 

@@ -173,10 +173,17 @@ impl LockedDriver<'_> {
         self.state.budget.set_lent(bytes);
         self.apply_budget();
         let held = self.state.abm.usage().total().max(self.state.budget.in_force());
-        self.state.budget.wanted().saturating_sub(held).min(bytes)
+        let of_buffer = self.state.budget.wanted().saturating_sub(self.state.budget.of_files());
+        of_buffer.saturating_sub(held).min(bytes)
     }
 
-    fn apply_budget(&mut self) {
+    /// So many point reads wait for room; while there are some, nothing of the buffer is lent.
+    pub(crate) fn keep_for_points(&mut self, waiting: usize) {
+        self.state.budget.set_points(waiting);
+        self.apply_budget();
+    }
+
+    pub(super) fn apply_budget(&mut self) {
         let bytes = self.state.budget.in_force();
         if self.state.abm.usage().budget != bytes {
             self.event(Event::BudgetChanged { bytes });

@@ -24,6 +24,8 @@ impl Driver {
             let patience = turn.patience();
             patience.waiting += 1;
             patience.since.get_or_insert(now);
+            let waiting = patience.waiting;
+            turn.keep_for_points(waiting);
         })?;
         Ok(RoomWaiter { driver: self.clone() })
     }
@@ -54,6 +56,8 @@ impl Drop for RoomWaiter {
             if patience.waiting == 0 {
                 patience.since = None;
             }
+            let waiting = patience.waiting;
+            turn.keep_for_points(waiting);
         });
     }
 }

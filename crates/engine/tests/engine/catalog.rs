@@ -73,6 +73,10 @@ async fn ten_thousand_files_cost_ten_thousand_times_one() {
     assert!(times[3] < times[0] * 4, "opening gets slower, in ns: {times:?}");
     let full = engine.catalog_size();
     assert_eq!((full.files, full.tables, full.chunks), (FILES, 1, FILES as u64));
+    // What is known of so many takes room of the buffer, but for the share that it has beside it.
+    let beyond = full.bytes - (16 << 20);
+    assert!(beyond > 4 << 20, "{full:?}");
+    assert_eq!(engine.usage().budget, (256 << 20) - (beyond >> 20 << 20));
     let got = scan_all(&engine.scan(request(&files, None)).unwrap(), 2).await.unwrap();
     assert_eq!(got.len(), FILES);
 
