@@ -5,6 +5,8 @@
 //! that is bound by processors.
 
 use std::ffi::c_long;
+use std::sync::Once;
+use std::time::Duration;
 
 use libmimalloc_sys::{mi_option_set, mi_option_t};
 use mimalloc::MiMalloc;
@@ -18,6 +20,12 @@ const PURGE_DELAY: mi_option_t = 15;
 /// How long freed memory is kept for the next who wants some, in milliseconds. The allocator's own 10 are shorter than
 /// a chunk takes to be processed.
 const PURGE_DELAY_MS: c_long = 1000;
+
+/// Nothing freed is kept while the process has more than this part of its memory, in percent.
+const SHORT_PERCENT: u64 = 65;
+
+/// How often somebody looks.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Makes these choices, unless `MIMALLOC_PURGE_DELAY` or `MIMALLOC_ALLOW_THP` have made others.
 pub(crate) fn set_up() {
@@ -36,8 +44,40 @@ fn use_small_pages() {
 }
 
 fn keep_freed_memory() {
-    if std::env::var_os("MIMALLOC_PURGE_DELAY").is_none() {
-        // SAFETY: sets a number; the option exists in all versions that the bindings build.
-        unsafe { mi_option_set(PURGE_DELAY, PURGE_DELAY_MS) };
+    if !is_purge_delay_given() {
+        purge_after(PURGE_DELAY_MS);
     }
+}
+
+/// Has freed memory given back at once while the process has most of what it may have: what is kept for others counts
+/// against it all the same. Looks as long as the process lives; if there can be no thread, freed memory is kept.
+pub(crate) fn give_back_when_short(memory_bytes: u64) {
+    static LOOKS: Once = Once::new();
+    if is_purge_delay_given() || coscan_datafusion::anonymous_bytes().is_none() {
+        return;
+    }
+    LOOKS.call_once(|| {
+        let looks = std::thread::Builder::new().name("coscan-memory".into());
+        let _ = looks.spawn(move || {
+            let mut was_short = false;
+            loop {
+                let bytes = coscan_datafusion::anonymous_bytes().unwrap_or(0);
+                let is_short = bytes > memory_bytes / 100 * SHORT_PERCENT;
+                if is_short != was_short {
+                    purge_after(if is_short { 0 } else { PURGE_DELAY_MS });
+                    was_short = is_short;
+                }
+                std::thread::sleep(LOOK);
+            }
+        });
+    });
+}
+
+fn is_purge_delay_given() -> bool {
+    std::env::var_os("MIMALLOC_PURGE_DELAY").is_some()
+}
+
+fn purge_after(milliseconds: c_long) {
+    // SAFETY: sets a number, which other threads read; the option exists in all versions that the bindings build.
+    unsafe { mi_option_set(PURGE_DELAY, milliseconds) };
 }

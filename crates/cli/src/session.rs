@@ -29,6 +29,7 @@ pub use coscan_datafusion::options::{Setting, settings};
 pub use coscan_engine::settings::{EngineSettings, engine_setting};
 pub use coscan_engine::{ConfigError, EngineConfig, PolicyName, memory_bytes, registry};
 
+use crate::allocator::give_back_when_short;
 use crate::counters::Counters;
 use crate::failure::{squeeze, wrong_usage};
 use crate::rows::{Row, rows_of};
@@ -372,6 +373,7 @@ pub fn cooperative(settings: &Settings, url_tables: bool) -> anyhow::Result<Cosc
         }
     }
     let coscan = builder.build().map_err(usage_or_failure)?;
+    give_back_when_short(settings.memory_bytes);
     if let Some(path) = &settings.record {
         let recording = coscan.engine.record_to(path);
         recording.with_context(|| format!("cannot record to {}", path.display()))?;

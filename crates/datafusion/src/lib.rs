@@ -19,7 +19,7 @@ mod scan;
 mod session;
 
 pub use error::{engine_error, from_engine};
-pub use load_control::default_query_memory;
+pub use load_control::{anonymous_bytes, default_query_memory};
 pub use made_once::MadeOnce;
 pub use rule::{CooperativeScans, rewrite_plan};
 pub use scan::CScan;

@@ -1,6 +1,6 @@
 //! How a query is run, one run after the other.
 
-use super::state::{Refused, Wish};
+use super::run::{Refused, Wish};
 
 /// A run of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,13 +8,11 @@ use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
 use super::gauge::Gauge;
-use super::state::{Arrival, Asking, Line, NEVER_REFUSED, Phase, Refused, RunId, State};
+use super::run::{Phase, Refused, RunId};
+use super::state::{Arrival, Asking, Line, Pressure, State};
 
 /// How often somebody looks whether time has opened the door.
 const LOOK: Duration = Duration::from_millis(50);
-
-/// Operators larger than one part of the limit in so many spill when the process is short of memory.
-const SHORT_SHARE: u64 = 32;
 
 /// It waited longer than it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +50,7 @@ impl LoadControl {
 
     /// Whether the process is near the end of its memory.
     pub(crate) fn is_short(&self) -> bool {
-        self.gauge.is_high()
+        self.gauge.pressure() >= Pressure::Short
     }
 
     /// What a test says about the process.
@@ -94,7 +92,7 @@ impl LoadControl {
 
     /// Lets in whoever fits; returns whether somebody still waits.
     pub(crate) fn open(&self, now: Instant) -> bool {
-        let short = self.gauge.is_high();
+        let short = self.is_short();
         let (woken, waits) = {
             let mut state = self.lock();
             (state.admit(short, now), state.somebody_waits())
@@ -121,11 +119,8 @@ impl LoadControl {
 
     /// An operator wants more; the error is what is missing.
     pub(crate) fn try_take(&self, id: RunId, asking: Asking) -> Result<(), u64> {
-        let wanted = asking.has.saturating_add(asking.more);
-        let is_short = asking.can_spill && wanted > 4 * NEVER_REFUSED && self.gauge.is_high();
-        let mut state = self.lock();
-        let short = is_short && wanted > state.limit / SHORT_SHARE;
-        state.try_take(id, asking, short)
+        let pressure = self.gauge.pressure();
+        self.lock().try_take(id, asking, pressure)
     }
 
     /// An operator has more, whatever there is.

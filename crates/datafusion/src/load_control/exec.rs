@@ -16,7 +16,7 @@ use coscan_engine::Engine;
 use datafusion::arrow::array::{Array, RecordBatch};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{DataFusionError, Result, internal_err};
+use datafusion::common::{DataFusionError, Result, internal_err, resources_datafusion_err};
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::session_state::SessionState;
@@ -36,7 +36,8 @@ use super::control::TooLate;
 use super::frugal::{frugal, frugal_config};
 use super::lender::Lender;
 use super::pool::QueryPool;
-use super::state::{About, Arrival, Line, Refused, RunId};
+use super::run::{About, Refused, RunId};
+use super::state::{Arrival, Line};
 use super::turn::Turn;
 
 /// Results are held back up to so many bytes, so that a query can run again.
@@ -248,11 +249,12 @@ impl Execution {
                 continue;
             };
             match stream.next().await {
+                Some(Ok(batch)) if self.shown => return Ok(Some(batch)),
                 Some(Ok(batch)) => {
                     self.held_bytes = self.held_bytes.saturating_add(bytes(&batch));
                     self.held_buffers = self.held_buffers.saturating_add(batch.get_array_memory_size());
                     self.held.push_back(batch);
-                    self.shown |= self.held_bytes > HELD_BACK
+                    self.shown = self.held_bytes > HELD_BACK
                         || self.held_buffers > HELD_BACK_BUFFERS
                         || self.query.again.is_none();
                 }
@@ -309,7 +311,14 @@ impl Execution {
                 (self.held_bytes, self.held_buffers) = (0, 0);
                 Ok(())
             }
-            None => Err(error.context(self.does_not_fit(id, refused, limit))),
+            None => {
+                let what = self.does_not_fit(id, refused, limit);
+                Err(match error.find_root() {
+                    DataFusionError::ResourcesExhausted(_) => error.context(what),
+                    // Operators that say it in words of their own do not choose the kind.
+                    _ => resources_datafusion_err!("{what}\ncaused by\n{}", error.strip_backtrace()),
+                })
+            }
         }
     }
 

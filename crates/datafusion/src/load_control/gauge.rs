@@ -3,12 +3,15 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A reading holds for so long.
-const FRESH: Duration = Duration::from_millis(5);
+use super::state::Pressure;
 
-/// Of the memory of the process, in percent: above, operators have to spill and nobody is let in; below the other, the
-/// buffer gets back what it gave.
-const HIGH_PERCENT: u64 = 85;
+/// A reading holds for so long: it takes the system some ten microseconds.
+const FRESH: Duration = Duration::from_millis(20);
+
+/// Of the memory of the process, in percent: above the first, whoever came late gives up; above the second, operators have
+/// to spill and nobody is let in; below the third, the buffer gets back what it gave.
+const END_PERCENT: u64 = 92;
+const HIGH_PERCENT: u64 = 80;
 const LOW_PERCENT: u64 = 70;
 
 /// Watches the process.
@@ -39,9 +42,13 @@ impl Gauge {
         self.said.store(bytes, std::sync::atomic::Ordering::Relaxed);
     }
 
-    /// Whether the process is near its limit.
-    pub(crate) fn is_high(&self) -> bool {
-        self.bytes() > self.memory / 100 * HIGH_PERCENT
+    /// How near the process is to its limit.
+    pub(crate) fn pressure(&self) -> Pressure {
+        match self.bytes() {
+            bytes if bytes > self.memory / 100 * END_PERCENT => Pressure::End,
+            bytes if bytes > self.memory / 100 * HIGH_PERCENT => Pressure::Short,
+            _ => Pressure::None,
+        }
     }
 
     /// Whether there is ample room again.
@@ -61,13 +68,17 @@ impl Gauge {
         match *read {
             Some((at, bytes)) if now.duration_since(at) < FRESH => bytes,
             _ => {
-                let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-                let bytes = anonymous(&status).unwrap_or(0);
+                let bytes = anonymous_bytes().unwrap_or(0);
                 *read = Some((now, bytes));
                 bytes
             }
         }
     }
+}
+
+/// Memory of this process that no file backs, in bytes; `None` where the system does not tell.
+pub fn anonymous_bytes() -> Option<u64> {
+    anonymous(&std::fs::read_to_string("/proc/self/status").ok()?)
 }
 
 /// `RssAnon` of /proc/self/status, in bytes.
@@ -90,7 +101,10 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn a_process_is_high_or_low_by_what_it_may_have() {
-        assert!(Gauge::new(1000).is_high() && !Gauge::new(1000).is_low());
-        assert!(Gauge::new(1 << 50).is_low() && !Gauge::new(1 << 50).is_high());
+        let (full, empty) = (Gauge::new(1000), Gauge::new(1 << 50));
+        assert!(full.pressure() == Pressure::End && !full.is_low());
+        assert!(empty.is_low() && empty.pressure() == Pressure::None);
+        full.say(10 * 85);
+        assert_eq!(full.pressure(), Pressure::Short);
     }
 }

@@ -19,6 +19,7 @@ mod gauge;
 mod lender;
 mod planner;
 mod pool;
+mod run;
 mod shared;
 mod state;
 mod turn;
@@ -30,6 +31,7 @@ use coscan_engine::Engine;
 use datafusion::catalog::TableFunction;
 use datafusion::execution::session_state::SessionStateBuilder;
 
+pub use gauge::anonymous_bytes;
 pub(crate) use lender::Lender;
 use planner::LoadControlPlanner;
 pub(crate) use pool::QueryPool;

@@ -16,7 +16,8 @@ use futures::task::{ArcWake, waker};
 use super::attempt::Attempt;
 use super::gauge::Gauge;
 use super::lender::{Buffer, Lender};
-use super::state::{About, Arrival, Asking, OUTSIDE, PROMISE_MIN, RunId};
+use super::run::{About, OUTSIDE, PROMISE_MIN, RunId};
+use super::state::{Arrival, Asking};
 use super::turn::Turn;
 
 const MIB: u64 = 1 << 20;

@@ -23,7 +23,7 @@ use futures::FutureExt;
 use super::demand::needs_memory;
 use super::exec::{Again, LoadControlExec, Query};
 use super::lender::Lender;
-use super::state::About;
+use super::run::About;
 use super::view;
 use crate::error::panic_text;
 use crate::session::options::CoscanOptions;

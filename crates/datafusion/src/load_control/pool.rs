@@ -9,13 +9,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use coscan_engine::Engine;
-use datafusion::common::{DataFusionError, Result, resources_datafusion_err};
+use datafusion::common::{DataFusionError, Result, exec_datafusion_err, resources_datafusion_err};
 use datafusion::execution::memory_pool::{
     MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation, UnboundedMemoryPool,
 };
 
 use super::lender::{Buffer, Lender};
-use super::state::{Asking, OUTSIDE, RunId};
+use super::run::{OUTSIDE, RunId};
+use super::state::Asking;
 
 thread_local! {
     /// Whether a query's pool asks its session's, so that what is asked for is charged already.
@@ -109,6 +110,13 @@ fn is_repartition(consumer: &MemoryConsumer) -> bool {
     consumer.name().starts_with("RepartitionExec[")
 }
 
+/// A nested loop join that is out of memory executes its left side once more and joins in parts, by which some types of
+/// join return rows twice, and a left side with a repartition panics. An error of another kind it returns, and its query runs
+/// again with more.
+fn is_nested_loop_join(consumer: &MemoryConsumer) -> bool {
+    consumer.name().starts_with("NestedLoopJoinLoad[")
+}
+
 impl fmt::Debug for QueryPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "QueryPool({})", self.id)
@@ -157,10 +165,15 @@ impl MemoryPool for QueryPool {
             self.grow(reservation, additional);
             return Ok(());
         }
-        self.take(consumer, reservation.size() as u64, more)?;
-        self.session(|session| session.try_grow(reservation, additional)).inspect_err(|_| {
-            self.lender.control.note_refusal(self.id, more);
-            self.give_back(more);
+        let taken = self.take(consumer, reservation.size() as u64, more).and_then(|()| {
+            self.session(|session| session.try_grow(reservation, additional)).inspect_err(|_| {
+                self.lender.control.note_refusal(self.id, more);
+                self.give_back(more);
+            })
+        });
+        taken.map_err(|error| match is_nested_loop_join(consumer) {
+            true => exec_datafusion_err!("out of memory: {}", error.strip_backtrace()),
+            false => error,
         })
     }
 

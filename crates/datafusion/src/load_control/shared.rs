@@ -7,8 +7,10 @@ use coscan_engine::Engine;
 use super::gauge::Gauge;
 use super::lender::Lender;
 
-/// Of the memory, in percent: what buffer and operators have together. The rest is for the program itself and for what
-/// operators do not account for.
+/// The program itself, its threads and what is known of files and plans take about so many bytes.
+const PROGRAM_BYTES: u64 = 128 << 20;
+
+/// Of the rest, in percent: what buffer and operators have together, beside what operators do not account for.
 const BUFFER_AND_OPERATORS_PERCENT: u64 = 75;
 
 /// Operators get at least this much, however large the buffer.
@@ -16,8 +18,8 @@ const OPERATORS_PERCENT_MIN: u64 = 10;
 
 /// What operators of all queries together have if nothing is said, beside a buffer in so much memory, in bytes.
 pub fn default_query_memory(memory_bytes: u64, buffer_bytes: u64) -> u64 {
-    let percent = |percent: u64| memory_bytes / 100 * percent;
-    percent(BUFFER_AND_OPERATORS_PERCENT).saturating_sub(buffer_bytes).max(percent(OPERATORS_PERCENT_MIN))
+    let all = memory_bytes.saturating_sub(PROGRAM_BYTES) / 100 * BUFFER_AND_OPERATORS_PERCENT;
+    all.saturating_sub(buffer_bytes).max(memory_bytes / 100 * OPERATORS_PERCENT_MIN)
 }
 
 /// The load control of an engine, which all its sessions share; the first one's word holds.
@@ -34,8 +36,9 @@ mod tests {
 
     #[test]
     fn the_parts_of_the_memory_leave_room_for_the_rest() {
-        const GB: u64 = 1_000_000_000;
-        assert_eq!(default_query_memory(GB, GB / 2), GB / 4);
-        assert_eq!(default_query_memory(GB, 2 * GB), GB / 10);
+        const GIB: u64 = 1 << 30;
+        assert_eq!(default_query_memory(GIB, GIB / 2) >> 20, 159);
+        assert_eq!(default_query_memory(16 * GIB, 8 * GIB) >> 20, 3999);
+        assert_eq!(default_query_memory(GIB, 2 * GIB), GIB / 100 * 10);
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! A run that is in is charged what it was promised or what its operators have, whichever is more. The charges of all
 //! stay within the limit at the door: who comes waits, in the order of arrival, until its wish fits beside them. A promise
-//! is kept, with two exceptions. That of a plan nobody knows yet is, after [`TRIAL`], twice what it turned out to need, so
-//! that many small queries are not held up by a guess. And a query whose reader has not read for [`UNREAD`] loses what it
-//! does not use.
+//! is kept, with two exceptions. That of a plan nobody knows yet follows what it turns out to need, looked at every
+//! [`TRIAL`], so that many small queries are not held up by a guess and many growing ones are not let in at once. And a
+//! query whose reader has not read for [`UNREAD`] loses what it does not use.
 //!
 //! Nobody waits for ever. Whoever is in never waits for memory: who asks for more than there is gets a refusal. Waited for
 //! are runs that go on, and for [`ENDING`] what operators of ended runs still have (a plan that somebody keeps may have it
@@ -15,28 +15,11 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
+use super::run::{About, OUTSIDE, PROMISE_MIN, Phase, Refused, Run, RunId, UNREAD, Wish};
 use super::turn::Turn;
-
-/// What names a run of a query in errors and in the view.
-pub(crate) type RunId = u64;
-
-/// Queries without load control, which nobody waits for.
-pub(crate) const OUTSIDE: RunId = 0;
 
 /// The part of the limit that a plan nobody knows is promised: so many are let in at once.
 const STRANGERS: u64 = 8;
-
-/// For so long a stranger keeps what it was promised.
-pub(crate) const TRIAL: Duration = Duration::from_millis(250);
-
-/// A query that nobody has read for so long is not waited for.
-pub(crate) const UNREAD: Duration = Duration::from_secs(5);
-
-/// For so long a run that is over is waited for; its operators end in tasks of their own.
-pub(crate) const ENDING: Duration = Duration::from_secs(1);
-
-/// The least that is promised, in bytes.
-pub(crate) const PROMISE_MIN: u64 = 4 << 20;
 
 /// An operator is not refused so little: spilling less than that is no help, and some fail if they have nothing at all.
 pub(crate) const NEVER_REFUSED: u64 = 1 << 20;
@@ -45,8 +28,14 @@ pub(crate) const NEVER_REFUSED: u64 = 1 << 20;
 const SMALL_BEYOND: u64 = 4;
 const SMALL_BEYOND_MIN: u64 = 32 << 20;
 
+/// What is never refused while the process is at the end of its memory.
+const NEVER_REFUSED_AT_THE_END: u64 = 128 << 10;
+
 /// Operators that cannot spill may have one part in so many beyond the limit: a refusal fails their query.
 const BEYOND_SHARE: u64 = 8;
+
+/// Operators larger than one part of the limit in so many spill when the process is short of memory.
+const SHORT_SHARE: u64 = 32;
 
 /// Peaks that are remembered.
 const REMEMBERED_MAX: usize = 4096;
@@ -64,61 +53,6 @@ pub(crate) struct State {
     peaks: HashMap<u64, u64>,
 }
 
-/// A query, or a further run of it.
-#[derive(Debug)]
-pub(crate) struct Run {
-    about: Arc<About>,
-    attempt: u32,
-    /// Who comes first is served first: a further run has the place of the first.
-    place: RunId,
-    pub(crate) phase: Phase,
-    since: Instant,
-    turn: Arc<Turn>,
-    used: u64,
-    peak: u64,
-    refused: Option<Refused>,
-}
-
-#[derive(Debug)]
-pub(crate) enum Phase {
-    Waiting {
-        wish: Wish,
-        waker: Option<Waker>,
-        /// When its patience ends.
-        until: Option<Instant>,
-    },
-    In {
-        promised: u64,
-        stranger: bool,
-    },
-    /// It is over, but its operators have not given everything back.
-    Over,
-    /// See [`OUTSIDE`].
-    Outside,
-}
-
-/// What a run wants to have before it begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wish {
-    /// What its plan took before, or, if nobody knows, a part of the limit.
-    Usual,
-    /// So many bytes.
-    Bytes(u64),
-    /// Everything: nobody else with operators that need memory is in.
-    All,
-}
-
-/// What is known of a query.
-#[derive(Debug)]
-pub(crate) struct About {
-    /// What it is called in errors and in the view.
-    pub(crate) text: String,
-    /// The hash of its plan.
-    pub(crate) plan: u64,
-    /// Its session.
-    pub(crate) session: String,
-}
-
 /// Somebody who comes to the door.
 #[derive(Clone, Debug)]
 pub(crate) struct Arrival {
@@ -128,6 +62,17 @@ pub(crate) struct Arrival {
     pub(crate) attempt: u32,
     pub(crate) wish: Wish,
     pub(crate) turn: Arc<Turn>,
+}
+
+/// How much of its memory the process has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Pressure {
+    /// Enough is left.
+    None,
+    /// Large operators have to spill.
+    Short,
+    /// Whoever came late has to give up.
+    End,
 }
 
 /// How an operator asks.
@@ -160,50 +105,10 @@ impl Line {
     }
 }
 
-/// The last time an operator of a run was refused something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Refused {
-    /// The most that the run has had.
-    pub(crate) peak: u64,
-    /// The largest wish that was refused.
-    pub(crate) more: u64,
-    /// Whether the session's own pool refused, not load control.
-    pub(crate) by_session: bool,
-}
-
-impl Run {
-    pub(crate) fn charge(&self) -> u64 {
-        match self.phase {
-            Phase::Waiting { .. } => 0,
-            Phase::In { promised, .. } => promised.max(self.used),
-            Phase::Over | Phase::Outside => self.used,
-        }
-    }
-
-    /// Whether those at the door wait for it.
-    fn is_waited_for(&self, now: Instant) -> bool {
-        match self.phase {
-            Phase::Waiting { .. } | Phase::Outside => false,
-            Phase::In { .. } => self.turn.unread_for(now) < UNREAD,
-            Phase::Over => now.saturating_duration_since(self.since) < ENDING,
-        }
-    }
-}
-
 impl State {
     pub(crate) fn new(limit: u64, now: Instant) -> Self {
         let about = About { text: "queries without load control".into(), plan: 0, session: String::new() };
-        let outside = Run {
-            about: Arc::new(about),
-            attempt: 0,
-            place: OUTSIDE,
-            phase: Phase::Outside,
-            since: now,
-            turn: Turn::new(now),
-            used: 0,
-            peak: 0,
-            refused: None,
-        };
+        let outside = Run::new(Arc::new(about), OUTSIDE, Phase::Outside, Turn::new(now), now);
         let runs = BTreeMap::from([(OUTSIDE, outside)]);
         State { limit, lent: 0, next: OUTSIDE + 1, runs, peaks: HashMap::new() }
     }
@@ -223,13 +128,12 @@ impl State {
         let id = self.next;
         self.next += 1;
         let (place, phase) = (first.unwrap_or(id), Phase::Waiting { wish, waker: None, until: None });
-        let run = Run { about, attempt, place, phase, since: now, turn, used: 0, peak: 0, refused: None };
-        self.runs.insert(id, run);
+        self.runs.insert(id, Run { attempt, ..Run::new(about, place, phase, turn, now) });
         id
     }
 
-    /// What a run is promised if it comes in now, and whether that is a guess.
-    fn promise(&self, run: &Run, wish: Wish) -> (u64, bool) {
+    /// What a run is promised if it comes in now, and what of that is a guess.
+    fn promise(&self, run: &Run, wish: Wish) -> (u64, Option<u64>) {
         let usual = (self.limit / STRANGERS).max(PROMISE_MIN);
         let (bytes, guess) = match wish {
             Wish::All => (self.limit, false),
@@ -239,22 +143,22 @@ impl State {
                 None => (usual, true),
             },
         };
-        (bytes.max(PROMISE_MIN).min(self.limit), guess)
+        let bytes = bytes.max(PROMISE_MIN).min(self.limit);
+        (bytes, guess.then_some(bytes))
     }
 
-    /// Takes back promises that are not kept any longer.
-    fn reclaim(&mut self, now: Instant) {
+    /// Corrects promises, and takes back those that are not kept any longer.
+    fn correct(&mut self, now: Instant) {
+        let mut room = self.limit.saturating_sub(self.charged(None));
         for run in self.runs.values_mut() {
-            let unread = run.turn.unread_for(now) >= UNREAD;
-            let tried = now.saturating_duration_since(run.since) >= TRIAL;
-            if let Phase::In { promised, stranger } = &mut run.phase {
-                if *stranger && tried {
-                    *promised = (run.peak.saturating_mul(2)).max(PROMISE_MIN).min(*promised);
-                }
-                if unread {
-                    *promised = run.used.min(*promised);
-                }
+            let before = run.charge();
+            run.learn(room, now);
+            if let Phase::In { promised, .. } = &mut run.phase
+                && run.turn.unread_for(now) >= UNREAD
+            {
+                *promised = run.used.min(*promised);
             }
+            room = room.saturating_add(before).saturating_sub(run.charge());
         }
     }
 
@@ -264,7 +168,7 @@ impl State {
         if !self.somebody_waits() {
             return Vec::new();
         }
-        self.reclaim(now);
+        self.correct(now);
         let waiting = self.runs.iter().filter(|(_, run)| matches!(run.phase, Phase::Waiting { .. }));
         let mut waiting: Vec<(RunId, RunId)> = waiting.map(|(id, run)| (run.place, *id)).collect();
         waiting.sort_unstable();
@@ -274,15 +178,15 @@ impl State {
             let nobody_goes_on = !self.runs.values().any(|run| run.is_waited_for(now));
             let Some(run) = self.runs.get(&id) else { continue };
             let Phase::Waiting { wish, .. } = run.phase else { continue };
-            let (promised, stranger) = self.promise(run, wish);
+            let (promised, guessed) = self.promise(run, wish);
             let promised = match promised <= room {
                 true if !short || nobody_goes_on => promised,
                 false if nobody_goes_on => room.max(PROMISE_MIN).min(promised),
                 _ => break,
             };
             if let Some(run) = self.runs.get_mut(&id) {
-                let before = std::mem::replace(&mut run.phase, Phase::In { promised, stranger });
-                run.since = now;
+                let before = std::mem::replace(&mut run.phase, Phase::In { promised, guessed });
+                (run.since, run.looked) = (now, (now, 0));
                 if let Phase::Waiting { waker, .. } = before {
                     woken.extend(waker);
                 }
@@ -315,9 +219,28 @@ impl State {
         }
     }
 
+    /// Whether others are inside of whom one was there before this run.
+    fn has_elders(&self, run: &Run) -> bool {
+        let inside = |other: &&Run| matches!(other.phase, Phase::In { .. });
+        self.runs.values().filter(inside).any(|other| other.place < run.place)
+    }
+
+    /// Whether a run has to do with what it has when the process is at the end of its memory: all but the one that came
+    /// first, and that one, too, when nobody else could give up instead.
+    fn gives_up(&self, id: RunId) -> bool {
+        let Some(run) = self.runs.get(&id) else { return false };
+        let inside = self.runs.values().filter(|run| matches!(run.phase, Phase::In { .. })).count();
+        matches!(run.phase, Phase::In { .. }) && (inside == 1 || self.has_elders(run))
+    }
+
     /// An operator wants more; the error is what is missing.
-    pub(crate) fn try_take(&mut self, id: RunId, asking: Asking, short: bool) -> Result<(), u64> {
+    pub(crate) fn try_take(&mut self, id: RunId, asking: Asking, pressure: Pressure) -> Result<(), u64> {
         let Asking { has, more, can_spill } = asking;
+        let all = has.saturating_add(more);
+        let is_large = can_spill && all > 4 * NEVER_REFUSED && all > self.limit / SHORT_SHARE;
+        let gives_up = pressure == Pressure::End && self.gives_up(id);
+        let short = gives_up || (pressure >= Pressure::Short && is_large);
+        let never_refused = if gives_up { NEVER_REFUSED_AT_THE_END } else { NEVER_REFUSED };
         let others = self.charged(Some(id));
         let limit = self.limit.saturating_add(self.lent);
         let small_limit = limit.saturating_add((limit / SMALL_BEYOND).max(SMALL_BEYOND_MIN));
@@ -328,7 +251,7 @@ impl State {
             Phase::In { promised, .. } => run.used.saturating_add(more) <= promised,
             _ => false,
         };
-        let small = has.saturating_add(more) <= NEVER_REFUSED && wanted <= small_limit;
+        let small = all <= never_refused && wanted <= small_limit;
         if small || ((within_promise || wanted <= limit) && !short) {
             self.take(id, more);
             return Ok(());
@@ -389,13 +312,6 @@ impl State {
             Line { id: *id, state, attempt, wants, used, peak, waits_for, for_time, about }
         };
         self.runs.iter().filter(|(id, run)| **id != OUTSIDE || run.used > 0).map(line).collect()
-    }
-}
-
-impl Run {
-    fn note_refusal(&mut self, more: u64, by_session: bool) {
-        let before = self.refused.map_or(0, |refused| refused.more);
-        self.refused = Some(Refused { peak: self.peak, more: before.max(more), by_session });
     }
 }
 

@@ -4,6 +4,7 @@ use std::task::Waker;
 
 use super::super::control::LoadControl;
 use super::super::gauge::Gauge;
+use super::super::run::{ENDING, TRIAL, UNKNOWN};
 use super::*;
 
 fn about(plan: u64) -> Arc<About> {
@@ -166,4 +167,50 @@ impl futures::task::ArcWake for Woken {
     fn wake_by_ref(woken: &Arc<Self>) {
         woken.0.store(true, std::sync::atomic::Ordering::Relaxed);
     }
+}
+
+#[test]
+fn the_promise_of_a_stranger_follows_what_it_turns_out_to_need() {
+    let (control, now) = (control(800 * MIB), Instant::now());
+    let stranger = arrive(&control, 1, None, 1, Wish::Usual);
+    assert!(is_in_at(&control, stranger, now));
+    // Somebody has to wait, or nobody looks.
+    let waits = arrive(&control, 2, None, 1, Wish::All);
+    let promised = |after: Duration| {
+        assert!(!is_in_at(&control, waits, now + after));
+        control.view()[0].wants / MIB
+    };
+    assert_eq!(promised(TRIAL), 100, "nobody knows");
+    control.take(stranger, 10 * MIB);
+    assert_eq!(promised(TRIAL * 2), 40, "it grows");
+    control.take(stranger, 10 * MIB);
+    assert_eq!(promised(TRIAL * 3), 80, "and grows");
+    assert_eq!(promised(TRIAL * 4), 40, "it has what it needs");
+    control.take(stranger, 60 * MIB);
+    assert_eq!(promised(TRIAL * 5), 100, "no more than was guessed");
+    let idle = arrive(&control, 3, Some(0), 1, Wish::Usual);
+    assert!(is_in_at(&control, idle, now + TRIAL * 5));
+    control.open(now + TRIAL * 5 + UNKNOWN);
+    assert_eq!(control.view()[2].wants, PROMISE_MIN, "who asks for nothing needs little");
+}
+
+#[test]
+fn at_the_end_of_its_memory_the_process_has_whoever_came_late_give_up() {
+    const MEMORY: u64 = 1000 * MIB;
+    let control = LoadControl::new(800 * MIB, Gauge::new(MEMORY));
+    control.say(1);
+    let (first, late) =
+        (arrive(&control, 1, None, 1, Wish::Usual), arrive(&control, 2, None, 1, Wish::Usual));
+    assert!(is_in(&control, first) && is_in(&control, late));
+    let behind = arrive(&control, 3, None, 1, Wish::Usual);
+    control.say(MEMORY / 100 * 85);
+    assert!(!is_in(&control, behind), "nobody comes in");
+    assert!(control.try_take(late, asking(20 * MIB, 10 * MIB, true)).is_err(), "what is large spills");
+    assert_eq!(control.try_take(late, asking(20 * MIB, 10 * MIB, false)), Ok(()));
+    control.say(MEMORY / 100 * 95);
+    assert!(control.try_take(late, asking(0, MIB, false)).is_err());
+    assert_eq!(control.try_take(late, asking(0, MIB / 8, true)), Ok(()));
+    assert_eq!(control.try_take(first, asking(0, 10 * MIB, false)), Ok(()), "it was there before");
+    leave(&control, late, false);
+    assert!(control.try_take(first, asking(0, 10 * MIB, false)).is_err(), "nobody else could give up");
 }

@@ -135,7 +135,7 @@ pub const SESSION_SETTINGS: &[SessionSetting] = &[
             scope: Scope::Engine,
             value: "BYTES",
             summary: "memory for the operators of all queries together; auto for what the buffer leaves of three quarters \
-                      of the memory, a tenth at least",
+                      of the memory less 128 MiB, a tenth at least",
             default: AUTO,
         },
         set: |options, value| {
