@@ -364,6 +364,27 @@ fn the_papers_workload_compares_all_policies() {
 }
 
 #[test]
+fn a_recording_overwrites_nothing_and_a_hostile_one_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    fs::write(path("kept"), "a trace that took a day").unwrap();
+    let output = run(&["sql", "--record", &path("kept"), "-c", "SELECT 1"]);
+    assert!(!output.status.success() && text(&output.stderr).contains("kept exists"), "{output:?}");
+    assert_eq!(fs::read_to_string(path("kept")).unwrap(), "a trace that took a day");
+
+    stdout(&["sql", "--record", &path("new"), "-c", "SELECT 1"]);
+    let header = fs::read_to_string(path("new")).unwrap();
+    let header = header.lines().next().unwrap();
+    let layout = r#"{"columns":{"chunks":4294967295,"columns":[]}}"#;
+    let hostile = format!("{header}\n{{\"ns\":1,\"table_opened\":{{\"table\":0,\"layout\":{layout}}}}}\n");
+    fs::write(path("hostile"), hostile).unwrap();
+    let output = run(&["sim", "replay", &path("hostile")]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("4294967295 chunks") && !said.contains("panicked"), "{said}");
+}
+
+#[test]
 fn a_disk_trace_is_replayed_and_mistakes_in_it_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("disk.trace");

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Puts each planted fault back into a scratch checkout and prints after how many seeds the fuzzer finds it.
-# Usage: planted/run.sh [SEEDS [PATCH...]]; CARGO_TARGET_DIR is where it builds.
+# Usage: planted/run.sh [SEEDS [PATCH...]]; CARGO_TARGET_DIR is where it builds, CARGO_ARGS goes to cargo.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 seeds=${1:-20000}
@@ -14,7 +14,10 @@ cd "$scratch/coscan"
 for patch in "$@"; do
     git checkout --quiet .
     git apply "$patch"
-    cargo build --quiet --locked --release --workspace --bin coscan --test architecture
+    # shellcheck disable=SC2086
+    cargo test ${CARGO_ARGS:-} --quiet --locked --release --workspace --test seeds --no-run
     echo "$(basename "$patch" .patch):"
-    "$CARGO_TARGET_DIR/release/coscan" sim sqlfuzz --seeds "0..$seeds" --failures 1 --shrink 20 --out "$scratch" || true
+    # shellcheck disable=SC2086
+    COSCAN_SQLFUZZ="0..$seeds" cargo test ${CARGO_ARGS:-} --quiet --locked --release --workspace --test seeds -- --nocapture |
+        grep -E '^seed [0-9]+:|^[0-9]+ seeds' || true
 done

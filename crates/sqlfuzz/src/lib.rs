@@ -17,6 +17,7 @@ mod data;
 mod dice;
 mod functions;
 mod query;
+mod refusals;
 mod report;
 mod settings;
 mod shapes;

@@ -25,6 +25,12 @@ pub(crate) fn script(seed: u64, case: &Case, found: &Found) -> String {
     if found.together {
         text += "-- the queries ran at the same time, on two sessions of one engine\n";
     }
+    if let Some(refusals) = settings.refusals {
+        let _ = writeln!(
+            text,
+            "-- operators are refused memory as src/refusals.rs of coscan-sqlfuzz says: {refusals:?}"
+        );
+    }
     if settings.shadowing {
         text += "-- sum, count, avg and abs are user-defined functions, as in src/functions.rs of coscan-sqlfuzz\n";
     }

@@ -1,5 +1,7 @@
 //! Under which settings the queries of a seed run: DataFusion's, which both sides have, and coscan's.
 
+use std::sync::Arc;
+
 use coscan_datafusion::{CoscanOptions, install};
 use coscan_engine::{Engine, EngineError, PolicyName, registry};
 use datafusion::common::{DataFusionError, Result};
@@ -10,6 +12,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use crate::dice::Dice;
 use crate::functions;
 use crate::query::Test;
+use crate::refusals::{Refusals, RefusingPool};
 use crate::shapes::Shapes;
 
 /// A buffer that holds everything.
@@ -38,6 +41,8 @@ pub(crate) struct Settings {
     pub(crate) together: bool,
     /// Functions that are called like built-in ones are registered.
     pub(crate) shadowing: bool,
+    /// Cooperative sessions are refused memory now and then.
+    pub(crate) refusals: Option<Refusals>,
 }
 
 /// Settings of DataFusion that change how a query runs but not what it returns.
@@ -79,7 +84,7 @@ const DATAFUSION: [(&str, &[&str]); 34] = [
 ];
 
 /// Settings of coscan, but for policy and buffer.
-const COSCAN: [(&str, &[&str]); 9] = [
+const COSCAN: [(&str, &[&str]); 10] = [
     ("point_threshold", &["0", "1", "2", "1000"]),
     ("point_share", &["0", "50"]),
     ("point_latency_ms", &["0", "1"]),
@@ -89,6 +94,7 @@ const COSCAN: [(&str, &[&str]); 9] = [
     ("io_threads", &["1", "2"]),
     ("direct_io", &["false"]),
     ("order_aware", &["always", "always", "never"]),
+    ("load_control", &["true", "true", "false"]),
 ];
 
 impl Settings {
@@ -108,6 +114,10 @@ impl Settings {
                 coscan.push((name, dice.pick(values).to_string()));
             }
         }
+        let refusals = (dice.one_in(4) && shapes.refusals).then(|| Refusals::draw(dice));
+        if refusals.is_some() {
+            coscan.push(("load_control", "true".to_owned()));
+        }
         let known: Vec<PolicyName> = registry::sharing().collect();
         let policies = *dice.pick(&[1, 1, 2, 4]);
         let policies = (0..policies).map(|_| *dice.pick(&known)).collect();
@@ -119,6 +129,7 @@ impl Settings {
             local: dice.one_in(4),
             together: dice.one_in(2),
             shadowing: dice.one_in(10) && shapes.shadowing,
+            refusals,
         }
     }
 
@@ -149,7 +160,7 @@ impl Settings {
     }
 
     fn with_config(&self, config: SessionConfig) -> Result<SessionContext> {
-        let state = self.state(config)?;
+        let state = self.state(config, None)?;
         Ok(self.with_functions(SessionContext::new_with_state(state.build())))
     }
 
@@ -167,11 +178,15 @@ impl Settings {
         Ok([usual.with_config(usual.config()?)?, by_row.with_config(by_row.config()?)?])
     }
 
-    /// DataFusion with cooperative scans.
-    pub(crate) fn cooperative(&self, engine: &Engine) -> Result<SessionContext> {
+    /// DataFusion with cooperative scans, under load control with this pool if there is one.
+    pub(crate) fn cooperative(
+        &self,
+        engine: &Engine,
+        pool: Option<&Arc<RefusingPool>>,
+    ) -> Result<SessionContext> {
         let mut config = self.config()?;
         config.options_mut().extensions.insert(self.options()?);
-        let builder = install(self.state(config)?, engine.clone());
+        let builder = install(self.state(config, pool)?, engine.clone());
         Ok(self.with_functions(SessionContext::new_with_state(builder.build())))
     }
 
@@ -202,8 +217,12 @@ impl Settings {
         Ok(config)
     }
 
-    fn state(&self, config: SessionConfig) -> Result<SessionStateBuilder> {
-        let runtime = RuntimeEnvBuilder::new().with_object_list_cache_limit(0).build_arc()?;
+    fn state(&self, config: SessionConfig, pool: Option<&Arc<RefusingPool>>) -> Result<SessionStateBuilder> {
+        let mut runtime = RuntimeEnvBuilder::new().with_object_list_cache_limit(0);
+        if let Some(pool) = pool {
+            runtime = runtime.with_memory_pool(Arc::clone(pool) as _);
+        }
+        let runtime = runtime.build_arc()?;
         Ok(SessionStateBuilder::new().with_config(config).with_runtime_env(runtime).with_default_features())
     }
 

@@ -17,18 +17,21 @@ pub struct Shapes {
     pub averages: bool,
     /// Buffers as small as queries allow.
     pub small_buffers: bool,
+    /// Memory that operators are refused now and then.
+    pub refusals: bool,
 }
 
 /// A shape's name and its place.
 type Named = (&'static str, fn(&mut Shapes) -> &mut bool);
 
-const NAMES: [Named; 6] = [
+const NAMES: [Named; 7] = [
     ("volatile", |shapes| &mut shapes.volatile),
     ("shadowing", |shapes| &mut shapes.shadowing),
     ("limits", |shapes| &mut shapes.limits),
     ("nulls", |shapes| &mut shapes.nulls),
     ("averages", |shapes| &mut shapes.averages),
     ("small-buffers", |shapes| &mut shapes.small_buffers),
+    ("refusals", |shapes| &mut shapes.refusals),
 ];
 
 impl Default for Shapes {
@@ -40,6 +43,7 @@ impl Default for Shapes {
             nulls: true,
             averages: true,
             small_buffers: true,
+            refusals: true,
         }
     }
 }
@@ -47,7 +51,8 @@ impl Default for Shapes {
 /// There is no shape of that name.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
-    "there is no shape '{0}' to leave out; there are volatile, shadowing, limits, nulls, averages, small-buffers"
+    "there is no shape '{0}' to leave out; there are volatile, shadowing, limits, nulls, averages, small-buffers, \
+     refusals"
 )]
 pub struct UnknownShape(String);
 

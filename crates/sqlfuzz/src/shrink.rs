@@ -127,6 +127,7 @@ fn settings(case: &Case) -> Vec<Case> {
         (now.shadowing, Settings { shadowing: false, ..now.clone() }),
         (now.local, Settings { local: false, ..now.clone() }),
         (now.small_buffer, Settings { small_buffer: false, ..now.clone() }),
+        (now.refusals.is_some(), Settings { refusals: None, ..now.clone() }),
     ] {
         if on {
             with(off);

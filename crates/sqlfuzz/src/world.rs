@@ -19,6 +19,7 @@ use crate::answer::{Answer, Difference, Kind, Rows};
 use crate::case::Case;
 use crate::data::encode;
 use crate::query::Statement;
+use crate::refusals::{RefusingPool, ran_out_of_memory};
 use crate::settings::needed_buffer;
 
 /// No query takes nearly as long.
@@ -40,6 +41,8 @@ pub(crate) struct World<'a> {
     /// Two sessions on one engine.
     pub(crate) cooperative: [SessionContext; 2],
     pub(crate) engine: Engine,
+    /// The pools of the two sessions, if they refuse.
+    pools: [Option<Arc<RefusingPool>>; 2],
     files: Files,
 }
 
@@ -62,11 +65,12 @@ impl<'a> World<'a> {
         let engine = case.settings.engine()?;
         let declared = async |session: SessionContext| files.declare(case, session).await;
         let plain = declared(case.settings.plain()?).await?;
+        let pools = [(); 2].map(|()| case.settings.refusals.map(RefusingPool::new));
         let cooperative = [
-            declared(case.settings.cooperative(&engine)?).await?,
-            declared(case.settings.cooperative(&engine)?).await?,
+            declared(case.settings.cooperative(&engine, pools[0].as_ref())?).await?,
+            declared(case.settings.cooperative(&engine, pools[1].as_ref())?).await?,
         ];
-        Ok(World { case, plain, cooperative, engine, files })
+        Ok(World { case, plain, cooperative, engine, pools, files })
     }
 
     /// Plain sessions that get to the same answer in another way.
@@ -80,8 +84,22 @@ impl<'a> World<'a> {
         let _ = self.engine.set_policy(policy);
     }
 
-    /// What a cooperative session answers; the buffer is raised to what the engine asks for.
+    /// What a cooperative session answers; the buffer is raised to what the engine asks for, and a query that was refused
+    /// memory in all of its runs is asked again without refusals.
     pub(crate) async fn ask(&self, session: usize, statement: &Statement) -> Answer {
+        let answer = self.ask_with_buffer(session, statement).await;
+        match (&answer, &self.pools[session]) {
+            (Answer::Error(error), Some(pool)) if ran_out_of_memory(error) => {
+                pool.pause();
+                let answer = self.ask_with_buffer(session, statement).await;
+                pool.go_on();
+                answer
+            }
+            _ => answer,
+        }
+    }
+
+    async fn ask_with_buffer(&self, session: usize, statement: &Statement) -> Answer {
         let mut tried = 0;
         loop {
             let (answer, needed) = ask(&self.cooperative[session], statement).await;
