@@ -325,3 +325,40 @@ async fn who_waits_is_seen_with_whom_it_waits_for_and_gives_up_when_told_to() {
     drop(holder);
     rows(&coscan.ctx, sorted).await.unwrap();
 }
+
+/// DataFusion's nested loop join answers wrongly when it is refused memory and joins in parts: it is not made to.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_nested_loop_join_without_memory_fails_or_runs_again() {
+    let file = table();
+    let plain = plain(&file).await;
+    let queries = [
+        "SELECT id, g, h FROM t a WHERE EXISTS (SELECT 1 FROM t b WHERE b.id < 3) ORDER BY id",
+        "SELECT a.id, a.g, a.h, b.id FROM t a LEFT JOIN (SELECT id FROM t WHERE id % 9000 = 5) b ON a.id < b.id ORDER BY 1, 4",
+        "SELECT id, g, h FROM t a WHERE NOT EXISTS (SELECT 1 FROM t b WHERE b.id = 5 AND a.id > b.id + 9) ORDER BY id",
+    ];
+    let mut answers = [0, 0];
+    for (load_control, mib) in [("true", 1), ("true", 200), ("false", 1), ("false", 200)] {
+        let coscan = coscan(&file, CoscanContext::builder().memory_limit(mib << 20)).await;
+        let set = format!("SET coscan.load_control = {load_control}");
+        for sql in
+            ["SET coscan.buffer = '20MB'", "SET datafusion.optimizer.join_reordering = false", set.as_str()]
+        {
+            coscan.sql(sql).await.unwrap();
+        }
+        for sql in queries {
+            match rows(&coscan.ctx, sql).await {
+                Ok(answer) => {
+                    assert_eq!(answer, rows(&plain, sql).await.unwrap(), "{mib} MiB: {sql}");
+                    answers[usize::from(load_control == "true")] += 1;
+                }
+                Err(error) => {
+                    let error = error.to_string();
+                    assert!(mib == 1 && error.contains("NestedLoopJoin"), "{sql}: {error}");
+                    assert_eq!(error.contains("does not fit"), load_control == "true", "{sql}: {error}");
+                }
+            }
+        }
+        nothing_is_left(&coscan).await;
+    }
+    assert!(answers[0] >= queries.len() && answers[1] >= queries.len(), "{answers:?}");
+}
