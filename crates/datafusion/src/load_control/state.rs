@@ -24,6 +24,9 @@ const STRANGERS: u64 = 8;
 /// An operator is not refused so little: spilling less than that is no help, and some fail if they have nothing at all.
 pub(crate) const NEVER_REFUSED: u64 = 1 << 20;
 
+/// Nor one that has nothing yet, as a sort between repartitions that have all there is: it could not even begin.
+const NEVER_REFUSED_FIRST: u64 = 4 << 20;
+
 /// Beyond the limit by one part in so many, and by this at the least, so little is refused, too.
 const SMALL_BEYOND: u64 = 4;
 const SMALL_BEYOND_MIN: u64 = 32 << 20;
@@ -240,7 +243,11 @@ impl State {
         let is_large = can_spill && all > 4 * NEVER_REFUSED && all > self.limit / SHORT_SHARE;
         let gives_up = pressure == Pressure::End && self.gives_up(id);
         let short = gives_up || (pressure >= Pressure::Short && is_large);
-        let never_refused = if gives_up { NEVER_REFUSED_AT_THE_END } else { NEVER_REFUSED };
+        let never_refused = match has {
+            _ if gives_up => NEVER_REFUSED_AT_THE_END,
+            0 => NEVER_REFUSED_FIRST,
+            _ => NEVER_REFUSED,
+        };
         let others = self.charged(Some(id));
         let limit = self.limit.saturating_add(self.lent);
         let small_limit = limit.saturating_add((limit / SMALL_BEYOND).max(SMALL_BEYOND_MIN));

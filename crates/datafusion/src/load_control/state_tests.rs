@@ -96,6 +96,7 @@ fn refusals_leave_room_for_those_who_cannot_spill_and_for_promises() {
     assert_eq!(control.try_take(a, asking(700 * MIB, 2 * MIB, true)), Err(2 * MIB), "100 are promised to b");
     assert_eq!(control.try_take(a, asking(700 * MIB, 50 * MIB, false)), Ok(()), "an eighth beyond");
     assert_eq!(control.try_take(a, asking(0, MIB, true)), Ok(()), "so little is never refused");
+    assert_eq!(control.try_take(a, asking(MIB, MIB, true)), Err(2 * MIB + 50 * MIB));
     assert_eq!(control.try_take(b, asking(0, 100 * MIB, true)), Ok(()), "a promise is kept");
     assert_eq!(control.refused(a), Some(Refused { peak: 751 * MIB, more: 2 * MIB, by_session: false }));
     assert_eq!(control.refused(b), None);
