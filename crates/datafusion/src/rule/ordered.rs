@@ -157,6 +157,13 @@ fn join(node: &Arc<dyn ExecutionPlan>, relied_on: ReliedOn, always: bool) -> Res
     let partitions = node.output_partitioning().partition_count();
     let sides = [planned.left(), planned.right()].map(|input| down_to_scan(input));
     let [Some((left_steps, left)), Some((right_steps, right))] = sides else { return Ok(None) };
+    // What a filter leaves may be so little that a hash table over it is small, and filters the other scan.
+    let filtered = |steps: &[Step], scan: &CScan| {
+        scan.has_filter() || steps.iter().any(|step| matches!(step, Step::Filter(..)))
+    };
+    if !always && (filtered(&left_steps, left) || filtered(&right_steps, right)) {
+        return Ok(None);
+    }
     for (steps, scan) in [(&left_steps, left), (&right_steps, right)] {
         if let Err(reason) = eligibility::join_by_chunks(planned, steps, scan.config(), partitions) {
             tracing::debug!(%reason, "join is not done by chunks");

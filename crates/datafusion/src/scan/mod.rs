@@ -91,6 +91,11 @@ impl CScan {
         self
     }
 
+    /// Whether it leaves out rows that do not pass a filter of the query.
+    pub(crate) fn has_filter(&self) -> bool {
+        !self.row_filter.is_empty()
+    }
+
     /// The scan it stands for.
     pub fn config(&self) -> &FileScanConfig {
         &self.config
