@@ -1,5 +1,5 @@
-//! Every fault in `planted/`, here and beside the tests of coscan-datafusion, can still be put back into today's code, so
-//! that `planted/run.sh` goes on to prove that the fuzzer, or a test, finds it.
+//! Every fault in the folders `planted`, here, of coscan-datafusion and of coscan-tier, can still be put into today's code,
+//! so that `planted/run.sh` goes on to prove that the fuzzer, or a test, finds it.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,17 +8,35 @@ use std::process::Command;
 fn every_planted_fault_applies() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let root = here.join("../..");
-    let folders = [here.join("planted"), root.join("crates/datafusion/tests/planted")];
-    let entries = folders.iter().flat_map(|folder| folder.read_dir().expect("the folder of patches"));
+    let entries = here.join("planted").read_dir().expect("the folder of patches");
     let patches: Vec<_> = entries
         .map(|entry| entry.expect("an entry").path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "patch"))
         .collect();
-    assert!(patches.len() >= 9, "{patches:?}");
+    assert!(patches.len() >= 4, "{patches:?}");
     for patch in patches {
         let output = Command::new("git").args(["apply", "--check"]).arg(&patch).current_dir(&root).output();
         let output = output.expect("git runs");
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{} no longer applies: make it anew. {said}", patch.display());
+    }
+}
+
+/// A line is name, file, the code with the expression in `{{ }}`, and the wrong expression.
+#[test]
+fn every_listed_fault_applies() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    for (list, sources) in
+        [("datafusion/tests/planted/faults.txt", "datafusion/src"), ("tier/planted/faults.txt", "tier/src")]
+    {
+        let faults = std::fs::read_to_string(crates.join(list)).expect(list);
+        assert!(faults.lines().count() >= 9, "{list}");
+        for fault in faults.lines() {
+            let parts: Vec<_> = fault.split('\t').collect();
+            let [name, file, code, _] = parts[..] else { panic!("{list}: {fault}") };
+            let source = std::fs::read_to_string(crates.join(sources).join(file)).expect(file);
+            let code = code.replacen("{{", "", 1).replacen("}}", "", 1);
+            assert!(source.contains(&code), "{name} of {list} no longer applies: {file} has no {code}");
+        }
     }
 }

@@ -28,9 +28,10 @@ use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode};
+use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::filter::FilterExec;
-use datafusion::physical_plan::joins::NestedLoopJoinExec;
+use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 use crate::ordered::{OrderedAggregateExec, OrderedJoinExec, OrderedWindowExec};
@@ -68,7 +69,7 @@ pub fn rewrite_plan(
     finished(ordered::by_chunks(plan, order_aware, &finished)?)
 }
 
-/// `plan` with aggregations at scans and narrow arithmetic. What aggregations by chunks stand for is finished already.
+/// `plan` with aggregations at scans, narrow arithmetic and joins that yield. What aggregations by chunks stand for is finished already.
 fn finished(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let plan = plan.transform_down(|node| {
         if is_finished(&node) {
@@ -84,7 +85,22 @@ fn finished(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         let go_on = if is_finished(&node) { TreeNodeRecursion::Jump } else { TreeNodeRecursion::Continue };
         Ok(Transformed::new(node, false, go_on))
     };
-    plan?.data.transform_down_up(skip_finished, with_narrow_arithmetic).data()
+    let last = |node| with_narrow_arithmetic(node)?.transform_data(yielding);
+    plan?.data.transform_down_up(skip_finished, last).data()
+}
+
+/// A join may make any number of rows of a few without asking its inputs for more. Whoever reads all of them, as an
+/// aggregation does, would keep a thread to the end, and could not be cancelled.
+fn yielding(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    let multiplies = node.is::<CrossJoinExec>()
+        || node.is::<NestedLoopJoinExec>()
+        || node.is::<HashJoinExec>()
+        || node.is::<SortMergeJoinExec>();
+    Ok(if multiplies {
+        Transformed::yes(Arc::new(CooperativeExec::new(node)))
+    } else {
+        Transformed::no(node)
+    })
 }
 
 fn is_finished(node: &Arc<dyn ExecutionPlan>) -> bool {

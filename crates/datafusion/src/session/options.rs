@@ -107,7 +107,7 @@ pub const SESSION_SETTINGS: &[SessionSetting] = &[
             scope: Scope::Session,
             value: "BOOL",
             summary: "queries wait for each other's memory and run again when it was refused them",
-            default: "false",
+            default: "true",
         },
         set: |options, value| {
             options.load_control = truth(value)?;
@@ -230,7 +230,7 @@ impl Default for CoscanOptions {
             small_table_bytes: SMALL_TABLE_BYTES,
             point_threshold: POINT_THRESHOLD,
             order_aware: OrderAware::default(),
-            load_control: false,
+            load_control: true,
             queue_timeout_s: QUEUE_TIMEOUT_S,
             query_memory: None,
             engine_settings: EngineSettings::default(),

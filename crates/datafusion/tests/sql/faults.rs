@@ -255,3 +255,29 @@ async fn a_buffer_that_is_too_small_says_how_much_is_needed() {
     let rows = support::rows(&ctx, "SELECT * FROM events").await.expect("now it is enough");
     assert_eq!(rows.len(), EVENTS as usize);
 }
+
+/// A join of few rows that has no end in this test's life, in a runtime with one thread: the thread is still there for
+/// whoever gives up waiting.
+#[test]
+fn joins_that_multiply_rows_let_others_run() {
+    for sql in [
+        "SELECT sum(a.id + b.id * c.id) FROM events a, events b, events c",
+        "SELECT sum(a.id + b.id * c.id) FROM events a JOIN events b ON a.id > b.id JOIN events c ON b.id > c.id",
+        "SELECT sum(a.id + b.id * c.id) FROM events a JOIN events b ON a.id % 2 = b.id % 2 \
+         JOIN events c ON b.id % 2 = c.id % 2",
+    ] {
+        let (given_up, seen) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            runtime.block_on(async {
+                let coscan = support::context(&[]).await;
+                let rows = support::rows(&coscan.ctx, sql);
+                let answered = tokio::time::timeout(Duration::from_millis(500), rows).await.is_ok();
+                given_up.send(answered).expect("somebody waits");
+            });
+        });
+        let answered = seen.recv_timeout(Duration::from_secs(120)).expect("the thread is kept to the end");
+        assert!(!answered, "it is too short for this test: {sql}");
+    }
+}

@@ -24,6 +24,14 @@ pub(crate) struct Database {
     pub(crate) tables: Vec<Table>,
 }
 
+impl Database {
+    /// Whether some column may have NaN.
+    pub(crate) fn has_floats(&self) -> bool {
+        let mut columns = self.tables.iter().flat_map(|table| &table.columns);
+        columns.any(|column| column.kind.arrow().is_floating())
+    }
+}
+
 /// A table and the files it consists of.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {

@@ -158,6 +158,38 @@ async fn a_build_side_that_is_too_large_is_joined_pair_by_pair() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn outer_joins_without_a_hash_table_see_all_pairs_at_once() {
+    let world = world("", "").await;
+    for join in ["LEFT", "RIGHT", "FULL"] {
+        let sql = format!(
+            "SELECT count(*), count(r.id), count(s.id) FROM r {join} JOIN s ON r.id > s.id + 300 AND r.k < s.k"
+        );
+        let schedule = nodes(&world.coscan.ctx, &sql, "ScheduleExec").await;
+        assert!(!schedule.iter().any(|line| line.contains("in passes")), "{join}: {schedule:?}");
+        world.same(&sql).await;
+    }
+}
+
+/// A limit is the scan's alone then, and an aggregation is made in one step.
+#[tokio::test(flavor = "multi_thread")]
+async fn in_one_partition_limits_and_aggregations_are_those_of_all_fragments() {
+    let world = world("", "").await;
+    for session in [&world.coscan.ctx, &world.plain] {
+        let set = session.sql("SET datafusion.execution.target_partitions = 1").await.unwrap();
+        set.collect().await.unwrap();
+    }
+    for sql in [
+        "SELECT count(DISTINCT id) FROM (SELECT id FROM r LIMIT 150)",
+        // Every second row of a file passes, wherever the limit cuts it.
+        "SELECT count(DISTINCT id) FROM (SELECT id FROM r LIMIT 150) WHERE id % 2 = 0",
+        "SELECT k, count(*), sum(id) FROM r GROUP BY k",
+        "SELECT k, min(s) FROM s WHERE id > 20 GROUP BY k",
+    ] {
+        world.same(sql).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_cache_smaller_than_the_table_is_enough() {
     let world = world("cache_bytes = '10kB'", "").await;
     for sql in [
@@ -222,6 +254,9 @@ async fn a_stream_that_is_left_alone_keeps_no_other_waiting_for_fragments() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dry_run_restores_nothing_and_a_limit_on_cost_holds() {
     let world = world("cost_limit = 3.5", "price_request = 1.0").await;
+    // Partitions that are opened late have a list of their own, and are charged for it.
+    let set = "SET datafusion.execution.target_partitions = 1";
+    world.coscan.ctx.sql(set).await.unwrap().collect().await.unwrap();
     let plan = world.coscan.ctx.sql("SELECT count(*) FROM r WHERE id < 200").await.unwrap();
     let forecasts = forecast(&plan.create_physical_plan().await.unwrap()).await.unwrap();
     assert_eq!(forecasts.len(), 1);

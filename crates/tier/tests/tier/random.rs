@@ -126,6 +126,10 @@ async fn play(seed: u64) {
     }
     declare(&coscan.ctx, &root, &TABLES).await;
     let queries: Vec<String> = (0..12).map(|_| query(&mut rng)).collect();
+    let set = format!("SET datafusion.execution.target_partitions = {}", rng.choice([1, 4]).unwrap());
+    for session in [&coscan.ctx, &plain] {
+        session.sql(&set).await.unwrap().collect().await.unwrap();
+    }
     // Four at a time, as users are.
     for together in queries.chunks(4) {
         let found = together.iter().map(|sql| rows(&coscan.ctx, sql));
