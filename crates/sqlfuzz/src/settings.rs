@@ -137,8 +137,7 @@ impl Settings {
     /// Both sides run the queries without an optimization in which DataFusion is at fault itself: statistics know nothing of
     /// NaN, so that the filter of a top-k drops chunks with such rows, or not, as it comes in time.
     pub(crate) fn respect(&mut self, database: &Database, tests: &[Test]) {
-        let has_top_k = |sql: &str| ["ORDER BY", "LIMIT"].iter().all(|word| sql.contains(word));
-        if database.has_floats() && tests.iter().any(|test| has_top_k(&test.query.to_sql())) {
+        if database.has_floats() && tests.iter().any(Test::may_be_top_k) {
             self.datafusion.push(("optimizer.enable_topk_dynamic_filter_pushdown", "false".to_owned()));
         }
     }

@@ -1,34 +1,5 @@
 #!/bin/bash
-# Plants faults in the rewrite of plans, all of them in one scratch checkout, each switched on by COSCAN_PLANTED, and shows
-# which test against plain DataFusion finds each. One that no test finds ends it with 1. A line of faults.txt: name, file, the
-# code with the expression in {{ }}, the wrong expression. Usage: crates/tier/planted/run.sh [name]; CARGO_TARGET_DIR is
-# where it builds, with the dependencies that are there.
-set -u
-top=$(git rev-parse --show-toplevel)
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-git -C "$top" archive HEAD | tar -x -C "$scratch"
-cd "$scratch" || exit 2
-export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$top/target}"
-src=crates/tier/src
-missed=0
-while IFS=$'\t' read -r name file code wrong; do
-    cp "$src/$file" saved
-    NAME=$name CODE=$code WRONG=$wrong perl -0pi -e '
-        my ($before, $right, $after) = $ENV{CODE} =~ /^(.*?)\{\{(.*)\}\}(.*)$/s;
-        s/\Q$before$right$after\E/${before}(if crate::planted("$ENV{NAME}") { $ENV{WRONG} } else { $right })$after/' "$src/$file"
-    cmp -s saved "$src/$file" && { echo "$name: the fault does not apply"; missed=1; }
-done <"$top/crates/tier/planted/faults.txt"
-echo 'pub(crate) fn planted(name: &str) -> bool { std::env::var("COSCAN_PLANTED").is_ok_and(|planted| planted == name) }' >>"$src/lib.rs"
-tests=(cargo test --config "${PLANTED_CONFIG:-.cargo/checked.toml}" --locked --release --workspace --test tier)
-"${tests[@]}" -- random:: plans:: >log 2>&1 || { cat log; echo "without a fault the tests fail"; exit 2; }
-while IFS=$'\t' read -r name _; do
-    [ -n "${1:-}" ] && [ "$1" != "$name" ] && continue
-    if COSCAN_PLANTED=$name timeout 600 "${tests[@]}" -- random:: plans:: >log 2>&1; then
-        echo "$name: NOT FOUND"
-        missed=1
-    else
-        echo "$name: found by $(grep -oE '^test [a-z_:]+ \.\.\. FAILED' log | cut -d' ' -f2 | paste -sd, || tail -1 log)"
-    fi
-done <"$top/crates/tier/planted/faults.txt"
-exit $missed
+# Plants faults in the rewrite of plans, which tests against plain DataFusion have to find: see crates/check/plant.sh.
+# Usage: planted/run.sh [NAME]
+here=$(cd "$(dirname "$0")" && pwd)
+exec "$here/../../check/plant.sh" crates/tier/src crates/tier/planted/faults.txt tier "random:: plans::" "$@"

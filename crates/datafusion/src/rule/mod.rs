@@ -69,7 +69,8 @@ pub fn rewrite_plan(
     finished(ordered::by_chunks(plan, order_aware, &finished)?)
 }
 
-/// `plan` with aggregations at scans, narrow arithmetic and joins that yield. What aggregations by chunks stand for is finished already.
+/// `plan` with aggregations at scans, narrow arithmetic and joins that yield. What aggregations by chunks stand for is
+/// finished already.
 fn finished(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let plan = plan.transform_down(|node| {
         if is_finished(&node) {
@@ -96,10 +97,9 @@ fn yielding(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn Executio
         || node.is::<NestedLoopJoinExec>()
         || node.is::<HashJoinExec>()
         || node.is::<SortMergeJoinExec>();
-    Ok(if multiplies {
-        Transformed::yes(Arc::new(CooperativeExec::new(node)))
-    } else {
-        Transformed::no(node)
+    Ok(match multiplies {
+        true => Transformed::yes(Arc::new(CooperativeExec::new(node))),
+        false => Transformed::no(node),
     })
 }
 

@@ -192,6 +192,16 @@ impl Test {
     pub(crate) fn is_sample(&self) -> bool {
         self.form == Form::Sample
     }
+
+    /// Whether it may be a top-k, by its text.
+    pub(crate) fn may_be_top_k(&self) -> bool {
+        self.contains("ORDER BY") && self.contains("LIMIT")
+    }
+
+    /// Whether these words are in the query, at whatever depth.
+    pub(crate) fn contains(&self, words: &str) -> bool {
+        self.query.to_sql().contains(words)
+    }
 }
 
 impl Query {

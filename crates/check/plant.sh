@@ -1,0 +1,36 @@
+#!/bin/bash
+# Plants the faults of a list, all of them in one scratch checkout, each switched on by COSCAN_PLANTED, and shows which
+# tests find each. One that no test finds ends it with 1. A line of the list: name, file, the code with the expression in
+# {{ }}, the wrong expression. CARGO_TARGET_DIR is where it builds, with the dependencies that are there; PLANTED_CONFIG
+# another configuration than that of `make test`.
+# Usage: crates/check/plant.sh SOURCES LIST TEST FILTERS [NAME], as planted/run.sh of coscan-datafusion and coscan-tier do.
+set -u
+src=$1 faults=$2 test=$3 only=${5:-}
+read -ra filters <<<"$4"
+top=$(git -C "$(dirname "$0")" rev-parse --show-toplevel)
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+git -C "$top" archive HEAD | tar -x -C "$scratch"
+cd "$scratch" || exit 2
+export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$top/target}"
+missed=0
+while IFS=$'\t' read -r name file code wrong; do
+    cp "$src/$file" saved
+    NAME=$name CODE=$code WRONG=$wrong perl -0pi -e '
+        my ($before, $right, $after) = $ENV{CODE} =~ /^(.*?)\{\{(.*)\}\}(.*)$/s;
+        s/\Q$before$right$after\E/${before}(if crate::planted("$ENV{NAME}") { $ENV{WRONG} } else { $right })$after/' "$src/$file"
+    cmp -s saved "$src/$file" && { echo "$name: the fault does not apply"; missed=1; }
+done <"$faults"
+echo 'pub(crate) fn planted(name: &str) -> bool { std::env::var("COSCAN_PLANTED").is_ok_and(|planted| planted == name) }' >>"$src/lib.rs"
+tests=(cargo test --config "${PLANTED_CONFIG:-.cargo/checked.toml}" --locked --release --workspace --test "$test")
+"${tests[@]}" -- "${filters[@]}" >log 2>&1 || { cat log; echo "without a fault the tests fail"; exit 2; }
+while IFS=$'\t' read -r name _; do
+    [ -n "$only" ] && [ "$only" != "$name" ] && continue
+    if COSCAN_PLANTED=$name timeout 600 "${tests[@]}" -- "${filters[@]}" >log 2>&1; then
+        echo "$name: NOT FOUND"
+        missed=1
+    else
+        echo "$name: found by $(grep -oE '^test [a-z_:]+ \.\.\. FAILED' log | cut -d' ' -f2 | paste -sd, || tail -1 log)"
+    fi
+done <"$faults"
+exit $missed
