@@ -15,7 +15,7 @@ use crate::scan::chunks::{ChunkReader, Piece};
 impl SharedJoin {
     /// The inner rows that may match rows of an outer chunk.
     pub(super) fn inner_rows(self: &Arc<Self>, outer: usize) -> Result<SendableRecordBatchStream> {
-        let schema = Arc::clone(&self.inner.side.schema);
+        let schema = Arc::clone(&self.inner.planned.schema);
         let Some(range) = KeyRange::of(&self.outer.clustering.chunks[outer])? else {
             return Ok(Box::pin(RecordBatchStreamAdapter::new(schema, futures::stream::empty())));
         };
@@ -26,7 +26,7 @@ impl SharedJoin {
                 None => to_read.push(chunk),
             }
         }
-        let key = self.inner.side.key;
+        let key = self.inner.planned.key;
         let kept = kept.into_iter().map(|batch| range.rows_inside(batch, key)).collect::<Result<Vec<_>>>()?;
         let kept = futures::stream::iter(kept.into_iter().map(Ok));
         let rows = futures::stream::once(InnerRows::new(Arc::clone(self), to_read, range));
@@ -75,7 +75,7 @@ impl InnerRows {
                     if batch.num_rows() == 0 || !self.range.is_left_by(&inner.clustering.chunks[chunk]) {
                         return Ok(Some(batch));
                     }
-                    let key = inner.side.key;
+                    let key = inner.planned.key;
                     if kept.is_wanted(chunk) {
                         let known = self.to_keep.take_if(|rows| rows.chunk() == chunk);
                         let mut rows = known.unwrap_or_else(|| RowsToKeep::new(chunk, &batch));

@@ -6,13 +6,11 @@
 //! join can be done that gives each outer row its matches or says that it has none. Inner chunks at the ends of an outer
 //! range are read for both neighbours, as pages that straddle chunks are in 2007 section 6.1.
 
-use std::cmp::Ordering;
 use std::sync::Arc;
 
 use coscan_operators::RestExec;
 use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::{DataType, SchemaRef};
-use datafusion::common::{JoinType, NullEquality, Result, ScalarValue, internal_datafusion_err};
+use datafusion::common::{JoinType, NullEquality, Result, internal_datafusion_err};
 use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::ExecutionPlan;
@@ -21,36 +19,19 @@ use datafusion::physical_plan::metrics::RecordOutput;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 
+use super::input::{ChunkInput, ClusteredInput};
 use super::kept::KeptRows;
 use super::node::{Books, ByChunksExec, Choice, ChunkOperator, ChunkWorker};
-use super::ranges::{ChunkRange, Clustering};
-use super::steps::Step;
-use crate::scan::CScan;
-use crate::scan::chunks::{ChunkReader, Piece, SharedScan};
-use crate::scan::plan::ScanPlan;
+use crate::scan::chunks::{ChunkReader, Piece};
 
 /// The node of a join by chunks: an inner one takes for its outer side the one with which fewer rows are read.
 pub(crate) type OrderedJoinExec = ByChunksExec<ChunkJoin>;
 
-/// One side of a join.
-#[derive(Clone, Debug)]
-pub(crate) struct JoinSide {
-    pub(crate) scan: CScan,
-    pub(crate) steps: Arc<[Step]>,
-    /// The schema of what is joined.
-    pub(crate) schema: SchemaRef,
-    /// Where the key is in that.
-    pub(crate) key: usize,
-    /// The column of the files that it is, and its type.
-    pub(crate) column: String,
-    pub(crate) data_type: DataType,
-}
-
 /// What is joined.
 #[derive(Debug)]
 pub(crate) struct ChunkJoin {
-    pub(crate) left: JoinSide,
-    pub(crate) right: JoinSide,
+    pub(crate) left: ChunkInput,
+    pub(crate) right: ChunkInput,
     pub(crate) outer: OuterSide,
     /// The join as it was planned: its keys, filter, type and projection hold for each chunk.
     pub(crate) join: Arc<dyn ExecutionPlan>,
@@ -82,21 +63,11 @@ impl OuterSide {
     }
 }
 
-/// A side whose footers are known.
-pub(super) struct KnownSide {
-    pub(super) side: JoinSide,
-    pub(super) scan: Arc<SharedScan>,
-    pub(super) plan: Arc<ScanPlan>,
-    pub(super) clustering: Clustering,
-    /// The chunks that hold values, in the order of their ranges.
-    in_order: Vec<usize>,
-}
-
 /// What the partitions of one execution share.
 pub(crate) struct SharedJoin {
     join: Arc<ChunkJoin>,
-    pub(super) outer: KnownSide,
-    pub(super) inner: KnownSide,
+    pub(super) outer: ClusteredInput,
+    pub(super) inner: ClusteredInput,
     outer_is_left: bool,
     /// Inner rows that are wanted again.
     pub(super) kept: KeptRows,
@@ -104,68 +75,16 @@ pub(crate) struct SharedJoin {
     context: Arc<TaskContext>,
 }
 
-impl JoinSide {
-    async fn known(&self, workers: usize, context: &Arc<TaskContext>) -> Result<Option<KnownSide>> {
-        let scan = Arc::new(SharedScan::new(&self.scan, workers, context)?);
-        let plan = scan.plan().await?;
-        let Some(clustering) = Clustering::of(&plan, &self.column, &self.data_type)? else { return Ok(None) };
-        let ranges = &clustering.chunks;
-        let mut in_order: Vec<usize> = (0..ranges.len()).filter(|&at| ranges[at].bounds.is_some()).collect();
-        in_order.sort_by(|&a, &b| ranges[a].bounds.partial_cmp(&ranges[b].bounds).unwrap_or(Ordering::Equal));
-        Ok(Some(KnownSide { side: self.clone(), scan, plan, clustering, in_order }))
-    }
-}
-
-impl KnownSide {
-    /// The rows that are joined, of a batch of one of the chunks. That statistics are right is what makes matches
-    /// complete.
-    pub(super) fn rows(&self, chunk: usize, mut batch: RecordBatch) -> Result<RecordBatch> {
-        for step in self.side.steps.iter() {
-            batch = step.apply(batch)?;
-        }
-        if batch.num_rows() > 0 {
-            self.clustering.check(&self.plan, chunk, &self.side.column, batch.column(self.side.key))?;
-        }
-        Ok(batch)
-    }
-
-    /// The chunks that may hold matches of rows in this range.
-    fn overlapping(&self, range: &ChunkRange) -> &[usize] {
-        let Some((low, high)) = &range.bounds else { return &[] };
-        let ranges = &self.clustering.chunks;
-        let below = |chunk: &usize, value: &ScalarValue| {
-            ranges[*chunk].bounds.as_ref().is_some_and(|(_, high)| high < value)
-        };
-        let up_to = |chunk: &usize, value: &ScalarValue| {
-            ranges[*chunk].bounds.as_ref().is_some_and(|(low, _)| low <= value)
-        };
-        let from = self.in_order.partition_point(|chunk| below(chunk, low));
-        let rest = &self.in_order[from..];
-        &rest[..rest.partition_point(|chunk| up_to(chunk, high))]
-    }
-
-    /// How many rows a chunk has, before filters.
-    fn rows_of(&self, chunk: usize) -> u64 {
-        let chunk = &self.plan.chunks[chunk];
-        self.plan.files[chunk.file].metadata.row_group(chunk.row_group).num_rows().max(0) as u64
-    }
-
-    /// How many rows all chunks have, before filters.
-    fn rows_of_all(&self) -> u64 {
-        (0..self.plan.chunks.len()).map(|chunk| self.rows_of(chunk)).sum()
-    }
-}
-
 /// How many rows are read of both sides: inner chunks for every outer one that they overlap.
-fn rows_read(outer: &KnownSide, inner: &KnownSide) -> u64 {
-    let chunks = outer.clustering.chunks.iter().flat_map(|range| inner.overlapping(range));
+fn rows_read(outer: &ClusteredInput, inner: &ClusteredInput) -> u64 {
+    let chunks = outer.clustering.chunks.iter().flat_map(|range| inner.clustering.overlapping(range));
     outer.rows_of_all() + chunks.map(|&chunk| inner.rows_of(chunk)).sum::<u64>()
 }
 
 /// How many outer chunks overlap each inner one.
-fn visits(outer: &KnownSide, inner: &KnownSide) -> Vec<usize> {
+fn visits(outer: &ClusteredInput, inner: &ClusteredInput) -> Vec<usize> {
     let mut visits = vec![0; inner.clustering.chunks.len()];
-    let chunks = outer.clustering.chunks.iter().flat_map(|range| inner.overlapping(range));
+    let chunks = outer.clustering.chunks.iter().flat_map(|range| inner.clustering.overlapping(range));
     chunks.for_each(|&chunk| visits[chunk] += 1);
     visits
 }
@@ -191,13 +110,11 @@ impl ChunkOperator for ChunkJoin {
         partitions: usize,
         context: Arc<TaskContext>,
     ) -> Result<Choice<SharedJoin>> {
-        let not_clustered =
-            |side: &JoinSide| Choice::Otherwise(format!("chunks are not clustered by {}", side.column));
-        let Some(left) = self.left.known(partitions, &context).await? else {
-            return Ok(not_clustered(&self.left));
+        let Some(left) = self.left.clustered(partitions, &context).await? else {
+            return Ok(Choice::Otherwise(self.left.not_clustered()));
         };
-        let Some(right) = self.right.known(partitions, &context).await? else {
-            return Ok(not_clustered(&self.right));
+        let Some(right) = self.right.clustered(partitions, &context).await? else {
+            return Ok(Choice::Otherwise(self.right.not_clustered()));
         };
         let outer_is_left = match self.outer {
             OuterSide::Left => true,
@@ -237,13 +154,13 @@ fn with_dense_tables(context: &TaskContext) -> Arc<TaskContext> {
 const DENSE_SLOTS: usize = 1 << 20;
 
 /// Whether all partitions have something to do and few inner chunks are read more than once, and why.
-fn is_worthwhile(outer: &KnownSide, inner: &KnownSide, partitions: usize) -> (bool, String) {
+fn is_worthwhile(outer: &ClusteredInput, inner: &ClusteredInput, partitions: usize) -> (bool, String) {
     for side in [outer, inner] {
         if !side.clustering.is_worthwhile() {
-            return (false, side.clustering.values_of(&side.side.column));
+            return (false, side.clustering.values_of(&side.planned.column));
         }
     }
-    let (chunks, column) = (outer.clustering.chunks.len(), &outer.side.column);
+    let (chunks, column) = (outer.clustering.chunks.len(), &outer.planned.column);
     if chunks < partitions {
         return (false, format!("{chunks} chunks of {column} for {partitions} partitions"));
     }
@@ -283,7 +200,7 @@ impl SharedJoin {
 
     /// The inner chunks that an outer one overlaps.
     pub(super) fn overlapped(&self, outer: usize) -> &[usize] {
-        self.inner.overlapping(&self.outer.clustering.chunks[outer])
+        self.inner.clustering.overlapping(&self.outer.clustering.chunks[outer])
     }
 
     /// An outer chunk has no rows: it needs no inner ones.
@@ -342,7 +259,7 @@ impl ChunkWorker for JoinWorker {
 impl JoinWorker {
     fn join_chunk(&self, chunk: usize, rows: Vec<RecordBatch>) -> Result<ChunkJoined> {
         let inner = self.shared.inner_rows(chunk)?;
-        let schema = Arc::clone(&self.shared.outer.side.schema);
+        let schema = Arc::clone(&self.shared.outer.planned.schema);
         let rows = futures::stream::iter(rows.into_iter().map(Ok));
         let outer = Box::pin(RecordBatchStreamAdapter::new(schema, rows));
         if self.shared.outer_is_left {

@@ -20,6 +20,7 @@ mod borders;
 mod executions;
 mod groups;
 mod inner;
+mod input;
 mod join;
 mod kept;
 mod node;
@@ -30,7 +31,8 @@ mod window;
 mod worker;
 
 pub(crate) use aggregation::{Candidate, ChunkAggregation, OrderedAggregateExec};
-pub(crate) use join::{ChunkJoin, JoinSide, OrderedJoinExec, OuterSide};
+pub(crate) use input::ChunkInput;
+pub(crate) use join::{ChunkJoin, OrderedJoinExec, OuterSide};
 pub(crate) use spec::AggregateSpec;
 pub(crate) use steps::Step;
 pub(crate) use window::{ChunkWindow, OrderedWindowExec};

@@ -44,6 +44,8 @@ pub(crate) struct Clustering {
     /// By position in the plan.
     pub(crate) chunks: Vec<ChunkRange>,
     pub(crate) borders: Vec<Border>,
+    /// The chunks that hold values, in the order of their ranges.
+    in_order: Vec<usize>,
 }
 
 impl Clustering {
@@ -69,9 +71,9 @@ impl Clustering {
 
     /// The clustering of chunks with these ranges; `None` if they overlap.
     fn new(mut chunks: Vec<ChunkRange>) -> Option<Self> {
-        let mut order: Vec<usize> = (0..chunks.len()).filter(|&at| chunks[at].bounds.is_some()).collect();
+        let mut in_order: Vec<usize> = (0..chunks.len()).filter(|&at| chunks[at].bounds.is_some()).collect();
         let mut comparable = true;
-        order.sort_by(|&a, &b| {
+        in_order.sort_by(|&a, &b| {
             let ordering = chunks[a].bounds.partial_cmp(&chunks[b].bounds);
             comparable &= ordering.is_some();
             ordering.unwrap_or(Ordering::Equal)
@@ -80,7 +82,7 @@ impl Clustering {
             return None;
         }
         let mut borders: Vec<Border> = Vec::new();
-        for pair in order.windows(2) {
+        for pair in in_order.windows(2) {
             let (Some((_, high)), Some((low, _))) = (&chunks[pair[0]].bounds, &chunks[pair[1]].bounds) else {
                 return None;
             };
@@ -107,7 +109,16 @@ impl Clustering {
             }
             borders.push(Border { value: ScalarValue::Null, chunks: with_nulls });
         }
-        Some(Clustering { chunks, borders })
+        Some(Clustering { chunks, borders, in_order })
+    }
+
+    /// The chunks whose ranges have values in common with `range`.
+    pub(crate) fn overlapping(&self, range: &ChunkRange) -> &[usize] {
+        let Some((low, high)) = &range.bounds else { return &[] };
+        let bounds = |chunk: &usize| self.chunks[*chunk].bounds.as_ref();
+        let from = self.in_order.partition_point(|chunk| bounds(chunk).is_some_and(|(_, last)| last < low));
+        let rest = &self.in_order[from..];
+        &rest[..rest.partition_point(|chunk| bounds(chunk).is_some_and(|(first, _)| first <= high))]
     }
 
     /// That values found in a chunk are those that its statistics allow. What is complete follows from that, so it is an
@@ -215,6 +226,21 @@ mod tests {
         let found = clustering(&[(20, 30), (0, 9), (10, 20)], &[]).unwrap();
         assert_eq!(borders(&found), [("20".to_owned(), 2)]);
         assert_eq!(found.chunks.iter().map(|chunk| chunk.borders.len()).collect::<Vec<_>>(), [1, 0, 1]);
+    }
+
+    #[test]
+    fn ranges_overlap_in_their_end_points_too() {
+        let found = clustering(&[(20, 30), (0, 9), (10, 20), (1, 0), (40, 50)], &[3]).unwrap();
+        let overlapping = |low: i64, high: i64| {
+            let bounds = (low <= high).then(|| (ScalarValue::from(low), ScalarValue::from(high)));
+            found.overlapping(&ChunkRange { bounds, ..ChunkRange::default() }).to_vec()
+        };
+        assert_eq!(overlapping(9, 10), [1, 2]);
+        assert_eq!(overlapping(20, 20), [2, 0]);
+        assert_eq!(overlapping(-5, 100), [1, 2, 0, 4]);
+        assert!(
+            overlapping(31, 39).is_empty() && overlapping(51, 60).is_empty() && overlapping(1, 0).is_empty()
+        );
     }
 
     #[test]

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use coscan_operators::RestExec;
 use datafusion::arrow::array::{BooleanArray, RecordBatch};
 use datafusion::arrow::compute::filter_record_batch;
-use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::Result;
 use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -20,14 +19,11 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 
 use super::borders::{AtBorder, Borders};
+use super::input::{ChunkInput, ClusteredInput};
 use super::kept::copied;
 use super::node::{Books, ByChunksExec, Choice, ChunkOperator, ChunkWorker};
-use super::ranges::Clustering;
-use super::steps::Step;
 use super::worker::rows_at;
-use crate::scan::CScan;
-use crate::scan::chunks::{ChunkReader, Piece, SharedScan};
-use crate::scan::plan::ScanPlan;
+use crate::scan::chunks::{ChunkReader, Piece};
 
 /// The node of window functions by chunks.
 pub(crate) type OrderedWindowExec = ByChunksExec<ChunkWindow>;
@@ -35,14 +31,7 @@ pub(crate) type OrderedWindowExec = ByChunksExec<ChunkWindow>;
 /// What is computed.
 #[derive(Debug)]
 pub(crate) struct ChunkWindow {
-    pub(crate) scan: CScan,
-    pub(crate) steps: Arc<[Step]>,
-    /// The schema of the rows that are sorted, and where in it the key is.
-    pub(crate) schema: SchemaRef,
-    pub(crate) key: usize,
-    /// The column of the files that the key is, and its type.
-    pub(crate) column: String,
-    pub(crate) data_type: DataType,
+    pub(crate) input: ChunkInput,
     /// Nodes of one input each, from the last window functions down to the first sort.
     pub(crate) nodes: Vec<Arc<dyn ExecutionPlan>>,
     /// Whether it is done wherever it is right, worthwhile or not.
@@ -52,9 +41,7 @@ pub(crate) struct ChunkWindow {
 /// What the partitions of one execution share.
 pub(crate) struct SharedWindow {
     window: Arc<ChunkWindow>,
-    scan: Arc<SharedScan>,
-    plan: Arc<ScanPlan>,
-    clustering: Clustering,
+    input: ClusteredInput,
     borders: Borders<RowsAtBorder>,
     context: Arc<TaskContext>,
 }
@@ -83,7 +70,7 @@ impl ChunkOperator for ChunkWindow {
 
     fn condition(&self) -> String {
         let several = if self.always { "" } else { ", most of them with more than one value of it" };
-        format!("chunks are clustered by {}{several}", self.column)
+        format!("chunks are clustered by {}{several}", self.input.column)
     }
 
     async fn prepare(
@@ -91,23 +78,21 @@ impl ChunkOperator for ChunkWindow {
         partitions: usize,
         context: Arc<TaskContext>,
     ) -> Result<Choice<SharedWindow>> {
-        let scan = Arc::new(SharedScan::new(&self.scan, partitions, &context)?);
-        let plan = scan.plan().await?;
-        let Some(clustering) = Clustering::of(&plan, &self.column, &self.data_type)? else {
-            return Ok(Choice::Otherwise(format!("chunks are not clustered by {}", self.column)));
+        let Some(input) = self.input.clustered(partitions, &context).await? else {
+            return Ok(Choice::Otherwise(self.input.not_clustered()));
         };
-        let why = clustering.values_of(&self.column);
-        if !self.always && !clustering.is_worthwhile() {
+        let why = input.clustering.values_of(&self.input.column);
+        if !self.always && !input.clustering.is_worthwhile() {
             return Ok(Choice::Otherwise(why));
         }
         let reservation = MemoryConsumer::new("OrderedWindowExec borders").register(context.memory_pool());
-        let borders = Borders::new(&clustering, reservation, || Ok(RowsAtBorder::default()));
-        let shared = SharedWindow { window: self, scan, plan, clustering, borders, context };
+        let borders = Borders::new(&input.clustering, reservation, || Ok(RowsAtBorder::default()));
+        let shared = SharedWindow { window: self, input, borders, context };
         Ok(Choice::ByChunks(Arc::new(shared), why))
     }
 
     async fn worker(shared: Arc<SharedWindow>, books: Books) -> Result<WindowWorker> {
-        let reader = shared.scan.join().await?;
+        let reader = shared.input.scan.join().await?;
         shared.borders.join();
         Ok(WindowWorker {
             shared,
@@ -151,7 +136,7 @@ impl ChunkWorker for WindowWorker {
             match self.reader.next().await? {
                 Some(Piece::Rows(chunk, batch)) => self.add(chunk, batch)?,
                 Some(Piece::End(chunk)) => {
-                    let borders = &self.shared.clustering.chunks[chunk].borders;
+                    let borders = &self.shared.input.clustering.chunks[chunk].borders;
                     let complete = self.shared.borders.seen(borders, std::mem::take(&mut self.at_borders))?;
                     self.compute(complete)?;
                 }
@@ -166,19 +151,15 @@ impl ChunkWorker for WindowWorker {
 }
 
 impl WindowWorker {
-    /// Adds rows of a chunk, which must be those that its statistics allow: that all rows of a partition are here follows
-    /// from these.
-    fn add(&mut self, chunk: usize, mut batch: RecordBatch) -> Result<()> {
+    /// Adds rows of a chunk.
+    fn add(&mut self, chunk: usize, batch: RecordBatch) -> Result<()> {
         let shared = Arc::clone(&self.shared);
-        for step in shared.window.steps.iter() {
-            batch = step.apply(batch)?;
-        }
+        let batch = shared.input.rows(chunk, batch)?;
         if batch.num_rows() == 0 {
             return Ok(());
         }
-        let (clustering, window) = (&shared.clustering, &shared.window);
-        let keys = batch.column(window.key);
-        clustering.check(&shared.plan, chunk, &window.column, keys)?;
+        let clustering = &shared.input.clustering;
+        let keys = batch.column(shared.input.planned.key);
         self.books.holds_more(batch.get_array_memory_size())?;
         let mut others = None;
         for &border in &clustering.chunks[chunk].borders {
@@ -211,7 +192,7 @@ impl WindowWorker {
         }
         let window = &self.shared.window;
         let rows = futures::stream::iter(rows.into_iter().map(Ok));
-        let rows = Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&window.schema), rows));
+        let rows = Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&window.input.schema), rows));
         let mut plan: Arc<dyn ExecutionPlan> = Arc::new(RestExec::new(rows));
         for node in window.nodes.iter().rev() {
             let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
@@ -225,7 +206,8 @@ impl WindowWorker {
 impl Drop for WindowWorker {
     fn drop(&mut self) {
         if !self.done {
-            let in_hand = self.reader.in_hand().map(|chunk| &self.shared.clustering.chunks[chunk].borders);
+            let in_hand =
+                self.reader.in_hand().map(|chunk| &self.shared.input.clustering.chunks[chunk].borders);
             self.shared.borders.give_up(in_hand.map_or(&[], Vec::as_slice));
         }
     }

@@ -30,7 +30,7 @@ use datafusion::physical_plan::{Distribution, ExecutionPlan, ExecutionPlanProper
 
 use super::{eligibility, with_narrow_arithmetic};
 use crate::ordered::{
-    AggregateSpec, Candidate, ChunkAggregation, ChunkJoin, ChunkWindow, JoinSide, OrderedAggregateExec,
+    AggregateSpec, Candidate, ChunkAggregation, ChunkInput, ChunkJoin, ChunkWindow, OrderedAggregateExec,
     OrderedJoinExec, OrderedWindowExec, OuterSide, Step,
 };
 use crate::scan::CScan;
@@ -171,8 +171,10 @@ fn join(node: &Arc<dyn ExecutionPlan>, relied_on: ReliedOn, always: bool) -> Res
         }
     }
     for (on_left, on_right) in planned.on() {
-        let left = side(planned.left(), &left_steps, left, on_left);
-        let right = side(planned.right(), &right_steps, right, on_right);
+        let key = |on: &Arc<dyn PhysicalExpr>| Some(on.downcast_ref::<Column>()?.index());
+        let (Some(left_key), Some(right_key)) = (key(on_left), key(on_right)) else { continue };
+        let left = clustered_by(planned.left(), &left_steps, left, left_key);
+        let right = clustered_by(planned.right(), &right_steps, right, right_key);
         if let (Some(left), Some(right)) = (left, right)
             && left.data_type == right.data_type
         {
@@ -195,13 +197,10 @@ fn window(node: &Arc<dyn ExecutionPlan>, relied_on: ReliedOn, always: bool) -> R
         return Ok(None);
     }
     let Some(key) = partitioned_by(&nodes) else { return Ok(None) };
-    let column = steps.iter().rev().try_fold(key, |column, step| step.source(column));
-    let column = column.and_then(|column| eligibility::clustering_column(scan.config(), column));
-    let Some((column, data_type)) = column else { return Ok(None) };
+    let Some(input) = clustered_by(input, &steps, scan, key) else { return Ok(None) };
     let narrow = |node: Arc<dyn ExecutionPlan>| with_narrow_arithmetic(node).data();
     let nodes = nodes.into_iter().map(narrow).collect::<Result<_>>()?;
-    let (scan, steps, schema) = (scan.clone(), steps.into(), input.schema());
-    Ok(Some(ChunkWindow { scan, steps, schema, key, column, data_type, nodes, always }))
+    Ok(Some(ChunkWindow { input, nodes, always }))
 }
 
 /// The nodes from window functions down to the first sort, and what that sorts. Each window function has a sort below it,
@@ -259,18 +258,17 @@ fn traced(column: usize, nodes: &[Arc<dyn ExecutionPlan>]) -> Option<usize> {
     })
 }
 
-/// A side of a join by the key `on`, if that is a column of the files.
-fn side(
+/// What `input` reads, with column `key` of it as the key, if that is a column of the files.
+fn clustered_by(
     input: &Arc<dyn ExecutionPlan>,
     steps: &[Step],
     scan: &CScan,
-    on: &Arc<dyn PhysicalExpr>,
-) -> Option<JoinSide> {
-    let key = on.downcast_ref::<Column>()?.index();
+    key: usize,
+) -> Option<ChunkInput> {
     let column = steps.iter().rev().try_fold(key, |column, step| step.source(column))?;
     let (column, data_type) = eligibility::clustering_column(scan.config(), column)?;
     let (scan, steps, schema) = (scan.clone(), steps.to_vec().into(), input.schema());
-    Some(JoinSide { scan, steps, schema, key, column, data_type })
+    Some(ChunkInput { scan, steps, schema, key, column, data_type })
 }
 
 /// The node that aggregates rows: `last` itself, or the partial aggregation below it.

@@ -1,0 +1,82 @@
+//! What an operator reads by chunks: a scan, what is done to its batches, and the key by which its chunks are clustered.
+//! What becomes of the rows is the operator's business.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::common::Result;
+use datafusion::execution::TaskContext;
+
+use super::ranges::Clustering;
+use super::steps::Step;
+use crate::scan::CScan;
+use crate::scan::chunks::SharedScan;
+use crate::scan::plan::ScanPlan;
+
+/// An input as it is planned.
+#[derive(Clone, Debug)]
+pub(crate) struct ChunkInput {
+    pub(crate) scan: CScan,
+    pub(crate) steps: Arc<[Step]>,
+    /// The schema of the rows after all steps.
+    pub(crate) schema: SchemaRef,
+    /// The position of the key in it.
+    pub(crate) key: usize,
+    /// The column of the files that the key is, and its type.
+    pub(crate) column: String,
+    pub(crate) data_type: DataType,
+}
+
+/// An input whose footers are known and whose chunks are clustered. The partitions of an execution share it.
+pub(super) struct ClusteredInput {
+    pub(super) planned: ChunkInput,
+    pub(super) scan: Arc<SharedScan>,
+    pub(super) plan: Arc<ScanPlan>,
+    pub(super) clustering: Clustering,
+}
+
+impl ChunkInput {
+    /// The input for so many workers; `None` if statistics do not prove that its chunks are clustered. Costs footers that
+    /// are not cached.
+    pub(super) async fn clustered(
+        &self,
+        workers: usize,
+        context: &Arc<TaskContext>,
+    ) -> Result<Option<ClusteredInput>> {
+        let scan = Arc::new(SharedScan::new(&self.scan, workers, context)?);
+        let plan = scan.plan().await?;
+        let Some(clustering) = Clustering::of(&plan, &self.column, &self.data_type)? else { return Ok(None) };
+        Ok(Some(ClusteredInput { planned: self.clone(), scan, plan, clustering }))
+    }
+
+    /// Why [`Self::clustered`] gave nothing.
+    pub(super) fn not_clustered(&self) -> String {
+        format!("chunks are not clustered by {}", self.column)
+    }
+}
+
+impl ClusteredInput {
+    /// The rows after all steps, of a batch of one of the chunks. An error if their keys are not those that statistics
+    /// allow: that all rows with a key are found follows from statistics.
+    pub(super) fn rows(&self, chunk: usize, mut batch: RecordBatch) -> Result<RecordBatch> {
+        for step in self.planned.steps.iter() {
+            batch = step.apply(batch)?;
+        }
+        if batch.num_rows() > 0 {
+            self.clustering.check(&self.plan, chunk, &self.planned.column, batch.column(self.planned.key))?;
+        }
+        Ok(batch)
+    }
+
+    /// The number of rows in a chunk, before filters.
+    pub(super) fn rows_of(&self, chunk: usize) -> u64 {
+        let chunk = &self.plan.chunks[chunk];
+        self.plan.files[chunk.file].metadata.row_group(chunk.row_group).num_rows().max(0) as u64
+    }
+
+    /// The number of rows in all chunks, before filters.
+    pub(super) fn rows_of_all(&self) -> u64 {
+        (0..self.plan.chunks.len()).map(|chunk| self.rows_of(chunk)).sum()
+    }
+}
