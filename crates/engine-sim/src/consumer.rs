@@ -9,7 +9,7 @@ use std::time::Duration;
 use arrow::array::{Array, ArrayRef};
 use arrow::compute::concat;
 use coscan_engine::{
-    ChunkRequest, DeliveryOrder, Engine, EngineError, FileColumns, FileHandle, FileSpec, PointRequest,
+    ChunkRequest, ChunkRows, DeliveryOrder, Engine, EngineError, FileColumns, FileHandle, FileSpec, PointRequest,
     ReadError, Scan, ScanRequest, StoreId, Worker,
 };
 use object_store::ObjectStore;
@@ -54,7 +54,7 @@ struct Query {
     round: u32,
     files: Vec<Opened>,
     /// File and columns of each entry of the request, by position.
-    chunks: Vec<(usize, usize)>,
+    chunks: Vec<(usize, ChunkRows)>,
     roots: Vec<Vec<usize>>,
     scan: Mutex<Option<Arc<Scan>>>,
     taken: Mutex<Vec<u32>>,
@@ -180,13 +180,37 @@ impl Clients {
                 table_root: format!("t{}", self.world.plan.files[file].table),
             };
             match engine.open_file(spec) {
-                Ok(handle) => opened.push(Opened { handle, file, content }),
+                Ok(handle) => {
+                    self.check_chunks(&handle, &content);
+                    opened.push(Opened { handle, file, content });
+                }
                 Err(error) => {
                     self.check_error(&error, &[]);
                 }
             }
         }
         opened
+    }
+
+    /// Every row is in one chunk.
+    fn check_chunks(&self, handle: &FileHandle, content: &Content) {
+        let mut left = content.groups.iter().enumerate().map(|(at, group)| (at, group[0].len()));
+        let (mut group, mut row) = (left.next(), 0);
+        for chunk in handle.chunks() {
+            let follows = group.is_some_and(|(at, rows)| {
+                chunk.row_group == at && chunk.rows.start == row && (row..=rows).contains(&chunk.rows.end)
+            });
+            if !follows {
+                return self.world.executor.violate(|| format!("{handle:?}: {chunk:?} comes after row {row}"));
+            }
+            row = chunk.rows.end;
+            if group.is_some_and(|(_, rows)| rows == row) {
+                (group, row) = (left.next(), 0);
+            }
+        }
+        if group.is_some() {
+            self.world.executor.violate(|| format!("{handle:?}: rows are in no chunk"));
+        }
     }
 
     /// Whether the world explains an error; if not, it is a fault of the engine.
@@ -327,7 +351,7 @@ fn ranges(rows: usize, random: &mut fastrand::Rng) -> Vec<Range<usize>> {
     ranges
 }
 
-type Request = (ScanRequest, Vec<(usize, usize)>, Vec<Vec<usize>>);
+type Request = (ScanRequest, Vec<(usize, ChunkRows)>, Vec<Vec<usize>>);
 
 fn request(plan: &ConsumerPlan, files: &[Opened], random: &mut fastrand::Rng) -> Request {
     let mut chunks = Vec::new();
@@ -341,7 +365,8 @@ fn request(plan: &ConsumerPlan, files: &[Opened], random: &mut fastrand::Rng) ->
             schema: opened.content.schema.clone(),
         });
         roots.push(chosen);
-        chunks.extend(some(groups.len(), random).into_iter().map(|group| (at, group)));
+        let of_file = opened.handle.chunks().len();
+        chunks.extend(some(of_file, random).into_iter().map(|chunk| (at, chunk)));
     }
     if random.u8(..8) == 0 {
         random.shuffle(&mut chunks);
@@ -351,11 +376,7 @@ fn request(plan: &ConsumerPlan, files: &[Opened], random: &mut fastrand::Rng) ->
         chunks: chunks
             .iter()
             .enumerate()
-            .map(|(key, (columns, row_group))| ChunkRequest {
-                columns: *columns,
-                row_group: *row_group,
-                key: key as u32,
-            })
+            .map(|(key, (columns, chunk))| ChunkRequest { columns: *columns, chunk: *chunk, key: key as u32 })
             .collect(),
         columns,
         workers: plan.workers,
@@ -363,7 +384,8 @@ fn request(plan: &ConsumerPlan, files: &[Opened], random: &mut fastrand::Rng) ->
         weight: random.u32(1..4),
         reader: None,
     };
-    (request, chunks, roots)
+    let rows = |(at, chunk): (usize, usize)| Some((at, files[at].handle.chunks().nth(chunk)?.clone()));
+    (request, chunks.into_iter().filter_map(rows).collect(), roots)
 }
 
 impl Query {
@@ -481,16 +503,16 @@ impl Query {
     }
 
     fn check(&self, index: usize, slice: usize, arrays: &[ArrayRef]) {
-        let (at, group) = self.chunks[index];
+        let (at, ChunkRows { row_group: group, rows: of_group }) = self.chunks[index].clone();
         let opened = &self.files[at];
         let rows = self.clients.world.plan.config.slice_rows;
         for (array, root) in arrays.iter().zip(&self.roots[at]) {
-            let whole = &opened.content.groups[group][*root];
+            let whole = opened.content.groups[group][*root].slice(of_group.start, of_group.len());
             let from = (slice * rows).min(whole.len());
             let expected = whole.slice(from, rows.min(whole.len() - from));
             let what = || {
                 format!(
-                    "query {} chunk {index}: f{}, {group}, c{root}, slice {slice}",
+                    "query {} chunk {index}: f{}, {group}, rows {of_group:?}, c{root}, slice {slice}",
                     self.number, opened.file
                 )
             };

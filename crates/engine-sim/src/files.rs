@@ -80,6 +80,9 @@ fn make(number: u64) -> Content {
         .set_data_page_row_count_limit(random.usize(20..600))
         .set_write_batch_size(random.usize(16..200))
         .set_offset_index_disabled(random.u8(..5) == 0)
+        // Columns of other widths then have pages of other rows, which straddle borders of chunks.
+        .set_data_page_size_limit([200, 1000, 1 << 20][random.usize(..3)])
+        .set_dictionary_enabled(random.bool())
         .build();
     let batch = |arrays: &Vec<ArrayRef>| {
         let named = arrays.iter().enumerate().map(|(at, array)| (format!("c{at}"), array.clone(), true));

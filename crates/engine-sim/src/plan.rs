@@ -176,7 +176,7 @@ impl Plan {
         let files: Vec<FilePlan> = (0..random.usize(1..6)).map(|_| file(random)).collect();
         let mut plan = Plan {
             seed,
-            config: config(random, isolation),
+            config: EngineConfig { chunk_bytes: chunk_bytes(seed), ..config(random, isolation) },
             yields: yields(random, isolation),
             files,
             stores,
@@ -276,6 +276,14 @@ fn yields(random: &mut fastrand::Rng, isolation: bool) -> Yields {
 fn buffer(random: &mut fastrand::Rng) -> u64 {
     let exponent = random.f64() * 9.0;
     (20_000.0 * exponent.exp2()) as u64 + random.u64(..1024)
+}
+
+/// What row groups are cut to: from a few pages to more than they have, or nothing. Drawn by itself, so that what else a
+/// seed means does not depend on it.
+fn chunk_bytes(seed: u64) -> u64 {
+    let mut random = fastrand::Rng::with_seed(seed ^ 0xc4_04c5);
+    let bytes = (300.0 * (random.f64() * 7.0).exp2()) as u64;
+    if chance(&mut random, 4) { 0 } else { bytes }
 }
 
 fn policy(number: usize) -> PolicyName {

@@ -20,12 +20,11 @@ async fn request(engine: &Engine, paths: &[PathBuf]) -> Result<ScanRequest, Box<
     let (mut chunks, mut columns) = (Vec::new(), Vec::new());
     for path in paths {
         let (spec, footer) = spec(path).await?;
-        let row_groups = spec.metadata.num_row_groups();
         let schema = footer.schema().clone();
         let roots = (0..schema.fields().len()).collect();
         let file = engine.open_file(spec)?;
-        for row_group in 0..row_groups {
-            chunks.push(ChunkRequest { columns: columns.len(), row_group, key: chunks.len() as u32 });
+        for chunk in 0..file.chunks().len() {
+            chunks.push(ChunkRequest { columns: columns.len(), chunk, key: chunks.len() as u32 });
         }
         columns.push(FileColumns { file, roots, schema });
     }

@@ -1,6 +1,6 @@
-//! Which files and tables there are: row groups get chunk numbers, and unused files are forgotten.
+//! Which files and tables there are: chunks get their numbers, and unused files are forgotten.
 //!
-//! All files of one store under one root form a table. Row groups get chunk numbers in the order in which files are
+//! All files of one store under one root form a table. Chunks are numbered in the order in which files are
 //! opened; root columns of the same name are one column, whatever the file. Each version of a file is a file of its
 //! own.
 //!
@@ -11,13 +11,13 @@
 //! its files.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ops::Range;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Weak};
 
 use coscan_core::{ChunkNo, ChunkSet, ColumnLayout, ColumnNo, ConfigError, StoreNo, TableId, TableLayout};
 use parquet::file::metadata::ParquetMetaData;
 
+use crate::chunks::FileChunk;
 use crate::identity::StoreId;
 use crate::table::{Column, File, FileHandle, FileId, FileSpec, Opened, booked_bytes};
 
@@ -181,7 +181,7 @@ impl Catalog {
     }
 
     /// Adds a file; [`Self::reopen`] did not find it.
-    pub(crate) fn add(&mut self, spec: FileSpec, ranges: Vec<Vec<Range<u64>>>) -> Result<Added, ConfigError> {
+    pub(crate) fn add(&mut self, spec: FileSpec, file_chunks: Vec<FileChunk>) -> Result<Added, ConfigError> {
         let (path, root) = (spec.path_key(), spec.root_key());
         let known_table = self.roots.get(&root).copied();
         let table_id = known_table.unwrap_or(TableId(self.next_table));
@@ -189,12 +189,12 @@ impl Catalog {
         let table = self.tables.get_mut(&table_id).unwrap_or(&mut new);
         let columns = table.unify(&spec.metadata);
         let store_no = table.store_no;
-        let layout = layout(&ranges, &columns, table.readers.len())?.on_store(store_no);
-        let (chunks, first_chunk) = (ranges.len() as u32, table.chunks);
-        let parts = ranges.len() * columns.len();
+        let layout = layout(&file_chunks, &columns, table.readers.len())?.on_store(store_no);
+        let (chunks, first_chunk) = (file_chunks.len() as u32, table.chunks);
+        let parts = file_chunks.len() * columns.len();
         let bytes = FILE_BYTES + parts as u64 * PART_BYTES + spec.metadata.memory_size() as u64;
         let id = FileId(self.next_file);
-        let file = Arc::new(File::new(id, spec, table_id, first_chunk, columns, ranges, store_no));
+        let file = Arc::new(File::new(id, spec, table_id, first_chunk, columns, file_chunks, store_no));
         table.chunks += chunks;
         table.open += 1;
         if chunks > 0 {
@@ -355,17 +355,17 @@ impl Known {
 
 /// How the chunks of a file lie in their table.
 fn layout(
-    ranges: &[Vec<Range<u64>>],
+    chunks: &[FileChunk],
     columns: &[Column],
     table_columns: usize,
 ) -> Result<TableLayout, ConfigError> {
-    let mut sizes = vec![vec![0; ranges.len()]; table_columns];
-    for (row_group, roots) in ranges.iter().enumerate() {
-        for (root, range) in roots.iter().enumerate() {
-            sizes[columns[root].no.index()][row_group] = booked_bytes(range.end - range.start);
+    let mut sizes = vec![vec![0; chunks.len()]; table_columns];
+    for (at, chunk) in chunks.iter().enumerate() {
+        for (root, column) in columns.iter().enumerate() {
+            sizes[column.no.index()][at] = booked_bytes(chunk.part_bytes(root));
         }
     }
-    TableLayout::columns(ranges.len() as u32, sizes.into_iter().map(ColumnLayout::separate).collect())
+    TableLayout::columns(chunks.len() as u32, sizes.into_iter().map(ColumnLayout::separate).collect())
 }
 
 impl Table {

@@ -19,7 +19,7 @@ use crate::protocol::worker_slots::PartsPoll;
 use crate::stats::ScanCounters;
 use crate::store::{Part, PinnedParts};
 
-/// A chunk of a scan: one row group in the scan's columns. It is released when its worker goes on, or when
+/// A chunk of a scan, in the scan's columns. It is released when its worker goes on, or when
 /// it is dropped.
 pub struct Chunk {
     /// What the request calls it.
@@ -100,7 +100,7 @@ impl Chunk {
     pub(crate) fn new(hold: Arc<Hold>, counters: Arc<ScanCounters>) -> Self {
         let key = hold.cscan.wanted[&hold.claim.chunk].key;
         let read = hold.cscan.read(hold.claim.chunk);
-        let rows = read.file.rows(read.file.row_group(hold.claim.chunk));
+        let rows = read.file.chunk(hold.claim.chunk).rows.rows.len();
         let (decoding, columns) = (read.decoding.clone(), read.roots.len());
         Chunk { key, rows, hold, counters, decoding, columns }
     }

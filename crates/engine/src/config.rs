@@ -34,6 +34,9 @@ pub struct EngineConfig {
     pub device_profiles: Vec<PathBuf>,
     /// What a profile decides where there is one.
     pub by_profile: ByProfile,
+    /// Row groups of half as many encoded bytes again are cut into chunks of about so many, at borders of pages; with
+    /// zero, none are.
+    pub chunk_bytes: u64,
     /// Rows per slice: the unit of decoding and of hand-over.
     pub slice_rows: usize,
     /// How long a consumer may sit on a chunk while others are blocked for its room.
@@ -98,6 +101,9 @@ pub(crate) fn decoded_share_percent(buffer_bytes: u64, processors: usize) -> u8 
     most.checked_div(buffer_bytes / 100).unwrap_or(25).clamp(1, 25) as u8
 }
 
+/// What a chunk is to have by default, in encoded bytes of all columns: see `docs/order.md`.
+const CHUNK_BYTES: u64 = 16 << 20;
+
 impl EngineConfig {
     /// The defaults for a policy and a buffer.
     pub fn new(policy: impl Into<Policy>, buffer_bytes: u64) -> Self {
@@ -115,6 +121,7 @@ impl EngineConfig {
             coalesce_gap_bytes: 64 * 1024,
             device_profiles: Vec::new(),
             by_profile: ByProfile::default(),
+            chunk_bytes: CHUNK_BYTES,
             slice_rows: 8192,
             stall_after: Duration::from_secs(1),
             decoded_share_percent: decoded_share_percent(buffer_bytes, processors),

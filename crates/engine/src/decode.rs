@@ -24,6 +24,7 @@ use parquet::file::metadata::ColumnChunkMetaData;
 use crate::error::{EngineError, SharedSource, panic_message};
 use crate::file_bytes::FileBytes;
 use crate::page_gate::{PageGate, column_range, values_claimed};
+use crate::page_rows::check_pages;
 use crate::protocol::exclusive::Exclusive;
 use crate::store::Part;
 use crate::sync::Mutex;
@@ -153,7 +154,7 @@ impl Decoder {
         spare: u64,
         refused: &mut Option<u64>,
     ) -> Result<ArrayRef, SharedSource> {
-        let rows = part.file.rows(part.row_group);
+        let rows = part.chunk().rows.rows.len();
         let wanted = slice_rows.min(rows - (at * slice_rows).min(rows));
         let step = || -> ParquetResult<ArrayRef> {
             let mut slice_reader = match readers.iter().position(|r| r.next == at) {
@@ -177,7 +178,8 @@ impl Decoder {
                 let room = (part.pins().max(1) as usize).saturating_sub(1);
                 readers.drain(..readers.len().saturating_sub(room));
                 readers.push(slice_reader);
-            } else if let Some(more) = slice_reader.reader.next() {
+            } else if !part.chunk().is_piece
+                && let Some(more) = slice_reader.reader.next() {
                 // Whoever believes the pages would have other rows than whoever believes the footer.
                 let more = more?.num_rows();
                 let message =
@@ -194,28 +196,33 @@ impl Decoder {
 
     /// A reader that starts with slice `at`.
     fn open(&self, part: &Part, at: usize, rows: usize, slice_rows: usize) -> ParquetResult<SliceReader> {
-        let from = at * slice_rows;
+        let chunk = part.chunk();
+        let first = chunk.rows.rows.start + at * slice_rows;
         let detach = has_views(&self.data_type);
         let row_group = part.file.metadata.row_group(part.row_group);
         let leaves = workspace::leaves(&part.file.metadata, part.root);
-        for column in &row_group.columns()[leaves.clone()] {
+        for (leaf, column) in leaves.clone().zip(&row_group.columns()[leaves.clone()]) {
             check_rows(part, column, rows as u64)?;
+            if chunk.is_piece {
+                check_pages(&part.file.metadata, &chunk.rows, leaf, &part.pieces)?;
+            }
         }
         let gate = Arc::new(PageGate::new(row_group.columns()[leaves].iter(), detach));
         let input = FileBytes {
-            pieces: vec![(part.start, part.bytes.clone())],
+            pieces: part.pieces.clone(),
             end: part.file.source.meta.size,
             detach,
             gate: gate.clone(),
-            what: "the column chunk",
+            what: if chunk.is_piece { "the chunk's pages" } else { "the column chunk" },
         };
         let mask = ProjectionMask::roots(self.decoding.parquet_schema(), [part.root]);
         let mut builder = ParquetRecordBatchReaderBuilder::new_with_metadata(input, self.decoding.clone())
             .with_row_groups(vec![part.row_group])
             .with_projection(mask)
             .with_batch_size(slice_rows);
-        if from > 0 {
-            let rest = vec![RowSelector::skip(from), RowSelector::select(rows.saturating_sub(from))];
+        if first > 0 || chunk.is_piece {
+            let rest = chunk.rows.rows.end.saturating_sub(first);
+            let rest = vec![RowSelector::skip(first), RowSelector::select(rest)];
             builder = builder
                 .with_row_selection(RowSelection::from(rest))
                 .with_row_selection_policy(RowSelectionPolicy::Selectors);
@@ -224,18 +231,24 @@ impl Decoder {
     }
 }
 
-/// Fails if the pages of a column chunk are too few for the rows that the footer claims, each of which has a value or a
-/// null in them: who reads on finds that out only after all the rows there are.
+/// Fails if a leaf column's pages are too few for the rows that the footer claims, each of which has a value or a null in
+/// them: who reads on finds that out only after all the rows there are.
 fn check_rows(part: &Part, column: &ColumnChunkMetaData, rows: u64) -> ParquetResult<()> {
     let (start, len) = column_range(column);
     if len == 0 {
         return Ok(());
     }
-    let begin = start.checked_sub(part.start).and_then(|begin| usize::try_from(begin).ok());
-    let chunk = begin.and_then(|begin| part.bytes.get(begin..begin.checked_add(usize::try_from(len).ok()?)?));
-    let chunk =
-        chunk.ok_or_else(|| ParquetError::EOF("the column chunk lies outside of what was read".into()))?;
-    let values = values_claimed(chunk);
+    let (mut values, mut read) = (0u64, 0);
+    for (at, bytes) in &part.pieces {
+        let begin = start.saturating_sub(*at).min(bytes.len() as u64);
+        let end = start.saturating_add(len).saturating_sub(*at).min(bytes.len() as u64);
+        let pages = &bytes[begin as usize..end.max(begin) as usize];
+        read += pages.len() as u64;
+        values = values.saturating_add(values_claimed(pages));
+    }
+    if read < len && !part.chunk().is_piece {
+        return Err(ParquetError::EOF("the column chunk lies outside of what was read".into()));
+    }
     match values < rows {
         true => Err(ParquetError::EOF(format!(
             "there are {values} values in the column chunk's pages, the footer claims {rows} rows"

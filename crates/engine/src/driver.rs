@@ -11,7 +11,7 @@
 mod loads;
 mod scans;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
@@ -48,7 +48,10 @@ pub(crate) struct LoadContext {
     load: LoadId,
     file: Arc<File>,
     chunk: ChunkNo,
+    /// What each of the request's ranges is of: a column of the table, and its position in the file.
     columns: Vec<(ColumnNo, usize)>,
+    /// Where each of the ranges begins.
+    starts: Vec<u64>,
 }
 
 /// What a request was made for.
@@ -81,6 +84,8 @@ pub(crate) struct State {
     pub(crate) store: Store,
     pub(crate) points: Points,
     queue: Queue<IoContext>,
+    /// Parts on their way that lie in several places, and what of them has arrived.
+    arriving: HashMap<(LoadId, ColumnNo), Vec<(u64, Bytes)>>,
     pub(crate) scans: BTreeMap<ScanId, Arc<CScan>>,
     next_scan: u64,
     pub(crate) recent_loads: LoadLog,
@@ -171,6 +176,7 @@ impl Driver {
             catalog: Catalog::default(),
             store: Store::default(),
             points: Points::new(share, started),
+            arriving: HashMap::new(),
             queue: Queue::new(started, settings, shapes, bucket.clone(), environment.seed()),
             scans: BTreeMap::new(),
             next_scan: 0,

@@ -23,7 +23,8 @@ use crate::load_log::RecentLoads;
 use crate::request::{Plan, ScanRequest};
 use crate::scan::Scan;
 use crate::stats::{DeviceUse, EngineStats, LoadRecord};
-use crate::table::{FileHandle, FileSpec, part_ranges};
+use crate::chunks::chunks;
+use crate::table::{FileHandle, FileSpec};
 
 /// Footers that were read past other caches take at most 1/`FOOTERS_SHARE` of the budget, beside it.
 const FOOTERS_SHARE: u64 = 32;
@@ -96,8 +97,8 @@ impl Engine {
         if let Some(handle) = self.driver.turn(|turn| turn.state.catalog.reopen(&spec))? {
             return Ok(handle);
         }
-        let ranges = part_ranges(&spec)?;
-        self.driver.turn(|turn| turn.add_file(spec, ranges))?
+        let chunks = chunks(&spec, self.driver.config.chunk_bytes)?;
+        self.driver.turn(|turn| turn.add_file(spec, chunks))?
     }
 
     /// The footer, page index included, of a file on this machine as `local` found it: for those who cannot trust a cache
@@ -147,7 +148,7 @@ impl Engine {
     ///     store,
     /// })?;
     /// let scan = engine.scan(ScanRequest {
-    ///     chunks: vec![ChunkRequest { columns: 0, row_group: 0, key: 0 }],
+    ///     chunks: vec![ChunkRequest { columns: 0, chunk: 0, key: 0 }],
     ///     columns: vec![FileColumns { file, roots: vec![0], schema: footer.schema().clone() }],
     ///     workers: 1,
     ///     order: DeliveryOrder::Any,

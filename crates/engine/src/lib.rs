@@ -1,11 +1,11 @@
 //! Cooperative scans over Parquet: real reads, one decode, one bounded buffer.
 //!
-//! An [`Engine`] makes files known, registers scans and delivers row groups as Arrow arrays, in the order
+//! An [`Engine`] makes files known, registers scans and delivers chunks as Arrow arrays, in the order
 //! that suits all scans together. It knows Parquet and Arrow, but no query engine and no SQL. What to read,
 //! keep and hand out is decided by [`coscan_core`]; here is everything that touches the world:
 //!
 //! ```text
-//! Engine ── catalog, table, identity: which files there are, which row group is which chunk
+//! Engine ── catalog, table, chunks, identity: which files there are, which rows are which chunk
 //!    ├── request, segments: what a scan is to the buffer manager
 //!    │
 //!    ├── driver: owns the buffer manager and the I/O queue; events in, actions out
@@ -18,7 +18,7 @@
 //!    └── protocol: who waits for whom, apart from what is waited for
 //! ```
 //!
-//! The unit of residency is a part (one root column of one row group, encoded), the unit of decoding a
+//! The unit of residency is a part (one root column of one chunk, encoded), the unit of decoding a
 //! slice of it.
 #![deny(missing_docs)]
 
@@ -29,6 +29,7 @@ mod account;
 mod budget;
 mod catalog;
 mod chunk;
+mod chunks;
 mod companions;
 mod config;
 mod cscan;
@@ -48,6 +49,7 @@ mod load_log;
 mod observe;
 mod page_gate;
 mod page_header;
+mod page_rows;
 mod point;
 mod protocol;
 mod request;
@@ -67,6 +69,7 @@ mod workspace;
 pub use account::{QueryAccount, QueryProgress};
 pub use catalog::CatalogSize;
 pub use chunk::Chunk;
+pub use chunks::{ChunkRows, is_cut};
 pub use config::{ByProfile, EngineConfig, ReadLimit, RetryConfig, default_buffer_bytes, memory_bytes};
 pub use coscan_core::{ConfigError, DeliveryOrder, Policy, PolicyName, Usage, registry};
 pub use engine::Engine;

@@ -21,7 +21,7 @@ use crate::workspace;
 /// A scan to register.
 #[derive(Clone, Debug)]
 pub struct ScanRequest {
-    /// The chunks to deliver, in the order of their keys. A row group that is listed twice is delivered twice.
+    /// The chunks to deliver, in the order of their keys. A chunk that is listed twice is delivered twice.
     pub chunks: Vec<ChunkRequest>,
     /// What to decode of which file: each chunk names one of these.
     pub columns: Vec<FileColumns>,
@@ -47,13 +47,13 @@ impl Reader {
     }
 }
 
-/// One row group.
+/// One chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChunkRequest {
     /// Its file and the columns to decode: a position in [`ScanRequest::columns`].
     pub columns: usize,
-    /// The row group, counted from zero.
-    pub row_group: usize,
+    /// Its position in [`FileHandle::chunks`].
+    pub chunk: usize,
     /// What the caller calls it: greater than the keys before it in the request.
     pub key: u32,
 }
@@ -129,12 +129,7 @@ impl Plan {
         let chunks = self.segments.iter().flat_map(|segment| &segment.chunks);
         let bytes = |wanted: &Wanted| {
             let read = &self.reads[wanted.read];
-            let row_group = read.file.row_group(wanted.chunk);
-            let length = |&root: &usize| {
-                let range = read.file.range(row_group, root);
-                range.end - range.start
-            };
-            read.roots.iter().map(length).sum::<u64>()
+            read.roots.iter().map(|&root| read.file.part_bytes(wanted.chunk, root)).sum::<u64>()
         };
         chunks.map(bytes).sum()
     }
@@ -191,11 +186,11 @@ fn stages(
             let (key, at, given) = (wanted.key, wanted.columns, reads.len());
             EngineError::InvalidRequest(format!("chunk {key}: columns {at} of {given} are meant"))
         })?;
-        if wanted.row_group >= read.file.metadata.num_row_groups() {
-            let (group, file) = (wanted.row_group, read.file.name());
-            return Err(EngineError::InvalidRequest(format!("there is no row group {group} in {file}")));
+        let (table, chunk) = (read.file.table, read.file.chunk_no(wanted.chunk));
+        if !read.file.has_chunk(chunk) {
+            let (at, file) = (wanted.chunk, read.file.name());
+            return Err(EngineError::InvalidRequest(format!("there is no chunk {at} in {file}")));
         }
-        let (table, chunk) = (read.file.table, read.file.chunk(wanted.row_group));
         let next = stages.len();
         let at = match order {
             DeliveryOrder::Any => {

@@ -66,10 +66,8 @@ pub(crate) fn by_columns(chunks: Vec<Wanted>, reads: &[FileRead]) -> Vec<ColumnG
         });
         group.chunks.push(wanted);
         let file = &reads[wanted.read].file;
-        let row_group = file.row_group(wanted.chunk);
         for (root, column) in file.columns.iter().enumerate().filter(|(_, c)| all.columns.contains(c.no)) {
-            let range = file.range(row_group, root);
-            *group.bytes.entry(column.no).or_default() += range.end - range.start;
+            *group.bytes.entry(column.no).or_default() += file.part_bytes(wanted.chunk, root);
         }
     }
     let mut groups = merged(exact.into_values().collect());

@@ -305,6 +305,20 @@ pub const ENGINE_SETTINGS: &[EngineSetting] = &[
     },
     EngineSetting {
         about: Setting {
+            name: "chunk_size",
+            scope: Scope::Startup,
+            value: "BYTES",
+            summary: "encoded bytes that large row groups are cut to, at borders of pages; 0 for whole row groups",
+            default: "16 MiB",
+        },
+        set: |config, value| {
+            config.chunk_bytes = bytes(value, 0..=BYTES_MAX)?;
+            Ok(())
+        },
+        show: |config| config.chunk_bytes.to_string(),
+    },
+    EngineSetting {
+        about: Setting {
             name: "slice_rows",
             scope: Scope::Startup,
             value: "N",

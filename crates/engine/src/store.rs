@@ -12,6 +12,7 @@ use bytes::Bytes;
 use coscan_core::{ChunkNo, ColumnNo, TableId};
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 
+use crate::chunks::FileChunk;
 use crate::decode::Decoder;
 use crate::error::EngineError;
 use crate::sync::Mutex;
@@ -26,17 +27,15 @@ pub(crate) struct PartKey {
     pub(crate) column: ColumnNo,
 }
 
-/// One root column of one row group.
+/// One root column of one chunk.
 #[derive(Debug)]
 pub(crate) struct Part {
     pub(crate) key: PartKey,
     pub(crate) file: Arc<File>,
     pub(crate) row_group: usize,
     pub(crate) root: usize,
-    /// The encoded bytes.
-    pub(crate) bytes: Bytes,
-    /// Where they begin in the file.
-    pub(crate) start: u64,
+    /// The encoded bytes, with their offsets in the file, ascending.
+    pub(crate) pieces: Vec<(u64, Bytes)>,
     /// When it became resident, counted in parts.
     pub(crate) loaded: u64,
     /// The first scan it was delivered to, plus one; zero before that.
@@ -47,22 +46,30 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    pub(crate) fn new(key: PartKey, file: Arc<File>, root: usize, bytes: Bytes, loaded: u64) -> Self {
+    pub(crate) fn new(key: PartKey, file: Arc<File>, root: usize, pieces: Vec<(u64, Bytes)>, loaded: u64) -> Self {
         let row_group = file.row_group(key.chunk);
-        let start = file.range(row_group, root).start;
         let (first_user, pins) = (AtomicU64::new(0), AtomicU32::new(0));
         Part {
             key,
             file,
             row_group,
             root,
-            bytes,
-            start,
+            pieces,
             loaded,
             first_user,
             decoders: Mutex::default(),
             pins,
         }
+    }
+
+    /// How many encoded bytes it has.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.pieces.iter().map(|(_, bytes)| bytes.len() as u64).sum()
+    }
+
+    /// What its chunk is.
+    pub(crate) fn chunk(&self) -> &FileChunk {
+        self.file.chunk(self.key.chunk)
     }
 
     fn decoders(&self) -> MutexGuard<'_, Vec<Arc<Decoder>>> {
@@ -171,9 +178,9 @@ impl Store {
         self.loaded
     }
 
-    pub(crate) fn insert(&mut self, key: PartKey, file: Arc<File>, root: usize, bytes: Bytes) -> Arc<Part> {
+    pub(crate) fn insert(&mut self, key: PartKey, file: Arc<File>, root: usize, pieces: Vec<(u64, Bytes)>) -> Arc<Part> {
         self.loaded += 1;
-        let part = Arc::new(Part::new(key, file, root, bytes, self.loaded));
+        let part = Arc::new(Part::new(key, file, root, pieces, self.loaded));
         self.parts.insert(key, part.clone());
         part
     }
@@ -203,6 +210,6 @@ impl Store {
 
     /// What the resident parts take, as the ledger books it.
     pub(crate) fn bytes(&self) -> u64 {
-        self.parts.values().map(|part| booked_bytes(part.bytes.len() as u64)).sum()
+        self.parts.values().map(|part| booked_bytes(part.bytes())).sum()
     }
 }

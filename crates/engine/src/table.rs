@@ -1,4 +1,4 @@
-//! A file as the engine knows it: where its parts lie, which row group is which chunk, how to decode it.
+//! A file as the engine knows it: where its parts lie, which rows are which chunk, how to decode it.
 //!
 //! Which files there are is the [`Catalog`](crate::catalog::Catalog)'s business.
 
@@ -14,6 +14,7 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 
+use crate::chunks::{ChunkRows, FileChunk};
 use crate::error::EngineError;
 use crate::identity::{LocalFile, StoreId, Version};
 use crate::io::{BUFFER_SLACK, Source};
@@ -29,7 +30,7 @@ impl fmt::Display for FileId {
     }
 }
 
-/// A Parquet file to read. Its row groups are its chunks; columns are its root columns.
+/// A Parquet file to read. Its chunks are row groups or pieces of them; columns are its root columns.
 #[derive(Clone, Debug)]
 pub struct FileSpec {
     /// Where it lives. Reads go through the store, except for files of this machine (see `local`).
@@ -117,6 +118,16 @@ impl FileHandle {
     pub(crate) fn file(&self) -> &Arc<File> {
         &self.0.file
     }
+
+    /// Its chunks, in the order of its rows.
+    pub fn chunks(&self) -> impl ExactSizeIterator<Item = &ChunkRows> {
+        self.file().chunks.iter().map(|chunk| &chunk.rows)
+    }
+
+    /// The encoded bytes of a chunk, by its position in [`Self::chunks`], in these root columns.
+    pub fn chunk_bytes(&self, chunk: usize, roots: &[usize]) -> u64 {
+        roots.iter().map(|&root| self.file().chunks[chunk].part_bytes(root)).sum()
+    }
 }
 
 impl PartialEq for FileHandle {
@@ -146,8 +157,8 @@ pub(crate) struct File {
     pub(crate) first_chunk: u32,
     /// Root columns by position in the file.
     pub(crate) columns: Vec<Column>,
-    /// Byte range in the file, by row group and root column.
-    ranges: Vec<Vec<Range<u64>>>,
+    /// In the order of its rows.
+    chunks: Vec<FileChunk>,
     /// What is different about the file on disk, once that is known.
     pub(crate) replaced: OnceLock<String>,
     /// When it was last found on this machine.
@@ -171,7 +182,7 @@ impl File {
         table: TableId,
         first_chunk: u32,
         columns: Vec<Column>,
-        ranges: Vec<Vec<Range<u64>>>,
+        chunks: Vec<FileChunk>,
         store_no: StoreNo,
     ) -> Self {
         let name = spec.name();
@@ -179,7 +190,7 @@ impl File {
         let look = AtomicU64::new(local.as_ref().map_or(0, |local| local.look));
         let source = Arc::new(Source { name, store, store_no, meta, local });
         let (replaced, decodings) = (OnceLock::new(), Mutex::default());
-        File { id, source, metadata, table, first_chunk, columns, ranges, replaced, look, decodings }
+        File { id, source, metadata, table, first_chunk, columns, chunks, replaced, look, decodings }
     }
 
     /// Somebody found this version on this machine.
@@ -195,29 +206,43 @@ impl File {
 
     /// Whether the chunk is one of this file.
     pub(crate) fn has_chunk(&self, chunk: ChunkNo) -> bool {
-        chunk.0.checked_sub(self.first_chunk).is_some_and(|at| (at as usize) < self.ranges.len())
+        chunk.0.checked_sub(self.first_chunk).is_some_and(|at| (at as usize) < self.chunks.len())
     }
 
     pub(crate) fn name(&self) -> &str {
         &self.source.name
     }
 
-    pub(crate) fn chunk(&self, row_group: usize) -> ChunkNo {
-        ChunkNo(self.first_chunk + row_group as u32)
+    /// The chunk at a position in the file.
+    pub(crate) fn chunk_no(&self, at: usize) -> ChunkNo {
+        ChunkNo(self.first_chunk + at as u32)
+    }
+
+    /// What a chunk of this file is.
+    pub(crate) fn chunk(&self, chunk: ChunkNo) -> &FileChunk {
+        &self.chunks[(chunk.0 - self.first_chunk) as usize]
     }
 
     pub(crate) fn row_group(&self, chunk: ChunkNo) -> usize {
-        (chunk.0 - self.first_chunk) as usize
+        self.chunk(chunk).rows.row_group
+    }
+
+    /// The chunk with a row, or the last one before it.
+    pub(crate) fn chunk_with(&self, row_group: usize, row: usize) -> ChunkNo {
+        let begins_before = |chunk: &FileChunk| (chunk.rows.row_group, chunk.rows.rows.start) <= (row_group, row);
+        self.chunk_no(self.chunks.partition_point(begins_before).saturating_sub(1))
     }
 
     pub(crate) fn chunks(&self) -> ChunkSet {
-        ChunkSet::range(self.first_chunk..self.first_chunk + self.ranges.len() as u32)
+        ChunkSet::range(self.first_chunk..self.first_chunk + self.chunks.len() as u32)
     }
 
-    pub(crate) fn range(&self, row_group: usize, root: usize) -> Range<u64> {
-        self.ranges[row_group][root].clone()
+    /// The encoded bytes of a part.
+    pub(crate) fn part_bytes(&self, chunk: ChunkNo, root: usize) -> u64 {
+        self.chunk(chunk).part_bytes(root)
     }
 
+    /// The rows of a row group.
     pub(crate) fn rows(&self, row_group: usize) -> usize {
         self.metadata.row_group(row_group).num_rows().max(0) as usize
     }
@@ -262,7 +287,7 @@ pub(crate) fn booked_bytes(bytes: u64) -> u64 {
     }
 }
 
-/// Where every part lies: checked, because a footer can be as corrupt as any page.
+/// Where every column of every row group lies: checked, because a footer can be as corrupt as any page.
 pub(crate) fn part_ranges(spec: &FileSpec) -> Result<Vec<Vec<Range<u64>>>, EngineError> {
     let schema = spec.metadata.file_metadata().schema_descr();
     let roots = schema.root_schema().get_fields();

@@ -8,8 +8,15 @@ use crate::case::{Case, Found};
 use crate::data::encode;
 
 /// Settings that an engine has from its start, given in the environment; others are in the script.
-const AT_START: [&str; 6] =
-    ["point_share", "point_latency_ms", "decoded_share", "slice_rows", "loads_in_flight", "io_threads"];
+const AT_START: [&str; 7] = [
+    "point_share",
+    "point_latency_ms",
+    "decoded_share",
+    "slice_rows",
+    "chunk_size",
+    "loads_in_flight",
+    "io_threads",
+];
 
 /// The script: how the data was made in comments, tables, settings and queries as SQL.
 pub(crate) fn script(seed: u64, case: &Case, found: &Found) -> String {

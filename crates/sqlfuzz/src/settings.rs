@@ -85,11 +85,12 @@ const DATAFUSION: [(&str, &[&str]); 34] = [
 ];
 
 /// Settings of coscan, but for policy and buffer.
-const COSCAN: [(&str, &[&str]); 10] = [
+const COSCAN: [(&str, &[&str]); 11] = [
     ("point_threshold", &["0", "1", "2", "1000"]),
     ("point_share", &["0", "50"]),
     ("point_latency_ms", &["0", "1"]),
     ("decoded_share", &["0", "1", "90"]),
+    ("chunk_size", &["0", "100", "300", "1000", "4000"]),
     ("slice_rows", &["1", "16", "100", "1000"]),
     ("loads_in_flight", &["1", "2"]),
     ("io_threads", &["1", "2"]),

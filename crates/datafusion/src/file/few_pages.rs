@@ -1,4 +1,4 @@
-//! Whether pruning leaves so few pages of a row group that only these are read, as a point read.
+//! Whether pruning leaves so few pages of a chunk that only these are read, as a point read.
 
 use coscan_engine::point_cost;
 use datafusion::parquet::file::metadata::ParquetMetaData;
@@ -10,13 +10,14 @@ use crate::file::pruning::RowsNeeded;
 /// `1 / WITH_DICTIONARIES` of it, too.
 const WITH_DICTIONARIES: u64 = 2;
 
-/// Whether the data pages that hold the needed rows are at most `1 / threshold` of the row group's bytes, in
-/// the columns to read.
+/// Whether the data pages that hold the needed rows of a row group are at most `1 / threshold` of the bytes of the chunk that
+/// would be read otherwise, in the columns to read.
 pub(crate) fn is_point_read(
     metadata: &ParquetMetaData,
     row_group: usize,
     roots: &[usize],
     needed: &RowsNeeded,
+    chunk_bytes: u64,
     threshold: u64,
 ) -> bool {
     let RowsNeeded::Ranges(rows) = needed else { return false };
@@ -26,7 +27,7 @@ pub(crate) fn is_point_read(
     let cost = point_cost(metadata, row_group, roots, rows);
     cost.is_some_and(|cost| {
         let all = cost.data_bytes + cost.dictionary_bytes;
-        cost.data_bytes.saturating_mul(threshold) <= cost.chunk_bytes
-            && all.saturating_mul(WITH_DICTIONARIES) <= cost.chunk_bytes
+        cost.data_bytes.saturating_mul(threshold) <= chunk_bytes
+            && all.saturating_mul(WITH_DICTIONARIES) <= chunk_bytes
     })
 }

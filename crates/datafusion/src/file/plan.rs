@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use coscan_engine::{Engine, EngineError, FileSpec, LocalFile, QueryAccount, StoreId};
+use coscan_engine::{Engine, EngineError, FileHandle, FileSpec, LocalFile, QueryAccount, StoreId};
 use datafusion::arrow::datatypes::{Schema, SchemaRef, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DataFusionError, Result, ScalarValue, exec_err};
@@ -110,19 +110,6 @@ pub(crate) struct PlannedRowGroup {
     pub(crate) variant: usize,
 }
 
-impl FilePlan {
-    /// Encoded bytes of the columns of a row group that only decided conjuncts need.
-    pub(crate) fn bytes_spared(&self, row_group: usize, variant: usize) -> u64 {
-        let spared = &self.variants[variant].skipped_columns;
-        let schema = self.metadata.file_metadata().schema_descr();
-        let leaves = self.metadata.row_group(row_group).columns().iter().enumerate();
-        leaves
-            .filter(|(leaf, _)| spared.binary_search(&schema.get_column_root_idx(*leaf)).is_ok())
-            .map(|(_, column)| column.compressed_size().max(0) as u64)
-            .sum()
-    }
-}
-
 /// What is computed of a file's columns, while it is adapted to the file.
 struct Expressions {
     projection: ProjectionExprs,
@@ -207,6 +194,11 @@ impl FilePlanner {
         Ok(planner)
     }
 
+    /// Makes the file known to the engine.
+    pub(crate) fn open(&self, file: &FilePlan) -> Result<FileHandle> {
+        self.engine.open_file(file.spec.clone()).map_err(from_engine)
+    }
+
     /// The table's predicate, as it was pushed into the scan.
     pub(crate) fn predicate(&self) -> Option<Arc<dyn PhysicalExpr>> {
         self.source.filter()
@@ -277,6 +269,7 @@ impl FilePlanner {
             schema: &physical_schema,
             ranges: &request.ranges,
             limit: self.config.limit.filter(|_| !self.config.preserve_order),
+            chunk_bytes: self.engine.config().chunk_bytes,
             metrics: &file_metrics,
             creation_errors: &self.creation_errors,
         };

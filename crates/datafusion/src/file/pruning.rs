@@ -7,6 +7,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use coscan_engine::is_cut;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::Result;
 use datafusion::common::config::ParquetOptions;
@@ -38,6 +39,38 @@ pub(crate) enum RowsNeeded {
     Ranges(Arc<[Range<usize>]>),
 }
 
+impl RowsNeeded {
+    /// Those within a piece of the row group, counted from its first row; `None` if there are none.
+    pub(crate) fn within(&self, piece: &Range<usize>) -> Option<RowsNeeded> {
+        let RowsNeeded::Ranges(ranges) = self else { return Some(RowsNeeded::All) };
+        let within = |range: &Range<usize>| {
+            let (start, end) = (range.start.max(piece.start), range.end.min(piece.end));
+            (start < end).then(|| start - piece.start..end - piece.start)
+        };
+        let ranges: Arc<[Range<usize>]> = ranges.iter().filter_map(within).collect();
+        let all = ranges.len() == 1 && ranges[0] == (0..piece.len());
+        if all { Some(RowsNeeded::All) } else { (!ranges.is_empty()).then_some(RowsNeeded::Ranges(ranges)) }
+    }
+
+    /// The same rows counted from a row that is so many before.
+    pub(crate) fn moved(&self, by: usize) -> RowsNeeded {
+        match self {
+            RowsNeeded::Ranges(ranges) if by > 0 => {
+                RowsNeeded::Ranges(ranges.iter().map(|range| range.start + by..range.end + by).collect())
+            }
+            _ => self.clone(),
+        }
+    }
+
+    /// How many they are of a chunk of so many rows.
+    pub(crate) fn count(&self, rows: usize) -> usize {
+        match self {
+            RowsNeeded::All => rows,
+            RowsNeeded::Ranges(ranges) => ranges.iter().map(ExactSizeIterator::len).sum(),
+        }
+    }
+}
+
 /// What is left of a file.
 pub(crate) struct Pruned {
     /// The file's metadata, with the page index if it was read.
@@ -56,6 +89,8 @@ pub(crate) struct PruneInputs<'a> {
     pub(crate) ranges: &'a [FileRange],
     /// Rows wanted in any order.
     pub(crate) limit: Option<usize>,
+    /// What row groups are cut to, see [`coscan_engine::EngineConfig::chunk_bytes`].
+    pub(crate) chunk_bytes: u64,
     pub(crate) metrics: &'a ParquetFileMetrics,
     pub(crate) creation_errors: &'a Count,
 }
@@ -87,6 +122,13 @@ pub(crate) async fn prune(
         .map(|(_, pages)| pages);
     if pages.is_some() {
         metadata = with_page_index(metadata, &mut reader).await?;
+    } else if inputs.chunk_bytes > 0 && metadata.row_groups().iter().any(|about| could_be_cut(about, inputs.chunk_bytes)) {
+        // Without it row groups stay whole, which is no error.
+        let found = with_page_index(Arc::clone(&metadata), &mut reader).await;
+        metadata = found.unwrap_or_else(|error| {
+            tracing::debug!(%error, "cannot read a page index: large row groups are not cut");
+            metadata
+        });
     }
     if let Some(predicate) = pruning_predicate.as_deref()
         && inputs.options.bloom_filter_on_read
@@ -166,6 +208,13 @@ fn has_page_index(
             column.column_index_offset().is_some() && column.offset_index_offset().is_some()
         })
     })
+}
+
+/// Whether the engine cuts a row group, if it knows where its pages are.
+fn could_be_cut(row_group: &RowGroupMetaData, chunk_bytes: u64) -> bool {
+    let bytes = row_group.columns().iter().map(|column| column.compressed_size().max(0) as u64);
+    is_cut(bytes.fold(0, u64::saturating_add), chunk_bytes)
+        && row_group.columns().iter().all(|column| column.offset_index_offset().is_some())
 }
 
 async fn with_page_index(

@@ -72,7 +72,7 @@ impl ClusteredInput {
     /// The number of rows in a chunk, before filters.
     pub(super) fn rows_of(&self, chunk: usize) -> u64 {
         let chunk = &self.plan.chunks[chunk];
-        self.plan.files[chunk.file].metadata.row_group(chunk.row_group).num_rows().max(0) as u64
+        chunk.rows.len() as u64
     }
 
     /// The number of rows in all chunks, before filters.

@@ -1,7 +1,7 @@
 //! Operators that make use of the order of rows although chunks come in any order (2007 section 7.2).
 //!
 //! Where statistics prove that every value of a column lies in one chunk, but for values at the borders between chunks
-//! (`ranges`), an aggregation by that column, or by it and others, needs no hash table over the whole table and no
+//! (`ranges`, `piece_ranges`), an aggregation by that column, or by it and others, needs no hash table over the whole table and no
 //! exchange between partitions: groups are made inside a chunk, run by run (`groups`), and leave with its end. Groups at
 //! borders wait aside (`borders`) until all chunks that may hold rows of them were seen.
 //!
@@ -24,6 +24,7 @@ mod input;
 mod join;
 mod kept;
 mod node;
+mod piece_ranges;
 mod ranges;
 mod spec;
 mod steps;

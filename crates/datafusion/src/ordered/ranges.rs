@@ -15,6 +15,7 @@ use datafusion::parquet::arrow::arrow_reader::statistics::StatisticsConverter;
 use datafusion::parquet::arrow::parquet_column;
 
 use crate::file::plan::FilePlan;
+use crate::ordered::piece_ranges::piece_range;
 use crate::rule::eligibility::bounds_in_order;
 use crate::scan::plan::ScanPlan;
 
@@ -62,7 +63,13 @@ impl Clustering {
                     None => return Ok(None),
                 },
             };
-            let Some(range) = ranges.of(&plan.files[chunk.file], chunk.row_group)? else { return Ok(None) };
+            let file = &plan.files[chunk.file];
+            let whole = file.metadata.row_group(chunk.row_group).num_rows() == chunk.rows.len() as i64;
+            let range = match whole {
+                true => ranges.of(file, chunk.row_group)?,
+                false => piece_range(file, column, ranges.leaf, chunk)?,
+            };
+            let Some(range) = range else { return Ok(None) };
             chunks.push(range);
             known = Some((chunk.file, ranges));
         }

@@ -77,7 +77,7 @@ impl ScanCounters {
         let decided = plan.variant(chunk).conjuncts_decided;
         if decided > 0 {
             self.conjuncts_decided.add(decided);
-            let bytes = plan.files[chunk.file].bytes_spared(chunk.row_group, chunk.variant);
+            let bytes = plan.bytes_spared(chunk);
             self.bytes_spared.add(bytes as usize);
         }
     }

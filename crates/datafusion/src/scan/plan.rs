@@ -1,16 +1,18 @@
-//! What a scan will read: its files, and which of their row groups.
+//! What a scan will read: its files, and which of their chunks.
 //!
-//! A row group that is read is a *chunk*; its position in [`ScanPlan::chunks`] is its name, here and, as its key, in the
-//! engine.
+//! The engine says what the chunks of a file are: row groups, or pieces of large ones. The position of a chunk in
+//! [`ScanPlan::chunks`] is its name, here and, as its key, in the engine.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use coscan_engine::{ChunkRows, FileHandle};
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::common::{DataFusionError, Result};
 use futures::{StreamExt, TryStreamExt};
 
 use crate::file::few_pages::is_point_read;
-use crate::file::plan::{FilePlan, FilePlanner, PlannedRowGroup};
+use crate::file::plan::{FilePlan, FilePlanner};
 use crate::file::pruning::RowsNeeded;
 use crate::file::request::FileRequest;
 use crate::file::variant::Variant;
@@ -22,17 +24,24 @@ const FILES_PLANNED_AT_ONCE: usize = 8;
 /// All that a scan will read, in the order in which a plain scan would read it.
 pub(crate) struct ScanPlan {
     pub(crate) files: Vec<FilePlan>,
+    /// The files, as the engine knows them.
+    pub(crate) handles: Vec<FileHandle>,
     pub(crate) chunks: Vec<PlannedChunk>,
     dynamic: Mutex<DynamicPruner>,
 }
 
-/// One row group of one file.
+/// One chunk of one file.
 pub(crate) struct PlannedChunk {
     /// Position in [`ScanPlan::files`].
     pub(crate) file: usize,
     /// Position in the file's variants.
     pub(crate) variant: usize,
+    /// Its position among the chunks of the file.
+    pub(crate) chunk: usize,
     pub(crate) row_group: usize,
+    /// Its rows in the row group.
+    pub(crate) rows: Range<usize>,
+    /// The rows that are needed, counted from the first of the chunk.
     pub(crate) needed: RowsNeeded,
     /// Whether it is to be read by its pages.
     pub(crate) point: bool,
@@ -44,11 +53,21 @@ impl ScanPlan {
         &self.files[chunk.file].variants[chunk.variant]
     }
 
+    /// Encoded bytes of the columns of a chunk that only decided conjuncts need.
+    pub(crate) fn bytes_spared(&self, chunk: &PlannedChunk) -> u64 {
+        self.handles[chunk.file].chunk_bytes(chunk.chunk, &self.variant(chunk).skipped_columns)
+    }
+
     pub(crate) async fn new(planner: &Arc<FilePlanner>, requests: &[FileRequest]) -> Result<ScanPlan> {
         // Before the files are planned, so that a filter that moves meanwhile is seen to have moved.
         let mut dynamic = DynamicPruner::new(planner.predicate());
         let wanted = planner.rows_wanted();
-        let mut plan = ScanPlan { files: Vec::new(), chunks: Vec::new(), dynamic: Mutex::default() };
+        let mut plan = ScanPlan {
+            files: Vec::new(),
+            handles: Vec::new(),
+            chunks: Vec::new(),
+            dynamic: Mutex::default(),
+        };
         let at_once = if wanted.is_some() { 1 } else { FILES_PLANNED_AT_ONCE };
         let many = requests.len() > FILES_PLANNED_AT_ONCE;
         let mut planned = futures::stream::iter(requests.to_vec())
@@ -65,7 +84,9 @@ impl ScanPlan {
         {
             if let Some(mut file) = file {
                 dynamic.add_file(file.pruner.take());
-                let yielded = plan.add(file, wanted.map(|wanted| wanted - rows), planner.point_threshold);
+                // In the order of the files, because the engine numbers them as they are opened.
+                let handle = planner.open(&file)?;
+                let yielded = plan.add(file, handle, wanted.map(|wanted| wanted - rows), planner.point_threshold);
                 rows = rows.saturating_add(yielded);
             }
         }
@@ -73,23 +94,37 @@ impl ScanPlan {
         Ok(plan)
     }
 
-    /// Adds the file's row groups, but no more than yield `wanted` rows; returns how many they yield.
-    fn add(&mut self, mut file: FilePlan, wanted: Option<usize>, point_threshold: u64) -> usize {
-        let mut rows = 0;
-        for PlannedRowGroup { row_group, needed, variant } in std::mem::take(&mut file.row_groups) {
-            if wanted.is_some_and(|wanted| rows >= wanted) {
+    /// Adds the file's chunks, but no more than yield `wanted` rows; returns how many they yield.
+    fn add(
+        &mut self,
+        mut file: FilePlan,
+        handle: FileHandle,
+        wanted: Option<usize>,
+        point_threshold: u64,
+    ) -> usize {
+        let mut rows_yielded = 0;
+        let mut row_groups = std::mem::take(&mut file.row_groups).into_iter().peekable();
+        for (chunk, ChunkRows { row_group, rows }) in handle.chunks().enumerate() {
+            while row_groups.next_if(|planned| planned.row_group < *row_group).is_some() {}
+            let Some(planned) = row_groups.peek().filter(|planned| planned.row_group == *row_group) else {
+                continue;
+            };
+            let Some(needed) = planned.needed.within(rows) else { continue };
+            if wanted.is_some_and(|wanted| rows_yielded >= wanted) {
                 break;
             }
-            rows = rows.saturating_add(match &needed {
-                RowsNeeded::All => file.metadata.row_group(row_group).num_rows().max(0) as usize,
-                RowsNeeded::Ranges(ranges) => ranges.iter().map(ExactSizeIterator::len).sum(),
-            });
+            rows_yielded = rows_yielded.saturating_add(needed.count(rows.len()));
+            let variant = planned.variant;
             let roots = &file.variants[variant].roots;
-            let point = is_point_read(&file.metadata, row_group, roots, &needed, point_threshold);
-            self.chunks.push(PlannedChunk { file: self.files.len(), variant, row_group, needed, point });
+            let bytes = handle.chunk_bytes(chunk, roots);
+            let in_group = needed.moved(rows.start);
+            let point = is_point_read(&file.metadata, *row_group, roots, &in_group, bytes, point_threshold);
+            let (row_group, rows, at) = (*row_group, rows.clone(), self.files.len());
+            self.chunks.push(PlannedChunk { file: at, variant, chunk, row_group, rows, needed, point });
         }
         self.files.push(file);
-        rows
+        self.handles.push(handle);
+        rows_yielded
     }
 
     /// The chunks, among those that are not settled, that dynamic filters rule out by now.

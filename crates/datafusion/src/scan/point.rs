@@ -1,7 +1,7 @@
-//! Point reads: row groups of which pruning leaves so few pages that only these are read.
+//! Point reads: chunks of which pruning leaves so few pages that only these are read.
 //!
-//! A partition has the engine read the pages, or, where the engine has no room for that, scans the row group by itself.
-//! Which row groups are point reads is decided in `file/few_pages.rs`; how pages are read, by the engine.
+//! A partition has the engine read the pages, or, where the engine has no room for that, scans the chunk by itself.
+//! Which chunks are point reads is decided in `file/few_pages.rs`; how pages are read, by the engine.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub(crate) struct PointReader {
     engine: Engine,
     /// Whether there are any to read.
     pub(crate) enabled: bool,
-    /// The scan of a row group that could not be read by its pages.
+    /// The scan of a chunk that could not be read by its pages.
     alone: Option<(Worker, Scan)>,
 }
 
@@ -43,7 +43,7 @@ impl PointReader {
         self.alone = None;
     }
 
-    /// Reads the needed rows of a row group; `None` if a scan of it had nothing to deliver.
+    /// Reads the needed rows of a chunk; `None` if a scan of it had nothing to deliver.
     pub(crate) async fn read(
         &mut self,
         plan: &ScanPlan,
@@ -51,12 +51,12 @@ impl PointReader {
         counters: &ScanCounters,
     ) -> Result<Option<Taken>> {
         let (file, roots) = (&plan.files[chunk.file], &plan.variant(chunk).roots);
-        let handle = self.engine.open_file(file.spec.clone()).map_err(from_engine)?;
-        let RowsNeeded::Ranges(rows) = &chunk.needed else { return Ok(None) };
+        let handle = plan.handles[chunk.file].clone();
+        let RowsNeeded::Ranges(rows) = chunk.needed.moved(chunk.rows.start) else { return Ok(None) };
         let mut request = PointRequest {
             file: handle.clone(),
             row_group: chunk.row_group,
-            rows: Arc::clone(rows),
+            rows,
             roots: roots.clone(),
             schema: Arc::clone(&file.decoding_schema),
             metadata: Arc::clone(&file.metadata),
@@ -68,8 +68,8 @@ impl PointReader {
         }
         let schema = Arc::clone(&file.decoding_schema);
         let columns = FileColumns { file: handle, roots: roots.clone(), schema };
-        match self.scan(columns, chunk.row_group).await {
-            // The pages may fit where the row group does not.
+        match self.scan(columns, chunk.chunk).await {
+            // The pages may fit where the chunk does not.
             Err(too_small @ EngineError::BufferTooSmall { .. }) => {
                 request.wait_for_room = true;
                 let rows = self.engine.point_read(&request).await.map_err(from_engine)?;
@@ -81,14 +81,14 @@ impl PointReader {
         }
     }
 
-    /// Scans the row group by itself.
+    /// Scans the chunk by itself.
     async fn scan(
         &mut self,
         columns: FileColumns,
-        row_group: usize,
+        chunk: usize,
     ) -> std::result::Result<Option<Taken>, EngineError> {
         let request = ScanRequest {
-            chunks: vec![ChunkRequest { columns: 0, row_group, key: 0 }],
+            chunks: vec![ChunkRequest { columns: 0, chunk, key: 0 }],
             columns: vec![columns],
             workers: 1,
             order: DeliveryOrder::Any,

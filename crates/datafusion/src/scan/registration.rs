@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use coscan_engine::{
-    ChunkRequest, DeliveryOrder, Engine, FileColumns, FileHandle, QueryAccount, Reader, Scan, ScanRequest,
+    ChunkRequest, DeliveryOrder, Engine, FileColumns, QueryAccount, Reader, Scan, ScanRequest,
     Worker,
 };
 use datafusion::common::Result;
@@ -163,20 +163,14 @@ impl Registration {
         let mut chunks = Vec::new();
         let mut columns: Vec<FileColumns> = Vec::new();
         let mut known: HashMap<(usize, usize), usize> = HashMap::new();
-        let mut opened: Option<(usize, FileHandle)> = None;
         for (index, chunk) in plan.chunks.iter().enumerate().filter(|(index, _)| !settled[*index]) {
-            // In the order of the plan, because the engine numbers files as they are opened.
-            let file = match opened.take() {
-                Some((file, handle)) if file == chunk.file => handle,
-                _ => engine.open_file(plan.files[chunk.file].spec.clone()).map_err(from_engine)?,
-            };
-            opened = Some((chunk.file, file.clone()));
             let at = *known.entry((chunk.file, chunk.variant)).or_insert_with(|| {
+                let file = plan.handles[chunk.file].clone();
                 let schema = Arc::clone(&plan.files[chunk.file].decoding_schema);
                 columns.push(FileColumns { file, roots: plan.variant(chunk).roots.clone(), schema });
                 columns.len() - 1
             });
-            chunks.push(ChunkRequest { columns: at, row_group: chunk.row_group, key: index as u32 });
+            chunks.push(ChunkRequest { columns: at, chunk: chunk.chunk, key: index as u32 });
         }
         if chunks.is_empty() {
             return Ok(None);

@@ -120,6 +120,8 @@ pub(crate) fn write_table(
     let all = all.expect("columns of one length");
     let files = rng.usize(1..5);
     let group = *rng.choice(&[7, 60, 333, 1000]).expect("a length");
+    // All columns have pages of the same rows, as a rule.
+    let page_rows = *rng.choice(&[20, 50, 20_000]).expect("a length");
     let table = folder.join(name);
     fs::create_dir_all(&table).expect("a folder");
     let (mut from, schema) = (0, all.schema());
@@ -127,7 +129,11 @@ pub(crate) fn write_table(
         let end = if file + 1 == files { rows } else { rng.usize(from..=rows) };
         let number = if layout.files_backwards { files - file } else { file };
         let writer = File::create(table.join(format!("{number}.parquet"))).expect("a file");
-        let properties = WriterProperties::builder().set_max_row_group_row_count(Some(group)).build();
+        let properties = WriterProperties::builder()
+            .set_max_row_group_row_count(Some(group))
+            .set_data_page_row_count_limit(page_rows)
+            .set_write_batch_size(page_rows.min(1024))
+            .build();
         let mut writer =
             ArrowWriter::try_new(writer, Arc::clone(&schema), Some(properties)).expect("a writer");
         while from < end {
@@ -222,7 +228,8 @@ async fn answers_match(seed: u64) {
     for sql in QUERIES {
         expected.push(answer(&plain, sql).await.expect(sql));
     }
-    let engine = support::engine(policy, LARGE_BUFFER);
+    let chunk_bytes = *rng.choice(&[0, 500, 2000]).expect("a size");
+    let engine = support::cutting_engine(policy, LARGE_BUFFER, chunk_bytes);
     let ctx = declared(support::cooperative(&engine, variant), &tables).await;
     let set = format!("SET coscan.order_aware = '{when}'");
     ctx.sql(&set).await.expect("a setting").collect().await.expect("a setting");
@@ -236,7 +243,7 @@ async fn answers_match(seed: u64) {
             let found = found.as_ref().unwrap_or_else(|error| panic!("seed {seed}, {sql}: {error}"));
             assert!(
                 found == expected,
-                "seed {seed}, {policy}, {variant:?}, {layout:?}, {other:?}, {at_once} at once: {sql}\n\
+                "seed {seed}, {policy}, {variant:?}, {layout:?}, {other:?}, chunks of {chunk_bytes}, {at_once} at once: {sql}\n\
                 expected {} rows, found {}: {:?}",
                 expected.len(),
                 found.len(),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coscan_core::registry;
+use coscan_engine::Engine;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::Result;
 use datafusion::execution::SendableRecordBatchStream;
@@ -81,15 +82,8 @@ async fn in_turns(
     rng: &mut Rng,
     what: &str,
 ) -> bool {
-    let frame = ctx.sql(sql).await.expect(sql);
-    let plan = frame.create_physical_plan().await.expect(sql);
-    let shown = displayable(plan.as_ref()).indent(false).to_string();
-    let top: Vec<_> = shown.lines().take(2).collect();
-    let by_chunks = top.iter().any(|line| {
-        ["OrderedAggregateExec: ", "OrderedWindowExec: ", "OrderedJoinExec: "]
-            .iter()
-            .any(|name| line.contains(name))
-    });
+    let plan = planned(ctx, sql).await;
+    let by_chunks = by_chunks(&plan);
     let mut expected = support::rows(plain, sql).await.expect(sql);
     expected.sort_unstable();
     let mut partitions = Partitions::open(&plan, ctx);
@@ -114,12 +108,72 @@ async fn in_turns(
     if dropped.is_none() {
         assert_eq!(found, expected, "{what}: {sql}");
     } else {
-        // What the dropped partition had in hand is lost; nothing is wrong, or there twice.
-        let (all, some): (BTreeSet<_>, BTreeSet<_>) = (expected.iter().collect(), found.iter().collect());
-        assert!(some.is_subset(&all), "{what}: {sql}: {:?}", some.difference(&all).next());
-        assert!(found.len() <= expected.len(), "{what}: {sql}: rows are there twice");
+        assert_some_of(&found, &expected, &format!("{what}: {sql}"));
     }
     by_chunks
+}
+
+async fn planned(ctx: &SessionContext, sql: &str) -> Arc<dyn ExecutionPlan> {
+    ctx.sql(sql).await.expect(sql).create_physical_plan().await.expect(sql)
+}
+
+fn by_chunks(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let shown = displayable(plan.as_ref()).indent(false).to_string();
+    let names = ["OrderedAggregateExec: ", "OrderedWindowExec: ", "OrderedJoinExec: "];
+    shown.lines().take(2).any(|line| names.iter().any(|name| line.contains(name)))
+}
+
+/// What a dropped partition had in hand is lost; nothing is wrong, or there twice.
+fn assert_some_of(found: &[String], expected: &[String], what: &str) {
+    let (all, some): (BTreeSet<_>, BTreeSet<_>) = (expected.iter().collect(), found.iter().collect());
+    assert!(some.is_subset(&all), "{what}: {:?}", some.difference(&all).next());
+    assert!(found.len() <= expected.len(), "{what}: rows are there twice");
+}
+
+/// A session whose plans have several partitions, which work by chunks wherever that is right.
+async fn always(engine: &Engine, tables: &[String]) -> SessionContext {
+    let ctx = declared(support::cooperative(engine, Variant::Default), tables).await;
+    // Under load control a plan has one partition.
+    for set in ["SET coscan.order_aware = 'always'", "SET coscan.load_control = false"] {
+        ctx.sql(set).await.expect(set).collect().await.expect(set);
+    }
+    ctx
+}
+
+#[tokio::test]
+async fn a_partition_that_is_dropped_after_any_poll_leaves_no_half_of_a_group() {
+    let sql = "SELECT k, count(*), sum(v) FROM c GROUP BY k";
+    let mut dropped_early = 0;
+    for seed in 0..3 {
+        let mut rng = Rng::with_seed(seed);
+        let folder = tempfile::tempdir().expect("a folder");
+        let layout = Layout::draw(&mut rng);
+        let tables = [write_table(folder.path(), "c", &mut rng, layout, 30)];
+        let plain = declared(support::plain(Variant::Default), &tables).await;
+        let expected = support::rows(&plain, sql).await.expect(sql);
+        let engine = support::engine(support::policy("relevance"), LARGE_BUFFER);
+        let ctx = always(&engine, &tables).await;
+        let smallest = support::minimum_buffer(&ctx, &engine, &[sql]).await;
+        for buffer in [smallest, LARGE_BUFFER] {
+            engine.set_buffer(buffer).expect("a buffer");
+            for polls in 1..40 {
+                let plan = planned(&ctx, sql).await;
+                let mut partitions = Partitions::open(&plan, &ctx);
+                // The others begin, too, so that chunks are taken back from the one that is dropped.
+                for turn in 0..polls {
+                    partitions.poll(0, 1).await;
+                    partitions.poll(1 + turn % (partitions.streams.len() - 1), 1).await;
+                }
+                dropped_early += usize::from(partitions.streams[0].take().is_some());
+                for at in 1..partitions.streams.len() {
+                    partitions.drain(at).await;
+                }
+                assert_some_of(&partitions.rows, &expected, &format!("seed {seed}, {buffer} bytes, {polls} polls"));
+            }
+        }
+        support::settled(&engine).await;
+    }
+    assert!(dropped_early > 60, "{dropped_early}");
 }
 
 #[tokio::test]
@@ -137,11 +191,7 @@ async fn partitions_that_are_left_alone_or_dropped_keep_nobody_waiting() {
         let plain = declared(support::plain(Variant::Default), &tables).await;
         for policy in registry::sharing() {
             let engine = support::engine(policy, LARGE_BUFFER);
-            let ctx = declared(support::cooperative(&engine, Variant::Default), &tables).await;
-            // Under load control a plan has one partition.
-            for set in ["SET coscan.order_aware = 'always'", "SET coscan.load_control = false"] {
-                ctx.sql(set).await.expect(set).collect().await.expect(set);
-            }
+            let ctx = always(&engine, &tables).await;
             let smallest = support::minimum_buffer(&ctx, &engine, &QUERIES).await;
             for buffer in [smallest, LARGE_BUFFER] {
                 engine.set_buffer(buffer).expect("a buffer");

@@ -54,10 +54,16 @@ pub fn config(variant: Variant) -> SessionConfig {
 
 /// An engine with settings that make tests quick.
 pub fn engine(policy: PolicyName, buffer_bytes: u64) -> Engine {
+    cutting_engine(policy, buffer_bytes, 0)
+}
+
+/// As [`engine`]; row groups are cut to chunks of about so many bytes.
+pub fn cutting_engine(policy: PolicyName, buffer_bytes: u64, chunk_bytes: u64) -> Engine {
     let mut config = EngineConfig::new(policy, buffer_bytes);
     config.stall_after = Duration::from_millis(5);
     // Several slices per row group.
     config.slice_rows = 256;
+    config.chunk_bytes = chunk_bytes;
     Engine::new(config).expect("an engine")
 }
 

@@ -2,14 +2,17 @@
 //! replaced.
 
 use std::collections::HashSet;
+use std::collections::hash_map::Entry;
 use std::ops::Range;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use coscan_core::{ChunkNo, ColumnNo, ColumnSet, Event, LoadId, PartLoad, TableId};
 
 use super::{IoContext, LoadContext, LockedDriver};
 use crate::budget::files_share;
 use crate::catalog::Forgotten;
+use crate::chunks::FileChunk;
 use crate::error::EngineError;
 use crate::io::ReadError;
 use crate::io::coalesce::coalesce;
@@ -68,17 +71,36 @@ impl LockedDriver<'_> {
     fn loaded(&mut self, context: &LoadContext, outcome: Outcome) {
         match outcome {
             Outcome::Arrived(at, bytes) => {
+                self.state.stats.bytes_read += bytes.len() as u64;
                 let (column, root) = context.columns[at];
+                let Some(pieces) = self.pieces(context, at, bytes) else { return };
                 let key = PartKey { table: context.file.table, chunk: context.chunk, column };
                 self.state.stats.parts_loaded += 1;
-                self.state.stats.bytes_read += bytes.len() as u64;
-                let part = self.state.store.insert(key, context.file.clone(), root, bytes);
+                let part = self.state.store.insert(key, context.file.clone(), root, pieces);
                 self.part_for_points(&part);
                 let columns = [column].into_iter().collect();
                 self.event(Event::LoadFinished { load: context.load, columns });
             }
             Outcome::Failed(missing, error) => self.load_failed(context, &missing, error),
         }
+    }
+
+    /// All of a part, if the range that arrived is the last of it.
+    fn pieces(&mut self, context: &LoadContext, at: usize, bytes: Bytes) -> Option<Vec<(u64, Bytes)>> {
+        let ((column, root), start) = (context.columns[at], context.starts[at]);
+        let ranges = context.file.chunk(context.chunk).parts[root].len();
+        if ranges == 1 {
+            return Some(vec![(start, bytes)]);
+        }
+        // What belongs to a part that failed is not awaited any more.
+        let Entry::Occupied(mut arriving) = self.state.arriving.entry((context.load, column)) else { return None };
+        arriving.get_mut().push((start, bytes));
+        if arriving.get().len() < ranges {
+            return None;
+        }
+        let mut pieces = arriving.remove();
+        pieces.sort_unstable_by_key(|(start, _)| *start);
+        Some(pieces)
     }
 
     pub(super) fn load(&mut self, load: LoadId, table: TableId, chunk: ChunkNo, parts: &[PartLoad]) {
@@ -98,18 +120,26 @@ impl LockedDriver<'_> {
             chunk: chunk.0,
             columns: parts.len() as u32,
         });
-        let row_group = file.row_group(chunk);
-        let wanted: Vec<(ColumnNo, usize)> =
-            parts.iter().filter_map(|part| Some((part.column, file.root_of(part.column)?))).collect();
-        let ranges: Vec<_> = wanted.iter().map(|&(_, root)| file.range(row_group, root)).collect();
+        let mut wanted: Vec<(ColumnNo, usize)> = Vec::with_capacity(parts.len());
+        let mut ranges: Vec<Range<u64>> = Vec::with_capacity(parts.len());
+        for part in parts {
+            let Some(root) = file.root_of(part.column) else { continue };
+            let places = &file.chunk(chunk).parts[root];
+            if places.len() > 1 {
+                self.state.arriving.insert((load, part.column), Vec::with_capacity(places.len()));
+            }
+            wanted.extend(places.iter().map(|_| (part.column, root)));
+            ranges.extend_from_slice(places);
+        }
         let joins = self.state.queue.shapes().joins(&file.source, self.driver.bucket.limit());
         for group in coalesce(&ranges, &joins) {
             let columns = group.iter().map(|&at| wanted[at]).collect();
+            let starts = group.iter().map(|&at| ranges[at].start).collect();
             self.requests.push(Request {
                 source: file.source.clone(),
                 ranges: group.iter().map(|&at| ranges[at].clone()).collect(),
                 point: false,
-                context: IoContext::Load(LoadContext { load, file: file.clone(), chunk, columns }),
+                context: IoContext::Load(LoadContext { load, file: file.clone(), chunk, columns, starts }),
             });
         }
     }
@@ -133,8 +163,17 @@ impl LockedDriver<'_> {
                 source: Arc::new(error),
             },
         });
-        let columns: ColumnSet = missing.iter().map(|&at| context.columns[at].0).collect();
-        self.event(Event::LoadFailed { load: context.load, columns });
+        let mut columns = ColumnSet::new();
+        for &(column, root) in missing.iter().map(|&at| &context.columns[at]) {
+            // A part of several ranges fails once.
+            let whole = file.chunk(context.chunk).parts[root].len() == 1;
+            if whole || self.state.arriving.remove(&(context.load, column)).is_some() {
+                columns.insert(column);
+            }
+        }
+        if !columns.is_empty() {
+            self.event(Event::LoadFailed { load: context.load, columns });
+        }
         if let Some(detail) = replaced {
             self.replaced(&file.clone(), detail);
         }
@@ -145,13 +184,13 @@ impl LockedDriver<'_> {
     pub(crate) fn add_file(
         &mut self,
         spec: FileSpec,
-        ranges: Vec<Vec<Range<u64>>>,
+        chunks: Vec<FileChunk>,
     ) -> Result<FileHandle, EngineError> {
         // Somebody else may have opened it since.
         if let Some(handle) = self.state.catalog.reopen(&spec) {
             return Ok(handle);
         }
-        let added = self.state.catalog.add(spec, ranges)?;
+        let added = self.state.catalog.add(spec, chunks)?;
         let (table, layout) = (added.handle.file().table, added.layout);
         self.event(match added.opens_table {
             true => Event::TableOpened { table, layout },

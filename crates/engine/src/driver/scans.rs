@@ -60,15 +60,14 @@ impl LockedDriver<'_> {
         let Some(cscan) = self.state.scans.get(&scan).cloned() else { return };
         let read = cscan.read(chunk);
         let file = &read.file;
-        let row_group = file.row_group(chunk);
         let parts = read.columns.iter().zip(&read.roots).map(|(&column, &root)| {
             let key = PartKey { table: cscan.table, chunk, column };
             self.state.store.get(key).cloned().unwrap_or_else(|| {
                 debug_assert!(
-                    file.range(row_group, root).is_empty(),
+                    file.part_bytes(chunk, root) == 0,
                     "{chunk} was delivered without {column}"
                 );
-                Arc::new(Part::new(key, file.clone(), root, bytes::Bytes::new(), 0))
+                Arc::new(Part::new(key, file.clone(), root, Vec::new(), 0))
             })
         });
         let pinned = Arc::new(PinnedParts::new(parts.collect()));
@@ -87,7 +86,7 @@ impl LockedDriver<'_> {
         for part in parts {
             let first = part.used_first_by(cscan.id.0);
             let new = part.loaded > cscan.registered;
-            let bytes = part.bytes.len() as u64;
+            let bytes = part.bytes();
             self.state.stats.bytes_delivered += bytes;
             if new && first {
                 loaded = true;

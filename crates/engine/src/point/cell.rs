@@ -87,14 +87,14 @@ impl Cell {
         });
     }
 
-    /// All of a column's part is at hand: `bytes` from `start` in the file. Returns whether it was wanted.
-    pub(crate) fn put_part(&self, column: ColumnNo, start: u64, bytes: &[u8]) -> bool {
+    /// All of a column's part is at hand: bytes at their offsets in the file. Returns whether it was wanted.
+    pub(crate) fn put_part(&self, column: ColumnNo, part: &[(u64, Bytes)]) -> bool {
         let wanted = self.handoff.with(|columns| {
             let column = columns.0.iter_mut().find(|c| c.no == column)?;
             let wanted = column.pieces.iter().any(|piece| !piece.missing.is_empty());
             for piece in &mut column.pieces {
                 piece.missing.clear();
-                piece.copy(start, bytes);
+                part.iter().for_each(|(start, bytes)| piece.copy(*start, bytes));
             }
             Some(wanted)
         });
@@ -199,8 +199,8 @@ mod tests {
         cell.put_block(0, 10, &file[0..10]);
         cell.put_block(2, 10, &file[20..30]);
         assert!(!cell.is_settled() && take(&cell).is_pending());
-        assert!(cell.put_part(ColumnNo(7), 28, &file[28..40]));
-        assert!(!cell.put_part(ColumnNo(4), 0, &file), "it has that already");
+        assert!(cell.put_part(ColumnNo(7), &[(28, Bytes::copy_from_slice(&file[28..40]))]));
+        assert!(!cell.put_part(ColumnNo(4), &[(0, file.clone().into())]), "it has that already");
         let Poll::Ready(Ok(Gathered::Bytes(columns))) = take(&cell) else { panic!("all is there") };
         let got: Vec<(u64, &[u8])> =
             columns.iter().flat_map(|c| &c.pieces).map(|(at, bytes)| (*at, &bytes[..])).collect();

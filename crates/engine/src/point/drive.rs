@@ -4,6 +4,7 @@
 //! or by the load of its chunk, whichever comes first. Everything here happens under the driver's lock; bytes are
 //! copied, because a point read has few of them, but nothing is read or decoded.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use coscan_core::{ChunkNo, ColumnNo, ColumnSet, Event, TableId};
@@ -35,11 +36,12 @@ impl LockedDriver<'_> {
         Points::read_bytes_max(self.point_share())
     }
 
-    /// Begins a point read that will need `room` bytes beside the frames; `None` if there is no room for it.
+    /// Begins a point read of some of these rows that will need `room` bytes beside the frames; `None` if there is no room for it.
     pub(crate) fn begin_point(
         &mut self,
         file: &Arc<File>,
         row_group: usize,
+        rows: &Range<usize>,
         pages: Pages,
         room: u64,
     ) -> Result<Option<(u64, Arc<Cell>)>, EngineError> {
@@ -49,7 +51,8 @@ impl LockedDriver<'_> {
         if self.state.points.rooms() + room > self.point_read_bytes_max() {
             return Ok(None);
         }
-        let chunk = file.chunk(row_group);
+        let chunk = file.chunk_with(row_group, rows.start);
+        let in_one_chunk = rows.end <= file.chunk(chunk).rows.rows.end;
         let dictionaries: Vec<_> =
             pages.columns.iter().flat_map(|c| c.dictionaries.iter().cloned()).collect();
         let numbered: Vec<(ColumnNo, _)> =
@@ -57,8 +60,9 @@ impl LockedDriver<'_> {
         let columns: ColumnSet = numbered.iter().map(|(no, _)| *no).collect();
         let cell = Arc::new(Cell::new(numbered, BLOCK_BYTES));
         for column in columns.iter() {
-            if let Some(part) = self.state.store.get(PartKey { table: file.table, chunk, column })
-                && cell.put_part(column, part.start, &part.bytes)
+            if in_one_chunk
+                && let Some(part) = self.state.store.get(PartKey { table: file.table, chunk, column })
+                && cell.put_part(column, &part.pieces)
             {
                 self.state.stats.point_columns_from_chunks += 1;
             }
@@ -78,7 +82,7 @@ impl LockedDriver<'_> {
         points.next_read += 1;
         points.used = used;
         let waits = !cell.is_settled();
-        let pending = Pending { file: file.clone(), chunk, columns, cell: cell.clone(), room, waits };
+        let pending = Pending { file: file.clone(), chunk, in_one_chunk, columns, cell: cell.clone(), room, waits };
         points.reads.insert(read, pending);
         self.state.stats.point_reads += 1;
         self.state.stats.point_blocks += missing.len() as u64;
@@ -245,11 +249,13 @@ impl LockedDriver<'_> {
     /// A part of a chunk arrived by a load: it answers point reads that wait for pages of it.
     pub(crate) fn part_for_points(&mut self, part: &Arc<Part>) {
         let PartKey { table, chunk, column } = part.key;
-        let here = |pending: &Pending| pending.waits && pending.file.table == table && pending.chunk == chunk;
+        let here = |pending: &Pending| {
+            pending.waits && pending.in_one_chunk && pending.file.table == table && pending.chunk == chunk
+        };
         let concerned: Vec<u64> =
             self.state.points.reads.iter().filter(|(_, p)| here(p)).map(|(read, _)| *read).collect();
         for read in concerned {
-            if self.state.points.reads[&read].cell.put_part(column, part.start, &part.bytes) {
+            if self.state.points.reads[&read].cell.put_part(column, &part.pieces) {
                 self.state.stats.point_columns_from_chunks += 1;
                 self.settle_point(read);
             }

@@ -321,7 +321,8 @@ mod tests {
     use super::*;
     use crate::catalog::Catalog;
     use crate::identity::StoreId;
-    use crate::table::{FileSpec, part_ranges};
+    use crate::chunks::chunks;
+    use crate::table::FileSpec;
     use arrow::array::{ArrayRef, Int64Array, RecordBatch};
     use object_store::memory::InMemory;
     use object_store::{ObjectStore, ObjectStoreExt, path::Path};
@@ -342,8 +343,8 @@ mod tests {
         let (store_url, store_id) = ("memory://".into(), StoreId::instance(&store));
         let table_root = "".into();
         let spec = FileSpec { store, store_url, store_id, local: None, meta, metadata, table_root };
-        let ranges = part_ranges(&spec).unwrap();
-        Catalog::default().add(spec, ranges).unwrap().handle.file().clone()
+        let chunks = chunks(&spec, 0).unwrap();
+        Catalog::default().add(spec, chunks).unwrap().handle.file().clone()
     }
 
     struct Host {

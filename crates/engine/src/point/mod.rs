@@ -15,7 +15,7 @@ mod cell;
 mod decode;
 mod drive;
 mod frames;
-mod pages;
+pub(crate) mod pages;
 pub(crate) mod patience;
 pub(crate) mod reads;
 mod room;
@@ -153,7 +153,9 @@ impl Engine {
             // Closed: a turn says why.
             return driver.turn(|_| Attempt::TooLarge);
         };
-        let began = driver.turn(|turn| turn.begin_point(file, request.row_group, pages, room))??;
+        let rows = rows_between(&request.rows);
+        let began =
+            driver.turn(|turn| turn.begin_point(file, request.row_group, &rows, pages, room))??;
         let Some((read, cell)) = began else { return Ok(Attempt::NoRoom(room)) };
         let held = Room { driver: driver.clone(), read };
         let waited = driver.now();
@@ -208,6 +210,11 @@ fn check(request: &PointRequest, columns: usize) -> Result<(), EngineError> {
         return Ok(());
     };
     Err(EngineError::InvalidRequest(invalid))
+}
+
+/// From the first of the selected rows to the last.
+fn rows_between(rows: &[Range<usize>]) -> Range<usize> {
+    rows.first().map_or(0, |first| first.start)..rows.last().map_or(0, |last| last.end)
 }
 
 fn sound(rows: &[Range<usize>], total: usize) -> bool {

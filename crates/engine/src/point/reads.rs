@@ -42,6 +42,8 @@ pub(crate) struct Points {
 pub(super) struct Pending {
     pub(super) file: Arc<File>,
     pub(super) chunk: ChunkNo,
+    /// Whether all its rows are of that chunk, whose parts then have all its pages.
+    pub(super) in_one_chunk: bool,
     pub(super) columns: ColumnSet,
     pub(super) cell: Arc<Cell>,
     /// Bytes beside the frames.

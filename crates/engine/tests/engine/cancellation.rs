@@ -131,7 +131,7 @@ async fn impossible_requests_are_refused() {
     let good = request(&[open(&engine, &path).await], None);
     let mut bad = [good.clone(), good.clone(), good.clone(), good.clone(), good.clone()];
     bad[0].workers = 0;
-    bad[1].chunks[0].row_group = 2;
+    bad[1].chunks[0].chunk = 2;
     bad[2].columns[0].roots = vec![1, 0];
     bad[3].columns[0].roots = vec![4];
     bad[4].columns.clear();

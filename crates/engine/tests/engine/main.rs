@@ -7,6 +7,7 @@ mod support;
 mod budget;
 mod cancellation;
 mod catalog;
+mod chunks;
 mod columns;
 mod faults;
 mod observe;

@@ -152,10 +152,10 @@ pub fn opened(engine: &Engine, spec: FileSpec, arrow: &ArrowReaderMetadata) -> O
 /// All row groups of these files, in the given root columns (all if none are given), for one worker.
 pub fn request(files: &[Open], roots: Option<&[usize]>) -> ScanRequest {
     let chunks = files.iter().enumerate();
-    let chunks = chunks.flat_map(|(at, f)| (0..f.row_groups).map(move |row_group| (at, row_group)));
-    let chunks = chunks.enumerate().map(|(at, (columns, row_group))| ChunkRequest {
+    let chunks = chunks.flat_map(|(at, f)| (0..f.id.chunks().len()).map(move |chunk| (at, chunk)));
+    let chunks = chunks.enumerate().map(|(at, (columns, chunk))| ChunkRequest {
         columns,
-        row_group,
+        chunk,
         key: at as u32,
     });
     let columns = files.iter().map(|f| FileColumns {

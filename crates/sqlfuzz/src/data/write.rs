@@ -29,6 +29,8 @@ pub(crate) struct Writer {
     /// Bytes of a dictionary before the writer gives it up.
     pub(crate) dictionary_bytes: usize,
     pub(crate) page_rows: usize,
+    /// Pages of columns of other widths then have other rows.
+    pub(crate) page_bytes: usize,
     pub(crate) second_version: bool,
     pub(crate) statistics: EnabledStatistics,
     pub(crate) statistics_bytes: Option<usize>,
@@ -47,6 +49,7 @@ impl Default for Writer {
             dictionary: true,
             dictionary_bytes: 1 << 20,
             page_rows: 20_000,
+            page_bytes: 1 << 20,
             second_version: false,
             statistics: EnabledStatistics::Page,
             statistics_bytes: Some(64),
@@ -75,6 +78,7 @@ impl Writer {
             dictionary_bytes: *dice.pick(&[1 << 20, 1 << 20, 64]),
             // To decode a page of Brotli takes a millisecond, however small it is.
             page_rows: if matches!(compression, Compression::BROTLI(_)) { 20_000 } else { page_rows },
+            page_bytes: *dice.pick(&[1 << 20, 1 << 20, 1 << 20, 64, 300]),
             second_version: dice.one_in(3),
             statistics: *dice.pick(&[
                 EnabledStatistics::None,
@@ -96,6 +100,7 @@ impl Writer {
             .set_dictionary_enabled(self.dictionary)
             .set_dictionary_page_size_limit(self.dictionary_bytes)
             .set_data_page_row_count_limit(self.page_rows)
+            .set_data_page_size_limit(self.page_bytes)
             .set_write_batch_size(self.page_rows.min(256))
             .set_statistics_enabled(self.statistics)
             .set_statistics_truncate_length(self.statistics_bytes)

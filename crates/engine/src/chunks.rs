@@ -1,0 +1,221 @@
+//! Which rows of a file are a chunk: a row group, or rows of a large one between borders of pages.
+//!
+//! A row group that is half as large again as the target, in all of its columns, is cut into pieces of equal numbers of
+//! rows, as near as its pages allow. Every border is the first row of a page of a large column, the one near the even cut
+//! that fewest bytes of other columns' pages straddle. A part holds all pages with rows of its piece, and the column's
+//! dictionary: a page that straddles a border is part of both pieces, and so is read twice. Where that would add more than
+//! [`EXTRA_BYTES_SHARE`] allows there are fewer pieces. Row groups without a sound offset index stay whole.
+
+use std::ops::Range;
+
+use parquet::file::metadata::ParquetMetaData;
+
+use crate::error::EngineError;
+use crate::point::pages::Pages;
+use crate::table::{FileSpec, part_ranges};
+
+/// Pieces may read at most `1 / EXTRA_BYTES_SHARE` more than their row group has.
+const EXTRA_BYTES_SHARE: u64 = 8;
+
+/// A row group is cut into at most so many pieces: what is known of each stays in memory.
+const PIECES_MAX: u64 = 256;
+
+/// So many pages are looked at to cut a row group: each once for every piece.
+const PAGES_LOOKED_AT: u64 = 4 << 20;
+
+/// Borders are looked for at the pages of this many of the largest columns.
+const COLUMNS_LOOKED_AT: usize = 8;
+
+/// The rows of a chunk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChunkRows {
+    /// The row group that they are of.
+    pub row_group: usize,
+    /// Which of its rows.
+    pub rows: Range<usize>,
+}
+
+/// A chunk of a file, and where its parts lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FileChunk {
+    pub(crate) rows: ChunkRows,
+    /// Whether these are not all rows of the row group.
+    pub(crate) is_piece: bool,
+    /// By root column: byte ranges in the file, ascending, not touching each other. None where there are no data.
+    pub(crate) parts: Vec<Vec<Range<u64>>>,
+}
+
+impl FileChunk {
+    /// The encoded bytes of a part.
+    pub(crate) fn part_bytes(&self, root: usize) -> u64 {
+        self.parts[root].iter().map(|range| range.end - range.start).sum()
+    }
+
+    fn bytes(&self) -> u64 {
+        (0..self.parts.len()).map(|root| self.part_bytes(root)).sum()
+    }
+}
+
+/// Whether a row group of this many encoded bytes is cut where chunks are to have `target` bytes; with zero, none is.
+pub fn is_cut(row_group_bytes: u64, target: u64) -> bool {
+    pieces_wanted(row_group_bytes, target) > 1
+}
+
+fn pieces_wanted(bytes: u64, target: u64) -> u64 {
+    match target {
+        0 => 1,
+        target => (bytes.saturating_add(target / 2) / target).clamp(1, PIECES_MAX),
+    }
+}
+
+/// The chunks of a file, in the order of its rows.
+///
+/// # Errors
+/// [`EngineError::Corrupt`] if the footer cannot be right.
+pub(crate) fn chunks(spec: &FileSpec, target: u64) -> Result<Vec<FileChunk>, EngineError> {
+    let mut chunks = Vec::new();
+    for (row_group, parts) in part_ranges(spec)?.into_iter().enumerate() {
+        let rows = spec.metadata.row_group(row_group).num_rows().max(0) as usize;
+        let rows = ChunkRows { row_group, rows: 0..rows };
+        let parts = parts.into_iter().map(|range| Vec::from_iter((!range.is_empty()).then_some(range)));
+        let whole = FileChunk { rows, is_piece: false, parts: parts.collect() };
+        match cut(&spec.metadata, &whole, target) {
+            Some(pieces) => chunks.extend(pieces),
+            None => chunks.push(whole),
+        }
+    }
+    Ok(chunks)
+}
+
+/// The pieces of a row group; `None` if it stays whole.
+fn cut(metadata: &ParquetMetaData, whole: &FileChunk, target: u64) -> Option<Vec<FileChunk>> {
+    let mut wanted = pieces_wanted(whole.bytes(), target);
+    if wanted < 2 {
+        return None;
+    }
+    let bytes_max = whole.bytes().saturating_add(whole.bytes() / EXTRA_BYTES_SHARE);
+    let pages = LargestColumns::new(metadata, whole)?;
+    wanted = wanted.min(PAGES_LOOKED_AT / pages.of_all.max(1));
+    while wanted > 1 {
+        let pieces = pieces(metadata, whole, &pages.borders(whole.rows.rows.end, wanted as usize))?;
+        if pieces.iter().map(FileChunk::bytes).fold(0, u64::saturating_add) <= bytes_max {
+            return (pieces.len() > 1).then_some(pieces);
+        }
+        wanted /= 2;
+    }
+    None
+}
+
+/// The row group cut before each of these rows, which ascend.
+fn pieces(metadata: &ParquetMetaData, whole: &FileChunk, borders: &[usize]) -> Option<Vec<FileChunk>> {
+    let row_group = whole.rows.row_group;
+    let roots: Vec<usize> = (0..whole.parts.len()).collect();
+    let starts = std::iter::once(0).chain(borders.iter().copied());
+    let ends = borders.iter().copied().chain([whole.rows.rows.end]);
+    let piece = |(start, end): (usize, usize)| {
+        let selected = [start..end];
+        let pages = Pages::new(metadata, row_group, &roots, &selected)?;
+        let mut parts = vec![Vec::new(); roots.len()];
+        for column in pages.columns {
+            parts[column.root] = column.ranges;
+        }
+        let [rows] = selected;
+        Some(FileChunk { rows: ChunkRows { row_group, rows }, is_piece: true, parts })
+    };
+    starts.zip(ends).map(piece).collect()
+}
+
+/// The pages of the largest columns of a row group.
+struct LargestColumns {
+    /// Of each column the first row and the bytes of its pages.
+    columns: Vec<Vec<(usize, u64)>>,
+    /// How many pages all columns have.
+    of_all: u64,
+}
+
+impl LargestColumns {
+    fn new(metadata: &ParquetMetaData, whole: &FileChunk) -> Option<Self> {
+        let row_group = whole.rows.row_group;
+        let index = metadata.offset_index()?.get(row_group)?;
+        let about = metadata.row_group(row_group).columns();
+        let mut leaves: Vec<usize> = (0..about.len()).collect();
+        leaves.sort_by_key(|&leaf| std::cmp::Reverse(about[leaf].compressed_size()));
+        let mut columns = Vec::new();
+        for leaf in leaves.into_iter().take(COLUMNS_LOOKED_AT) {
+            let pages = index.get(leaf)?.page_locations().iter().map(|page| {
+                let row = usize::try_from(page.first_row_index).ok()?;
+                Some((row, u64::try_from(page.compressed_page_size).ok()?))
+            });
+            let pages: Vec<(usize, u64)> = pages.collect::<Option<_>>()?;
+            if !pages.is_sorted_by(|a, b| a.0 < b.0) {
+                return None;
+            }
+            columns.push(pages);
+        }
+        let of_all = index.iter().map(|column| column.page_locations().len() as u64).sum();
+        Some(LargestColumns { columns, of_all })
+    }
+
+    /// Borders that cut `rows` rows into so many pieces of about as many rows each, or into fewer.
+    fn borders(&self, rows: usize, wanted: usize) -> Vec<usize> {
+        let mut borders: Vec<usize> = Vec::with_capacity(wanted);
+        for at in 1..wanted {
+            let even = (rows as u128 * at as u128 / wanted as u128) as usize;
+            let after = borders.last().copied().unwrap_or(0);
+            let near = rows / wanted / 2;
+            let candidates = self.columns.iter().flat_map(|pages| nearest(pages, even));
+            let fit = candidates.filter(|&row| row > after && row < rows && row.abs_diff(even) <= near);
+            borders.extend(fit.min_by_key(|&row| (self.straddled(row), row.abs_diff(even), row)));
+        }
+        borders
+    }
+
+    /// Bytes of pages with rows on both sides of a border.
+    fn straddled(&self, border: usize) -> u64 {
+        let of_column = |pages: &Vec<(usize, u64)>| {
+            let before = pages.partition_point(|(row, _)| *row < border);
+            let begins = pages.get(before).is_some_and(|(row, _)| *row == border);
+            if begins { 0 } else { before.checked_sub(1).map_or(0, |at| pages[at].1) }
+        };
+        self.columns.iter().map(of_column).sum()
+    }
+}
+
+/// The last page that begins at or before a row, and the first behind it.
+fn nearest(pages: &[(usize, u64)], row: usize) -> impl Iterator<Item = usize> {
+    let behind = pages.partition_point(|(begin, _)| *begin <= row);
+    let before = behind.checked_sub(1).map(|at| pages[at].0);
+    before.into_iter().chain(pages.get(behind).map(|(begin, _)| *begin))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn row_groups_of_half_as_much_again_are_cut() {
+        assert!(!is_cut(149, 100) && is_cut(150, 100) && !is_cut(u64::MAX, 0));
+        assert_eq!(pieces_wanted(1000, 100), 10);
+        assert_eq!(pieces_wanted(u64::MAX, 1), PIECES_MAX);
+    }
+
+    #[test]
+    fn borders_lie_where_fewest_bytes_straddle() {
+        // Pages of 10 rows, and a smaller column with pages of 25 rows.
+        let tens = (0..10).map(|page| (page * 10, 100)).collect();
+        let others = (0..4).map(|page| (page * 25, 40)).collect();
+        let columns = LargestColumns { columns: vec![tens, others], of_all: 14 };
+        assert_eq!(columns.borders(100, 2), [50], "a page of both begins there");
+        // 30 straddles 40 bytes, 25 straddles 100.
+        assert_eq!(columns.borders(100, 4), [30, 50, 70]);
+        assert_eq!(columns.straddled(30), 40);
+        assert_eq!(columns.straddled(25), 100);
+    }
+
+    #[test]
+    fn there_is_no_border_without_a_page_near() {
+        let columns = LargestColumns { columns: vec![vec![(0, 900), (90, 100)]], of_all: 2 };
+        assert_eq!(columns.borders(100, 2), [0usize; 0]);
+        assert_eq!(columns.borders(100, 8), [90]);
+    }
+}

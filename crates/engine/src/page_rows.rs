@@ -1,0 +1,55 @@
+//! Whether pages have the rows that the offset index says.
+//!
+//! A piece of a row group is found by the offset index alone, and pages before the piece are skipped by what it says. An
+//! index that is wrong would give the rows of one piece to another. Pages of columns without lists say themselves how many
+//! rows they have; pages of lists do not, and the index is believed, as wherever pages are skipped.
+
+use bytes::Bytes;
+use parquet::errors::{ParquetError, Result as ParquetResult};
+use parquet::file::metadata::ParquetMetaData;
+
+use crate::chunks::ChunkRows;
+use crate::page_header::PageHeader;
+
+/// Fails if a page of a leaf column with rows of a piece has other rows than the offset index says. `pieces` are what was
+/// read, with offsets in the file.
+pub(crate) fn check_pages(
+    metadata: &ParquetMetaData,
+    chunk: &ChunkRows,
+    leaf: usize,
+    pieces: &[(u64, Bytes)],
+) -> ParquetResult<()> {
+    let row_group = metadata.row_group(chunk.row_group);
+    if row_group.column(leaf).column_descr().max_rep_level() > 0 {
+        return Ok(());
+    }
+    let index = metadata.offset_index().and_then(|index| index.get(chunk.row_group)?.get(leaf));
+    let pages = index.map_or(&[][..], |index| index.page_locations());
+    let ends = pages.iter().skip(1).map(|page| page.first_row_index).chain([row_group.num_rows()]);
+    for (page, end) in pages.iter().zip(ends) {
+        let rows = page.first_row_index..end;
+        if rows.is_empty() || rows.end <= chunk.rows.start as i64 || rows.start >= chunk.rows.end as i64 {
+            continue;
+        }
+        let header = at(pieces, page.offset).and_then(PageHeader::read);
+        let values = header.filter(|header| !header.dictionary).map(|header| header.values);
+        if values != u64::try_from(rows.end - rows.start).ok() {
+            return Err(ParquetError::General(format!(
+                "the offset index says that the page at offset {} has rows {}..{}, the page has {} values",
+                page.offset,
+                rows.start,
+                rows.end,
+                values.map_or_else(|| "no".to_owned(), |values| values.to_string())
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// What was read from an offset on.
+fn at(pieces: &[(u64, Bytes)], offset: i64) -> Option<&[u8]> {
+    let offset = u64::try_from(offset).ok()?;
+    let behind = pieces.partition_point(|(start, _)| *start <= offset);
+    let (start, bytes) = behind.checked_sub(1).map(|at| &pieces[at])?;
+    bytes.get(usize::try_from(offset - start).ok()?..)
+}

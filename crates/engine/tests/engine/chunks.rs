@@ -1,0 +1,189 @@
+//! Large row groups are cut into chunks at borders of pages: every row comes once, whatever straddles a border.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, ListArray, RecordBatch};
+use arrow::datatypes::Int64Type;
+use coscan_engine::{Engine, EngineConfig, EngineError, FileSpec, PointRequest};
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData};
+use parquet::file::page_index::offset_index::{OffsetIndexMetaData, PageLocation};
+use parquet::file::properties::WriterProperties;
+
+use crate::support::*;
+
+const ROWS: usize = 20_000;
+
+/// A small row group, one of 20,000 rows whose columns have pages of different rows, and a small one.
+fn huge(dir: &Path) -> PathBuf {
+    let path = dir.join("huge.parquet");
+    let rows = |rows: usize, seed: u64| {
+        let lists = (0..rows).map(|row| (row % 5 > 0).then(|| vec![Some(row as i64); row % 4]));
+        let lists: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>(lists));
+        let flat = batch(rows, seed);
+        let names = ["noise", "count", "few", "many", "lists"];
+        let arrays = flat.columns().iter().cloned().chain([lists]);
+        RecordBatch::try_from_iter_with_nullable(names.into_iter().zip(arrays).map(|(n, a)| (n, a, true))).unwrap()
+    };
+    let properties = WriterProperties::builder()
+        .set_data_page_size_limit(4_000)
+        .set_write_batch_size(64)
+        .set_dictionary_page_size_limit(2_000)
+        .build();
+    write(&path, &[rows(50, 1), rows(ROWS, 2), rows(50, 3)], properties);
+    path
+}
+
+/// The file with its page index.
+async fn indexed(path: &Path) -> (FileSpec, ArrowReaderMetadata) {
+    let (mut spec, _) = spec(path).await;
+    let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Required);
+    let arrow = ArrowReaderMetadata::load(&std::fs::File::open(path).unwrap(), options).unwrap();
+    spec.metadata = arrow.metadata().clone();
+    (spec, arrow)
+}
+
+fn cutting(name: &str, buffer_bytes: u64, chunk_bytes: u64) -> EngineConfig {
+    EngineConfig { chunk_bytes, ..config(name, buffer_bytes) }
+}
+
+/// Rows of the columns over all chunks, in the order of the file.
+fn rows_of(chunks: &Chunks) -> Vec<ArrayRef> {
+    joined(&chunks.values().filter(|arrays| !arrays.is_empty()).cloned().collect::<Vec<_>>())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_row_comes_once_under_every_policy() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = huge(dir.path());
+    for roots in [None, Some(&[1usize, 4][..])] {
+        let expected = rows_of(&plain(&[&path], roots));
+        for policy in policies() {
+            let engine = Engine::new(cutting(policy.as_str(), 8 << 20, 100_000)).unwrap();
+            let (spec, arrow) = indexed(&path).await;
+            let file = opened(&engine, spec, &arrow);
+            let chunks: Vec<_> = file.id.chunks().cloned().collect();
+            assert!(chunks.len() > 6, "{chunks:?}");
+            assert_eq!((chunks[0].rows.clone(), chunks[1].rows.start), (0..50, 0));
+            let scan = engine.scan(request(std::slice::from_ref(&file), roots)).unwrap();
+            let got = scan_all(&scan, 2).await.unwrap();
+            assert_eq!(rows_of(&got), expected, "{policy} {roots:?}");
+            drop(scan);
+            assert_idle(&engine).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_and_dictionaries_at_borders_are_read_twice_and_no_more() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = huge(dir.path());
+    let (spec, arrow) = indexed(&path).await;
+    let whole: i64 = spec.metadata.row_groups().iter().map(|about| about.compressed_size()).sum();
+    let engine = Engine::new(cutting("relevance", 8 << 20, 100_000)).unwrap();
+    let file = opened(&engine, spec, &arrow);
+    let scan = engine.scan(request(std::slice::from_ref(&file), None)).unwrap();
+    scan_all(&scan, 2).await.unwrap();
+    let read = engine.stats().bytes_read;
+    assert!((whole as u64..=whole as u64 * 9 / 8).contains(&read), "{read} of {whole}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_buffer_much_smaller_than_the_row_group_is_enough() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = huge(dir.path());
+    let (spec, arrow) = indexed(&path).await;
+    let bytes = spec.metadata.row_group(1).compressed_size() as u64;
+    let scanned = async |chunk_bytes: u64| {
+        // A slice takes more than a chunk of this row group, so slices are small, too.
+        let settings = EngineConfig { slice_rows: 50, ..cutting("relevance", bytes / 2, chunk_bytes) };
+        let engine = Engine::new(settings).unwrap();
+        let file = opened(&engine, spec.clone(), &arrow);
+        scan_all(&engine.scan(request(std::slice::from_ref(&file), None))?, 1).await
+    };
+    assert!(matches!(scanned(0).await, Err(EngineError::BufferTooSmall { .. })));
+    assert_eq!(rows_of(&scanned(50_000).await.unwrap()), rows_of(&plain(&[&path], None)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn row_groups_without_a_page_index_stay_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = huge(dir.path());
+    let engine = Engine::new(cutting("relevance", 8 << 20, 1000)).unwrap();
+    assert_eq!(open(&engine, &path).await.id.chunks().len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn point_reads_take_their_pages_from_the_chunk_that_has_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = huge(dir.path());
+    let engine = Engine::new(cutting("relevance", 32 << 20, 100_000)).unwrap();
+    let (spec, arrow) = indexed(&path).await;
+    let metadata = spec.metadata.clone();
+    let file = opened(&engine, spec, &arrow);
+    let scan = engine.scan(request(std::slice::from_ref(&file), None)).unwrap();
+    scan_all(&scan, 1).await.unwrap();
+    let expected = &plain(&[&path], None)[&1];
+    let borders: Vec<usize> =
+        file.id.chunks().filter(|chunk| chunk.row_group == 1).map(|chunk| chunk.rows.end).collect();
+    for (rows, of_one_chunk) in [(borders[0] - 9..borders[0], true), (borders[0] - 9..borders[0] + 9, false)] {
+        let before = engine.stats();
+        let request = PointRequest {
+            file: file.id.clone(),
+            wait_for_room: true,
+            row_group: 1,
+            rows: [rows.clone()].into(),
+            roots: vec![0, 3, 4],
+            schema: file.schema.clone(),
+            metadata: metadata.clone(),
+        };
+        let batches = engine.point_read(&request).await.unwrap().unwrap().batches;
+        let got = joined(&batches);
+        let wanted: Vec<ArrayRef> =
+            [0, 3, 4].iter().map(|&root: &usize| expected[root].slice(rows.start, rows.len())).collect();
+        assert_eq!(got, wanted, "{rows:?}");
+        let after = engine.stats();
+        let from_chunks = after.point_columns_from_chunks - before.point_columns_from_chunks;
+        assert_eq!((from_chunks == 3, after.bytes_read == before.bytes_read), (of_one_chunk, of_one_chunk));
+    }
+}
+
+/// The metadata with the offset index of one column changed.
+fn with_index(
+    metadata: &ParquetMetaData,
+    leaf: usize,
+    change: impl Fn(&mut Vec<PageLocation>),
+) -> Arc<ParquetMetaData> {
+    let mut index: Vec<Vec<OffsetIndexMetaData>> = metadata.offset_index().unwrap().clone();
+    let of_column = &mut index[1][leaf];
+    change(&mut of_column.page_locations);
+    let builder = metadata.clone().into_builder();
+    Arc::new(builder.set_offset_index(Some(index)).build())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_index_that_lies_is_an_error_or_not_believed() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = huge(dir.path());
+    let (spec, arrow) = indexed(&path).await;
+    let expected = rows_of(&plain(&[&path], None));
+    for (shift, page) in [(1i64, 3usize), (-1, 3), (40, 20), (-40, 20), (5_000, 7)] {
+        for leaf in 0..4 {
+            let metadata = with_index(&spec.metadata, leaf, |pages| {
+                if let Some(page) = pages.get_mut(page) {
+                    page.first_row_index += shift;
+                }
+            });
+            let changed = metadata.offset_index() != spec.metadata.offset_index();
+            let engine = Engine::new(cutting("relevance", 8 << 20, 100_000)).unwrap();
+            let file = opened(&engine, FileSpec { metadata, ..spec.clone() }, &arrow);
+            let scan = engine.scan(request(std::slice::from_ref(&file), None)).unwrap();
+            match scan_all(&scan, 2).await {
+                Ok(got) => assert_eq!(rows_of(&got), expected, "{leaf} {page} {shift}"),
+                Err(EngineError::Corrupt { row_group: 1, .. }) => assert!(changed),
+                Err(other) => panic!("{leaf} {page} {shift}: {other}"),
+            }
+        }
+    }
+}
