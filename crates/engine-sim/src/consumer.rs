@@ -9,8 +9,8 @@ use std::time::Duration;
 use arrow::array::{Array, ArrayRef};
 use arrow::compute::concat;
 use coscan_engine::{
-    ChunkRequest, ChunkRows, DeliveryOrder, Engine, EngineError, FileColumns, FileHandle, FileSpec, PointRequest,
-    ReadError, Scan, ScanRequest, StoreId, Worker,
+    ChunkRequest, ChunkRows, DeliveryOrder, Engine, EngineError, FileColumns, FileHandle, FileSpec,
+    PointRequest, ReadError, Scan, ScanRequest, StoreId, Worker,
 };
 use object_store::ObjectStore;
 
@@ -201,7 +201,10 @@ impl Clients {
                 chunk.row_group == at && chunk.rows.start == row && (row..=rows).contains(&chunk.rows.end)
             });
             if !follows {
-                return self.world.executor.violate(|| format!("{handle:?}: {chunk:?} comes after row {row}"));
+                return self
+                    .world
+                    .executor
+                    .violate(|| format!("{handle:?}: {chunk:?} comes after row {row}"));
             }
             row = chunk.rows.end;
             if group.is_some_and(|(_, rows)| rows == row) {

@@ -179,7 +179,8 @@ impl Decoder {
                 readers.drain(..readers.len().saturating_sub(room));
                 readers.push(slice_reader);
             } else if !part.chunk().is_piece
-                && let Some(more) = slice_reader.reader.next() {
+                && let Some(more) = slice_reader.reader.next()
+            {
                 // Whoever believes the pages would have other rows than whoever believes the footer.
                 let more = more?.num_rows();
                 let message =

@@ -11,6 +11,7 @@ use parquet::file::metadata::ParquetMetaData;
 
 use crate::account::QueryAccount;
 use crate::catalog::CatalogSize;
+use crate::chunks::chunks;
 use crate::config::{EngineConfig, ReadLimit};
 use crate::driver::Driver;
 use crate::environment::Environment;
@@ -23,7 +24,6 @@ use crate::load_log::RecentLoads;
 use crate::request::{Plan, ScanRequest};
 use crate::scan::Scan;
 use crate::stats::{DeviceUse, EngineStats, LoadRecord};
-use crate::chunks::chunks;
 use crate::table::{FileHandle, FileSpec};
 
 /// Footers that were read past other caches take at most 1/`FOOTERS_SHARE` of the budget, beside it.

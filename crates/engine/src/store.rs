@@ -46,20 +46,16 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    pub(crate) fn new(key: PartKey, file: Arc<File>, root: usize, pieces: Vec<(u64, Bytes)>, loaded: u64) -> Self {
+    pub(crate) fn new(
+        key: PartKey,
+        file: Arc<File>,
+        root: usize,
+        pieces: Vec<(u64, Bytes)>,
+        loaded: u64,
+    ) -> Self {
         let row_group = file.row_group(key.chunk);
         let (first_user, pins) = (AtomicU64::new(0), AtomicU32::new(0));
-        Part {
-            key,
-            file,
-            row_group,
-            root,
-            pieces,
-            loaded,
-            first_user,
-            decoders: Mutex::default(),
-            pins,
-        }
+        Part { key, file, row_group, root, pieces, loaded, first_user, decoders: Mutex::default(), pins }
     }
 
     /// How many encoded bytes it has.
@@ -178,7 +174,13 @@ impl Store {
         self.loaded
     }
 
-    pub(crate) fn insert(&mut self, key: PartKey, file: Arc<File>, root: usize, pieces: Vec<(u64, Bytes)>) -> Arc<Part> {
+    pub(crate) fn insert(
+        &mut self,
+        key: PartKey,
+        file: Arc<File>,
+        root: usize,
+        pieces: Vec<(u64, Bytes)>,
+    ) -> Arc<Part> {
         self.loaded += 1;
         let part = Arc::new(Part::new(key, file, root, pieces, self.loaded));
         self.parts.insert(key, part.clone());

@@ -229,7 +229,8 @@ impl File {
 
     /// The chunk with a row, or the last one before it.
     pub(crate) fn chunk_with(&self, row_group: usize, row: usize) -> ChunkNo {
-        let begins_before = |chunk: &FileChunk| (chunk.rows.row_group, chunk.rows.rows.start) <= (row_group, row);
+        let begins_before =
+            |chunk: &FileChunk| (chunk.rows.row_group, chunk.rows.rows.start) <= (row_group, row);
         self.chunk_no(self.chunks.partition_point(begins_before).saturating_sub(1))
     }
 

@@ -122,7 +122,9 @@ pub(crate) async fn prune(
         .map(|(_, pages)| pages);
     if pages.is_some() {
         metadata = with_page_index(metadata, &mut reader).await?;
-    } else if inputs.chunk_bytes > 0 && metadata.row_groups().iter().any(|about| could_be_cut(about, inputs.chunk_bytes)) {
+    } else if inputs.chunk_bytes > 0
+        && metadata.row_groups().iter().any(|about| could_be_cut(about, inputs.chunk_bytes))
+    {
         // Without it row groups stay whole, which is no error.
         let found = with_page_index(Arc::clone(&metadata), &mut reader).await;
         metadata = found.unwrap_or_else(|error| {

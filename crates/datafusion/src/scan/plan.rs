@@ -86,7 +86,8 @@ impl ScanPlan {
                 dynamic.add_file(file.pruner.take());
                 // In the order of the files, because the engine numbers them as they are opened.
                 let handle = planner.open(&file)?;
-                let yielded = plan.add(file, handle, wanted.map(|wanted| wanted - rows), planner.point_threshold);
+                let yielded =
+                    plan.add(file, handle, wanted.map(|wanted| wanted - rows), planner.point_threshold);
                 rows = rows.saturating_add(yielded);
             }
         }

@@ -14,8 +14,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use coscan_engine::{
-    ChunkRequest, DeliveryOrder, Engine, FileColumns, QueryAccount, Reader, Scan, ScanRequest,
-    Worker,
+    ChunkRequest, DeliveryOrder, Engine, FileColumns, QueryAccount, Reader, Scan, ScanRequest, Worker,
 };
 use datafusion::common::Result;
 

@@ -168,7 +168,11 @@ async fn a_partition_that_is_dropped_after_any_poll_leaves_no_half_of_a_group() 
                 for at in 1..partitions.streams.len() {
                     partitions.drain(at).await;
                 }
-                assert_some_of(&partitions.rows, &expected, &format!("seed {seed}, {buffer} bytes, {polls} polls"));
+                assert_some_of(
+                    &partitions.rows,
+                    &expected,
+                    &format!("seed {seed}, {buffer} bytes, {polls} polls"),
+                );
             }
         }
         support::settled(&engine).await;

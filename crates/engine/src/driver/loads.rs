@@ -93,7 +93,9 @@ impl LockedDriver<'_> {
             return Some(vec![(start, bytes)]);
         }
         // What belongs to a part that failed is not awaited any more.
-        let Entry::Occupied(mut arriving) = self.state.arriving.entry((context.load, column)) else { return None };
+        let Entry::Occupied(mut arriving) = self.state.arriving.entry((context.load, column)) else {
+            return None;
+        };
         arriving.get_mut().push((start, bytes));
         if arriving.get().len() < ranges {
             return None;

@@ -63,10 +63,7 @@ impl LockedDriver<'_> {
         let parts = read.columns.iter().zip(&read.roots).map(|(&column, &root)| {
             let key = PartKey { table: cscan.table, chunk, column };
             self.state.store.get(key).cloned().unwrap_or_else(|| {
-                debug_assert!(
-                    file.part_bytes(chunk, root) == 0,
-                    "{chunk} was delivered without {column}"
-                );
+                debug_assert!(file.part_bytes(chunk, root) == 0, "{chunk} was delivered without {column}");
                 Arc::new(Part::new(key, file.clone(), root, Vec::new(), 0))
             })
         });

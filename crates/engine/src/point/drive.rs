@@ -82,7 +82,8 @@ impl LockedDriver<'_> {
         points.next_read += 1;
         points.used = used;
         let waits = !cell.is_settled();
-        let pending = Pending { file: file.clone(), chunk, in_one_chunk, columns, cell: cell.clone(), room, waits };
+        let pending =
+            Pending { file: file.clone(), chunk, in_one_chunk, columns, cell: cell.clone(), room, waits };
         points.reads.insert(read, pending);
         self.state.stats.point_reads += 1;
         self.state.stats.point_blocks += missing.len() as u64;

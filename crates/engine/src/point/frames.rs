@@ -320,8 +320,8 @@ pub(crate) fn wanted(blocks: &[u32], dictionaries: &[Range<u64>]) -> Vec<Wanted>
 mod tests {
     use super::*;
     use crate::catalog::Catalog;
-    use crate::identity::StoreId;
     use crate::chunks::chunks;
+    use crate::identity::StoreId;
     use crate::table::FileSpec;
     use arrow::array::{ArrayRef, Int64Array, RecordBatch};
     use object_store::memory::InMemory;

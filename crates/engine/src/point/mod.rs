@@ -154,8 +154,7 @@ impl Engine {
             return driver.turn(|_| Attempt::TooLarge);
         };
         let rows = rows_between(&request.rows);
-        let began =
-            driver.turn(|turn| turn.begin_point(file, request.row_group, &rows, pages, room))??;
+        let began = driver.turn(|turn| turn.begin_point(file, request.row_group, &rows, pages, room))??;
         let Some((read, cell)) = began else { return Ok(Attempt::NoRoom(room)) };
         let held = Room { driver: driver.clone(), read };
         let waited = driver.now();

@@ -24,7 +24,8 @@ fn huge(dir: &Path) -> PathBuf {
         let flat = batch(rows, seed);
         let names = ["noise", "count", "few", "many", "lists"];
         let arrays = flat.columns().iter().cloned().chain([lists]);
-        RecordBatch::try_from_iter_with_nullable(names.into_iter().zip(arrays).map(|(n, a)| (n, a, true))).unwrap()
+        RecordBatch::try_from_iter_with_nullable(names.into_iter().zip(arrays).map(|(n, a)| (n, a, true)))
+            .unwrap()
     };
     let properties = WriterProperties::builder()
         .set_data_page_size_limit(4_000)
@@ -127,7 +128,8 @@ async fn point_reads_take_their_pages_from_the_chunk_that_has_them() {
     let expected = &plain(&[&path], None)[&1];
     let borders: Vec<usize> =
         file.id.chunks().filter(|chunk| chunk.row_group == 1).map(|chunk| chunk.rows.end).collect();
-    for (rows, of_one_chunk) in [(borders[0] - 9..borders[0], true), (borders[0] - 9..borders[0] + 9, false)] {
+    for (rows, of_one_chunk) in [(borders[0] - 9..borders[0], true), (borders[0] - 9..borders[0] + 9, false)]
+    {
         let before = engine.stats();
         let request = PointRequest {
             file: file.id.clone(),

@@ -153,11 +153,8 @@ pub fn opened(engine: &Engine, spec: FileSpec, arrow: &ArrowReaderMetadata) -> O
 pub fn request(files: &[Open], roots: Option<&[usize]>) -> ScanRequest {
     let chunks = files.iter().enumerate();
     let chunks = chunks.flat_map(|(at, f)| (0..f.id.chunks().len()).map(move |chunk| (at, chunk)));
-    let chunks = chunks.enumerate().map(|(at, (columns, chunk))| ChunkRequest {
-        columns,
-        chunk,
-        key: at as u32,
-    });
+    let chunks =
+        chunks.enumerate().map(|(at, (columns, chunk))| ChunkRequest { columns, chunk, key: at as u32 });
     let columns = files.iter().map(|f| FileColumns {
         file: f.id.clone(),
         roots: roots.map_or_else(|| (0..f.schema.fields().len()).collect(), <[usize]>::to_vec),
