@@ -11,11 +11,11 @@ use std::time::Instant;
 use arrow::array::ArrayRef;
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 
-use crate::cscan::{CScan, Claim, Deferred};
 use crate::decode::Decoded;
 use crate::driver::Driver;
 use crate::error::EngineError;
 use crate::protocol::worker_slots::PartsPoll;
+use crate::registered::{Claim, Deferred, RegisteredSegment};
 use crate::stats::ScanCounters;
 use crate::store::{Part, PinnedParts};
 
@@ -35,22 +35,22 @@ pub struct Chunk {
 /// A claimed chunk, given back when dropped.
 pub(crate) struct Hold {
     driver: Arc<Driver>,
-    pub(crate) cscan: Arc<CScan>,
+    pub(crate) segment: Arc<RegisteredSegment>,
     pub(crate) claim: Claim,
 }
 
 impl Hold {
-    pub(crate) fn new(driver: Arc<Driver>, cscan: Arc<CScan>, claim: Claim) -> Self {
-        Hold { driver, cscan, claim }
+    pub(crate) fn new(driver: Arc<Driver>, segment: Arc<RegisteredSegment>, claim: Claim) -> Self {
+        Hold { driver, segment, claim }
     }
 
     /// Gives the chunk back for good; does nothing the second time.
     pub(crate) fn release(&self) {
         let mut deferred = Deferred::default();
-        // In one turn: nobody may request the seat anew before the manager knows that it is free.
-        self.driver.note(|turn| {
-            if let Some(event) = self.cscan.release(&self.claim, &mut deferred) {
-                turn.scan_event(self.cscan.id, event);
+        // Under one lock: nobody may request the seat anew before the manager knows that it is free.
+        self.driver.note(|locked| {
+            if let Some(event) = self.segment.release(&self.claim, &mut deferred) {
+                locked.scan_event(self.segment.id, event);
             }
         });
         deferred.wakers.into_iter().for_each(|waker| waker.wake());
@@ -58,15 +58,15 @@ impl Hold {
 
     /// Books more room for decoding, giving the chunk back while there is none; `what` needs it.
     fn grow_workspace(&self, bytes: u64, what: String) -> Result<(), EngineError> {
-        self.driver.turn(|turn| turn.grow_workspace(&self.cscan, &self.claim, bytes, what))
+        self.driver.locked(|locked| locked.grow_workspace(&self.segment, &self.claim, bytes, what))
     }
 
     fn poll_parts(&self, cx: &mut Context<'_>) -> Poll<Result<Arc<PinnedParts>, EngineError>> {
         loop {
-            match self.cscan.poll_parts(&self.claim, self.driver.now(), cx.waker()) {
+            match self.segment.poll_parts(&self.claim, self.driver.now(), cx.waker()) {
                 PartsPoll::Ready(parts) => return Poll::Ready(Ok(parts)),
                 PartsPoll::Request(slot) => {
-                    self.driver.scan_event(self.cscan.id, self.cscan.requested(slot));
+                    self.driver.scan_event(self.segment.id, self.segment.requested(slot));
                 }
                 PartsPoll::Pending => return Poll::Pending,
                 PartsPoll::Released => return Poll::Ready(Err(EngineError::Closed)),
@@ -90,16 +90,16 @@ struct Busy<'a> {
 
 impl Drop for Busy<'_> {
     fn drop(&mut self) {
-        if let Some(event) = self.hold.cscan.pause(&self.hold.claim, self.hold.driver.now()) {
-            self.hold.driver.scan_event(self.hold.cscan.id, event);
+        if let Some(event) = self.hold.segment.pause(&self.hold.claim, self.hold.driver.now()) {
+            self.hold.driver.scan_event(self.hold.segment.id, event);
         }
     }
 }
 
 impl Chunk {
     pub(crate) fn new(hold: Arc<Hold>, counters: Arc<ScanCounters>) -> Self {
-        let key = hold.cscan.wanted[&hold.claim.chunk].key;
-        let read = hold.cscan.read(hold.claim.chunk);
+        let key = hold.segment.wanted[&hold.claim.chunk].key;
+        let read = hold.segment.read(hold.claim.chunk);
         let rows = read.file.chunk(hold.claim.chunk).rows.rows.len();
         let (decoding, columns) = (read.decoding.clone(), read.roots.len());
         Chunk { key, rows, hold, counters, decoding, columns }
@@ -167,7 +167,7 @@ impl Chunk {
     ) -> Result<Outcome, EngineError> {
         let slice_rows = self.hold.driver.config.slice_rows;
         let decoders: Vec<_> = parts.iter().map(|part| part.decoder(&self.decoding, slice_rows)).collect();
-        let booked = self.hold.cscan.workspace_bytes();
+        let booked = self.hold.segment.workspace_bytes();
         let mut needed = decoders.iter().fold(0u64, |sum, decoder| sum.saturating_add(decoder.bytes()));
         if needed > booked {
             let largest = decoders.iter().zip(parts).max_by_key(|(decoder, _)| decoder.bytes());

@@ -27,7 +27,6 @@ use crate::budget::Budget;
 use crate::catalog::Catalog;
 use crate::companions::Companions;
 use crate::config::EngineConfig;
-use crate::cscan::{CScan, Deferred};
 use crate::environment::{Attempt, Audit, Environment, Host};
 use crate::error::{EngineError, panic_message};
 use crate::footer::Footers;
@@ -38,6 +37,7 @@ use crate::io::{ReadError, Source};
 use crate::load_log::LoadLog;
 use crate::point::patience::Patience;
 use crate::point::reads::{BlockContext, Points, permits};
+use crate::registered::{Deferred, RegisteredSegment};
 use crate::stats::{DeviceUse, EngineStats, LoadRecord, WorkCounters};
 use crate::store::{Part, PartKey, Store};
 use crate::sync::Mutex;
@@ -86,7 +86,7 @@ pub(crate) struct State {
     queue: Queue<IoContext>,
     /// Parts on their way that lie in several places, and what of them has arrived.
     arriving: HashMap<(LoadId, ColumnNo), Vec<(u64, Bytes)>>,
-    pub(crate) scans: BTreeMap<ScanId, Arc<CScan>>,
+    pub(crate) scans: BTreeMap<ScanId, Arc<RegisteredSegment>>,
     next_scan: u64,
     pub(crate) recent_loads: LoadLog,
     pub(crate) stats: EngineStats,
@@ -232,12 +232,12 @@ impl Driver {
     /// # Errors
     /// [`EngineError::Broken`], if `work` panics or somebody has before: what is under the lock cannot be trusted any
     /// more, so nothing is done with it ever after.
-    pub(crate) fn turn<R>(&self, work: impl FnOnce(&mut LockedDriver<'_>) -> R) -> Result<R, EngineError> {
+    pub(crate) fn locked<R>(&self, work: impl FnOnce(&mut LockedDriver<'_>) -> R) -> Result<R, EngineError> {
         let state = self.lock();
         if let Some(broken) = &state.broken {
             return Err(broken.clone());
         }
-        let mut turn = LockedDriver {
+        let mut locked = LockedDriver {
             driver: self,
             state,
             after: AfterUnlock::default(),
@@ -251,12 +251,12 @@ impl Driver {
             freed: false,
         };
         let outcome = catch_unwind(AssertUnwindSafe(|| {
-            let result = work(&mut turn);
-            turn.finish();
+            let result = work(&mut locked);
+            locked.finish();
             result
         }));
-        let outcome = outcome.map_err(|panic| turn.break_down(panic_message(&*panic)));
-        let LockedDriver { state, after, freed, .. } = turn;
+        let outcome = outcome.map_err(|panic| locked.break_down(panic_message(&*panic)));
+        let LockedDriver { state, after, freed, .. } = locked;
         drop(state);
         let AfterUnlock { deferred, attempts, aborted, .. } = after;
         match &outcome {
@@ -273,10 +273,10 @@ impl Driver {
         outcome
     }
 
-    /// As [`Self::turn`], for those who give back or report something: a broken engine has ended everything, so that
+    /// As [`Self::locked`], for those who give back or report something: a broken engine has ended everything, so that
     /// there is nothing to be told to it.
     pub(crate) fn note(&self, work: impl FnOnce(&mut LockedDriver<'_>)) {
-        let _broken = self.turn(work);
+        let _broken = self.locked(work);
     }
 
     /// Looks at what is under the lock, broken or not.
@@ -293,20 +293,20 @@ impl Driver {
 
     /// An event of a scan, if that is still registered.
     pub(crate) fn scan_event(&self, scan: ScanId, event: Event) {
-        self.note(|turn| turn.scan_event(scan, event));
+        self.note(|locked| locked.scan_event(scan, event));
     }
 
     /// Reports how much is kept decoded of these parts now.
     pub(crate) fn decoded<'a>(&self, parts: impl Iterator<Item = &'a Arc<Part>>) {
-        self.note(|turn| {
+        self.note(|locked| {
             for part in parts {
-                if turn.state.store.holds(part) {
+                if locked.state.store.holds(part) {
                     let PartKey { table, chunk, column } = part.key;
                     let bytes = part.decoded_bytes();
-                    turn.event(Event::Decoded { table, chunk, column, bytes });
+                    locked.event(Event::Decoded { table, chunk, column, bytes });
                 } else {
                     // It was evicted meanwhile: what was decoded belongs to nobody's account.
-                    turn.after.arrays.append(&mut part.take_decoded());
+                    locked.after.arrays.append(&mut part.take_decoded());
                 }
             }
         });
@@ -314,9 +314,9 @@ impl Driver {
 
     /// Records loads from now on, or stops doing so; hands over those recorded so far.
     pub(crate) fn record_loads(&self, on: bool) -> Vec<LoadRecord> {
-        let recorded = self.turn(|turn| {
+        let recorded = self.locked(|locked| {
             let fresh = on.then(|| (self.now(), Vec::new()));
-            let before = std::mem::replace(&mut turn.state.recorded_loads, fresh);
+            let before = std::mem::replace(&mut locked.state.recorded_loads, fresh);
             before.map_or_else(Vec::new, |(_, records)| records)
         });
         recorded.unwrap_or_default()
@@ -388,22 +388,22 @@ impl Drop for Driver {
 
 impl Host for Driver {
     fn alarm(&self) {
-        self.note(|turn| {
-            let due = turn.state.abm.next_deadline().is_some_and(|at| at <= turn.now());
+        self.note(|locked| {
+            let due = locked.state.abm.next_deadline().is_some_and(|at| at <= locked.now());
             if due {
-                turn.event(Event::TimePassed);
+                locked.event(Event::TimePassed);
             }
-            turn.io(queue::Event::TimePassed);
-            turn.look_after_patience();
+            locked.io(queue::Event::TimePassed);
+            locked.look_after_patience();
         });
     }
 
     fn arrived(&self, attempt: u64, part: usize, bytes: Bytes) {
-        self.note(|turn| turn.io(queue::Event::Arrived { attempt, part, bytes }));
+        self.note(|locked| locked.io(queue::Event::Arrived { attempt, part, bytes }));
     }
 
     fn ended(&self, attempt: u64, outcome: Result<(), ReadError>) {
-        self.note(|turn| turn.io(queue::Event::Ended { attempt, outcome }));
+        self.note(|locked| locked.io(queue::Event::Ended { attempt, outcome }));
     }
 
     fn audit(&self, quiet: bool) -> Option<Audit> {
@@ -431,7 +431,7 @@ impl Host for Driver {
 }
 
 impl LockedDriver<'_> {
-    /// What every turn ends with.
+    /// What is done before the lock is given up.
     fn finish(&mut self) {
         let (usage, points) = (self.state.abm.usage(), &self.state.points);
         // Blocks that were on their way when the budget shrank have nobody to ask for their room again.
@@ -464,13 +464,13 @@ impl LockedDriver<'_> {
 
     /// Takes back the chunks of consumers that stand still.
     fn suspend_stalled(&mut self) {
-        let scans: Vec<Arc<CScan>> = self.state.scans.values().cloned().collect();
-        for cscan in scans {
-            for worker in (0..cscan.workers()).map(|at| WorkerNo(at as u32)) {
+        let scans: Vec<Arc<RegisteredSegment>> = self.state.scans.values().cloned().collect();
+        for segment in scans {
+            for worker in (0..segment.workers()).map(|at| WorkerNo(at as u32)) {
                 let now = self.clock();
-                if cscan.suspend(worker, now, &mut self.after.deferred) {
+                if segment.suspend(worker, now, &mut self.after.deferred) {
                     self.state.stats.suspensions += 1;
-                    self.event(Event::ChunkSuspended { scan: cscan.id, worker });
+                    self.event(Event::ChunkSuspended { scan: segment.id, worker });
                 }
             }
         }
@@ -486,8 +486,8 @@ impl LockedDriver<'_> {
         let error = EngineError::Broken(panic);
         let state = &mut *self.state;
         state.broken = Some(error.clone());
-        for cscan in std::mem::take(&mut state.scans).into_values() {
-            cscan.end(error.clone(), &mut self.after.deferred);
+        for segment in std::mem::take(&mut state.scans).into_values() {
+            segment.end(error.clone(), &mut self.after.deferred);
         }
         state.points.fail_all(&error, &mut self.after.deferred.wakers);
         self.after.parts.extend(state.store.clear());
@@ -565,13 +565,13 @@ impl LockedDriver<'_> {
             }
             Action::Deliver { scan, worker, chunk } => self.deliver(scan, worker, chunk, events),
             Action::Wake { scan, worker } => {
-                if let Some(cscan) = self.state.scans.get(&scan) {
-                    cscan.drain(worker, &mut self.after.deferred);
+                if let Some(segment) = self.state.scans.get(&scan) {
+                    segment.drain(worker, &mut self.after.deferred);
                 }
             }
             Action::Suspend { scan, worker } => {
                 let now = self.clock();
-                let suspend = |s: &Arc<CScan>| s.suspend(worker, now, &mut self.after.deferred);
+                let suspend = |s: &Arc<RegisteredSegment>| s.suspend(worker, now, &mut self.after.deferred);
                 let given = self.state.scans.get(&scan).is_some_and(suspend);
                 if given {
                     self.state.stats.suspensions += 1;

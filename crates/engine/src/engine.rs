@@ -21,7 +21,7 @@ use crate::identity::LocalFile;
 use crate::io::limit::TokenBucket;
 use crate::io::{DefaultReader, RangeReader};
 use crate::load_log::RecentLoads;
-use crate::request::{Plan, ScanRequest};
+use crate::request::{CheckedRequest, ScanRequest};
 use crate::scan::Scan;
 use crate::stats::{DeviceUse, EngineStats, LoadRecord};
 use crate::table::{FileHandle, FileSpec};
@@ -94,11 +94,11 @@ impl Engine {
     /// on this machine differ, [`EngineError::Broken`].
     pub fn open_file(&self, spec: FileSpec) -> Result<FileHandle, EngineError> {
         spec.check()?;
-        if let Some(handle) = self.driver.turn(|turn| turn.state.catalog.reopen(&spec))? {
+        if let Some(handle) = self.driver.locked(|locked| locked.state.catalog.reopen(&spec))? {
             return Ok(handle);
         }
         let chunks = chunks(&spec, self.driver.config.chunk_bytes)?;
-        self.driver.turn(|turn| turn.add_file(spec, chunks))?
+        self.driver.locked(|locked| locked.add_file(spec, chunks))?
     }
 
     /// The footer, page index included, of a file on this machine as `local` found it: for those who cannot trust a cache
@@ -182,19 +182,19 @@ impl Engine {
 
     fn begin(&self, request: ScanRequest, account: Option<Arc<QueryAccount>>) -> Result<Scan, EngineError> {
         self.driver
-            .turn(|turn| turn.check_handles(request.columns.iter().map(|columns| &columns.file)))??;
-        let plan = Plan::new(request, self.driver.config.slice_rows)?;
-        let needed = self.driver.turn(|turn| {
-            let needs = |at: usize| turn.state.abm.minimum_buffer(&plan.spec(at, &HashSet::new()));
-            let most = (0..plan.segments.len()).map(|at| (needs(at), at)).max();
+            .locked(|locked| locked.check_handles(request.columns.iter().map(|columns| &columns.file)))??;
+        let checked = CheckedRequest::new(request, self.driver.config.slice_rows)?;
+        let needed = self.driver.locked(|locked| {
+            let needs = |at: usize| locked.state.abm.minimum_buffer(&checked.spec(at, &HashSet::new()));
+            let most = (0..checked.segments.len()).map(|at| (needs(at), at)).max();
             let (needed, what) =
-                most.map_or((0, ""), |(needed, at)| (needed, plan.segments[at].example.as_str()));
-            turn.let_in(needed, || format!("a scan of {what}")).map(|()| {
-                turn.state.stats.bytes_wanted += plan.bytes();
+                most.map_or((0, ""), |(needed, at)| (needed, checked.segments[at].example.as_str()));
+            locked.let_in(needed, || format!("a scan of {what}")).map(|()| {
+                locked.state.stats.bytes_wanted += checked.bytes();
                 needed
             })
         })??;
-        Scan::new(self.driver.clone(), plan, needed, account)
+        Scan::new(self.driver.clone(), checked, needed, account)
     }
 
     /// What the engine has done so far.
@@ -299,9 +299,9 @@ impl Engine {
     /// [`EngineError::Broken`].
     pub fn set_policy(&self, policy: impl Into<Policy>) -> Result<(), EngineError> {
         let policy = policy.into();
-        self.driver.turn(|turn| {
-            turn.state.abm.set_policy(policy);
-            turn.event(Event::TimePassed);
+        self.driver.locked(|locked| {
+            locked.state.abm.set_policy(policy);
+            locked.event(Event::TimePassed);
         })
     }
 
@@ -314,7 +314,7 @@ impl Engine {
         if bytes == 0 {
             return Err(ConfigError::BufferTooSmall { needed: 1, budget: 0 }.into());
         }
-        self.driver.turn(|turn| turn.set_budget(bytes))
+        self.driver.locked(|locked| locked.set_budget(bytes))
     }
 
     /// Lends so much of the buffer to others, instead of what was lent before; none ends it. The buffer becomes smaller as
@@ -323,7 +323,7 @@ impl Engine {
     /// # Errors
     /// [`EngineError::Broken`].
     pub fn lend(&self, bytes: u64) -> Result<u64, EngineError> {
-        self.driver.turn(|turn| turn.lend(bytes))
+        self.driver.locked(|locked| locked.lend(bytes))
     }
 
     /// What all users of the engine share beside it, one of each type; `make` makes it for the first who asks.

@@ -13,7 +13,7 @@
 //!    ├── store, decode, page_gate: encoded parts, and the arrays made from them, once for all scans
 //!    ├── io: what is read when, limit, retry; local files by O_DIRECT, everything else through object_store
 //!    ├── point: single pages beside the scans, in a pool of their own under the same ledger
-//!    ├── scan, cscan, chunk: what a consumer holds, waits for and reads
+//!    ├── scan, registered, chunk: what a consumer holds, waits for and reads
 //!    ├── observe, account, load_log: what can be seen from outside, at any moment, without changing anything
 //!    └── protocol: who waits for whom, apart from what is waited for
 //! ```
@@ -32,7 +32,6 @@ mod chunk;
 mod chunks;
 mod companions;
 mod config;
-mod cscan;
 mod decode;
 mod delta_strings;
 mod driver;
@@ -52,6 +51,7 @@ mod page_header;
 mod page_rows;
 mod point;
 mod protocol;
+mod registered;
 mod request;
 mod scan;
 mod segments;

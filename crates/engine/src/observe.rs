@@ -263,7 +263,7 @@ fn draw(state: &State, id: TableId, run: Range<u32>, before: usize, grid: &mut G
 fn needed_by(state: &State, query: u64) -> Vec<(u32, Vec<Range<u32>>)> {
     let core = state.abm.state();
     let of_query =
-        |scan: &&Scan| state.scans.get(&scan.id).is_some_and(|cscan| cscan.counters.query == Some(query));
+        |scan: &&Scan| state.scans.get(&scan.id).is_some_and(|segment| segment.counters.query == Some(query));
     let runs = |scan: &Scan| {
         let mut before = 0;
         let mut positions = Vec::new();

@@ -14,7 +14,7 @@ use coscan_core::{ChunkNo, ColumnSet, DeliveryOrder, ScanSpec, TableId};
 
 use crate::error::EngineError;
 use crate::file_read::FileRead;
-use crate::segments::{self, ColumnGroup, Wanted};
+use crate::segments::{self, ColumnGroup, RequestedChunk};
 use crate::table::FileHandle;
 use crate::workspace;
 
@@ -72,7 +72,7 @@ pub struct FileColumns {
 
 /// A checked request.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct CheckedRequest {
     pub(crate) segments: Vec<Segment>,
     /// The segments of each stage.
     pub(crate) stages: Vec<Range<usize>>,
@@ -89,20 +89,20 @@ pub(crate) struct Plan {
 #[derive(Debug)]
 pub(crate) struct Segment {
     pub(crate) table: TableId,
-    pub(crate) chunks: Vec<Wanted>,
+    pub(crate) chunks: Vec<RequestedChunk>,
     columns: ColumnSet,
     pub(crate) workspace_bytes: u64,
     /// A file of the segment, for messages.
     pub(crate) example: String,
 }
 
-impl Plan {
+impl CheckedRequest {
     pub(crate) fn new(request: ScanRequest, slice_rows: usize) -> Result<Self, EngineError> {
         if request.workers == 0 {
             return Err(EngineError::InvalidRequest("workers must be at least 1".into()));
         }
         let reads = file_reads(request.columns)?;
-        let mut plan = Plan {
+        let mut checked = CheckedRequest {
             segments: Vec::new(),
             stages: Vec::new(),
             places: HashMap::with_capacity(request.chunks.len()),
@@ -112,22 +112,22 @@ impl Plan {
             order: request.order,
             weight: request.weight.max(1),
         };
-        for (table, chunks) in stages(&request.chunks, &plan.reads, request.order)? {
-            let begin = plan.segments.len();
+        for (table, chunks) in stages(&request.chunks, &checked.reads, request.order)? {
+            let begin = checked.segments.len();
             let groups = match request.order {
-                DeliveryOrder::Any => segments::by_columns(chunks, &plan.reads),
-                DeliveryOrder::Table => vec![segments::one(chunks, &plan.reads)],
+                DeliveryOrder::Any => segments::by_columns(chunks, &checked.reads),
+                DeliveryOrder::Table => vec![segments::one(chunks, &checked.reads)],
             };
-            groups.into_iter().for_each(|group| plan.add(table, group, slice_rows));
-            plan.stages.push(begin..plan.segments.len());
+            groups.into_iter().for_each(|group| checked.add(table, group, slice_rows));
+            checked.stages.push(begin..checked.segments.len());
         }
-        Ok(plan)
+        Ok(checked)
     }
 
     /// The encoded bytes of all chunks in their columns.
     pub(crate) fn bytes(&self) -> u64 {
         let chunks = self.segments.iter().flat_map(|segment| &segment.chunks);
-        let bytes = |wanted: &Wanted| {
+        let bytes = |wanted: &RequestedChunk| {
             let read = &self.reads[wanted.read];
             read.roots.iter().map(|&root| read.file.part_bytes(wanted.chunk, root)).sum::<u64>()
         };
@@ -137,7 +137,7 @@ impl Plan {
     /// Adds a segment; it has the workspace that the most demanding of its chunks needs.
     fn add(&mut self, table: TableId, group: ColumnGroup, slice_rows: usize) {
         let ColumnGroup { columns, chunks, .. } = group;
-        let needed = |wanted: &Wanted| {
+        let needed = |wanted: &RequestedChunk| {
             let read = &self.reads[wanted.read];
             workspace::chunk_bytes(read, read.file.row_group(wanted.chunk), slice_rows)
         };
@@ -171,8 +171,8 @@ fn stages(
     chunks: &[ChunkRequest],
     reads: &[FileRead],
     order: DeliveryOrder,
-) -> Result<Vec<(TableId, Vec<Wanted>)>, EngineError> {
-    let mut stages: Vec<(TableId, Vec<Wanted>)> = Vec::new();
+) -> Result<Vec<(TableId, Vec<RequestedChunk>)>, EngineError> {
+    let mut stages: Vec<(TableId, Vec<RequestedChunk>)> = Vec::new();
     // For delivery in any order: the stage of each table's n-th mention of a chunk.
     let mut rounds: HashMap<(TableId, usize), usize> = HashMap::new();
     let mut mentions: HashMap<(TableId, ChunkNo), usize> = HashMap::new();
@@ -208,7 +208,7 @@ fn stages(
         if at == next {
             stages.push((table, Vec::new()));
         }
-        stages[at].1.push(Wanted { chunk, key: wanted.key, read: wanted.columns });
+        stages[at].1.push(RequestedChunk { chunk, key: wanted.key, read: wanted.columns });
     }
     Ok(stages)
 }

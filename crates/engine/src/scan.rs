@@ -14,11 +14,11 @@ use coscan_core::{ChunkNo, ChunkSet, Event};
 
 use crate::account::QueryAccount;
 use crate::chunk::{Chunk, Hold};
-use crate::cscan::CScan;
 use crate::driver::Driver;
 use crate::error::EngineError;
 use crate::protocol::worker_slots::ChunkPoll;
-use crate::request::Plan;
+use crate::registered::RegisteredSegment;
+use crate::request::CheckedRequest;
 use crate::stats::{ScanCounters, ScanMetrics};
 use crate::sync::Mutex;
 
@@ -40,14 +40,14 @@ pub struct Worker {
 
 struct Shared {
     driver: Arc<Driver>,
-    plan: Plan,
+    checked: CheckedRequest,
     counters: Arc<ScanCounters>,
     workers: AtomicUsize,
     progress: Mutex<Progress>,
 }
 
 /// The segments of a stage.
-type Stage = Arc<[Arc<CScan>]>;
+type Stage = Arc<[Arc<RegisteredSegment>]>;
 
 #[derive(Default)]
 struct Progress {
@@ -56,31 +56,31 @@ struct Progress {
     /// The segments of the last registered stage.
     stage: Option<Stage>,
     /// Segments of earlier stages: drained, their last chunks perhaps still held.
-    earlier: Vec<Arc<CScan>>,
+    earlier: Vec<Arc<RegisteredSegment>>,
     /// Keys of chunks that need not be delivered.
     unneeded: HashSet<u32>,
     closed: bool,
 }
 
 impl Scan {
-    /// For a plan that was let in with this many bytes.
+    /// For a request that was let in with this many bytes.
     pub(crate) fn new(
         driver: Arc<Driver>,
-        plan: Plan,
+        checked: CheckedRequest,
         needed: u64,
         account: Option<Arc<QueryAccount>>,
     ) -> Result<Self, EngineError> {
         let (workers, progress) = (AtomicUsize::new(0), Mutex::default());
         let counters = Arc::new(ScanCounters {
             query: account.as_ref().map(|account| account.id()),
-            chunks_wanted: plan.places.len() as u64,
-            bytes_wanted: plan.bytes(),
+            chunks_wanted: checked.places.len() as u64,
+            bytes_wanted: checked.bytes(),
             ..ScanCounters::default()
         });
         if let Some(account) = &account {
             account.begin(&counters);
         }
-        let shared = Arc::new(Shared { driver, plan, counters, workers, progress });
+        let shared = Arc::new(Shared { driver, checked, counters, workers, progress });
         let scan = Scan { shared, needed, account };
         scan.shared.advance(None)?;
         Ok(scan)
@@ -97,10 +97,10 @@ impl Scan {
     pub fn unneed(&self, keys: &[u32]) {
         let shared = &self.shared;
         let mut progress = shared.progress();
-        let running = progress.next.checked_sub(1).map_or(0..0, |at| shared.plan.stages[at].clone());
+        let running = progress.next.checked_sub(1).map_or(0..0, |at| shared.checked.stages[at].clone());
         let mut struck: BTreeMap<usize, Vec<ChunkNo>> = BTreeMap::new();
         for &key in keys {
-            let Some(&(segment, chunk)) = shared.plan.places.get(&key) else { continue };
+            let Some(&(segment, chunk)) = shared.checked.places.get(&key) else { continue };
             if progress.unneeded.insert(key) {
                 shared.counters.chunks_unneeded.add(1);
                 if running.contains(&segment) {
@@ -131,9 +131,9 @@ impl Drop for Scan {
             running
         };
         let needed = self.needed;
-        self.shared.driver.note(|turn| {
-            running.iter().for_each(|cscan| turn.deregister(cscan.id));
-            turn.let_out(needed);
+        self.shared.driver.note(|locked| {
+            running.iter().for_each(|segment| locked.deregister(segment.id));
+            locked.let_out(needed);
         });
         if let Some(account) = &self.account {
             account.end(&self.shared.counters);
@@ -158,23 +158,24 @@ impl Shared {
         {
             return Ok(Some(last.clone()));
         }
-        let Some(segments) = self.plan.stages.get(progress.next).cloned() else { return Ok(None) };
+        let Some(segments) = self.checked.stages.get(progress.next).cloned() else { return Ok(None) };
         progress.next += 1;
-        let stage: Stage = self.driver.turn(|turn| {
-            let register = |segment| turn.register(&self.plan, segment, &progress.unneeded, &self.counters);
+        let stage: Stage = self.driver.locked(|locked| {
+            let register =
+                |segment| locked.register(&self.checked, segment, &progress.unneeded, &self.counters);
             segments.map(register).collect()
         })?;
         if let Some(before) = progress.stage.replace(stage.clone()) {
-            progress.earlier.extend(before.iter().filter(|cscan| !cscan.is_finished()).cloned());
+            progress.earlier.extend(before.iter().filter(|segment| !segment.is_finished()).cloned());
         }
         Ok(Some(stage))
     }
 
     /// Ends a segment if it is done with.
-    fn tidy(&self, segment: &Arc<CScan>) {
+    fn tidy(&self, segment: &Arc<RegisteredSegment>) {
         if segment.is_finished() {
-            self.progress().earlier.retain(|cscan| !Arc::ptr_eq(cscan, segment));
-            self.driver.note(|turn| turn.deregister(segment.id));
+            self.progress().earlier.retain(|earlier| !Arc::ptr_eq(earlier, segment));
+            self.driver.note(|locked| locked.deregister(segment.id));
         }
     }
 }
@@ -203,7 +204,7 @@ impl Worker {
     fn release(&mut self) {
         if let Some(hold) = self.hold.take() {
             hold.release();
-            self.shared.tidy(&hold.cscan);
+            self.shared.tidy(&hold.segment);
         }
     }
 }

@@ -19,7 +19,7 @@ const SEGMENTS_MAX: usize = 4;
 
 /// A chunk of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct RequestedChunk {
     pub(crate) chunk: ChunkNo,
     /// What the request calls it.
     pub(crate) key: u32,
@@ -31,13 +31,13 @@ pub(crate) struct Wanted {
 #[derive(Debug)]
 pub(crate) struct ColumnGroup {
     pub(crate) columns: ColumnSet,
-    pub(crate) chunks: Vec<Wanted>,
+    pub(crate) chunks: Vec<RequestedChunk>,
     /// Encoded bytes of these chunks, by column that any chunk of the request needs.
     bytes: BTreeMap<ColumnNo, u64>,
 }
 
 /// All chunks in one group, in their order.
-pub(crate) fn one(chunks: Vec<Wanted>, reads: &[FileRead]) -> ColumnGroup {
+pub(crate) fn one(chunks: Vec<RequestedChunk>, reads: &[FileRead]) -> ColumnGroup {
     let mut columns = ColumnSet::new();
     let mut known: Vec<bool> = vec![false; reads.len()];
     for wanted in &chunks {
@@ -49,7 +49,7 @@ pub(crate) fn one(chunks: Vec<Wanted>, reads: &[FileRead]) -> ColumnGroup {
 }
 
 /// The chunks in as few groups as saves most of what can be saved; groups in the order of their first chunks.
-pub(crate) fn by_columns(chunks: Vec<Wanted>, reads: &[FileRead]) -> Vec<ColumnGroup> {
+pub(crate) fn by_columns(chunks: Vec<RequestedChunk>, reads: &[FileRead]) -> Vec<ColumnGroup> {
     let sets: Vec<ColumnSet> = reads.iter().map(|read| read.columns.iter().copied().collect()).collect();
     let first = chunks.first().map(|wanted| &sets[wanted.read]);
     if chunks.iter().all(|wanted| Some(&sets[wanted.read]) == first) {
@@ -132,7 +132,7 @@ mod tests {
 
     /// Chunks from `first` on in these columns, each of this many bytes per column.
     fn group(first: u32, chunks: u32, columns: &[u32], bytes: &[u64]) -> ColumnGroup {
-        let chunk = |no: u32| Wanted { chunk: ChunkNo(no), key: no, read: 0 };
+        let chunk = |no: u32| RequestedChunk { chunk: ChunkNo(no), key: no, read: 0 };
         let of_column = |(no, each): (usize, &u64)| (ColumnNo(no as u32), each * u64::from(chunks));
         ColumnGroup {
             columns: columns.iter().map(|&no| ColumnNo(no)).collect(),

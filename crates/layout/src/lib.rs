@@ -10,6 +10,8 @@
 //! Pure: no I/O, no clock, no randomness but from seeds. Nothing is cached here: what is asked for twice is read
 //! twice.
 
+#![deny(missing_docs)]
+
 mod extents;
 mod replay;
 mod stream;

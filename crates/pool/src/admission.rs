@@ -105,7 +105,7 @@ impl Pool {
         self.unpin(query);
         let Some((_, lacking)) = self.state.queries.get_mut(query).request.take() else { return };
         match lacking {
-            Lacking::Frame => self.hungry.retain(|hungry| *hungry != query),
+            Lacking::Frame => self.waiting_for_frame.retain(|waiting| *waiting != query),
             Lacking::Write(frame) => self.state.frames.get_mut(frame).promised_to = None,
             Lacking::Page(frame) => {
                 self.state.frames.get_mut(frame).waiters.retain(|waiter| *waiter != query);

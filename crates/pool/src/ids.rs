@@ -60,6 +60,20 @@ impl fmt::Display for PageId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SetId(pub u64);
 
+impl From<QueryId> for SetId {
+    /// The set of a query, for policies that keep frames apart by query.
+    fn from(query: QueryId) -> Self {
+        SetId(query.0)
+    }
+}
+
+impl From<InstanceId> for SetId {
+    /// The set of an open file, for policies that keep frames apart by instance.
+    fn from(instance: InstanceId) -> Self {
+        SetId(instance.0)
+    }
+}
+
 /// A page as replacement policies know it: a position in a directory that its owner keeps, counted from zero and
 /// dense, so that policies keep their notes in arrays instead of maps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

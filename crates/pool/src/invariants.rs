@@ -59,11 +59,15 @@ impl Pool {
         assert_eq!(queued.len(), self.queue.len(), "a query is in the queue twice");
         assert_eq!(queries.active_count() as usize, queries.active().count(), "active queries");
         assert!(queued.is_empty() || queries.active_count() > 0, "queries wait though nobody runs");
-        let hungry: Vec<QueryId> = self.hungry.iter().copied().collect();
+        let waiting_for_frame: Vec<QueryId> = self.waiting_for_frame.iter().copied().collect();
         let lacking: BTreeSet<QueryId> =
             queries.queries.keys().copied().filter(|q| self.lacking(*q) == Some(Lacking::Frame)).collect();
-        assert_eq!(hungry.iter().copied().collect::<BTreeSet<_>>(), lacking, "queries without a frame");
-        assert_eq!(hungry.len(), lacking.len(), "a query is hungry twice");
+        assert_eq!(
+            waiting_for_frame.iter().copied().collect::<BTreeSet<_>>(),
+            lacking,
+            "queries without a frame"
+        );
+        assert_eq!(waiting_for_frame.len(), lacking.len(), "a query waits for a frame twice");
         for (id, q) in &queries.queries {
             assert!(q.pinned.is_none() || q.request.is_none(), "{id} waits and uses a page");
             assert!(q.pinned.is_none() || q.phase == Phase::Active, "{id} does not run and uses a page");

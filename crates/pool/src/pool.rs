@@ -27,8 +27,8 @@ pub struct Pool {
     /// Queries that may not run now; the first goes first.
     pub(crate) queue: VecDeque<QueryId>,
     /// Active queries whose request lacks a frame; the first goes first.
-    pub(crate) hungry: VecDeque<QueryId>,
-    /// Whether a hungry query may find a frame now.
+    pub(crate) waiting_for_frame: VecDeque<QueryId>,
+    /// Whether a query that waits for a frame may find a frame now.
     pub(crate) room_changed: bool,
     /// Whether the first of the queue may be admitted now.
     pub(crate) load_changed: bool,
@@ -64,7 +64,7 @@ impl Pool {
             policy,
             control,
             queue: VecDeque::new(),
-            hungry: VecDeque::new(),
+            waiting_for_frame: VecDeque::new(),
             room_changed: false,
             load_changed: false,
             steps: Vec::new(),
@@ -133,13 +133,13 @@ impl Pool {
         loop {
             while self.room_changed || self.load_changed {
                 if std::mem::take(&mut self.room_changed) {
-                    self.feed(actions);
+                    self.serve_waiting(actions);
                 }
                 if std::mem::take(&mut self.load_changed) {
                     self.activate(actions);
                 }
             }
-            if self.hungry.is_empty() || !self.is_stuck() || !self.force(actions) {
+            if self.waiting_for_frame.is_empty() || !self.is_stuck() || !self.force(actions) {
                 return;
             }
         }

@@ -34,7 +34,7 @@ impl Pool {
             self.apply();
             match victim {
                 Some(frame) => self.use_frame(query, frame, actions),
-                None => self.hunger(query),
+                None => self.wait_for_frame(query),
             }
             return;
         };
@@ -200,8 +200,8 @@ impl Pool {
     }
 
     /// Tries again for everybody who lacks a frame, in order.
-    pub(crate) fn feed(&mut self, actions: &mut Vec<Action>) {
-        for query in std::mem::take(&mut self.hungry) {
+    pub(crate) fn serve_waiting(&mut self, actions: &mut Vec<Action>) {
+        for query in std::mem::take(&mut self.waiting_for_frame) {
             self.serve(query, actions);
         }
     }
@@ -219,14 +219,14 @@ impl Pool {
         let Some((frame, _)) = frames.min_by_key(|(frame, f)| (!f.is_clean(), f.used, *frame)) else {
             return false;
         };
-        let Some(query) = self.hungry.pop_front() else { return false };
+        let Some(query) = self.waiting_for_frame.pop_front() else { return false };
         self.use_frame(query, frame, actions);
         true
     }
 
-    fn hunger(&mut self, query: QueryId) {
+    fn wait_for_frame(&mut self, query: QueryId) {
         self.lack(query, Lacking::Frame);
-        self.hungry.push_back(query);
+        self.waiting_for_frame.push_back(query);
     }
 
     fn reference(&self, query: QueryId) -> Reference {

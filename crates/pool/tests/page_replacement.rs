@@ -27,17 +27,17 @@ fn misses(name: &str, frames: usize, references: &[u32]) -> u64 {
 }
 
 /// An owner that checks what it is told.
-struct Pool {
+struct CheckedPool {
     policy: Box<dyn PageReplacement>,
     frames: usize,
     resident: BTreeSet<u32>,
     pinned: BTreeSet<u32>,
 }
 
-impl Pool {
+impl CheckedPool {
     fn new(name: &str, frames: usize, references: &[u32]) -> Self {
         let policy = make(name, frames, references);
-        Pool { policy, frames, resident: BTreeSet::new(), pinned: BTreeSet::new() }
+        CheckedPool { policy, frames, resident: BTreeSet::new(), pinned: BTreeSet::new() }
     }
 
     /// References a page; returns who left for it. `Err` when all pages are in use.
@@ -101,7 +101,7 @@ fn victims_are_resident_and_not_in_use_and_there_is_one_if_any_page_may_leave() 
             let mut rng = Rng::with_seed(seed);
             let (frames, pages) = (rng.usize(1..24), rng.u32(1..60));
             let references = draw_references(&mut rng, pages, 600);
-            let mut pool = Pool::new(name.as_str(), frames, &references);
+            let mut pool = CheckedPool::new(name.as_str(), frames, &references);
             for page in references {
                 pool.pinned.retain(|_| rng.u32(0..8) > 0);
                 let all_in_use = pool.resident.iter().all(|page| pool.pinned.contains(page));
@@ -182,7 +182,7 @@ fn policies_keep_what_the_plain_models_keep() {
             let (frames, pages) = (rng.usize(1..40), rng.u32(2..120));
             let references = draw_references(&mut rng, pages, 800);
             let Some(mut model) = model(name.as_str(), frames) else { continue };
-            let mut pool = Pool::new(name.as_str(), frames, &references);
+            let mut pool = CheckedPool::new(name.as_str(), frames, &references);
             for (time, page) in references.into_iter().enumerate() {
                 pool.reference(page).unwrap();
                 model.reference(page);
@@ -198,7 +198,7 @@ fn a_replay_misses_as_often_as_an_owner_does() {
     for name in PagePolicyName::ALL.into_iter() {
         let mut rng = Rng::with_seed(3);
         let references = draw_references(&mut rng, 100, 4000);
-        let mut pool = Pool::new(name.as_str(), 20, &references);
+        let mut pool = CheckedPool::new(name.as_str(), 20, &references);
         let missed = references.iter().filter(|page| {
             let missed = !pool.resident.contains(*page);
             pool.reference(**page).unwrap();
@@ -227,10 +227,10 @@ fn on_a_loop_mru_is_as_good_as_opt_and_lru_never_hits() {
 
 #[test]
 fn clock_spares_what_was_referenced_and_takes_clean_pages_first() {
-    let mut pool = Pool::new("clock", 3, &[]);
+    let mut pool = CheckedPool::new("clock", 3, &[]);
     assert_eq!(pool.leavers(&[1, 2, 3, 1, 4, 5, 6]), [2, 3, 1]);
 
-    let mut pool = Pool::new("clock", 3, &[]);
+    let mut pool = CheckedPool::new("clock", 3, &[]);
     pool.leavers(&[1, 2, 3]);
     pool.policy.on_dirty(PageSlot(1));
     assert_eq!(pool.leavers(&[4, 5]), [2, 3], "the dirty page is passed over twice");
@@ -243,7 +243,7 @@ fn clock_spares_what_was_referenced_and_takes_clean_pages_first() {
 
 #[test]
 fn sieve_leaves_what_it_spares_in_place() {
-    let mut pool = Pool::new("sieve", 4, &[]);
+    let mut pool = CheckedPool::new("sieve", 4, &[]);
     assert_eq!(pool.leavers(&[1, 2, 3, 4, 1, 5]), [2]);
     // The hand is at 3, which is visited; 4 leaves, then 5 from where it was added; 1 is not looked at.
     assert_eq!(pool.leavers(&[3, 6, 7]), [4, 5]);
@@ -252,7 +252,7 @@ fn sieve_leaves_what_it_spares_in_place() {
 
 #[test]
 fn lru_2_prefers_two_references_and_remembers_those_before_a_page_left() {
-    let mut pool = Pool::new("lru-2", 3, &[]);
+    let mut pool = CheckedPool::new("lru-2", 3, &[]);
     assert_eq!(pool.leavers(&[1, 1, 2, 3, 4]), [2], "2 was referenced once, longest ago");
     // 2 comes back with two references, the first of them later than the first of 1's.
     assert_eq!(pool.leavers(&[2, 4, 5]), [3, 1]);
@@ -260,7 +260,7 @@ fn lru_2_prefers_two_references_and_remembers_those_before_a_page_left() {
 
 #[test]
 fn two_q_counts_no_uses_of_new_pages_and_keeps_those_that_come_back() {
-    let mut pool = Pool::new("2q", 4, &[]);
+    let mut pool = CheckedPool::new("2q", 4, &[]);
     assert_eq!(pool.leavers(&[1, 2, 3, 4, 5]), [1]);
     assert_eq!(pool.leavers(&[1, 3, 6]), [2, 3], "3 leaves though it was just used, 1 came back");
     assert_eq!(pool.leavers(&[7, 8]), [4, 5], "1 is in Am");
@@ -268,7 +268,7 @@ fn two_q_counts_no_uses_of_new_pages_and_keeps_those_that_come_back() {
 
 #[test]
 fn arc_moves_its_target_by_what_comes_back() {
-    let mut pool = Pool::new("arc", 2, &[]);
+    let mut pool = CheckedPool::new("arc", 2, &[]);
     assert_eq!(pool.leavers(&[1, 2, 1, 3]), [2], "T1 is above its target of 0");
     assert_eq!(pool.leavers(&[2]), [1], "from B1: the target is 1, T2 gives");
     assert_eq!(pool.leavers(&[1]), [3], "from B2: the target is 0 again, T1 gives");
@@ -277,7 +277,7 @@ fn arc_moves_its_target_by_what_comes_back() {
 #[test]
 fn arc_learns_once_from_a_page_whose_read_is_tried_again() {
     let run = |attempts: usize| {
-        let mut pool = Pool::new("arc", 4, &[]);
+        let mut pool = CheckedPool::new("arc", 4, &[]);
         pool.leavers(&[1, 2, 3, 4, 1, 2, 5, 6]);
         for _ in 1..attempts {
             pool.policy.choose_victim(PageSlot(3), &mut |_| true);
@@ -289,7 +289,7 @@ fn arc_learns_once_from_a_page_whose_read_is_tried_again() {
 
 #[test]
 fn s3_fifo_filters_new_pages_and_lets_back_in_what_it_remembers() {
-    let mut pool = Pool::new("s3-fifo", 20, &[]);
+    let mut pool = CheckedPool::new("s3-fifo", 20, &[]);
     pool.leavers(&(1..=20).collect::<Vec<_>>());
     // The small queue has 1 and 2. Two uses take 1 to the main queue, one is not enough for 2.
     assert_eq!(pool.leavers(&[1, 1, 2, 21]), [2]);
@@ -304,7 +304,7 @@ fn what_is_forgotten_is_as_if_it_had_never_been() {
     for name in PagePolicyName::ALL.into_iter() {
         let mut rng = Rng::with_seed(5);
         let history = draw_references(&mut rng, 90, 500);
-        let mut pool = Pool::new(name.as_str(), 20, &history);
+        let mut pool = CheckedPool::new(name.as_str(), 20, &history);
         pool.leavers(&history);
         (0..200).for_each(|page| pool.forget(page));
         for page in 0..90 {
@@ -314,7 +314,7 @@ fn what_is_forgotten_is_as_if_it_had_never_been() {
         let stateless = ["fifo", "lru", "mru", "lru-2", "2q", "sieve"].contains(&name.as_str());
         if stateless {
             let again = draw_references(&mut rng, 90, 2000);
-            let fresh = Pool::new(name.as_str(), 20, &again).leavers(&again);
+            let fresh = CheckedPool::new(name.as_str(), 20, &again).leavers(&again);
             assert_eq!(pool.leavers(&again), fresh, "{name}");
         }
     }
@@ -324,7 +324,7 @@ fn what_is_forgotten_is_as_if_it_had_never_been() {
 fn a_page_that_left_and_was_forgotten_is_new_when_it_comes_back() {
     for (name, knows) in [("arc", true), ("2q", true), ("s3-fifo", true), ("lru-2", true), ("lru", false)] {
         let outlives = |forgotten: bool| {
-            let mut pool = Pool::new(name, 20, &[]);
+            let mut pool = CheckedPool::new(name, 20, &[]);
             // The pool is full, some pages were used twice, and 1 passes through.
             pool.leavers(&(2..=30).collect::<Vec<_>>());
             pool.leavers(&[27, 28, 29, 30, 1]);

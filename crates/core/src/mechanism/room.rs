@@ -30,13 +30,13 @@ enum ToForce {
 }
 
 /// What leaves, in order, until the missing bytes are gathered.
-struct Plan {
+struct EvictionList {
     missing: u64,
     bytes: u64,
     leaving: Vec<Leaving>,
 }
 
-impl Plan {
+impl EvictionList {
     fn enough(&self) -> bool {
         self.bytes >= self.missing
     }
@@ -57,20 +57,20 @@ impl Mechanism {
         if missing == 0 {
             return true;
         }
-        let mut plan = Plan { missing, bytes: 0, leaving: Vec::new() };
-        plan_decoded(&self.state, &mut plan, false);
-        plan_orphans(&self.state, &mut plan, &need, false);
-        if !plan.enough() {
-            let mut victims = Victims::new(&self.state, Need { bytes: missing - plan.bytes, ..need.clone() });
+        let mut list = EvictionList { missing, bytes: 0, leaving: Vec::new() };
+        plan_decoded(&self.state, &mut list, false);
+        plan_orphans(&self.state, &mut list, &need, false);
+        if !list.enough() {
+            let mut victims = Victims::new(&self.state, Need { bytes: missing - list.bytes, ..need.clone() });
             self.policy.choose_victims(&self.state, &mut victims);
             for Victim { part, pages, bytes } in victims.parts {
-                plan.add(Leaving::Part(part, pages), bytes);
+                list.add(Leaving::Part(part, pages), bytes);
             }
         }
-        plan_decoded(&self.state, &mut plan, true);
-        plan_orphans(&self.state, &mut plan, &need, true);
-        if plan.enough() {
-            self.carry_out(plan, need.bytes, actions);
+        plan_decoded(&self.state, &mut list, true);
+        plan_orphans(&self.state, &mut list, &need, true);
+        if list.enough() {
+            self.carry_out(list, need.bytes, actions);
         }
         self.fits(need.bytes)
     }
@@ -93,8 +93,8 @@ impl Mechanism {
         self.fits(need.bytes)
     }
 
-    fn carry_out(&mut self, plan: Plan, bytes: u64, actions: &mut Vec<Action>) {
-        for leaving in plan.leaving {
+    fn carry_out(&mut self, list: EvictionList, bytes: u64, actions: &mut Vec<Action>) {
+        for leaving in list.leaving {
             if self.fits(bytes) {
                 break;
             }
@@ -125,10 +125,10 @@ impl Mechanism {
         let excess = (used.total().saturating_sub(used.budget))
             .max(used.decoded.saturating_sub(decoded_share(&self.state)));
         if excess > 0 {
-            let mut plan = Plan { missing: excess, bytes: 0, leaving: Vec::new() };
-            plan_decoded(&self.state, &mut plan, false);
-            plan_decoded(&self.state, &mut plan, true);
-            for leaving in plan.leaving {
+            let mut list = EvictionList { missing: excess, bytes: 0, leaving: Vec::new() };
+            plan_decoded(&self.state, &mut list, false);
+            plan_decoded(&self.state, &mut list, true);
+            for leaving in list.leaving {
                 if let Leaving::Decoded(part) = leaving {
                     self.drop_decoded(part, actions);
                 }
@@ -192,35 +192,35 @@ fn decoded_share(state: &State) -> u64 {
 }
 
 /// Adds decoded arrays: unwanted ones and those above their share, or, as the last resort, all the rest.
-fn plan_decoded(state: &State, plan: &mut Plan, last_resort: bool) {
+fn plan_decoded(state: &State, list: &mut EvictionList, last_resort: bool) {
     let share = decoded_share(state);
     let unwanted: u64 = state.decoded_recency.oldest_unwanted().map(|p| state.decoded[&p]).sum();
     let mut wanted = state.usage.decoded - unwanted;
     if !last_resort {
         for part in state.decoded_recency.oldest_unwanted() {
-            plan.add(Leaving::Decoded(part), state.decoded[&part]);
+            list.add(Leaving::Decoded(part), state.decoded[&part]);
         }
     }
     for part in state.decoded_recency.oldest() {
-        if state.decoded_recency.is_wanted(part) != Some(true) || plan.enough() {
+        if state.decoded_recency.is_wanted(part) != Some(true) || list.enough() {
             continue;
         }
         let above_share = wanted > share;
         wanted -= state.decoded[&part];
         if above_share != last_resort {
-            plan.add(Leaving::Decoded(part), state.decoded[&part]);
+            list.add(Leaving::Decoded(part), state.decoded[&part]);
         }
     }
 }
 
 /// Adds pages without a complete part: those no scan wants, or, as the last resort, the others.
-fn plan_orphans(state: &State, plan: &mut Plan, need: &Need, last_resort: bool) {
+fn plan_orphans(state: &State, list: &mut EvictionList, need: &Need, last_resort: bool) {
     for orphan in &state.orphans {
         let (id, column, page) = *orphan;
         let table = state.table(id);
         let wanted = table.chunks_with_page(column, page).any(|c| table.class_of(c).wanted.contains(column));
         if wanted == last_resort && orphan_may_leave(state, *orphan, need.target.as_ref()) {
-            plan.add(Leaving::Orphan(*orphan), table.bytes_of(column, page..page + 1));
+            list.add(Leaving::Orphan(*orphan), table.bytes_of(column, page..page + 1));
         }
     }
 }

@@ -4,7 +4,7 @@
 //! Where a scan starts ([`Start`]) and what leaves the buffer ([`Replacement`]) are the parameters; `normal`, `attach`
 //! and the policies of predictive buffer management differ in nothing else.
 //!
-//! **Choice:** a wish is as old as the delivery of the chunk before it, because prefetching asks for the next chunk at
+//! **Choice:** a request is as old as the delivery of the chunk before it, because prefetching asks for the next chunk at
 //! that moment.
 //! Bounded wait: between two loads for a scan every other scan is served at most `starved_below` times per worker.
 //! Cost: a delivery is logarithmic in the runs of chunks; choosing a load is linear in the scans that need none.
@@ -92,11 +92,11 @@ impl<S: Start, R: Replacement> SharingPolicy for Sequential<S, R> {
     }
 }
 
-/// The position of every scan and the queue of their wishes.
+/// The position of every scan and the queue of their requests.
 #[derive(Clone, Debug, Default)]
 pub struct Sequences {
     position: BTreeMap<ScanId, ChunkNo>,
-    /// Scans by the time their present wish came up: when they were last handed a chunk.
+    /// Scans by the time their present request came up: when they were last handed a chunk.
     queue: BTreeSet<(Instant, ScanId)>,
     since: BTreeMap<ScanId, Instant>,
 }
@@ -141,7 +141,7 @@ impl Sequences {
         scan.upcoming(self.position(scan.id), 1).next().filter(|c| state.is_available(scan, *c))
     }
 
-    /// The oldest wish that is not on its way. Cost: linear in the scans that are fully supplied.
+    /// The oldest request that is not on its way. Cost: linear in the scans that are fully supplied.
     fn choose_load(&self, state: &State, among: Among) -> Option<LoadChoice> {
         self.queue.iter().find_map(|(_, id)| {
             let scan = Some(state.scan(*id)).filter(|scan| among.admits(state, scan))?;

@@ -1,6 +1,6 @@
 //! How a query is run, one run after the other.
 
-use super::run::{Refused, Wish};
+use super::run::{MemoryRequest, Refused};
 
 /// A run of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,11 +18,11 @@ pub(crate) enum Attempt {
 }
 
 impl Attempt {
-    pub(crate) fn wish(self, limit: u64) -> Wish {
+    pub(crate) fn request(self, limit: u64) -> MemoryRequest {
         match self {
-            Attempt::First | Attempt::Within => Wish::Usual,
-            Attempt::Half => Wish::Bytes(limit / 2),
-            Attempt::Alone | Attempt::Frugal => Wish::All,
+            Attempt::First | Attempt::Within => MemoryRequest::Usual,
+            Attempt::Half => MemoryRequest::Bytes(limit / 2),
+            Attempt::Alone | Attempt::Frugal => MemoryRequest::All,
         }
     }
 

@@ -274,9 +274,9 @@ impl Execution {
     async fn begin(&mut self) -> Result<()> {
         let control = &self.query.lender.control;
         self.runs += 1;
-        let wish = self.attempt.wish(control.limit());
+        let request = self.attempt.request(control.limit());
         let (about, turn) = (Arc::clone(&self.query.about), Arc::clone(&self.turn));
-        let arrival = Arrival { about, first: self.first, attempt: self.runs, wish, turn };
+        let arrival = Arrival { about, first: self.first, attempt: self.runs, request, turn };
         let id = control.arrive(arrival, Instant::now());
         self.first.get_or_insert(id);
         let ticket = self.ticket.insert(Ticket { id, query: Arc::clone(&self.query), remember: false });

@@ -9,7 +9,7 @@ const FRUGAL_PARTITIONS: usize = 2;
 /// Rows of a batch in such a run.
 const FRUGAL_BATCH_ROWS: usize = 1024;
 
-/// Of the room there is, one part in so many is kept for merging what was spilled.
+/// Of the room there is, 1/N is kept for merging what was spilled.
 const FRUGAL_MERGE_SHARE: u64 = 32;
 
 /// A session with the settings by which operators need the least memory.

@@ -168,9 +168,9 @@ impl World {
         if query.run.is_none() {
             query.runs += 1;
             assert!(query.runs <= 4, "a query runs again and again");
-            let wish = query.attempt.wish(self.lender.control.limit());
+            let request = query.attempt.request(self.lender.control.limit());
             let (about, turn) = (Arc::clone(&query.about), Arc::clone(&query.reader.turn));
-            let arrival = Arrival { about, first: query.first, attempt: query.runs, wish, turn };
+            let arrival = Arrival { about, first: query.first, attempt: query.runs, request, turn };
             let id = self.lender.control.arrive(arrival, now);
             query.first.get_or_insert(id);
             query.run = Some(id);

@@ -62,7 +62,7 @@ pub(crate) struct Run {
 #[derive(Debug)]
 pub(crate) enum Phase {
     Waiting {
-        wish: Wish,
+        request: MemoryRequest,
         waker: Option<Waker>,
         /// When its patience ends.
         until: Option<Instant>,
@@ -80,7 +80,7 @@ pub(crate) enum Phase {
 
 /// What a run wants to have before it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum MemoryRequest {
     /// What its plan took before, or, if nobody knows, a part of the limit.
     Usual,
     /// So many bytes.
@@ -94,7 +94,7 @@ pub(crate) enum Wish {
 pub(crate) struct Refused {
     /// The most that the run has had.
     pub(crate) peak: u64,
-    /// The largest wish that was refused.
+    /// The largest request that was refused.
     pub(crate) more: u64,
     /// Whether the session's own pool refused, not load control.
     pub(crate) by_session: bool,

@@ -1,7 +1,7 @@
 //! Who is in, who waits, and what everybody may have: the facts behind the door. Time is an argument.
 //!
 //! A run that is in is charged what it was promised or what its operators have, whichever is more. The charges of all
-//! stay within the limit at the door: who comes waits, in the order of arrival, until its wish fits beside them. A promise
+//! stay within the limit at the door: who comes waits, in the order of arrival, until its request fits beside them. A promise
 //! is kept, with two exceptions. That of a plan nobody knows yet follows what it turns out to need, looked at every
 //! [`TRIAL`], so that many small queries are not held up by a guess and many growing ones are not let in at once. And a
 //! query whose reader has not read for [`UNREAD`] loses what it does not use.
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use super::run::{About, OUTSIDE, PROMISE_MIN, Phase, Refused, Run, RunId, UNREAD, Wish};
+use super::run::{About, MemoryRequest, OUTSIDE, PROMISE_MIN, Phase, Refused, Run, RunId, UNREAD};
 use super::turn::Turn;
 
 /// The part of the limit that a plan nobody knows is promised: so many are let in at once.
@@ -27,17 +27,17 @@ pub(crate) const NEVER_REFUSED: u64 = 1 << 20;
 /// Nor one that has nothing yet, as a sort between repartitions that have all there is: it could not even begin.
 const NEVER_REFUSED_FIRST: u64 = 4 << 20;
 
-/// Beyond the limit by one part in so many, and by this at the least, so little is refused, too.
+/// Beyond the limit by 1/N of it or by `SMALL_BEYOND_MIN`, whichever is more, small requests are refused, too.
 const SMALL_BEYOND: u64 = 4;
 const SMALL_BEYOND_MIN: u64 = 32 << 20;
 
 /// What is never refused while the process is at the end of its memory.
 const NEVER_REFUSED_AT_THE_END: u64 = 128 << 10;
 
-/// Operators that cannot spill may have one part in so many beyond the limit: a refusal fails their query.
+/// Operators that cannot spill may have 1/N of the limit beyond it: a refusal fails their query.
 const BEYOND_SHARE: u64 = 8;
 
-/// Operators larger than one part of the limit in so many spill when the process is short of memory.
+/// Operators larger than 1/N of the limit spill when the process is short of memory.
 const SHORT_SHARE: u64 = 32;
 
 /// Peaks that are remembered.
@@ -63,7 +63,7 @@ pub(crate) struct Arrival {
     /// Its first run, if it was here before.
     pub(crate) first: Option<RunId>,
     pub(crate) attempt: u32,
-    pub(crate) wish: Wish,
+    pub(crate) request: MemoryRequest,
     pub(crate) turn: Arc<Turn>,
 }
 
@@ -127,21 +127,21 @@ impl State {
     }
 
     pub(crate) fn arrive(&mut self, arrival: Arrival, now: Instant) -> RunId {
-        let Arrival { about, first, attempt, wish, turn } = arrival;
+        let Arrival { about, first, attempt, request, turn } = arrival;
         let id = self.next;
         self.next += 1;
-        let (place, phase) = (first.unwrap_or(id), Phase::Waiting { wish, waker: None, until: None });
+        let (place, phase) = (first.unwrap_or(id), Phase::Waiting { request, waker: None, until: None });
         self.runs.insert(id, Run { attempt, ..Run::new(about, place, phase, turn, now) });
         id
     }
 
     /// What a run is promised if it comes in now, and what of that is a guess.
-    fn promise(&self, run: &Run, wish: Wish) -> (u64, Option<u64>) {
+    fn promise(&self, run: &Run, request: MemoryRequest) -> (u64, Option<u64>) {
         let usual = (self.limit / STRANGERS).max(PROMISE_MIN);
-        let (bytes, guess) = match wish {
-            Wish::All => (self.limit, false),
-            Wish::Bytes(bytes) => (bytes, false),
-            Wish::Usual => match self.peaks.get(&run.about.plan) {
+        let (bytes, guess) = match request {
+            MemoryRequest::All => (self.limit, false),
+            MemoryRequest::Bytes(bytes) => (bytes, false),
+            MemoryRequest::Usual => match self.peaks.get(&run.about.plan) {
                 Some(peak) => (peak.saturating_add(peak / 4), false),
                 None => (usual, true),
             },
@@ -180,8 +180,8 @@ impl State {
             let room = self.limit.saturating_sub(self.charged(None));
             let nobody_goes_on = !self.runs.values().any(|run| run.is_waited_for(now));
             let Some(run) = self.runs.get(&id) else { continue };
-            let Phase::Waiting { wish, .. } = run.phase else { continue };
-            let (promised, guessed) = self.promise(run, wish);
+            let Phase::Waiting { request, .. } = run.phase else { continue };
+            let (promised, guessed) = self.promise(run, request);
             let promised = match promised <= room {
                 true if !short || nobody_goes_on => promised,
                 false if nobody_goes_on => room.max(PROMISE_MIN).min(promised),
@@ -307,7 +307,7 @@ impl State {
         let holders: Vec<RunId> = holders.map(|(id, _)| *id).collect();
         let line = |(id, run): (&RunId, &Run)| {
             let (state, wants, waits_for) = match run.phase {
-                Phase::Waiting { wish, .. } => ("waiting", self.promise(run, wish).0, holders.clone()),
+                Phase::Waiting { request, .. } => ("waiting", self.promise(run, request).0, holders.clone()),
                 Phase::In { promised, .. } if run.is_waited_for(now) => ("running", promised, Vec::new()),
                 Phase::In { promised, .. } => ("unread", promised, Vec::new()),
                 Phase::Over if run.is_waited_for(now) => ("ending", 0, Vec::new()),

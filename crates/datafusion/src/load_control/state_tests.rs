@@ -24,10 +24,16 @@ fn is_in(control: &LoadControl, id: RunId) -> bool {
 }
 
 /// Somebody whose reader reads.
-fn arrive(control: &LoadControl, plan: u64, first: Option<RunId>, attempt: u32, wish: Wish) -> RunId {
+fn arrive(
+    control: &LoadControl,
+    plan: u64,
+    first: Option<RunId>,
+    attempt: u32,
+    request: MemoryRequest,
+) -> RunId {
     let turn = Turn::new(Instant::now());
     turn.of_query();
-    control.arrive(Arrival { about: about(plan), first, attempt, wish, turn }, Instant::now())
+    control.arrive(Arrival { about: about(plan), first, attempt, request, turn }, Instant::now())
 }
 
 fn leave(control: &LoadControl, id: RunId, remember: bool) {
@@ -43,10 +49,10 @@ fn asking(has: u64, more: u64, can_spill: bool) -> Asking {
 #[test]
 fn whoever_wants_all_waits_for_everybody_and_everybody_for_it() {
     let control = control(800 * MIB);
-    let first = arrive(&control, 1, None, 1, Wish::Usual);
+    let first = arrive(&control, 1, None, 1, MemoryRequest::Usual);
     assert!(is_in(&control, first));
-    let all = arrive(&control, 2, None, 2, Wish::All);
-    let behind = arrive(&control, 3, None, 1, Wish::Usual);
+    let all = arrive(&control, 2, None, 2, MemoryRequest::All);
+    let behind = arrive(&control, 3, None, 1, MemoryRequest::Usual);
     assert!(!is_in(&control, all) && !is_in(&control, behind), "first come, first served");
     assert_eq!(control.view()[1].waits_for, [first]);
     leave(&control, first, true);
@@ -61,11 +67,11 @@ fn whoever_wants_all_waits_for_everybody_and_everybody_for_it() {
 #[test]
 fn a_further_run_has_the_place_of_the_first() {
     let control = control(800 * MIB);
-    let holder = arrive(&control, 1, None, 1, Wish::All);
+    let holder = arrive(&control, 1, None, 1, MemoryRequest::All);
     assert!(is_in(&control, holder));
-    let early = arrive(&control, 2, None, 1, Wish::All);
-    let late = arrive(&control, 3, None, 1, Wish::All);
-    let again = arrive(&control, 1, Some(holder), 2, Wish::All);
+    let early = arrive(&control, 2, None, 1, MemoryRequest::All);
+    let late = arrive(&control, 3, None, 1, MemoryRequest::All);
+    let again = arrive(&control, 1, Some(holder), 2, MemoryRequest::All);
     leave(&control, holder, false);
     assert!(is_in(&control, again) && !is_in(&control, early) && !is_in(&control, late));
 }
@@ -73,24 +79,27 @@ fn a_further_run_has_the_place_of_the_first() {
 #[test]
 fn what_a_plan_took_is_what_it_is_promised_next() {
     let control = control(800 * MIB);
-    let first = arrive(&control, 7, None, 1, Wish::Usual);
+    let first = arrive(&control, 7, None, 1, MemoryRequest::Usual);
     assert!(is_in(&control, first));
     assert_eq!(control.view()[0].wants, 100 * MIB, "a stranger");
     control.take(first, 400 * MIB);
     control.give_back(first, 400 * MIB, Instant::now());
     leave(&control, first, true);
-    let known = arrive(&control, 7, None, 1, Wish::Usual);
-    let stranger = arrive(&control, 8, None, 1, Wish::Usual);
+    let known = arrive(&control, 7, None, 1, MemoryRequest::Usual);
+    let stranger = arrive(&control, 8, None, 1, MemoryRequest::Usual);
     assert!(is_in(&control, known) && is_in(&control, stranger));
     assert_eq!(control.view()[0].wants, 500 * MIB);
-    let again = arrive(&control, 7, None, 1, Wish::Usual);
+    let again = arrive(&control, 7, None, 1, MemoryRequest::Usual);
     assert!(!is_in(&control, again), "500 of 600 are promised to another");
 }
 
 #[test]
 fn refusals_leave_room_for_those_who_cannot_spill_and_for_promises() {
     let control = control(800 * MIB);
-    let (a, b) = (arrive(&control, 1, None, 1, Wish::Usual), arrive(&control, 2, None, 1, Wish::Usual));
+    let (a, b) = (
+        arrive(&control, 1, None, 1, MemoryRequest::Usual),
+        arrive(&control, 2, None, 1, MemoryRequest::Usual),
+    );
     assert!(is_in(&control, a) && is_in(&control, b));
     assert_eq!(control.try_take(a, asking(0, 700 * MIB, true)), Ok(()));
     assert_eq!(control.try_take(a, asking(700 * MIB, 2 * MIB, true)), Err(2 * MIB), "100 are promised to b");
@@ -109,11 +118,11 @@ fn refusals_leave_room_for_those_who_cannot_spill_and_for_promises() {
 #[test]
 fn what_an_ended_run_keeps_counts_but_is_not_waited_for() {
     let (control, now) = (control(800 * MIB), Instant::now());
-    let ended = arrive(&control, 1, None, 1, Wish::Usual);
+    let ended = arrive(&control, 1, None, 1, MemoryRequest::Usual);
     assert!(is_in(&control, ended));
     control.take(ended, 300 * MIB);
     control.leave(ended, false, now);
-    let all = arrive(&control, 1, Some(ended), 2, Wish::All);
+    let all = arrive(&control, 1, Some(ended), 2, MemoryRequest::All);
     assert!(!is_in_at(&control, all, now + ENDING / 2), "it may give that back in a moment");
     assert!(is_in_at(&control, all, now + ENDING), "a plan that somebody keeps has it for good");
     assert_eq!(control.view()[1].wants, 500 * MIB);
@@ -124,12 +133,13 @@ fn what_an_ended_run_keeps_counts_but_is_not_waited_for() {
 fn whoever_is_not_read_keeps_what_it_has_and_is_not_waited_for() {
     let control = control(800 * MIB);
     let (turn, now) = (Turn::new(Instant::now()), Instant::now());
-    let arrival = Arrival { about: about(1), first: None, attempt: 1, wish: Wish::All, turn: turn.clone() };
+    let arrival =
+        Arrival { about: about(1), first: None, attempt: 1, request: MemoryRequest::All, turn: turn.clone() };
     let unread = control.arrive(arrival, now);
     turn.of_query();
     assert!(is_in(&control, unread));
     control.take(unread, 300 * MIB);
-    let behind = arrive(&control, 2, None, 1, Wish::All);
+    let behind = arrive(&control, 2, None, 1, MemoryRequest::All);
     assert!(!is_in_at(&control, behind, now + UNREAD * 100), "it goes on, however long that takes");
     turn.of_reader(now);
     assert!(!is_in_at(&control, behind, now + UNREAD / 2));
@@ -146,9 +156,9 @@ fn whoever_is_not_read_keeps_what_it_has_and_is_not_waited_for() {
 fn patience_ends_with_a_wake_up() {
     let control = control(800 * MIB);
     let now = Instant::now();
-    let holder = arrive(&control, 1, None, 1, Wish::All);
+    let holder = arrive(&control, 1, None, 1, MemoryRequest::All);
     assert!(is_in(&control, holder));
-    let late = arrive(&control, 2, None, 1, Wish::All);
+    let late = arrive(&control, 2, None, 1, MemoryRequest::All);
     let woken = std::sync::Arc::new(Woken::default());
     let until = Some(now + Duration::from_secs(9));
     let waker = futures::task::waker(woken.clone());
@@ -173,10 +183,10 @@ impl futures::task::ArcWake for Woken {
 #[test]
 fn the_promise_of_a_stranger_follows_what_it_turns_out_to_need() {
     let (control, now) = (control(800 * MIB), Instant::now());
-    let stranger = arrive(&control, 1, None, 1, Wish::Usual);
+    let stranger = arrive(&control, 1, None, 1, MemoryRequest::Usual);
     assert!(is_in_at(&control, stranger, now));
     // Somebody has to wait, or nobody looks.
-    let waits = arrive(&control, 2, None, 1, Wish::All);
+    let waits = arrive(&control, 2, None, 1, MemoryRequest::All);
     let promised = |after: Duration| {
         assert!(!is_in_at(&control, waits, now + after));
         control.view()[0].wants / MIB
@@ -189,7 +199,7 @@ fn the_promise_of_a_stranger_follows_what_it_turns_out_to_need() {
     assert_eq!(promised(TRIAL * 4), 40, "it has what it needs");
     control.take(stranger, 60 * MIB);
     assert_eq!(promised(TRIAL * 5), 100, "no more than was guessed");
-    let idle = arrive(&control, 3, Some(0), 1, Wish::Usual);
+    let idle = arrive(&control, 3, Some(0), 1, MemoryRequest::Usual);
     assert!(is_in_at(&control, idle, now + TRIAL * 5));
     control.open(now + TRIAL * 5 + UNKNOWN);
     assert_eq!(control.view()[2].wants, PROMISE_MIN, "who asks for nothing needs little");
@@ -200,10 +210,12 @@ fn at_the_end_of_its_memory_the_process_has_whoever_came_late_give_up() {
     const MEMORY: u64 = 1000 * MIB;
     let control = LoadControl::new(800 * MIB, Gauge::new(MEMORY));
     control.say(1);
-    let (first, late) =
-        (arrive(&control, 1, None, 1, Wish::Usual), arrive(&control, 2, None, 1, Wish::Usual));
+    let (first, late) = (
+        arrive(&control, 1, None, 1, MemoryRequest::Usual),
+        arrive(&control, 2, None, 1, MemoryRequest::Usual),
+    );
     assert!(is_in(&control, first) && is_in(&control, late));
-    let behind = arrive(&control, 3, None, 1, Wish::Usual);
+    let behind = arrive(&control, 3, None, 1, MemoryRequest::Usual);
     control.say(MEMORY / 100 * 85);
     assert!(!is_in(&control, behind), "nobody comes in");
     assert!(control.try_take(late, asking(20 * MIB, 10 * MIB, true)).is_err(), "what is large spills");

@@ -23,7 +23,7 @@ use crate::store::PartKey;
 use crate::table::{File, FileHandle, FileSpec};
 
 impl LockedDriver<'_> {
-    /// Tells the I/O queue; what it answers is done at the end of the turn.
+    /// Tells the I/O queue; what it answers is done at the end of the locked.
     pub(super) fn io(&mut self, event: queue::Event<IoContext>) {
         let now = self.clock();
         self.state.queue.handle(now, event, &mut self.io);
@@ -56,7 +56,7 @@ impl LockedDriver<'_> {
         }
     }
 
-    /// Gives up loads that nobody wants any more. They fail in this very turn, before anybody can want them again.
+    /// Gives up loads that nobody wants any more. They fail under this very lock, before anybody can want them again.
     fn cancel_unwanted(&mut self) {
         let loads: HashSet<LoadId> = self.state.abm.unwanted_loads().into_iter().collect();
         if !loads.is_empty() {

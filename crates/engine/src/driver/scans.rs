@@ -7,19 +7,25 @@ use std::sync::atomic::Ordering;
 use coscan_core::{ChunkNo, ColumnSet, Event, FailReason, ScanId, TableId, WorkerNo};
 
 use super::LockedDriver;
-use crate::cscan::{CScan, Claim};
 use crate::error::EngineError;
 use crate::protocol::worker_slots::Delivery;
-use crate::request::Plan;
+use crate::registered::{Claim, RegisteredSegment};
+use crate::request::CheckedRequest;
 use crate::stats::ScanCounters;
 use crate::store::{Part, PartKey, PinnedParts};
 
 impl LockedDriver<'_> {
     /// A worker found that decoding its chunk takes `bytes`, more than is booked: `what` does. Its scan has so much from
     /// now on, or fails. Where there is no room for it yet the chunk is given back until there is.
-    pub(crate) fn grow_workspace(&mut self, cscan: &CScan, claim: &Claim, bytes: u64, what: String) {
-        let (scan, worker) = (cscan.id, WorkerNo(claim.slot as u32));
-        cscan.grow_workspace(bytes);
+    pub(crate) fn grow_workspace(
+        &mut self,
+        segment: &RegisteredSegment,
+        claim: &Claim,
+        bytes: u64,
+        what: String,
+    ) {
+        let (scan, worker) = (segment.id, WorkerNo(claim.slot as u32));
+        segment.grow_workspace(bytes);
         self.state.budget.grew(scan);
         self.apply_budget();
         self.growing = Some(what);
@@ -27,7 +33,7 @@ impl LockedDriver<'_> {
         self.growing = None;
         let usage = self.state.abm.usage();
         if usage.total() > usage.budget
-            && let Some(parts) = cscan.give_back(claim)
+            && let Some(parts) = segment.give_back(claim)
         {
             self.after.deferred.parts.push(parts);
             self.scan_event(scan, Event::ChunkSuspended { scan, worker });
@@ -57,11 +63,11 @@ impl LockedDriver<'_> {
         chunk: ChunkNo,
         events: &mut VecDeque<Event>,
     ) {
-        let Some(cscan) = self.state.scans.get(&scan).cloned() else { return };
-        let read = cscan.read(chunk);
+        let Some(segment) = self.state.scans.get(&scan).cloned() else { return };
+        let read = segment.read(chunk);
         let file = &read.file;
         let parts = read.columns.iter().zip(&read.roots).map(|(&column, &root)| {
-            let key = PartKey { table: cscan.table, chunk, column };
+            let key = PartKey { table: segment.table, chunk, column };
             self.state.store.get(key).cloned().unwrap_or_else(|| {
                 debug_assert!(file.part_bytes(chunk, root) == 0, "{chunk} was delivered without {column}");
                 Arc::new(Part::new(key, file.clone(), root, Vec::new(), 0))
@@ -69,20 +75,20 @@ impl LockedDriver<'_> {
         });
         let pinned = Arc::new(PinnedParts::new(parts.collect()));
         let now = self.clock();
-        match cscan.deliver(worker, chunk, pinned.clone(), now, &mut self.after.deferred) {
-            Delivery::New => self.count(&cscan, &pinned),
+        match segment.deliver(worker, chunk, pinned.clone(), now, &mut self.after.deferred) {
+            Delivery::New => self.count(&segment, &pinned),
             Delivery::Resumed => {}
             Delivery::Unwanted => events.push_back(Event::ChunkReleased { scan, worker }),
         }
         self.after.deferred.parts.push(pinned);
     }
 
-    fn count(&mut self, cscan: &CScan, parts: &[Arc<Part>]) {
-        let counters = &cscan.counters;
+    fn count(&mut self, segment: &RegisteredSegment, parts: &[Arc<Part>]) {
+        let counters = &segment.counters;
         let (mut loaded, mut shared) = (false, false);
         for part in parts {
-            let first = part.used_first_by(cscan.id.0);
-            let new = part.loaded > cscan.registered;
+            let first = part.used_first_by(segment.id.0);
+            let new = part.loaded > segment.registered;
             let bytes = part.bytes();
             self.state.stats.bytes_delivered += bytes;
             if new && first {
@@ -107,36 +113,36 @@ impl LockedDriver<'_> {
     /// Registers one segment of a request.
     pub(crate) fn register(
         &mut self,
-        plan: &Plan,
-        segment: usize,
+        checked: &CheckedRequest,
+        at: usize,
         skip: &HashSet<u32>,
         counters: &Arc<ScanCounters>,
-    ) -> Arc<CScan> {
+    ) -> Arc<RegisteredSegment> {
         let id = ScanId(self.state.next_scan);
         self.state.next_scan += 1;
-        let spec = plan.spec(segment, skip);
-        let chunks = &plan.segments[segment].chunks;
-        let cscan = Arc::new(CScan::new(
+        let spec = checked.spec(at, skip);
+        let chunks = &checked.segments[at].chunks;
+        let segment = Arc::new(RegisteredSegment::new(
             id,
             spec.table,
             spec.columns.clone(),
             self.state.store.loaded(),
             chunks.iter().map(|wanted| (wanted.chunk, *wanted)).collect::<HashMap<_, _>>(),
-            plan.reads.clone(),
+            checked.reads.clone(),
             counters.clone(),
-            plan.reader.clone(),
+            checked.reader.clone(),
             self.driver.config.stall_after,
-            plan.segments[segment].workspace_bytes,
-            plan.workers,
+            checked.segments[at].workspace_bytes,
+            checked.workers,
         ));
-        for column in self.read_by_no_sibling(&cscan).iter() {
+        for column in self.read_by_no_sibling(&segment).iter() {
             if let Some(readers) = self.state.catalog.readers(spec.table, column) {
                 readers.fetch_add(1, Ordering::Relaxed);
             }
         }
-        self.state.scans.insert(id, cscan.clone());
+        self.state.scans.insert(id, segment.clone());
         self.event(Event::ScanRegistered { scan: id, spec });
-        cscan
+        segment
     }
 
     /// Admits a scan that needs at least this many bytes, if the buffer has them; it then has them until
@@ -194,23 +200,23 @@ impl LockedDriver<'_> {
     }
 
     pub(super) fn forget(&mut self, scan: ScanId, error: EngineError) -> bool {
-        let Some(cscan) = self.state.scans.remove(&scan) else { return false };
+        let Some(segment) = self.state.scans.remove(&scan) else { return false };
         self.state.budget.ended(scan);
-        for column in self.read_by_no_sibling(&cscan).iter() {
-            if let Some(readers) = self.state.catalog.readers(cscan.table, column) {
+        for column in self.read_by_no_sibling(&segment).iter() {
+            if let Some(readers) = self.state.catalog.readers(segment.table, column) {
                 readers.fetch_sub(1, Ordering::Relaxed);
             }
         }
-        cscan.end(error, &mut self.after.deferred);
+        segment.end(error, &mut self.after.deferred);
         true
     }
 
     /// The columns that no other scan of the same reader reads: however many scans it needs, it is one reader of a
     /// column.
-    fn read_by_no_sibling(&self, cscan: &CScan) -> ColumnSet {
-        let mut columns = cscan.columns.clone();
+    fn read_by_no_sibling(&self, segment: &RegisteredSegment) -> ColumnSet {
+        let mut columns = segment.columns.clone();
         let siblings = self.state.scans.values().filter(|other| {
-            other.table == cscan.table && other.reader.is(&cscan.reader) && other.id != cscan.id
+            other.table == segment.table && other.reader.is(&segment.reader) && other.id != segment.id
         });
         siblings.for_each(|other| columns.subtract(&other.columns));
         columns

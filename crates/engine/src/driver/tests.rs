@@ -75,7 +75,7 @@ async fn a_panic_under_the_lock_ends_everything_for_everybody() {
         }
     });
     let driver: Arc<Driver> = engine.driver.clone();
-    assert!(is_broken(driver.turn(a_bug)));
+    assert!(is_broken(driver.locked(a_bug)));
 
     let waited: Result<(), EngineError> =
         tokio::time::timeout(Duration::from_secs(10), waiter).await.expect("nobody hangs").unwrap();

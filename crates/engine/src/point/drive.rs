@@ -10,7 +10,7 @@ use std::sync::Arc;
 use coscan_core::{ChunkNo, ColumnNo, ColumnSet, Event, TableId};
 
 use super::cell::Cell;
-use super::frames::{Answer, BLOCK_BYTES, ToRead, Todo, wanted};
+use super::frames::{Answer, BLOCK_BYTES, Effects, ToRead, wanted};
 use super::pages::Pages;
 use super::reads::{BlockContext, Pending, Points};
 use crate::driver::{IoContext, LockedDriver};
@@ -90,9 +90,9 @@ impl LockedDriver<'_> {
         if waits {
             self.announce_points(file.table, chunk);
             let now = self.now();
-            let mut todo = Todo::default();
-            self.state.points.frames.want(now, read, file, &wanted(&missing, &dictionaries), &mut todo);
-            self.do_for_points(todo);
+            let mut effects = Effects::default();
+            self.state.points.frames.want(now, read, file, &wanted(&missing, &dictionaries), &mut effects);
+            self.do_for_points(effects);
         }
         Ok(Some((read, cell)))
     }
@@ -135,14 +135,14 @@ impl LockedDriver<'_> {
         if pending.waits {
             self.announce_points(pending.file.table, pending.chunk);
         }
-        let mut todo = Todo::default();
-        self.state.points.frames.end(now, read, &mut todo);
-        self.do_for_points(todo);
+        let mut effects = Effects::default();
+        self.state.points.frames.end(now, read, &mut effects);
+        self.do_for_points(effects);
     }
 
     /// Reads and frees what the frames want, hands on what they have.
-    fn do_for_points(&mut self, todo: Todo) {
-        let Todo { reads, answers, freed } = todo;
+    fn do_for_points(&mut self, effects: Effects) {
+        let Effects { reads, answers, freed } = effects;
         self.after.bytes.extend(freed);
         self.read_blocks(reads);
         for answer in answers {
@@ -221,13 +221,13 @@ impl LockedDriver<'_> {
     /// The I/O threads have read a block, or could not.
     pub(crate) fn blocks_read(&mut self, context: &BlockContext, outcome: Outcome) {
         let now = self.now();
-        let mut todo = Todo::default();
+        let mut effects = Effects::default();
         match outcome {
             Outcome::Arrived(at, bytes) => {
                 self.state.stats.point_blocks_read += 1;
                 self.state.stats.bytes_read += bytes.len() as u64;
-                self.state.points.frames.arrived(now, context.blocks[at].0, bytes, &mut todo);
-                self.do_for_points(todo);
+                self.state.points.frames.arrived(now, context.blocks[at].0, bytes, &mut effects);
+                self.do_for_points(effects);
             }
             Outcome::Failed(missing, error) => {
                 let replaced = match &error {
@@ -236,9 +236,9 @@ impl LockedDriver<'_> {
                 };
                 self.block_cause = Some(Arc::new(error));
                 for at in missing {
-                    self.state.points.frames.failed(now, context.blocks[at].0, &mut todo);
+                    self.state.points.frames.failed(now, context.blocks[at].0, &mut effects);
                 }
-                self.do_for_points(todo);
+                self.do_for_points(effects);
                 self.block_cause = None;
                 if let Some(detail) = replaced {
                     self.replaced(&context.file.clone(), detail);
@@ -266,7 +266,7 @@ impl LockedDriver<'_> {
     /// Scans want the room of point reads back: those that still wait are left to scans. Returns what has to stay.
     pub(crate) fn return_point_room(&mut self) -> Event {
         let now = self.now();
-        let mut todo = Todo::default();
+        let mut effects = Effects::default();
         let points = &mut self.state.points;
         let mut given_up: Vec<(TableId, ChunkNo)> = Vec::new();
         for (read, pending) in &mut points.reads {
@@ -276,14 +276,14 @@ impl LockedDriver<'_> {
             if std::mem::take(&mut pending.waits) {
                 given_up.push((pending.file.table, pending.chunk));
                 self.after.deferred.wakers.extend(pending.cell.take_waker());
-                points.frames.end(now, *read, &mut todo);
+                points.frames.end(now, *read, &mut effects);
             }
         }
-        points.frames.clear(now, &mut todo);
-        self.after.bytes.append(&mut todo.freed);
+        points.frames.clear(now, &mut effects);
+        self.after.bytes.append(&mut effects.freed);
         // Blocks that queued for a frame may have had one just before their read ended, too: whatever the pool was told
         // to be under way has to come to an end.
-        self.read_blocks(todo.reads);
+        self.read_blocks(effects.reads);
         for (table, chunk) in given_up {
             let columns = ColumnSet::new();
             self.follow_ups.push(Event::PointsWaiting { table, chunk, columns, reads: 0 });

@@ -50,7 +50,7 @@ pub(crate) enum Answer {
 
 /// What is to be done after a call.
 #[derive(Default)]
-pub(crate) struct Todo {
+pub(crate) struct Effects {
     pub(crate) reads: Vec<ToRead>,
     pub(crate) answers: Vec<Answer>,
     /// Memory to free.
@@ -58,7 +58,7 @@ pub(crate) struct Todo {
 }
 
 /// A block that a point read wants.
-pub(crate) struct Wanted {
+pub(crate) struct WantedBlock {
     pub(crate) block: u32,
     /// Whether a dictionary lies in it.
     pub(crate) dictionary: bool,
@@ -66,13 +66,13 @@ pub(crate) struct Wanted {
 
 /// One query of the pool.
 #[derive(Debug)]
-struct Lane {
+struct BlockRequest {
     read: u64,
     file: Arc<File>,
     block: u32,
     set: LocalitySet,
     keep: bool,
-    requested: bool,
+    sent: bool,
 }
 
 /// See the module's text.
@@ -83,7 +83,7 @@ pub(crate) struct Frames {
     memory: Vec<Option<Bytes>>,
     /// Frames that are being read into; their memory counts, too.
     reading: usize,
-    lanes: BTreeMap<QueryId, Lane>,
+    requests: BTreeMap<QueryId, BlockRequest>,
     of_read: BTreeMap<u64, Vec<QueryId>>,
     /// Queries that keep a dictionary's block, by block; the first was kept first.
     hot: VecDeque<(PageId, QueryId)>,
@@ -99,7 +99,7 @@ impl Frames {
             model: LocalityModel::with_frames(frames),
             memory: vec![None; frames as usize],
             reading: 0,
-            lanes: BTreeMap::new(),
+            requests: BTreeMap::new(),
             of_read: BTreeMap::new(),
             hot: VecDeque::new(),
             wanted: BTreeMap::new(),
@@ -122,21 +122,23 @@ impl Frames {
         now: Instant,
         read: u64,
         file: &Arc<File>,
-        blocks: &[Wanted],
-        todo: &mut Todo,
+        blocks: &[WantedBlock],
+        effects: &mut Effects,
     ) {
-        for Wanted { block, dictionary } in blocks {
+        for WantedBlock { block, dictionary } in blocks {
             let page = PageId { file: PoolFile(file.id.0 as u32), number: *block };
             let accesses = if *dictionary { self.count_reference(page) } else { 1 };
             let (set, keep) = self.locality(accesses);
             let query = QueryId(self.next_query);
             self.next_query += 1;
             let keep = keep && !self.hot.iter().any(|(hot, _)| *hot == page);
-            self.lanes
-                .insert(query, Lane { read, file: file.clone(), block: *block, set, keep, requested: false });
+            self.requests.insert(
+                query,
+                BlockRequest { read, file: file.clone(), block: *block, set, keep, sent: false },
+            );
             self.of_read.entry(read).or_default().push(query);
             let demand = Demand { hot_set_pages: set.pages, working_set_window: Span::ZERO };
-            self.send(now, Event::QueryStarted { query, demand }, todo);
+            self.send(now, Event::QueryStarted { query, demand }, effects);
         }
     }
 
@@ -159,53 +161,53 @@ impl Frames {
     }
 
     /// A block was read.
-    pub(crate) fn arrived(&mut self, now: Instant, frame: FrameNo, bytes: Bytes, todo: &mut Todo) {
+    pub(crate) fn arrived(&mut self, now: Instant, frame: FrameNo, bytes: Bytes, effects: &mut Effects) {
         self.reading -= 1;
         self.memory[frame.0 as usize] = Some(bytes);
-        self.send(now, Event::ReadDone { frame }, todo);
-        self.forget_empty(frame, todo);
+        self.send(now, Event::ReadDone { frame }, effects);
+        self.forget_empty(frame, effects);
     }
 
     /// A block could not be read.
-    pub(crate) fn failed(&mut self, now: Instant, frame: FrameNo, todo: &mut Todo) {
+    pub(crate) fn failed(&mut self, now: Instant, frame: FrameNo, effects: &mut Effects) {
         self.reading -= 1;
-        self.send(now, Event::ReadFailed { frame }, todo);
-        self.forget_empty(frame, todo);
+        self.send(now, Event::ReadFailed { frame }, effects);
+        self.forget_empty(frame, effects);
     }
 
     /// A read is over: it wants nothing any more.
-    pub(crate) fn end(&mut self, now: Instant, read: u64, todo: &mut Todo) {
+    pub(crate) fn end(&mut self, now: Instant, read: u64, effects: &mut Effects) {
         for query in self.of_read.remove(&read).unwrap_or_default() {
-            if self.lanes.remove(&query).is_some() {
-                self.send(now, Event::QueryEnded { query }, todo);
+            if self.requests.remove(&query).is_some() {
+                self.send(now, Event::QueryEnded { query }, effects);
             }
         }
     }
 
     /// Gives back the memory of the frames of all files that no read wants blocks of.
-    pub(crate) fn clear(&mut self, now: Instant, todo: &mut Todo) {
+    pub(crate) fn clear(&mut self, now: Instant, effects: &mut Effects) {
         for (_, query) in std::mem::take(&mut self.hot) {
-            self.send(now, Event::QueryEnded { query }, todo);
+            self.send(now, Event::QueryEnded { query }, effects);
         }
         self.wanted.clear();
         let Some(pool) = &self.pool else { return };
         let open: BTreeSet<PoolFile> =
-            self.lanes.values().map(|lane| PoolFile(lane.file.id.0 as u32)).collect();
+            self.requests.values().map(|request| PoolFile(request.file.id.0 as u32)).collect();
         let held: BTreeSet<PoolFile> =
             pool.state().frames.iter().filter_map(|(_, f)| Some(f.page()?.file)).collect();
         for file in held.difference(&open) {
-            self.send(now, Event::FileDropped { file: *file }, todo);
+            self.send(now, Event::FileDropped { file: *file }, effects);
         }
         for frame in 0..self.memory.len() as u32 {
-            self.forget_empty(FrameNo(frame), todo);
+            self.forget_empty(FrameNo(frame), effects);
         }
     }
 
-    fn send(&mut self, now: Instant, event: Event, todo: &mut Todo) {
+    fn send(&mut self, now: Instant, event: Event, effects: &mut Effects) {
         let mut actions = VecDeque::new();
         self.tell(now, event, &mut actions);
         while let Some(action) = actions.pop_front() {
-            for event in self.carry_out(now, action, &mut actions, todo) {
+            for event in self.carry_out(now, action, &mut actions, effects) {
                 self.tell(now, event, &mut actions);
             }
         }
@@ -222,9 +224,9 @@ impl Frames {
     /// Opens an admitted query's file. If its locality set does not fit beside those of the others, the query stands
     /// still until it is reactivated.
     fn open(&mut self, now: Instant, query: QueryId, actions: &mut VecDeque<Action>) -> Vec<Event> {
-        let Some(lane) = self.lanes.get(&query) else { return Vec::new() };
-        let (file, instance) = (PoolFile(lane.file.id.0 as u32), InstanceId(query.0));
-        let LocalitySet { pattern, pages: set_pages, replacement } = lane.set;
+        let Some(request) = self.requests.get(&query) else { return Vec::new() };
+        let (file, instance) = (PoolFile(request.file.id.0 as u32), InstanceId(query.0));
+        let LocalitySet { pattern, pages: set_pages, replacement } = request.set;
         let opened = Event::FileOpened { query, instance, file, pattern, set_pages, replacement };
         let before = actions.len();
         self.tell(now, opened, actions);
@@ -234,9 +236,11 @@ impl Frames {
 
     /// The request of a query that runs, if it has not made it yet.
     fn request(&mut self, query: QueryId) -> Vec<Event> {
-        let Some(lane) = self.lanes.get_mut(&query).filter(|lane| !lane.requested) else { return Vec::new() };
-        lane.requested = true;
-        let (instance, number) = (InstanceId(query.0), lane.block);
+        let Some(request) = self.requests.get_mut(&query).filter(|request| !request.sent) else {
+            return Vec::new();
+        };
+        request.sent = true;
+        let (instance, number) = (InstanceId(query.0), request.block);
         vec![Event::PageRequested { query, instance, number, access: Access::Read, cpu: Span::ZERO }]
     }
 
@@ -246,33 +250,33 @@ impl Frames {
         now: Instant,
         action: Action,
         actions: &mut VecDeque<Action>,
-        todo: &mut Todo,
+        effects: &mut Effects,
     ) -> Vec<Event> {
         match action {
             Action::Admit { query } => self.open(now, query, actions),
             Action::Reactivate { query } => self.request(query),
             Action::Read { frame, query, .. } => {
-                todo.freed.extend(self.memory[frame.0 as usize].take());
+                effects.freed.extend(self.memory[frame.0 as usize].take());
                 self.reading += 1;
-                if let Some(lane) = self.lanes.get(&query) {
-                    todo.reads.push(ToRead { frame, file: lane.file.clone(), block: lane.block });
+                if let Some(request) = self.requests.get(&query) {
+                    effects.reads.push(ToRead { frame, file: request.file.clone(), block: request.block });
                 }
                 Vec::new()
             }
             Action::Grant { query, page, frame } => {
-                let Some(lane) = self.lanes.remove(&query) else { return Vec::new() };
+                let Some(request) = self.requests.remove(&query) else { return Vec::new() };
                 if let Some(bytes) = &self.memory[frame.0 as usize] {
-                    todo.answers.push(Answer::Here {
-                        read: lane.read,
-                        block: lane.block,
+                    effects.answers.push(Answer::Here {
+                        read: request.read,
+                        block: request.block,
                         bytes: bytes.clone(),
                     });
                 }
-                if lane.keep { self.keep(page, query) } else { vec![Event::QueryEnded { query }] }
+                if request.keep { self.keep(page, query) } else { vec![Event::QueryEnded { query }] }
             }
             Action::Fail { query, .. } => {
-                if let Some(lane) = self.lanes.remove(&query) {
-                    todo.answers.push(Answer::Failed { read: lane.read, block: lane.block });
+                if let Some(request) = self.requests.remove(&query) {
+                    effects.answers.push(Answer::Failed { read: request.read, block: request.block });
                 }
                 vec![Event::QueryEnded { query }]
             }
@@ -292,11 +296,11 @@ impl Frames {
     }
 
     /// What was read for a read that is gone is in no frame.
-    fn forget_empty(&mut self, frame: FrameNo, todo: &mut Todo) {
+    fn forget_empty(&mut self, frame: FrameNo, effects: &mut Effects) {
         let Some(pool) = &self.pool else { return };
         let f = pool.state().frames.get(frame);
         if f.page().is_none() {
-            todo.freed.extend(self.memory[frame.0 as usize].take());
+            effects.freed.extend(self.memory[frame.0 as usize].take());
         }
     }
 }
@@ -308,12 +312,12 @@ fn pool(frames: u32) -> Option<Pool> {
 }
 
 /// The blocks that these ranges touch, ascending, and whether a dictionary lies in each.
-pub(crate) fn wanted(blocks: &[u32], dictionaries: &[Range<u64>]) -> Vec<Wanted> {
+pub(crate) fn wanted(blocks: &[u32], dictionaries: &[Range<u64>]) -> Vec<WantedBlock> {
     let of_dictionary = |block: u32| {
         let start = u64::from(block) * BLOCK_BYTES;
         dictionaries.iter().any(|range| range.start < start + BLOCK_BYTES && start < range.end)
     };
-    blocks.iter().map(|&block| Wanted { block, dictionary: of_dictionary(block) }).collect()
+    blocks.iter().map(|&block| WantedBlock { block, dictionary: of_dictionary(block) }).collect()
 }
 
 #[cfg(test)]
@@ -360,19 +364,19 @@ mod tests {
 
         /// Has blocks brought by a new read, reads what is missing, and ends it; how many were read.
         fn read(&mut self, blocks: &[u32], dictionary: bool) -> usize {
-            let blocks: Vec<_> = blocks.iter().map(|&block| Wanted { block, dictionary }).collect();
-            let mut todo = Todo::default();
+            let blocks: Vec<_> = blocks.iter().map(|&block| WantedBlock { block, dictionary }).collect();
+            let mut effects = Effects::default();
             self.reads += 1;
-            self.frames.want(Instant::ZERO, self.reads, &self.file, &blocks, &mut todo);
+            self.frames.want(Instant::ZERO, self.reads, &self.file, &blocks, &mut effects);
             let (mut read, mut here) = (0, 0);
             loop {
-                here += todo.answers.drain(..).filter(|a| matches!(a, Answer::Here { .. })).count();
-                let Some(ToRead { frame, .. }) = todo.reads.pop() else { break };
+                here += effects.answers.drain(..).filter(|a| matches!(a, Answer::Here { .. })).count();
+                let Some(ToRead { frame, .. }) = effects.reads.pop() else { break };
                 read += 1;
-                self.frames.arrived(Instant::ZERO, frame, Bytes::from_static(b"block"), &mut todo);
+                self.frames.arrived(Instant::ZERO, frame, Bytes::from_static(b"block"), &mut effects);
             }
             assert_eq!(here, blocks.len(), "each wanted block is handed on once");
-            self.frames.end(Instant::ZERO, self.reads, &mut todo);
+            self.frames.end(Instant::ZERO, self.reads, &mut effects);
             read
         }
     }
@@ -413,20 +417,20 @@ mod tests {
     #[tokio::test]
     async fn whoever_is_gone_gets_nothing_and_frames_are_given_back() {
         let mut host = Host::new(4).await;
-        let mut todo = Todo::default();
-        let blocks: Vec<_> = (0..2).map(|block| Wanted { block, dictionary: false }).collect();
-        host.frames.want(Instant::ZERO, 77, &host.file, &blocks, &mut todo);
-        assert_eq!((todo.reads.len(), host.frames.bytes()), (2, 2 * BLOCK_BYTES));
-        host.frames.end(Instant::ZERO, 77, &mut todo);
-        for ToRead { frame, .. } in std::mem::take(&mut todo.reads) {
-            host.frames.arrived(Instant::ZERO, frame, Bytes::from_static(b"late"), &mut todo);
+        let mut effects = Effects::default();
+        let blocks: Vec<_> = (0..2).map(|block| WantedBlock { block, dictionary: false }).collect();
+        host.frames.want(Instant::ZERO, 77, &host.file, &blocks, &mut effects);
+        assert_eq!((effects.reads.len(), host.frames.bytes()), (2, 2 * BLOCK_BYTES));
+        host.frames.end(Instant::ZERO, 77, &mut effects);
+        for ToRead { frame, .. } in std::mem::take(&mut effects.reads) {
+            host.frames.arrived(Instant::ZERO, frame, Bytes::from_static(b"late"), &mut effects);
         }
-        assert!(todo.answers.is_empty());
-        assert_eq!((todo.freed.len(), host.frames.bytes()), (2, 0));
+        assert!(effects.answers.is_empty());
+        assert_eq!((effects.freed.len(), host.frames.bytes()), (2, 0));
         for _ in 0..20 {
             host.read(&[3], true);
         }
-        host.frames.clear(Instant::ZERO, &mut Todo::default());
+        host.frames.clear(Instant::ZERO, &mut Effects::default());
         assert_eq!(host.frames.bytes(), 0, "kept dictionaries go, too");
         assert_eq!(host.read(&[3], true), 1);
     }
@@ -434,13 +438,13 @@ mod tests {
     #[tokio::test]
     async fn a_block_that_cannot_be_read_is_reported_to_all_who_want_it() {
         let mut host = Host::new(4).await;
-        let mut todo = Todo::default();
+        let mut effects = Effects::default();
         for read in [1, 2] {
-            host.frames.want(Instant::ZERO, read, &host.file, &wanted(&[9], &[]), &mut todo);
+            host.frames.want(Instant::ZERO, read, &host.file, &wanted(&[9], &[]), &mut effects);
         }
-        assert_eq!(todo.reads.len(), 1, "no block is read twice at the same time");
-        host.frames.failed(Instant::ZERO, todo.reads[0].frame, &mut todo);
-        let failed: Vec<u64> = todo
+        assert_eq!(effects.reads.len(), 1, "no block is read twice at the same time");
+        host.frames.failed(Instant::ZERO, effects.reads[0].frame, &mut effects);
+        let failed: Vec<u64> = effects
             .answers
             .iter()
             .filter_map(|answer| match answer {

@@ -84,7 +84,7 @@ impl fmt::Debug for Room {
 
 impl Drop for Room {
     fn drop(&mut self) {
-        self.driver.note(|turn| turn.end_point(self.read));
+        self.driver.note(|locked| locked.end_point(self.read));
     }
 }
 
@@ -108,7 +108,7 @@ impl Engine {
     /// [`wait_for_room`](PointRequest::wait_for_room) also [`EngineError::BufferTooSmall`], if nobody gives room back.
     pub async fn point_read(&self, request: &PointRequest) -> Result<Option<PointRows>, EngineError> {
         let driver = &self.driver;
-        driver.turn(|turn| turn.check_handles([&request.file]))??;
+        driver.locked(|locked| locked.check_handles([&request.file]))??;
         let file = request.file.file().clone();
         check(request, file.columns.len())?;
         let PointRequest { metadata, row_group, roots, rows, .. } = request;
@@ -146,15 +146,16 @@ impl Engine {
         room: u64,
     ) -> Result<Attempt, EngineError> {
         let driver = &self.driver;
-        if room > driver.turn(|turn| turn.point_read_bytes_max())? {
+        if room > driver.locked(|locked| locked.point_read_bytes_max())? {
             return Ok(Attempt::TooLarge);
         }
         let Ok(permits) = driver.point_room.acquire_many(permits(room)).await else {
-            // Closed: a turn says why.
-            return driver.turn(|_| Attempt::TooLarge);
+            // Closed: the driver says why.
+            return driver.locked(|_| Attempt::TooLarge);
         };
         let rows = rows_between(&request.rows);
-        let began = driver.turn(|turn| turn.begin_point(file, request.row_group, &rows, pages, room))??;
+        let began =
+            driver.locked(|locked| locked.begin_point(file, request.row_group, &rows, pages, room))??;
         let Some((read, cell)) = began else { return Ok(Attempt::NoRoom(room)) };
         let held = Room { driver: driver.clone(), read };
         let waited = driver.now();
@@ -179,7 +180,7 @@ impl Engine {
         let Some(batches) = batches else { return Ok(Attempt::TooLarge) };
         // From here on it is the arrays that have the room, for as long as the caller works on them.
         let bytes = array_bytes(&batches);
-        let fits = driver.turn(|turn| turn.resize_point(read, bytes))?;
+        let fits = driver.locked(|locked| locked.resize_point(read, bytes))?;
         drop(permits);
         Ok(if fits {
             Attempt::Rows(PointRows { batches, _room: held })

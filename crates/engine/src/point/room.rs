@@ -19,13 +19,13 @@ pub(crate) struct RoomWaiter {
 impl Driver {
     /// Counts as waiting for room until the waiter is dropped.
     pub(crate) fn wait_for_room(self: &Arc<Self>) -> Result<RoomWaiter, EngineError> {
-        self.turn(|turn| {
-            let now = turn.clock();
-            let patience = turn.patience();
+        self.locked(|locked| {
+            let now = locked.clock();
+            let patience = locked.patience();
             patience.waiting += 1;
             patience.since.get_or_insert(now);
             let waiting = patience.waiting;
-            turn.keep_for_points(waiting);
+            locked.keep_for_points(waiting);
         })?;
         Ok(RoomWaiter { driver: self.clone() })
     }
@@ -40,24 +40,24 @@ impl RoomWaiter {
         let mut notified = Box::pin(changed.notified_owned());
         notified.as_mut().enable();
         let driver = self.driver.clone();
-        let before = driver.turn(|turn| turn.patience().given_up)?;
+        let before = driver.locked(|locked| locked.patience().given_up)?;
         Ok(async move {
             notified.await;
-            Ok(driver.turn(|turn| turn.patience().given_up)? == before)
+            Ok(driver.locked(|locked| locked.patience().given_up)? == before)
         })
     }
 }
 
 impl Drop for RoomWaiter {
     fn drop(&mut self) {
-        self.driver.note(|turn| {
-            let patience = turn.patience();
+        self.driver.note(|locked| {
+            let patience = locked.patience();
             patience.waiting -= 1;
             if patience.waiting == 0 {
                 patience.since = None;
             }
             let waiting = patience.waiting;
-            turn.keep_for_points(waiting);
+            locked.keep_for_points(waiting);
         });
     }
 }

@@ -17,10 +17,10 @@
 use std::collections::BTreeMap;
 
 use super::ordered::Ordered;
-use super::sets::{Members, Sets};
+use super::sets::{Members, Sets, frames_are_in};
 use super::{AllocationPolicy, Step};
 use crate::event::Demand;
-use crate::ids::{FrameNo, InstanceId, PageId, QueryId, SetId};
+use crate::ids::{FrameNo, PageId, QueryId, SetId};
 use crate::locality::LocalReplacement;
 use crate::queries::{Instance, Reference};
 use crate::state::PoolState;
@@ -42,11 +42,6 @@ struct LocalitySet {
     replacement: LocalReplacement,
     /// In order of use or of arrival, as the replacement wants it.
     pages: Ordered,
-}
-
-/// The set of an instance.
-fn set_of(instance: InstanceId) -> SetId {
-    SetId(instance.0)
 }
 
 impl Members for LocalitySet {
@@ -82,6 +77,8 @@ impl LocalitySet {
 }
 
 impl AllocationPolicy for Dbmin {
+    frames_are_in!(sets);
+
     fn on_query_started(&mut self, query: QueryId, _demand: Demand) {
         self.wanted.insert(query, 0);
     }
@@ -92,7 +89,7 @@ impl AllocationPolicy for Dbmin {
 
     fn on_suspended(&mut self, state: &PoolState, query: QueryId, steps: &mut Vec<Step>) {
         for instance in state.queries.get(query).instances() {
-            if let Some(set) = self.sets.get_mut(set_of(*instance)) {
+            if let Some(set) = self.sets.get_mut(*instance) {
                 let pages = std::mem::take(&mut set.pages);
                 steps.extend(pages.iter().map(|frame| Step::Release { frame }));
             }
@@ -102,12 +99,12 @@ impl AllocationPolicy for Dbmin {
     fn on_file_opened(&mut self, instance: &Instance) {
         let size = instance.set_pages.max(1);
         let set = LocalitySet { size, replacement: instance.replacement, pages: Ordered::default() };
-        self.sets.insert(set_of(instance.id), set);
+        self.sets.insert(instance.id, set);
         *self.wanted.entry(instance.query).or_default() += size;
     }
 
     fn on_file_closed(&mut self, instance: &Instance, steps: &mut Vec<Step>) {
-        if let Some(set) = self.sets.remove(set_of(instance.id), steps) {
+        if let Some(set) = self.sets.remove(instance.id, steps) {
             *self.wanted.entry(instance.query).or_default() -= set.size;
         }
     }
@@ -119,22 +116,18 @@ impl AllocationPolicy for Dbmin {
         reference: &Reference,
         steps: &mut Vec<Step>,
     ) {
-        let id = set_of(reference.instance.id);
+        let id = reference.instance.id;
         let Some(set) = self.sets.get_mut(id) else { return };
         if set.pages.contains(frame) {
             set.on_hit(frame);
         } else if state.frames.get(frame).owner().is_none() {
             set.pages.put_last(frame);
-            steps.push(Step::Take { frame, set: id });
+            steps.push(Step::Take { frame, set: id.into() });
             if let Some(surplus) = set.surplus(frame) {
                 set.pages.remove(surplus);
                 steps.push(Step::Release { frame: surplus });
             }
         }
-    }
-
-    fn on_evict(&mut self, frame: FrameNo, page: PageId, owner: Option<SetId>) {
-        self.sets.on_evict(frame, page, owner);
     }
 
     fn choose_victim(
@@ -144,7 +137,7 @@ impl AllocationPolicy for Dbmin {
         _steps: &mut Vec<Step>,
     ) -> Option<FrameNo> {
         let own = || {
-            let set = self.sets.get(set_of(reference.instance.id))?;
+            let set = self.sets.get(reference.instance.id)?;
             set.first_to_go(|frame| state.frames.get(frame).may_leave())
         };
         state.frames.oldest_free().or_else(own)
@@ -156,9 +149,5 @@ impl AllocationPolicy for Dbmin {
 
     fn spare_frames(&self) -> u32 {
         SPARE_FRAMES
-    }
-
-    fn members(&self, out: &mut Vec<(FrameNo, SetId)>) {
-        self.sets.members(out);
     }
 }

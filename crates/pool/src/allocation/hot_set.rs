@@ -8,8 +8,10 @@
 //! up to all frames. A page that another query owns is used and stays that query's.
 //! Cost: logarithmic in the hot set.
 
+use std::collections::BTreeMap;
+
 use super::ordered::Ordered;
-use super::sets::{Members, Sets};
+use super::sets::{Sets, frames_are_in};
 use super::{AllocationPolicy, Step};
 use crate::event::Demand;
 use crate::ids::{FrameNo, PageId, QueryId, SetId};
@@ -19,61 +21,46 @@ use crate::state::PoolState;
 /// See the module's text.
 #[derive(Debug, Default)]
 pub struct HotSet {
-    lists: Sets<PrivateList>,
+    /// The pages of each query, in order of use.
+    lists: Sets<Ordered>,
+    /// The hot set size of each query, in pages.
+    pages_max: BTreeMap<QueryId, u32>,
 }
 
-#[derive(Debug, Default)]
-struct PrivateList {
-    pages_max: u32,
-    lru: Ordered,
-}
-
-/// The set of a query.
-fn set_of(query: QueryId) -> SetId {
-    SetId(query.0)
-}
-
-impl Members for PrivateList {
-    fn frames(&self) -> impl Iterator<Item = FrameNo> {
-        self.lru.iter()
-    }
-
-    fn lose(&mut self, frame: FrameNo, _page: PageId) {
-        self.lru.remove(frame);
-    }
-}
-
-impl PrivateList {
-    /// Drops the oldest pages until there are at most this many.
-    fn shrink(&mut self, pages: u32, steps: &mut Vec<Step>) {
-        let surplus = self.lru.len().saturating_sub(pages) as usize;
-        let dropped: Vec<FrameNo> = self.lru.iter().take(surplus).collect();
-        for frame in dropped {
-            self.lru.remove(frame);
-            steps.push(Step::Release { frame });
-        }
+/// Drops the oldest pages of a list until there are at most this many.
+fn shrink(lru: &mut Ordered, pages: u32, steps: &mut Vec<Step>) {
+    let surplus = lru.len().saturating_sub(pages) as usize;
+    let dropped: Vec<FrameNo> = lru.iter().take(surplus).collect();
+    for frame in dropped {
+        lru.remove(frame);
+        steps.push(Step::Release { frame });
     }
 }
 
 impl AllocationPolicy for HotSet {
+    frames_are_in!(lists);
+
     fn on_query_started(&mut self, query: QueryId, demand: Demand) {
-        let list = PrivateList { pages_max: demand.hot_set_pages.max(1), ..PrivateList::default() };
-        self.lists.insert(set_of(query), list);
+        self.pages_max.insert(query, demand.hot_set_pages.max(1));
+        self.lists.insert(query, Ordered::default());
     }
 
     fn on_query_ended(&mut self, query: QueryId, steps: &mut Vec<Step>) {
-        self.lists.remove(set_of(query), steps);
+        self.pages_max.remove(&query);
+        self.lists.remove(query, steps);
     }
 
     fn on_suspended(&mut self, _state: &PoolState, query: QueryId, steps: &mut Vec<Step>) {
-        if let Some(list) = self.lists.get_mut(set_of(query)) {
-            list.shrink(0, steps);
+        if let Some(lru) = self.lists.get_mut(query) {
+            shrink(lru, 0, steps);
         }
     }
 
     fn on_fault(&mut self, reference: &Reference, steps: &mut Vec<Step>) {
-        if let Some(list) = self.lists.get_mut(set_of(reference.instance.query)) {
-            list.shrink(list.pages_max - 1, steps);
+        let query = reference.instance.query;
+        let pages_max = self.demand(query);
+        if let Some(lru) = self.lists.get_mut(query) {
+            shrink(lru, pages_max - 1, steps);
         }
     }
 
@@ -84,19 +71,16 @@ impl AllocationPolicy for HotSet {
         reference: &Reference,
         steps: &mut Vec<Step>,
     ) {
-        let set = set_of(reference.instance.query);
-        let Some(list) = self.lists.get_mut(set) else { return };
-        if list.lru.contains(frame) {
-            list.lru.put_last(frame);
+        let query = reference.instance.query;
+        let pages_max = self.demand(query);
+        let Some(lru) = self.lists.get_mut(query) else { return };
+        if lru.contains(frame) {
+            lru.put_last(frame);
         } else if state.frames.get(frame).owner().is_none() {
-            list.lru.put_last(frame);
-            steps.push(Step::Take { frame, set });
-            list.shrink(list.pages_max, steps);
+            lru.put_last(frame);
+            steps.push(Step::Take { frame, set: query.into() });
+            shrink(lru, pages_max, steps);
         }
-    }
-
-    fn on_evict(&mut self, frame: FrameNo, page: PageId, owner: Option<SetId>) {
-        self.lists.on_evict(frame, page, owner);
     }
 
     fn choose_victim(
@@ -109,14 +93,10 @@ impl AllocationPolicy for HotSet {
     }
 
     fn demand(&self, query: QueryId) -> u32 {
-        self.lists.get(set_of(query)).map_or(0, |list| list.pages_max)
+        self.pages_max.get(&query).copied().unwrap_or(0)
     }
 
     fn spare_frames(&self) -> u32 {
         0
-    }
-
-    fn members(&self, out: &mut Vec<(FrameNo, SetId)>) {
-        self.lists.members(out);
     }
 }

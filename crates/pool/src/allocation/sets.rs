@@ -27,6 +27,21 @@ impl Members for Ordered {
     }
 }
 
+/// What a policy passes on to the field that holds its [`Sets`].
+macro_rules! frames_are_in {
+    ($sets:ident) => {
+        fn on_evict(&mut self, frame: FrameNo, page: PageId, owner: Option<SetId>) {
+            self.$sets.on_evict(frame, page, owner);
+        }
+
+        fn members(&self, out: &mut Vec<(FrameNo, SetId)>) {
+            self.$sets.members(out);
+        }
+    };
+}
+
+pub(super) use frames_are_in;
+
 /// Sets by the name under which the pool knows them.
 #[derive(Debug)]
 pub(super) struct Sets<S> {
@@ -40,16 +55,16 @@ impl<S> Default for Sets<S> {
 }
 
 impl<S: Members> Sets<S> {
-    pub(super) fn insert(&mut self, id: SetId, set: S) {
-        self.sets.insert(id, set);
+    pub(super) fn insert(&mut self, id: impl Into<SetId>, set: S) {
+        self.sets.insert(id.into(), set);
     }
 
-    pub(super) fn get(&self, id: SetId) -> Option<&S> {
-        self.sets.get(&id)
+    pub(super) fn get(&self, id: impl Into<SetId>) -> Option<&S> {
+        self.sets.get(&id.into())
     }
 
-    pub(super) fn get_mut(&mut self, id: SetId) -> Option<&mut S> {
-        self.sets.get_mut(&id)
+    pub(super) fn get_mut(&mut self, id: impl Into<SetId>) -> Option<&mut S> {
+        self.sets.get_mut(&id.into())
     }
 
     pub(super) fn values(&self) -> impl Iterator<Item = &S> {
@@ -57,8 +72,8 @@ impl<S: Members> Sets<S> {
     }
 
     /// Takes a set out and releases its frames.
-    pub(super) fn remove(&mut self, id: SetId, steps: &mut Vec<Step>) -> Option<S> {
-        let set = self.sets.remove(&id)?;
+    pub(super) fn remove(&mut self, id: impl Into<SetId>, steps: &mut Vec<Step>) -> Option<S> {
+        let set = self.sets.remove(&id.into())?;
         steps.extend(set.frames().map(|frame| Step::Release { frame }));
         Some(set)
     }

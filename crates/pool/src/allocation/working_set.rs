@@ -16,7 +16,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::sets::{Members, Sets};
+use super::sets::{Members, Sets, frames_are_in};
 use super::{AllocationPolicy, Step};
 use crate::event::Demand;
 use crate::ids::{FrameNo, PageId, QueryId, SetId};
@@ -44,11 +44,6 @@ struct Use {
     last: Span,
     /// Where the query holds it; none if it lost it.
     frame: Option<FrameNo>,
-}
-
-/// The set of a query.
-fn set_of(query: QueryId) -> SetId {
-    SetId(query.0)
 }
 
 impl Members for Recent {
@@ -93,30 +88,32 @@ impl Recent {
 }
 
 impl AllocationPolicy for WorkingSet {
+    frames_are_in!(queries);
+
     fn on_query_started(&mut self, query: QueryId, demand: Demand) {
-        self.queries.insert(set_of(query), Recent { window: demand.working_set_window, ..Recent::default() });
+        self.queries.insert(query, Recent { window: demand.working_set_window, ..Recent::default() });
     }
 
     fn on_query_ended(&mut self, query: QueryId, steps: &mut Vec<Step>) {
-        self.queries.remove(set_of(query), steps);
+        self.queries.remove(query, steps);
     }
 
     fn on_suspended(&mut self, _state: &PoolState, query: QueryId, steps: &mut Vec<Step>) {
-        if let Some(recent) = self.queries.get_mut(set_of(query)) {
+        if let Some(recent) = self.queries.get_mut(query) {
             steps.extend(recent.frames().map(|frame| Step::Release { frame }));
             recent.pages.values_mut().for_each(|page| page.frame = None);
         }
     }
 
     fn on_slice_ended(&mut self, query: QueryId, cpu: Span, steps: &mut Vec<Step>) {
-        if let Some(recent) = self.queries.get_mut(set_of(query)) {
+        if let Some(recent) = self.queries.get_mut(query) {
             recent.recompute(cpu, steps);
             recent.demand = Some(recent.len().max(1));
         }
     }
 
     fn on_fault(&mut self, reference: &Reference, steps: &mut Vec<Step>) {
-        if let Some(recent) = self.queries.get_mut(set_of(reference.instance.query)) {
+        if let Some(recent) = self.queries.get_mut(reference.instance.query) {
             recent.recompute(reference.cpu, steps);
             let returns = recent.pages.contains_key(&reference.page);
             recent.demand = Some(recent.len() + u32::from(!returns));
@@ -131,18 +128,14 @@ impl AllocationPolicy for WorkingSet {
         steps: &mut Vec<Step>,
     ) {
         let query = reference.instance.query;
-        let Some(recent) = self.queries.get_mut(set_of(query)) else { return };
+        let Some(recent) = self.queries.get_mut(query) else { return };
         if recent.holds(reference.page) {
             recent.note(reference.page, frame, reference.cpu);
         } else if state.frames.get(frame).owner().is_none() {
             recent.note(reference.page, frame, reference.cpu);
             recent.demand = Some(recent.demand.unwrap_or(0).max(recent.len()));
-            steps.push(Step::Take { frame, set: set_of(query) });
+            steps.push(Step::Take { frame, set: query.into() });
         }
-    }
-
-    fn on_evict(&mut self, frame: FrameNo, page: PageId, owner: Option<SetId>) {
-        self.queries.on_evict(frame, page, owner);
     }
 
     fn choose_victim(
@@ -152,14 +145,14 @@ impl AllocationPolicy for WorkingSet {
         _steps: &mut Vec<Step>,
     ) -> Option<FrameNo> {
         let own = || {
-            let recent = self.queries.get(set_of(reference.instance.query))?;
+            let recent = self.queries.get(reference.instance.query)?;
             recent.frames().find(|frame| state.frames.get(*frame).may_leave())
         };
         state.frames.oldest_free().or_else(own)
     }
 
     fn demand(&self, query: QueryId) -> u32 {
-        if let Some(known) = self.queries.get(set_of(query)).and_then(|recent| recent.demand) {
+        if let Some(known) = self.queries.get(query).and_then(|recent| recent.demand) {
             return known;
         }
         let known: Vec<u32> = self.queries.values().filter_map(|recent| recent.demand).collect();
@@ -168,9 +161,5 @@ impl AllocationPolicy for WorkingSet {
 
     fn spare_frames(&self) -> u32 {
         0
-    }
-
-    fn members(&self, out: &mut Vec<(FrameNo, SetId)>) {
-        self.queries.members(out);
     }
 }

@@ -17,9 +17,9 @@
 //!
 //! Cost: constant per reference and per eviction, plus the pages in use that are passed over.
 
-use super::PageReplacement;
 use super::list::Lists;
 use super::setup::PageSetup;
+use super::{MayLeave, PageReplacement};
 use crate::ids::PageSlot;
 
 const T1: usize = 0;
@@ -78,11 +78,7 @@ impl PageReplacement for Arc {
         self.lists.trim(B2, (2 * self.frames).saturating_sub(others));
     }
 
-    fn choose_victim(
-        &mut self,
-        incoming: PageSlot,
-        may_leave: &mut dyn FnMut(PageSlot) -> bool,
-    ) -> Option<PageSlot> {
+    fn choose_victim(&mut self, incoming: PageSlot, may_leave: MayLeave<'_>) -> Option<PageSlot> {
         self.learn(incoming);
         let recent = self.lists.len(T1) as f64;
         let at_target = recent == self.target && self.lists.is_on(B2, incoming);

@@ -16,8 +16,8 @@
 //! Cost: a hit is one store; an eviction is amortised constant, as each bit cleared was set by a hit; with dirty
 //! pages or pages in use up to two sweeps.
 
-use super::PageReplacement;
 use super::setup::PageSetup;
+use super::{MayLeave, PageReplacement};
 use crate::ids::PageSlot;
 
 /// Not in a frame, or no page in the frame.
@@ -63,7 +63,7 @@ impl Clock {
     }
 
     /// One turn of the hand, beginning where it stands; it stops behind the page it finds.
-    fn sweep(&mut self, passing: u8, may_leave: &mut dyn FnMut(PageSlot) -> bool) -> Option<PageSlot> {
+    fn sweep(&mut self, passing: u8, may_leave: MayLeave<'_>) -> Option<PageSlot> {
         for _ in 0..self.frames.len() {
             let slot = self.frames[self.hand];
             self.step();
@@ -112,11 +112,7 @@ impl PageReplacement for Clock {
         self.places[slot] = Place { frame, bits: 0 };
     }
 
-    fn choose_victim(
-        &mut self,
-        _incoming: PageSlot,
-        may_leave: &mut dyn FnMut(PageSlot) -> bool,
-    ) -> Option<PageSlot> {
+    fn choose_victim(&mut self, _incoming: PageSlot, may_leave: MayLeave<'_>) -> Option<PageSlot> {
         self.passed_over.clear();
         self.sweep(DIRTY, may_leave).or_else(|| self.sweep(0, may_leave))
     }

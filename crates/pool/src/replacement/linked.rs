@@ -20,8 +20,8 @@
 //!
 //! Cost: constant per reference and per eviction, plus the pages in use that are passed over.
 
-use super::PageReplacement;
 use super::list::Lists;
+use super::{MayLeave, PageReplacement};
 use crate::ids::PageSlot;
 
 /// The page that came first leaves.
@@ -63,11 +63,7 @@ impl<const BY_USE: bool, const NEWEST: bool> PageReplacement for Linked<BY_USE, 
         self.pages.push_newest(RESIDENT, page);
     }
 
-    fn choose_victim(
-        &mut self,
-        _incoming: PageSlot,
-        may_leave: &mut dyn FnMut(PageSlot) -> bool,
-    ) -> Option<PageSlot> {
+    fn choose_victim(&mut self, _incoming: PageSlot, may_leave: MayLeave<'_>) -> Option<PageSlot> {
         if NEWEST {
             self.pages.newest_that(RESIDENT, may_leave)
         } else {

@@ -9,6 +9,7 @@
 //! it was told of. Cost: constant for everything but [`Lists::oldest_that`] and [`Lists::newest_that`], which
 //! are linear in the pages they pass over.
 
+use super::MayLeave;
 use crate::ids::PageSlot;
 
 /// `N` queues of pages.
@@ -117,20 +118,12 @@ impl<const N: usize> Lists<N> {
     }
 
     /// The oldest page of a queue that may leave.
-    pub(crate) fn oldest_that(
-        &self,
-        list: usize,
-        may_leave: &mut dyn FnMut(PageSlot) -> bool,
-    ) -> Option<PageSlot> {
+    pub(crate) fn oldest_that(&self, list: usize, may_leave: MayLeave<'_>) -> Option<PageSlot> {
         std::iter::successors(self.oldest(list), |page| self.newer(*page)).find(|page| may_leave(*page))
     }
 
     /// The newest page of a queue that may leave.
-    pub(crate) fn newest_that(
-        &self,
-        list: usize,
-        may_leave: &mut dyn FnMut(PageSlot) -> bool,
-    ) -> Option<PageSlot> {
+    pub(crate) fn newest_that(&self, list: usize, may_leave: MayLeave<'_>) -> Option<PageSlot> {
         std::iter::successors(self.newest(list), |page| self.older(*page)).find(|page| may_leave(*page))
     }
 

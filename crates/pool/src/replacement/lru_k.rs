@@ -22,8 +22,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::PageReplacement;
 use super::setup::PageSetup;
+use super::{MayLeave, PageReplacement};
 use crate::ids::PageSlot;
 
 /// Set in the key of a page that was referenced twice: after all that were referenced once.
@@ -108,11 +108,7 @@ impl PageReplacement for LruK {
         self.resident += 1;
     }
 
-    fn choose_victim(
-        &mut self,
-        _incoming: PageSlot,
-        may_leave: &mut dyn FnMut(PageSlot) -> bool,
-    ) -> Option<PageSlot> {
+    fn choose_victim(&mut self, _incoming: PageSlot, may_leave: MayLeave<'_>) -> Option<PageSlot> {
         let mut passed_over = Vec::new();
         let mut victim = None;
         while let Some(mut top) = self.heap.peek_mut() {

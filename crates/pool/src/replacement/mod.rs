@@ -26,6 +26,9 @@ use std::fmt::Debug;
 
 use crate::ids::PageSlot;
 
+/// Whether a resident page may leave: one in use may not.
+pub type MayLeave<'a> = &'a mut dyn FnMut(PageSlot) -> bool;
+
 /// A policy that decides which resident page leaves when another one comes.
 ///
 /// The owner calls [`on_hit`](Self::on_hit) for a reference to a resident page; for one to a page that is not
@@ -39,13 +42,9 @@ pub trait PageReplacement: Debug + Send {
     /// A page has become resident, because it was referenced. It is clean.
     fn on_admit(&mut self, page: PageSlot);
 
-    /// The page to leave for `incoming`, among those for which `may_leave` holds (a page in use may not); `None` if
+    /// The page to leave for `incoming`, among those for which `may_leave` holds; `None` if
     /// there is none. The answer may differ when asked again: hands move.
-    fn choose_victim(
-        &mut self,
-        incoming: PageSlot,
-        may_leave: &mut dyn FnMut(PageSlot) -> bool,
-    ) -> Option<PageSlot>;
+    fn choose_victim(&mut self, incoming: PageSlot, may_leave: MayLeave<'_>) -> Option<PageSlot>;
 
     /// A resident page was evicted; a policy with a history may remember it.
     fn on_evict(&mut self, page: PageSlot);

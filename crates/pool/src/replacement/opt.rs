@@ -11,11 +11,11 @@
 //! Cost: constant per reference and per eviction: next uses are positions, no two alike, in a set with one bit for
 //! each reference to come; plus the pages in use that are passed over.
 
-use super::PageReplacement;
 use super::future::Future;
 use super::list::Lists;
 use super::positions::Positions;
 use super::setup::PageSetup;
+use super::{MayLeave, PageReplacement};
 use crate::error::PageSetupError;
 use crate::ids::PageSlot;
 
@@ -90,11 +90,7 @@ impl PageReplacement for Opt {
         self.reference(page);
     }
 
-    fn choose_victim(
-        &mut self,
-        _incoming: PageSlot,
-        may_leave: &mut dyn FnMut(PageSlot) -> bool,
-    ) -> Option<PageSlot> {
+    fn choose_victim(&mut self, _incoming: PageSlot, may_leave: MayLeave<'_>) -> Option<PageSlot> {
         let page_at = |position: u32| self.future.references()[position as usize];
         self.dead.oldest_that(DEAD, may_leave).or_else(|| {
             std::iter::successors(self.upcoming.last(), |last| self.upcoming.last_before(*last))

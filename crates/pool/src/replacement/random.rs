@@ -11,8 +11,8 @@
 //! Cost: a hit costs nothing, an admission and an eviction are constant; when most pages are in use, linear in the
 //! frames.
 
-use super::PageReplacement;
 use super::setup::PageSetup;
+use super::{MayLeave, PageReplacement};
 use crate::ids::PageSlot;
 
 /// Draws before the frames are searched in order.
@@ -77,11 +77,7 @@ impl PageReplacement for Random {
         self.pages.push(page);
     }
 
-    fn choose_victim(
-        &mut self,
-        _incoming: PageSlot,
-        may_leave: &mut dyn FnMut(PageSlot) -> bool,
-    ) -> Option<PageSlot> {
+    fn choose_victim(&mut self, _incoming: PageSlot, may_leave: MayLeave<'_>) -> Option<PageSlot> {
         if self.pages.is_empty() {
             return None;
         }

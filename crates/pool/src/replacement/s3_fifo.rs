@@ -21,9 +21,9 @@
 //! Cost: a hit is one store; an eviction is amortised constant, as each turn is paid for by a hit, plus the pages
 //! in use that are passed over.
 
-use super::PageReplacement;
 use super::list::Lists;
 use super::setup::PageSetup;
+use super::{MayLeave, PageReplacement};
 use crate::ids::PageSlot;
 
 const SMALL: usize = 0;
@@ -58,7 +58,7 @@ impl S3Fifo {
     }
 
     /// The oldest page of the small queue that was not used enough; those that were move to the main queue.
-    fn victim_of_small(&mut self, may_leave: &mut dyn FnMut(PageSlot) -> bool) -> Option<PageSlot> {
+    fn victim_of_small(&mut self, may_leave: MayLeave<'_>) -> Option<PageSlot> {
         let mut next = self.queues.oldest(SMALL);
         while let Some(page) = next {
             next = self.queues.newer(page);
@@ -73,7 +73,7 @@ impl S3Fifo {
     }
 
     /// The oldest page of the main queue without uses; those with some go round again for one of them.
-    fn victim_of_main(&mut self, may_leave: &mut dyn FnMut(PageSlot) -> bool) -> Option<PageSlot> {
+    fn victim_of_main(&mut self, may_leave: MayLeave<'_>) -> Option<PageSlot> {
         let mut next = self.queues.oldest(MAIN);
         while let Some(page) = next {
             if may_leave(page) {
@@ -108,11 +108,7 @@ impl PageReplacement for S3Fifo {
         self.queues.push_newest(if returns || small_is_full { MAIN } else { SMALL }, page);
     }
 
-    fn choose_victim(
-        &mut self,
-        incoming: PageSlot,
-        may_leave: &mut dyn FnMut(PageSlot) -> bool,
-    ) -> Option<PageSlot> {
+    fn choose_victim(&mut self, incoming: PageSlot, may_leave: MayLeave<'_>) -> Option<PageSlot> {
         self.was_full = true;
         if self.queues.is_on(GHOST, incoming) {
             self.queues.remove(incoming);

@@ -10,9 +10,9 @@
 //!
 //! Cost: a hit is one store; an eviction is amortised constant, plus the pages in use that are passed over.
 
-use super::PageReplacement;
 use super::list::Lists;
 use super::setup::PageSetup;
+use super::{MayLeave, PageReplacement};
 use crate::ids::PageSlot;
 
 const RESIDENT: usize = 0;
@@ -50,11 +50,7 @@ impl PageReplacement for Sieve {
         self.pages.push_newest(RESIDENT, page);
     }
 
-    fn choose_victim(
-        &mut self,
-        _incoming: PageSlot,
-        may_leave: &mut dyn FnMut(PageSlot) -> bool,
-    ) -> Option<PageSlot> {
+    fn choose_victim(&mut self, _incoming: PageSlot, may_leave: MayLeave<'_>) -> Option<PageSlot> {
         // The first turn may clear every bit, the second finds what may leave.
         for _ in 0..2 * self.pages.len(RESIDENT) {
             let page = self.hand.or_else(|| self.pages.oldest(RESIDENT))?;

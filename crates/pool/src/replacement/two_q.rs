@@ -16,9 +16,9 @@
 //!
 //! Cost: constant per reference and per eviction, plus the pages in use that are passed over.
 
-use super::PageReplacement;
 use super::list::Lists;
 use super::setup::PageSetup;
+use super::{MayLeave, PageReplacement};
 use crate::ids::PageSlot;
 
 const A1IN: usize = 0;
@@ -58,11 +58,7 @@ impl PageReplacement for TwoQ {
         self.queues.push_newest(if returns { AM } else { A1IN }, page);
     }
 
-    fn choose_victim(
-        &mut self,
-        incoming: PageSlot,
-        may_leave: &mut dyn FnMut(PageSlot) -> bool,
-    ) -> Option<PageSlot> {
+    fn choose_victim(&mut self, incoming: PageSlot, may_leave: MayLeave<'_>) -> Option<PageSlot> {
         if self.queues.is_on(A1OUT, incoming) {
             self.queues.remove(incoming);
             self.returning = Some(incoming);

@@ -12,7 +12,7 @@ use crate::error::EngineError;
 use crate::file_read::FileRead;
 use crate::protocol::worker_slots::{self, ChunkPoll, Delivery, PartsPoll, WorkerSlots};
 use crate::request::Reader;
-use crate::segments::Wanted;
+use crate::segments::RequestedChunk;
 use crate::stats::ScanCounters;
 use crate::store::PinnedParts;
 
@@ -24,14 +24,14 @@ pub(crate) type Deferred = worker_slots::Deferred<Arc<PinnedParts>>;
 
 /// A registered scan.
 #[derive(Debug)]
-pub(crate) struct CScan {
+pub(crate) struct RegisteredSegment {
     pub(crate) id: ScanId,
     pub(crate) table: TableId,
     pub(crate) columns: ColumnSet,
     /// How many parts had become resident when it registered.
     pub(crate) registered: u64,
     /// Its chunks, as the request wants them.
-    pub(crate) wanted: HashMap<ChunkNo, Wanted>,
+    pub(crate) wanted: HashMap<ChunkNo, RequestedChunk>,
     pub(crate) reads: Arc<[FileRead]>,
     pub(crate) counters: Arc<ScanCounters>,
     pub(crate) reader: Reader,
@@ -41,14 +41,14 @@ pub(crate) struct CScan {
     slots: WorkerSlots<ChunkNo, Arc<PinnedParts>, EngineError>,
 }
 
-impl CScan {
+impl RegisteredSegment {
     #[expect(clippy::too_many_arguments, reason = "the one constructor of a plain record")]
     pub(crate) fn new(
         id: ScanId,
         table: TableId,
         columns: ColumnSet,
         registered: u64,
-        wanted: HashMap<ChunkNo, Wanted>,
+        wanted: HashMap<ChunkNo, RequestedChunk>,
         reads: Arc<[FileRead]>,
         counters: Arc<ScanCounters>,
         reader: Reader,
@@ -58,7 +58,7 @@ impl CScan {
     ) -> Self {
         let slots = WorkerSlots::new(workers, stall_after);
         let workspace_bytes = AtomicU64::new(workspace_bytes);
-        CScan {
+        RegisteredSegment {
             id,
             table,
             columns,
