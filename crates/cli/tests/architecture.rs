@@ -186,9 +186,12 @@ fn files_below(folder: &Path) -> Vec<String> {
 fn the_files_that_documents_name_are_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let files = files_below(&root.join("crates"));
+    let documents = files_below(&root.join("docs")).into_iter().filter(|file| file.ends_with(".md"));
+    let own = ["ARCHITECTURE.md", "CONTRIBUTING.md", "README.md"];
+    let own = own.map(|document| root.join(document).display().to_string());
     let mut named = 0;
-    for document in ["ARCHITECTURE.md", "CONTRIBUTING.md"] {
-        let text = std::fs::read_to_string(root.join(document)).expect(document);
+    for document in documents.chain(own) {
+        let text = std::fs::read_to_string(&document).expect(&document);
         let is_path = |c: char| c.is_alphanumeric() || "_-/.".contains(c);
         let quoted = text.split('`').skip(1).step_by(2);
         let sources = quoted.filter(|name| name.ends_with(".rs") || name.ends_with(".js"));

@@ -1,4 +1,4 @@
-//! Why a model of a device makes no sense.
+//! Errors in the numbers of a device model.
 
 use std::fmt;
 

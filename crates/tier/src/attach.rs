@@ -1,4 +1,4 @@
-//! How a session comes to use tiers: stores, a rule, and what makes tables.
+//! Connects a session to its tiers: registers their stores, the rule that rewrites plans, and a factory for tables.
 
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 //! Aggregations, joins and window functions that can be done chunk by chunk get a node that does so once footers prove that
 //! chunks are clustered.
 //!
-//! What they must be like say [`eligibility::aggregation_by_chunks`], [`eligibility::join_by_chunks`] and
-//! [`eligibility::window_by_chunks`]; how it is done, [`crate::ordered`]. Such a node keeps neither the order nor the
-//! partitioning of what it stands for, so it matters what the plan above relies on.
+//! Conditions are in [`eligibility::aggregation_by_chunks`], [`eligibility::join_by_chunks`] and
+//! [`eligibility::window_by_chunks`], execution is in [`crate::ordered`]. Such a node keeps neither the order nor the
+//! partitioning of the node it replaces, so it matters what the plan above relies on.
 
 use std::sync::Arc;
 
