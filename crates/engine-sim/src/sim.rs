@@ -84,8 +84,8 @@ pub fn play(plan: &Plan, log: bool) -> Outcome {
     start_controls(&clients);
     let audits = start_auditor(&world);
     executor.run();
-    let permits = world.host().and_then(|host| host.audit(true)).map(|audit| audit.free_permits);
     if executor.violation().is_none() {
+        let permits = world.host().and_then(|host| host.audit(true)).map(|audit| audit.free_permits);
         let waiting = executor.waiting_for_engine();
         if waiting.is_empty() {
             check_end(&clients, permits);

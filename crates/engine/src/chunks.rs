@@ -101,7 +101,7 @@ fn cut(metadata: &ParquetMetaData, whole: &FileChunk, target: u64) -> Option<Vec
         if pieces.iter().map(FileChunk::bytes).fold(0, u64::saturating_add) <= bytes_max {
             return (pieces.len() > 1).then_some(pieces);
         }
-        wanted /= 2;
+        wanted -= wanted.div_ceil(4);
     }
     None
 }
