@@ -241,3 +241,36 @@ async fn malformed_messages_end_their_own_connection_only() {
     drop(client);
     world.idle().await;
 }
+/// A user's memory and load control go together: what has room for sorts but not for hash tables runs again with the
+/// former, what has no room is that user's error, and nobody else is concerned.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn memory_of_a_user_is_that_users_affair() {
+    const LIMIT: u64 = 4 << 20;
+    let world = World::with_users(|_, folder| {
+        let path = folder.join("users.toml");
+        let mut file = coscan_server::access::UsersFile::read(&path).unwrap();
+        let limited = file.roles.get_mut("few").unwrap();
+        limited.limits.insert("memory".to_owned(), LIMIT.to_string().into());
+        file.write(&path).unwrap();
+    })
+    .await;
+    let (ann, bob) = (world.connect("ann", "ann").await.unwrap(), world.connect("bob", "bob").await.unwrap());
+    let joined =
+        "SELECT count(*), max(a.name) FROM t a JOIN t b ON a.id = b.id WHERE a.amount + b.amount > 10";
+    // Sixteen megabytes that nothing can spill.
+    let no_room = "SELECT count(*) FROM (SELECT array_agg(concat(repeat(name, 20), id)) AS names FROM t) \
+                   WHERE names IS NOT NULL";
+    let (of_bob, of_ann, none) =
+        tokio::join!(bob.query_one(joined, &[]), ann.query_one(joined, &[]), ann.query_one(no_room, &[]));
+    let (right, of_ann) = (of_bob.unwrap(), of_ann.unwrap());
+    assert_eq!(right.get::<_, i64>(0), of_ann.get::<_, i64>(0));
+    assert_eq!(right.get::<_, &str>(1), of_ann.get::<_, &str>(1));
+    let error = none.err().unwrap();
+    assert_eq!(code(&error), "53200", "{error:?}");
+    let text = error.as_db_error().unwrap().message().to_owned();
+    assert!(text.contains("user ann") && text.contains("the session's own limit"), "{text}");
+    let had = text.split(" bytes").next().and_then(|text| text.rsplit(' ').next()).unwrap();
+    assert!(had.parse::<u64>().unwrap() <= LIMIT, "more than the limit was had: {text}");
+    assert_eq!(bob.query_one(no_room, &[]).await.unwrap().get::<_, i64>(0), 1);
+    world.idle().await;
+}

@@ -165,11 +165,12 @@ impl MemoryPool for QueryPool {
             self.grow(reservation, additional);
             return Ok(());
         }
-        let taken = self.take(consumer, reservation.size() as u64, more).and_then(|()| {
-            self.session(|session| session.try_grow(reservation, additional)).inspect_err(|_| {
-                self.lender.control.note_refusal(self.id, more);
-                self.give_back(more);
-            })
+        // The session first: what it refuses is never had, so that the run's peak stays within the session's limit.
+        let asked = self.session(|session| session.try_grow(reservation, additional));
+        let asked = asked.inspect_err(|_| self.lender.control.note_refusal(self.id, more));
+        let taken = asked.and_then(|()| {
+            self.take(consumer, reservation.size() as u64, more)
+                .inspect_err(|_| self.session(|session| session.shrink(reservation, additional)))
         });
         taken.map_err(|error| match is_nested_loop_join(consumer) {
             true => exec_datafusion_err!("out of memory: {}", error.strip_backtrace()),
