@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use std::thread;
 
 use anyhow::anyhow;
+use datafusion::common::DataFusionError;
 
 /// The caller asked for something that makes no sense: exit code 2.
 #[derive(Debug, thiserror::Error)]
@@ -59,7 +60,7 @@ pub fn panic_text(payload: &(dyn Any + Send)) -> &str {
 pub fn one_line(error: &anyhow::Error) -> String {
     let mut line = String::new();
     for cause in error.chain() {
-        let text = squeeze(&cause.to_string());
+        let text = squeeze(&said(cause));
         if line.is_empty() {
             line = text;
         } else if !line.contains(&text) {
@@ -68,6 +69,14 @@ pub fn one_line(error: &anyhow::Error) -> String {
         }
     }
     line
+}
+
+/// What a cause says. What does not parse, the query engine shows as the program would be debugged.
+fn said(cause: &(dyn Error + 'static)) -> String {
+    match cause.downcast_ref() {
+        Some(DataFusionError::SQL(error, _)) => error.to_string(),
+        _ => cause.to_string(),
+    }
 }
 
 /// Text with every run of white space, line breaks included, as one blank.
@@ -93,6 +102,14 @@ mod tests {
             .context("query 1")
             .unwrap_err();
         assert_eq!(one_line(&error), "query 1: cannot read a.parquet: disk on fire");
+    }
+
+    #[test]
+    fn what_does_not_parse_is_said_in_words() {
+        use datafusion::sql::sqlparser::parser::ParserError;
+        let wrong = ParserError::ParserError("Expected: an SQL statement, found: SELEC".to_owned());
+        let error = anyhow::Error::from(DataFusionError::SQL(Box::new(wrong), None));
+        assert_eq!(one_line(&error), "sql parser error: Expected: an SQL statement, found: SELEC");
     }
 
     #[test]

@@ -55,6 +55,20 @@ async fn errors_have_codes_and_the_connection_goes_on() {
         ("FETCH 1 FROM nothing", "34000"),
         ("COPY t FROM STDIN", "0A000"),
         ("SET client_encoding = 'LATIN1'", "22023"),
+        ("SELECT id, name FROM t a, t b", "42702"),
+        ("SELECT nofunction(id) FROM t", "42883"),
+        ("SELECT sqrt(1, 2, 3)", "42883"),
+        ("SELECT name + 1 FROM t", "42883"),
+        ("SELECT id, count(*) FROM t", "42803"),
+        ("SELECT id FROM t WHERE count(*) > 1", "42803"),
+        ("SELECT id FROM t ORDER BY 9", "42P10"),
+        ("SELECT 1 UNION SELECT 1, 2", "42601"),
+        ("SELECT name::int FROM t", "22P02"),
+        ("SELECT 100000::smallint", "22003"),
+        ("SELECT to_timestamp('x')", "22007"),
+        ("SELECT (SELECT id FROM t)", "21000"),
+        ("SELECT chr(-1)", "22000"),
+        ("EXECUTE nothing", "26000"),
     ] {
         let error = client.simple_query(sql).await.unwrap_err();
         assert_eq!(code(&error), expected, "{sql}: {error:?}");
@@ -62,6 +76,29 @@ async fn errors_have_codes_and_the_connection_goes_on() {
         assert_eq!(code(&error), expected, "{sql}, prepared: {error:?}");
         assert_eq!(first(&client.simple_query("SELECT 1").await.unwrap()), Some("1"));
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn templates_of_dates_are_those_of_postgres() {
+    let world = World::open().await;
+    let client = world.client().await;
+    for (sql, expected) in [
+        ("SELECT to_char(date '2024-03-09', 'YYYY/MM/DD')", "2024/03/09"),
+        ("SELECT to_char(timestamp '2024-03-09 17:05:06', 'HH24:MI')", "17:05"),
+        ("SELECT to_char(date '2024-03-09', '%d.%m.')", "09.03."),
+        ("SELECT to_date('09.03.2024', 'DD.MM.YYYY')", "2024-03-09"),
+        (
+            "SELECT to_timestamp('2024-03-09 17:05:06.5', 'YYYY-MM-DD HH24:MI:SS.MS') = timestamp '2024-03-09 17:05:06.5'",
+            "t",
+        ),
+        ("SELECT count(*) FROM information_schema.views", "0"),
+        ("SELECT pg_terminate_backend(0)", "f"),
+    ] {
+        let rows = client.simple_query(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+        assert_eq!(first(&rows), Some(expected), "{sql}");
+    }
+    let unknown = client.simple_query("SELECT to_char(now(), 'RM')").await.unwrap_err();
+    assert_eq!(code(&unknown), "22000");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -224,4 +261,56 @@ async fn statements_have_the_priority_of_their_user() {
     token.cancel_query(NoTls).await.unwrap();
     assert_eq!(code(&running.await.unwrap().unwrap_err()), "57014");
     world.idle().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_startup_message_sets_variables_and_reset_brings_them_back() {
+    let world = World::open().await;
+    let mut config = world.config("coscan", "");
+    config.options("-c statement_timeout=100ms -c coscan.enabled=false -c TimeZone=Asia/Tokyo");
+    let (client, connection) = config.connect(NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let shown = async |variable: &str| {
+        let rows = client.simple_query(&format!("SHOW {variable}")).await.unwrap();
+        first(&rows).map(str::to_owned)
+    };
+    assert_eq!(code(&client.simple_query(ENDLESS).await.unwrap_err()), "57014");
+    assert_eq!(shown("timezone").await.as_deref(), Some("Asia/Tokyo"));
+    assert_eq!(shown("coscan.enabled").await.as_deref(), Some("false"));
+    for reset in ["RESET statement_timeout", "RESET ALL", "DISCARD ALL"] {
+        client.batch_execute("SET statement_timeout = '1min'").await.unwrap();
+        client.batch_execute(reset).await.unwrap();
+        assert_eq!(shown("statement_timeout").await.as_deref(), Some("100ms"), "{reset}");
+    }
+    for (wrong, expected) in
+        [("-c statement_timeout=soon", "22023"), ("-x", "42601"), ("-c coscan.policy=normal", "42501")]
+    {
+        let error = world.config("coscan", "").options(wrong).connect(NoTls).await.err().unwrap();
+        assert_eq!(code(&error), expected, "{wrong}: {error:?}");
+    }
+}
+
+/// A listing that is out of date is met by the first statement that reads; its client does not hear of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_statement_whose_file_was_replaced_runs_again() {
+    let world = World::open().await;
+    let path = world.folder.path().join("t.parquet");
+    let client = world.client().await;
+    let counted = async |sql: &str| {
+        client.query_one(sql, &[]).await.map(|row| row.get::<_, i64>(0)).map_err(|e| code(&e))
+    };
+    let columns = ["sum(id)", "max(name)", "sum(amount)"];
+    for round in 0..9_i64 {
+        let column = columns[round as usize % columns.len()];
+        assert_eq!(
+            counted("SELECT count(*) FROM t WHERE id >= 0").await,
+            Ok(ROWS - round.min(1) * (round + 8))
+        );
+        let rows = ROWS - (round + 9);
+        let beside = world.folder.path().join(".new");
+        support::write_table(&beside, rows);
+        std::fs::rename(&beside, &path).unwrap();
+        let sql = format!("SELECT count(*), {column} FROM t WHERE id % 2 = {}", round % 2);
+        assert_eq!(counted(&sql).await, Ok((rows + 1 - round % 2) / 2), "round {round}");
+    }
 }

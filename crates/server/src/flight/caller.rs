@@ -69,6 +69,8 @@ pub(crate) fn failed(error: QueryError) -> Status {
         QueryError::Stopped(_) => Status::cancelled(text),
         QueryError::ResultTooLarge(_) | QueryError::Busy(_) => Status::resource_exhausted(text),
         QueryError::Engine { sqlstate: "0A000", .. } => Status::unimplemented(text),
+        // Clients retry what was aborted.
+        error if error.met_a_replaced_file() => Status::aborted(text),
         QueryError::Engine { sqlstate: "53200", .. } => Status::resource_exhausted(text),
         QueryError::Engine { sqlstate, .. } if sqlstate.starts_with("42") || sqlstate.starts_with("22") => {
             Status::invalid_argument(text)

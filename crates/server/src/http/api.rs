@@ -46,6 +46,7 @@ impl From<QueryError> for Refusal {
         let status = match &error {
             QueryError::Denied(_) => StatusCode::FORBIDDEN,
             QueryError::Busy(_) => StatusCode::SERVICE_UNAVAILABLE,
+            error if error.met_a_replaced_file() => StatusCode::CONFLICT,
             _ => StatusCode::BAD_REQUEST,
         };
         Refusal(status, json!({ "error": error.to_string(), "code": error.sqlstate() }))

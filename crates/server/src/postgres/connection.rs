@@ -43,13 +43,16 @@ pub(crate) struct Connection<'a> {
     running: Arc<Mutex<Cancel>>,
     pub(crate) extended: Extended,
     pub(crate) cursors: HashMap<String, Rows>,
+    /// Its variables after the login, which RESET brings back.
+    begun_with: HashMap<String, String>,
 }
 
 /// Serves messages until the client leaves or the server ends.
 pub(crate) async fn run(socket: &mut Socket, wire: Wire, started: Started, state: &State) -> io::Result<()> {
     let Started { session, running } = started;
-    let mut connection =
-        Connection { socket, session, running, extended: Extended::default(), cursors: HashMap::new() };
+    let begun_with = socket.metadata().clone();
+    let (extended, cursors) = (Extended::default(), HashMap::new());
+    let mut connection = Connection { socket, session, running, extended, cursors, begun_with };
     loop {
         let message = tokio::select! {
             biased;
@@ -191,6 +194,10 @@ impl Connection<'_> {
                 }
                 "SET"
             }
+            Statement::Reset(variable) => {
+                self.reset(variable.as_deref()).await?;
+                "RESET"
+            }
             Statement::Declare(name, plan) => {
                 if self.cursors.len() >= CURSORS_MAX {
                     return Err(error("53400", format!("a connection has {CURSORS_MAX} cursors at most")));
@@ -214,6 +221,7 @@ impl Connection<'_> {
             Statement::DiscardAll => {
                 self.cursors.clear();
                 self.extended.deallocate(None)?;
+                self.reset(None).await?;
                 "DISCARD ALL"
             }
             Statement::CopyOut(plan, format) => {
@@ -222,6 +230,20 @@ impl Connection<'_> {
             Statement::Plan(_) | Statement::Show(_) | Statement::Fetch(..) => return Ok(None),
         };
         Ok(Some(Tag::new(tag)))
+    }
+
+    /// Makes variables what they were when the connection began.
+    async fn reset(&mut self, variable: Option<&str>) -> PgWireResult<()> {
+        for (told, value) in settings::reset(self.socket.metadata_mut(), &self.begun_with, variable) {
+            match told {
+                "application_name" => self.session.entry().set_application(&value),
+                "TimeZone" => self.session.set_time_zone(&value)?,
+                _ => {}
+            }
+            let status = ParameterStatus::new(told.to_owned(), value);
+            self.socket.feed(PgWireBackendMessage::ParameterStatus(status)).await?;
+        }
+        Ok(())
     }
 
     /// Starts a query; its rows come in this format.

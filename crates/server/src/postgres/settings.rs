@@ -79,6 +79,70 @@ pub(crate) fn set(
     Ok(TOLD.iter().find(|(name, _)| *name == variable).map(|(_, told)| *told))
 }
 
+/// Sets a variable to what it was when the connection began, or all; returns the names and values that the client is told.
+pub(crate) fn reset(
+    variables: &mut HashMap<String, String>,
+    begun_with: &HashMap<String, String>,
+    variable: Option<&str>,
+) -> Vec<(&'static str, String)> {
+    match variable {
+        None => variables.clone_from(begun_with),
+        Some(variable) => match begun_with.get(variable) {
+            Some(value) => drop(variables.insert(variable.to_owned(), value.clone())),
+            None => drop(variables.remove(variable)),
+        },
+    }
+    let concerned = TOLD.iter().filter(|(name, _)| variable.is_none_or(|variable| variable == *name));
+    concerned.filter_map(|(name, told)| Some((*told, show(variables, name).ok()?))).collect()
+}
+
+/// The variables that a startup message sets: parameters that are none of the connection's own, and `-c name=value` or
+/// `--name=value` in `options`, where a backslash takes the next character as it is.
+pub(crate) fn of_startup<'a>(
+    parameters: impl IntoIterator<Item = (&'a String, &'a String)>,
+) -> Result<Vec<(String, String)>, QueryError> {
+    let (mut set, mut options) = (Vec::new(), None);
+    for (name, value) in parameters {
+        match name.to_ascii_lowercase().as_str() {
+            "user" | "database" | "replication" => {}
+            "options" => options = Some(value),
+            name if name.starts_with("_pq_.") => {}
+            name => set.push((name.to_owned(), value.clone())),
+        }
+    }
+    // What has a parameter of its own is said twice: that one holds.
+    let mut words = options.map(|text| words(text)).unwrap_or_default().into_iter();
+    let mut given = Vec::new();
+    while let Some(word) = words.next() {
+        let assignment = match word.strip_prefix("-c").or_else(|| word.strip_prefix("--")) {
+            Some("") => words.next(),
+            Some(rest) => Some(rest.to_owned()),
+            None => None,
+        };
+        let assignment = assignment.as_deref().and_then(|assignment| assignment.split_once('='));
+        let (name, value) = assignment.ok_or_else(|| {
+            QueryError::other("42601", format!("options: '{word}' is not -c name=value or --name=value"))
+        })?;
+        given.push((name.trim().to_ascii_lowercase().replace('-', "_"), value.to_owned()));
+    }
+    given.extend(set);
+    Ok(given)
+}
+
+/// The words of `options`.
+fn words(text: &str) -> Vec<String> {
+    let (mut words, mut word, mut chars) = (Vec::new(), None::<String>, text.chars());
+    while let Some(c) = chars.next() {
+        match c {
+            c if c.is_ascii_whitespace() => words.extend(word.take()),
+            '\\' => word.get_or_insert_default().extend(chars.next()),
+            c => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    words
+}
+
 /// The value of a variable.
 pub(crate) fn show(variables: &HashMap<String, String>, variable: &str) -> Result<String, QueryError> {
     let default =
@@ -127,5 +191,46 @@ mod tests {
         assert_eq!(show(&variables, "nonsense").unwrap_err().sqlstate(), "42704");
         set(&mut variables, "statement_timeout", "default").unwrap();
         assert_eq!(statement_timeout(&variables), None);
+    }
+
+    #[test]
+    fn a_startup_message_sets_what_its_options_say() {
+        let of = |options: &str| {
+            let parameters = [("user", "ann"), ("TimeZone", "UTC"), ("options", options)];
+            of_startup(
+                parameters
+                    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                    .iter()
+                    .map(|(n, v)| (n, v)),
+            )
+        };
+        let said = of(r"-c statement_timeout=5s  --application-name=a\ b -csearch_path=x").unwrap();
+        let said: Vec<(&str, &str)> =
+            said.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let wanted = [
+            ("statement_timeout", "5s"),
+            ("application_name", "a b"),
+            ("search_path", "x"),
+            ("timezone", "UTC"),
+        ];
+        assert_eq!(said, wanted);
+        for wrong in ["-c", "-c x", "--x", "x=1", "-B 7"] {
+            assert!(of(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(of("").unwrap().len(), 1);
+    }
+
+    #[test]
+    fn what_is_reset_is_as_at_the_beginning() {
+        let begun_with = HashMap::from([("timezone".to_owned(), "Asia/Tokyo".to_owned())]);
+        let mut variables = begun_with.clone();
+        for (variable, value) in [("timezone", "UTC"), ("statement_timeout", "7")] {
+            set(&mut variables, variable, value).unwrap();
+        }
+        let told = reset(&mut variables, &begun_with, Some("timezone"));
+        assert_eq!(told, [("TimeZone", "Asia/Tokyo".to_owned())]);
+        assert!(statement_timeout(&variables).is_some());
+        assert!(reset(&mut variables, &begun_with, None).len() > 3);
+        assert_eq!(variables, begun_with);
     }
 }

@@ -2,8 +2,10 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::str::FromStr;
 use std::sync::{Arc, Mutex};
 
+use datafusion::arrow::array::timezone::Tz;
 use futures::{SinkExt, StreamExt};
 use pgwire::api::auth::sasl::{SCRAM_SHA_256_METHOD, SCRAM_SHA_256_PLUS_METHOD};
 use pgwire::api::auth::{
@@ -16,6 +18,7 @@ use pgwire::messages::startup::{Authentication, PasswordMessageFamily};
 use pgwire::messages::{PgWireBackendMessage, PgWireFrontendMessage};
 
 use super::error::fatal;
+use super::settings;
 use super::socket::{NOT_ENCRYPTED, Socket};
 use crate::access::{AccessError, Binding, ScramExchange, User};
 use crate::sql::{Cancel, POSTGRES_VERSION, Protocol, Session};
@@ -91,9 +94,7 @@ async fn begin(
         state.log_in_anonymous(name)?
     };
     let session = state.open_session(user, Protocol::Postgres, Some(peer), Some(database))?;
-    if let Some(application) = named("application_name") {
-        session.entry().set_application(application);
-    }
+    let time_zone = set_up(socket, &session, settings::of_startup(&startup.parameters)?).await?;
     let sessions = state.postgres_sessions();
     let running = Arc::<Mutex<Cancel>>::default();
     let (number, secret) = sessions.add(socket, &running);
@@ -102,8 +103,40 @@ async fn begin(
     let mut parameters = DefaultServerParameterProvider::default();
     parameters.server_version = POSTGRES_VERSION.to_owned();
     parameters.is_superuser = session.user().role.admin;
+    parameters.time_zone = time_zone.unwrap_or(parameters.time_zone);
     finish_authentication(socket, &parameters).await?;
     Ok(Started { session, running })
+}
+
+/// Sets the variables that the client begins with; returns the time zone if one was set. Zones that are not known here, which
+/// drivers send by themselves, are as if they had not been sent.
+async fn set_up(
+    socket: &mut Socket,
+    session: &Session,
+    variables: Vec<(String, String)>,
+) -> PgWireResult<Option<String>> {
+    let mut time_zone = None;
+    for (variable, value) in variables {
+        if variable.contains('.') {
+            // The query engine's own; names that are no names fail to be read.
+            let set = format!("SET {variable} = '{}'", value.replace('\'', "''"));
+            session.query(&set).await?;
+            continue;
+        }
+        if variable == "timezone" {
+            if Tz::from_str(&value).is_err() {
+                socket.metadata_mut().remove(&variable);
+                continue;
+            }
+            session.set_time_zone(&value)?;
+            time_zone = Some(value.clone());
+        }
+        settings::set(socket.metadata_mut(), &variable, &value)?;
+        if variable == "application_name" {
+            session.entry().set_application(&value);
+        }
+    }
+    Ok(time_zone)
 }
 
 /// The exchange that proves a password.

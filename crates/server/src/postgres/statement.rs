@@ -11,7 +11,7 @@ use coscan_tier::with_options;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::{DFParserBuilder, Statement as Parsed};
 use datafusion::sql::sqlparser::ast::{
-    self, CloseCursor, CopyOption, CopySource, CopyTarget, DeclareType, FetchDirection, Set,
+    self, CloseCursor, CopyOption, CopySource, CopyTarget, DeclareType, FetchDirection, Reset, Set,
     Statement as Ast, Value, visit_relations,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
@@ -36,6 +36,8 @@ pub(crate) enum Statement {
     Accepted(&'static str),
     /// SET of one variable to values as they were written.
     Set { variable: String, value: String },
+    /// RESET of one variable or of all.
+    Reset(Option<String>),
     /// SHOW of one variable.
     Show(String),
     /// COPY ... TO STDOUT.
@@ -121,7 +123,13 @@ pub(crate) async fn plan(session: &Session, parsed: Parsed) -> Result<Statement,
         Ast::ReleaseSavepoint { .. } => Statement::Accepted("RELEASE"),
         Ast::LISTEN { .. } => return Err(QueryError::other("0A000", "there are no notifications here")),
         Ast::UNLISTEN { .. } => Statement::Accepted("UNLISTEN"),
-        Ast::Reset(_) if !ast.to_string().contains('.') => Statement::Accepted("RESET"),
+        Ast::Reset(reset) => match &reset.reset {
+            Reset::ALL => Statement::Reset(None),
+            Reset::ConfigurationParameter(name) if name.0.len() == 1 => {
+                Statement::Reset(Some(name.to_string().replace('"', "").to_ascii_lowercase()))
+            }
+            Reset::ConfigurationParameter(_) => return planned(session, parsed).await,
+        },
         Ast::Discard { object_type: ast::DiscardObject::ALL } => Statement::DiscardAll,
         Ast::Discard { .. } => Statement::Accepted("DISCARD"),
         Ast::Deallocate { name, .. } => {

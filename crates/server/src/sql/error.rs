@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use datafusion::common::{DataFusionError, SchemaError};
+use datafusion::common::DataFusionError;
 
 use super::Stop;
+use super::sqlstate::{REPLACED, sqlstate};
 
 /// A statement that failed.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -44,6 +45,11 @@ impl QueryError {
         }
     }
 
+    /// Whether a file was replaced while it was read: the same statement, asked again, reads the new one.
+    pub fn met_a_replaced_file(&self) -> bool {
+        self.sqlstate() == REPLACED
+    }
+
     /// A panic of the query engine.
     pub(crate) fn panicked() -> Self {
         QueryError::Engine {
@@ -59,31 +65,11 @@ impl QueryError {
 
 impl From<DataFusionError> for QueryError {
     fn from(error: DataFusionError) -> Self {
-        let text = error.strip_backtrace();
+        let text = match &error {
+            DataFusionError::SQL(error, _) => error.to_string(),
+            error => error.strip_backtrace(),
+        };
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        QueryError::Engine { sqlstate: sqlstate(error.find_root(), &text), text }
-    }
-}
-
-fn sqlstate(error: &DataFusionError, text: &str) -> &'static str {
-    match error {
-        DataFusionError::SQL(..) => "42601",
-        DataFusionError::SchemaError(error, _) => match **error {
-            SchemaError::FieldNotFound { .. } => "42703",
-            SchemaError::AmbiguousReference { .. } => "42702",
-            _ => "42P10",
-        },
-        DataFusionError::NotImplemented(_) => "0A000",
-        DataFusionError::ResourcesExhausted(_) => "53200",
-        DataFusionError::Configuration(_) => "22023",
-        DataFusionError::ArrowError(..) if text.contains("Divide by zero") => "22012",
-        DataFusionError::ArrowError(..) => "22000",
-        DataFusionError::ObjectStore(_) | DataFusionError::IoError(_) | DataFusionError::ParquetError(_) => {
-            "58030"
-        }
-        DataFusionError::Plan(_) if text.contains("table '") && text.contains("not found") => "42P01",
-        DataFusionError::Plan(_) if text.contains("Invalid function") => "42883",
-        DataFusionError::Plan(_) => "42000",
-        _ => "XX000",
+        QueryError::Engine { sqlstate: sqlstate(&error, &text), text }
     }
 }

@@ -13,11 +13,13 @@
 //! | `functions` | functions of PostgreSQL that clients call when they connect |
 //! | `work` | where do statements compute? |
 //! | `memory` | what a user's queries have reserved |
-//! | `error` | why a statement failed, with PostgreSQL's code |
+//! | `again` | what runs once more because a file was replaced |
+//! | `error`, `sqlstate` | why a statement failed, with PostgreSQL's code |
 //!
 //! It knows no protocol.
 
 mod activity;
+mod again;
 mod catalog;
 mod columns;
 mod error;
@@ -28,6 +30,7 @@ mod pg_catalog;
 mod registry;
 mod results;
 mod session;
+mod sqlstate;
 mod tables;
 mod tiers;
 mod work;

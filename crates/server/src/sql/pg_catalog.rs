@@ -51,9 +51,54 @@ const WITHOUT_ROWS: [&str; 12] = [
 ];
 
 /// Tables that are not given and have no rows, with their columns.
-const EMPTY: [(&str, &[&str]); 7] = [
+const EMPTY: [(&str, &[&str]); 14] = [
     ("pg_user_mappings", &["umid", "srvid", "srvname", "umuser", "usename", "umoptions"]),
     ("pg_indexes", &["schemaname", "tablename", "indexname", "tablespace", "indexdef"]),
+    ("pg_available_extensions", &["name", "default_version", "installed_version", "comment"]),
+    ("pg_cursors", &["name", "statement", "is_holdable", "is_binary", "is_scrollable", "creation_time"]),
+    (
+        "pg_locks",
+        &[
+            "locktype",
+            "database",
+            "relation",
+            "transactionid",
+            "virtualtransaction",
+            "pid",
+            "mode",
+            "granted",
+        ],
+    ),
+    (
+        "pg_policies",
+        &["schemaname", "tablename", "policyname", "permissive", "roles", "cmd", "qual", "with_check"],
+    ),
+    ("pg_prepared_xacts", &["transaction", "gid", "prepared", "owner", "database"]),
+    (
+        "information_views",
+        &[
+            "table_catalog",
+            "table_schema",
+            "table_name",
+            "view_definition",
+            "check_option",
+            "is_updatable",
+            "is_insertable_into",
+        ],
+    ),
+    (
+        "information_role_table_grants",
+        &[
+            "grantor",
+            "grantee",
+            "table_catalog",
+            "table_schema",
+            "table_name",
+            "privilege_type",
+            "is_grantable",
+            "with_hierarchy",
+        ],
+    ),
     (
         "information_table_constraints",
         &[

@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use datafusion::arrow::array::{Array, RecordBatch};
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::execution::SendableRecordBatchStream;
-use futures::{Stream, StreamExt};
+use futures::Stream;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
+use super::again::Execution;
 use super::session::SessionBase;
 use super::work::{Unfinished, Work};
 use super::{QueryError, RunningQuery, SessionEntry, Stop};
@@ -111,16 +111,11 @@ pub(crate) struct Bounds {
 }
 
 /// Lets the statement run: its plan among those who compute, what watches over it here, where nobody computes.
-pub(crate) fn start(
-    mut stream: SendableRecordBatchStream,
-    work: &Work,
-    bounds: Bounds,
-    mut ending: Ending,
-) -> Results {
-    let (schema, query) = (stream.schema(), ending.query.clone());
+pub(crate) fn start(mut execution: Execution, work: &Work, bounds: Bounds, mut ending: Ending) -> Results {
+    let (schema, query) = (execution.schema(), ending.query.clone());
     let (made, mut batches_made) = mpsc::channel(1);
     let computing = Unfinished(work.spawn(async move {
-        while let Some(batch) = stream.next().await {
+        while let Some(batch) = execution.next().await {
             if made.send(batch).await.is_err() {
                 return;
             }

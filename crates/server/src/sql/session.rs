@@ -5,14 +5,13 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use coscan_datafusion::{CoscanContext, CoscanOptions, with_account};
+use coscan_datafusion::{CoscanContext, CoscanOptions};
 use coscan_tier::{TierUser, Tiers, with_options};
 use datafusion::catalog::CatalogProviderList;
 use datafusion::common::Result as DataFusionResult;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::physical_plan::execute_stream;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
 use datafusion_pg_catalog::pg_catalog::context::EmptyContextProvider;
@@ -24,6 +23,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::activity::Viewer;
+use super::again::Execution;
 use super::catalog::{PUBLIC, catalogs};
 use super::memory::UserPool;
 use super::results::{Bounds, Ending, start, stoppable};
@@ -311,19 +311,12 @@ impl Session {
             }
             query.runs();
             let (context, of) = (self.context.clone(), query.clone());
-            let started = self.base.work.spawn(async move {
-                let frame = context.execute_logical_plan(plan).await?;
-                let frame = with_account(frame, of.account().clone());
-                let task = Arc::new(frame.task_ctx());
-                let plan = frame.create_physical_plan().await?;
-                of.has_plan(plan.clone());
-                execute_stream(plan, task)
-            });
+            let started = self.base.work.spawn(Execution::begin(context, plan, of));
             Ok::<_, QueryError>(Unfinished(started).await.map_err(|_| QueryError::panicked())??)
         };
         let begun = stoppable(&query, deadline, begun).await;
-        let stream = match begun.and_then(|begun| begun) {
-            Ok(stream) => stream,
+        let execution = match begun.and_then(|begun| begun) {
+            Ok(execution) => execution,
             Err(error) => {
                 ending.note(Some(&error));
                 return Err(error);
@@ -335,6 +328,6 @@ impl Session {
             result_bytes: limits.result_bytes,
             turns,
         };
-        Ok(start(stream, &self.base.work, bounds, ending))
+        Ok(start(execution, &self.base.work, bounds, ending))
     }
 }

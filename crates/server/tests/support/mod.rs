@@ -128,7 +128,7 @@ pub fn code(error: &Error) -> String {
     error.code().map(SqlState::code).map_or_else(|| format!("no code: {error:?}"), str::to_owned)
 }
 
-fn write_table(path: &Path, rows: i64) {
+pub fn write_table(path: &Path, rows: i64) {
     let amounts = Decimal128Array::from_iter_values((0..rows).map(|n| i128::from(n) * 5));
     let columns: [(&str, ArrayRef); 3] = [
         ("id", Arc::new(Int64Array::from_iter_values(0..rows))),

@@ -1,4 +1,5 @@
-//! `pg_cancel_backend`: stops what a session runs, for its own user and for administrators.
+//! `pg_cancel_backend` and `pg_terminate_backend`: stop what a session runs, for its own user and for administrators. The
+//! connection stays with both.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -13,19 +14,23 @@ use datafusion::logical_expr::{
 use super::super::activity::Viewer;
 use super::super::{Registry, Stop};
 
+/// Its names.
+pub(super) const NAMES: [&str; 2] = ["pg_cancel_backend", "pg_terminate_backend"];
+
 /// The function, for whoever asks.
 #[derive(Debug)]
 pub(super) struct Cancel {
+    name: &'static str,
     registry: Arc<Registry>,
     viewer: Viewer,
     signature: Signature,
 }
 
 impl Cancel {
-    pub(super) fn udf(registry: Arc<Registry>, viewer: Viewer) -> ScalarUDF {
+    pub(super) fn udf(name: &'static str, registry: Arc<Registry>, viewer: Viewer) -> ScalarUDF {
         // A number that is written down is a bigint to the query engine.
         let signature = Signature::exact(vec![DataType::Int64], Volatility::Volatile);
-        ScalarUDF::from(Cancel { registry, viewer, signature })
+        ScalarUDF::from(Cancel { name, registry, viewer, signature })
     }
 
     /// Stops what the session with this number runs; whether there is such a session that this user may stop.
@@ -43,7 +48,8 @@ impl Cancel {
 impl PartialEq for Cancel {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.registry, &other.registry)
-            && (&self.viewer.user, self.viewer.admin) == (&other.viewer.user, other.viewer.admin)
+            && (self.name, &self.viewer.user, self.viewer.admin)
+                == (other.name, &other.viewer.user, other.viewer.admin)
     }
 }
 
@@ -57,7 +63,7 @@ impl Hash for Cancel {
 
 impl ScalarUDFImpl for Cancel {
     fn name(&self) -> &str {
-        "pg_cancel_backend"
+        self.name
     }
 
     fn signature(&self) -> &Signature {

@@ -5,6 +5,7 @@
 //! | `answer` | the same whatever is asked |
 //! | `cancel` | whether a statement was stopped |
 //! | `privileges` | what the user may do |
+//! | `template` | dates and times by PostgreSQL's templates |
 //! | `text` | something computed from its arguments |
 //!
 //! Others are in `datafusion-pg-catalog`; those here are missing there, or answer what clients do not understand.
@@ -12,6 +13,7 @@
 mod answer;
 mod cancel;
 mod privileges;
+mod template;
 mod text;
 
 use std::sync::Arc;
@@ -114,6 +116,7 @@ pub(crate) fn register(context: &SessionContext) {
     if let Ok(none) = ScalarValue::try_new_null(&DataType::Struct(element.into_iter().collect())) {
         answer("_pg_expandarray", none);
     }
+    template::register(context);
     text::register(context);
 }
 
@@ -122,7 +125,10 @@ pub(crate) fn register_user(context: &SessionContext, user: &str, admin: bool, r
     for name in ["session_user", "current_user", "user", "current_role"] {
         context.register_udf(Answer::udf(name, user.into()));
     }
-    context.register_udf(Cancel::udf(registry.clone(), Viewer { user: user.to_owned(), admin }));
+    for name in cancel::NAMES {
+        let viewer = Viewer { user: user.to_owned(), admin };
+        context.register_udf(Cancel::udf(name, registry.clone(), viewer));
+    }
     privileges::NAMES.iter().for_each(|name| context.register_udf(Privilege::udf(name, admin)));
 }
 

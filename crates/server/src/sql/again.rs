@@ -1,0 +1,127 @@
+//! The execution of a statement, which begins anew where a file was replaced before there was a row.
+//!
+//! A scan reads one version of a file from beginning to end. Where that is gone it fails, and the same statement reads the
+//! new version. Whoever has seen no row cannot tell; who has is told so, with a code that clients retry. What writes runs once.
+
+use std::sync::Arc;
+
+use coscan_datafusion::{engine_error, with_account};
+use coscan_engine::EngineError;
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::tree_node::TreeNode;
+use datafusion::common::{DataFusionError, Result};
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::execute_stream;
+use datafusion::prelude::SessionContext;
+use futures::StreamExt;
+
+use super::RunningQuery;
+
+/// A statement is run so often. Files that change faster are for its client to wait for.
+const RUNS_MAX: u32 = 4;
+
+/// A statement that runs.
+pub(crate) struct Execution {
+    context: SessionContext,
+    /// Nothing once a row was made, or where it must not run again.
+    again: Option<LogicalPlan>,
+    query: Arc<RunningQuery>,
+    runs: u32,
+    stream: Option<SendableRecordBatchStream>,
+    schema: SchemaRef,
+}
+
+impl Execution {
+    /// Begins to run a plan.
+    pub(crate) async fn begin(
+        context: SessionContext,
+        plan: LogicalPlan,
+        query: Arc<RunningQuery>,
+    ) -> Result<Self> {
+        let schema = Arc::clone(plan.schema().inner());
+        let mut execution = Execution { context, again: None, query, runs: 0, stream: None, schema };
+        if only_reads(&plan) {
+            execution.again = Some(plan);
+            execution.restart().await?;
+        } else {
+            execution.run(plan).await?;
+        }
+        Ok(execution)
+    }
+
+    /// The columns.
+    pub(crate) fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    /// The rows that come next; nothing at the end.
+    pub(crate) async fn next(&mut self) -> Option<Result<RecordBatch>> {
+        loop {
+            let next = self.stream.as_mut()?.next().await;
+            match next {
+                Some(Err(error)) if self.may_run_again(&error) => {
+                    if let Err(error) = self.restart().await {
+                        return Some(Err(error));
+                    }
+                }
+                Some(Ok(batch)) if batch.num_rows() > 0 => {
+                    self.again = None;
+                    return Some(Ok(batch));
+                }
+                other => return other,
+            }
+        }
+    }
+
+    /// Runs the plan, and again while files are replaced under it.
+    async fn restart(&mut self) -> Result<()> {
+        while let Some(plan) = self.again.clone() {
+            match self.run(plan).await {
+                Err(error) if self.may_run_again(&error) => {}
+                done => return done,
+            }
+        }
+        Ok(())
+    }
+
+    async fn run(&mut self, plan: LogicalPlan) -> Result<()> {
+        // What the last run holds goes back before the next one begins.
+        self.stream = None;
+        self.runs += 1;
+        let frame = self.context.execute_logical_plan(plan).await?;
+        let frame = with_account(frame, self.query.account().clone());
+        let task = Arc::new(frame.task_ctx());
+        let plan = frame.create_physical_plan().await?;
+        self.query.has_plan(plan.clone());
+        let stream = execute_stream(plan, task)?;
+        self.schema = stream.schema();
+        self.stream = Some(stream);
+        Ok(())
+    }
+
+    fn may_run_again(&self, error: &DataFusionError) -> bool {
+        let replaced = matches!(engine_error(error), Some(EngineError::FileReplaced { .. }));
+        let again = replaced && self.again.is_some() && self.runs < RUNS_MAX;
+        if again {
+            tracing::info!(query = self.query.id, %error, "a file was replaced: the statement runs again");
+        }
+        again
+    }
+}
+
+/// Whether nothing becomes other by it, so that it can be run twice.
+fn only_reads(plan: &LogicalPlan) -> bool {
+    let changes = |node: &LogicalPlan| {
+        matches!(
+            node,
+            LogicalPlan::Ddl(_)
+                | LogicalPlan::Dml(_)
+                | LogicalPlan::Copy(_)
+                | LogicalPlan::Statement(_)
+                | LogicalPlan::Extension(_)
+        )
+    };
+    !plan.exists(|node| Ok(changes(node))).unwrap_or(true)
+}

@@ -1,0 +1,176 @@
+//! Templates of dates and times: `to_char`, `to_date` and `to_timestamp` take PostgreSQL's, as `YYYY-MM-DD HH24:MI:SS`.
+//!
+//! The query engine knows those of `strftime`, which have percent signs; a template with one is left as it is. What is not
+//! known of a template is refused: written out as it stands it would be a wrong answer. Templates that are columns rather than
+//! constants are the query engine's.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::{Result, exec_err};
+use datafusion::execution::FunctionRegistry;
+use datafusion::logical_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+};
+use datafusion::prelude::SessionContext;
+use datafusion::scalar::ScalarValue;
+
+/// Parts of templates, the longer ones first, and what they are to the query engine.
+const PARTS: [(&str, &str); 42] = [
+    ("FMMonth", "%B"),
+    ("FMmonth", "%B"),
+    ("FMDay", "%A"),
+    ("FMHH24", "%-H"),
+    ("FMHH12", "%-I"),
+    ("FMMM", "%-m"),
+    ("FMDD", "%-d"),
+    ("FMMI", "%-M"),
+    ("FMSS", "%-S"),
+    ("IYYY", "%G"),
+    ("YYYY", "%Y"),
+    ("yyyy", "%Y"),
+    ("HH24", "%H"),
+    ("hh24", "%H"),
+    ("HH12", "%I"),
+    ("hh12", "%I"),
+    ("DDD", "%j"),
+    ("Mon", "%b"),
+    ("IW", "%V"),
+    ("ID", "%u"),
+    ("YY", "%y"),
+    ("yy", "%y"),
+    ("MM", "%m"),
+    ("mm", "%m"),
+    ("MI", "%M"),
+    ("mi", "%M"),
+    ("MS", "%3f"),
+    ("ms", "%3f"),
+    ("US", "%6f"),
+    ("us", "%6f"),
+    ("SS", "%S"),
+    ("ss", "%S"),
+    ("DD", "%d"),
+    ("dd", "%d"),
+    ("Dy", "%a"),
+    ("HH", "%I"),
+    ("hh", "%I"),
+    ("AM", "%p"),
+    ("PM", "%p"),
+    ("am", "%P"),
+    ("pm", "%P"),
+    ("Q", "%q"),
+];
+
+/// Makes the functions that write and read dates and times know PostgreSQL's templates.
+pub(super) fn register(context: &SessionContext) {
+    for name in ["to_char", "to_date", "to_timestamp"] {
+        if let Ok(inner) = context.udf(name) {
+            context.register_udf(ScalarUDF::from(Templated { inner }));
+        }
+    }
+}
+
+/// A template for the query engine.
+fn translated(template: &str) -> Result<String> {
+    if template.contains('%') {
+        return Ok(template.to_owned());
+    }
+    let (mut format, mut rest) = (String::new(), template);
+    while let Some(c) = rest.chars().next() {
+        if let Some((part, engine)) = PARTS.iter().find(|(part, _)| rest.starts_with(part)) {
+            format.push_str(engine);
+            rest = &rest[part.len()..];
+        } else if c == '"' {
+            let Some((literal, after)) = rest[1..].split_once('"') else {
+                return exec_err!("the template '{template}' has a quote without its end");
+            };
+            format.push_str(literal);
+            rest = after;
+        } else if c.is_alphabetic() && c != 'T' {
+            return exec_err!(
+                "the template '{template}' is not known from '{rest}' on: YYYY, MM, Mon, FMMonth, DD, Dy, HH24, HH12, MI, SS, MS, US, \
+                 IYYY, IW, Q, AM and text in double quotes are, or a format with percent signs"
+            );
+        } else {
+            format.push(c);
+            rest = &rest[c.len_utf8()..];
+        }
+    }
+    Ok(format)
+}
+
+/// A function of the query engine whose templates are translated.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Templated {
+    inner: Arc<ScalarUDF>,
+}
+
+impl ScalarUDFImpl for Templated {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn aliases(&self) -> &[String] {
+        self.inner.aliases()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.inner.signature()
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        self.inner.return_type(types)
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        self.inner.return_field_from_args(args)
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        self.inner.coerce_types(types)
+    }
+
+    fn with_updated_config(&self, config: &ConfigOptions) -> Option<ScalarUDF> {
+        let inner = self.inner.inner().with_updated_config(config)?;
+        Some(ScalarUDF::from(Templated { inner: Arc::new(inner) }))
+    }
+
+    fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        for argument in args.args.iter_mut().skip(1) {
+            if let ColumnarValue::Scalar(value) = argument
+                && let Some(Some(template)) = value.try_as_str()
+            {
+                *argument = ColumnarValue::Scalar(match value {
+                    ScalarValue::LargeUtf8(_) => ScalarValue::LargeUtf8(Some(translated(template)?)),
+                    ScalarValue::Utf8View(_) => ScalarValue::Utf8View(Some(translated(template)?)),
+                    _ => ScalarValue::Utf8(Some(translated(template)?)),
+                });
+            }
+        }
+        self.inner.invoke_with_args(args)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn templates_are_those_of_postgres() {
+        for (template, format) in [
+            ("YYYY-MM-DD", "%Y-%m-%d"),
+            ("YYYY-MM-DD HH24:MI:SS.US", "%Y-%m-%d %H:%M:%S.%6f"),
+            ("YYYY-MM-DD\"T\"HH24:MI:SS", "%Y-%m-%dT%H:%M:%S"),
+            ("FMMonth DD, YYYY", "%B %d, %Y"),
+            ("Mon YY", "%b %y"),
+            ("%Y/%m", "%Y/%m"),
+            ("", ""),
+        ] {
+            assert_eq!(translated(template).unwrap(), format, "{template}");
+        }
+        for unknown in ["J", "YYYY-RM", "\"open", "Month"] {
+            assert!(translated(unknown).is_err(), "{unknown}");
+        }
+    }
+}

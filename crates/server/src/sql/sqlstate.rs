@@ -1,0 +1,141 @@
+//! PostgreSQL's code for an error of the query engine.
+//!
+//! Clients act on the first two letters: what begins with 40 they ask again, with 53 or 58 they tell an operator, with 22 or 42
+//! whoever wrote the statement. DataFusion has kinds of errors but no codes. Where a kind is too broad, words of its text
+//! tell more; where they change, the code falls back to that of the kind.
+
+use std::io;
+
+use coscan_datafusion::engine_error;
+use coscan_engine::EngineError;
+use datafusion::arrow::error::ArrowError;
+use datafusion::common::{DataFusionError, SchemaError};
+
+/// A file was replaced while it was read. As PostgreSQL says it of a query on a standby whose rows were taken away: nothing
+/// is wrong with the statement, and clients that retry at all retry this.
+pub(crate) const REPLACED: &str = "40001";
+
+/// An error of the query engine without a better code: a bug, or something it says in words of its own.
+const INTERNAL: &str = "XX000";
+
+/// What planning says, in part, and the code of it.
+const PLANNING: [(&str, &str); 16] = [
+    ("not found", "42P01"),
+    ("Invalid function", "42883"),
+    ("Failed to coerce arguments", "42883"),
+    ("failed to match any signature", "42883"),
+    ("Cannot coerce", "42883"),
+    ("Cannot infer common", "42883"),
+    ("must be in GROUP BY", "42803"),
+    ("must appear in the GROUP BY", "42803"),
+    ("Aggregate functions are not allowed", "42803"),
+    ("non-boolean predicate", "42804"),
+    ("Order by column out of bounds", "42P10"),
+    ("different number of columns", "42601"),
+    ("Inconsistent data length", "42601"),
+    ("LIMIT must be", "2201W"),
+    ("OFFSET must be", "2201X"),
+    ("Placeholder", "42P02"),
+];
+
+/// What running says, in part, and the code of it.
+const RUNNING: [(&str, &str); 6] = [
+    ("Scalar subquery returned more than one row", "21000"),
+    ("Placeholder", "42P02"),
+    ("Prepared statement", "26000"),
+    ("verflow", "22003"),
+    ("are corrupt", "XX001"),
+    ("planning gave up", INTERNAL),
+];
+
+/// The code of an error whose text this is.
+pub(crate) fn sqlstate(error: &DataFusionError, text: &str) -> &'static str {
+    if let Some(error) = engine_error(error) {
+        return of_engine(error);
+    }
+    match error.find_root() {
+        DataFusionError::SQL(..) => "42601",
+        DataFusionError::SchemaError(error, _) => match **error {
+            SchemaError::FieldNotFound { .. } => "42703",
+            SchemaError::AmbiguousReference { .. } => "42702",
+            _ => "42P10",
+        },
+        DataFusionError::NotImplemented(_) => "0A000",
+        DataFusionError::ResourcesExhausted(_) => "53200",
+        DataFusionError::Configuration(_) => "22023",
+        DataFusionError::ArrowError(error, _) => of_arrow(error),
+        DataFusionError::ObjectStore(error) => match **error {
+            object_store::Error::NotFound { .. } => "58P01",
+            _ => "58030",
+        },
+        DataFusionError::IoError(error) if error.kind() == io::ErrorKind::NotFound => "58P01",
+        DataFusionError::IoError(_) => "58030",
+        DataFusionError::ParquetError(_) => "XX001",
+        DataFusionError::Plan(_) => with(&PLANNING, text, "42000"),
+        // Functions say so of values that they cannot take.
+        DataFusionError::Execution(_) => with(&RUNNING, text, "22000"),
+        DataFusionError::External(_) if text.contains("Invalid regex") => "2201B",
+        _ => INTERNAL,
+    }
+}
+
+fn of_engine(error: &EngineError) -> &'static str {
+    match error {
+        EngineError::FileReplaced { .. } => REPLACED,
+        EngineError::Read { .. } | EngineError::Footer { .. } => "58030",
+        EngineError::Corrupt { .. } | EngineError::Schema { .. } => "XX001",
+        EngineError::BufferTooSmall { .. } => "53200",
+        EngineError::Config(_) | EngineError::Setting(_) | EngineError::DeviceProfile { .. } => "22023",
+        EngineError::FixedSetting { .. } => "55P02",
+        _ => INTERNAL,
+    }
+}
+
+fn of_arrow(error: &ArrowError) -> &'static str {
+    match error {
+        ArrowError::DivideByZero => "22012",
+        ArrowError::ArithmeticOverflow(_) => "22003",
+        ArrowError::CastError(text) if text.contains("string") => "22P02",
+        ArrowError::CastError(text) if text.starts_with("Can't cast value") => "22003",
+        ArrowError::InvalidArgumentError(text) if text.contains("is too large to store") => "22003",
+        ArrowError::ParseError(text) if text.contains("interval") || text.contains("timestamp") => "22007",
+        ArrowError::ParseError(_) => "22P02",
+        ArrowError::OffsetOverflowError(_) | ArrowError::MemoryError(_) => "54000",
+        ArrowError::NotYetImplemented(_) => "0A000",
+        ArrowError::IoError(..) => "58030",
+        _ => "22000",
+    }
+}
+
+fn with(known: &[(&str, &'static str)], text: &str, otherwise: &'static str) -> &'static str {
+    known.iter().find(|(words, _)| text.contains(words)).map_or(otherwise, |(_, code)| code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use coscan_datafusion::from_engine;
+    use std::sync::Arc;
+
+    #[test]
+    fn the_engines_errors_are_found_wherever_they_are() {
+        let replaced = || {
+            from_engine(EngineError::FileReplaced {
+                file: "t.parquet".to_owned(),
+                detail: "other bytes".to_owned(),
+            })
+        };
+        let wrapped = [
+            replaced(),
+            replaced().context("while reading"),
+            DataFusionError::Shared(Arc::new(replaced())),
+            DataFusionError::External(Box::new(replaced())),
+            DataFusionError::ArrowError(Box::new(ArrowError::ExternalError(Box::new(replaced()))), None),
+        ];
+        for error in wrapped {
+            assert_eq!(sqlstate(&error, &error.to_string()), REPLACED, "{error:?}");
+        }
+        let broken = from_engine(EngineError::Broken("a bug".to_owned()));
+        assert_eq!(sqlstate(&broken, &broken.to_string()), INTERNAL);
+    }
+}
