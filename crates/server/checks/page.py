@@ -325,7 +325,7 @@ def check_two_hundred_queries(browser, server, shots):
 
 
 def check_both_themes_and_small_screens(browser, server, shots):
-    for name, theme, size in [("dark", "dark", (1440, 1000)), ("light", "light", (1440, 1000)), ("small", "dark", (390, 844))]:
+    for name, theme, size in [("dark", "dark", (1440, 1000)), ("light", "light", (1440, 1000)), ("small", "dark", (375, 812))]:
         with Page(browser, server, theme=theme, size=size) as page, Load(server, 9):
             page.page.wait_for_selector(".table canvas")
             wait("queries", lambda: page.page.locator("li.query").count() > 3)
@@ -335,7 +335,11 @@ def check_both_themes_and_small_screens(browser, server, shots):
             ground = page.page.evaluate("getComputedStyle(document.body).backgroundColor")
             assert ground == ("rgb(244, 245, 247)" if theme == "light" else "rgb(13, 16, 22)"), ground
             if shots:
-                page.page.screenshot(path=str(shots / f"{name}.png"), full_page=name == "small")
+                if name == "small":
+                    # Rows of a list that nobody sees are not drawn.
+                    page.page.set_viewport_size({"width": size[0], "height": 2150})
+                    time.sleep(1)
+                page.page.screenshot(path=str(shots / f"{name}.png"))
             assert page.errors() == [], page.errors()
 
 

@@ -3,7 +3,7 @@
 import { bytes, count, element, time, write } from "./words.js";
 
 const KINDS = [
-  ["encoded", "as in the files"], ["decoded", "decoded"], ["loading", "on its way"],
+  ["encoded", "encoded, as in the files"], ["decoded", "decoded"], ["loading", "on its way"],
   ["workspace", "in use by workers"], ["points", "point reads"],
 ];
 const FIGURES = [

@@ -4,10 +4,13 @@
 import { colours, element, fit, write } from "./words.js";
 
 const STATES = ["absent", "coming", "encoded", "decoded"];
-const SAID = ["not in memory", "on its way", "in the buffer", "decoded"];
+const SAID = ["not in memory", "on its way", "in memory, encoded", "in memory, decoded"];
 const STRIP = 22;
 const FADE_MS = 450;
-const NAMES_WIDTH = 96;
+/** Room for names of columns, where there is much and where there is little. */
+const NAMES = { wide: { width: 96, letters: 15 }, narrow: { width: 76, letters: 11 } };
+const ROW_MAX = 12;
+const ROWS_HIGH = 208;
 
 /** "#rrggbb" as numbers. */
 function rgb(colour) {
@@ -32,7 +35,8 @@ class TableMap {
     this.canvas.addEventListener("blur", () => this.point(null));
   }
 
-  /** Takes what the server says of the table; cells that changed shine for a moment. */
+  /** Takes what the server says of the table; a cell that changed fades from what it was, so that no
+   *  shade is seen that lies between other states. */
   set(table) {
     const before = this.parts;
     const same = before && this.table.cells === table.cells && this.table.columns.length === table.columns.length;
@@ -42,14 +46,20 @@ class TableMap {
       parts.fill(table.parts[i + 1], at, at + table.parts[i]);
       at += table.parts[i];
     }
-    if (!same) this.changed = new Float64Array(size);
+    if (!same) {
+      this.changed = new Float64Array(size);
+      this.was = new Uint8Array(size);
+    }
     const now = performance.now();
     const counts = [0, 0, 0, 0];
     const wanted = new Uint32Array(table.cells);
     const held = new Uint8Array(table.cells);
     for (let at = 0; at < size; at += 1) {
       const state = parts[at] & 3;
-      if (same && (before[at] & 3) !== state) this.changed[at] = now;
+      if (same && (before[at] & 3) !== state) {
+        this.changed[at] = now;
+        this.was[at] = before[at] & 3;
+      }
       const cell = at % table.cells;
       wanted[cell] = Math.max(wanted[cell], parts[at] >> 3);
       held[cell] |= (parts[at] >> 2) & 1;
@@ -72,14 +82,15 @@ class TableMap {
 
   layout() {
     const rows = this.table.columns.length;
-    const row = Math.max(3, Math.min(12, Math.floor(150 / rows)));
-    const left = this.canvas.clientWidth > 480 && row >= 9 ? NAMES_WIDTH : 0;
-    return { rows, row, left, height: STRIP + rows * row + 3, width: this.canvas.clientWidth - left };
+    const row = Math.max(3, Math.min(ROW_MAX, Math.floor(ROWS_HIGH / rows)));
+    const names = this.canvas.clientWidth > 480 ? NAMES.wide : NAMES.narrow;
+    const left = row >= 9 ? names.width : 0;
+    return { rows, row, left, names, height: STRIP + rows * row + 3, width: this.canvas.clientWidth - left };
   }
 
   draw(theme, now, still) {
     if (!this.table || (!this.dirty && (still || now > this.fades))) return;
-    const { rows, row, left, height, width } = this.layout();
+    const { rows, row, left, names, height, width } = this.layout();
     if (width <= 0 || rows === 0) return;
     const { context } = fit(this.canvas, height);
     const cells = this.table.cells;
@@ -91,7 +102,7 @@ class TableMap {
     this.lines(context, theme, { x, rows, row, left, width });
     this.strip(context, theme, x);
     this.signs(context, theme, { x, row, width });
-    if (left > 0) this.names(context, theme, row);
+    if (left > 0) this.names(context, theme, row, names);
     if (this.cursor) {
       const { column, cell } = this.cursor;
       context.strokeStyle = theme.text;
@@ -113,12 +124,12 @@ class TableMap {
     }
     const { data } = this.image;
     const shades = STATES.map((state) => rgb(theme[state]));
-    const light = rgb(theme.text);
     for (let at = 0; at < this.parts.length; at += 1) {
       const shade = shades[this.parts[at] & 3];
       const age = still ? FADE_MS : now - this.changed[at];
-      const glow = age < FADE_MS ? 0.55 * (1 - age / FADE_MS) : 0;
-      for (let part = 0; part < 3; part += 1) data[4 * at + part] = shade[part] + glow * (light[part] - shade[part]);
+      const rest = age < FADE_MS ? 1 - age / FADE_MS : 0;
+      const was = shades[this.was[at]];
+      for (let part = 0; part < 3; part += 1) data[4 * at + part] = shade[part] + rest * (was[part] - shade[part]);
     }
     this.picture.getContext("2d").putImageData(this.image, 0, 0);
   }
@@ -168,13 +179,13 @@ class TableMap {
     }
   }
 
-  names(context, theme, row) {
+  names(context, theme, row, { width, letters }) {
     context.fillStyle = theme.dim;
     context.font = `${Math.min(11, row)}px system-ui, sans-serif`;
     context.textBaseline = "middle";
     this.table.columns.forEach((name, at) => {
-      const short = name.length > 15 ? `${name.slice(0, 14)}…` : name;
-      context.fillText(short, 0, STRIP + (at + 0.5) * row, NAMES_WIDTH - 6);
+      const short = name.length > letters ? `${name.slice(0, letters - 1)}…` : name;
+      context.fillText(short, 0, STRIP + (at + 0.5) * row, width - 6);
     });
   }
 

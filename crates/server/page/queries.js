@@ -37,8 +37,8 @@ class Row {
     this.own.style.transform = `scaleX(${share * mine})`;
     const percent = Math.round(100 * share);
     this.track.setAttribute("aria-valuenow", percent);
-    const progress = wanted > 0 ? `${done} of ${wanted} chunks` : "plans, or has nothing to scan";
-    const words = running ? `${progress} · ${bytes(read)} read, ${bytes(spared)} without` : "waits for its turn";
+    const progress = wanted > 0 ? `${done} of ${wanted} chunks` : "planning, or nothing to scan";
+    const words = running ? `${progress} · ${bytes(read)} read, ${bytes(spared)} spared` : "waits for its turn";
     write(this.left, words);
     const waits = running && waiting > 300;
     this.right.classList.toggle("waits", waits);
