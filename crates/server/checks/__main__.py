@@ -4,11 +4,11 @@ import os
 import sys
 import unittest
 
-from . import hostile, shell, tests
+from . import hostile, proofs, shell, tests
 from .server import Missing, client_packages
 
 #: The modules with tests.
-MODULES = [tests, hostile, shell]
+MODULES = [tests, hostile, proofs, shell]
 
 
 def main() -> int:

@@ -2,7 +2,7 @@
 TLS that is not what was agreed, messages that are too long or none at all, too many connections, SQL that tries to leave its
 tables.
 
-    make serve-hostile
+    make serve-test
 
 Each test ends by asking the same server something: it must answer.
 """

@@ -20,6 +20,7 @@ PACKAGES = [
     "duckdb==1.4.4", "duckdb-ext-postgres", "chdb==4.4.0",
 ]
 JDBC = "org.postgresql:postgresql:42.7.4"
+NODE = "pg@8"
 
 
 class Missing(Exception):
@@ -55,6 +56,19 @@ def jdbc_jar() -> Path:
         if subprocess.run(get, capture_output=True).returncode or not jar.exists():
             raise Missing(f"{JDBC} cannot be fetched")
     return jar
+
+
+def node_modules() -> Path:
+    """A folder with node-postgres, beside which a script finds it."""
+    folder = TARGET / "serve-node"
+    if not (folder / "node_modules" / "pg").exists():
+        if not (shutil.which("node") and shutil.which("npm")):
+            raise Missing("node and npm are missing: install Node.js")
+        folder.mkdir(parents=True, exist_ok=True)
+        get = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", folder, NODE]
+        if subprocess.run(get, capture_output=True, cwd=folder).returncode:
+            raise Missing(f"{NODE} cannot be fetched")
+    return folder
 
 
 def free_port() -> int:

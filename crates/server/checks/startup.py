@@ -36,6 +36,11 @@ GRAFANA = [
      "CASE WHEN array_length(parse_ident('lineitem'), 1) = 2 THEN quote_ident(table_schema) = (parse_ident('lineitem'))[1] AND "
      f"quote_ident(table_name) = (parse_ident('lineitem'))[2] ELSE quote_ident(table_name) = 'lineitem' AND {_SEARCH_PATH} END",
      "bigint"),
+    ('SELECT quote_ident(table_name) AS "table" FROM information_schema.tables WHERE quote_ident(table_schema) = \'public\' ORDER BY 1',
+     "lineitem"),
+    # What a panel's macros become: __timeFilter and __timeGroup.
+    ("SELECT floor(extract(epoch from o_orderdate)/604800)*604800 AS \"time\", count(*) FROM orders WHERE o_orderdate BETWEEN "
+     "'1995-01-01T00:00:00Z' AND '1995-02-01T00:00:00Z' GROUP BY 1 ORDER BY 1", "788572800"),
 ]
 
 # apache/superset: superset/db_engine_specs/postgres.py; the rest is SQLAlchemy's.
@@ -44,6 +49,13 @@ SUPERSET = [
     ('set search_path = "public"', None),
     ("SELECT pg_backend_pid()", ""),
     ("EXPLAIN SELECT count(*) FROM lineitem", ""),
+    # How it writes dates of filters, and how it stops a query.
+    ("SELECT DATE_TRUNC('month', o_orderdate) AS __timestamp, COUNT(*) AS count FROM public.orders "
+     "WHERE o_orderdate >= TO_DATE('1995-01-01', 'YYYY-MM-DD') AND o_orderdate < TO_DATE('1995-02-01', 'YYYY-MM-DD') "
+     "GROUP BY DATE_TRUNC('month', o_orderdate) ORDER BY count DESC LIMIT 1000", "datetime(1995, 1, 1"),
+    ("SELECT count(*) > 0 FROM orders WHERE o_orderdate >= TO_TIMESTAMP('1995-01-01 00:00:00.000000', 'YYYY-MM-DD HH24:MI:SS.US')",
+     "True"),
+    ("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = '1'", None),
 ]
 
 # metabase/metabase: src/metabase/driver/postgres.clj (time zone, get-tables-sql, describe-fields-sql, describe-fks-sql,
@@ -123,6 +135,23 @@ DBEAVER = [
      "INNER JOIN pg_catalog.pg_class t ON t.oid=c.conrelid LEFT OUTER JOIN pg_catalog.pg_class rt ON rt.oid=c.confrelid "
      "LEFT OUTER JOIN pg_catalog.pg_description d ON d.objoid=c.oid AND d.objsubid=0 AND d.classoid='pg_constraint'::regclass "
      "ORDER BY c.oid", None),
+    ("SELECT i.*,c.relnamespace FROM pg_catalog.pg_inherits i,pg_catalog.pg_class c WHERE i.inhrelid=16387 AND c.oid=i.inhparent "
+     "ORDER BY i.inhseqno", None),
+    ("SELECT i.*,i.indkey as keys,c.relname,c.relnamespace,c.relam,c.reltablespace,tc.relname as tabrelname,dsc.description,"
+     "pg_catalog.pg_get_expr(i.indpred, i.indrelid) as pred_expr,pg_catalog.pg_get_expr(i.indexprs, i.indrelid, true) as expr,"
+     "pg_catalog.pg_relation_size(i.indexrelid) as index_rel_size,pg_catalog.pg_stat_get_numscans(i.indexrelid) as index_num_scans "
+     "FROM pg_catalog.pg_index i INNER JOIN pg_catalog.pg_class c ON c.oid=i.indexrelid INNER JOIN pg_catalog.pg_class tc "
+     "ON tc.oid=i.indrelid LEFT OUTER JOIN pg_catalog.pg_description dsc ON i.indexrelid=dsc.objoid WHERE i.indrelid=16387 "
+     "ORDER BY tabrelname, c.relname", None),
+    ("SELECT x.oid,x.*,p.relnamespace as func_schema_id,d.description FROM pg_catalog.pg_trigger x LEFT OUTER JOIN pg_catalog.pg_class p "
+     "ON p.oid=x.tgrelid LEFT OUTER JOIN pg_catalog.pg_description d ON d.objoid=x.oid AND d.objsubid=0 WHERE x.tgrelid=16387 "
+     "AND NOT x.tgisinternal", None),
+    ("select description from pg_shdescription join pg_database on objoid = pg_database.oid where datname = 'db'", None),
+    ("SELECT * FROM pg_catalog.pg_policies WHERE schemaname='public' AND tablename='lineitem'", None),
+    ("SELECT * FROM pg_catalog.pg_available_extensions ORDER BY name", None),
+    ("SELECT * FROM information_schema.views", None),
+    ("select c.oid,pg_catalog.pg_total_relation_size(c.oid) as total_rel_size,pg_catalog.pg_relation_size(c.oid) as rel_size "
+     "FROM pg_class c WHERE c.relnamespace=16384", "(1"),
 ]
 
 #: By tool: statements, and what is in their answers; `None` where nothing is said of it.

@@ -7,6 +7,7 @@ Packages for Python come into an environment of their own below the target direc
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -21,7 +22,7 @@ from pathlib import Path
 
 from . import startup
 from .wire import field, statement
-from .server import COSCAN, VENV, Missing, Server, client_packages, free_port, generate, jdbc_jar, wait_for
+from .server import COSCAN, VENV, Missing, Server, client_packages, free_port, generate, jdbc_jar, node_modules, wait_for
 
 HERE = Path(__file__).parent
 ENDLESS = "SELECT count(*) FROM generate_series(1, 1000000000000)"
@@ -232,6 +233,19 @@ class Clients(unittest.TestCase):
                     self.assertIn("user request", said)
                     with self.assertRaises(Exception):
                         list(client.do_action(flight.Action(name, request(info))))
+
+    def test_node(self):
+        """node-postgres, as programs in JavaScript have it."""
+        try:
+            modules = node_modules()
+        except Missing as missing:
+            self.skipTest(str(missing))
+        script = modules / "node.mjs"
+        shutil.copyfile(HERE / "node.mjs", script)
+        done = subprocess.run(["node", script, str(self.server.port)], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        said = json.loads(done.stdout)
+        self.assertEqual(said, {"count": 25, "name": "GERMANY", "prepared": 10, "many": "2,3,4", "failed": "42P01", "after": ",true"})
 
     def test_jdbc(self):
         if not shutil.which("java"):
