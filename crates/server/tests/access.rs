@@ -257,9 +257,9 @@ async fn memory_of_a_user_is_that_users_affair() {
     let (ann, bob) = (world.connect("ann", "ann").await.unwrap(), world.connect("bob", "bob").await.unwrap());
     let joined =
         "SELECT count(*), max(a.name) FROM t a JOIN t b ON a.id = b.id WHERE a.amount + b.amount > 10";
-    // Sixteen megabytes that nothing can spill.
-    let no_room = "SELECT count(*) FROM (SELECT array_agg(concat(repeat(name, 20), id)) AS names FROM t) \
-                   WHERE names IS NOT NULL";
+    // A text of sixteen megabytes, which nothing can spill.
+    let no_room = "SELECT count(*) FROM (SELECT string_agg(concat(repeat(name, 20), id), '') AS names FROM t) \
+                   WHERE names <> ''";
     let (of_bob, of_ann, none) =
         tokio::join!(bob.query_one(joined, &[]), ann.query_one(joined, &[]), ann.query_one(no_room, &[]));
     let (right, of_ann) = (of_bob.unwrap(), of_ann.unwrap());

@@ -1,0 +1,82 @@
+//! Statements that meet a file which was replaced: who has seen no row does not hear of it, who has is told to ask again.
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use arrow::array::{Int64Array, RecordBatch};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use coscan_datafusion::from_engine;
+use coscan_engine::EngineError;
+use coscan_server::sql::Protocol;
+use datafusion::catalog::streaming::StreamingTable;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::streaming::PartitionStream;
+use support::{World, code};
+
+/// A table of three rows whose file is replaced the first so many times that it is read.
+#[derive(Debug)]
+struct Replaced {
+    schema: SchemaRef,
+    left: Arc<AtomicU32>,
+    after_rows: bool,
+}
+
+impl PartitionStream for Replaced {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let rows = Arc::new(Int64Array::from(vec![1, 2, 3]));
+        let batch = RecordBatch::try_new(self.schema.clone(), vec![rows]).map_err(Into::into);
+        let replaced = self.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok();
+        let error =
+            EngineError::FileReplaced { file: "t.parquet".to_owned(), detail: "other bytes".to_owned() };
+        let batches = match (replaced, self.after_rows) {
+            (true, true) => vec![batch, Err(from_engine(error))],
+            (true, false) => vec![Err(from_engine(error))],
+            (false, _) => vec![batch],
+        };
+        Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), futures::stream::iter(batches)))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn statements_run_again_until_there_is_a_row() {
+    let world = World::with(|config, _| config.set("anonymous-role", "admin").unwrap()).await;
+    let state = world.server.state();
+    let user = state.log_in_anonymous("root").unwrap();
+    let session = state.open_session(user, Protocol::Postgres, None, None).unwrap();
+    let schema: SchemaRef = Arc::new(Schema::new(vec![Field::new("id", DataType::Int64, false)]));
+    let table = |name: &str, times: u32, after_rows: bool| {
+        let left = Arc::new(AtomicU32::new(times));
+        let part = Replaced { schema: schema.clone(), left: left.clone(), after_rows };
+        let table = StreamingTable::try_new(schema.clone(), vec![Arc::new(part)]).unwrap();
+        session.context().register_table(name, Arc::new(table)).unwrap();
+        left
+    };
+    let client = world.client().await;
+    let counted = async |sql: &str| {
+        let answer = client.query(sql, &[]).await;
+        answer.map(|rows| rows[0].get::<_, i64>(0)).map_err(|error| code(&error))
+    };
+    let left = table("seldom", 3, false);
+    assert_eq!(counted("SELECT count(*) FROM seldom").await, Ok(3));
+    assert_eq!(left.load(Relaxed), 0);
+    let left = table("often", 100, false);
+    assert_eq!(counted("SELECT count(*) FROM often").await, Err("40001".to_owned()));
+    assert_eq!(left.load(Relaxed), 96, "four runs");
+    // The rows before went into the count of a run that was given up.
+    table("late", 1, true);
+    assert_eq!(counted("SELECT count(*) FROM late").await, Ok(3));
+    table("seen", 1, true);
+    assert_eq!(counted("SELECT id FROM seen").await, Err("40001".to_owned()));
+    assert_eq!(counted("SELECT id FROM seen").await, Ok(1));
+    let left = table("written", 2, false);
+    let error = client.batch_execute("CREATE TABLE copied AS SELECT * FROM written").await.unwrap_err();
+    assert_eq!((code(&error).as_str(), left.load(Relaxed)), ("40001", 1), "what writes runs once");
+    world.idle().await;
+}
