@@ -40,7 +40,7 @@ GRAFANA = [
      "lineitem"),
     # What a panel's macros become: __timeFilter and __timeGroup.
     ("SELECT floor(extract(epoch from o_orderdate)/604800)*604800 AS \"time\", count(*) FROM orders WHERE o_orderdate BETWEEN "
-     "'1995-01-01T00:00:00Z' AND '1995-02-01T00:00:00Z' GROUP BY 1 ORDER BY 1", "788572800"),
+     "'1995-01-01T00:00:00Z' AND '1995-02-01T00:00:00Z' GROUP BY 1 ORDER BY 1", "788659200"),
 ]
 
 # apache/superset: superset/db_engine_specs/postgres.py; the rest is SQLAlchemy's.
