@@ -57,8 +57,12 @@ check: tools ## Formatting, lints, directions of dependencies
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --release --workspace --all-targets -- -D warnings
 	$(CARGO) test $(CHECKED) --test architecture --test import_cycles --test unsafe_code
-	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory audit; else \
-		echo "left out, licences and known holes of dependencies: python3 is missing"; [ "$$COSCAN_REQUIRE_ALL" != 1 ]; fi
+	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory audit packages; else \
+		echo "left out, dependencies' licences and known holes, and packages: python3 is missing"; [ "$$COSCAN_REQUIRE_ALL" != 1 ]; fi
+
+.PHONY: packages
+packages: ## What the crates' packages name is in them (5 seconds; compiling them: packaging/packages.py)
+	@CARGO=$(CARGO) python3 packaging/packages.py
 
 .PHONY: audit
 audit: ## Licences and sources of dependencies; with cargo-deny also their known holes
