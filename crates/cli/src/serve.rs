@@ -136,7 +136,7 @@ async fn until_told(server: &Server, args: &ServeArgs) -> anyhow::Result<()> {
             _ = end.recv() => return Ok(()),
             _ = interrupt.recv() => return Ok(()),
             _ = reload.recv() => match again(server, args).await {
-                Ok(()) => tracing::info!("read tables, users, certificates and folders again"),
+                Ok(()) => tracing::info!("read tables, users, certificates and folders again; tiers and other settings are those of the start"),
                 Err(error) => tracing::error!(%error, "not everything could be read again"),
             },
         }

@@ -79,3 +79,57 @@ fn without_patience_reorder_puts_it_off() {
     let patient = wait_of_the_lone_list(PolicyName::REORDER, seconds(PATIENCE_S), 40).expect("it is served");
     assert!(never > 2.0 * patient, "{never} s and {patient} s");
 }
+
+/// An executor takes its second batch, when the cache is full of what its list wants, and pauses for good. The other list is
+/// served all the same.
+#[test]
+fn an_executor_that_pauses_leaves_half_of_the_cache() {
+    let library = Library::tape_stacker_1996();
+    let config = SchedulerConfig { patience: seconds(PATIENCE_S), ..SchedulerConfig::new(512 * MB) };
+    let mut scheduler = Scheduler::new(config, library, PolicyName::REORDER).unwrap();
+    for id in 0..20u64 {
+        let (id, medium, position) = (FragmentId(id), MediumId((id / 10) as u32), (id % 10) * 64 * MB);
+        scheduler.add_fragment(Fragment { id, medium, position, bytes: 64 * MB }).unwrap();
+    }
+    let (pausing, other) = (ListId(1), ListId(2));
+    let list = |ids: std::ops::Range<u64>| ids.map(|id| Subquery::of([FragmentId(id)])).collect();
+    let mut agenda: BTreeMap<(Instant, u64), Event> = BTreeMap::new();
+    let submit = Event::Submit { list: pausing, user: UserId(1), subqueries: list(0..10) };
+    agenda.insert((Instant::ZERO, 0), submit);
+    // When the cache is full the first batch is done.
+    let full = Instant::ZERO + seconds(1_000);
+    let came = Instant::ZERO + seconds(990);
+    agenda.insert((came, 1), Event::Submit { list: other, user: UserId(2), subqueries: list(10..20) });
+    agenda.insert((came + seconds(PATIENCE_S), 2), Event::Tick);
+    let (mut next, mut batches, mut others) = (10, Vec::new(), 0);
+    while let Some(((now, _), event)) = agenda.pop_first() {
+        let mut actions = Vec::new();
+        scheduler.handle(now, event, &mut actions);
+        for action in actions {
+            next += 1;
+            let (at, event) = match action {
+                Action::Switch { drive, .. } => {
+                    (now + scheduler.switch_time(drive), Event::Switched { drive })
+                }
+                Action::Fetch { drive, fragment, .. } => {
+                    (now + scheduler.fetch_time(drive, fragment), Event::Fetched { drive })
+                }
+                Action::Ready { list, subqueries } if list == pausing => {
+                    batches.push(subqueries.len());
+                    if batches.len() > 1 {
+                        continue;
+                    }
+                    (full, Event::Done { list, subqueries })
+                }
+                Action::Ready { list, subqueries } => {
+                    others += subqueries.len();
+                    (now, Event::Done { list, subqueries })
+                }
+                _ => continue,
+            };
+            agenda.insert((at, next), event);
+        }
+    }
+    assert_eq!(batches, [1, 4], "half of the cache holds four");
+    assert_eq!(others, 10, "the other list was served");
+}

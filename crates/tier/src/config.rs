@@ -64,7 +64,8 @@ pub struct Archive {
     /// How often the store is asked whether a restore has come.
     #[serde(deserialize_with = "time", default = "Archive::default_poll")]
     pub poll: Duration,
-    /// How many restores are under way at the same time.
+    /// How many restores are under way at the same time. By default so many that the cache is what limits them: 200 GB are
+    /// 1000 files of 200 MB. A smaller number makes waves, each of which takes as long as a restore.
     #[serde(default = "Archive::default_at_once")]
     pub at_once: u32,
     /// How long a restore usually takes: for the forecast only.
@@ -96,7 +97,7 @@ impl Archive {
         Duration::from_secs(60)
     }
     fn default_at_once() -> u32 {
-        64
+        1000
     }
     fn default_expected() -> Duration {
         Duration::from_secs(12 * 3600)

@@ -96,14 +96,17 @@ pub enum TierError {
     },
     /// Fragments that are wanted at the same time do not fit the cache together.
     #[error(
-        "{table} is read in order, for which its {files} files ({bytes} bytes) have to be in the fragment cache together, \
-         which has {budget}: raise 'cache_bytes' of tier {tier}, or declare the table without WITH ORDER"
+        "{table} is read in order{}, for which {files} files ({bytes} bytes with room for others) have to be in the fragment cache \
+         together, which has {budget}: raise 'cache_bytes' of tier {tier} to at least {bytes}, or declare the table without WITH ORDER",
+        match beside { 0 => String::new(), others => format!(" and merged with {others} more tables") }
     )]
     TogetherTooLarge {
         /// The tier's name.
         tier: String,
         /// The table's first file.
         table: String,
+        /// Other tables that are read in order at the same time.
+        beside: usize,
         /// How many files.
         files: usize,
         /// Their bytes.
@@ -147,6 +150,14 @@ pub enum TierError {
     CacheInUse {
         /// The cache's folder.
         dir: PathBuf,
+    },
+    /// A restore from before a restart came and went while no process ran.
+    #[error(
+        "{file}: the restored copy is gone again; it is asked for again, and paid again, when a query wants it"
+    )]
+    Expired {
+        /// The fragment's file.
+        file: String,
     },
     /// The file is not the one that the query was planned for.
     #[error(
@@ -239,7 +250,14 @@ impl TierError {
 
     /// Whether trying again may help without anybody doing anything.
     pub(crate) fn is_transient(&self) -> bool {
-        matches!(self, TierError::Command { .. } | TierError::Store { .. } | TierError::Truncated { .. })
+        // A query that came to want what expired has it asked for again.
+        matches!(
+            self,
+            TierError::Command { .. }
+                | TierError::Store { .. }
+                | TierError::Truncated { .. }
+                | TierError::Expired { .. }
+        )
     }
 }
 

@@ -8,13 +8,17 @@ use std::time::Duration;
 use chrono::{TimeDelta, Utc};
 use futures::StreamExt;
 use object_store::{ObjectStore, ObjectStoreExt};
+use tokio::sync::Semaphore;
 
 use crate::cache::FragmentCache;
 use crate::config::TierConfig;
-use crate::driver::Driver;
+use crate::driver::{Driver, Ledger};
 use crate::error::TierError;
 use crate::fragment::Fragment;
 use crate::journal::{Asked, Journal};
+
+/// For whom restores from before a restart are waited for: for nobody who would have them asked for again.
+pub(crate) const RESTART: &str = "restart";
 
 /// What fetching takes.
 #[derive(Clone, Debug)]
@@ -24,7 +28,13 @@ pub(crate) struct Fetcher {
     pub(crate) driver: Arc<dyn Driver>,
     pub(crate) cache: Arc<FragmentCache>,
     pub(crate) journal: Arc<Journal>,
+    /// Copies into the cache wait here for their turn.
+    pub(crate) copies: Arc<Semaphore>,
 }
+
+/// So many files are copied at the same time, however many restores come at once: each takes a connection, a file and some
+/// megabytes. More would not be faster than the network and the disk.
+pub(crate) const COPIES_AT_ONCE: usize = 16;
 
 impl Fetcher {
     /// Brings a fragment into the cache.
@@ -34,11 +44,11 @@ impl Fetcher {
         }
         let asked = !self.driver.is_online(fragment).await?;
         if asked {
-            self.ask(fragment, whom)?;
             let timeout = self.config.timeout;
+            let entry = Entry { fetcher: self, fragment, whom };
             let restored = tokio::time::timeout(
                 timeout + Duration::from_secs(1),
-                self.driver.restore(fragment, timeout),
+                self.driver.restore(fragment, timeout, &entry),
             );
             let late = |_| TierError::RestoreTimeout {
                 file: fragment.to_string(),
@@ -79,17 +89,12 @@ impl Fetcher {
         }
     }
 
-    fn ask(&self, fragment: &Fragment, whom: &str) -> Result<(), TierError> {
-        let (at, price) = (Utc::now(), self.config.price(fragment.bytes));
-        let since = at - TimeDelta::days(i64::from(self.config.cost_days));
-        let asked = Asked { fragment: fragment.clone(), at, price, whom: whom.to_owned() };
-        self.journal.ask(asked, since, self.config.cost_limit).map_err(|refused| match refused {
-            Ok(spent) => self.too_dear(price, spent),
-            Err(error) => error,
-        })
-    }
-
     async fn copy(&self, fragment: &Fragment) -> Result<(), TierError> {
+        let _turn = self
+            .copies
+            .acquire()
+            .await
+            .map_err(|closed| TierError::Abandoned { file: fragment.to_string(), why: closed.to_string() })?;
         let got = self.store.get(&fragment.path()).await.map_err(TierError::store(fragment))?;
         let tags = self.driver.tags_survive();
         if !fragment.is(&got.meta, tags) {
@@ -107,5 +112,32 @@ impl Fetcher {
         let finished = tokio::task::spawn_blocking(move || writer.finish()).await;
         finished
             .map_err(|error| TierError::Abandoned { file: fragment.to_string(), why: error.to_string() })?
+    }
+}
+
+/// The journal's entry of a fragment.
+struct Entry<'a> {
+    fetcher: &'a Fetcher,
+    fragment: &'a Fragment,
+    whom: &'a str,
+}
+
+impl Ledger for Entry<'_> {
+    fn asks(&self) -> Result<(), TierError> {
+        let (fetcher, fragment) = (self.fetcher, self.fragment);
+        if self.whom == RESTART && !fetcher.journal.is_owed(fragment) {
+            return Err(TierError::Expired { file: fragment.to_string() });
+        }
+        let (at, price) = (Utc::now(), fetcher.config.price(fragment.bytes));
+        let since = at - TimeDelta::days(i64::from(fetcher.config.cost_days));
+        let asked = Asked { fragment: fragment.clone(), at, price, whom: self.whom.to_owned() };
+        fetcher.journal.ask(asked, since, fetcher.config.cost_limit).map_err(|refused| match refused {
+            Ok(spent) => fetcher.too_dear(price, spent),
+            Err(error) => error,
+        })
+    }
+
+    fn taken(&self) {
+        self.fetcher.journal.taken(self.fragment);
     }
 }

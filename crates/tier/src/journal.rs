@@ -3,7 +3,7 @@
 //!
 //! A line of JSON for each thing that happens. A line that a crash cut off is the last one and is left out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -27,6 +27,8 @@ pub struct Journal {
 struct Books {
     file: File,
     pending: BTreeMap<Key, Asked>,
+    /// Those that the tier has taken up.
+    taken: BTreeSet<Key>,
     spent: Spent,
 }
 
@@ -51,6 +53,8 @@ pub struct Asked {
 #[serde(rename_all = "snake_case")]
 enum Line {
     Asked(Asked),
+    /// The tier has taken up what was asked for.
+    Taken(String),
     /// The fragment is in the cache.
     Came(String),
     /// It will not come; asking again costs again.
@@ -68,9 +72,10 @@ impl Journal {
         let path = dir.join("journal");
         let mut kept = read(&path)?;
         let since = now - TimeDelta::days(i64::from(days));
-        let (pending, spent) = entered(&kept);
+        let (pending, taken, spent) = entered(&kept);
         kept.retain(|line| match line {
             Line::Asked(asked) => asked.at >= since || pending.contains_key(&asked.fragment.key()),
+            Line::Taken(key) => key.parse().is_ok_and(|key: Key| taken.contains(&key)),
             Line::Came(key) | Line::Failed(key) => {
                 key.parse().is_ok_and(|key: Key| !pending.contains_key(&key))
             }
@@ -80,7 +85,7 @@ impl Journal {
         write_whole(&path, text.as_bytes()).map_err(TierError::io("write the journal", &path))?;
         let file =
             OpenOptions::new().append(true).open(&path).map_err(TierError::io("open the journal", &path))?;
-        Ok(Journal { path, books: Mutex::new(Books { file, pending, spent }) })
+        Ok(Journal { path, books: Mutex::new(Books { file, pending, taken, spent }) })
     }
 
     /// What the journal of the cache in `dir` says, whoever has it: the restores that are pending, and what those asked for
@@ -90,7 +95,7 @@ impl Journal {
     ///
     /// If it cannot be read.
     pub fn look(dir: &Path, now: DateTime<Utc>, days: u32) -> Result<(Vec<Asked>, f64), TierError> {
-        let (pending, spent) = entered(&read(&dir.join("journal"))?);
+        let (pending, _, spent) = entered(&read(&dir.join("journal"))?);
         Ok((pending.into_values().collect(), sum_since(&spent, now - TimeDelta::days(i64::from(days)))))
     }
 
@@ -99,12 +104,23 @@ impl Journal {
         self.books().pending.values().cloned().collect()
     }
 
+    /// Whether the restore was asked for and has neither come nor failed.
+    pub fn is_pending(&self, fragment: &Fragment) -> bool {
+        self.books().pending.contains_key(&fragment.key())
+    }
+
+    /// Whether it is pending and the tier has not taken it up, so that to ask again costs nothing more.
+    pub fn is_owed(&self, fragment: &Fragment) -> bool {
+        self.books().is_owed(fragment.key())
+    }
+
     /// What the restores asked for since then cost together.
     pub fn spent(&self, since: DateTime<Utc>) -> f64 {
         sum_since(&self.books().spent, since)
     }
 
-    /// Writes down that a fragment will be asked for. One that is pending already costs nothing more.
+    /// Writes down that a fragment will be asked for. One that is pending costs nothing more, unless the tier took it up and
+    /// has to be asked again: what it restored is gone.
     ///
     /// # Errors
     ///
@@ -116,7 +132,7 @@ impl Journal {
         limit: Option<f64>,
     ) -> Result<(), Result<f64, TierError>> {
         let mut books = self.books();
-        if books.pending.contains_key(&asked.fragment.key()) {
+        if books.is_owed(asked.fragment.key()) {
             return Ok(());
         }
         let spent = sum_since(&books.spent, since);
@@ -125,8 +141,22 @@ impl Journal {
         }
         self.write(&mut books, &Line::Asked(asked.clone())).map_err(Err)?;
         books.spent.push((asked.at, asked.price));
+        books.taken.remove(&asked.fragment.key());
         books.pending.insert(asked.fragment.key(), asked);
         Ok(())
+    }
+
+    /// Writes down that the tier has taken up what was asked for.
+    pub fn taken(&self, fragment: &Fragment) {
+        let (mut books, key) = (self.books(), fragment.key());
+        if !books.pending.contains_key(&key) {
+            return;
+        }
+        if let Err(error) = self.write(&mut books, &Line::Taken(key.to_string())) {
+            // A process that finds the copy gone will count its next restore as this one.
+            tracing::warn!(%error, "journal");
+        }
+        books.taken.insert(key);
     }
 
     /// Writes down that a fragment is in the cache.
@@ -141,6 +171,7 @@ impl Journal {
 
     fn settle(&self, fragment: &Fragment, line: Line) {
         let mut books = self.books();
+        books.taken.remove(&fragment.key());
         if books.pending.remove(&fragment.key()).is_some()
             && let Err(error) = self.write(&mut books, &line)
         {
@@ -161,23 +192,32 @@ impl Journal {
     }
 }
 
-/// What is pending after these lines, and every cost with its time.
-fn entered(lines: &[Line]) -> (BTreeMap<Key, Asked>, Spent) {
-    let (mut pending, mut spent) = (BTreeMap::new(), Vec::new());
+impl Books {
+    fn is_owed(&self, key: Key) -> bool {
+        self.pending.contains_key(&key) && !self.taken.contains(&key)
+    }
+}
+
+/// What is pending after these lines, what of it was taken up, and every cost with its time.
+fn entered(lines: &[Line]) -> (BTreeMap<Key, Asked>, BTreeSet<Key>, Spent) {
+    let (mut pending, mut taken, mut spent) = (BTreeMap::new(), BTreeSet::new(), Vec::new());
     for line in lines {
         match line {
             Line::Asked(asked) => {
+                taken.remove(&asked.fragment.key());
                 pending.insert(asked.fragment.key(), asked.clone());
                 spent.push((asked.at, asked.price));
             }
+            Line::Taken(key) => taken.extend(key.parse::<Key>()),
             Line::Came(key) | Line::Failed(key) => {
                 if let Ok(key) = key.parse() {
                     pending.remove(&key);
+                    taken.remove(&key);
                 }
             }
         }
     }
-    (pending, spent)
+    (pending, taken, spent)
 }
 
 fn sum_since(spent: &[(DateTime<Utc>, f64)], since: DateTime<Utc>) -> f64 {
@@ -231,6 +271,27 @@ mod tests {
             assert_eq!(journal.pending(), [asked("c", 1.0, now)]);
             assert_eq!(journal.spent(since), 3.0);
         }
+    }
+
+    #[test]
+    fn what_was_taken_up_and_has_to_be_asked_for_again_costs_again() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let now = Utc::now();
+        let since = now - TimeDelta::days(30);
+        for spent in [1.0, 2.0] {
+            let journal = Journal::open(dir.path(), now, 30).expect("a journal");
+            for _ in 0..2 {
+                journal.ask(asked("a", 1.0, now), since, Some(2.5)).expect("within the limit");
+            }
+            assert!(journal.is_owed(&sample("a", 1)), "asked for, not heard of");
+            journal.taken(&sample("a", 1));
+            assert!(journal.is_pending(&sample("a", 1)) && !journal.is_owed(&sample("a", 1)));
+            assert_eq!(journal.spent(since), spent);
+        }
+        let journal = Journal::open(dir.path(), now, 30).expect("a journal");
+        assert!(
+            matches!(journal.ask(asked("a", 1.0, now), since, Some(2.5)), Err(Ok(spent)) if spent == 2.0)
+        );
     }
 
     #[test]

@@ -103,10 +103,15 @@ impl SqList {
     pub fn done(&self, subqueries: Vec<u32>) {
         Arc::clone(&self.lists).done(self.id, subqueries);
     }
+
+    /// Nobody reads its fragments any more, and nothing more of it is wanted.
+    pub(crate) fn cancel(&self) {
+        Arc::clone(&self.lists).cancel(self.id);
+    }
 }
 
 impl Drop for SqList {
     fn drop(&mut self) {
-        Arc::clone(&self.lists).cancel(self.id);
+        self.cancel();
     }
 }

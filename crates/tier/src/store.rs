@@ -68,7 +68,7 @@ impl TierStore {
         if let Some(meta) = self.known.get(location) {
             return Ok(meta);
         }
-        let meta = self.inner().head(location).await?;
+        let meta = shown(self.inner().head(location).await?, self.tags());
         self.known.put(&meta, self.tags());
         Ok(meta)
     }
@@ -79,7 +79,7 @@ impl TierStore {
         listed: BoxStream<'static, Result<ObjectMeta>>,
     ) -> BoxStream<'static, Result<ObjectMeta>> {
         let (known, tags) = (Arc::clone(&self.known), self.tags());
-        listed.inspect_ok(move |meta| known.put(meta, tags)).boxed()
+        listed.map_ok(move |meta| shown(meta, tags)).inspect_ok(move |meta| known.put(meta, tags)).boxed()
     }
 
     /// Bytes of a fragment, from wherever they can be had.
@@ -148,6 +148,11 @@ impl fmt::Display for TierStore {
     }
 }
 
+/// What readers are told of a file. They take another ETag for another file: one that a recall may change is left out.
+fn shown(meta: ObjectMeta, tags: bool) -> ObjectMeta {
+    ObjectMeta { e_tag: meta.e_tag.filter(|_| tags), ..meta }
+}
+
 fn read_only<T>() -> Result<T> {
     Err(object_store::Error::NotImplemented {
         operation: "writing".to_owned(),
@@ -167,7 +172,8 @@ impl ObjectStore for TierStore {
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
         if options.head {
-            let got = self.inner().get_opts(location, options).await?;
+            let mut got = self.inner().get_opts(location, options).await?;
+            got.meta = shown(got.meta, self.tags());
             self.known.put(&got.meta, self.tags());
             return Ok(got);
         }
@@ -200,7 +206,9 @@ impl ObjectStore for TierStore {
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
-        let listed = self.inner().list_with_delimiter(prefix).await?;
+        let mut listed = self.inner().list_with_delimiter(prefix).await?;
+        let objects = std::mem::take(&mut listed.objects).into_iter();
+        listed.objects = objects.map(|meta| shown(meta, self.tags())).collect();
         listed.objects.iter().for_each(|meta| self.known.put(meta, self.tags()));
         Ok(listed)
     }

@@ -17,12 +17,13 @@ use coscan_media::{
 use futures::StreamExt;
 use object_store::aws::AmazonS3Builder;
 use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 
 use crate::cache::FragmentCache;
 use crate::config::{Kind, TierConfig};
 use crate::driver::{self, Opened};
 use crate::error::TierError;
-use crate::fetch::Fetcher;
+use crate::fetch::{COPIES_AT_ONCE, Fetcher, RESTART};
 use crate::fragment::{Fragment, Key};
 use crate::journal::Journal;
 use crate::list::{Lists, Mailbox, SqList};
@@ -131,7 +132,8 @@ impl Tier {
         };
         let scheduler = Scheduler::new(settings, library(&config, &placement)?, policy)
             .map_err(|error| setting("cache_bytes", error.to_string()))?;
-        let fetcher = Fetcher { config: Arc::new(config), store, driver, cache, journal };
+        let copies = Arc::new(Semaphore::new(COPIES_AT_ONCE));
+        let fetcher = Fetcher { config: Arc::new(config), store, driver, cache, journal, copies };
         let state = State {
             scheduler,
             ids: BTreeMap::new(),
@@ -173,15 +175,25 @@ impl Tier {
             self.fits(fragment)?;
             self.check(fragment).await?;
         }
-        if self.config().cost_limit.is_some() {
-            let missing = self.to_restore(wanted.cloned()).await?;
-            let price = self.config().prices(missing.iter().map(|fragment| fragment.bytes));
-            let spent = self.fetcher().spent();
-            if spent + price > self.config().cost_limit.unwrap_or(f64::INFINITY) && !missing.is_empty() {
-                return Err(self.fetcher().too_dear(price, spent));
-            }
-        }
+        self.affords(wanted.cloned()).await?;
         Ok(self.0.submit(user, subqueries))
+    }
+
+    /// Whether all these may be restored, as far as the limit on cost goes.
+    ///
+    /// # Errors
+    ///
+    /// If it would be exceeded, or the tier cannot be asked what is online.
+    pub(crate) async fn affords(&self, wanted: impl IntoIterator<Item = Fragment>) -> Result<(), TierError> {
+        let Some(limit) = self.config().cost_limit else { return Ok(()) };
+        // What is asked for in the meantime counts neither as spent nor as missing: nobody is refused for it.
+        let spent = self.fetcher().spent();
+        let missing = self.to_restore(wanted).await?;
+        let price = self.config().prices(missing.iter().map(|fragment| fragment.bytes));
+        if spent + price > limit && !missing.is_empty() {
+            return Err(self.fetcher().too_dear(price, spent));
+        }
+        Ok(())
     }
 
     /// The fragments of these that would have to be restored: not cached, not on their way, not online.
@@ -194,16 +206,19 @@ impl Tier {
         fragments: impl IntoIterator<Item = Fragment>,
     ) -> Result<Vec<Fragment>, TierError> {
         let fetcher = self.fetcher();
-        let asked: Vec<Key> = fetcher.journal.pending().iter().map(|asked| asked.fragment.key()).collect();
         let mut absent: BTreeMap<Key, Fragment> = BTreeMap::new();
         for fragment in fragments {
-            if !fetcher.cache.contains(&fragment) && !asked.contains(&fragment.key()) {
+            if !fetcher.cache.contains(&fragment) && !fetcher.journal.is_owed(&fragment) {
                 absent.insert(fragment.key(), fragment);
             }
         }
         let questions = futures::stream::iter(absent.into_values()).map(|fragment| async move {
-            let online = fetcher.driver.is_online(&fragment).await?;
-            Ok((!online).then_some(fragment))
+            let asked = fetcher.journal.is_pending(&fragment);
+            let there = match asked {
+                true => fetcher.driver.has_begun(&fragment).await?,
+                false => fetcher.driver.is_online(&fragment).await?,
+            };
+            Ok((!there).then_some(fragment))
         });
         let answers: Vec<Result<Option<Fragment>, TierError>> =
             questions.buffered(QUESTIONS_AT_ONCE).collect().await;
@@ -352,7 +367,8 @@ impl Shared {
     fn begin(self: &Arc<Self>, state: &State, drive: coscan_media::DriveId, id: FragmentId) {
         let Some(known) = state.fragments.get(id.0 as usize) else { return };
         let (fetcher, fragment) = (self.fetcher.clone(), known.fragment.clone());
-        let whom = self.whom(state, id).first().cloned().unwrap_or_default();
+        let names = self.whom(state, id);
+        let whom = names.iter().find(|name| *name != RESTART).or(names.first()).cloned().unwrap_or_default();
         let pause =
             PAUSE * 2_u32.saturating_pow(known.failures.min(6).saturating_sub(1)) * known.failures.min(1);
         let fetch = async move {
@@ -461,7 +477,7 @@ impl Shared {
         }
         tracing::info!(restores = paid.len(), "restores from before the restart are waited for");
         let lists: Vec<SqList> =
-            paid.into_iter().map(|fragment| self.submit("restart", vec![vec![vec![fragment]]])).collect();
+            paid.into_iter().map(|fragment| self.submit(RESTART, vec![vec![vec![fragment]]])).collect();
         self.runtime.spawn(futures::future::join_all(lists.into_iter().map(|list| async move {
             while let Ok(Some(ready)) = list.next().await {
                 list.done(ready);

@@ -80,7 +80,10 @@ impl Scheduler {
             if !self.pursue_target(drive, actions) {
                 self.ask_policy(drive, actions);
             }
-            if self.state.queue.is_empty() {
+            // Where nothing is mounted, what one drive has nothing to do for the others have not either.
+            let alike = !self.state.library.mounts();
+            let idle = self.state.drives[at].doing == Doing::Nothing;
+            if self.state.queue.is_empty() || alike && idle {
                 break;
             }
         }

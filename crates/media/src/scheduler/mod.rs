@@ -12,6 +12,8 @@
 //! - The cache never holds more than its budget, what is on its way included, except for what running subqueries read
 //!   when the budget shrinks.
 //! - A fragment in use is not evicted and not fetched twice at a time.
+//! - A batch has its first subquery, and where there are other lists more only as long as half of the cache is not in
+//!   use: an executor that pauses with a batch keeps nobody from the rest.
 //!
 //! # How long a list can be put off
 //!

@@ -1,8 +1,9 @@
-//! Hands out what is ready: batches that one pass of an executor can run without joining anything twice.
+//! Hands out what is ready: batches that one pass of an executor can run without joining anything twice, and that leave
+//! other lists half of the cache, however long the executor takes.
 
 use std::collections::BTreeSet;
 
-use crate::ids::ListId;
+use crate::ids::{FragmentId, ListId};
 use crate::policy::Demand;
 
 use super::Scheduler;
@@ -53,7 +54,8 @@ impl Scheduler {
             if batch.contains(at) {
                 continue;
             }
-            if let Some(wider) = widened(list, &batch, *at).filter(|wider| self.leaves_room(id, wider)) {
+            let wider = widened(list, &batch, *at);
+            if let Some(wider) = wider.filter(|it| self.leaves_half(id, it) && self.leaves_room(id, it)) {
                 batch = wider;
             }
         }
@@ -67,13 +69,25 @@ impl Scheduler {
         if target.sub.0 == id && batch.contains(&target.sub.1) {
             return true;
         }
-        let list = &self.state.lists[&id];
         let first = &self.state.sub(target.sub).fragments;
+        self.pinned_with(id, batch, first) <= self.state.config.cache_bytes
+    }
+
+    /// Whether other lists, if there are any, have half of the cache when these are in use: what a batch has beyond its
+    /// first subquery is a convenience, and its executor may pause.
+    fn leaves_half(&self, id: ListId, batch: &[u32]) -> bool {
+        let alone = self.state.lists.len() == 1;
+        alone || self.pinned_with(id, batch, &[]) <= self.state.config.cache_bytes / 2
+    }
+
+    /// Bytes in use if this batch, and these fragments, are.
+    fn pinned_with(&self, id: ListId, batch: &[u32], besides: &[FragmentId]) -> u64 {
+        let list = &self.state.lists[&id];
         let of_batch = batch.iter().flat_map(|at| &list.subs[*at as usize].fragments);
-        let more: BTreeSet<_> = of_batch.chain(first).collect();
+        let more: BTreeSet<_> = of_batch.chain(besides).collect();
         let more = more.into_iter().map(|fragment| self.state.held(*fragment)).filter(|held| held.pins == 0);
         let more: u64 = more.map(|held| held.fragment.bytes).sum();
-        self.state.pinned_bytes.saturating_add(more) <= self.state.config.cache_bytes
+        self.state.pinned_bytes.saturating_add(more)
     }
 
     fn hand_out(&mut self, id: ListId, batch: Vec<u32>, actions: &mut Vec<Action>) {

@@ -15,17 +15,22 @@ use object_store::client::{
     HttpClient, HttpConnector, HttpRequest, HttpRequestBody, HttpResponse, ReqwestConnector,
 };
 use object_store::signer::Signer;
+use tokio::sync::Semaphore;
 
 use crate::config::{Archive, TierConfig};
-use crate::driver::{Driver, Opened};
+use crate::driver::{Driver, Ledger, Opened};
 use crate::error::TierError;
 use crate::fragment::Fragment;
 
 /// Classes whose objects have to be restored. One of intelligent tiering may have to be: its archive status says so.
 const OFFLINE_CLASSES: [&str; 2] = ["GLACIER", "DEEP_ARCHIVE"];
 
+/// So many requests are on their way at the same time, however many restores are: each may need a connection.
+const REQUESTS_AT_ONCE: usize = 64;
+
 #[derive(Debug)]
 struct S3Archive {
+    requests: Semaphore,
     store: AmazonS3,
     http: HttpClient,
     region: String,
@@ -56,6 +61,7 @@ pub(crate) fn open(
     let options = ClientOptions::new().with_allow_http(true).with_timeout(Duration::from_secs(30));
     let http = ReqwestConnector::default().connect(&options).map_err(wrong)?;
     let driver = S3Archive {
+        requests: Semaphore::new(REQUESTS_AT_ONCE),
         store: store.clone(),
         http,
         region: region.unwrap_or_else(|| "us-east-1".to_owned()),
@@ -81,7 +87,16 @@ impl Driver for S3Archive {
         Ok(self.place(fragment).await? == Place::Online)
     }
 
-    async fn restore(&self, fragment: &Fragment, timeout: Duration) -> Result<(), TierError> {
+    async fn has_begun(&self, fragment: &Fragment) -> Result<bool, TierError> {
+        Ok(!matches!(self.place(fragment).await?, Place::Archived { .. }))
+    }
+
+    async fn restore(
+        &self,
+        fragment: &Fragment,
+        timeout: Duration,
+        ledger: &dyn Ledger,
+    ) -> Result<(), TierError> {
         let started = Instant::now();
         let mut last = String::from("nothing was heard");
         loop {
@@ -89,11 +104,19 @@ impl Driver for S3Archive {
             match self.place(fragment).await {
                 Ok(Place::Online) => return Ok(()),
                 Ok(Place::OnItsWay) => "the restore is under way".clone_into(&mut last),
-                Ok(Place::Archived { for_days }) => match self.ask(fragment, for_days).await {
-                    Ok(()) => "the restore was asked for".clone_into(&mut last),
-                    Err(error @ TierError::RestoreRefused { .. }) => return Err(error),
-                    Err(error) => last = error.to_string(),
-                },
+                Ok(Place::Archived { for_days }) => {
+                    ledger.asks()?;
+                    match self.ask(fragment, for_days).await {
+                        Ok(taken) => {
+                            "the restore was asked for".clone_into(&mut last);
+                            if taken {
+                                ledger.taken();
+                            }
+                        }
+                        Err(error @ TierError::RestoreRefused { .. }) => return Err(error),
+                        Err(error) => last = error.to_string(),
+                    }
+                }
                 Err(error @ TierError::Replaced { .. }) => return Err(error),
                 Err(error) => last = error.to_string(),
             }
@@ -147,8 +170,8 @@ impl S3Archive {
         Ok(place(class, archive, header("x-amz-restore"), Utc::now()))
     }
 
-    /// Asks for a restore.
-    async fn ask(&self, fragment: &Fragment, for_days: bool) -> Result<(), TierError> {
+    /// Asks for a restore; says whether it is this request that is taken up, not that of somebody else.
+    async fn ask(&self, fragment: &Fragment, for_days: bool) -> Result<bool, TierError> {
         let days = if for_days { format!("<Days>{}</Days>", self.archive.days) } else { String::new() };
         let body = format!(
             "<RestoreRequest xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">{days}<GlacierJobParameters>\
@@ -166,7 +189,8 @@ impl S3Archive {
         };
         match (status, tagged(&text, "Code")) {
             // 202: it begins. 200: the copy is there, and stays for so many days from now on. 409: somebody has asked.
-            (200 | 202, _) | (409, Some("RestoreAlreadyInProgress")) => Ok(()),
+            (200 | 202, _) => Ok(true),
+            (409, Some("RestoreAlreadyInProgress")) => Ok(false),
             // The object has changed its class: what it is now the next look tells.
             (403, Some("InvalidObjectState")) => {
                 Err(other(fragment, format!("POST ?restore was answered by {status} {}", reason(&text))))
@@ -190,6 +214,7 @@ impl S3Archive {
         body: String,
     ) -> Result<HttpResponse, TierError> {
         let failed = |error: &dyn std::fmt::Display| other(fragment, error.to_string());
+        let _turn = self.requests.acquire().await.map_err(|closed| failed(&closed))?;
         // Signed for nobody: what is wanted is the object's address as the store writes it.
         let get = HttpRequest::new(HttpRequestBody::empty()).method().clone();
         let path = fragment.path();

@@ -14,7 +14,7 @@ use object_store::local::LocalFileSystem;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::config::{Folder, TierConfig};
-use crate::driver::{Driver, Opened};
+use crate::driver::{Driver, Ledger, Opened};
 use crate::error::TierError;
 use crate::fragment::Fragment;
 
@@ -49,7 +49,17 @@ impl Driver for Commands {
         }
     }
 
-    async fn restore(&self, fragment: &Fragment, timeout: Duration) -> Result<(), TierError> {
+    async fn has_begun(&self, _: &Fragment) -> Result<bool, TierError> {
+        Ok(true)
+    }
+
+    async fn restore(
+        &self,
+        fragment: &Fragment,
+        timeout: Duration,
+        ledger: &dyn Ledger,
+    ) -> Result<(), TierError> {
+        ledger.asks()?;
         let ended = self.run(&self.folder.recall, fragment, timeout).await?;
         if ended.status.success() {
             return Ok(());

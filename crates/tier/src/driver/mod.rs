@@ -27,18 +27,44 @@ pub trait Driver: Debug + Send + Sync {
     /// If that cannot be found out, or the file is not the fragment's any more.
     async fn is_online(&self, fragment: &Fragment) -> Result<bool, TierError>;
 
-    /// Makes the file readable, and returns when it is. A restore that is under way already is waited for.
+    /// Whether a restore that was asked for is under way or has come; otherwise it would have to be asked for again.
     ///
     /// # Errors
     ///
-    /// If the tier refuses, fails, or needs longer than `timeout`.
-    async fn restore(&self, fragment: &Fragment, timeout: Duration) -> Result<(), TierError>;
+    /// As [`is_online`](Self::is_online).
+    async fn has_begun(&self, fragment: &Fragment) -> Result<bool, TierError>;
+
+    /// Makes the file readable, and returns when it is. A restore that is under way already is waited for. Whatever is asked
+    /// of the tier is entered in the ledger before.
+    ///
+    /// # Errors
+    ///
+    /// If the ledger or the tier refuses, the tier fails, or needs longer than `timeout`.
+    async fn restore(
+        &self,
+        fragment: &Fragment,
+        timeout: Duration,
+        ledger: &dyn Ledger,
+    ) -> Result<(), TierError>;
 
     /// The file is cached: the tier may take its disk copy back.
     async fn release(&self, fragment: &Fragment);
 
     /// Whether the store's ETags stay the same when a file is restored.
     fn tags_survive(&self) -> bool;
+}
+
+/// Where it is written down what is asked of a tier, which may cost something.
+pub trait Ledger: Send + Sync {
+    /// A restore is about to be asked for. It counts unless it was asked for before and not taken up.
+    ///
+    /// # Errors
+    ///
+    /// If it may not be asked for: it would cost too much, or cannot be written down.
+    fn asks(&self) -> Result<(), TierError>;
+
+    /// The tier has taken up what was asked for. To ask again counts again.
+    fn taken(&self);
 }
 
 /// The store that lists and reads a tier's files, and what makes them readable.

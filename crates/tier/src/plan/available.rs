@@ -3,22 +3,25 @@
 //! One list of subqueries is submitted at a time. Streams take pieces of fragments that are ready; when the last piece of
 //! a fragment was read, its subquery is done; when all of a batch are, the next one is waited for. When a dynamic filter
 //! got narrower in the meantime, what it rules out is withdrawn. A stream that nobody polls holds up no other, beyond
-//! the piece that it reads.
+//! the piece that it reads; when nobody reads at all, the list is given back (`held.rs`) and what is suspended submitted
+//! anew when somebody reads on.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use datafusion::common::Result;
+use datafusion::common::{DataFusionError, Result};
 use datafusion::datasource::listing::PartitionedFile;
+use datafusion::execution::TaskContext;
 use datafusion::physical_expr::expressions::DynamicFilterTracking;
 use futures::future::{Either, select};
 use tokio::sync::Notify;
 
-use crate::error::TierError;
-use crate::list::SqList;
+use crate::plan::bill::Bill;
+use crate::plan::held::HeldList;
 use crate::plan::resolve::Resolver;
 use crate::plan::scan::{ScanFragment, TierScan};
+use crate::reads::user_of;
 use crate::tier::Tier;
 
 /// A part of a fragment that one stream reads.
@@ -28,7 +31,8 @@ pub(crate) type Piece = PartitionedFile;
 #[derive(Debug)]
 pub(crate) struct Availability {
     tier: Tier,
-    user: String,
+    bill: Arc<Bill>,
+    context: Weak<TaskContext>,
     resolver: Option<Resolver>,
     fragments: Vec<ScanFragment>,
     state: Mutex<State>,
@@ -42,12 +46,15 @@ struct State {
     unresolved: Option<usize>,
     /// Tells when dynamic filters got narrower.
     tracking: Option<DynamicFilterTracking>,
-    /// Pieces that are available and that nobody reads.
-    available: VecDeque<(u32, Piece)>,
+    /// Pieces that are available and that nobody reads, each with its subquery; those of a list that was given back have
+    /// none.
+    available: VecDeque<(Option<u32>, Piece)>,
     /// Pieces of each subquery that are not read to their end.
     open: BTreeMap<u32, usize>,
     /// Fragments that are or were available.
     taken: BTreeSet<usize>,
+    /// Those of a list that was given back which were never available.
+    suspended: Option<Vec<usize>>,
 }
 
 #[derive(Debug)]
@@ -57,22 +64,22 @@ enum Phase {
     /// One is about to be.
     Submitting,
     /// One is; which fragment each of its subqueries has.
-    Submitted(Arc<SqList>, Vec<usize>),
+    Submitted(Arc<HeldList>, Vec<usize>),
     /// It could not be.
-    Failed(TierError),
+    Failed(Arc<DataFusionError>),
 }
 
 enum Step {
     Read(Box<Lease>),
-    Wait(Option<Arc<SqList>>),
+    Wait(Option<Arc<HeldList>>),
     End,
 }
 
 /// A piece that is being read; dropping it means that it was.
 pub(crate) struct Lease {
     of: Arc<Availability>,
-    list: Arc<SqList>,
-    subquery: u32,
+    /// The subquery that the piece is of, unless its list was given back.
+    subquery: Option<(Arc<HeldList>, u32)>,
     piece: Piece,
 }
 
@@ -80,18 +87,37 @@ impl Lease {
     pub(crate) fn piece(&self) -> &Piece {
         &self.piece
     }
+
+    /// Some of it was read.
+    pub(crate) fn read(&self) {
+        if let Some((list, _)) = &self.subquery {
+            list.read();
+        }
+    }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
+        let Some((list, subquery)) = &self.subquery else { return };
         let mut state = self.of.state();
-        let Some(open) = state.open.get_mut(&self.subquery) else { return };
+        // Of a list that was given back nothing is open.
+        if !state.is_submitted(list) {
+            return;
+        }
+        let Some(open) = state.open.get_mut(subquery) else { return };
         *open -= 1;
         if *open == 0 {
-            state.open.remove(&self.subquery);
+            state.open.remove(subquery);
+            let all = state.open.is_empty();
             drop(state);
-            self.list.done(vec![self.subquery]);
+            list.done(vec![*subquery], all);
         }
+    }
+}
+
+impl State {
+    fn is_submitted(&self, list: &Arc<HeldList>) -> bool {
+        matches!(&self.phase, Phase::Submitted(current, _) if Arc::ptr_eq(current, list))
     }
 }
 
@@ -101,7 +127,7 @@ impl Availability {
         scan: &TierScan,
         resolver: Option<Resolver>,
         partitions: &[usize],
-        user: String,
+        context: &Arc<TaskContext>,
     ) -> Arc<Self> {
         let own = scan.fragments.iter().map(|read| ScanFragment {
             fragment: read.fragment.clone(),
@@ -114,10 +140,12 @@ impl Availability {
             available: VecDeque::new(),
             open: BTreeMap::new(),
             taken: BTreeSet::new(),
+            suspended: None,
         };
         Arc::new(Availability {
             tier: scan.tier.clone(),
-            user,
+            bill: Arc::clone(&scan.bill),
+            context: Arc::downgrade(context),
             resolver,
             fragments: own.filter(|read| !read.pieces.is_empty()).collect(),
             state: Mutex::new(state),
@@ -150,20 +178,25 @@ impl Availability {
 
     fn step(self: &Arc<Self>) -> Result<Step> {
         let mut state = self.state();
+        self.take_back(&mut state);
         self.withdraw(&mut state)?;
+        if let Some((subquery, piece)) = state.available.pop_front() {
+            let list = match &state.phase {
+                Phase::Submitted(list, _) => Some(Arc::clone(list)),
+                _ => None,
+            };
+            let subquery = list.zip(subquery);
+            return Ok(Step::Read(Box::new(Lease { of: Arc::clone(self), subquery, piece })));
+        }
         match &state.phase {
-            Phase::Failed(error) => return Err(error.clone().into()),
+            Phase::Failed(error) => return Err(DataFusionError::Shared(Arc::clone(error))),
             Phase::Submitting => return Ok(Step::Wait(None)),
-            Phase::Submitted(list, _) => {
-                let list = Arc::clone(list);
-                return Ok(match state.available.pop_front() {
-                    Some((subquery, piece)) => {
-                        Step::Read(Box::new(Lease { of: Arc::clone(self), list, subquery, piece }))
-                    }
-                    None => Step::Wait(Some(list)),
-                });
-            }
+            Phase::Submitted(list, _) => return Ok(Step::Wait(Some(Arc::clone(list)))),
             Phase::Idle => {}
+        }
+        if let Some(suspended) = state.suspended.take() {
+            self.submit(&mut state, suspended);
+            return Ok(Step::Wait(None));
         }
         // The list is resolved by parts; a part of which nothing is needed is passed over.
         while let Some(from) = state.unresolved {
@@ -190,36 +223,58 @@ impl Availability {
         tokio::spawn(async move {
             let subqueries =
                 places.iter().map(|at| vec![vec![this.fragments[*at].fragment.clone()]]).collect();
-            let submitted = this.tier.submit(&this.user, subqueries).await;
+            // Without a context nobody waits any more.
+            let Some(context) = this.context.upgrade() else { return };
+            let user = user_of(&context);
+            let submitted = match this.bill.check(&context).await {
+                Ok(()) => this.tier.submit(&user, subqueries).await.map_err(DataFusionError::from),
+                Err(refused) => Err(refused),
+            };
+            let patience = this.tier.config().patience;
             this.state().phase = match submitted {
-                Ok(list) => Phase::Submitted(Arc::new(list), places),
-                Err(error) => Phase::Failed(error),
+                Ok(list) => Phase::Submitted(HeldList::new(list, patience), places),
+                Err(error) => Phase::Failed(Arc::new(error)),
             };
             this.changed.notify_waiters();
         });
     }
 
-    fn make_available(&self, list: &Arc<SqList>, ready: Vec<u32>) {
-        let mut guard = self.state();
-        let state = &mut *guard;
-        let Phase::Submitted(current, places) = &state.phase else { return };
-        if !Arc::ptr_eq(current, list) {
+    /// After too long a pause: what was handed out is read without the list, what was not waits for a new one.
+    fn take_back(&self, state: &mut State) {
+        let Phase::Submitted(list, places) = &state.phase else { return };
+        if !list.is_given_back() {
             return;
         }
+        let suspended: Vec<usize> = places.iter().copied().filter(|at| !state.taken.contains(at)).collect();
+        state.suspended = Some(suspended).filter(|suspended| !suspended.is_empty());
+        state.phase = Phase::Idle;
+        state.open.clear();
+        state.available.iter_mut().for_each(|(subquery, _)| *subquery = None);
+    }
+
+    fn make_available(&self, list: &Arc<HeldList>, ready: Vec<u32>) {
+        let mut guard = self.state();
+        let state = &mut *guard;
+        if !state.is_submitted(list) {
+            return;
+        }
+        let Phase::Submitted(_, places) = &state.phase else { return };
         for subquery in ready {
             let at = places[subquery as usize];
             let pieces = &self.fragments[at].pieces;
             state.open.insert(subquery, pieces.len());
-            state.available.extend(pieces.iter().map(|(_, piece)| (subquery, piece.clone())));
+            state.available.extend(pieces.iter().map(|(_, piece)| (Some(subquery), piece.clone())));
             state.taken.insert(at);
         }
         drop(guard);
         self.changed.notify_waiters();
     }
 
-    fn finished(&self, list: &Arc<SqList>) {
+    /// Everything of the list is done, or it was given back.
+    fn finished(&self, list: &Arc<HeldList>) {
         let mut state = self.state();
-        if matches!(&state.phase, Phase::Submitted(current, _) if Arc::ptr_eq(current, list)) {
+        self.take_back(&mut state);
+        if state.is_submitted(list) {
             state.phase = Phase::Idle;
         }
         drop(state);

@@ -27,7 +27,7 @@ use futures::StreamExt;
 use crate::plan::available::{Availability, Lease, Piece};
 use crate::plan::resolve::Resolver;
 use crate::plan::scan::{TierScan, over, scan_of};
-use crate::reads::{Reads, user_of};
+use crate::reads::Reads;
 
 /// How long a partition that is read first lets others run, so that these can be opened.
 const PATIENCE: Duration = Duration::from_millis(3);
@@ -77,7 +77,7 @@ impl CombineExec {
         Ok(CombineExec::new(Arc::clone(scan), template, reads.clone()))
     }
 
-    pub(crate) fn scan(&self) -> &TierScan {
+    pub(crate) fn scan(&self) -> &Arc<TierScan> {
         &self.shared.scan
     }
 
@@ -158,10 +158,10 @@ impl Execution {
     }
 
     /// The fragments of these partitions. None joins any more.
-    fn availability(&self, shared: &Shared, context: &TaskContext) -> &Arc<Availability> {
+    fn availability(&self, shared: &Shared, context: &Arc<TaskContext>) -> &Arc<Availability> {
         self.availability.get_or_init(|| {
             let partitions = lock(&self.partitions).take().unwrap_or_default();
-            Availability::new(&shared.scan, shared.resolver.clone(), &partitions, user_of(context))
+            Availability::new(&shared.scan, shared.resolver.clone(), &partitions, context)
         })
     }
 }
@@ -187,8 +187,10 @@ impl Reader {
                 self.reading = None;
                 return Ok(None);
             }
-            if let Some((stream, _)) = &mut self.reading {
+            if let Some((stream, lease)) = &mut self.reading {
+                lease.read();
                 if let Some(batch) = stream.next().await.transpose()? {
+                    lease.read();
                     return Ok(Some(self.within_limit(batch).record_output(&self.metrics)));
                 }
                 // First the stream and all it holds, then the lease: the piece is done.

@@ -25,18 +25,20 @@ use datafusion::physical_expr_common::physical_expr::is_volatile;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
-use datafusion::physical_plan::execution_plan::{EmissionType, replace_children_if_necessary};
+use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, InputOrderMode};
 
+use crate::plan::bill::Bill;
 use crate::plan::combine::CombineExec;
 use crate::plan::merge::MergeCombineExec;
-use crate::plan::resolve::ResolveExec;
+use crate::plan::resolve::{ResolveExec, needed_fragments};
 use crate::plan::scan::TierScan;
 use crate::plan::schedule::{PassesExec, ScheduleExec, for_each_combine};
+use crate::plan::together::{built_first, together};
 use crate::reads::Reads;
 use crate::tiers::Tiers;
 
@@ -52,7 +54,7 @@ pub(crate) struct Reorder {
 
 impl PhysicalOptimizerRule for Reorder {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        self.find(plan)?.scheduled()
+        self.find(plan, &Arc::default())?.scheduled()
     }
 
     fn name(&self) -> &str {
@@ -83,13 +85,13 @@ impl Found {
 }
 
 impl Reorder {
-    fn find(&self, plan: Arc<dyn ExecutionPlan>) -> Result<Found> {
-        if let Some(scan) = TierScan::of(&plan, &self.tiers) {
+    fn find(&self, plan: Arc<dyn ExecutionPlan>, bill: &Arc<Bill>) -> Result<Found> {
+        if let Some(scan) = TierScan::of(&plan, &self.tiers, bill) {
             return Ok(self.scan(plan, scan));
         }
         let mut inputs = Vec::new();
         for child in plan.children() {
-            inputs.push(self.find(Arc::clone(child))?);
+            inputs.push(self.find(Arc::clone(child), bill)?);
         }
         if let Some(absorbed) = absorbed(&plan, &inputs)? {
             return Ok(absorbed);
@@ -108,10 +110,11 @@ impl Reorder {
                 children.push(input.plan);
             }
         }
-        Ok(Found { plan: replace_children_if_necessary(plan, children)?, list })
+        Ok(Found { plan: together(replace_children_if_necessary(plan, children)?)?, list })
     }
 
     fn scan(&self, plan: Arc<dyn ExecutionPlan>, scan: TierScan) -> Found {
+        scan.bill.enter(&scan.tier, needed_fragments(&scan));
         if scan.is_tied(&plan) || !scan.is_parquet() {
             let merge = Arc::new(MergeCombineExec::new(Arc::new(scan), plan));
             return Found::closed(Arc::new(ScheduleExec::new(merge, 1)));
@@ -215,16 +218,6 @@ fn is_partial_aggregation(plan: &Arc<dyn ExecutionPlan>) -> bool {
             .all(|function| function.order_bys().is_empty() && function.expressions().iter().all(steady))
 }
 
-/// Which inputs a node reads to their end before it goes on.
-fn built_first(plan: &Arc<dyn ExecutionPlan>) -> impl Fn(usize) -> bool + use<> {
-    let builds_left =
-        plan.is::<HashJoinExec>() || plan.is::<NestedLoopJoinExec>() || plan.is::<CrossJoinExec>();
-    let passes_on = builds_left
-        || plan.pipeline_behavior() == EmissionType::Incremental && plan.children().len() < 2
-        || plan.is::<datafusion::physical_plan::union::UnionExec>();
-    move |at| if passes_on { builds_left && at == 0 } else { true }
-}
-
 /// Whether the plan is made of combine nodes and what gives each row of theirs once, in any order.
 fn is_simple(plan: &Arc<dyn ExecutionPlan>) -> bool {
     if let Some(combine) = plan.downcast_ref::<CombineExec>() {
@@ -246,7 +239,7 @@ fn one_tier(inputs: &[Found]) -> bool {
     tiers.windows(2).all(|pair| pair[0] == pair[1])
 }
 
-/// The list of combinations is made of whole scans: a resolve node has nothing to say in it.
+/// The schedule node above resolves its scans itself.
 fn without_resolve(plan: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     if plan.is::<ResolveExec>() {
         return Ok(Arc::clone(plan.children()[0]));

@@ -13,8 +13,7 @@ use crate::error::TierError;
 use crate::fragment::Fragment;
 use crate::plan::combine::CombineExec;
 use crate::plan::merge::MergeCombineExec;
-use crate::plan::resolve::Resolver;
-use crate::plan::scan::{ScanFragment, TierScan};
+use crate::plan::resolve::needed_fragments;
 use crate::tier::Tier;
 
 /// What a plan asks of one tier.
@@ -51,7 +50,7 @@ pub struct Forecast {
 /// If a tier cannot be asked which files are online.
 pub async fn forecast(plan: &Arc<dyn ExecutionPlan>) -> Result<Vec<Forecast>> {
     let mut wanted = BTreeMap::new();
-    collect(plan, &mut wanted)?;
+    collect(plan, &mut wanted);
     let mut forecasts = Vec::new();
     for (tier, mut fragments) in wanted.into_values() {
         fragments.sort();
@@ -61,23 +60,14 @@ pub async fn forecast(plan: &Arc<dyn ExecutionPlan>) -> Result<Vec<Forecast>> {
     Ok(forecasts)
 }
 
-fn collect(
-    plan: &Arc<dyn ExecutionPlan>,
-    wanted: &mut BTreeMap<String, (Tier, Vec<Fragment>)>,
-) -> Result<()> {
+fn collect(plan: &Arc<dyn ExecutionPlan>, wanted: &mut BTreeMap<String, (Tier, Vec<Fragment>)>) {
     let scan = plan.downcast_ref::<CombineExec>().map(CombineExec::scan);
     if let Some(scan) = scan.or_else(|| plan.downcast_ref::<MergeCombineExec>().map(MergeCombineExec::scan)) {
         let entry = wanted.entry(scan.tier.config().name.clone());
         let (_, fragments) = entry.or_insert_with(|| (scan.tier.clone(), Vec::new()));
-        fragments.extend(needed(scan)?);
+        fragments.extend(needed_fragments(scan));
     }
-    plan.children().into_iter().try_for_each(|child| collect(child, wanted))
-}
-
-fn needed(scan: &TierScan) -> Result<Vec<Fragment>> {
-    let Some(resolver) = Resolver::of(scan) else { return Ok(scan.wanted()) };
-    let needs = |read: &&ScanFragment| resolver.needs(read).unwrap_or(true);
-    Ok(scan.fragments.iter().filter(needs).map(|read| read.fragment.clone()).collect())
+    plan.children().into_iter().for_each(|child| collect(child, wanted));
 }
 
 async fn of(tier: &Tier, fragments: Vec<Fragment>) -> Result<Forecast, TierError> {

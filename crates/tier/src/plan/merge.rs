@@ -1,7 +1,8 @@
 //! The merge-combine node: a scan whose rows come in an order, so that all its fragments have to be there together.
 //!
-//! Its list has one subquery with all fragments. It is also what a scan gets of which nothing is proven: a plain scan over
-//! restored fragments.
+//! Its list has one subquery with all fragments. Nodes whose rows are merged with each other, as those below a merge join,
+//! each ask for the fragments of all of them: one could not begin while another holds the room that it needs. It is also
+//! what a scan gets of which nothing is proven: a plain scan over restored fragments.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -14,9 +15,9 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{StreamExt, TryStreamExt};
 
 use crate::error::TierError;
-use crate::list::SqList;
+use crate::plan::held::HeldList;
 use crate::plan::pass::{PassExec, Role};
-use crate::plan::resolve::Resolver;
+use crate::plan::resolve::needed_fragments;
 use crate::plan::scan::TierScan;
 use crate::reads::user_of;
 
@@ -26,7 +27,18 @@ pub(crate) type MergeCombineExec = PassExec<Merge>;
 #[derive(Debug)]
 pub(crate) struct Merge {
     scan: Arc<TierScan>,
+    /// Other scans of the tier that are read at the same time.
+    beside: Beside,
     holds: Mutex<Vec<Weak<Hold>>>,
+}
+
+/// What has to have room beside a scan's fragments.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Beside {
+    /// Scans in order, all of whose fragments are needed together.
+    pub(crate) scans: Vec<Arc<TierScan>>,
+    /// The largest fragment of those that come one after the other.
+    pub(crate) passing_bytes: u64,
 }
 
 /// The fragments, held by every stream that reads them. A stream that is left alone while they are restored keeps no other
@@ -34,16 +46,22 @@ pub(crate) struct Merge {
 #[derive(Debug)]
 struct Hold {
     context: Weak<TaskContext>,
-    list: MadeOnce<Option<Arc<SqList>>>,
+    list: MadeOnce<Option<Arc<HeldList>>>,
 }
 
 impl MergeCombineExec {
     /// Over the scan, which `input` is.
     pub(crate) fn new(scan: Arc<TierScan>, input: Arc<dyn ExecutionPlan>) -> Self {
-        PassExec { input, role: Merge { scan, holds: Mutex::default() } }
+        PassExec { input, role: Merge { scan, beside: Beside::default(), holds: Mutex::default() } }
     }
 
-    pub(crate) fn scan(&self) -> &TierScan {
+    /// The same, with others that are read at the same time.
+    pub(crate) fn with(&self, beside: Beside) -> Self {
+        let scan = Arc::clone(&self.role.scan);
+        PassExec { input: Arc::clone(&self.input), role: Merge { scan, beside, holds: Mutex::default() } }
+    }
+
+    pub(crate) fn scan(&self) -> &Arc<TierScan> {
         &self.role.scan
     }
 }
@@ -63,24 +81,28 @@ impl Merge {
 }
 
 /// Waits until all fragments that the scan needs are in the cache; the list keeps them there.
-async fn restored(scan: Arc<TierScan>, user: String) -> Result<Option<Arc<SqList>>> {
-    let resolver = Resolver::of(&scan);
-    let mut wanted = Vec::new();
-    for read in &scan.fragments {
-        if resolver.as_ref().map_or(Ok(true), |resolver| resolver.needs(read))? {
-            wanted.push(read.fragment.clone());
-        }
-    }
-    let (bytes, budget) =
-        (wanted.iter().map(|fragment| fragment.bytes).sum(), scan.tier.config().cache_bytes);
-    let Some(first) = wanted.first() else { return Ok(None) };
+async fn restored(
+    scan: Arc<TierScan>,
+    beside: Beside,
+    context: Arc<TaskContext>,
+) -> Result<Option<Arc<HeldList>>> {
+    let mut wanted = needed_fragments(&scan);
+    let Some(first) = wanted.first().map(ToString::to_string) else { return Ok(None) };
+    beside.scans.iter().for_each(|other| wanted.extend(needed_fragments(other)));
+    wanted.sort();
+    wanted.dedup();
+    let bytes = wanted.iter().map(|fragment| fragment.bytes).sum::<u64>() + beside.passing_bytes;
+    let budget = scan.tier.config().cache_bytes;
     if bytes > budget {
-        let (tier, table) = (scan.tier.config().name.clone(), first.to_string());
-        return Err(TierError::TogetherTooLarge { tier, table, files: wanted.len(), bytes, budget }.into());
+        let tier = scan.tier.config().name.clone();
+        let (files, beside) = (wanted.len(), beside.scans.len());
+        return Err(TierError::TogetherTooLarge { tier, table: first, beside, files, bytes, budget }.into());
     }
-    let list = scan.tier.submit(&user, vec![vec![wanted]]).await?;
+    scan.bill.check(&context).await?;
+    let list = scan.tier.submit(&user_of(&context), vec![vec![wanted]]).await?;
+    let list = HeldList::new(list, scan.tier.config().patience);
     list.next().await?;
-    Ok(Some(Arc::new(list)))
+    Ok(Some(list))
 }
 
 impl Role for Merge {
@@ -91,7 +113,7 @@ impl Role for Merge {
     }
 
     fn renewed(&self) -> Self {
-        Merge { scan: Arc::clone(&self.scan), holds: Mutex::default() }
+        Merge { scan: Arc::clone(&self.scan), beside: self.beside.clone(), holds: Mutex::default() }
     }
 
     fn execute(
@@ -101,15 +123,15 @@ impl Role for Merge {
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
         let hold = self.hold(&context);
-        let (scan, input) = (Arc::clone(&self.scan), Arc::clone(input));
+        let (scan, beside, input) = (Arc::clone(&self.scan), self.beside.clone(), Arc::clone(input));
         let schema = input.schema();
         let rows = async move {
-            hold.list.get(|| restored(scan, user_of(&context))).await?;
+            let list = hold.list.get(|| restored(scan, beside, Arc::clone(&context))).await?;
             let rows = input.execute(partition, context)?;
             // The hold goes with the stream.
-            Result::<_>::Ok(rows.map(move |batch| {
+            Result::<_>::Ok(rows.inspect(move |_| {
                 let _ = &hold;
-                batch
+                list.iter().for_each(|list| list.read());
             }))
         };
         let rows = futures::stream::once(rows).try_flatten();

@@ -8,6 +8,9 @@
 //! | `resolve.rs` | resolve | which fragments a scan needs, known when it is run |
 //! | `schedule.rs` | schedule | where a list belongs to; joins of two scans, pair by pair |
 //! | `available.rs` | | what of a list is available, who reads it, what is done |
+//! | `together.rs` | | which inputs of a node are read at the same time |
+//! | `held.rs` | | a list in use, given back after too long a pause |
+//! | `bill.rs` | | what a whole query may cost |
 //! | `pass.rs` | | what schedule, resolve and merge-combine nodes have in common |
 //! | `scan.rs` | | the scans of a plan that read a tier |
 //! | `forecast.rs` | | a dry run |
@@ -16,11 +19,14 @@
 //! first polled, and what DataFusion builds below a node it builds before it polls the other side.
 
 mod available;
+mod bill;
 mod combine;
 pub(crate) mod find;
 pub mod forecast;
+mod held;
 mod merge;
 mod pass;
 mod resolve;
 mod scan;
 mod schedule;
+mod together;

@@ -19,6 +19,7 @@ use datafusion::physical_optimizer::pruning::FilePruner;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::metrics::Count;
 
+use crate::fragment::Fragment;
 use crate::plan::pass::{PassExec, Role};
 use crate::plan::scan::{ScanFragment, TierScan};
 
@@ -86,6 +87,19 @@ impl Resolver {
             None => true,
         })
     }
+}
+
+/// The places of those fragments of a scan that its predicate, as it is now, does not rule out.
+pub(crate) fn needed(scan: &TierScan) -> Vec<usize> {
+    let resolver = Resolver::of(scan);
+    // What cannot be ruled out is needed.
+    let needs = |read: &ScanFragment| resolver.as_ref().is_none_or(|of| of.needs(read).unwrap_or(true));
+    (0..scan.fragments.len()).filter(|at| needs(&scan.fragments[*at])).collect()
+}
+
+/// The same, the fragments themselves.
+pub(crate) fn needed_fragments(scan: &TierScan) -> Vec<Fragment> {
+    needed(scan).into_iter().map(|at| scan.fragments[at].fragment.clone()).collect()
 }
 
 /// The node in the plan, above the scan whose list it resolves.

@@ -13,6 +13,7 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::fragment::Fragment;
+use crate::plan::bill::Bill;
 use crate::tier::Tier;
 use crate::tiers::Tiers;
 
@@ -22,6 +23,8 @@ pub(crate) struct TierScan {
     pub(crate) tier: Tier,
     pub(crate) config: FileScanConfig,
     pub(crate) fragments: Vec<ScanFragment>,
+    /// What the whole plan may cost.
+    pub(crate) bill: Arc<Bill>,
 }
 
 /// A fragment as a scan reads it: whole, or by ranges in several partitions of the plan.
@@ -34,7 +37,7 @@ pub(crate) struct ScanFragment {
 
 impl TierScan {
     /// The scan that the node is, if it reads a tier.
-    pub(crate) fn of(node: &Arc<dyn ExecutionPlan>, tiers: &Tiers) -> Option<TierScan> {
+    pub(crate) fn of(node: &Arc<dyn ExecutionPlan>, tiers: &Tiers, bill: &Arc<Bill>) -> Option<TierScan> {
         let exec = node.downcast_ref::<DataSourceExec>()?;
         let config = exec.data_source().downcast_ref::<FileScanConfig>()?;
         let tier = tiers.at(&config.object_store_url)?;
@@ -48,7 +51,8 @@ impl TierScan {
                 read.pieces.push((partition, file.clone()));
             }
         }
-        Some(TierScan { tier, config: config.clone(), fragments: fragments.into_values().collect() })
+        let fragments = fragments.into_values().collect();
+        Some(TierScan { tier, config: config.clone(), fragments, bill: Arc::clone(bill) })
     }
 
     /// Whether rows come in an order, or partitions hold what a declaration says: both tie rows to files.
@@ -67,11 +71,6 @@ impl TierScan {
     /// What rows have to meet, with the dynamic filters that were pushed down.
     pub(crate) fn predicate(&self) -> Option<Arc<dyn PhysicalExpr>> {
         self.config.file_source().filter()
-    }
-
-    /// All fragments.
-    pub(crate) fn wanted(&self) -> Vec<Fragment> {
-        self.fragments.iter().map(|read| read.fragment.clone()).collect()
     }
 
     /// The bytes of all fragments.

@@ -5,6 +5,7 @@
 //! once for each batch that is ready, over the fragments of the batch: the scheduler sees to it that a batch is everything
 //! that such a pass joins, and nothing that was joined before.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -23,12 +24,12 @@ use datafusion::physical_plan::{
 };
 use futures::StreamExt;
 
-use crate::fragment::Fragment;
-use crate::list::SqList;
 use crate::plan::combine::CombineExec;
+use crate::plan::held::HeldList;
 use crate::plan::pass::{PassExec, Role};
+use crate::plan::resolve::needed;
+use crate::plan::scan::TierScan;
 use crate::reads::user_of;
-use crate::tier::Tier;
 
 /// A schedule node whose subqueries are single fragments.
 pub(crate) type ScheduleExec = PassExec<Schedule>;
@@ -62,7 +63,8 @@ impl Role for Schedule {
 pub(crate) struct PassesExec {
     /// The join. Its leaves are combine nodes, in the order of the inputs of a subquery.
     template: Arc<dyn ExecutionPlan>,
-    inputs: Vec<Vec<Fragment>>,
+    /// The scans of the combine nodes, in their order.
+    inputs: Vec<Arc<TierScan>>,
     properties: Arc<PlanProperties>,
 }
 
@@ -76,20 +78,22 @@ impl PassesExec {
             .with_partitioning(Partitioning::UnknownPartitioning(1))
             .with_emission_type(EmissionType::Incremental);
         let mut inputs = Vec::new();
-        for_each_combine(&template, &mut |combine| inputs.push(combine.scan().wanted()));
+        for_each_combine(&template, &mut |combine| inputs.push(Arc::clone(combine.scan())));
         PassesExec { template, inputs, properties: Arc::new(properties) }
     }
 
-    /// How many subqueries there are.
+    /// How many subqueries there are at most.
     pub(crate) fn subqueries(&self) -> usize {
-        self.inputs.iter().fold(1, |product, input| product.saturating_mul(input.len()))
+        self.inputs.iter().fold(1, |product, scan| product.saturating_mul(scan.fragments.len()))
     }
 
-    /// The fragments of each combination, by their places.
+    /// The fragments of each combination, by their places: those that predicates do not rule out.
     fn combinations(&self) -> Vec<Vec<usize>> {
-        self.inputs.iter().fold(vec![Vec::new()], |combinations, input| {
+        self.inputs.iter().fold(vec![Vec::new()], |combinations, scan| {
+            let needed = needed(scan);
             let longer = |combination: Vec<usize>| {
-                (0..input.len()).map(move |at| combination.iter().copied().chain([at]).collect())
+                let one_more = |at: &usize| combination.iter().copied().chain([*at]).collect();
+                needed.iter().map(one_more).collect::<Vec<_>>()
             };
             combinations.into_iter().flat_map(longer).collect()
         })
@@ -123,56 +127,75 @@ pub(crate) fn for_each_combine(plan: &Arc<dyn ExecutionPlan>, f: &mut dyn FnMut(
 struct Passes {
     node: Arc<PassesExec>,
     context: Arc<TaskContext>,
-    combinations: Vec<Vec<usize>>,
-    list: Option<SqList>,
+    /// Those that no pass has had.
+    left: BTreeSet<Vec<usize>>,
+    submitted: Option<Submitted>,
     running: Option<(SendableRecordBatchStream, Vec<u32>)>,
+}
+
+/// A list, and what its subqueries join.
+struct Submitted {
+    list: Arc<HeldList>,
+    combinations: Vec<Vec<usize>>,
 }
 
 impl Passes {
     async fn next(&mut self) -> Result<Option<datafusion::arrow::record_batch::RecordBatch>> {
         loop {
-            if let Some((rows, _)) = &mut self.running
-                && let Some(batch) = rows.next().await.transpose()?
-            {
-                return Ok(Some(batch));
-            }
-            let list = match &self.list {
-                Some(list) => list,
-                None => {
-                    let (tier, subqueries) = self.submission()?;
-                    let list = tier.submit(&user_of(&self.context), subqueries).await?;
-                    &*self.list.insert(list)
-                }
+            let submitted = match &self.submitted {
+                Some(submitted) => submitted,
+                None if self.left.is_empty() => return Ok(None),
+                None => &*self.submitted.insert(self.node.submit(&self.left, &self.context).await?),
             };
+            let list = &submitted.list;
+            if let Some((rows, _)) = &mut self.running {
+                list.read();
+                if let Some(batch) = rows.next().await.transpose()? {
+                    list.read();
+                    return Ok(Some(batch));
+                }
+            }
             if let Some((rows, subqueries)) = self.running.take() {
                 drop(rows);
-                list.done(subqueries);
+                list.done(subqueries, true);
             }
-            let Some(ready) = list.next().await? else { return Ok(None) };
-            let available = self.available(&ready);
+            let Some(ready) = list.next().await? else {
+                // All is done, or the list was given back during a pause.
+                self.submitted = None;
+                continue;
+            };
+            for subquery in &ready {
+                self.left.remove(&submitted.combinations[*subquery as usize]);
+            }
+            let available = self.node.available(&submitted.combinations, &ready);
             let pass = self.node.pass(&available, self.context.session_config().options())?;
             self.running = Some((pass.execute(0, Arc::clone(&self.context))?, ready));
         }
     }
+}
 
-    /// What is submitted, and to whom.
-    fn submission(&self) -> Result<(Tier, Vec<Vec<Vec<Fragment>>>)> {
-        let inputs = &self.node.inputs;
+impl PassesExec {
+    /// Submits these combinations.
+    async fn submit(&self, left: &BTreeSet<Vec<usize>>, context: &Arc<TaskContext>) -> Result<Submitted> {
+        let combinations: Vec<Vec<usize>> = left.iter().cloned().collect();
         let fragments = |combination: &Vec<usize>| {
-            combination.iter().zip(inputs).map(|(at, input)| vec![input[*at].clone()]).collect()
+            let inputs = combination.iter().zip(&self.inputs);
+            inputs.map(|(at, scan)| vec![scan.fragments[*at].fragment.clone()]).collect()
         };
-        let subqueries = self.combinations.iter().map(fragments).collect();
-        let mut tier = None;
-        for_each_combine(&self.node.template, &mut |combine| tier = Some(combine.scan().tier.clone()));
-        let Some(tier) = tier else { return internal_err!("a join in passes reads no tier") };
-        Ok((tier, subqueries))
+        let subqueries = combinations.iter().map(fragments).collect();
+        let Some(scan) = self.inputs.first() else {
+            return internal_err!("a join in passes reads no tier");
+        };
+        scan.bill.check(context).await?;
+        let list = scan.tier.submit(&user_of(context), subqueries).await?;
+        Ok(Submitted { list: HeldList::new(list, scan.tier.config().patience), combinations })
     }
 
     /// The fragments of each input that a batch has.
-    fn available(&self, ready: &[u32]) -> Vec<Vec<usize>> {
-        let mut available = vec![Vec::new(); self.node.inputs.len()];
+    fn available(&self, combinations: &[Vec<usize>], ready: &[u32]) -> Vec<Vec<usize>> {
+        let mut available = vec![Vec::new(); self.inputs.len()];
         for subquery in ready {
-            for (input, at) in available.iter_mut().zip(&self.combinations[*subquery as usize]) {
+            for (input, at) in available.iter_mut().zip(&combinations[*subquery as usize]) {
                 input.push(*at);
             }
         }
@@ -186,7 +209,8 @@ impl Passes {
 
 impl DisplayAs for PassesExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sizes: Vec<String> = self.inputs.iter().map(|input| input.len().to_string()).collect();
+        let sizes = self.inputs.iter().map(|scan| scan.fragments.len().to_string());
+        let sizes: Vec<String> = sizes.collect();
         write!(f, "ScheduleExec: subqueries={}, in passes", sizes.join("x"))
     }
 }
@@ -236,8 +260,8 @@ impl ExecutionPlan for PassesExec {
         let passes = Passes {
             node: Arc::new(PassesExec::new(Arc::clone(&self.template))),
             context,
-            combinations: self.combinations(),
-            list: None,
+            left: self.combinations().into_iter().collect(),
+            submitted: None,
             running: None,
         };
         let rows = futures::stream::try_unfold(passes, |mut passes| async move {

@@ -51,7 +51,8 @@ impl Hsm {
                echo \"mount $tape\" >> {dir}/log; echo $tape > {dir}/mounted; sleep {switch}\n\
              fi\n\
              sleep {recall}\n\
-             cp --preserve=timestamps {tape}/$file {tape}/$file.part && touch -r $1 {tape}/$file.part && cat {tape}/$file.part > $1 && touch -r {tape}/$file.part $1 && rm {tape}/$file.part\n\
+             # Length and time stay as they are, also while it comes; it becomes another inode, as with some systems.\n\
+             cp {tape}/$file {dir}/coming && touch -r $1 {dir}/coming && mv -f {dir}/coming $1\n\
              echo \"recall $file\" >> {dir}/log\n",
             dir = dir.display(),
             root = root.canonicalize().unwrap().display(),

@@ -4,6 +4,7 @@
 mod archive;
 mod faults;
 mod folder;
+mod pauses;
 mod plans;
 mod random;
 mod s3;

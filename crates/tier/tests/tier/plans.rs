@@ -15,6 +15,9 @@ use futures::{StreamExt, TryStreamExt};
 use crate::archive::{self, Glacier};
 use crate::tables::{declare, nodes, over, plain, reopened, rows, write_file};
 
+/// Seven files of [`write_table`], more or less.
+const SEVEN_FILES: u64 = 27_000;
+
 /// A table with files of 100 rows: `id` ascends over all files, `k` is `id % 10`.
 pub fn write_table(folder: &Path, name: &str, files: i64) {
     let schema = Arc::new(Schema::new(vec![
@@ -116,8 +119,18 @@ async fn lists_of_many_fragments_are_resolved_in_parts() {
     let coscan = over(&tiers);
     let sql = "CREATE EXTERNAL TABLE r (id BIGINT NOT NULL, k BIGINT, s VARCHAR) STORED AS PARQUET LOCATION 's3://bucket/r/'";
     coscan.ctx.sql(sql).await.unwrap().collect().await.unwrap();
-    let found = rows(&coscan.ctx, "SELECT count(*), sum(id) FROM r WHERE k >= 0 OR k IS NULL").await.unwrap();
-    assert_eq!(found, ["30000|449985000"]);
+    // None comes before all of the first part were asked for: they do not wait for each other in waves.
+    let keys: Vec<String> = (0..300).map(|at| format!("r/{at:03}.parquet")).collect();
+    glacier.never.lock().unwrap().extend(keys);
+    let all_asked_for = async {
+        while glacier.requests().len() < 256 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        glacier.never.lock().unwrap().clear();
+    };
+    let query = rows(&coscan.ctx, "SELECT count(*), sum(id) FROM r WHERE k >= 0 OR k IS NULL");
+    let (found, ()) = tokio::join!(query, all_asked_for);
+    assert_eq!(found.unwrap(), ["30000|449985000"]);
     assert_eq!(glacier.requests().len(), 300);
 }
 
@@ -254,9 +267,6 @@ async fn a_stream_that_is_left_alone_keeps_no_other_waiting_for_fragments() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dry_run_restores_nothing_and_a_limit_on_cost_holds() {
     let world = world("cost_limit = 3.5", "price_request = 1.0").await;
-    // Partitions that are opened late have a list of their own, and are charged for it.
-    let set = "SET datafusion.execution.target_partitions = 1";
-    world.coscan.ctx.sql(set).await.unwrap().collect().await.unwrap();
     let plan = world.coscan.ctx.sql("SELECT count(*) FROM r WHERE id < 200").await.unwrap();
     let forecasts = forecast(&plan.create_physical_plan().await.unwrap()).await.unwrap();
     assert_eq!(forecasts.len(), 1);
@@ -272,4 +282,92 @@ async fn a_dry_run_restores_nothing_and_a_limit_on_cost_holds() {
     world.same("SELECT sum(id) FROM r WHERE id < 200").await;
     let error = rows(&world.coscan.ctx, "SELECT sum(id) FROM s").await.unwrap_err().to_string();
     assert!(error.contains("2.0000 spent"), "{error}");
+}
+
+/// What a query needs is known before any of it is asked for: several lists, of scans that are joined and of partitions that
+/// are opened late, are one query.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limit_on_cost_is_that_of_the_whole_query() {
+    let world = world("cost_limit = 9.5", "price_request = 1.0").await;
+    for sql in [
+        "SELECT count(*) FROM r JOIN s ON r.id = s.id + 5",
+        "SELECT count(*) FROM r JOIN s ON r.id < s.id",
+        "SELECT id FROM s UNION ALL SELECT id FROM r",
+        "SELECT (SELECT sum(k) FROM s) - sum(k) FROM r",
+    ] {
+        let error = rows(&world.coscan.ctx, sql).await.unwrap_err().to_string();
+        assert!(error.contains("cost_limit") && error.contains("10.0000 more"), "{sql}: {error}");
+        assert_eq!(world.glacier.requests().len(), 0, "{sql}: refused before anything is restored");
+    }
+    world.same("SELECT count(*) FROM r JOIN s ON r.id = s.id + 5 WHERE r.id >= 100 AND s.id >= 100").await;
+    let spent = world.glacier.requests().len();
+    assert!((1..=8).contains(&spent), "{:?}", world.glacier.requests());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_partition_that_is_opened_alone_counts_what_the_others_cost() {
+    let world = world("cost_limit = 5.5", "price_request = 1.0").await;
+    let plan = world.coscan.ctx.sql("SELECT id FROM r").await.unwrap();
+    let plan = plan.create_physical_plan().await.unwrap();
+    assert!(plan.output_partitioning().partition_count() > 1, "{plan:?}");
+    let alone = plan.execute(0, world.coscan.ctx.task_ctx()).unwrap();
+    let error = alone.try_collect::<Vec<_>>().await.unwrap_err().to_string();
+    assert!(error.contains("cost_limit") && error.contains("6.0000 more"), "{error}");
+    assert_eq!(world.glacier.requests().len(), 0, "refused before anything is restored");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_join_in_passes_restores_only_what_footers_do_not_rule_out() {
+    let world = world("", "").await;
+    let sql =
+        "SELECT count(*), sum(r.id), sum(s.id) FROM r JOIN s ON r.id < s.id WHERE r.id < 100 AND s.id < 200";
+    let schedule = nodes(&world.coscan.ctx, sql, "ScheduleExec").await;
+    assert!(schedule.iter().any(|line| line.contains("in passes")), "{schedule:?}");
+    world.same(sql).await;
+    let mut requests = world.glacier.requests();
+    requests.sort();
+    assert_eq!(requests, ["r/000.parquet", "s/000.parquet", "s/001.parquet"]);
+    world.same("SELECT count(*) FROM r JOIN s ON r.id < s.id WHERE r.id > 9999").await;
+    assert_eq!(world.glacier.requests().len(), 3, "an empty side needs nothing");
+}
+
+/// One at a time the first of two tables would take the room that the second one needs, and wait for it for good.
+#[tokio::test(flavor = "multi_thread")]
+async fn tables_in_order_that_are_merged_are_in_the_cache_together_or_refused_at_once() {
+    for (cache_bytes, fits) in [(SEVEN_FILES, false), (3 * SEVEN_FILES, true)] {
+        let world = world(&format!("cache_bytes = '{cache_bytes}B'"), "").await;
+        for (table, of) in [("ordered_r", "r"), ("ordered_s", "s")] {
+            let sql = format!(
+                "CREATE EXTERNAL TABLE {table} (id BIGINT NOT NULL, k BIGINT, s VARCHAR) STORED AS PARQUET LOCATION \
+                 's3://bucket/{of}/' WITH ORDER (id)"
+            );
+            world.coscan.ctx.sql(&sql).await.unwrap().collect().await.unwrap();
+        }
+        for setting in [
+            "optimizer.prefer_hash_join = false",
+            "execution.target_partitions = 1",
+            "execution.split_file_groups_by_statistics = true",
+        ] {
+            let set = world.coscan.ctx.sql(&format!("SET datafusion.{setting}")).await.unwrap();
+            set.collect().await.unwrap();
+        }
+        let sql = "SELECT r.id, s.s FROM ordered_r r JOIN ordered_s s ON r.id = s.id";
+        assert_eq!(nodes(&world.coscan.ctx, sql, "MergeCombineExec").await.len(), 2);
+        assert_eq!(nodes(&world.coscan.ctx, sql, "SortMergeJoinExec").await.len(), 1);
+        assert_eq!(nodes(&world.coscan.ctx, sql, "SortExec").await.len(), 0);
+        let found = tokio::time::timeout(Duration::from_secs(60), rows(&world.coscan.ctx, sql)).await;
+        match found.expect("no deadlock") {
+            Ok(found) => {
+                assert!(fits);
+                assert_eq!(found, rows(&world.plain, &sql.replace("ordered_", "")).await.unwrap());
+            }
+            Err(error) => {
+                let error = error.to_string();
+                assert!(!fits && error.contains("merged with 1 more"), "{error}");
+                assert!(error.contains("'cache_bytes'"), "{error}");
+                assert_eq!(world.glacier.requests().len(), 0);
+            }
+        }
+        world.same("SELECT id FROM r UNION ALL SELECT id FROM s ORDER BY id").await;
+    }
 }

@@ -36,11 +36,7 @@ impl World {
             let _ = std::fs::remove_dir_all(cache.join("fragments"));
             Tiers::of_open([archive::open(&self.endpoint, &cache, "", archive)?])
         };
-        let coscan = over(&reopened(&open).await);
-        let columns = "(id BIGINT NOT NULL, k BIGINT, s VARCHAR) STORED AS PARQUET";
-        let sql = format!("CREATE EXTERNAL TABLE r {columns} LOCATION 's3://bucket/r/'");
-        coscan.ctx.sql(&sql).await.unwrap().collect().await.unwrap();
-        coscan
+        declared(&reopened(&open).await).await
     }
 
     async fn answers(&self) {
@@ -50,6 +46,15 @@ impl World {
     async fn fails(&self, archive: &str) -> String {
         rows(&self.session(archive).await.ctx, SUM).await.unwrap_err().to_string()
     }
+}
+
+/// A session that knows the table without its footers.
+async fn declared(tiers: &Tiers) -> CoscanContext {
+    let coscan = over(tiers);
+    let columns = "(id BIGINT NOT NULL, k BIGINT, s VARCHAR) STORED AS PARQUET";
+    let sql = format!("CREATE EXTERNAL TABLE r {columns} LOCATION 's3://bucket/r/'");
+    coscan.ctx.sql(&sql).await.unwrap().collect().await.unwrap();
+    coscan
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -131,4 +136,76 @@ async fn the_server_of_the_tests_keeps_what_is_not_restored() {
     world.glacier.expire();
     let refused = store.get(&"r/000.parquet".into()).await.unwrap_err().to_string();
     assert!(refused.contains("InvalidObjectState"), "{refused}");
+}
+
+/// The restores come, and go again, while no process runs: to have them again is to pay again, and only when a query wants it.
+#[tokio::test(flavor = "multi_thread")]
+async fn restores_that_expire_while_no_process_runs_are_paid_again_when_they_are_wanted() {
+    let world = World::new(Class::DeepArchive).await;
+    let keys = ["r/000.parquet".to_owned(), "r/001.parquet".to_owned()];
+    let open = |limit: &str, timeout: &str| {
+        let more = format!("cost_limit = {limit}\ntimeout = '{timeout}'");
+        Tiers::of_open([archive::open(
+            &world.endpoint,
+            &world.dir.path().join("cache"),
+            &more,
+            "price_request = 1.0",
+        )?])
+    };
+    let spent = |tiers: &Tiers| tiers.all().next().unwrap().status().spent;
+    {
+        let tiers = reopened(&|| open("3.0", "2s")).await;
+        let coscan = declared(&tiers).await;
+        // Whoever waits is gone before anything comes.
+        world.glacier.never.lock().unwrap().extend(keys);
+        let asked = async {
+            while world.glacier.requests().len() < FILES {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::select! {
+            found = rows(&coscan.ctx, SUM) => panic!("nothing has come: {found:?}"),
+            () = asked => {}
+        }
+        assert_eq!(spent(&tiers), 2.0);
+    }
+    {
+        // Within their days they are found again, and cost nothing more.
+        let tiers = reopened(&|| open("3.0", "2s")).await;
+        assert_eq!((tiers.all().next().unwrap().status().asked.len(), spent(&tiers)), (FILES, 2.0));
+    }
+    world.glacier.never.lock().unwrap().clear();
+    world.glacier.expire();
+    let tiers = reopened(&|| open("3.0", "60s")).await;
+    let coscan = declared(&tiers).await;
+    // What nobody wants any more is not asked for again.
+    let given_up = async {
+        while !tiers.all().next().unwrap().status().queries.is_empty() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), given_up).await.expect("given up");
+    assert_eq!(world.glacier.answers(), Vec::<u16>::new());
+    let error = rows(&coscan.ctx, SUM).await.unwrap_err().to_string();
+    assert!(error.contains("2.0000 more") && error.contains("'cost_limit' 3.0000"), "{error}");
+    drop((coscan, tiers));
+    let tiers = reopened(&|| open("4.0", "60s")).await;
+    let coscan = declared(&tiers).await;
+    assert_eq!(rows(&coscan.ctx, SUM).await.unwrap(), [ANSWER]);
+    assert_eq!((world.glacier.answers(), spent(&tiers)), (vec![202; FILES], 4.0));
+}
+
+/// Somebody else's restore is waited for, and costs nothing here.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_somebody_else_has_restored_costs_nothing() {
+    let world = World::new(Class::DeepArchive).await;
+    world.answers().await;
+    let cache = world.dir.path().join("other");
+    let tiers =
+        Tiers::of_open([
+            archive::open(&world.endpoint, &cache, "cost_limit = 0.5", "price_request = 1.0").unwrap()
+        ]);
+    let tiers = tiers.unwrap();
+    assert_eq!(rows(&declared(&tiers).await.ctx, SUM).await.unwrap(), [ANSWER]);
+    assert_eq!(tiers.all().next().unwrap().status().spent, 0.0);
 }
