@@ -1,6 +1,7 @@
 //! A list of subqueries (SQ-list) that was submitted: what is ready, what is done.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use coscan_media::ListId;
 use tokio::sync::Notify;
@@ -17,13 +18,18 @@ pub(crate) struct Mailbox {
 #[derive(Debug, Default)]
 struct State {
     ready: Option<Vec<u32>>,
+    /// Since when it is.
+    since: Option<Instant>,
     finished: bool,
     failed: Option<TierError>,
 }
 
 impl Mailbox {
     pub(crate) fn ready(&self, subqueries: Vec<u32>) {
-        self.state().ready.get_or_insert_default().extend(subqueries);
+        let mut state = self.state();
+        state.ready.get_or_insert_default().extend(subqueries);
+        state.since.get_or_insert_with(Instant::now);
+        drop(state);
         self.changed.notify_waiters();
     }
 
@@ -43,6 +49,7 @@ impl Mailbox {
         if let Some(error) = &state.failed {
             return Some(Err(error.clone()));
         }
+        state.since = None;
         match state.ready.take() {
             Some(ready) => Some(Ok(Some(ready))),
             None => state.finished.then_some(Ok(None)),
@@ -102,6 +109,11 @@ impl SqList {
     /// These subqueries were executed: their fragments may leave the cache.
     pub fn done(&self, subqueries: Vec<u32>) {
         Arc::clone(&self.lists).done(self.id, subqueries);
+    }
+
+    /// Since when subqueries are ready that nobody has taken, if there are any.
+    pub(crate) fn ready_since(&self) -> Option<Instant> {
+        self.mailbox.state().since
     }
 
     /// Nobody reads its fragments any more, and nothing more of it is wanted.

@@ -161,6 +161,17 @@ mod tests {
     use super::*;
     use crate::fragment::sample;
 
+    /// Nothing is written down.
+    struct Free;
+
+    impl Ledger for Free {
+        fn asks(&self) -> Result<(), TierError> {
+            Ok(())
+        }
+
+        fn taken(&self) {}
+    }
+
     fn commands(recall: &str, online: Option<&str>) -> Commands {
         let shell = |text: &str| vec!["sh".to_owned(), "-c".to_owned(), text.to_owned(), "{path}".to_owned()];
         let folder = Folder {
@@ -181,11 +192,13 @@ mod tests {
     #[tokio::test]
     async fn a_command_that_fails_says_why() {
         let fragment = sample("a/b", 1);
-        let error =
-            commands("echo no tape $0 >&2; exit 3", None).restore(&fragment, SHORT).await.expect_err("3");
+        let error = commands("echo no tape $0 >&2; exit 3", None)
+            .restore(&fragment, SHORT, &Free)
+            .await
+            .expect_err("3");
         let text = error.to_string();
         assert!(text.contains("exit status: 3: no tape /a/b"), "{text}");
-        assert!(commands("exit 0", None).restore(&fragment, SHORT).await.is_ok());
+        assert!(commands("exit 0", None).restore(&fragment, SHORT, &Free).await.is_ok());
     }
 
     #[tokio::test]
@@ -196,7 +209,8 @@ mod tests {
         let recall = format!("(flock 9; echo > {}; sleep 1000) 9>{} & wait", begun.display(), lock.display());
         // On a slow machine the shell needs a while to begin.
         for timeout in [200, 2_000, 20_000].map(Duration::from_millis) {
-            let error = commands(&recall, None).restore(&sample("a", 1), timeout).await.expect_err("killed");
+            let error =
+                commands(&recall, None).restore(&sample("a", 1), timeout, &Free).await.expect_err("killed");
             let text = error.to_string();
             assert!(text.contains(&format!("killed after {} s", timeout.as_secs_f64())), "{text}");
             if begun.exists() {

@@ -6,11 +6,10 @@
 //! what has left the cache in the meantime.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::future::{Either, select};
 use tokio::sync::Notify;
-use tokio::time::Instant;
 
 use crate::error::TierError;
 use crate::list::SqList;
@@ -103,9 +102,10 @@ impl HeldList {
     /// How much longer a pause may take; nothing if it has been too long.
     fn patience_left(&self, patience: Duration) -> Option<Duration> {
         let state = self.state();
-        let left = patience.saturating_sub(state.read.elapsed());
-        // Who waits for a restore does not pause.
-        if state.in_use { Some(left).filter(|left| !left.is_zero()) } else { Some(patience) }
+        // Who waits for a restore does not pause, but who does not take what is ready.
+        let since = if state.in_use { Some(state.read) } else { self.list.ready_since() };
+        let left = since.map_or(patience, |since| patience.saturating_sub(since.elapsed()));
+        Some(left).filter(|left| !left.is_zero())
     }
 
     fn give_back(&self) {

@@ -40,10 +40,13 @@ pub(super) fn together(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Execution
     let mut scans = Vec::new();
     read_at_once(&plan, &mut scans);
     let mut passing_bytes = 0;
-    for_each_combine(&plan, &mut |combine| {
-        let bytes = combine.scan().fragments.iter().map(|read| read.fragment.bytes);
-        passing_bytes = bytes.fold(passing_bytes, u64::max);
-    });
+    // One side of a join is held while the other is sorted.
+    if !plan.is::<SortPreservingMergeExec>() {
+        for_each_combine(&plan, &mut |combine| {
+            let bytes = combine.scan().fragments.iter().map(|read| read.fragment.bytes);
+            passing_bytes = bytes.fold(passing_bytes, u64::max);
+        });
+    }
     if scans.is_empty() || scans.len() == 1 && passing_bytes == 0 {
         return Ok(plan);
     }

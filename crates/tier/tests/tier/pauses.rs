@@ -9,7 +9,7 @@ use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::datatypes::Int64Type;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::prelude::SessionContext;
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 
 use crate::folder::Hsm;
 use crate::plans::write_table;
@@ -111,6 +111,20 @@ async fn a_join_in_passes_that_pauses_keeps_no_other_from_the_cache() {
     assert_eq!(other.expect("waits for nobody who pauses").unwrap(), ["400|79800"]);
     let (rows, sum) = tokio::time::timeout(LONG, rest(stream, first)).await.expect("reads on");
     assert_eq!((rows as i64, sum), expected);
+}
+
+/// What becomes ready for a stream that is not polled any more is not read by anybody.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_that_is_left_alone_while_it_waits_keeps_no_other_from_the_cache() {
+    let world = world().await;
+    let (one, two) = (world.session().await, world.session().await);
+    let sql = "SELECT r.id FROM r JOIN s ON r.id <= s.id";
+    let mut alone = one.sql(sql).await.unwrap().execute_stream().await.unwrap();
+    assert!(alone.next().now_or_never().is_none(), "nothing can have come");
+    let other = tokio::time::timeout(LONG, rows(&two, "SELECT count(*), sum(id) FROM s")).await;
+    assert_eq!(other.expect("waits for nobody who pauses").unwrap(), ["400|79800"]);
+    let (rows, _) = tokio::time::timeout(LONG, rest(alone, Vec::new())).await.expect("reads on");
+    assert_eq!(rows, (0..400).map(|id| 400 - id).sum::<usize>());
 }
 
 /// More readers pause than the cache has fragments.
