@@ -13,6 +13,8 @@ mod ordered;
 mod ordered_lies;
 mod ordered_turns;
 mod points;
+mod resident;
+mod resident_shapes;
 mod rewrites;
 mod settings;
 mod speed;

@@ -1,0 +1,163 @@
+//! The ledger against the resident set, on shapes of tables that are hard on memory: each is read by several queries at
+//! once in a process of its own.
+//!
+//! What is promised (docs/memory.md): the resident set grows by no more than the buffer, the memory of queries and
+//! [`CONSTANT_BYTES`]. A query that cannot fit fails with an error; that is part of the promise.
+//! `cargo test --release --workspace --test sql -- --nocapture the_resident_set` prints the table; `COSCAN_SHAPES=files` the
+//! shapes whose names have that in them.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use coscan_datafusion::CoscanContext;
+use datafusion::common::Result;
+use datafusion::prelude::SessionConfig;
+use futures::StreamExt;
+
+use crate::resident_shapes::{SHAPES, Shape};
+
+const BUFFER_BYTES: u64 = 32 << 20;
+const QUERY_BYTES: u64 = 32 << 20;
+
+/// What is beside the buffer and the memory of queries: spare read buffers (16 MiB), metadata and statistics that
+/// DataFusion caches, plans, batches on their way, what the allocator holds on to, threads.
+const CONSTANT_BYTES: u64 = 128 << 20;
+
+/// Queries that read a table at once.
+const QUERIES: usize = 3;
+
+/// The test as a child process is told to run it.
+const TEST: &str = "resident::the_resident_set_keeps_to_the_ledger_and_a_constant";
+
+/// What a child says of itself.
+struct Measured {
+    /// The most in the ledger.
+    ledger: u64,
+    /// By how much the resident set grew at the most; 0 where the system does not tell.
+    grown: u64,
+    failed: usize,
+}
+
+#[test]
+fn the_resident_set_keeps_to_the_ledger_and_a_constant() {
+    if let Ok(name) = std::env::var("COSCAN_SHAPE") {
+        let dir = PathBuf::from(std::env::var("COSCAN_SHAPE_DIR").unwrap());
+        let shape = SHAPES.iter().find(|shape| shape.name == name).expect("a shape of that name");
+        let Measured { ledger, grown, failed } = measure(shape, &dir);
+        println!("MEASURED {ledger} {grown} {failed}");
+        return;
+    }
+    println!("{:30} {:>7} {:>7} {:>7}  (MiB)", "shape", "ledger", "grown", "refused");
+    let only = std::env::var("COSCAN_SHAPES").unwrap_or_default();
+    for shape in SHAPES.iter().filter(|shape| shape.name.contains(&only)) {
+        let Measured { ledger, grown, failed } = in_a_child(shape);
+        println!("{:30} {:>7} {:>7} {failed:>7}", shape.name, ledger >> 20, grown >> 20);
+        assert!(ledger <= BUFFER_BYTES, "{}: the ledger exceeds the buffer", shape.name);
+        assert!(ledger > 0, "{}: nothing went through the buffer", shape.name);
+        let most = BUFFER_BYTES + QUERY_BYTES + CONSTANT_BYTES;
+        assert!(grown <= most, "{}: grew by {} MiB", shape.name, grown >> 20);
+        assert_eq!(failed > 0, shape.is_refused, "{}: {failed} queries failed", shape.name);
+    }
+}
+
+/// Writes the table and has a process of its own read it.
+fn in_a_child(shape: &Shape) -> Measured {
+    let dir = tempfile::tempdir().unwrap();
+    (shape.write)(dir.path(), 0);
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", TEST, "--nocapture"])
+        .env("COSCAN_SHAPE", shape.name)
+        .env("COSCAN_SHAPE_DIR", dir.path())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {:?} {text}\n{errors}", shape.name, output.status);
+    let line = text.lines().find_map(|line| line.strip_prefix("MEASURED ")).expect("a measurement");
+    let numbers: Vec<u64> = line.split(' ').map(|number| number.parse().unwrap()).collect();
+    let [ledger, grown, failed] = numbers[..] else { panic!("{line}") };
+    Measured { ledger, grown, failed: failed as usize }
+}
+
+fn measure(shape: &Shape, dir: &Path) -> Measured {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let coscan = CoscanContext::builder()
+        .buffer_bytes(BUFFER_BYTES)
+        .memory_limit(QUERY_BYTES as usize)
+        .set("small_table_bytes", "0")
+        .set("load_control", "true")
+        .session_config(SessionConfig::new().with_target_partitions(2))
+        .build()
+        .unwrap();
+    runtime.block_on(coscan.register_parquet("t", dir.to_str().unwrap())).unwrap();
+    let watch = Watch::start(&coscan);
+    let mut before = reset_peak();
+    let mut failed = 0;
+    for version in 0..shape.versions {
+        if version > 0 {
+            (shape.write)(dir, version);
+        }
+        // What is cached once has its size after a tenth of the time; from then on nothing may grow.
+        if version > 0 && version == shape.versions / 10 {
+            before = reset_peak();
+        }
+        let queries = (0..if shape.versions > 100 { 1 } else { QUERIES }).map(|_| rows(&coscan, shape.sql));
+        let outcomes = runtime.block_on(futures::future::join_all(queries));
+        failed += outcomes.iter().filter(|outcome| outcome.is_err()).count();
+        outcomes.into_iter().filter_map(Result::err).for_each(|error| println!("{error}"));
+    }
+    let grown = before.map_or(0, |before| status("VmHWM").saturating_sub(before));
+    Measured { ledger: watch.stop(), grown, failed }
+}
+
+/// The rows of a query, one batch after the other.
+async fn rows(coscan: &CoscanContext, sql: &str) -> Result<usize> {
+    let mut stream = coscan.sql(sql).await?.execute_stream().await?;
+    let mut rows = 0;
+    while let Some(batch) = stream.next().await {
+        rows += batch?.num_rows();
+    }
+    Ok(rows)
+}
+
+/// Has the system forget the peak of the resident set; returns what it is now, if the system can do that.
+fn reset_peak() -> Option<u64> {
+    std::fs::write("/proc/self/clear_refs", "5").ok().map(|()| status("VmRSS"))
+}
+
+fn status(field: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with(field)).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
+}
+
+/// Looks at the ledger all the time.
+struct Watch {
+    ends: Arc<AtomicBool>,
+    thread: std::thread::JoinHandle<u64>,
+}
+
+impl Watch {
+    fn start(coscan: &CoscanContext) -> Self {
+        let (engine, ends) = (coscan.engine.clone(), Arc::new(AtomicBool::new(false)));
+        let over = Arc::clone(&ends);
+        let thread = std::thread::spawn(move || {
+            let mut most = 0;
+            while !over.load(Ordering::Relaxed) {
+                most = most.max(engine.usage().total());
+                std::thread::sleep(Duration::from_micros(300));
+            }
+            most
+        });
+        Watch { ends, thread }
+    }
+
+    /// The most that was in the ledger.
+    fn stop(self) -> u64 {
+        self.ends.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap()
+    }
+}

@@ -1,0 +1,161 @@
+//! Tables that are hard on memory, for `resident.rs`.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{
+    ArrayRef, Decimal128Array, Int32Builder, Int64Array, ListBuilder, RecordBatch, StringArray,
+};
+use datafusion::parquet::arrow::ArrowWriter;
+use datafusion::parquet::basic::{Compression, ZstdLevel};
+use datafusion::parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
+
+const ALL: &str = "SELECT * FROM t";
+
+/// A table, and what is asked of it.
+pub(crate) struct Shape {
+    pub(crate) name: &'static str,
+    /// Writes the table's n-th version into a folder.
+    pub(crate) write: fn(&Path, usize),
+    pub(crate) versions: usize,
+    pub(crate) sql: &'static str,
+    /// Whether it cannot fit, so that queries have to fail.
+    pub(crate) is_refused: bool,
+}
+
+const fn shape(name: &'static str, write: fn(&Path, usize)) -> Shape {
+    Shape { name, write, versions: 1, sql: ALL, is_refused: false }
+}
+
+pub(crate) static SHAPES: [Shape; 14] = [
+    // A buffer of a page for every part would be eight times the data.
+    shape("400 files x 60 columns", |dir, _| tiny_files(dir, 400, 60, 20)),
+    shape("10,000 files", |dir, _| tiny_files(dir, 10_000, 1, 10)),
+    shape("a page of 24 MB", |dir, _| giant_page(dir, 3 << 20)),
+    // More than the buffer once it is unpacked.
+    Shape { is_refused: true, ..shape("a page of 64 MB", |dir, _| giant_page(dir, 8 << 20)) },
+    shape("2,000 columns", |dir, _| {
+        write(dir, (0..2000).map(|at| (format!("c{at}"), ints(500, at))).collect(), plain());
+    }),
+    shape("nested lists", |dir, _| nested_lists(dir)),
+    shape("strings of 20 KB", |dir, _| {
+        write(dir, vec![("s".into(), texts(1500, 20_000, 1500))], plain());
+    }),
+    shape("a dictionary that blows up", |dir, _| {
+        write(dir, vec![("s".into(), texts(10_000, 20_000, 4))], groups_of(1000));
+    }),
+    shape("one row group of 2,000,000", |dir, _| {
+        write(
+            dir,
+            vec![("a".into(), ints(2_000_000, 3)), ("b".into(), ints(2_000_000, 5))],
+            groups_of(1 << 30),
+        );
+    }),
+    shape("10,000 row groups", |dir, _| {
+        write(dir, vec![("a".into(), ints(50_000, 3)), ("b".into(), ints(50_000, 5))], groups_of(5));
+    }),
+    // Groups have their keys in a table and in a map; without a limit these two of all partitions are 190 MB.
+    Shape {
+        sql: "SELECT s, count(*), sum(n) FROM t GROUP BY s",
+        ..shape("keys of 4 KB", |dir, _| {
+            let columns = vec![("s".into(), texts(16_000, 4000, 4000)), ("n".into(), ints(16_000, 1))];
+            write(dir, columns, groups_of(1000));
+        })
+    },
+    Shape {
+        sql: "SELECT s0, s1, max(s2), min(s3), count(*) FROM t GROUP BY s0, s1",
+        ..shape("groups of long strings", |dir, _| {
+            let columns = (0..6).map(|at| (format!("s{at}"), texts(20_000, 420, 20_000 - at)));
+            write(dir, columns.collect(), groups_of(4000));
+        })
+    },
+    Shape {
+        versions: 25,
+        ..shape("25 versions of a file", |dir, version| {
+            let columns = (0..20).map(|at| (format!("c{at}"), ints(20_000 + version, at)));
+            write(dir, columns.collect(), plain());
+        })
+    },
+    // A file of twenty every ten seconds: what is there grows in the first tenth only.
+    Shape { versions: 8640, ..shape("a day of changes", a_change) },
+];
+
+fn plain() -> WriterPropertiesBuilder {
+    WriterProperties::builder()
+}
+
+fn groups_of(rows: usize) -> WriterPropertiesBuilder {
+    plain().set_max_row_group_row_count(Some(rows))
+}
+
+fn write(dir: &Path, columns: Vec<(String, ArrayRef)>, properties: WriterPropertiesBuilder) {
+    write_file(&dir.join("a.parquet"), columns, properties);
+}
+
+/// Replaces the file as a whole.
+fn write_file(path: &Path, columns: Vec<(String, ArrayRef)>, properties: WriterPropertiesBuilder) {
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let new = path.with_extension("new");
+    let mut writer =
+        ArrowWriter::try_new(File::create(&new).unwrap(), batch.schema(), Some(properties.build())).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    std::fs::rename(new, path).unwrap();
+}
+
+fn ints(rows: usize, seed: usize) -> ArrayRef {
+    let of = |row: usize| (row as i64).wrapping_mul(seed as i64 * 2 + 1);
+    Arc::new((0..rows).map(|row| Some(of(row))).collect::<Int64Array>())
+}
+
+/// Texts of so many bytes, as many different ones.
+fn texts(rows: usize, bytes: usize, different: usize) -> ArrayRef {
+    let text = |row: usize| format!("{:07}-", row * 7919 % different).repeat(bytes / 8);
+    let known: Vec<String> = (0..different.min(rows)).map(text).collect();
+    Arc::new((0..rows).map(|row| Some(known[row % known.len()].as_str())).collect::<StringArray>())
+}
+
+fn tiny_files(dir: &Path, files: usize, columns: usize, rows: usize) {
+    for file in 0..files {
+        let columns = (0..columns).map(|at| (format!("c{at}"), ints(rows, at + file))).collect();
+        write_file(&dir.join(format!("{file}.parquet")), columns, plain());
+    }
+}
+
+/// A page of nearly nothing but zeros: not all the same, or nobody would have to read it.
+fn giant_page(dir: &Path, rows: usize) {
+    let mut values = vec![0; rows];
+    values[rows / 2] = 1;
+    let properties = groups_of(rows)
+        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .set_dictionary_enabled(false)
+        .set_data_page_size_limit(1 << 30)
+        .set_data_page_row_count_limit(usize::MAX)
+        .set_write_batch_size(1 << 20)
+        .set_offset_index_disabled(true);
+    write(dir, vec![("a".into(), Arc::new(Int64Array::from(values)))], properties);
+}
+
+fn nested_lists(dir: &Path) {
+    let mut lists = ListBuilder::new(ListBuilder::new(Int32Builder::new()));
+    for row in 0..60_000 {
+        for inner in 0..row % 5 {
+            (0..inner * 3).for_each(|n| lists.values().values().append_value(row + n));
+            lists.values().append(true);
+        }
+        lists.append(row % 7 > 0);
+    }
+    let wide = Decimal128Array::from_iter_values((0..60_000).map(|row| i128::from(row) << 64));
+    let wide = wide.with_precision_and_scale(38, 2).unwrap();
+    write(dir, vec![("n".into(), Arc::new(lists.finish())), ("w".into(), Arc::new(wide))], plain());
+}
+
+/// A file is added, replaced or removed.
+fn a_change(dir: &Path, version: usize) {
+    let path = dir.join(format!("{}.parquet", version * 7 % 20));
+    match version % 5 == 4 && path.exists() {
+        true => std::fs::remove_file(path).unwrap(),
+        false => write_file(&path, vec![("a".into(), ints(500 + version % 100, version))], plain()),
+    }
+}
