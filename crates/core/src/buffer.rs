@@ -226,7 +226,13 @@ impl State {
         for column in class.key.resident.iter() {
             let (part, wanted) = (PartKey { table, chunk, column }, class.wanted.contains(column));
             self.recency.set_wanted(part, wanted);
-            self.decoded_recency.set_wanted(part, wanted);
+            if self.decoded_recency.set_wanted(part, wanted) {
+                let bytes = self.decoded[&part];
+                match wanted {
+                    true => self.decoded_unwanted -= bytes,
+                    false => self.decoded_unwanted += bytes,
+                }
+            }
         }
     }
 
@@ -238,12 +244,15 @@ impl State {
             self.decoded.insert(part, bytes);
             self.decoded_recency.insert(part, wanted);
             self.usage.decoded += bytes;
+            self.decoded_unwanted += if wanted { 0 } else { bytes };
         }
     }
 
     /// The part's decoded arrays are gone.
     pub(crate) fn forget_decoded(&mut self, part: PartKey) {
         if let Some(bytes) = self.decoded.remove(&part) {
+            let wanted = self.decoded_recency.is_wanted(part) == Some(true);
+            self.decoded_unwanted -= if wanted { 0 } else { bytes };
             self.decoded_recency.remove(part);
             self.usage.decoded -= bytes;
         }

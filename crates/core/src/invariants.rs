@@ -71,6 +71,8 @@ fn check_ledger(state: &State) {
     assert_eq!(usage.loading, loading, "bytes in flight add up");
     assert_eq!(usage.workspace, workspace, "workspaces add up");
     assert_eq!(usage.decoded, decoded, "decoded bytes add up");
+    let unwanted: u64 = state.decoded_recency.oldest_unwanted().map(|part| state.decoded[&part]).sum();
+    assert_eq!(state.decoded_unwanted, unwanted, "unwanted decoded bytes add up");
     if usage.total() > usage.budget {
         assert_eq!(usage.decoded, 0, "decoded arrays go before the budget is exceeded");
         assert!(

@@ -131,15 +131,16 @@ impl Recency {
         }
     }
 
-    pub(crate) fn set_wanted(&mut self, part: PartKey, wanted: bool) {
-        let Some(at) = self.index.get(&part).copied() else { return };
-        if std::mem::replace(&mut self.nodes[at as usize].wanted, wanted) != wanted {
-            if wanted {
-                self.unlink(UNWANTED, at);
-            } else {
-                self.append(UNWANTED, at);
-            }
+    /// Returns whether that is news.
+    pub(crate) fn set_wanted(&mut self, part: PartKey, wanted: bool) -> bool {
+        let Some(at) = self.index.get(&part).copied() else { return false };
+        let changes = std::mem::replace(&mut self.nodes[at as usize].wanted, wanted) != wanted;
+        match (changes, wanted) {
+            (false, _) => {}
+            (true, true) => self.unlink(UNWANTED, at),
+            (true, false) => self.append(UNWANTED, at),
         }
+        changes
     }
 
     fn append(&mut self, list: usize, at: u32) {

@@ -47,6 +47,8 @@ pub struct State {
     pub(crate) decoded: BTreeMap<PartKey, u64>,
     /// The parts that decoded arrays are kept of, by the time these were last added to.
     pub(crate) decoded_recency: Recency,
+    /// The bytes of those that nobody wants.
+    pub(crate) decoded_unwanted: u64,
     /// Pages that are resident while no complete part lies on them.
     pub(crate) orphans: std::collections::BTreeSet<(TableId, crate::ids::ColumnNo, u32)>,
     pub(crate) load_time: LoadTime,
@@ -107,6 +109,7 @@ impl State {
             recency: Recency::default(),
             decoded: BTreeMap::new(),
             decoded_recency: Recency::default(),
+            decoded_unwanted: 0,
             orphans: Default::default(),
             load_time: LoadTime::default(),
             points_waiting: BTreeMap::new(),

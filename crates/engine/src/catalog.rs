@@ -31,6 +31,9 @@ const FILES_LOOKED_AT: usize = 64;
 const FILE_BYTES: u64 = 2048;
 const PART_BYTES: u64 = 64;
 
+/// How its columns are decoded takes so much for each leaf of its schema, for as many schemas as are kept.
+const LEAF_BYTES: u64 = 256;
+
 /// A path in a store.
 type PathKey = (StoreId, String);
 
@@ -192,7 +195,9 @@ impl Catalog {
         let layout = layout(&file_chunks, &columns, table.readers.len())?.on_store(store_no);
         let (chunks, first_chunk) = (file_chunks.len() as u32, table.chunks);
         let parts = file_chunks.len() * columns.len();
-        let bytes = FILE_BYTES + parts as u64 * PART_BYTES + spec.metadata.memory_size() as u64;
+        let leaves = spec.metadata.file_metadata().schema_descr().num_columns();
+        let books = FILE_BYTES + parts as u64 * PART_BYTES + leaves as u64 * LEAF_BYTES;
+        let bytes = books + spec.metadata.memory_size() as u64;
         let id = FileId(self.next_file);
         let file = Arc::new(File::new(id, spec, table_id, first_chunk, columns, file_chunks, store_no));
         table.chunks += chunks;

@@ -1,12 +1,13 @@
 //! Footers of files on this machine, each read from exactly the version it belongs to.
 //!
 //! Caches of footers commonly compare size and modification time, and both can be the same for other content. Here
-//! a footer is found by everything that tells versions apart.
+//! a footer is found by everything that tells versions apart. What is in memory anyway, because a query or the catalog has
+//! it, is not read and held a second time.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, PoisonError, Weak};
 
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
 
@@ -14,7 +15,10 @@ use crate::error::{EngineError, SharedSource};
 use crate::identity::{LocalFile, LocalVersion};
 use crate::sync::Mutex;
 
-/// The footers read last.
+/// With fewer, nobody looks which of them are forgotten.
+const LOOK_AT_LEAST: usize = 64;
+
+/// The footers read last, and those that somebody has.
 #[derive(Debug, Default)]
 pub(crate) struct Footers {
     kept: Mutex<Kept>,
@@ -23,21 +27,26 @@ pub(crate) struct Footers {
 #[derive(Debug, Default)]
 struct Kept {
     footers: HashMap<PathBuf, Footer>,
+    /// Of those that are kept for the next who asks.
     bytes: u64,
     /// Counts reads: what was used when.
     reads: u64,
+    /// When there are so many, those that nobody has are forgotten.
+    look_at: usize,
 }
 
 #[derive(Debug)]
 struct Footer {
     version: LocalVersion,
-    metadata: Arc<ParquetMetaData>,
+    /// As long as a query or the catalog has it, it need not be in memory a second time.
+    metadata: Weak<ParquetMetaData>,
+    kept: Option<Arc<ParquetMetaData>>,
     bytes: u64,
     used: u64,
 }
 
 impl Footers {
-    /// The footer of this version of a file; keeps footers of at most `bytes_max` bytes.
+    /// The footer of this version of a file; keeps footers of at most `bytes_max` bytes that nobody else has.
     pub(crate) fn read(
         &self,
         local: &LocalFile,
@@ -48,8 +57,7 @@ impl Footers {
             return Ok(known);
         }
         let metadata = Arc::new(read(local)?);
-        lock().put(local, metadata.clone(), bytes_max);
-        Ok(metadata)
+        Ok(lock().put(local, metadata, bytes_max))
     }
 }
 
@@ -58,30 +66,48 @@ impl Kept {
         self.reads += 1;
         let footer = self.footers.get_mut(&local.path).filter(|footer| footer.version == local.version)?;
         footer.used = self.reads;
-        Some(footer.metadata.clone())
+        footer.metadata.upgrade()
     }
 
-    fn put(&mut self, local: &LocalFile, metadata: Arc<ParquetMetaData>, bytes_max: u64) {
-        let bytes = metadata.memory_size() as u64;
-        if bytes > bytes_max {
-            return;
+    /// Returns the footer that all have from now on: somebody else may have read it at the same time.
+    fn put(
+        &mut self,
+        local: &LocalFile,
+        metadata: Arc<ParquetMetaData>,
+        bytes_max: u64,
+    ) -> Arc<ParquetMetaData> {
+        if let Some(known) = self.get(local) {
+            return known;
         }
-        let footer = Footer { version: local.version, metadata, bytes, used: self.reads };
-        self.bytes += bytes;
+        let bytes = metadata.memory_size() as u64;
+        let kept = (bytes <= bytes_max).then(|| Arc::clone(&metadata));
+        self.bytes += kept.as_ref().map_or(0, |_| bytes);
+        let weak = Arc::downgrade(&metadata);
+        let footer = Footer { version: local.version, metadata: weak, kept, bytes, used: self.reads };
         if let Some(before) = self.footers.insert(local.path.clone(), footer) {
-            self.bytes -= before.bytes;
+            self.bytes -= before.kept.map_or(0, |_| before.bytes);
         }
         if self.bytes > bytes_max {
-            let mut by_use: Vec<(u64, PathBuf)> =
-                self.footers.iter().map(|(path, footer)| (footer.used, path.clone())).collect();
-            by_use.sort_unstable();
-            // A quarter more than needed, so that the next one does not sort them again.
-            let mut oldest = by_use.into_iter();
-            while self.bytes > bytes_max / 4 * 3
-                && let Some((_, path)) = oldest.next()
-            {
-                self.bytes -= self.footers.remove(&path).map_or(0, |footer| footer.bytes);
-            }
+            self.keep_fewer(bytes_max);
+        }
+        if self.footers.len() >= self.look_at {
+            self.footers.retain(|_, footer| footer.metadata.strong_count() > 0);
+            self.look_at = 2 * self.footers.len() + LOOK_AT_LEAST;
+        }
+        metadata
+    }
+
+    fn keep_fewer(&mut self, bytes_max: u64) {
+        let kept = self.footers.values_mut().filter(|footer| footer.kept.is_some());
+        let mut by_use: Vec<&mut Footer> = kept.collect();
+        by_use.sort_unstable_by_key(|footer| footer.used);
+        let mut oldest = by_use.into_iter();
+        // A quarter more than needed, so that the next one does not sort them again.
+        while self.bytes > bytes_max / 4 * 3
+            && let Some(footer) = oldest.next()
+        {
+            footer.kept = None;
+            self.bytes -= footer.bytes;
         }
     }
 }
@@ -101,4 +127,44 @@ fn read(local: &LocalFile) -> Result<ParquetMetaData, EngineError> {
     // What was read while somebody was writing is neither version's.
     check()?;
     metadata.map_err(|error| failed(Arc::new(error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{Int64Array, RecordBatch};
+    use object_store::path::Path;
+    use parquet::arrow::ArrowWriter;
+
+    use super::*;
+
+    #[test]
+    fn a_footer_that_somebody_has_is_not_read_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let local = |name: &str| {
+            let path = dir.path().join(name);
+            let array = Arc::new(Int64Array::from(vec![1, 2, 3])) as _;
+            let batch = RecordBatch::try_from_iter([("a", array)]).unwrap();
+            let mut writer =
+                ArrowWriter::try_new(File::create(&path).unwrap(), batch.schema(), None).unwrap();
+            writer.write(&batch).unwrap();
+            writer.close().unwrap();
+            LocalFile::at(&Path::from_absolute_path(&path).unwrap()).unwrap()
+        };
+        let footers = Footers::default();
+        let first = local("first");
+        let held = footers.read(&first, 0).unwrap();
+        assert!(Arc::ptr_eq(&held, &footers.read(&first, 0).unwrap()), "the one that is held");
+        drop(held);
+        assert!(footers.kept.lock().unwrap().get(&first).is_none(), "nobody has it, and nothing is kept");
+        // Many that nobody has leave nothing behind.
+        for at in 0..500 {
+            footers.read(&local(&format!("{at}")), 5000).unwrap();
+        }
+        let kept = footers.kept.lock().unwrap();
+        assert!(kept.footers.len() <= 2 * LOOK_AT_LEAST, "{} footers", kept.footers.len());
+        let bytes: u64 = kept.footers.values().filter(|f| f.kept.is_some()).map(|f| f.bytes).sum();
+        assert!(bytes == kept.bytes && bytes <= 5000, "{bytes} of {}", kept.bytes);
+    }
 }

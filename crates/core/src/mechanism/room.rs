@@ -191,18 +191,24 @@ fn decoded_share(state: &State) -> u64 {
     state.usage.budget / 100 * u64::from(state.config.decoded_share_percent)
 }
 
-/// Adds decoded arrays: unwanted ones and those above their share, or, as the last resort, all the rest.
+/// Adds decoded arrays: unwanted ones and those above their share, or, as the last resort, all the rest. Looks at no more
+/// than it takes: this happens with every slice that is decoded, and there may be very many small parts.
 fn plan_decoded(state: &State, list: &mut EvictionList, last_resort: bool) {
     let share = decoded_share(state);
-    let unwanted: u64 = state.decoded_recency.oldest_unwanted().map(|p| state.decoded[&p]).sum();
-    let mut wanted = state.usage.decoded - unwanted;
+    let mut wanted = state.usage.decoded - state.decoded_unwanted;
     if !last_resort {
         for part in state.decoded_recency.oldest_unwanted() {
+            if list.enough() {
+                return;
+            }
             list.add(Leaving::Decoded(part), state.decoded[&part]);
         }
     }
     for part in state.decoded_recency.oldest() {
-        if state.decoded_recency.is_wanted(part) != Some(true) || list.enough() {
+        if list.enough() || (!last_resort && wanted <= share) {
+            return;
+        }
+        if state.decoded_recency.is_wanted(part) != Some(true) {
             continue;
         }
         let above_share = wanted > share;

@@ -68,7 +68,7 @@ impl Trial {
 }
 
 /// A filter in terms of a file, and how well it does.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct JoinFilter {
     pub(crate) filter: Arc<dyn PhysicalExpr>,
     pub(crate) trial: Arc<Trial>,

@@ -7,12 +7,14 @@
 pub(crate) mod always_true;
 pub(crate) mod bounded_reader;
 pub(crate) mod constants;
+pub(crate) mod counters;
 pub(crate) mod decoding;
 pub(crate) mod few_pages;
 pub(crate) mod join_filter;
 pub(crate) mod marks;
 pub(crate) mod plan;
 pub(crate) mod pruning;
+pub(crate) mod recipe;
 pub(crate) mod request;
 pub(crate) mod row_filter;
 pub(crate) mod table_root;

@@ -41,12 +41,14 @@ use crate::error::{from_engine, panic_text};
 use crate::file::always_true::Statistics;
 use crate::file::bounded_reader::BoundedReader;
 use crate::file::constants::constant_columns;
+use crate::file::counters::FileCounters;
 use crate::file::decoding::decoding_schema;
 use crate::file::join_filter::{JoinFilter, Trial};
 use crate::file::pruning::{self, PruneInputs, RowsNeeded};
+use crate::file::recipe::{Asked, LastRecipe};
 use crate::file::request::FileRequest;
 use crate::file::table_root::table_root;
-use crate::file::variant::{Recipe, Variant};
+use crate::file::variant::Variant;
 use crate::session::bounded_store::bounded;
 use crate::session::options::{CoscanOptions, POINT_THRESHOLD};
 use crate::session::stores::{is_plain_local, store_id};
@@ -58,7 +60,9 @@ pub(crate) struct FilePlanner {
     store_id: StoreId,
     /// Whether the engine reads the files past the store, which is nothing but this machine's file system.
     on_this_machine: bool,
-    config: FileScanConfig,
+    store_url: String,
+    limit: Option<usize>,
+    preserves_order: bool,
     source: ParquetSource,
     /// Conjuncts over the table's columns that every row is tested with, beside those that DataFusion pushed down.
     row_filter: Arc<[Arc<dyn PhysicalExpr>]>,
@@ -68,7 +72,9 @@ pub(crate) struct FilePlanner {
     projection: ProjectionExprs,
     output_schema: SchemaRef,
     coerce_int96: Option<(TimeUnit, Option<Arc<str>>)>,
-    metrics: ExecutionPlanMetricsSet,
+    counters: FileCounters,
+    /// What the last file was read by.
+    last_recipe: LastRecipe,
     partition: usize,
     marks: bool,
     creation_errors: Count,
@@ -92,8 +98,8 @@ pub(crate) struct FilePlan {
     pub(crate) physical_schema: SchemaRef,
     /// What the engine decodes to: `physical_schema` with short decimals in 64 bits.
     pub(crate) decoding_schema: SchemaRef,
-    /// The ways in which row groups of the file are read.
-    pub(crate) variants: Vec<Variant>,
+    /// The ways in which row groups of the file are read, shared with files like it.
+    pub(crate) variants: Vec<Arc<Variant>>,
     /// The row groups to read.
     pub(crate) row_groups: Vec<PlannedRowGroup>,
     /// The predicate in terms of `physical_schema`.
@@ -172,7 +178,9 @@ impl FilePlanner {
                 .clone()
                 .unwrap_or_else(|| Arc::new(DefaultPhysicalExprAdapterFactory)),
             coerce_int96: int96_coercion(source)?,
-            config: config.clone(),
+            store_url: config.object_store_url.as_str().to_owned(),
+            limit: config.limit,
+            preserves_order: config.preserve_order,
             source: source.clone(),
             row_filter,
             engine: engine.clone(),
@@ -182,7 +190,8 @@ impl FilePlanner {
             readers,
             projection,
             output_schema,
-            metrics,
+            counters: FileCounters::new(&metrics, partition),
+            last_recipe: LastRecipe::default(),
             partition,
             marks,
             creation_errors,
@@ -207,7 +216,7 @@ impl FilePlanner {
     /// How many rows the scan needs at most, if any rows will do.
     pub(crate) fn rows_wanted(&self) -> Option<usize> {
         let filters = self.source.filter().is_some() || !self.row_filter.is_empty();
-        self.config.limit.filter(|_| !filters)
+        self.limit.filter(|_| !filters)
     }
 
     /// Plans one file; `None` if no row of it is needed.
@@ -215,13 +224,19 @@ impl FilePlanner {
     /// Costs the reads of footer, page index and bloom filters that are not in the session's cache.
     pub(crate) async fn plan(&self, request: FileRequest) -> Result<Option<FilePlan>> {
         let name = request.file.object_meta.location.to_string();
+        let counted = ExecutionPlanMetricsSet::new();
         // Metadata and statistics are read by others, who panic on some that cannot be.
-        let planned = AssertUnwindSafe(self.try_plan(request)).catch_unwind().await;
+        let planned = AssertUnwindSafe(self.try_plan(request, &counted)).catch_unwind().await;
+        self.counters.add(&counted);
         planned
             .unwrap_or_else(|panic| exec_err!("the metadata of {name} are corrupt: {}", panic_text(&*panic)))
     }
 
-    async fn try_plan(&self, request: FileRequest) -> Result<Option<FilePlan>> {
+    async fn try_plan(
+        &self,
+        request: FileRequest,
+        counted: &ExecutionPlanMetricsSet,
+    ) -> Result<Option<FilePlan>> {
         let mut file = request.file.clone();
         let local = self.look(&file).await?;
         if local.as_ref().is_some_and(|local| !local.version.has_own_time()) {
@@ -230,7 +245,7 @@ impl FilePlanner {
         }
         let file = &file;
         let name = file.object_meta.location.to_string();
-        let file_metrics = ParquetFileMetrics::new(self.partition, &name, &self.metrics);
+        let file_metrics = ParquetFileMetrics::new(self.partition, &name, counted);
         let logical_schema = Arc::clone(self.source.table_schema().file_schema());
         let expressions = self.with_constants(file, &name, &logical_schema)?;
 
@@ -247,7 +262,7 @@ impl FilePlanner {
 
         let hint = self.size_hint(file);
         let inner: Box<dyn AsyncFileReader> =
-            self.readers.create_reader(self.partition, file.clone(), hint, &self.metrics)?;
+            self.readers.create_reader(self.partition, file.clone(), hint, counted)?;
         let size = file.object_meta.size;
         let mut reader: Box<dyn AsyncFileReader> = Box::new(BoundedReader { inner, size });
         let mut options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Skip);
@@ -268,7 +283,7 @@ impl FilePlanner {
             predicate: expressions.predicate.as_ref(),
             schema: &physical_schema,
             ranges: &request.ranges,
-            limit: self.config.limit.filter(|_| !self.config.preserve_order),
+            limit: self.limit.filter(|_| !self.preserves_order),
             chunk_bytes: self.engine.config().chunk_bytes,
             metrics: &file_metrics,
             creation_errors: &self.creation_errors,
@@ -391,31 +406,20 @@ impl FilePlanner {
         pruner: Option<FilePruner>,
     ) -> Result<FilePlan> {
         let Expressions { projection, predicate, conjuncts, join_filters } = expressions;
-        let join_filters = join_filters.into_iter().zip(&self.trials).map(|(filter, trial)| JoinFilter {
-            filter,
-            trial: Arc::clone(trial),
-            rows_dropped: self.rows_dropped.clone(),
-        });
         let decided = self.decided(file, &conjuncts, &physical_schema, &pruned);
         let parquet = pruned.metadata.file_metadata().schema_descr();
         let decoding_schema = decoding_schema(&physical_schema, parquet);
-        let recipe = Recipe::new(
-            projection,
-            conjuncts,
-            join_filters.collect(),
-            &physical_schema,
-            &decoding_schema,
-            Arc::clone(&self.output_schema),
-            self.marks,
-        )?;
-        let mut variants: Vec<(Vec<bool>, Variant)> = Vec::new();
+        let asked = Asked { projection, conjuncts, join_filters, physical_schema, decoding_schema };
+        let tried = |filters: &[Arc<dyn PhysicalExpr>]| self.tried(filters);
+        let recipe = self.last_recipe.of(asked, tried, &self.output_schema, self.marks)?;
+        let mut variants: Vec<Arc<Variant>> = Vec::with_capacity(1);
         let mut row_groups = Vec::with_capacity(pruned.row_groups.len());
         for ((row_group, needed), decided) in pruned.row_groups.into_iter().zip(decided) {
-            let known = variants.iter().position(|(of, _)| *of == decided);
+            let read_by = recipe.variant(&decided)?;
+            let known = variants.iter().position(|variant| Arc::ptr_eq(variant, &read_by));
             let variant = known.unwrap_or(variants.len());
             if variant == variants.len() {
-                let made = recipe.variant(&decided)?;
-                variants.push((decided, made));
+                variants.push(read_by);
             }
             row_groups.push(PlannedRowGroup { row_group, needed, variant });
         }
@@ -424,13 +428,23 @@ impl FilePlanner {
         Ok(FilePlan {
             spec: self.spec(file, local, &pruned.metadata),
             metadata: pruned.metadata,
-            physical_schema,
-            decoding_schema,
-            variants: variants.into_iter().map(|(_, variant)| variant).collect(),
+            physical_schema: Arc::clone(&recipe.asked.physical_schema),
+            decoding_schema: Arc::clone(&recipe.asked.decoding_schema),
+            variants,
             row_groups,
             predicate: predicate.filter(|_| dynamic),
             pruner: pruner.filter(FilePruner::is_watching),
         })
+    }
+
+    /// The filters that joins fill, with how well they did in other files.
+    fn tried(&self, filters: &[Arc<dyn PhysicalExpr>]) -> Vec<JoinFilter> {
+        let with_trial = |(filter, trial): (&Arc<dyn PhysicalExpr>, &Arc<Trial>)| JoinFilter {
+            filter: Arc::clone(filter),
+            trial: Arc::clone(trial),
+            rows_dropped: self.rows_dropped.clone(),
+        };
+        filters.iter().zip(&self.trials).map(with_trial).collect()
     }
 
     /// For each row group that is left, which conjuncts are true for all its rows.
@@ -470,7 +484,7 @@ impl FilePlanner {
     /// The conjuncts of the predicate that joins fill while the query runs, if rows may be tested with them: not if they
     /// are among the others, and not where a limit counts the rows that leave.
     fn join_filters(&self) -> Vec<Arc<dyn PhysicalExpr>> {
-        if self.pushes_dynamic_filters || self.config.limit.is_some() {
+        if self.pushes_dynamic_filters || self.limit.is_some() {
             return Vec::new();
         }
         let predicate = self.source.filter();
@@ -487,7 +501,7 @@ impl FilePlanner {
     ) -> FileSpec {
         FileSpec {
             store: Arc::clone(&self.store),
-            store_url: self.config.object_store_url.as_str().to_owned(),
+            store_url: self.store_url.clone(),
             store_id: self.store_id.clone(),
             local,
             meta: file.object_meta.clone(),

@@ -5,103 +5,22 @@
 
 use std::sync::Arc;
 
-use coscan_operators::short_decimals::{over_short_columns, shortened_array, without_widening};
+use coscan_operators::short_decimals::shortened_array;
 use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::buffer::BooleanBuffer;
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::common::Result;
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_expr::projection::{ProjectionExprs, Projector};
+use datafusion::physical_expr::projection::Projector;
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 
-use crate::file::join_filter::{JoinFilter, JoinFilters};
+use crate::file::join_filter::JoinFilters;
 use crate::file::marks::marked;
+use crate::file::recipe::Recipe;
 use crate::file::row_filter::{Passing, RowFilter};
 
-/// What all variants of a file are made of.
-pub(crate) struct Recipe<'a> {
-    projection: ProjectionExprs,
-    conjuncts: Vec<Arc<dyn PhysicalExpr>>,
-    join_filters: Vec<JoinFilter>,
-    decoding_schema: &'a SchemaRef,
-    output_schema: SchemaRef,
-    marks: bool,
-}
-
-impl<'a> Recipe<'a> {
-    /// `projection`, `conjuncts` and `join_filters` are in terms of the file's schema, `physical`, of which `decoding_schema` has the short
-    /// decimals in 64 bits. If rows are to be marked, what leaves has them, too.
-    pub(crate) fn new(
-        projection: ProjectionExprs,
-        conjuncts: Vec<Arc<dyn PhysicalExpr>>,
-        mut join_filters: Vec<JoinFilter>,
-        physical: &Schema,
-        decoding_schema: &'a SchemaRef,
-        output_schema: SchemaRef,
-        marks: bool,
-    ) -> Result<Self> {
-        let over_short = |expr| over_short_columns(expr, physical, decoding_schema);
-        let mut projection = projection.try_map_exprs(over_short)?;
-        if marks {
-            projection = projection.try_map_exprs(|expr| without_widening(expr, decoding_schema))?;
-        }
-        let conjuncts = conjuncts.into_iter().map(over_short).collect::<Result<_>>()?;
-        for join_filter in &mut join_filters {
-            join_filter.filter = over_short(Arc::clone(&join_filter.filter))?;
-        }
-        Ok(Recipe { projection, conjuncts, join_filters, decoding_schema, output_schema, marks })
-    }
-
-    /// How to read row groups with these decided conjuncts.
-    pub(crate) fn variant(&self, decided: &[bool]) -> Result<Variant> {
-        let projected_roots = self.projection.column_indices();
-        let mut roots = projected_roots.clone();
-        let mut skipped_columns: Vec<usize> = Vec::new();
-        for (conjunct, &decided) in self.conjuncts.iter().zip(decided) {
-            let of = if decided { &mut skipped_columns } else { &mut roots };
-            of.extend(collect_columns(conjunct).iter().map(|column| column.index()));
-        }
-        for roots in [&mut roots, &mut skipped_columns] {
-            roots.sort_unstable();
-            roots.dedup();
-        }
-        skipped_columns.retain(|root| roots.binary_search(root).is_err());
-        let batch_schema = Arc::new(self.decoding_schema.project(&roots)?);
-        let left = || self.conjuncts.iter().zip(decided).filter(|(_, decided)| !**decided);
-        let filter = match left().next() {
-            None => None,
-            Some(_) => Some(RowFilter::new(left().map(|(conjunct, _)| Arc::clone(conjunct)), &batch_schema)?),
-        };
-        let join_filters = JoinFilters::new(&self.join_filters, &roots, &batch_schema)?;
-        let projected: Vec<usize> =
-            (0..roots.len()).filter(|&at| projected_roots.contains(&roots[at])).collect();
-        let projected_schema = batch_schema.project(&projected)?;
-        let projection = self.projection.clone();
-        let takes_columns = projection.iter().all(|column| column.expr.is::<Column>());
-        let projector = projection
-            .try_map_exprs(|expr| reassign_expr_columns(expr, &projected_schema))?
-            .make_projector(&projected_schema)?;
-        let output_schema = Arc::clone(&self.output_schema);
-        let replace_schema = projector.output_schema() != &output_schema;
-        Ok(Variant {
-            roots,
-            conjuncts_decided: decided.iter().filter(|decided| **decided).count(),
-            skipped_columns,
-            batch_schema,
-            projected,
-            projector,
-            takes_columns,
-            filter,
-            join_filters,
-            marked_schema: self.marks.then(|| marked(&output_schema)),
-            output_schema,
-            replace_schema,
-        })
-    }
-}
-
 /// How row groups are read in which statistics decide the same conjuncts.
+#[derive(Debug)]
 pub(crate) struct Variant {
     /// The root columns to read, ascending.
     pub(crate) roots: Vec<usize>,
@@ -124,6 +43,52 @@ pub(crate) struct Variant {
 }
 
 impl Variant {
+    /// How to read row groups with these decided conjuncts.
+    pub(crate) fn new(recipe: &Recipe, decided: &[bool]) -> Result<Self> {
+        let projected_roots = recipe.projection.column_indices();
+        let mut roots = projected_roots.clone();
+        let mut skipped_columns: Vec<usize> = Vec::new();
+        for (conjunct, &decided) in recipe.conjuncts.iter().zip(decided) {
+            let of = if decided { &mut skipped_columns } else { &mut roots };
+            of.extend(collect_columns(conjunct).iter().map(|column| column.index()));
+        }
+        for roots in [&mut roots, &mut skipped_columns] {
+            roots.sort_unstable();
+            roots.dedup();
+        }
+        skipped_columns.retain(|root| roots.binary_search(root).is_err());
+        let batch_schema = Arc::new(recipe.asked.decoding_schema.project(&roots)?);
+        let left = || recipe.conjuncts.iter().zip(decided).filter(|(_, decided)| !**decided);
+        let filter = match left().next() {
+            None => None,
+            Some(_) => Some(RowFilter::new(left().map(|(conjunct, _)| Arc::clone(conjunct)), &batch_schema)?),
+        };
+        let join_filters = JoinFilters::new(&recipe.join_filters, &roots, &batch_schema)?;
+        let projected: Vec<usize> =
+            (0..roots.len()).filter(|&at| projected_roots.contains(&roots[at])).collect();
+        let projected_schema = batch_schema.project(&projected)?;
+        let projection = recipe.projection.clone();
+        let takes_columns = projection.iter().all(|column| column.expr.is::<Column>());
+        let projector = projection
+            .try_map_exprs(|expr| reassign_expr_columns(expr, &projected_schema))?
+            .make_projector(&projected_schema)?;
+        let output_schema = Arc::clone(&recipe.output_schema);
+        let replace_schema = projector.output_schema() != &output_schema;
+        Ok(Variant {
+            roots,
+            conjuncts_decided: decided.iter().filter(|decided| **decided).count(),
+            skipped_columns,
+            batch_schema,
+            projected,
+            projector,
+            takes_columns,
+            filter,
+            join_filters,
+            marked_schema: recipe.marks.then(|| marked(&output_schema)),
+            output_schema,
+            replace_schema,
+        })
+    }
     /// The columns of a slice as a batch that [`Self::passing`] understands.
     pub(crate) fn batch(&self, arrays: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));

@@ -46,7 +46,8 @@ use crate::scan::stream::PartitionReader;
 /// A scan of Parquet files through an engine.
 #[derive(Clone)]
 pub struct CScan {
-    config: FileScanConfig,
+    /// Shared by the readers of all partitions: it names every file.
+    config: Arc<FileScanConfig>,
     row_filter: Arc<[Arc<dyn PhysicalExpr>]>,
     engine: Engine,
     /// Whether each partition reads its own files, whoever is first.
@@ -68,6 +69,7 @@ impl fmt::Debug for CScan {
 impl CScan {
     /// A cooperative scan in place of `config`, whose file source must be a [`ParquetSource`].
     pub(crate) fn new(config: FileScanConfig, engine: Engine) -> Self {
+        let config = Arc::new(config);
         CScan { config, row_filter: Arc::new([]), engine, own_partitions: false, wanted_first: None }
     }
 
@@ -111,7 +113,7 @@ impl CScan {
     fn wrap(&self, source: Arc<dyn DataSource>) -> Option<Arc<dyn DataSource>> {
         match source.downcast_ref::<FileScanConfig>() {
             Some(config) if eligibility::scan(config, None).is_ok() => {
-                Some(Arc::new(CScan { config: config.clone(), ..self.clone() }))
+                Some(Arc::new(CScan { config: Arc::new(config.clone()), ..self.clone() }))
             }
             _ => self.row_filter.is_empty().then_some(source),
         }
@@ -209,7 +211,7 @@ impl DataSource for CScan {
             }
             DisplayFormatType::TreeRender => writeln!(f, "cscan policy={policy}")?,
         }
-        DataSource::fmt_as(&self.config, t, f)
+        DataSource::fmt_as(&*self.config, t, f)
     }
 
     fn repartitioned(
@@ -248,7 +250,7 @@ impl DataSource for CScan {
     }
 
     fn metrics(&self) -> ExecutionPlanMetricsSet {
-        DataSource::metrics(&self.config)
+        DataSource::metrics(&*self.config)
     }
 
     fn try_swapping_with_projection(

@@ -70,7 +70,7 @@ impl ScanPlan {
         };
         let at_once = if wanted.is_some() { 1 } else { FILES_PLANNED_AT_ONCE };
         let many = requests.len() > FILES_PLANNED_AT_ONCE;
-        let mut planned = futures::stream::iter(requests.to_vec())
+        let mut planned = futures::stream::iter(requests.iter().cloned())
             .map(|request| {
                 let planner = Arc::clone(planner);
                 let planned = async move { planner.plan(request).await };

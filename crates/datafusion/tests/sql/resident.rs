@@ -3,14 +3,14 @@
 //!
 //! What is promised (docs/memory.md): the resident set grows by no more than the buffer, the memory of queries and
 //! [`CONSTANT_BYTES`]. A query that cannot fit fails with an error; that is part of the promise.
-//! `cargo test --release --workspace --test sql -- --nocapture the_resident_set` prints the table; `COSCAN_SHAPES=files` the
-//! shapes whose names have that in them.
+//! `cargo test --release --workspace --test sql -- --nocapture --include-ignored the_resident_set` prints the table;
+//! `COSCAN_SHAPES=files` has only the shapes with that in their names.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use coscan_datafusion::CoscanContext;
 use datafusion::common::Result;
@@ -43,6 +43,16 @@ struct Measured {
 
 #[test]
 fn the_resident_set_keeps_to_the_ledger_and_a_constant() {
+    check(false);
+}
+
+#[test]
+#[ignore = "minutes"]
+fn the_resident_set_of_large_shapes() {
+    check(true);
+}
+
+fn check(large: bool) {
     if let Ok(name) = std::env::var("COSCAN_SHAPE") {
         let dir = PathBuf::from(std::env::var("COSCAN_SHAPE_DIR").unwrap());
         let shape = SHAPES.iter().find(|shape| shape.name == name).expect("a shape of that name");
@@ -50,11 +60,13 @@ fn the_resident_set_keeps_to_the_ledger_and_a_constant() {
         println!("MEASURED {ledger} {grown} {failed}");
         return;
     }
-    println!("{:30} {:>7} {:>7} {:>7}  (MiB)", "shape", "ledger", "grown", "refused");
+    println!("{:30} {:>7} {:>7} {:>7} {:>7}  (MiB, seconds)", "shape", "ledger", "grown", "refused", "took");
     let only = std::env::var("COSCAN_SHAPES").unwrap_or_default();
-    for shape in SHAPES.iter().filter(|shape| shape.name.contains(&only)) {
+    for shape in SHAPES.iter().filter(|shape| shape.is_large == large && shape.name.contains(&only)) {
+        let begun = Instant::now();
         let Measured { ledger, grown, failed } = in_a_child(shape);
-        println!("{:30} {:>7} {:>7} {failed:>7}", shape.name, ledger >> 20, grown >> 20);
+        let took = begun.elapsed().as_secs_f64();
+        println!("{:30} {:>7} {:>7} {failed:>7} {took:>7.1}", shape.name, ledger >> 20, grown >> 20);
         assert!(ledger <= BUFFER_BYTES, "{}: the ledger exceeds the buffer", shape.name);
         assert!(ledger > 0, "{}: nothing went through the buffer", shape.name);
         let most = BUFFER_BYTES + QUERY_BYTES + CONSTANT_BYTES;

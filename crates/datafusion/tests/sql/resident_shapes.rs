@@ -22,21 +22,25 @@ pub(crate) struct Shape {
     pub(crate) sql: &'static str,
     /// Whether it cannot fit, so that queries have to fail.
     pub(crate) is_refused: bool,
+    /// Whether it takes so long that it is left to those who ask for it.
+    pub(crate) is_large: bool,
 }
 
 const fn shape(name: &'static str, write: fn(&Path, usize)) -> Shape {
-    Shape { name, write, versions: 1, sql: ALL, is_refused: false }
+    Shape { name, write, versions: 1, sql: ALL, is_refused: false, is_large: false }
 }
 
-pub(crate) static SHAPES: [Shape; 14] = [
+pub(crate) static SHAPES: [Shape; 17] = [
     // A buffer of a page for every part would be eight times the data.
-    shape("400 files x 60 columns", |dir, _| tiny_files(dir, 400, 60, 20)),
-    shape("10,000 files", |dir, _| tiny_files(dir, 10_000, 1, 10)),
+    shape("200 files x 60 columns", |dir, _| tiny_files(dir, 200, 60, 20)),
+    Shape { is_large: true, ..shape("600 files x 100 columns", |dir, _| tiny_files(dir, 600, 100, 20)) },
+    shape("1,000 files", |dir, _| tiny_files(dir, 1000, 1, 10)),
+    Shape { is_large: true, ..shape("10,000 files", |dir, _| tiny_files(dir, 10_000, 1, 10)) },
     shape("a page of 24 MB", |dir, _| giant_page(dir, 3 << 20)),
     // More than the buffer once it is unpacked.
     Shape { is_refused: true, ..shape("a page of 64 MB", |dir, _| giant_page(dir, 8 << 20)) },
     shape("2,000 columns", |dir, _| {
-        write(dir, (0..2000).map(|at| (format!("c{at}"), ints(500, at))).collect(), plain());
+        write(dir, (0..2000).map(|at| (format!("c{at}"), ints(200, at))).collect(), plain());
     }),
     shape("nested lists", |dir, _| nested_lists(dir)),
     shape("strings of 20 KB", |dir, _| {
@@ -78,7 +82,8 @@ pub(crate) static SHAPES: [Shape; 14] = [
         })
     },
     // A file of twenty every ten seconds: what is there grows in the first tenth only.
-    Shape { versions: 8640, ..shape("a day of changes", a_change) },
+    Shape { versions: 360, ..shape("an hour of changes", a_change) },
+    Shape { versions: 8640, is_large: true, ..shape("a day of changes", a_change) },
 ];
 
 fn plain() -> WriterPropertiesBuilder {
