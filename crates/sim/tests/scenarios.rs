@@ -203,6 +203,13 @@ fn drives_known_to_the_sector_serve_scenarios_and_end_somewhere() {
         format!("kind = \"raid\"\nlevel = 4\ndisks = 5\nstripe_unit = \"64KiB\"\n[device.member]\n{drive}");
     let (striped, _) = scan_on(&array);
     assert!((0.2 * bus_s..0.5 * bus_s).contains(&striped), "{striped} against {bus_s}");
+    let aged = drive.replace("c-look", "aged-sptf");
+    let (by_age, unfinished) = scan_on(&format!("{aged}\naging = \"0.6%\""));
+    assert!((bus_s..1.05 * bus_s).contains(&by_age) && unfinished == 0, "{by_age} against {bus_s}");
+    let message = error(&on_device(&aged), &[]);
+    assert!(message.contains("needs aging"), "{message}");
+    let message = error(&on_device(&format!("{drive}\naging = \"0.6%\"")), &[]);
+    assert!(message.contains("device.aging") && message.contains("aged-sptf"), "{message}");
     let large = on_device(drive).replace("chunk_size = \"8MB\"", "chunk_size = \"2GB\"");
     let message = error(&large.replace("buffer = \"64MB\"", "buffer = \"64GB\""), &[]);
     assert!(

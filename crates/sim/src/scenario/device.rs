@@ -32,6 +32,8 @@ pub struct DeviceFile {
     pub drive: Option<String>,
     pub queue_depth: Option<u32>,
     pub schedule: Option<ScheduleFile>,
+    /// Of the time that a command has waited, how much counts as positioning saved.
+    pub aging: Option<Percent>,
     pub faults: Option<FaultsFile>,
     pub throttle: Option<ThrottleFile>,
     pub delay: Option<DelayFile>,
@@ -45,17 +47,7 @@ pub enum ScheduleFile {
     Sstf,
     CLook,
     Sptf,
-}
-
-impl From<ScheduleFile> for Schedule {
-    fn from(schedule: ScheduleFile) -> Self {
-        match schedule {
-            ScheduleFile::Fcfs => Schedule::Fcfs,
-            ScheduleFile::Sstf => Schedule::Sstf,
-            ScheduleFile::CLook => Schedule::CLook,
-            ScheduleFile::Sptf => Schedule::Sptf,
-        }
-    }
+    AgedSptf,
 }
 
 /// Requests that fail.
@@ -98,7 +90,7 @@ struct Kind {
 const KINDS: [Kind; 5] = [
     Kind { name: "perfect", keys: &["bandwidth"], model: perfect },
     Kind { name: "disk", keys: &["bandwidth", "seek"], model: disk },
-    Kind { name: "hard-disk", keys: &["drive", "queue_depth", "schedule"], model: hard_disk },
+    Kind { name: "hard-disk", keys: &["drive", "queue_depth", "schedule", "aging"], model: hard_disk },
     Kind { name: "raid", keys: &["level", "disks", "stripe_unit", "member"], model: raid },
     Kind { name: "parallel", keys: &["requests", "latency", "bandwidth_each", "bandwidth"], model: parallel },
 ];
@@ -167,6 +159,7 @@ impl Keys<'_> {
             ("drive", file.drive.is_some()),
             ("queue_depth", file.queue_depth.is_some()),
             ("schedule", file.schedule.is_some()),
+            ("aging", file.aging.is_some()),
         ];
         all.into_iter().filter(|(_, given)| *given).map(|(key, _)| key).collect()
     }
@@ -227,8 +220,28 @@ fn hard_disk(keys: &Keys<'_>) -> Result<DeviceModel, KeyError> {
     })?;
     let mut model = (drive.model)();
     model.queue_depth = keys.file.queue_depth.unwrap_or(model.queue_depth);
-    model.schedule = keys.file.schedule.map_or(model.schedule, Schedule::from);
+    model.schedule = schedule(keys)?.unwrap_or(model.schedule);
     Ok(DeviceModel::HardDisk(Box::new(model)))
+}
+
+fn schedule(keys: &Keys<'_>) -> Result<Option<Schedule>, KeyError> {
+    let plain = keys.file.schedule.map(|schedule| match schedule {
+        ScheduleFile::Fcfs => Schedule::Fcfs,
+        ScheduleFile::Sstf => Schedule::Sstf,
+        ScheduleFile::CLook => Schedule::CLook,
+        ScheduleFile::Sptf => Schedule::Sptf,
+        ScheduleFile::AgedSptf => Schedule::AgedSptf { per_mille: 0 },
+    });
+    match (plain, keys.file.aging) {
+        (Some(Schedule::AgedSptf { .. }), aging) => {
+            let Percent(share) = keys.wanted("aging", aging)?;
+            Ok(Some(Schedule::AgedSptf { per_mille: (share * 1000.0).round() as u32 }))
+        }
+        (_, Some(_)) => {
+            Err(keys.refuse("aging", "no other order knows it: set schedule = \"aged-sptf\", or remove it"))
+        }
+        (plain, None) => Ok(plain),
+    }
 }
 
 fn raid(keys: &Keys<'_>) -> Result<DeviceModel, KeyError> {
