@@ -3,6 +3,8 @@
 //! [`Abm::handle`] takes an event, brings the facts up to date and lets follow what has become possible. What to choose
 //! is the policy's, how it is applied the mechanism's (`mechanism/`). No I/O, no clock, no threads, no randomness.
 
+use std::num::NonZeroU32;
+
 use crate::action::{Action, FailReason};
 use crate::config::AbmConfig;
 use crate::error::ConfigError;
@@ -103,6 +105,11 @@ impl Abm {
     pub fn set_policy(&mut self, policy: impl Into<Policy>) {
         self.policy = policy.into();
         self.mechanism.set_policy(self.policy.build());
+    }
+
+    /// Changes how many loads may be in flight from each store; those that are go on.
+    pub fn set_loads_in_flight_max(&mut self, most: NonZeroU32) {
+        self.mechanism.state.config.loads_in_flight_max = most.get();
     }
 
     /// What the manager knows, to look at.

@@ -32,6 +32,9 @@ pub struct EngineConfig {
     pub coalesce_gap_bytes: u64,
     /// Profiles of devices, as `coscan device probe` writes them: reads of a device that has one are shaped by it.
     pub device_profiles: Vec<PathBuf>,
+    /// How long a device without a profile may be measured when it is first read, by reads that its scan waits for; not at
+    /// all by default.
+    pub device_probe: Duration,
     /// What a profile decides where there is one.
     pub by_profile: ByProfile,
     /// Row groups of half as many encoded bytes again are cut into chunks of about so many, at borders of pages; with
@@ -120,6 +123,7 @@ impl EngineConfig {
             read_deadline: Duration::from_secs(60),
             coalesce_gap_bytes: 64 * 1024,
             device_profiles: Vec::new(),
+            device_probe: Duration::ZERO,
             by_profile: ByProfile::default(),
             chunk_bytes: CHUNK_BYTES,
             slice_rows: 8192,
@@ -151,6 +155,7 @@ impl EngineConfig {
     /// Fails on times that nobody can wait for.
     pub(crate) fn check_times(&self) -> Result<(), ConfigError> {
         check_time("stall_after", self.stall_after)?;
+        check_time("device_probe", self.device_probe)?;
         check_time("point_latency", self.point_latency)?;
         check_time("retry.base_delay", self.retry.base_delay)?;
         check_time("retry.max_delay", self.retry.max_delay)?;

@@ -12,6 +12,7 @@ mod loads;
 mod scans;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::num::NonZeroU32;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
@@ -339,6 +340,28 @@ impl Driver {
     /// The devices with profiles.
     pub(crate) fn devices(&self) -> Vec<DeviceUse> {
         self.look(|state| state.queue.shapes().uses(self.bucket.limit()))
+    }
+
+    /// Measures the device of a file if that has no profile, nobody has measured it before, and it is allowed.
+    pub(crate) async fn know_device(&self, source: &Arc<Source>) -> Result<(), EngineError> {
+        let time = self.config.device_probe;
+        if time.is_zero() {
+            return Ok(());
+        }
+        let first = self.turn(|turn| turn.state.queue.shapes_mut().first_use(source))?;
+        let Some(id) = first else { return Ok(()) };
+        let (tell, told) = tokio::sync::oneshot::channel();
+        let tell = Box::new(move |profile| drop(tell.send(profile)));
+        self.environment.measure(source.clone(), time, tell);
+        let Ok(Some(profile)) = told.await else { return Ok(()) };
+        self.turn(|turn| {
+            let shapes = turn.state.queue.shapes_mut();
+            shapes.measured(id, profile);
+            let requests = shapes.profiled_requests_max().max(self.config.loads_in_flight);
+            if let Some(most) = NonZeroU32::new(requests as u32).filter(|_| self.config.by_profile.requests) {
+                turn.state.abm.set_loads_in_flight_max(most);
+            }
+        })
     }
 
     /// The device of a file, if that has a profile.

@@ -217,6 +217,15 @@ impl Engine {
         self.driver.devices()
     }
 
+    /// Measures the device of a file if it has no profile and is read for the first time, for as long as `device_probe`
+    /// allows; who comes meanwhile does not wait. Without effect by default.
+    ///
+    /// # Errors
+    /// [`EngineError::Broken`].
+    pub async fn know_device(&self, file: &FileHandle) -> Result<(), EngineError> {
+        self.driver.know_device(&file.file().source).await
+    }
+
     /// How the device of a file is read, if that has a profile.
     pub fn device_of(&self, file: &FileHandle) -> Option<DeviceUse> {
         self.driver.device_of(&file.file().source)

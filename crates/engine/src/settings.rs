@@ -221,6 +221,20 @@ pub const ENGINE_SETTINGS: &[EngineSetting] = &[
     },
     EngineSetting {
         about: Setting {
+            name: "device_probe_ms",
+            scope: Scope::Startup,
+            value: "MS",
+            summary: "milliseconds for which a device without a profile may be measured when it is first read; 0: never",
+            default: "0",
+        },
+        set: |config, value| {
+            config.device_probe = milliseconds(value)?;
+            Ok(())
+        },
+        show: |config| config.device_probe.as_millis().to_string(),
+    },
+    EngineSetting {
+        about: Setting {
             name: "read_deadline_ms",
             scope: Scope::Startup,
             value: "MS",

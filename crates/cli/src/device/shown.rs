@@ -31,6 +31,11 @@ pub fn lines(profile: &Profile) -> Vec<Line> {
         line("bandwidth B of one read", profile.bytes_per_s, Unit::BytesPerSecond),
         line("size for 90% efficiency", profile.efficient_bytes, Unit::Bytes),
         line("reads in flight for 95% of the peak", profile.depth.as_ref().map(|d| d.enough), Unit::Count),
+        line(
+            "throughput of large reads, as many",
+            profile.depth.as_ref().and_then(|d| d.large).map(|large| large.bytes_per_s),
+            Unit::BytesPerSecond,
+        ),
         line("random over sequential", profile.random_over_sequential, Unit::Count),
         line(
             "time of a read beside writes over alone",

@@ -59,6 +59,8 @@ struct State {
 struct Live {
     scan: Scan,
     counters: Arc<ScanCounters>,
+    /// Of the device that the counters show.
+    first_file: Option<FileHandle>,
 }
 
 impl Registration {
@@ -106,6 +108,10 @@ impl Registration {
         counters: &Arc<ScanCounters>,
     ) -> Result<Member> {
         let plan = self.plan(planner).await?;
+        if let Some(file) = plan.files.first() {
+            let handle = engine.open_file(file.spec.clone()).map_err(from_engine)?;
+            engine.know_device(&handle).await.map_err(from_engine)?;
+        }
         let by_pages = self.reads_by_pages(&plan);
         let mut state = lock(&self.state);
         state.settled.resize(plan.chunks.len(), false);
@@ -177,15 +183,13 @@ impl Registration {
         let weight = account.map_or(1, |account| account.weight());
         let (workers, order, reader) = (self.workers, self.order, Some(self.reader.clone()));
         let request = ScanRequest { chunks, columns, workers, order, weight, reader };
-        if let Some(device) = request.columns.first().and_then(|columns| engine.device_of(&columns.file)) {
-            counters.read_from(&device);
-        }
+        let first_file = request.columns.first().map(|columns| columns.file.clone());
         let scan = match account {
             Some(account) => engine.scan_for(Arc::clone(account), request),
             None => engine.scan(request),
         };
         let scan = scan.map_err(from_engine)?;
-        Ok(Some(Live { scan, counters: Arc::clone(counters) }))
+        Ok(Some(Live { scan, counters: Arc::clone(counters), first_file }))
     }
 }
 
@@ -318,9 +322,13 @@ impl Drop for Member {
         let mut state = lock(&self.registration.state);
         state.members -= 1;
         if state.members == 0 {
+            let engine = &self.engine;
             let live = state.live.take();
             for live in state.earlier.drain(..).chain(live) {
                 live.counters.add(&live.scan.metrics());
+                if let Some(device) = live.first_file.and_then(|file| engine.device_of(&file)) {
+                    live.counters.read_from(&device);
+                }
             }
         }
     }

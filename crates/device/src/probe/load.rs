@@ -1,11 +1,14 @@
 //! Many requests: how many in flight a device takes, what order gains, and whether it keeps its pace.
 
-use super::profile::{Depth, Estimate, Profile, Regime, Throughput};
+use super::profile::{Depth, Estimate, Large, Profile, Regime, Throughput};
 use super::rank::{median, shift, z_above};
 use super::{Plan, ProbeError, Sample, Target, anywhere};
 
 /// Size of the requests here, where the device is large enough.
 const REQUEST_BYTES: u64 = 64 << 10;
+/// Size of large requests, and how many of them are in flight one after the other, at least.
+const LARGE_BYTES: u64 = 1 << 20;
+const LARGE_TURNS: usize = 2;
 /// Runs per depth, interleaved.
 const ROUNDS: usize = 3;
 /// A depth is enough if it reaches this share of the best throughput.
@@ -25,7 +28,11 @@ pub(super) fn request_bytes(target: &dyn Target) -> u64 {
 }
 
 pub(super) fn random(target: &dyn Target, count: usize, rng: &mut fastrand::Rng) -> Vec<Sample> {
-    let (all, block, bytes) = (target.bytes(), target.block_bytes(), request_bytes(target));
+    sized(target, request_bytes(target), count, rng)
+}
+
+fn sized(target: &dyn Target, bytes: u64, count: usize, rng: &mut fastrand::Rng) -> Vec<Sample> {
+    let (all, block) = (target.bytes(), target.block_bytes());
     (0..count).map(|_| Sample { offset: anywhere(rng, all, block, bytes), bytes }).collect()
 }
 
@@ -73,8 +80,35 @@ pub(super) fn measure_depth(
         request_bytes: request_bytes(target),
         enough: Estimate { value, low, high },
         throughput: depths.iter().zip(&rates).map(throughput).collect(),
+        large: None,
     });
+    let large = measure_large(target, plan, value as usize, rng)?;
+    if let Some(depth) = &mut profile.depth {
+        depth.large = Some(large);
+    }
     Ok(())
+}
+
+/// Throughput of large random reads, as many in flight as are enough. After a first round that is not counted, so that
+/// credit from a rest is used up.
+fn measure_large(
+    target: &mut dyn Target,
+    plan: &Plan,
+    depth: usize,
+    rng: &mut fastrand::Rng,
+) -> Result<Large, ProbeError> {
+    let block = target.block_bytes();
+    let bytes = (LARGE_BYTES.min(plan.bytes_max).min(target.bytes() / 64) / block).max(1) * block;
+    let mut rates = Vec::new();
+    for _ in 0..=ROUNDS {
+        let asked = sized(target, bytes, plan.samples.min(30).max(LARGE_TURNS * depth), rng);
+        let moved: u64 = asked.iter().map(|sample| sample.bytes).sum();
+        rates.push(moved as f64 / target.read(&asked, depth)?.elapsed_s.max(1e-9));
+    }
+    let counted = &rates[1..];
+    let low = counted.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = counted.iter().copied().fold(0.0, f64::max);
+    Ok(Large { request_bytes: bytes, bytes_per_s: Estimate { value: median(counted), low, high } })
 }
 
 /// How much longer a random read takes than one that follows the last.

@@ -24,7 +24,7 @@ mod simulated;
 
 pub use boundary::{Boundary, Place, Search, find_boundary};
 pub use profile::{
-    Depth, Estimate, Latency, Mixed, PROFILE_VERSION, Profile, ProfileError, Regime, Throughput,
+    Depth, Estimate, Large, Latency, Mixed, PROFILE_VERSION, Profile, ProfileError, Regime, Throughput,
 };
 pub use simulated::Simulated;
 
@@ -165,6 +165,28 @@ pub fn probe(
         Err(error) => return Err(error),
     }
     Ok(profile)
+}
+
+/// Measures only what a request costs and how many at once are enough, as far as the target's limits allow: for those who
+/// wait for it.
+///
+/// # Errors
+/// As [`probe`].
+pub fn first_look(target: &mut dyn Target, plan: &Plan) -> Result<Profile, ProbeError> {
+    let least = 64 * target.block_bytes();
+    if target.bytes() < least {
+        return Err(ProbeError::TooSmall { bytes: target.bytes(), least });
+    }
+    let mut profile = Profile::new(target.bytes(), target.block_bytes());
+    let mut rng = fastrand::Rng::with_seed(plan.seed);
+    let mut measure = || {
+        cost::measure(target, plan, &mut rng, &mut profile)?;
+        load::measure_depth(target, plan, &mut rng, &mut profile)
+    };
+    match measure() {
+        Ok(()) | Err(ProbeError::LimitReached) => Ok(profile),
+        Err(error) => Err(error),
+    }
 }
 
 /// A place for a request, at a multiple of the target's block.

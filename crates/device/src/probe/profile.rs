@@ -58,6 +58,18 @@ pub struct Depth {
     pub enough: Estimate,
     /// By requests in flight.
     pub throughput: Vec<Throughput>,
+    /// With so many large requests in flight as are enough: what the device can move.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub large: Option<Large>,
+}
+
+/// The throughput of large requests.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Large {
+    /// Size of the requests.
+    pub request_bytes: u64,
+    /// The median of some rounds, the lowest and the highest.
+    pub bytes_per_s: Estimate,
 }
 
 /// Reads and writes in turns.

@@ -11,15 +11,17 @@
 
 mod alarm;
 pub(crate) mod clock;
+mod measure;
 pub(crate) mod threads;
 
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use coscan_core::Usage;
+use coscan_device::probe::Profile;
 use tokio::sync::watch;
 
 pub use crate::io::object::request as read_object;
@@ -52,6 +54,12 @@ pub trait Environment: Send + Sync + 'static {
 
     /// The engine is no more: nobody has to be called.
     fn close(&self);
+
+    /// Measures the device under a file for so long, and then tells what was found, if anything was.
+    fn measure(&self, source: Arc<Source>, time: Duration, tell: Box<dyn FnOnce(Option<Profile>) + Send>) {
+        let _ = (source, time);
+        tell(None);
+    }
 }
 
 /// What the world tells an engine.

@@ -11,11 +11,14 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use coscan_device::probe::Profile;
+
 use super::alarm::Alarm;
 use super::clock::now;
+use super::measure::measure;
 use super::{Attempt, Cancel, Environment, Host};
 use crate::error::panic_message;
-use crate::io::{RangeReader, ReadError};
+use crate::io::{RangeReader, ReadError, Source};
 
 /// A thread without work ends after this time.
 const IDLE: Duration = Duration::from_secs(10);
@@ -96,6 +99,13 @@ impl Environment for Threads {
         if let Some(cancel) = self.shared.work().cancels.get(&attempt) {
             cancel.cancel();
         }
+    }
+
+    fn measure(&self, source: Arc<Source>, time: Duration, tell: Box<dyn FnOnce(Option<Profile>) + Send>) {
+        let reader = self.shared.reader.clone();
+        let measure = move || tell(measure(&*reader, &source, time));
+        // Who waits is told by what is dropped if there is no thread.
+        let _ = thread::Builder::new().name("coscan-measure".into()).spawn(measure);
     }
 
     fn close(&self) {

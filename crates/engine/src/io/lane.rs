@@ -112,6 +112,11 @@ impl Lane {
         }
     }
 
+    /// Reads under way: those that have a slot and do not wait for the limit.
+    pub(super) fn reading(&self) -> usize {
+        (self.bulk_busy + self.points_busy).saturating_sub(self.limited)
+    }
+
     /// A slot is free again.
     pub(super) fn leave_slot(&mut self, point: bool) {
         let busy = if point { &mut self.points_busy } else { &mut self.bulk_busy };

@@ -144,6 +144,8 @@ struct Reading {
     /// Which parts of the request were asked for.
     asked: Vec<usize>,
     begun: Instant,
+    /// Reads under way then, this one included.
+    at_once: usize,
     wanted: u64,
     got: u64,
 }
@@ -181,6 +183,11 @@ impl<T> Queue<T> {
     /// How each device is read.
     pub(crate) fn shapes(&self) -> &Shapes {
         &self.shapes
+    }
+
+    /// How each device is read, to add what was measured.
+    pub(crate) fn shapes_mut(&mut self) -> &mut Shapes {
+        &mut self.shapes
     }
 
     /// Requests that are not answered, and attempts that have not ended.
@@ -348,8 +355,9 @@ impl<T> Queue<T> {
         let asked = pending.missing.clone();
         let ranges = asked.iter().map(|&part| pending.request.ranges[part].clone()).collect();
         let (lane, point, wanted) = (pending.lane, pending.request.point, pending.bytes());
-        self.attempts
-            .insert(attempt, Reading { lane, point, request: Some(no), asked, begun: now, wanted, got: 0 });
+        let at_once = self.lanes[lane].reading();
+        let reading = Reading { lane, point, request: Some(no), asked, begun: now, at_once, wanted, got: 0 };
+        self.attempts.insert(attempt, reading);
         let source = pending.request.source.clone();
         actions.push(Action::Start(Attempt { no: attempt, source, ranges }));
     }
@@ -390,11 +398,13 @@ impl<T> Queue<T> {
         actions: &mut Vec<Action<T>>,
     ) {
         let Some(reading) = self.attempts.remove(&attempt) else { return };
-        let Reading { lane, point, request, begun, wanted, got, .. } = reading;
-        self.lanes[lane].leave_slot(point);
+        let Reading { lane, point, request, begun, at_once, wanted, got, .. } = reading;
         if outcome.is_ok() && !point {
-            self.shapes.observe(self.lanes[lane].device, wanted, now.saturating_duration_since(begun));
+            let at_once = (at_once + self.lanes[lane].reading()) as f64 / 2.0;
+            let took = now.saturating_duration_since(begun);
+            self.shapes.observe(self.lanes[lane].device, wanted, at_once, took);
         }
+        self.lanes[lane].leave_slot(point);
         let Some((no, pending)) = request.and_then(|no| Some((no, self.requests.get_mut(&no)?))) else {
             return;
         };

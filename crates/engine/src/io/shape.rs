@@ -3,13 +3,16 @@
 //!
 //! Constants hold unless a device has a profile ([`coscan_device::probe::Profile`]). Then reading `n` bytes takes
 //! t0 + n / B, so that a gap is worth reading if it is shorter than t0 x B, and a request is efficient when its bytes
-//! take nine times as long as it takes to begin. What requests really take corrects t0 and B while the engine runs.
-//! What was set by hand wins. Nothing is measured here on purpose: see `coscan device probe`.
+//! take nine times as long as it takes to begin. Of that gap, as much counts as requests cost a busy device: the rest
+//! of t0 passes while it serves others. What requests really take corrects t0 and B while the engine runs; requests that
+//! share the device take longer, as the profile says. What was set by hand wins. Who measures is `coscan device probe`, or the environment at a device's
+//! first use.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use coscan_device::probe::Profile;
+use coscan_device::probe::{Depth, Profile};
 
 use super::Source;
 use super::coalesce::{Joins, REQUEST_BYTES_MAX};
@@ -39,6 +42,53 @@ impl Line {
     }
 }
 
+/// Many requests at once, as the profile has them.
+#[derive(Clone, Debug, PartialEq)]
+struct Together {
+    /// Requests at once, ascending, and how many times as long each takes as one alone.
+    slowdown: Vec<(f64, f64)>,
+    /// What a gap costs and a request spares a busy device, over what they do when nothing else is read.
+    gap_share: f64,
+}
+
+impl Together {
+    /// By the throughput of several requests at once. One of `n` bytes occupies a busy device for `n` over the throughput
+    /// of such requests; what that leaves beside the bytes, which pass at the throughput of large requests, is
+    /// what another request costs. Without large ones measured, bytes are taken to pass as fast as for one alone,
+    /// and nothing is known if many small ones are faster than that.
+    fn new(depth: Option<&Depth>, line: Line) -> Self {
+        let Some(depth) = depth else { return Together { slowdown: Vec::new(), gap_share: 1.0 } };
+        let known = depth.throughput.iter().filter(|seen| seen.requests > 0 && seen.bytes_per_s.value > 0.0);
+        let rates: Vec<(f64, f64)> =
+            known.map(|seen| (seen.requests as f64, seen.bytes_per_s.value)).collect();
+        let alone = rates.iter().find(|(requests, _)| *requests == 1.0).map(|(_, rate)| *rate);
+        let slowdown = |alone: f64| -> Vec<(f64, f64)> {
+            rates.iter().map(|(requests, rate)| (*requests, (requests * alone / rate).max(1.0))).collect()
+        };
+        let small = rates.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
+        let large = depth.large.map(|large| large.bytes_per_s.value.max(small));
+        let gap = depth.request_bytes as f64 * (large.unwrap_or(line.bytes_per_s) / small - 1.0);
+        let share = gap / (line.fixed_s * line.bytes_per_s);
+        let gap_share = match large {
+            _ if !share.is_finite() => 1.0,
+            None if share <= 0.0 => 1.0,
+            _ => share.clamp(0.0, 1.0),
+        };
+        Together { slowdown: alone.map_or_else(Vec::new, slowdown), gap_share }
+    }
+
+    /// How many times as long a request takes with so many under way, itself included: between what was measured in
+    /// proportion, beyond it the device is taken to be full.
+    fn slowdown(&self, requests: f64) -> f64 {
+        let Some(above) = self.slowdown.iter().position(|(measured, _)| *measured >= requests) else {
+            return self.slowdown.last().map_or(1.0, |(measured, slower)| slower * requests / measured);
+        };
+        let (to, slower) = self.slowdown[above];
+        let (from, before) = if above == 0 { (to, slower) } else { self.slowdown[above - 1] };
+        if to > from { before + (slower - before) * (requests - from) / (to - from) } else { slower }
+    }
+}
+
 /// A device with a profile.
 #[derive(Debug)]
 struct Profiled {
@@ -46,6 +96,7 @@ struct Profiled {
     file: String,
     requests: usize,
     line: Line,
+    together: Together,
     /// Where requests to the file that was measured, or to any object, should not cross; and whether that costs more
     /// than another request.
     boundary: Option<(u64, u64)>,
@@ -60,13 +111,21 @@ pub(crate) struct Shapes {
     requests: usize,
     gap: u64,
     profiled: Vec<Profiled>,
+    /// Devices without a profile that were measured, or are being measured.
+    tried: BTreeSet<String>,
 }
 
 impl Shapes {
     /// Every device as the constants say.
     #[cfg(test)]
     pub(crate) fn constant(requests: usize) -> Self {
-        Shapes { by_profile: Default::default(), requests, gap: 0, profiled: Vec::new() }
+        Shapes {
+            by_profile: Default::default(),
+            requests,
+            gap: 0,
+            profiled: Vec::new(),
+            tried: BTreeSet::new(),
+        }
     }
 
     /// By the profiles that the configuration names.
@@ -80,6 +139,7 @@ impl Shapes {
             requests: config.io_threads,
             gap: config.coalesce_gap_bytes,
             profiled: profiled.collect::<Result<_, _>>()?,
+            tried: BTreeSet::new(),
         })
     }
 
@@ -91,6 +151,21 @@ impl Shapes {
     /// The device of a file.
     pub(crate) fn of(&self, source: &Source) -> usize {
         self.profiled.iter().position(|profiled| profiled.has(source)).map_or(0, |at| at + 1)
+    }
+
+    /// The id of a file's device, if it has no profile and nobody has asked before: who asks is to measure it.
+    pub(crate) fn first_use(&mut self, source: &Source) -> Option<String> {
+        let id = device_id(source);
+        (self.of(source) == 0 && self.tried.insert(id.clone())).then_some(id)
+    }
+
+    /// What was measured of a device at its first use; nothing changes if that says too little.
+    pub(crate) fn measured(&mut self, id: String, mut profile: Profile) {
+        profile.device_ids = vec![id];
+        match Profiled::new("measured at first use".to_owned(), &profile) {
+            Ok(profiled) => self.profiled.push(profiled),
+            Err(reason) => tracing::debug!(device = ?profile.device_ids, reason, "measured in vain"),
+        }
     }
 
     /// Bulk reads under way at once.
@@ -112,11 +187,11 @@ impl Shapes {
         }
     }
 
-    /// A read of so many bytes took so long.
-    pub(crate) fn observe(&mut self, device: usize, bytes: u64, took: Duration) {
+    /// A read of so many bytes took so long, with `at_once` of them under way on average, itself included.
+    pub(crate) fn observe(&mut self, device: usize, bytes: u64, at_once: f64, took: Duration) {
         if let Some(profiled) = device.checked_sub(1).and_then(|at| self.profiled.get_mut(at)) {
-            let line = profiled.line;
-            profiled.learned.add(bytes, took.as_secs_f64(), line.seconds(bytes));
+            let alone_s = took.as_secs_f64() / profiled.together.slowdown(at_once);
+            profiled.learned.add(bytes, alone_s, profiled.line.seconds(bytes));
         }
     }
 
@@ -136,6 +211,21 @@ impl Shapes {
 
     fn profiled(&self, device: usize) -> Option<&Profiled> {
         device.checked_sub(1).and_then(|at| self.profiled.get(at))
+    }
+}
+
+/// What profiles call the device of a file: `major:minor`, or the beginning of an object's address.
+fn device_id(source: &Source) -> String {
+    match &source.local {
+        Some(file) => {
+            let device = file.version.device();
+            format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device))
+        }
+        None => {
+            let host = source.name.find("://").map_or(0, |at| at + 3);
+            let end = source.name[host..].find('/').map_or(source.name.len(), |at| host + at);
+            source.name[..end].to_owned()
+        }
     }
 }
 
@@ -168,6 +258,7 @@ impl Profiled {
             ids: profile.device_ids.clone(),
             file,
             requests: (enough.ceil() as usize).clamp(*REQUESTS.start(), *REQUESTS.end()),
+            together: Together::new(profile.depth.as_ref(), line),
             line,
             boundary: profile.boundary.as_ref().filter(worth).map(|b| (b.period_bytes, b.offset_bytes)),
             measured: std::fs::canonicalize(&profile.device)
@@ -178,10 +269,7 @@ impl Profiled {
 
     fn has(&self, source: &Source) -> bool {
         match &source.local {
-            Some(file) => {
-                let device = file.version.device();
-                self.ids.contains(&format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device)))
-            }
+            Some(_) => self.ids.contains(&device_id(source)),
             None => self.ids.iter().any(|id| {
                 let rest = source.name.strip_prefix(id.trim_end_matches('/'));
                 !id.is_empty() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -197,6 +285,7 @@ impl Profiled {
 
     fn gap(&self, limit: Option<ReadLimit>) -> u64 {
         let Line { mut fixed_s, mut bytes_per_s } = self.learned.line(self.line);
+        fixed_s *= self.together.gap_share;
         if let Some(limit) = limit {
             fixed_s += limit.latency.as_secs_f64();
             if limit.bytes_per_s > 0 {
@@ -266,7 +355,7 @@ impl Learned {
         self.reads += 1;
     }
 
-    /// How much longer reads take than the profile says; 1 before there are any.
+    /// How much longer reads take than the profile says of as many at once; 1 before there are any.
     fn over_profile(&self) -> f64 {
         if self.expected_s > 0.0 { self.took_s / self.expected_s } else { 1.0 }
     }

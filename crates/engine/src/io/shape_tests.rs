@@ -40,7 +40,7 @@ const STORE: &str = r#"
 fn shapes(text: &str, by_profile: ByProfile) -> Shapes {
     let profile = Profile::from_toml(text).unwrap();
     let profiled = vec![Profiled::new("store.toml".into(), &profile).unwrap()];
-    Shapes { by_profile, requests: 4, gap: 65_536, profiled }
+    Shapes { by_profile, requests: 4, gap: 65_536, profiled, tried: BTreeSet::new() }
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn reads_that_take_longer_correct_the_profile_within_bounds() {
     // A tenth of the fixed cost: gaps are worth less.
     for nth in 0..400_u64 {
         let bytes = (1 + nth % 8) << 20;
-        shapes.observe(1, bytes, Duration::from_secs_f64(0.003 + bytes as f64 / 85e6));
+        shapes.observe(1, bytes, 1.0, Duration::from_secs_f64(0.003 + bytes as f64 / 85e6));
     }
     let gap = shapes.joins(&inside, None).gap;
     assert!((300_000..900_000).contains(&gap), "{gap}");
@@ -106,12 +106,73 @@ fn reads_that_take_longer_correct_the_profile_within_bounds() {
     assert!(seen.reads == 400 && seen.over_profile < 0.9, "{seen:?}");
     // Nonsense stays within bounds.
     for _ in 0..400 {
-        shapes.observe(1, 1 << 20, Duration::from_secs(3600));
+        shapes.observe(1, 1 << 20, 1.0, Duration::from_secs(3600));
     }
     assert!(shapes.joins(&inside, None).gap <= GAP_BYTES_MAX);
     assert!(shapes.uses(None)[0].over_profile > 1000.0);
-    shapes.observe(0, 1, Duration::ZERO);
-    shapes.observe(7, 1, Duration::ZERO);
+    shapes.observe(0, 1, 1.0, Duration::ZERO);
+    shapes.observe(7, 1, 1.0, Duration::ZERO);
+}
+
+/// A device that serves one request after the other: 0.5 ms that occupy it, 2 ms that do not, 100 MB/s; beside a store
+/// that serves any number.
+fn throughput(seconds: impl Fn(f64) -> f64) -> String {
+    let at = |requests: u32| {
+        let rate = f64::from(requests) * 65_536.0 / seconds(f64::from(requests));
+        format!(
+            r#"{{ requests = {requests}, bytes_per_s = {{ value = {rate}, low = {rate}, high = {rate} }} }}"#
+        )
+    };
+    STORE
+        .replace("throughput = []", &format!("throughput = [{}]", [1, 2, 4, 8, 16].map(at).join(", ")))
+        .replace("request_bytes = 1048576", "request_bytes = 65536")
+}
+
+fn one_after_the_other() -> String {
+    let occupied = 0.0005 + 65_536.0 / 100e6;
+    throughput(|requests| (requests * occupied).max(0.002 + occupied))
+        .replace("value = 0.03,", "value = 0.0025,")
+        .replace("85e6", "100e6")
+}
+
+#[test]
+fn a_gap_costs_a_busy_device_what_a_request_occupies_it_for() {
+    let inside = source("s3://bucket/a", None);
+    let gap = |text: &str| shapes(text, ByProfile::default()).joins(&inside, None).gap;
+    // 0.5 ms of the 2.5 that a request takes.
+    let serial = gap(&one_after_the_other());
+    assert!((49_000..51_000).contains(&serial), "{serial}");
+    // Requests that do not hinder each other: all of t0, as without a measurement.
+    let each = 0.03 + 65_536.0 / 85e6;
+    let parallel = throughput(|_| each);
+    assert!((2_540_000..2_560_000).contains(&gap(&parallel)), "{}", gap(&parallel));
+    let large = |text: &str, rate: f64| {
+        let found = format!(
+            "], large = {{ request_bytes = 1048576, bytes_per_s = {{ value = {rate}, low = {rate}, high = {rate} }} }} }}"
+        );
+        gap(&text.replace("] }\n", &format!("{found}\n")))
+    };
+    // Large ones do not either: their places are what is scarce.
+    let places = 16.0 * 1048576.0 / (0.03 + 1048576.0 / 85e6);
+    assert!((600_000..900_000).contains(&large(&parallel, places)), "{}", large(&parallel, places));
+    // Small ones already move all that the device can: every byte of a gap costs, and a request nothing.
+    assert_eq!(large(&parallel, 16.0 * 65_536.0 / each), 0);
+    assert!((49_000..51_000).contains(&large(&one_after_the_other(), 100e6)));
+}
+
+#[test]
+fn reads_that_share_a_device_take_longer_and_teach_nothing_wrong() {
+    let mut shapes = shapes(&one_after_the_other(), ByProfile::default());
+    for nth in 0..400_u64 {
+        let (bytes, at_once) = (65_536 << (nth % 4), 1 + nth % 8);
+        let occupied = 0.0005 + 65_536.0 / 100e6;
+        let slower = (at_once as f64 * occupied).max(0.002 + occupied) / (0.002 + occupied);
+        let alone = 0.0025 + bytes as f64 / 100e6;
+        shapes.observe(1, bytes, at_once as f64, Duration::from_secs_f64(alone * slower));
+    }
+    let seen = &shapes.uses(None)[0];
+    assert!((0.9..1.15).contains(&seen.over_profile), "{seen:?}");
+    assert!((35_000..65_000).contains(&seen.gap_bytes), "{seen:?}");
 }
 
 #[test]

@@ -19,6 +19,8 @@ const ROOTS: &[usize] = &[0, 2];
 /// A device on which every request takes some time, however many there are.
 struct Slow {
     inner: Arc<dyn RangeReader>,
+    fixed: Duration,
+    bytes_per_s: f64,
     now: Arc<AtomicUsize>,
     most: Arc<AtomicUsize>,
 }
@@ -32,7 +34,8 @@ impl RangeReader for Slow {
         arrived: &mut dyn FnMut(usize, Bytes),
     ) -> Result<(), ReadError> {
         self.most.fetch_max(1 + self.now.fetch_add(1, Ordering::SeqCst), Ordering::SeqCst);
-        std::thread::sleep(Duration::from_millis(30));
+        let bytes = parts.last().map_or(0, |last| last.end) - parts.first().map_or(0, |first| first.start);
+        std::thread::sleep(self.fixed + Duration::from_secs_f64(bytes as f64 / self.bytes_per_s));
         let read = self.inner.read(source, parts, cancel, arrived);
         self.now.fetch_sub(1, Ordering::SeqCst);
         read
@@ -67,7 +70,11 @@ fn profile(dir: &Path) -> PathBuf {
 async fn scanned(path: &Path, config: EngineConfig) -> (u64, usize, Engine) {
     let (now, most) = (Arc::default(), Arc::<AtomicUsize>::default());
     let seen = most.clone();
-    let engine = Engine::with_reader(config, |inner| Arc::new(Slow { inner, now, most })).unwrap();
+    let engine = Engine::with_reader(config, |inner| {
+        let (fixed, bytes_per_s) = (Duration::from_millis(30), f64::INFINITY);
+        Arc::new(Slow { inner, fixed, bytes_per_s, now, most })
+    })
+    .unwrap();
     let file = open(&engine, path).await;
     let scan = engine.scan(request(std::slice::from_ref(&file), Some(ROOTS))).unwrap();
     assert_eq!(scan_all(&scan, 2).await.unwrap(), plain(&[path], Some(ROOTS)));
@@ -104,6 +111,39 @@ async fn a_profile_shapes_reads_and_constants_set_by_hand_win() {
 
     let (requests, most, _) = scanned(&path, by_hand).await;
     assert!(requests == 2 * GROUPS as u64 && most > 2 && most <= 4, "{requests} {most}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_device_is_measured_at_first_use_if_that_is_allowed_and_only_then() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = sample(dir.path(), "a.parquet", GROUPS, 40_000);
+    let measured = EngineConfig { device_probe: Duration::from_secs(20), ..config("relevance", 64 << 20) };
+    for (config, devices) in [(config("relevance", 64 << 20), 0), (measured, 1)] {
+        let reads = Arc::<AtomicUsize>::default();
+        let seen = reads.clone();
+        let (fixed, bytes_per_s, now) = (Duration::from_millis(2), 50e6, Arc::default());
+        let wrap =
+            |inner| Arc::new(Slow { inner, fixed, bytes_per_s, now, most: reads }) as Arc<dyn RangeReader>;
+        let engine = Engine::with_reader(config, wrap).unwrap();
+        let file = open(&engine, &path).await;
+        engine.know_device(&file.id).await.unwrap();
+        let found = engine.devices();
+        assert_eq!(found.len(), devices);
+        if let Some(found) = found.first() {
+            // 2 ms at 50 MB/s are 100 kB, and any number of requests is served at once.
+            assert!(found.requests >= 8 && found.profile == "measured at first use", "{found:?}");
+            assert!((20_000..300_000).contains(&found.gap_bytes), "{found:?}");
+        }
+        assert_eq!(seen.load(Ordering::SeqCst) > 0, devices > 0);
+        // Once is enough.
+        let before = std::time::Instant::now();
+        engine.know_device(&file.id).await.unwrap();
+        assert!(before.elapsed() < Duration::from_secs(1) && engine.devices().len() == devices);
+        let scan = engine.scan(request(std::slice::from_ref(&file), Some(ROOTS))).unwrap();
+        assert_eq!(scan_all(&scan, 2).await.unwrap(), plain(&[&path], Some(ROOTS)));
+        drop(scan);
+        assert_idle(&engine).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
