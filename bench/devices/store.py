@@ -1,7 +1,8 @@
 """An HTTP store on loopback whose answers take as long as those of a device: what is true of it is known.
 
-Requests wait `latency` and then have `bandwidth` of their own. With `units`, the object lies in units on that many disks in
-turns; each disk serves one request at a time, and a range of several units asks each of them.
+Requests wait `latency` and then have `bandwidth` of their own. With `disks`, the object lies in units on that many disks in
+turns; each disk serves one request at a time, and a range of several units asks each of them. Without, a range of several
+units is one request for each, one after the other.
 """
 
 import http.server
@@ -27,7 +28,8 @@ class Model:
     def wait(self, start: int, end: int) -> None:
         """Takes as long as a read of these bytes."""
         if not self.disks:
-            time.sleep(self.latency_s + (end - start) / self.bytes_per_s)
+            units = (end - 1) // self.unit_bytes - start // self.unit_bytes + 1 if self.unit_bytes and end > start else 1
+            time.sleep(units * self.latency_s + (end - start) / self.bytes_per_s)
             return
         parts: dict[int, int] = {}
         while start < end:
@@ -98,6 +100,9 @@ class Store:
         class Server(http.server.ThreadingHTTPServer):
             daemon_threads = True
             request_queue_size = 256
+
+            def handle_error(self, *_):
+                pass  # Clients may leave in the middle of an answer.
 
         self.server = Server(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
