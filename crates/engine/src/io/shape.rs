@@ -56,8 +56,7 @@ impl Together {
     /// of such requests; what that leaves beside the bytes, which pass at the throughput of large requests, is
     /// what another request costs. Without large ones measured, bytes are taken to pass as fast as for one alone,
     /// and nothing is known if many small ones are faster than that.
-    fn new(depth: Option<&Depth>, line: Line) -> Self {
-        let Some(depth) = depth else { return Together { slowdown: Vec::new(), gap_share: 1.0 } };
+    fn new(depth: &Depth, line: Line) -> Self {
         let known = depth.throughput.iter().filter(|seen| seen.requests > 0 && seen.bytes_per_s.value > 0.0);
         let rates: Vec<(f64, f64)> =
             known.map(|seen| (seen.requests as f64, seen.bytes_per_s.value)).collect();
@@ -96,7 +95,8 @@ struct Profiled {
     file: String,
     requests: usize,
     line: Line,
-    together: Together,
+    /// If it was measured.
+    together: Option<Together>,
     /// Where requests to the file that was measured, or to any object, should not cross; and whether that costs more
     /// than another request.
     boundary: Option<(u64, u64)>,
@@ -180,7 +180,7 @@ impl Shapes {
     pub(crate) fn joins(&self, source: &Source, limit: Option<ReadLimit>) -> Joins {
         match self.profiled(self.of(source)) {
             Some(profiled) => {
-                let gap = if self.by_profile.gap { profiled.gap(limit) } else { self.gap };
+                let gap = self.gap_of(profiled, limit);
                 Joins { gap, bytes_max: profiled.request_bytes(), boundary: profiled.boundary_of(source) }
             }
             None => Joins::within(self.gap),
@@ -190,7 +190,8 @@ impl Shapes {
     /// A read of so many bytes took so long, with `at_once` of them under way on average, itself included.
     pub(crate) fn observe(&mut self, device: usize, bytes: u64, at_once: f64, took: Duration) {
         if let Some(profiled) = device.checked_sub(1).and_then(|at| self.profiled.get_mut(at)) {
-            let alone_s = took.as_secs_f64() / profiled.together.slowdown(at_once);
+            let alone_s = took.as_secs_f64()
+                / profiled.together.as_ref().map_or(1.0, |together| together.slowdown(at_once));
             profiled.learned.add(bytes, alone_s, profiled.line.seconds(bytes));
         }
     }
@@ -201,12 +202,22 @@ impl Shapes {
             device: profiled.ids.join(" "),
             profile: profiled.file.clone(),
             requests: self.requests(at + 1),
-            gap_bytes: if self.by_profile.gap { profiled.gap(limit) } else { self.gap },
+            gap_bytes: self.gap_of(profiled, limit),
             request_bytes: profiled.request_bytes(),
             reads: profiled.learned.reads,
             over_profile: profiled.learned.over_profile(),
         };
         self.profiled.iter().enumerate().map(of).collect()
+    }
+
+    /// The gap that is read on a device with a profile: where that does not say how the device serves many requests, no
+    /// longer than the constant, because the bytes of a gap may cost more than a request.
+    fn gap_of(&self, profiled: &Profiled, limit: Option<ReadLimit>) -> u64 {
+        match profiled.together.as_ref() {
+            _ if !self.by_profile.gap => self.gap,
+            Some(_) => profiled.gap(limit),
+            None => profiled.gap(limit).min(self.gap),
+        }
     }
 
     fn profiled(&self, device: usize) -> Option<&Profiled> {
@@ -258,7 +269,7 @@ impl Profiled {
             ids: profile.device_ids.clone(),
             file,
             requests: (enough.ceil() as usize).clamp(*REQUESTS.start(), *REQUESTS.end()),
-            together: Together::new(profile.depth.as_ref(), line),
+            together: profile.depth.as_ref().map(|depth| Together::new(depth, line)),
             line,
             boundary: profile.boundary.as_ref().filter(worth).map(|b| (b.period_bytes, b.offset_bytes)),
             measured: std::fs::canonicalize(&profile.device)
@@ -285,7 +296,7 @@ impl Profiled {
 
     fn gap(&self, limit: Option<ReadLimit>) -> u64 {
         let Line { mut fixed_s, mut bytes_per_s } = self.learned.line(self.line);
-        fixed_s *= self.together.gap_share;
+        fixed_s *= self.together.as_ref().map_or(1.0, |together| together.gap_share);
         if let Some(limit) = limit {
             fixed_s += limit.latency.as_secs_f64();
             if limit.bytes_per_s > 0 {

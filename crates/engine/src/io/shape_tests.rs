@@ -161,6 +161,14 @@ fn a_gap_costs_a_busy_device_what_a_request_occupies_it_for() {
 }
 
 #[test]
+fn without_a_measurement_of_many_requests_gaps_are_no_longer_than_the_constant() {
+    let text: String =
+        STORE.lines().filter(|line| !line.contains("depth =")).map(|line| format!("{line}\n")).collect();
+    let shapes = shapes(&text, ByProfile::default());
+    assert_eq!((shapes.joins(&source("s3://bucket/a", None), None).gap, shapes.requests(1)), (65_536, 4));
+}
+
+#[test]
 fn reads_that_share_a_device_take_longer_and_teach_nothing_wrong() {
     let mut shapes = shapes(&one_after_the_other(), ByProfile::default());
     for nth in 0..400_u64 {
