@@ -67,6 +67,8 @@ pub(crate) struct Driver {
     pub(crate) work: WorkCounters,
     pub(crate) bucket: Arc<TokenBucket>,
     environment: Arc<dyn Environment>,
+    /// One device is measured at a time; who needs it waits.
+    measuring: Semaphore,
     pub(crate) footers: Footers,
     pub(crate) companions: Companions,
     started: Instant,
@@ -198,6 +200,7 @@ impl Driver {
             work,
             bucket,
             environment,
+            measuring: Semaphore::new(1),
             footers,
             companions: Companions::default(),
             started,
@@ -345,9 +348,10 @@ impl Driver {
     /// Measures the device of a file if that has no profile, nobody has measured it before, and it is allowed.
     pub(crate) async fn know_device(&self, source: &Arc<Source>) -> Result<(), EngineError> {
         let time = self.config.device_probe;
-        if time.is_zero() {
+        if time.is_zero() || self.device_of(source).is_some() {
             return Ok(());
         }
+        let _one_at_a_time = self.measuring.acquire().await;
         let first = self.turn(|turn| turn.state.queue.shapes_mut().first_use(source))?;
         let Some(id) = first else { return Ok(()) };
         let (tell, told) = tokio::sync::oneshot::channel();

@@ -218,7 +218,7 @@ impl Engine {
     }
 
     /// Measures the device of a file if it has no profile and is read for the first time, for as long as `device_probe`
-    /// allows; who comes meanwhile does not wait. Without effect by default.
+    /// allows. Who comes meanwhile waits, too. Without effect by default.
     ///
     /// # Errors
     /// [`EngineError::Broken`].

@@ -126,7 +126,13 @@ async fn a_device_is_measured_at_first_use_if_that_is_allowed_and_only_then() {
             |inner| Arc::new(Slow { inner, fixed, bytes_per_s, now, most: reads }) as Arc<dyn RangeReader>;
         let engine = Engine::with_reader(config, wrap).unwrap();
         let file = open(&engine, &path).await;
-        engine.know_device(&file.id).await.unwrap();
+        // Who comes meanwhile waits, too.
+        let (first, second) = tokio::join!(engine.know_device(&file.id), async {
+            let known = engine.know_device(&file.id).await;
+            assert_eq!(engine.devices().len(), devices);
+            known
+        });
+        assert!(first.is_ok() && second.is_ok());
         let found = engine.devices();
         assert_eq!(found.len(), devices);
         if let Some(found) = found.first() {
