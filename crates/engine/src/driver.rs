@@ -352,18 +352,18 @@ impl Driver {
             return Ok(());
         }
         let _one_at_a_time = self.measuring.acquire().await;
-        let first = self.turn(|turn| turn.state.queue.shapes_mut().first_use(source))?;
+        let first = self.locked(|locked| locked.state.queue.shapes_mut().first_use(source))?;
         let Some(id) = first else { return Ok(()) };
         let (tell, told) = tokio::sync::oneshot::channel();
         let tell = Box::new(move |profile| drop(tell.send(profile)));
         self.environment.measure(source.clone(), time, tell);
         let Ok(Some(profile)) = told.await else { return Ok(()) };
-        self.turn(|turn| {
-            let shapes = turn.state.queue.shapes_mut();
+        self.locked(|locked| {
+            let shapes = locked.state.queue.shapes_mut();
             shapes.measured(id, profile);
             let requests = shapes.profiled_requests_max().max(self.config.loads_in_flight);
             if let Some(most) = NonZeroU32::new(requests as u32).filter(|_| self.config.by_profile.requests) {
-                turn.state.abm.set_loads_in_flight_max(most);
+                locked.state.abm.set_loads_in_flight_max(most);
             }
         })
     }

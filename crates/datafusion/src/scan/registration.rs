@@ -14,7 +14,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use coscan_engine::{
-    ChunkRequest, DeliveryOrder, Engine, FileColumns, QueryAccount, Reader, Scan, ScanRequest, Worker,
+    ChunkRequest, DeliveryOrder, Engine, FileColumns, FileHandle, QueryAccount, Reader, Scan, ScanRequest,
+    Worker,
 };
 use datafusion::common::Result;
 
@@ -108,9 +109,8 @@ impl Registration {
         counters: &Arc<ScanCounters>,
     ) -> Result<Member> {
         let plan = self.plan(planner).await?;
-        if let Some(file) = plan.files.first() {
-            let handle = engine.open_file(file.spec.clone()).map_err(from_engine)?;
-            engine.know_device(&handle).await.map_err(from_engine)?;
+        if let Some(file) = plan.handles.first() {
+            engine.know_device(file).await.map_err(from_engine)?;
         }
         let by_pages = self.reads_by_pages(&plan);
         let mut state = lock(&self.state);
