@@ -159,7 +159,8 @@ impl Settings {
 
     /// Whether a setting of the engine was given.
     pub fn is_given(&self, name: &str) -> bool {
-        self.engine.get(name).is_some()
+        let in_session = |(key, _): &(String, String)| key.strip_prefix("coscan.") == Some(name);
+        self.engine.get(name).is_some() || self.set.iter().any(in_session)
     }
 
     /// The configuration of the engine that these settings make.

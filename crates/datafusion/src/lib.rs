@@ -11,12 +11,14 @@
 
 mod error;
 mod file;
+mod held_back;
 mod load_control;
 mod made_once;
 mod ordered;
 pub mod rule;
 mod scan;
 mod session;
+mod shared_result;
 
 pub use error::{engine_error, from_engine};
 pub use load_control::{anonymous_bytes, default_query_memory};

@@ -11,7 +11,7 @@ use crate::dice::Dice;
 use crate::query::{self, Form, Statement, Test};
 use crate::settings::Settings;
 use crate::shapes::Shapes;
-use crate::world::{World, ask};
+use crate::world::{SESSIONS, World, ask};
 
 /// When queries run at once, another policy takes over after so long: while they run, mostly.
 const POLICY_CHANGES_AFTER: Duration = Duration::from_micros(500);
@@ -111,16 +111,18 @@ impl Case {
             self.judge(world, at, &expected[at], &found, false, tally).await?;
         }
         if self.settings.together {
-            for (at, found) in self.all_at_once(world, &statements).await.iter().enumerate() {
+            for (asked, found) in self.all_at_once(world, &statements).await.iter().enumerate() {
+                let at = asked / SESSIONS;
                 self.judge(world, at, &expected[at], found, true, tally).await?;
             }
         }
         Ok(())
     }
 
-    /// Asks in two sessions, while the policy changes if there are several.
+    /// Asks everything in every session, while the policy changes if there are several.
     async fn all_at_once(&self, world: &World<'_>, statements: &[Statement]) -> Vec<Answer> {
-        let asked = statements.iter().enumerate().map(|(at, statement)| world.ask(at % 2, statement));
+        let in_sessions = |statement| (0..SESSIONS).map(move |session| world.ask(session, statement));
+        let asked = statements.iter().flat_map(in_sessions);
         let changes = async {
             for policy in self.settings.policies.iter().skip(1) {
                 tokio::time::sleep(POLICY_CHANGES_AFTER).await;

@@ -97,6 +97,7 @@ const COSCAN: [(&str, &[&str]); 11] = [
     ("direct_io", &["false"]),
     ("order_aware", &["always", "always", "never"]),
     ("load_control", &["true", "true", "false"]),
+    ("share_results", &["false"]),
 ];
 
 impl Settings {

@@ -22,6 +22,9 @@ use crate::query::Statement;
 use crate::refusals::{RefusingPool, ran_out_of_memory};
 use crate::settings::needed_buffer;
 
+/// So many sessions with cooperative scans ask at the same time.
+pub(crate) const SESSIONS: usize = 2;
+
 /// No query takes nearly as long.
 const QUERY_ENDS_AFTER: Duration = Duration::from_secs(120);
 
@@ -38,11 +41,11 @@ const BUFFERS_EXACT: usize = 10;
 pub(crate) struct World<'a> {
     case: &'a Case,
     pub(crate) plain: SessionContext,
-    /// Two sessions on one engine.
-    pub(crate) cooperative: [SessionContext; 2],
+    /// On one engine.
+    pub(crate) cooperative: [SessionContext; SESSIONS],
     pub(crate) engine: Engine,
     /// The pools of the two sessions, if they refuse.
-    pools: [Option<Arc<RefusingPool>>; 2],
+    pools: [Option<Arc<RefusingPool>>; SESSIONS],
     files: Files,
 }
 
@@ -65,7 +68,7 @@ impl<'a> World<'a> {
         let engine = case.settings.engine()?;
         let declared = async |session: SessionContext| files.declare(case, session).await;
         let plain = declared(case.settings.plain()?).await?;
-        let pools = [(); 2].map(|()| case.settings.refusals.map(RefusingPool::new));
+        let pools = [(); SESSIONS].map(|()| case.settings.refusals.map(RefusingPool::new));
         let cooperative = [
             declared(case.settings.cooperative(&engine, pools[0].as_ref())?).await?,
             declared(case.settings.cooperative(&engine, pools[1].as_ref())?).await?,

@@ -5,7 +5,6 @@
 //! for that run only. It is possible as long as nobody has seen a row: the first rows are held back until there are
 //! more than a little of them. What writes is never run again.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,7 +12,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use coscan_engine::Engine;
-use datafusion::arrow::array::{Array, RecordBatch};
+use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result, internal_err, resources_datafusion_err};
@@ -39,12 +38,7 @@ use super::pool::QueryPool;
 use super::run::{About, Refused, RunId};
 use super::state::{Arrival, Line};
 use super::turn::Turn;
-
-/// Results are held back up to so many bytes, so that a query can run again.
-const HELD_BACK: usize = 1 << 20;
-
-/// They are held back while the buffers that they are slices of have no more than so many bytes.
-const HELD_BACK_BUFFERS: usize = 8 << 20;
+use crate::held_back::HeldBack;
 
 /// What all runs of a query share.
 pub(crate) struct Query {
@@ -154,9 +148,7 @@ impl ExecutionPlan for LoadControlExec {
             turn: Arc::clone(&turn),
             stream: None,
             ticket: None,
-            held: VecDeque::new(),
-            held_bytes: 0,
-            held_buffers: 0,
+            held: HeldBack::default(),
             shown: false,
             over: false,
         };
@@ -223,9 +215,7 @@ struct Execution {
     /// Before `ticket`, so that operators end before the place is given up.
     stream: Option<SendableRecordBatchStream>,
     ticket: Option<Ticket>,
-    held: VecDeque<RecordBatch>,
-    held_bytes: usize,
-    held_buffers: usize,
+    held: HeldBack,
     /// Whether somebody may have seen a row.
     shown: bool,
     over: bool,
@@ -235,7 +225,7 @@ impl Execution {
     async fn next(&mut self) -> Result<Option<RecordBatch>> {
         loop {
             if (self.shown || self.over)
-                && let Some(batch) = self.held.pop_front()
+                && let Some(batch) = self.held.pop()
             {
                 return Ok(Some(batch));
             }
@@ -251,12 +241,8 @@ impl Execution {
             match stream.next().await {
                 Some(Ok(batch)) if self.shown => return Ok(Some(batch)),
                 Some(Ok(batch)) => {
-                    self.held_bytes = self.held_bytes.saturating_add(bytes(&batch));
-                    self.held_buffers = self.held_buffers.saturating_add(batch.get_array_memory_size());
-                    self.held.push_back(batch);
-                    self.shown = self.held_bytes > HELD_BACK
-                        || self.held_buffers > HELD_BACK_BUFFERS
-                        || self.query.again.is_none();
+                    let room_for_more = self.held.push(batch);
+                    self.shown = !room_for_more || self.query.again.is_none();
                 }
                 Some(Err(error)) => self.failed(error)?,
                 None => {
@@ -307,8 +293,7 @@ impl Execution {
                 self.attempt = next;
                 self.room = if refused.by_session { refused.peak } else { limit };
                 (self.stream, self.first_plan, self.ticket) = (None, None, None);
-                self.held.clear();
-                (self.held_bytes, self.held_buffers) = (0, 0);
+                self.held = HeldBack::default();
                 Ok(())
             }
             None => {
@@ -419,10 +404,4 @@ fn holders(lines: &[Line]) -> String {
 fn is_about_memory(error: &DataFusionError) -> bool {
     matches!(error.find_root(), DataFusionError::ResourcesExhausted(_))
         || ["emory", "Resources exhausted", "spill"].iter().any(|word| error.strip_backtrace().contains(word))
-}
-
-/// What the rows of a batch take; arrays may share more than that.
-fn bytes(batch: &RecordBatch) -> usize {
-    let columns = batch.columns().iter();
-    columns.map(|column| column.to_data().get_slice_memory_size().unwrap_or(0)).sum()
 }

@@ -223,6 +223,9 @@ pub struct CooperativeScans {
 }
 
 impl CooperativeScans {
+    /// What it is called among the rules of a session.
+    pub(crate) const NAME: &str = "cooperative_scans";
+
     /// The rule that sends scans to `engine`.
     pub fn new(engine: Engine) -> Self {
         CooperativeScans { engine }
@@ -245,7 +248,7 @@ impl PhysicalOptimizerRule for CooperativeScans {
     }
 
     fn name(&self) -> &str {
-        "cooperative_scans"
+        CooperativeScans::NAME
     }
 
     fn schema_check(&self) -> bool {

@@ -37,6 +37,11 @@ impl MaskedScan {
         let schema = marked(&scan.config().projected_schema()?);
         Ok(MaskedScan { scan, schema })
     }
+
+    /// The scan that drops the others.
+    pub(crate) fn scan(&self) -> &CScan {
+        &self.scan
+    }
 }
 
 impl DataSource for MaskedScan {

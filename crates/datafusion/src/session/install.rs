@@ -1,4 +1,4 @@
-//! How an existing DataFusion session becomes cooperative: one rule and one set of options.
+//! How an existing DataFusion session becomes cooperative: one rule, one set of options, and planners around its own.
 
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use datafusion::execution::session_state::SessionStateBuilder;
 use crate::load_control;
 use crate::rule::CooperativeScans;
 use crate::session::options::CoscanOptions;
+use crate::shared_result;
 
 /// Adds to a session under construction the rule that makes its scans cooperative and the settings
 /// under `coscan.*`.
@@ -21,5 +22,7 @@ pub fn install(mut builder: SessionStateBuilder, engine: Engine) -> SessionState
     options.attach(engine.clone());
     config.options_mut().extensions.insert(options);
     let rule = Arc::new(CooperativeScans::new(engine.clone()));
-    load_control::install(builder.with_config(config).with_physical_optimizer_rule(rule), engine)
+    let mut builder = builder.with_config(config).with_physical_optimizer_rule(rule);
+    let has_planner = builder.query_planner().is_some();
+    shared_result::install(load_control::install(builder, engine.clone()), &engine, has_planner)
 }

@@ -103,6 +103,20 @@ pub const SESSION_SETTINGS: &[SessionSetting] = &[
     },
     SessionSetting {
         about: Setting {
+            name: "share_results",
+            scope: Scope::Session,
+            value: "BOOL",
+            summary: "equal queries over the same versions of the same files that are under way at the same time run once",
+            default: "true",
+        },
+        set: |options, value| {
+            options.share_results = truth(value)?;
+            Ok(())
+        },
+        show: |options| options.share_results.to_string(),
+    },
+    SessionSetting {
+        about: Setting {
             name: "load_control",
             scope: Scope::Session,
             value: "BOOL",
@@ -209,6 +223,8 @@ pub struct CoscanOptions {
     pub point_threshold: u64,
     /// `coscan.order_aware`
     pub order_aware: OrderAware,
+    /// `coscan.share_results`
+    pub share_results: bool,
     /// `coscan.load_control`
     pub load_control: bool,
     /// `coscan.queue_timeout_s`
@@ -230,6 +246,7 @@ impl Default for CoscanOptions {
             small_table_bytes: SMALL_TABLE_BYTES,
             point_threshold: POINT_THRESHOLD,
             order_aware: OrderAware::default(),
+            share_results: true,
             load_control: true,
             queue_timeout_s: QUEUE_TIMEOUT_S,
             query_memory: None,
@@ -248,6 +265,7 @@ impl fmt::Debug for CoscanOptions {
             .field("small_table_bytes", &self.small_table_bytes)
             .field("point_threshold", &self.point_threshold)
             .field("order_aware", &self.order_aware)
+            .field("share_results", &self.share_results)
             .field("load_control", &self.load_control)
             .field("queue_timeout_s", &self.queue_timeout_s)
             .field("query_memory", &self.query_memory)

@@ -17,6 +17,7 @@ mod resident;
 mod resident_shapes;
 mod rewrites;
 mod settings;
+mod shared_results;
 mod speed;
 mod stores;
 mod support;

@@ -77,6 +77,8 @@ pub fn cooperative(engine: &Engine, variant: Variant) -> SessionContext {
     let mut config = config(variant);
     let mut options = CoscanOptions::default();
     options.small_table_bytes = 0;
+    // Equal queries at once are to run at once: `shared_results.rs` has those that do not.
+    options.share_results = false;
     config.options_mut().extensions.insert(options);
     let builder = SessionStateBuilder::new().with_config(config).with_default_features();
     SessionContext::new_with_state(install(builder, engine.clone()).build())
@@ -107,6 +109,7 @@ pub async fn context(settings: &[(&str, &str)]) -> CoscanContext {
         .policy("relevance")
         .buffer_bytes(LARGE_BUFFER)
         .set("small_table_bytes", "0")
+        .set("share_results", "false")
         .set("stall_ms", "5")
         .session_config(config(Variant::Default));
     for (name, value) in settings {

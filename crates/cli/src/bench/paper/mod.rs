@@ -108,6 +108,10 @@ pub fn run(args: &PaperArgs) -> anyhow::Result<()> {
         return Err(wrong_usage("--delay must be 0 or more seconds"));
     }
     let mut settings = args.engine.resolve()?;
+    if !settings.is_given("share_results") {
+        // Policies are compared by what queries read, equal ones too.
+        settings.set("coscan.share_results", "false")?;
+    }
     let data = Data::open(args, &settings)?;
     if args.buffer_percent.is_some() || !settings.is_given("buffer") {
         let bytes = data.bytes * args.buffer_percent.unwrap_or(PAPER_BUFFER_PERCENT) / 100;

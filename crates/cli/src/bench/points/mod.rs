@@ -92,6 +92,10 @@ pub fn run(args: &PointsArgs) -> anyhow::Result<()> {
         return Err(wrong_usage("--rate must be more than 0 point queries per second"));
     }
     let mut settings = args.engine.resolve()?;
+    if !settings.is_given("share_results") {
+        // Policies are compared by what queries read, equal ones too.
+        settings.set("coscan.share_results", "false")?;
+    }
     if !settings.is_given("read_limit") {
         settings.set("coscan.read_limit", &READ_LIMIT_BYTES_PER_S.to_string())?;
     }

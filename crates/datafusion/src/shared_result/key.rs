@@ -1,0 +1,226 @@
+//! When two queries are equal: the same optimized logical plan, the same settings, and scans of the same files in the same
+//! version under the same declarations, in the same stores.
+//!
+//! A logical plan is compared whole, with types and functions. It names tables but does not say what they are: so every
+//! table has to be a plain listing of files, and the scans that the planner made of it are compared, too.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use coscan_engine::StoreId;
+use datafusion::catalog::default_table_source::source_as_provider;
+use datafusion::common::Result;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::datasource::listing::{ListingTable, PartitionedFile};
+use datafusion::datasource::physical_plan::FileScanConfig;
+use datafusion::datasource::source::{DataSource, DataSourceExec};
+use datafusion::execution::TaskContext;
+use datafusion::logical_expr::{Expr, LogicalPlan, Volatility, WindowFunctionDefinition};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::empty::EmptyExec;
+use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
+use object_store::ObjectStore;
+use tokio::runtime;
+
+use crate::rule::eligibility;
+use crate::scan::CScan;
+use crate::scan::masked::MaskedScan;
+use crate::session::stores::store_id;
+
+/// A query as far as its plan says what it is.
+#[derive(Debug)]
+pub(crate) struct Query {
+    logical: LogicalPlan,
+    /// The leaves of the physical plan that read files.
+    scans: Vec<Arc<dyn ExecutionPlan>>,
+}
+
+impl Query {
+    /// `None` if the plan does not say all that its result depends on, or reads nothing through the engine.
+    pub(crate) fn new(logical: &LogicalPlan, plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Self>> {
+        if !is_determined(logical)? {
+            return Ok(None);
+        }
+        let mut scans = Vec::new();
+        if !collect_scans(plan, &mut scans) || !scans.iter().any(is_cooperative) {
+            return Ok(None);
+        }
+        Ok(Some(Query { logical: logical.clone(), scans }))
+    }
+
+    fn configs(&self) -> impl Iterator<Item = &FileScanConfig> {
+        self.scans.iter().filter_map(scan_config)
+    }
+}
+
+/// What equal queries have in common when they are executed.
+#[derive(Debug)]
+pub(crate) struct Key {
+    query: Arc<Query>,
+    settings: Vec<(String, Option<String>)>,
+    /// Of each scan. The store is held, so that no other one takes its place in memory and its name.
+    stores: Vec<(StoreId, Arc<dyn ObjectStore>)>,
+    /// Tasks of a query end with the runtime they were started in.
+    runtime: Option<runtime::Id>,
+    hash: u64,
+}
+
+impl Key {
+    /// # Errors
+    /// If a session does not know a store of its own plan.
+    pub(crate) fn new(query: &Arc<Query>, context: &TaskContext) -> Result<Self> {
+        let entries = context.session_config().options().entries().into_iter();
+        // Those of this crate never change a result.
+        let settings = entries.filter(|entry| !entry.key.starts_with("coscan."));
+        let settings: Vec<_> = settings.map(|entry| (entry.key, entry.value)).collect();
+        let stores = query.configs().map(|config| {
+            let url = &config.object_store_url;
+            let store = context.runtime_env().object_store(url)?;
+            Ok((store_id(url, &store, context), store))
+        });
+        let stores = stores.collect::<Result<Vec<_>>>()?;
+        let mut hasher = DefaultHasher::new();
+        (&query.logical, &settings).hash(&mut hasher);
+        let runtime = runtime::Handle::try_current().ok().map(|handle| handle.id());
+        Ok(Key { query: Arc::clone(query), settings, stores, runtime, hash: hasher.finish() })
+    }
+
+    /// Equal queries have equal ones.
+    pub(crate) fn hash(&self) -> u64 {
+        self.hash
+    }
+}
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        let ids = |key: &Self| key.stores.iter().map(|(id, _)| id.clone()).collect::<Vec<_>>();
+        self.hash == other.hash
+            && self.runtime == other.runtime
+            && self.settings == other.settings
+            && ids(self) == ids(other)
+            && self.query.logical == other.query.logical
+            && self.query.configs().eq_by_scan(other.query.configs())
+    }
+}
+
+/// `Iterator::eq_by` with [`same_scan`].
+trait EqByScan<'a>: Iterator<Item = &'a FileScanConfig> + Sized {
+    fn eq_by_scan(mut self, mut other: impl Iterator<Item = &'a FileScanConfig>) -> bool {
+        loop {
+            match (self.next(), other.next()) {
+                (None, None) => return true,
+                (Some(a), Some(b)) if same_scan(a, b) => {}
+                _ => return false,
+            }
+        }
+    }
+}
+
+impl<'a, I: Iterator<Item = &'a FileScanConfig>> EqByScan<'a> for I {}
+
+/// Whether the result depends on nothing but the plan and the tables it names, and these are plain files.
+fn is_determined(logical: &LogicalPlan) -> Result<bool> {
+    let mut determined = true;
+    logical.apply_with_subqueries(|node| {
+        determined &= match node {
+            LogicalPlan::TableScan(scan) => {
+                source_as_provider(&scan.source).is_ok_and(|provider| provider.is::<ListingTable>())
+            }
+            LogicalPlan::Projection(_)
+            | LogicalPlan::Filter(_)
+            | LogicalPlan::Window(_)
+            | LogicalPlan::Aggregate(_)
+            | LogicalPlan::Sort(_)
+            | LogicalPlan::Join(_)
+            | LogicalPlan::Repartition(_)
+            | LogicalPlan::Union(_)
+            | LogicalPlan::EmptyRelation(_)
+            | LogicalPlan::Subquery(_)
+            | LogicalPlan::SubqueryAlias(_)
+            | LogicalPlan::Limit(_)
+            | LogicalPlan::Values(_)
+            | LogicalPlan::Distinct(_)
+            | LogicalPlan::Unnest(_) => true,
+            _ => false,
+        };
+        node.apply_expressions(|expr| {
+            expr.apply(|expr| {
+                determined &= is_immutable(expr);
+                Ok(if determined { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+            })
+        })?;
+        Ok(if determined { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+    })?;
+    Ok(determined)
+}
+
+/// Whether an expression is the same for everybody, whatever the time and the session.
+fn is_immutable(expr: &Expr) -> bool {
+    let volatility = match expr {
+        Expr::ScalarFunction(function) => function.func.signature().volatility,
+        Expr::HigherOrderFunction(function) => function.func.signature().volatility,
+        Expr::AggregateFunction(function) => function.func.signature().volatility,
+        Expr::WindowFunction(function) => match &function.fun {
+            WindowFunctionDefinition::AggregateUDF(function) => function.signature().volatility,
+            WindowFunctionDefinition::WindowUDF(function) => function.signature().volatility,
+        },
+        Expr::Placeholder(_) | Expr::ScalarVariable(..) => return false,
+        _ => return true,
+    };
+    volatility == Volatility::Immutable
+}
+
+/// Whether all leaves are known, and scans of files whose bytes are all there is to them.
+fn collect_scans(plan: &Arc<dyn ExecutionPlan>, scans: &mut Vec<Arc<dyn ExecutionPlan>>) -> bool {
+    let children = plan.children();
+    if !children.is_empty() {
+        return children.into_iter().all(|child| collect_scans(child, scans));
+    }
+    if plan.is::<EmptyExec>() || plan.is::<PlaceholderRowExec>() {
+        return true;
+    }
+    let Some(config) = scan_config(plan) else { return false };
+    let plain = eligibility::scan(config, None).is_ok() && config.expr_adapter_factory.is_none();
+    scans.push(Arc::clone(plan));
+    plain
+}
+
+fn is_cooperative(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let source = plan.downcast_ref::<DataSourceExec>().map(DataSourceExec::data_source);
+    source.is_some_and(|source| cooperative_scan(source).is_some())
+}
+
+fn scan_config(plan: &Arc<dyn ExecutionPlan>) -> Option<&FileScanConfig> {
+    let source = plan.downcast_ref::<DataSourceExec>()?.data_source();
+    let config = cooperative_scan(source).map(CScan::config);
+    config.or_else(|| source.downcast_ref::<FileScanConfig>())
+}
+
+fn cooperative_scan(source: &Arc<dyn DataSource>) -> Option<&CScan> {
+    let scan = source.downcast_ref::<CScan>();
+    scan.or_else(|| source.downcast_ref::<MaskedScan>().map(MaskedScan::scan))
+}
+
+/// Whether two scans read the same versions of the same files and were told the same about them.
+fn same_scan(a: &FileScanConfig, b: &FileScanConfig) -> bool {
+    let files =
+        |config: &FileScanConfig| config.file_groups.iter().map(|group| group.len()).collect::<Vec<_>>();
+    a.object_store_url == b.object_store_url
+        && a.file_source.file_type() == b.file_source.file_type()
+        && a.file_source.table_schema().table_schema() == b.file_source.table_schema().table_schema()
+        && a.output_ordering == b.output_ordering
+        && a.constraints == b.constraints
+        && files(a) == files(b)
+        && a.file_groups
+            .iter()
+            .zip(&b.file_groups)
+            .all(|(a, b)| a.iter().zip(b.iter()).all(|(a, b)| same_file(a, b)))
+}
+
+fn same_file(a: &PartitionedFile, b: &PartitionedFile) -> bool {
+    a.object_meta == b.object_meta
+        && a.partition_values == b.partition_values
+        && a.range == b.range
+        && a.ordering == b.ordering
+        && a.arrow_schema == b.arrow_schema
+}

@@ -1,0 +1,128 @@
+//! Which plans get a root that shares their result: those whose rows come at the end and are few.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::catalog::Session;
+use datafusion::common::Result;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::execution::context::QueryPlanner;
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
+use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::analyze::AnalyzeExec;
+use datafusion::physical_plan::execution_plan::{
+    ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions,
+};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+
+use super::exec::SharedResultExec;
+use super::key::Query;
+use super::runs::Runs;
+use crate::ordered::OrderedAggregateExec;
+use crate::rule::CooperativeScans;
+use crate::session::options::CoscanOptions;
+
+/// A result with a limit is small if that is at most so many rows.
+const ROWS_MAX: usize = 10_000;
+
+/// A planner around another.
+pub(crate) struct SharedResultPlanner {
+    inner: Arc<dyn QueryPlanner + Send + Sync>,
+    runs: Arc<Runs>,
+}
+
+impl SharedResultPlanner {
+    pub(crate) fn new(inner: Arc<dyn QueryPlanner + Send + Sync>, runs: Arc<Runs>) -> Self {
+        SharedResultPlanner { inner, runs }
+    }
+}
+
+impl fmt::Debug for SharedResultPlanner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedResultPlanner").field("inner", &self.inner).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl QueryPlanner for SharedResultPlanner {
+    async fn create_physical_plan(
+        &self,
+        logical: &LogicalPlan,
+        session: &dyn Session,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let plan = without_sharing(self.inner.create_physical_plan(logical, session).await?)?;
+        let options = session.config_options().extensions.get::<CoscanOptions>();
+        let wanted = options.is_some_and(|options| options.enabled && options.share_results);
+        if !wanted || !has_known_rules(session) {
+            return Ok(plan);
+        }
+        match logical {
+            LogicalPlan::Analyze(analyze) => self.below_analyze(&analyze.input, plan),
+            _ => self.shared(logical, plan),
+        }
+    }
+}
+
+impl SharedResultPlanner {
+    /// The plan with a root that shares its result, if it can be shared.
+    fn shared(&self, logical: &LogicalPlan, plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+        let at_the_end = plan.pipeline_behavior() == EmissionType::Final;
+        if !at_the_end || plan.boundedness().is_unbounded() || !is_small(&plan) {
+            return Ok(plan);
+        }
+        Ok(match Query::new(logical, &plan)? {
+            Some(query) => Arc::new(SharedResultExec::new(plan, Arc::new(query), Arc::clone(&self.runs))),
+            None => plan,
+        })
+    }
+
+    fn below_analyze(
+        &self,
+        logical: &LogicalPlan,
+        plan: Arc<dyn ExecutionPlan>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let share = |node: Arc<dyn ExecutionPlan>| {
+            if !node.is::<AnalyzeExec>() {
+                return Ok(Transformed::no(node));
+            }
+            let children = node.children().into_iter().map(|child| self.shared(logical, Arc::clone(child)));
+            let children = children.collect::<Result<_>>()?;
+            let recomputed = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+            Ok(Transformed::new(node.replace_children(children, recomputed)?, true, TreeNodeRecursion::Stop))
+        };
+        plan.transform_down(share).data()
+    }
+}
+
+/// A plan may have been made with plans of this planner in it, as tables that are queries are.
+fn without_sharing(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let strip = |node: Arc<dyn ExecutionPlan>| match node.downcast_ref::<SharedResultExec>() {
+        Some(inner) => Ok(Transformed::yes(Arc::clone(inner.input()))),
+        None => Ok(Transformed::no(node)),
+    };
+    plan.transform_up(strip).data()
+}
+
+/// Whether the result is likely to be small: an aggregation or a limit is all that rows come from.
+fn is_small(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let aggregates = plan.is::<AggregateExec>() || plan.is::<OrderedAggregateExec>();
+    if aggregates || plan.fetch().is_some_and(|rows| rows <= ROWS_MAX) {
+        return true;
+    }
+    match plan.children()[..] {
+        [child] => is_small(child),
+        _ => false,
+    }
+}
+
+/// A rule of somebody else may put something into a plan that its logical plan does not say, for this session only.
+fn has_known_rules(session: &dyn Session) -> bool {
+    let Some(session) = session.as_any().downcast_ref::<SessionState>() else { return false };
+    let known = PhysicalOptimizer::new().rules;
+    session.physical_optimizers().iter().all(|rule| {
+        rule.name() == CooperativeScans::NAME || known.iter().any(|known| known.name() == rule.name())
+    })
+}

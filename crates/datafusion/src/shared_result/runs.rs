@@ -1,0 +1,164 @@
+//! Which queries run whose results may be shared, and how they run: whoever waits drives the one run on, so that a query
+//! whose reader stops keeps nobody waiting.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::common::{DataFusionError, Result};
+use datafusion::execution::SendableRecordBatchStream;
+use futures::future::{BoxFuture, Shared};
+use futures::{FutureExt, StreamExt};
+
+use super::key::Key;
+use crate::held_back::HeldBack;
+
+/// So many queries whose results were too large are remembered.
+const LARGE_REMEMBERED: usize = 1024;
+
+/// The runs of all sessions on an engine.
+#[derive(Debug, Default)]
+pub(crate) struct Runs {
+    under_way: Mutex<Vec<Weak<Run>>>,
+    large: Mutex<VecDeque<u64>>,
+}
+
+/// One run of a query, alive as long as somebody wants its result.
+pub(crate) struct Run {
+    key: Key,
+    outcome: Shared<BoxFuture<'static, Outcome>>,
+    unshared: Arc<Mutex<Option<Unshared>>>,
+    joined: AtomicUsize,
+}
+
+impl std::fmt::Debug for Run {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Run").field("joined", &self.joined).finish_non_exhaustive()
+    }
+}
+
+/// How a run ended, for all who wait.
+#[derive(Clone)]
+pub(crate) enum Outcome {
+    /// With these rows.
+    Rows(Arc<VecDeque<RecordBatch>>),
+    /// With something that only who began it can have.
+    Unshared,
+}
+
+/// What only who began a run gets.
+pub(crate) enum Unshared {
+    /// The beginning of a large result, and where the rest comes from.
+    Large(HeldBack, SendableRecordBatchStream),
+    Failed(DataFusionError),
+    Panicked(Box<dyn Any + Send>),
+}
+
+/// Somebody's part in a run.
+pub(crate) enum Part {
+    /// It is this one's own run.
+    Begun(Arc<Run>),
+    Joined(Arc<Run>),
+    /// Its result is known to be too large.
+    Alone,
+}
+
+impl Runs {
+    /// Joins the run of an equal query, or begins one that `execute` starts.
+    pub(crate) fn enter(
+        &self,
+        key: Key,
+        execute: impl FnOnce() -> Result<SendableRecordBatchStream> + Send + 'static,
+    ) -> Part {
+        if self.large().contains(&key.hash()) {
+            return Part::Alone;
+        }
+        let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+        under_way.retain(|run| run.strong_count() > 0);
+        // They are dropped after the lock: the last who wants a run ends it.
+        let alive: Vec<_> = under_way.iter().filter_map(Weak::upgrade).collect();
+        if let Some(run) = alive.iter().find(|run| run.can_be_joined() && run.key == key) {
+            run.joined.fetch_add(1, Ordering::Relaxed);
+            let run = Arc::clone(run);
+            drop(under_way);
+            return Part::Joined(run);
+        }
+        let unshared = Arc::new(Mutex::new(None));
+        let run = Arc::new(Run {
+            key,
+            outcome: outcome(execute, Arc::clone(&unshared)).boxed().shared(),
+            unshared,
+            joined: AtomicUsize::new(0),
+        });
+        under_way.push(Arc::downgrade(&run));
+        drop(under_way);
+        Part::Begun(run)
+    }
+
+    /// Queries like this one are not shared any more.
+    pub(crate) fn note_large(&self, run: &Run) {
+        let mut large = self.large();
+        if large.len() >= LARGE_REMEMBERED {
+            large.pop_front();
+        }
+        large.push_back(run.key.hash());
+    }
+
+    fn large(&self) -> std::sync::MutexGuard<'_, VecDeque<u64>> {
+        self.large.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Run {
+    /// Waits for its end.
+    pub(crate) async fn outcome(&self) -> Outcome {
+        self.outcome.clone().await
+    }
+
+    /// What is not shared, once.
+    pub(crate) fn take_unshared(&self) -> Option<Unshared> {
+        self.unshared.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// How many have joined it.
+    pub(crate) fn joined(&self) -> usize {
+        self.joined.load(Ordering::Relaxed)
+    }
+
+    fn can_be_joined(&self) -> bool {
+        !matches!(self.outcome.peek(), Some(Outcome::Unshared))
+    }
+}
+
+async fn outcome(
+    execute: impl FnOnce() -> Result<SendableRecordBatchStream> + Send,
+    unshared: Arc<Mutex<Option<Unshared>>>,
+) -> Outcome {
+    let reason = match AssertUnwindSafe(gathered(execute)).catch_unwind().await {
+        Ok(Ok(Gathered::All(rows))) => return Outcome::Rows(Arc::new(rows.into_batches())),
+        Ok(Ok(Gathered::Some(rows, rest))) => Unshared::Large(rows, rest),
+        Ok(Err(error)) => Unshared::Failed(error),
+        Err(panic) => Unshared::Panicked(panic),
+    };
+    *unshared.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
+    Outcome::Unshared
+}
+
+enum Gathered {
+    All(HeldBack),
+    Some(HeldBack, SendableRecordBatchStream),
+}
+
+async fn gathered(execute: impl FnOnce() -> Result<SendableRecordBatchStream>) -> Result<Gathered> {
+    let mut batches = execute()?;
+    let mut rows = HeldBack::default();
+    while let Some(batch) = batches.next().await {
+        if !rows.push(batch?) {
+            return Ok(Gathered::Some(rows, batches));
+        }
+    }
+    Ok(Gathered::All(rows))
+}
