@@ -85,7 +85,7 @@ const DATAFUSION: [(&str, &[&str]); 34] = [
 ];
 
 /// Settings of coscan, but for policy and buffer.
-const COSCAN: [(&str, &[&str]); 11] = [
+const COSCAN: &[(&str, &[&str])] = &[
     ("point_threshold", &["0", "1", "2", "1000"]),
     ("point_share", &["0", "50"]),
     ("point_latency_ms", &["0", "1"]),
