@@ -11,6 +11,7 @@ pub(crate) mod eligibility;
 mod filter_pushdown;
 mod limits;
 mod ordered;
+mod read_once;
 
 use std::fmt;
 use std::sync::Arc;
@@ -29,11 +30,11 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode};
 use datafusion::physical_plan::coop::CooperativeExec;
-use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
+use self::read_once::read_once;
 use crate::ordered::{OrderedAggregateExec, OrderedJoinExec, OrderedWindowExec};
 use crate::scan::CScan;
 use crate::session::options::{CoscanOptions, OrderAware};
@@ -60,7 +61,7 @@ pub fn rewrite_plan(
             None => Transformed::no(node),
         })
     });
-    let plan = plan?.data.transform_down(executed_again)?.data;
+    let plan = plan?.data.transform_down(read_once)?.data;
     // A distributed engine runs the partitions of one plan in different processes and says so by switching work stealing
     // off: chunks would not go to all of them.
     let shares = config.execution.enable_file_stream_work_stealing;
@@ -105,31 +106,6 @@ fn yielding(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn Executio
 
 fn is_finished(node: &Arc<dyn ExecutionPlan>) -> bool {
     node.is::<OrderedAggregateExec>() || node.is::<OrderedJoinExec>() || node.is::<OrderedWindowExec>()
-}
-
-/// A nested loop join that is short of memory executes its left side again, with the task context of the first time, and
-/// perhaps before all partitions of that have ended.
-fn executed_again(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
-    if !node.is::<NestedLoopJoinExec>() {
-        return Ok(Transformed::no(node));
-    }
-    let mut children: Vec<_> = node.children().into_iter().cloned().collect();
-    let left = Arc::clone(&children[0]).transform_down(|node| {
-        let scan =
-            node.downcast_ref::<DataSourceExec>().and_then(|exec| exec.data_source().downcast_ref::<CScan>());
-        Ok(match scan {
-            Some(scan) => {
-                Transformed::yes(DataSourceExec::from_data_source(scan.clone().with_own_partitions()) as _)
-            }
-            None => Transformed::no(node),
-        })
-    })?;
-    if !left.transformed {
-        return Ok(Transformed::no(node));
-    }
-    children[0] = left.data;
-    let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-    node.replace_children(children, options).map(Transformed::yes)
 }
 
 /// A cooperative scan in place of the node, which is a scan or a filter over one.

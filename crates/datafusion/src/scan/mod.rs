@@ -50,8 +50,6 @@ pub struct CScan {
     config: Arc<FileScanConfig>,
     row_filter: Arc<[Arc<dyn PhysicalExpr>]>,
     engine: Engine,
-    /// Whether each partition reads its own files, whoever is first.
-    own_partitions: bool,
     /// What is read first, if rows come in any order.
     wanted_first: Option<WantedFirst>,
 }
@@ -70,20 +68,13 @@ impl CScan {
     /// A cooperative scan in place of `config`, whose file source must be a [`ParquetSource`].
     pub(crate) fn new(config: FileScanConfig, engine: Engine) -> Self {
         let config = Arc::new(config);
-        CScan { config, row_filter: Arc::new([]), engine, own_partitions: false, wanted_first: None }
+        CScan { config, row_filter: Arc::new([]), engine, wanted_first: None }
     }
 
     /// The scan that gives only rows for which all these conjuncts, over the table's columns, are true. Each is
     /// evaluated on rows that the ones before it left, unless it cannot fail.
     pub(crate) fn with_row_filter(mut self, conjuncts: Vec<Arc<dyn PhysicalExpr>>) -> Self {
         self.row_filter = conjuncts.into();
-        self
-    }
-
-    /// The scan whose partitions read their own files and nothing else, so that they can be executed again while others
-    /// still are.
-    pub(crate) fn with_own_partitions(mut self) -> Self {
-        self.own_partitions = true;
         self
     }
 
@@ -190,7 +181,6 @@ impl DataSource for CScan {
         // A distributed engine runs the partitions of one plan in different processes and says so by
         // switching work stealing off.
         if self.ordered()
-            || self.own_partitions
             || self.config.output_partitioning.is_some()
             || !config.execution.enable_file_stream_work_stealing
         {

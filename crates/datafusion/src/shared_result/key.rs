@@ -25,7 +25,7 @@ use tokio::runtime;
 use crate::rule::eligibility;
 use crate::scan::CScan;
 use crate::scan::masked::MaskedScan;
-use crate::session::stores::store_id;
+use crate::session::stores::{is_plain_local, store_id};
 
 /// A query as far as its plan says what it is.
 #[derive(Debug)]
@@ -58,8 +58,9 @@ impl Query {
 pub(crate) struct Key {
     query: Arc<Query>,
     settings: Vec<(String, Option<String>)>,
-    /// Of each scan. The store is held, so that no other one takes its place in memory and its name.
-    stores: Vec<(StoreId, Arc<dyn ObjectStore>)>,
+    /// Of each scan; no identity for this machine's file system. The store is held, so that no other one takes its place
+    /// in memory and its name.
+    stores: Vec<(Option<StoreId>, Arc<dyn ObjectStore>)>,
     /// Tasks of a query end with the runtime they were started in.
     runtime: Option<runtime::Id>,
     hash: u64,
@@ -76,7 +77,8 @@ impl Key {
         let stores = query.configs().map(|config| {
             let url = &config.object_store_url;
             let store = context.runtime_env().object_store(url)?;
-            Ok((store_id(url, &store, context), store))
+            let local = url.as_str() == "file:///" && is_plain_local(&store);
+            Ok(((!local).then(|| store_id(url, &store, context)), store))
         });
         let stores = stores.collect::<Result<Vec<_>>>()?;
         let mut hasher = DefaultHasher::new();
