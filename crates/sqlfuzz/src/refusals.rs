@@ -80,7 +80,9 @@ impl MemoryPool for RefusingPool {
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
-        if self.refuses() {
+        // Repartitions are never refused by coscan's own pools, for the reason that is said there.
+        let is_repartition = reservation.consumer().name().starts_with("RepartitionExec[");
+        if !is_repartition && self.refuses() {
             return Err(resources_datafusion_err!("the pool refuses {additional} bytes"));
         }
         self.grow(reservation, additional);
@@ -94,7 +96,8 @@ impl MemoryPool for RefusingPool {
 
 /// Whether a query failed because of refusals.
 pub(crate) fn ran_out_of_memory(error: &str) -> bool {
-    error.contains("the pool refuses")
+    // What is read only once is read again after a refusal.
+    error.contains("the pool refuses") || error.contains("is read only once")
 }
 
 #[cfg(test)]
