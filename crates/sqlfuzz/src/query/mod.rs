@@ -163,6 +163,15 @@ impl Expr {
         Expr { class, parts, literal: false }
     }
 
+    /// Whether these words are in it, but for the queries in it.
+    pub(crate) fn mentions(&self, words: &str) -> bool {
+        self.parts.iter().any(|part| match part {
+            Part::Text(text) => text.contains(words),
+            Part::Expr(expr) => expr.mentions(words),
+            Part::Query(_) => false,
+        })
+    }
+
     /// `template` with an expression and then a query in place of its `{}`; the expression may be absent.
     pub(crate) fn with_query(class: Class, template: &str, expr: Option<Expr>, query: Query) -> Self {
         let mut texts = template.split("{}").map(str::to_owned);
@@ -196,6 +205,11 @@ impl Test {
     /// Whether it may be a top-k, by its text.
     pub(crate) fn may_be_top_k(&self) -> bool {
         self.contains("ORDER BY") && self.contains("LIMIT")
+    }
+
+    /// Whether it groups by sets, by its text.
+    pub(crate) fn has_grouping_sets(&self) -> bool {
+        ["ROLLUP", "CUBE", "GROUPING SETS"].iter().any(|words| self.contains(words))
     }
 
     /// Whether these words are in the query, at whatever depth.
