@@ -206,9 +206,9 @@ mod tests {
         let others = (0..4).map(|page| (page * 25, 40)).collect();
         let columns = LargestColumns { columns: vec![tens, others], of_all: 14 };
         assert_eq!(columns.borders(100, 2), [50], "a page of both begins there");
-        // 30 straddles 40 bytes, 25 straddles 100.
-        assert_eq!(columns.borders(100, 4), [30, 50, 70]);
-        assert_eq!(columns.straddled(30), 40);
+        // 20 and 30 straddle 40 bytes, 25 straddles 100.
+        assert_eq!(columns.borders(100, 4), [20, 50, 70]);
+        assert_eq!((columns.straddled(20), columns.straddled(30)), (40, 40));
         assert_eq!(columns.straddled(25), 100);
     }
 

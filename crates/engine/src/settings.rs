@@ -525,6 +525,7 @@ mod tests {
                 "coalesce_gap" => {
                     assert!(stated.starts_with("64 KiB,") && holds == "65536", "{stated}: {holds}")
                 }
+                "chunk_size" => assert_eq!((stated, config.chunk_bytes), ("16 MiB", 16 << 20)),
                 "decoded_share" => assert!(stated.starts_with(&format!("{holds},")), "{stated}: {holds}"),
                 name => assert_eq!(holds, stated, "{name}"),
             }

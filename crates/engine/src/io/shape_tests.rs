@@ -142,10 +142,11 @@ fn a_gap_costs_a_busy_device_what_a_request_occupies_it_for() {
     // 0.5 ms of the 2.5 that a request takes.
     let serial = gap(&one_after_the_other());
     assert!((49_000..51_000).contains(&serial), "{serial}");
-    // Requests that do not hinder each other: all of t0, as without a measurement.
+    // Requests that do not hinder each other: as long as nobody knows how fast large ones are together, bytes are taken to
+    // pass as fast as for one alone.
     let each = 0.03 + 65_536.0 / 85e6;
     let parallel = throughput(|_| each);
-    assert!((2_540_000..2_560_000).contains(&gap(&parallel)), "{}", gap(&parallel));
+    assert!((97_000..99_000).contains(&gap(&parallel)), "{}", gap(&parallel));
     let large = |text: &str, rate: f64| {
         let found = format!(
             "], large = {{ request_bytes = 1048576, bytes_per_s = {{ value = {rate}, low = {rate}, high = {rate} }} }} }}"
