@@ -3,7 +3,7 @@
 //! looked up.
 //!
 //! No result depends on this: the join looks every row up again. So a filter is used only when it is final, rows of which
-//! it cannot be computed stay in, and a filter that drops too few rows for what it costs is given up. In a table that is
+//! it cannot be computed stay in, numbers that are equal without having the same bits (zeros of both signs) are not asked of it, and a filter that drops too few rows for what it costs is given up. In a table that is
 //! clustered by the key, rows with equal keys follow each other, and each key is looked up once.
 
 use std::fmt;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use datafusion::arrow::array::{BooleanArray, BooleanBufferBuilder, RecordBatch, UInt32Array};
 use datafusion::arrow::buffer::{BooleanBuffer, MutableBuffer};
 use datafusion::arrow::compute::{filter_record_batch, partition, take_record_batch};
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::arrow::util::bit_util::set_bit;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::physical_expr::PhysicalExpr;
@@ -107,6 +107,9 @@ impl JoinFilters {
             let Some(mut columns) = columns.filter(|columns| !columns.is_empty()) else { continue };
             columns.sort_unstable();
             let schema = Arc::new(batch_schema.project(&columns)?);
+            if schema.fields().iter().any(|field| may_be_equal_with_other_bits(field.data_type())) {
+                continue;
+            }
             let filter = reassign_expr_columns(Arc::clone(&of.filter), &schema)?;
             over_batch.push(OverBatch { of: of.clone(), columns, filter, settled: OnceLock::new() });
         }
@@ -123,6 +126,14 @@ impl JoinFilters {
             passing = filter.narrow(passing);
         }
         passing
+    }
+}
+
+/// A filter of a join looks for the bits of a value among those of the build side.
+fn may_be_equal_with_other_bits(of: &DataType) -> bool {
+    match of {
+        DataType::Dictionary(_, values) => may_be_equal_with_other_bits(values),
+        of => of.is_floating() || of.is_nested(),
     }
 }
 

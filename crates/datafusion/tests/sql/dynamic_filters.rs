@@ -133,3 +133,40 @@ async fn a_scan_leaves_rows_behind_that_a_join_would_drop() {
         "SELECT e.id FROM dims d JOIN (SELECT * FROM events LIMIT 500) e ON e.dim = d.dim_id WHERE d.grp = 1";
     assert_eq!(dropped(limited).await, 0);
 }
+
+/// Zeros of both signs are equal and have other bits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn zeros_of_both_signs_meet() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("zeros.parquet");
+    let plain = SessionContext::new();
+    let copy = format!(
+        "COPY (SELECT * FROM (VALUES (1, CAST('0' AS DOUBLE)), (2, CAST('-0' AS DOUBLE)), (3, CAST('7' AS DOUBLE)), \
+         (4, CAST('NaN' AS DOUBLE)), (5, NULL)) AS v(id, x)) TO '{}'",
+        path.display()
+    );
+    support::rows(&plain, &copy).await.expect("a file");
+    let coscan = support::context(&[]).await;
+    for ctx in [&plain, &coscan.ctx] {
+        ctx.register_parquet("zeros", path.to_str().expect("a path"), Default::default())
+            .await
+            .expect("a table");
+    }
+    for key in ["x", "arrow_cast(x, 'Float32')", "arrow_cast(x, 'Dictionary(Int32, Float64)')"] {
+        for kind in ["JOIN", "RIGHT JOIN", "LEFT SEMI JOIN", "RIGHT ANTI JOIN"] {
+            let ids = if kind.contains("MI") {
+                "a.id"
+            } else if kind.contains("ANTI") {
+                "b.id"
+            } else {
+                "a.id, b.id"
+            };
+            let sql = format!(
+                "SELECT {ids} FROM (SELECT id, {key} AS x FROM zeros WHERE id % 2 = 1) a {kind} \
+                 (SELECT id, {key} AS x FROM zeros) b ON a.x = b.x ORDER BY 1"
+            );
+            let expected = support::rows(&plain, &sql).await.expect(&sql);
+            assert_eq!(support::rows(&coscan.ctx, &sql).await.expect(&sql), expected, "{sql}");
+        }
+    }
+}
