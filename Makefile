@@ -38,13 +38,15 @@ demo: tools ## Run the workload of the 2007 paper under every policy (15 minutes
 # those of the program: see .cargo/checked.toml.
 CHECKED = --config .cargo/checked.toml --locked --release --workspace
 
+# The tests of the server take the program that the tests before them have built.
 test: check model-check ## Everything that must pass: check, tests, docs
 	$(CARGO) test $(CHECKED)
 	@! command -v python3 >/dev/null || python3 -m unittest discover --start-directory bench/tests --top-level-directory .
 	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory postgres-test; else \
 		echo "left out, the tests of the PostgreSQL extension: python3 is missing"; [ "$$COSCAN_REQUIRE_ALL" != 1 ]; fi
 	@$(MAKE) --no-print-directory doc
-	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory serve-test serve-page-test; else \
+	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory serve-test serve-page-test \
+		BUILD="$(CARGO) build $(CHECKED) --bin coscan"; else \
 		echo "left out, the tests of coscan serve and of its page: python3 is missing"; [ "$$COSCAN_REQUIRE_ALL" != 1 ]; fi
 
 # docs/unsafe.md says which unsafe blocks these tests reach, and which are left out.

@@ -41,7 +41,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use coscan_pool::locality::plan::{AccessPath, IndexJoin, Join, Plan, Select};
+use coscan_pool::locality::plan::{AccessPath, IndexJoin, Join, QueryPlan, Select};
 use coscan_pool::locality::set::{FileSize, LocalityModel};
 use coscan_trace::pages::QueryTrace;
 use fastrand::Rng;
@@ -152,7 +152,7 @@ impl Query {
     }
 
     /// The plan, with the sizes of the files as statistics.
-    pub fn plan(self, database: &Database) -> Plan {
+    pub fn plan(self, database: &Database) -> QueryPlan {
         use AccessPath::{ClusteredIndex, NonClusteredIndex, Scan};
         let (file, path) = match self {
             Query::I | Query::III | Query::V | Query::VI => (&database.a, ClusteredIndex),
@@ -160,7 +160,7 @@ impl Query {
             Query::IV => (&database.a_prime, Scan),
         };
         let select = Select { file: heap::size(file), path, selected: self.selected().into() };
-        Plan { select, join: self.join(database), stores_result: true }
+        QueryPlan { select, join: self.join(database), stores_result: true }
     }
 
     fn join(self, database: &Database) -> Join {

@@ -75,6 +75,8 @@ pub fn one_line(error: &anyhow::Error) -> String {
 fn said(cause: &(dyn Error + 'static)) -> String {
     match cause.downcast_ref() {
         Some(DataFusionError::SQL(error, _)) => error.to_string(),
+        Some(DataFusionError::External(error)) => said(&**error),
+        Some(DataFusionError::Shared(error)) => said(&**error),
         _ => cause.to_string(),
     }
 }
@@ -110,6 +112,13 @@ mod tests {
         let wrong = ParserError::ParserError("Expected: an SQL statement, found: SELEC".to_owned());
         let error = anyhow::Error::from(DataFusionError::SQL(Box::new(wrong), None));
         assert_eq!(one_line(&error), "sql parser error: Expected: an SQL statement, found: SELEC");
+    }
+
+    #[test]
+    fn whose_error_it_is_in_the_query_engine_is_not_said() {
+        let inner = DataFusionError::External("the device profile is broken".into());
+        let error = anyhow::Error::from(DataFusionError::External(Box::new(inner)));
+        assert_eq!(one_line(&error), "the device profile is broken");
     }
 
     #[test]

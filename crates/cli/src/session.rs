@@ -42,11 +42,15 @@ const SCHEMA: &str = "public";
 /// The threads that run queries. Dropping them waits for nobody: a cancelled query may be deep in a loop.
 pub struct Threads(Option<Runtime>);
 
+/// Stack of a thread, which takes memory as far as it is used: plans of deep statements are dropped by recursion.
+const STACK_BYTES: usize = 64 << 20;
+
 impl Threads {
     /// Starts this many.
     pub fn start(count: usize) -> anyhow::Result<Self> {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
-        let runtime = builder.worker_threads(count).enable_all().build().context("cannot start threads")?;
+        let builder = builder.worker_threads(count).thread_stack_size(STACK_BYTES);
+        let runtime = builder.enable_all().build().context("cannot start threads")?;
         Ok(Threads(Some(runtime)))
     }
 
@@ -271,12 +275,19 @@ impl Session {
     pub fn devices_text(&self) -> String {
         let Backend::Cooperative(coscan) = &self.backend else { return String::new() };
         let line = |device: coscan_engine::DeviceUse| {
+            let ranges = device
+                .range_bytes
+                .map_or_else(String::new, |bytes| format!(", objects in ranges of {} KiB", bytes >> 10));
             format!(
-                "\n{}: {} requests at once, gaps up to {} KiB, joined up to {} KiB; {} reads took {:.2} of the time in {}",
+                "\n{}: {} requests at once, gaps up to {} KiB, joined up to {} KiB{ranges}, chunks of {} MiB, another request \
+                 costs as much as {} KiB, point reads late after {} ms; {} reads took {:.2} of the time in {}",
                 device.device,
                 device.requests,
                 device.gap_bytes >> 10,
                 device.request_bytes >> 10,
+                device.chunk_bytes >> 20,
+                device.request_cost_bytes >> 10,
+                device.point_latency.as_millis(),
                 device.reads,
                 device.over_profile,
                 device.profile

@@ -4,7 +4,8 @@ mod support;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use support::{COOPERATIVE, LINEITEM_ROWS, coscan, data, json, lineitem, run, stdout, text};
@@ -93,6 +94,8 @@ fn results_in_every_format() {
     assert_eq!(object[0]["n"], LINEITEM_ROWS);
     let rows = sql_stdout(&["-c", "SELECT l_orderkey FROM lineitem LIMIT 3", "--format", "ndjson"]);
     assert_eq!(rows.lines().count(), 3);
+    // A statement without columns has nothing to say.
+    assert_eq!(sql_stdout(&["-c", "SET datafusion.execution.batch_size = 100", "--format", "csv"]), "");
 }
 
 #[test]
@@ -402,10 +405,18 @@ fn a_disk_trace_is_replayed_and_mistakes_in_it_are_named() {
     let unknown = run(&["sim", "disk", "--model", "floppy", "--trace", path]);
     assert_eq!(unknown.status.code(), Some(2));
     assert!(text(&unknown.stderr).contains("atlas10k, atlas10k2, atlas10k3"));
-    fs::write(&trace, "0 0 99000000 8 1\n").unwrap();
+    let each = stdout(&["sim", "disk", "--model", "atlas10k", "--trace", path, "--requests"]);
+    let each: Vec<f64> = each.lines().map_while(|line| line.parse().ok()).collect();
+    assert!(each.iter().zip(&times).all(|(a, b)| (a - b).abs() < 1e-6) && each.len() == 3, "{each:?}");
+    fs::write(&trace, "\n0 0 99000000 8 1\n").unwrap();
     let beyond = run(&["sim", "disk", "--model", "atlas10k", "--trace", path]);
     assert_eq!(beyond.status.code(), Some(1));
-    assert!(text(&beyond.stderr).contains("request 1 ends at block 99000008"), "{}", text(&beyond.stderr));
+    let said = text(&beyond.stderr);
+    assert!(said.contains("disk.trace: line 2: request 1 ends at block 99000008"), "{said}");
+    fs::write(&trace, "").unwrap();
+    assert!(
+        stdout(&["sim", "disk", "--model", "atlas10k", "--trace", path]).contains("mean response 0.000 ms")
+    );
 }
 
 #[test]
@@ -435,7 +446,36 @@ fn a_file_is_probed_and_profiles_are_compared_and_drawn() {
     assert!(stdout(&["device", "compare", &one, &one]).contains("1.00"));
     stdout(&["device", "draw", &one, "--svg", &svg]);
     assert!(fs::read_to_string(&svg).unwrap().contains("reads in flight"));
+    let unwritable = run(&["device", "probe", &at("data"), "--out", &at("no/such/folder.toml")]);
+    assert!(text(&unwritable.stderr).contains("cannot write the profile to"), "{}", text(&unwritable.stderr));
+    assert!(unwritable.stdout.is_empty(), "nothing was measured");
+    fs::write(at("small"), [7_u8; 5000]).unwrap();
+    let small = run(&["device", "probe", &at("small"), "--out", &at("small.toml")]);
+    assert!(text(&small.stderr).contains("4096 bytes in whole blocks"), "{}", text(&small.stderr));
+    assert!(!fs::exists(at("small.toml")).unwrap());
+    fs::write(at("broken.toml"), fs::read_to_string(&one).unwrap().replace("\nbytes = ", "\nbytes = -"))
+        .unwrap();
+    let broken = run(&["device", "compare", &one, &at("broken.toml")]);
+    let said = text(&broken.stderr);
+    assert!(said.contains("broken.toml: not a device profile: line 4"), "{said}");
     let missing = run(&["device", "probe", &at("nothing")]);
     assert_eq!(missing.status.code(), Some(1));
     assert_eq!(run(&["device", "probe", &at("data"), "--share", "2"]).status.code(), Some(2));
+}
+
+#[test]
+fn a_probe_that_is_interrupted_keeps_what_it_has_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    fs::write(at("data"), vec![7_u8; 8 << 20]).unwrap();
+    let (data, out) = (at("data"), at("out.toml"));
+    // Alone, the first part would take hours.
+    let args = ["device", "probe", &data, "--samples", "100000000", "--time-limit", "3600", "--out", &out];
+    let probe = coscan().args(args).stdout(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(2));
+    let pid = probe.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    assert!(probe.wait_with_output().unwrap().status.success());
+    let found = fs::read_to_string(&out).unwrap();
+    assert!(found.contains("complete = false") && found.contains("[[latencies]]"), "{found}");
 }

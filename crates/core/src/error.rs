@@ -21,13 +21,13 @@ pub enum ConfigError {
         setting: &'static str,
     },
     /// A time beyond what can be counted.
-    #[error("{setting} is {seconds} seconds; at most {max} can be")]
+    #[error("{setting} is {seconds} seconds; the maximum is {max}")]
     TooLong {
         /// The setting.
         setting: &'static str,
         /// What it is, in seconds.
         seconds: u64,
-        /// The most that it can be, in seconds.
+        /// The maximum, in seconds.
         max: u64,
     },
     /// A percentage above 100.

@@ -118,15 +118,6 @@ impl Classes {
         ChunkNo(*class.runs.first().expect("classes are never empty"))
     }
 
-    /// The first chunk of a class from `chunk` on, going round at the end. Cost: logarithmic.
-    pub fn first_chunk_from(&self, class: &Class, chunk: ChunkNo) -> ChunkNo {
-        let before = class.runs.range(..=chunk.0).next_back();
-        if before.is_some_and(|start| chunk.0 < self.runs[start].end) {
-            return chunk;
-        }
-        class.runs.range(chunk.0..).next().map_or_else(|| self.first_chunk(class), |start| ChunkNo(*start))
-    }
-
     /// The chunks of a class in ascending order.
     pub fn chunks_of<'a>(&'a self, class: &'a Class) -> impl Iterator<Item = ChunkNo> + 'a {
         class.runs.iter().flat_map(|start| *start..self.runs[start].end).map(ChunkNo)

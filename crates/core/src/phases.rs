@@ -46,6 +46,11 @@ impl Phases {
         Ok(Phases { target, bulk_share_percent, phase: Phase::Bulk { owed_until: Instant::ZERO } })
     }
 
+    /// The same with another target, before anything was asked.
+    pub fn with_target(self, target: Span) -> Self {
+        Phases { target, ..self }
+    }
+
     /// Asks at `now` whether a bulk read may start, when the oldest point read not answered yet was asked for at
     /// `oldest`. `Err` says when it is worth asking again, unless a point read is answered before.
     ///

@@ -1,7 +1,8 @@
 //! Requests that arrive at given times, replayed on a device, and DiskSim's ASCII format of such traces.
 //!
 //! A line of the format has five fields: arrival in milliseconds, device, first block, size in blocks, flags
-//! in hexadecimal; bit 0 of the flags is set for a read. Blocks are of 512 bytes. Pure: text in, requests out.
+//! in hexadecimal; bit 0 of the flags is set for a read. Blocks are of 512 bytes. What follows on the line is no part of
+//! it, as in DiskSim. Pure: text in, requests out.
 
 use coscan_core::{Instant, Span};
 
@@ -58,7 +59,7 @@ pub fn read_disksim_trace(text: &str) -> Result<Vec<Arrival>, TraceError> {
     for (nth, line) in text.lines().enumerate() {
         let wrong = |what: String| TraceError::Line { line: nth + 1, what };
         let fields: Vec<&str> = line.split_whitespace().collect();
-        let [at, _device, block, blocks, flags] = fields[..] else {
+        let [at, _device, block, blocks, flags, ..] = fields[..] else {
             if fields.is_empty() {
                 continue;
             }
@@ -67,15 +68,26 @@ pub fn read_disksim_trace(text: &str) -> Result<Vec<Arrival>, TraceError> {
         let at = milliseconds(at).ok_or_else(|| wrong(format!("'{at}' is no time in milliseconds")))?;
         let number =
             |text: &str| text.parse::<u64>().map_err(|_| wrong(format!("'{text}' is no block number")));
-        let flags = u64::from_str_radix(flags.trim_start_matches("0x"), 16)
+        let digits = flags.strip_prefix("0x").or_else(|| flags.strip_prefix("0X")).unwrap_or(flags);
+        let flags = u64::from_str_radix(digits, 16)
             .map_err(|_| wrong(format!("'{flags}' is no hexadecimal number")))?;
         if arrivals.last().is_some_and(|last| last.at > at) {
             return Err(wrong("it arrives before the line above".to_owned()));
         }
         let kind = if flags & 1 == 1 { Transfer::Read } else { Transfer::Write };
-        arrivals.push(Arrival { at, block: number(block)?, blocks: number(blocks)?, kind });
+        let (block, blocks) = (number(block)?, number(blocks)?);
+        if blocks == 0 {
+            return Err(wrong("a request has at least one block".to_owned()));
+        }
+        arrivals.push(Arrival { at, block, blocks, kind });
     }
     Ok(arrivals)
+}
+
+/// The line of a trace, counted from 1, that has the request of this number, counted from 1, too: empty lines have none.
+pub fn line_of_request(text: &str, nth: usize) -> Option<usize> {
+    let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    lines.nth(nth.checked_sub(1)?).map(|(at, _)| at + 1)
 }
 
 fn milliseconds(text: &str) -> Option<Instant> {
@@ -133,6 +145,26 @@ mod tests {
         assert!(message("1 0 1 1\n").contains("line 1: 4 fields"));
         assert!(message("x 0 1 1 1\n").contains("'x' is no time"));
         assert!(message("1 0 1 1 1\n0 0 1 1 1\n").contains("line 2: it arrives before"));
+        assert!(message("1 0 1 0 1\n").contains("line 1: a request has at least one block"));
+        assert!(message("1 0 1 1 0x\n").contains("'0x' is no hexadecimal number"));
+        assert!(message("1 0 -1 1 1\n").contains("'-1' is no block number"));
+    }
+
+    #[test]
+    fn odd_lines_that_are_legal_are_read() {
+        let trace = "  +1.5e1\t0 007 8 0x0\r\n\n   \n20. 3 9 1 0X1\n20 0 9 1 00000001 and a comment\n";
+        let read = read_disksim_trace(trace).unwrap();
+        let seen: Vec<_> = read.iter().map(|a| (a.at.as_nanos(), a.block, a.blocks, a.kind)).collect();
+        let expected = [
+            (15_000_000, 7, 8, Transfer::Write),
+            (20_000_000, 9, 1, Transfer::Read),
+            (20_000_000, 9, 1, Transfer::Read),
+        ];
+        assert_eq!(seen, expected);
+        assert_eq!(
+            [0, 1, 2, 3, 4].map(|nth| line_of_request(trace, nth)),
+            [None, Some(1), Some(4), Some(5), None]
+        );
     }
 
     #[test]

@@ -257,4 +257,11 @@ fn profiles_are_read_as_they_were_written_and_others_are_refused() {
     let newer = text.replace("version = 1", "version = 2");
     assert!(Profile::from_toml(&newer).unwrap_err().to_string().contains("version 2"));
     assert!(Profile::from_toml("speed = 3").is_err());
+    let wrong =
+        |from: &str, to: &str| Profile::from_toml(&text.replacen(from, to, 1)).unwrap_err().to_string();
+    let message = wrong("\nblock_bytes = ", "\nblock_bytes = 'large' # ");
+    let line = text.lines().position(|line| line.starts_with("block_bytes")).unwrap() + 1;
+    assert!(message.contains(&format!("line {line}: ")), "{message}");
+    assert!(Profile::from_toml("version = 1\nhello {\n").unwrap_err().to_string().contains("line 2: "));
+    assert!(wrong("low = ", "lowest = ").contains("lowest"), "a value that is not known inside a table");
 }

@@ -310,6 +310,11 @@ impl Executor {
         due.into_iter().for_each(|id| schedule.make_ready(id));
     }
 
+    /// From now on time passes only while nobody can go on: whoever reads is not kept from it until a deadline.
+    pub fn stop_jumps(&self) {
+        self.schedule().yields.jumps = 0;
+    }
+
     /// Lets time pass by itself: the next sleepers wake late.
     pub fn jump(&self, by: Duration) {
         self.now_ns.fetch_add(by.as_nanos() as u64, Ordering::Relaxed);

@@ -25,7 +25,7 @@ pub mod world;
 use std::ops::Range;
 use std::sync::Once;
 
-use plan::Plan;
+use plan::WorldPlan;
 use sim::{Counts, Outcome, play};
 
 pub use shrink::shrink;
@@ -63,7 +63,7 @@ pub fn quiet_panics() {
 /// Plays one seed; some twice, which has to come to the same.
 pub fn run_seed(seed: u64) -> Outcome {
     quiet_panics();
-    let plan = Plan::draw(seed);
+    let plan = WorldPlan::draw(seed);
     let mut outcome = play(&plan, false);
     if seed.is_multiple_of(TWICE_ONE_IN) && outcome.violation.is_none() {
         let again = play(&plan, false);

@@ -132,7 +132,7 @@ pub enum Control {
 
 /// A world.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct WorldPlan {
     /// What the executor draws with.
     pub seed: u64,
     /// The engine's settings.
@@ -159,7 +159,7 @@ fn chance(random: &mut fastrand::Rng, one_in: u32) -> bool {
     random.u32(..one_in) == 0
 }
 
-impl Plan {
+impl WorldPlan {
     /// The world of a seed.
     pub fn draw(seed: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed ^ 0x70_1a4);
@@ -174,7 +174,7 @@ impl Plan {
             table: random.u32(..2),
         };
         let files: Vec<FilePlan> = (0..random.usize(1..6)).map(|_| file(random)).collect();
-        let mut plan = Plan {
+        let mut plan = WorldPlan {
             seed,
             config: EngineConfig { chunk_bytes: chunk_bytes(seed), ..config(random, isolation) },
             yields: yields(random, isolation),
@@ -278,11 +278,11 @@ fn buffer(random: &mut fastrand::Rng) -> u64 {
     (20_000.0 * exponent.exp2()) as u64 + random.u64(..1024)
 }
 
-/// What row groups are cut to: from a few pages to more than they have, or nothing. Drawn by itself, so that what else a
-/// seed means does not depend on it.
+/// What row groups are cut to: from a few pages to more than they have, so that small ones are joined, or nothing. Drawn by
+/// itself, so that what else a seed means does not depend on it.
 fn chunk_bytes(seed: u64) -> u64 {
     let mut random = fastrand::Rng::with_seed(seed ^ 0xc4_04c5);
-    let bytes = (300.0 * (random.f64() * 7.0).exp2()) as u64;
+    let bytes = (300.0 * (random.f64() * 10.0).exp2()) as u64;
     if chance(&mut random, 4) { 0 } else { bytes }
 }
 
@@ -322,7 +322,7 @@ fn config(random: &mut fastrand::Rng, isolation: bool) -> EngineConfig {
     }
 }
 
-fn consumer(random: &mut fastrand::Rng, plan: &Plan) -> ConsumerPlan {
+fn consumer(random: &mut fastrand::Rng, plan: &WorldPlan) -> ConsumerPlan {
     let files = plan.files.len();
     let habits = [
         Habit::Reads,
@@ -349,7 +349,7 @@ fn consumer(random: &mut fastrand::Rng, plan: &Plan) -> ConsumerPlan {
     }
 }
 
-fn controls(random: &mut fastrand::Rng, plan: &Plan) -> Vec<(u64, Control)> {
+fn controls(random: &mut fastrand::Rng, plan: &WorldPlan) -> Vec<(u64, Control)> {
     let files = plan.files.len();
     let one = |random: &mut fastrand::Rng| match random.u8(..14) {
         0 | 1 => Control::Policy(random.usize(..)),

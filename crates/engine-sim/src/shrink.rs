@@ -1,6 +1,6 @@
 //! Leaves out of a world that fails whatever it fails without.
 
-use crate::plan::{Habit, Plan};
+use crate::plan::{Habit, WorldPlan};
 use crate::sim::{Outcome, play};
 
 /// How many worlds are tried at most.
@@ -15,7 +15,7 @@ fn kind(violation: &str) -> String {
 }
 
 /// A world as small as was found that fails in the same way, and how.
-pub fn shrink(plan: &Plan) -> (Plan, Outcome) {
+pub fn shrink(plan: &WorldPlan) -> (WorldPlan, Outcome) {
     let mut best = (plan.clone(), play(plan, true));
     let Some(wanted) = best.1.violation.as_deref().map(kind) else { return best };
     let mut tries = 0;
@@ -25,7 +25,7 @@ pub fn shrink(plan: &Plan) -> (Plan, Outcome) {
         for smaller in smaller(&best.0) {
             let found = (0..DRAWS).find_map(|draw| {
                 tries += 1;
-                let plan = Plan { seed: best.0.seed.wrapping_add(draw << 40), ..smaller.clone() };
+                let plan = WorldPlan { seed: best.0.seed.wrapping_add(draw << 40), ..smaller.clone() };
                 let outcome = play(&plan, true);
                 let same = outcome.violation.as_deref().map(kind).as_ref() == Some(&wanted);
                 same.then_some((plan, outcome))
@@ -48,9 +48,9 @@ fn leave_out<T>(list: &mut Vec<T>, at: usize) {
 }
 
 /// Worlds with one thing less.
-fn smaller(plan: &Plan) -> Vec<Plan> {
+fn smaller(plan: &WorldPlan) -> Vec<WorldPlan> {
     let mut plans = Vec::new();
-    let mut add = |change: &dyn Fn(&mut Plan)| {
+    let mut add = |change: &dyn Fn(&mut WorldPlan)| {
         let mut smaller = plan.clone();
         change(&mut smaller);
         plans.push(smaller);

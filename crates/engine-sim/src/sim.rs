@@ -12,7 +12,7 @@ use coscan_engine::{Engine, EngineError};
 use crate::consumer::Clients;
 use crate::executor::{Executor, TaskId};
 use crate::files::content;
-use crate::plan::{Control, Plan, read_limit};
+use crate::plan::{Control, WorldPlan, read_limit};
 use crate::world::{SimEnvironment, World};
 
 /// No world takes more steps than this.
@@ -71,7 +71,7 @@ pub struct Outcome {
 }
 
 /// Plays a world.
-pub fn play(plan: &Plan, log: bool) -> Outcome {
+pub fn play(plan: &WorldPlan, log: bool) -> Outcome {
     let executor = Executor::new(plan.seed, plan.yields, STEPS_MAX, log);
     let world = World::new(executor.clone(), plan.clone());
     let engine = match Engine::in_environment(plan.config.clone(), Arc::new(SimEnvironment(world.clone()))) {
@@ -164,7 +164,10 @@ fn check(world: &World, audit: &Audit, quiet: bool) {
     if usage.points < audit.point_bytes && !shrunk {
         differs("point reads hold more than the ledger says");
     }
-    if live > audit.resident_bytes + audit.point_bytes {
+    if audit.arrived_bytes > usage.loading {
+        differs("more has arrived than is being read");
+    }
+    if live > audit.resident_bytes + audit.arrived_bytes + audit.point_bytes {
         differs("more bytes are in memory than the engine knows of");
     }
     if audit.loads == 0 && usage.loading > 0 {

@@ -15,7 +15,7 @@ use coscan_engine::{ReadError, Source};
 
 use crate::executor::{Executor, TaskId};
 use crate::files::{SimFile, Version, content};
-use crate::plan::{Fault, Plan};
+use crate::plan::{Fault, WorldPlan};
 use crate::store::SimStore;
 
 /// The beginning of all simulations of a process: only distances from it count.
@@ -60,7 +60,7 @@ pub struct World {
     /// Who owns the interleaving.
     pub executor: Arc<Executor>,
     /// What is to happen.
-    pub plan: Plan,
+    pub plan: WorldPlan,
     files: Mutex<Vec<SimFile>>,
     records: Mutex<Records>,
     host: OnceLock<Weak<dyn Host>>,
@@ -95,7 +95,7 @@ impl Drop for Counted {
 
 impl World {
     /// The world of a plan.
-    pub fn new(executor: Arc<Executor>, plan: Plan) -> Arc<Self> {
+    pub fn new(executor: Arc<Executor>, plan: WorldPlan) -> Arc<Self> {
         let file = |(at, file): (usize, &crate::plan::FilePlan)| {
             let etag = plan.stores[file.store].etag;
             SimFile::new(file.store, &format!("t{}/f{at}", file.table), etag, content(file.content))
@@ -130,6 +130,7 @@ impl World {
 
     /// From now on nothing goes wrong.
     pub fn make_peace(&self) {
+        self.executor.stop_jumps();
         self.peace.store(true, Ordering::Relaxed);
     }
 

@@ -3,10 +3,11 @@
 use coscan_engine_sim::{run, run_seed};
 
 /// Seeds that failed once, with what was wrong.
-const FAILED_ONCE: [u64; 5] = [
+const FAILED_ONCE: [u64; 6] = [
     // Point reads that wait forever: room for less than a block.
     740, 13, // A read that is tried again runs out of time while others wait for the limit.
-    4501, 19987, 24181,
+    4501, 19987, 24181, // Reads that got no turn before their deadline, in peace too.
+    500_134,
 ];
 
 #[test]

@@ -1,4 +1,5 @@
-//! Which files and tables there are: chunks get their numbers, and unused files are forgotten.
+//! Which files and tables there are: bundles of chunks get the numbers of the buffer manager's chunks, and unused files are
+//! forgotten.
 //!
 //! All files of one store under one root form a table. Chunks are numbered in the order in which files are
 //! opened; root columns of the same name are one column, whatever the file. Each version of a file is a file of its
@@ -11,6 +12,7 @@
 //! its files.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Weak};
 
@@ -184,7 +186,12 @@ impl Catalog {
     }
 
     /// Adds a file; [`Self::reopen`] did not find it.
-    pub(crate) fn add(&mut self, spec: FileSpec, file_chunks: Vec<FileChunk>) -> Result<Added, ConfigError> {
+    pub(crate) fn add(
+        &mut self,
+        spec: FileSpec,
+        file_chunks: Vec<FileChunk>,
+        bundles: Vec<Range<usize>>,
+    ) -> Result<Added, ConfigError> {
         let (path, root) = (spec.path_key(), spec.root_key());
         let known_table = self.roots.get(&root).copied();
         let table_id = known_table.unwrap_or(TableId(self.next_table));
@@ -192,14 +199,15 @@ impl Catalog {
         let table = self.tables.get_mut(&table_id).unwrap_or(&mut new);
         let columns = table.unify(&spec.metadata);
         let store_no = table.store_no;
-        let layout = layout(&file_chunks, &columns, table.readers.len())?.on_store(store_no);
-        let (chunks, first_chunk) = (file_chunks.len() as u32, table.chunks);
+        let layout = layout(&file_chunks, &bundles, &columns, table.readers.len())?.on_store(store_no);
+        let (chunks, first_chunk) = (bundles.len() as u32, table.chunks);
         let parts = file_chunks.len() * columns.len();
         let leaves = spec.metadata.file_metadata().schema_descr().num_columns();
         let books = FILE_BYTES + parts as u64 * PART_BYTES + leaves as u64 * LEAF_BYTES;
         let bytes = books + spec.metadata.memory_size() as u64;
         let id = FileId(self.next_file);
-        let file = Arc::new(File::new(id, spec, table_id, first_chunk, columns, file_chunks, store_no));
+        let file =
+            Arc::new(File::new(id, spec, table_id, first_chunk, columns, file_chunks, bundles, store_no));
         table.chunks += chunks;
         table.open += 1;
         if chunks > 0 {
@@ -361,16 +369,18 @@ impl Known {
 /// How the chunks of a file lie in their table.
 fn layout(
     chunks: &[FileChunk],
+    bundles: &[Range<usize>],
     columns: &[Column],
     table_columns: usize,
 ) -> Result<TableLayout, ConfigError> {
-    let mut sizes = vec![vec![0; chunks.len()]; table_columns];
-    for (at, chunk) in chunks.iter().enumerate() {
+    let mut sizes = vec![vec![0; bundles.len()]; table_columns];
+    for (at, bundle) in bundles.iter().enumerate() {
         for (root, column) in columns.iter().enumerate() {
-            sizes[column.no.index()][at] = booked_bytes(chunk.part_bytes(root));
+            let bytes = chunks[bundle.clone()].iter().map(|chunk| chunk.part_bytes(root)).sum();
+            sizes[column.no.index()][at] = booked_bytes(bytes);
         }
     }
-    TableLayout::columns(chunks.len() as u32, sizes.into_iter().map(ColumnLayout::separate).collect())
+    TableLayout::columns(bundles.len() as u32, sizes.into_iter().map(ColumnLayout::separate).collect())
 }
 
 impl Table {

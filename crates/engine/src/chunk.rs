@@ -16,11 +16,12 @@ use crate::driver::Driver;
 use crate::error::EngineError;
 use crate::protocol::worker_slots::PartsPoll;
 use crate::registered::{Claim, Deferred, RegisteredSegment};
+use crate::segments::RequestedChunk;
 use crate::stats::ScanCounters;
 use crate::store::{Part, PinnedParts};
 
-/// A chunk of a scan, in the scan's columns. It is released when its worker goes on, or when
-/// it is dropped.
+/// A chunk of a scan, in the scan's columns. It is released when its worker goes on, or when it is dropped; small chunks
+/// that are read together are released with the last of them.
 pub struct Chunk {
     /// What the request calls it.
     pub key: u32,
@@ -29,7 +30,12 @@ pub struct Chunk {
     hold: Arc<Hold>,
     counters: Arc<ScanCounters>,
     decoding: ArrowReaderMetadata,
-    columns: usize,
+    /// Its position in the file.
+    at: usize,
+    /// Root columns of the file, ascending.
+    roots: Vec<usize>,
+    /// Whether no chunk of the same bundle comes after it.
+    last: bool,
 }
 
 /// A claimed chunk, given back when dropped.
@@ -97,12 +103,17 @@ impl Drop for Busy<'_> {
 }
 
 impl Chunk {
-    pub(crate) fn new(hold: Arc<Hold>, counters: Arc<ScanCounters>) -> Self {
-        let key = hold.segment.wanted[&hold.claim.chunk].key;
-        let read = hold.segment.read(hold.claim.chunk);
-        let rows = read.file.chunk(hold.claim.chunk).rows.rows.len();
-        let (decoding, columns) = (read.decoding.clone(), read.roots.len());
-        Chunk { key, rows, hold, counters, decoding, columns }
+    /// One chunk of the bundle that is held; `last` if no other follows.
+    pub(crate) fn new(
+        hold: Arc<Hold>,
+        wanted: RequestedChunk,
+        last: bool,
+        counters: Arc<ScanCounters>,
+    ) -> Self {
+        let read = &hold.segment.reads[wanted.read];
+        let rows = read.file.chunk(wanted.chunk).rows.rows.len();
+        let (decoding, roots) = (read.decoding.clone(), read.roots.clone());
+        Chunk { key: wanted.key, rows, hold, counters, decoding, at: wanted.chunk, roots, last }
     }
 
     /// The number of slices: rows by [`EngineConfig::slice_rows`](crate::EngineConfig::slice_rows),
@@ -121,7 +132,7 @@ impl Chunk {
             let message = format!("slice {i} of a chunk of {} slices", self.slices());
             return Err(EngineError::InvalidRequest(message));
         }
-        let mut arrays: Vec<Option<ArrayRef>> = vec![None; self.columns];
+        let mut arrays: Vec<Option<ArrayRef>> = vec![None; self.roots.len()];
         let mut waited = Some(self.hold.driver.now());
         poll_fn(|cx| self.poll_slice(i, &mut arrays, &mut waited, cx)).await?;
         Ok(arrays.into_iter().flatten().collect())
@@ -166,18 +177,22 @@ impl Chunk {
         waker: &Waker,
     ) -> Result<Outcome, EngineError> {
         let slice_rows = self.hold.driver.config.slice_rows;
-        let decoders: Vec<_> = parts.iter().map(|part| part.decoder(&self.decoding, slice_rows)).collect();
+        // Other chunks of the bundle may have other columns.
+        let wanted = |part: &&Arc<Part>| self.roots.binary_search(&part.root).is_ok();
+        let parts: Vec<&Arc<Part>> = parts.iter().filter(wanted).collect();
+        let decoders: Vec<_> =
+            parts.iter().map(|part| part.decoder(self.at, &self.decoding, slice_rows)).collect();
         let booked = self.hold.segment.workspace_bytes();
         let mut needed = decoders.iter().fold(0u64, |sum, decoder| sum.saturating_add(decoder.bytes()));
         if needed > booked {
-            let largest = decoders.iter().zip(parts).max_by_key(|(decoder, _)| decoder.bytes());
-            let what = largest.map_or_else(String::new, |(_, part)| part.described());
+            let largest = decoders.iter().zip(&parts).max_by_key(|(decoder, _)| decoder.bytes());
+            let what = largest.map_or_else(String::new, |(_, part)| part.described(self.at));
             return Ok(Outcome::NeedsRoom(needed, what));
         }
         let work = &self.hold.driver.work;
         let mut kept_now: Vec<&Arc<Part>> = Vec::new();
         let mut outcome = Ok(Outcome::Done);
-        let missing = parts.iter().zip(&decoders).zip(arrays).filter(|(_, array)| array.is_none());
+        let missing = parts.iter().copied().zip(&decoders).zip(arrays).filter(|(_, array)| array.is_none());
         for ((part, decoder), array) in missing {
             let before = decoder.bytes();
             let started = self.hold.driver.now();
@@ -200,7 +215,7 @@ impl Chunk {
                 }
                 Ok(Decoded::Busy) => outcome = Ok(Outcome::Contended),
                 Ok(Decoded::NeedsRoom) => {
-                    outcome = Ok(Outcome::NeedsRoom(needed, part.described()));
+                    outcome = Ok(Outcome::NeedsRoom(needed, part.described(self.at)));
                     break;
                 }
                 Err(error) => {
@@ -227,6 +242,8 @@ enum Outcome {
 
 impl Drop for Chunk {
     fn drop(&mut self) {
-        self.hold.release();
+        if self.last {
+            self.hold.release();
+        }
     }
 }

@@ -5,12 +5,19 @@
 //! that fewest bytes of other columns' pages straddle. A part holds all pages with rows of its piece, and the column's
 //! dictionary: a page that straddles a border is part of both pieces, and so is read twice. Where that would add more than
 //! [`EXTRA_BYTES_SHARE`] allows there are fewer pieces. Row groups without a sound offset index stay whole.
+//!
+//! Small row groups stay chunks, with statistics and rows of their own, but neighbours are one to the buffer manager, a
+//! *bundle*: they are read, kept and handed to a worker together, which then gets them one after the other. A bundle has at
+//! most `1 / BUNDLE_SHARE` of the target, so that whoever wants one row group of many reads little else.
+//!
+//! Where parts of objects are large, each is read in several ranges side by side, which begin where pages begin.
 
 use std::ops::Range;
 
 use parquet::file::metadata::ParquetMetaData;
 
 use crate::error::EngineError;
+use crate::io::fit;
 use crate::point::pages::Pages;
 use crate::table::{FileSpec, part_ranges};
 
@@ -22,6 +29,12 @@ const PIECES_MAX: u64 = 256;
 
 /// So many pages are looked at to cut a row group: each once for every piece.
 const PAGES_LOOKED_AT: u64 = 4 << 20;
+
+/// What small row groups are joined to, as a share of the target.
+const BUNDLE_SHARE: u64 = 16;
+
+/// No more chunks are joined.
+const BUNDLE_CHUNKS_MAX: usize = 128;
 
 /// Borders are looked for at the pages of this many of the largest columns.
 const COLUMNS_LOOKED_AT: usize = 8;
@@ -41,7 +54,7 @@ pub(crate) struct FileChunk {
     pub(crate) rows: ChunkRows,
     /// Whether these are not all rows of the row group.
     pub(crate) is_piece: bool,
-    /// By root column: byte ranges in the file, ascending, not touching each other. None where there are no data.
+    /// By root column: byte ranges in the file, ascending, disjoint. None where there are no data.
     pub(crate) parts: Vec<Vec<Range<u64>>>,
 }
 
@@ -54,6 +67,55 @@ impl FileChunk {
     fn bytes(&self) -> u64 {
         (0..self.parts.len()).map(|root| self.part_bytes(root)).sum()
     }
+}
+
+/// The chunks in bundles: positions of neighbours that are one to the buffer manager.
+pub(crate) fn bundles(chunks: &[FileChunk], target: u64) -> Vec<Range<usize>> {
+    let mut bundles: Vec<Range<usize>> = Vec::new();
+    let mut room = 0u64;
+    for (at, chunk) in chunks.iter().enumerate() {
+        let bytes = chunk.bytes();
+        match bundles.last_mut() {
+            Some(last) if bytes <= room && !chunk.is_piece && last.len() < BUNDLE_CHUNKS_MAX => {
+                last.end = at + 1
+            }
+            _ => {
+                bundles.push(at..at + 1);
+                room = if chunk.is_piece { 0 } else { target / BUNDLE_SHARE };
+            }
+        }
+        room = room.saturating_sub(bytes);
+    }
+    bundles
+}
+
+/// Cuts the parts of chunks into ranges of about so many bytes, at borders of pages, where the file says where these are.
+pub(crate) fn cut_parts(chunks: &mut [FileChunk], metadata: &ParquetMetaData, bytes: u64) {
+    for chunk in chunks {
+        for root in 0..chunk.parts.len() {
+            let large = |range: &Range<u64>| fit::is_cut(range, bytes);
+            if !chunk.parts[root].iter().any(large) {
+                continue;
+            }
+            let Some(borders) = page_starts(metadata, &chunk.rows, root) else { continue };
+            chunk.parts[root] =
+                chunk.parts[root].iter().flat_map(|range| fit::cut(range, bytes, &borders)).collect();
+        }
+    }
+}
+
+/// Where the data pages of a column begin, ascending; `None` if the row group has no sound offset index.
+fn page_starts(metadata: &ParquetMetaData, rows: &ChunkRows, root: usize) -> Option<Vec<u64>> {
+    // Says whether the index is sound.
+    Pages::new(metadata, rows.row_group, &[root], std::slice::from_ref(&rows.rows))?;
+    let index = metadata.offset_index()?.get(rows.row_group)?;
+    let schema = metadata.file_metadata().schema_descr();
+    let leaves = index.iter().enumerate().filter(|(leaf, _)| schema.get_column_root_idx(*leaf) == root);
+    let mut starts: Vec<u64> = leaves
+        .flat_map(|(_, pages)| pages.page_locations().iter().map(|page| page.offset.max(0) as u64))
+        .collect();
+    starts.sort_unstable();
+    Some(starts)
 }
 
 /// Whether a row group of this many encoded bytes is cut where chunks are to have `target` bytes; with zero, none is.
@@ -210,6 +272,21 @@ mod tests {
         assert_eq!(columns.borders(100, 4), [20, 50, 70]);
         assert_eq!((columns.straddled(20), columns.straddled(30)), (40, 40));
         assert_eq!(columns.straddled(25), 100);
+    }
+
+    #[test]
+    fn small_neighbours_are_joined() {
+        let chunk = |bytes: u64, is_piece: bool| FileChunk {
+            rows: ChunkRows { row_group: 0, rows: 0..1 },
+            is_piece,
+            parts: vec![vec![0..bytes], vec![]],
+        };
+        let whole = [3, 3, 3, 8, 20, 1].map(|bytes| chunk(bytes, false));
+        assert_eq!(bundles(&whole, 160), [0..3, 3..4, 4..5, 5..6]);
+        assert_eq!(bundles(&whole, 0).len(), 6);
+        assert_eq!(bundles(&[chunk(3, true), chunk(3, false), chunk(3, true)], 160).len(), 3);
+        let empty = vec![chunk(0, false); 300];
+        assert_eq!(bundles(&empty, 160), [0..128, 128..256, 256..300]);
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub struct EngineConfig {
     /// What happens after a transient error.
     pub retry: RetryConfig,
     /// How long a read may take, all attempts and pauses included, but not what it waits for the limit on reading;
-    /// then it fails, and with it the queries that need it. A minute by default. Reads of a store that answers nobody
+    /// then it fails, and with it the queries that need it. A minute by default. Reads of a store that answers no request
     /// have a tenth of that.
     pub read_deadline: Duration,
     /// Parts of one load that lie nearer to each other than this are read by one request, in bytes.
@@ -37,8 +37,8 @@ pub struct EngineConfig {
     pub device_probe: Duration,
     /// What a profile decides where there is one.
     pub by_profile: ByProfile,
-    /// Row groups of half as many encoded bytes again are cut into chunks of about so many, at borders of pages; with
-    /// zero, none are.
+    /// Row groups of half as many encoded bytes again are cut into chunks of about so many, at borders of pages; small ones
+    /// are read together, up to a sixteenth of it. With zero, neither. On devices with profiles these say how many.
     pub chunk_bytes: u64,
     /// Rows per slice: the unit of decoding and of hand-over.
     pub slice_rows: usize,
@@ -60,11 +60,15 @@ pub struct ByProfile {
     pub requests: bool,
     /// How far apart parts may lie that one request reads.
     pub gap: bool,
+    /// What large row groups are cut to, and small ones joined to.
+    pub chunks: bool,
+    /// How long point reads may wait before loads are held back for them.
+    pub point_latency: bool,
 }
 
 impl Default for ByProfile {
     fn default() -> Self {
-        ByProfile { requests: true, gap: true }
+        ByProfile { requests: true, gap: true, chunks: true, point_latency: true }
     }
 }
 
@@ -132,12 +136,6 @@ impl EngineConfig {
             point_share_percent: 10,
             point_latency: Duration::from_millis(20),
         }
-    }
-
-    /// The defaults with a buffer of half the memory there is, the smaller of the control group's limit and the
-    /// machine's, but for the 96 MiB that a program takes before it has data.
-    pub fn with_memory_default(policy: impl Into<Policy>) -> Self {
-        Self::new(policy, default_buffer_bytes(memory_bytes()))
     }
 }
 

@@ -30,9 +30,11 @@ use crate::store::Part;
 use crate::sync::Mutex;
 use crate::workspace::{self, Estimate};
 
-/// Decodes one part to one Arrow type.
+/// Decodes one chunk of one part to one Arrow type.
 #[derive(Debug)]
 pub(crate) struct Decoder {
+    /// The chunk's position in the file.
+    chunk: usize,
     decoding: ArrowReaderMetadata,
     data_type: DataType,
     /// What a slice is expected to take, in bytes.
@@ -73,8 +75,14 @@ pub(crate) enum Decoded {
 }
 
 impl Decoder {
-    pub(crate) fn new(decoding: ArrowReaderMetadata, data_type: DataType, estimate: Estimate) -> Self {
+    pub(crate) fn new(
+        chunk: usize,
+        decoding: ArrowReaderMetadata,
+        data_type: DataType,
+        estimate: Estimate,
+    ) -> Self {
         Decoder {
+            chunk,
             decoding,
             data_type,
             slice_bytes: estimate.slice,
@@ -84,8 +92,9 @@ impl Decoder {
         }
     }
 
-    pub(crate) fn data_type(&self) -> &DataType {
-        &self.data_type
+    /// Whether it decodes the chunk at a position of the file to this type.
+    pub(crate) fn is_for(&self, chunk: usize, data_type: &DataType) -> bool {
+        self.chunk == chunk && self.data_type == *data_type
     }
 
     /// What decoding a slice takes, as far as is known: the slice, and the pages it is made from.
@@ -141,7 +150,7 @@ impl Decoder {
             self.page_bytes.fetch_max(bytes, Ordering::Relaxed);
             return Ok(Decoded::NeedsRoom);
         }
-        let array = outcome.map_err(|source| part.corrupt(source))?;
+        let array = outcome.map_err(|source| part.corrupt(self.chunk, source))?;
         Ok(Decoded::Fresh { array, kept: keep })
     }
 
@@ -154,7 +163,8 @@ impl Decoder {
         spare: u64,
         refused: &mut Option<u64>,
     ) -> Result<ArrayRef, SharedSource> {
-        let rows = part.chunk().rows.rows.len();
+        let chunk = part.file.chunk(self.chunk);
+        let rows = chunk.rows.rows.len();
         let wanted = slice_rows.min(rows - (at * slice_rows).min(rows));
         let step = || -> ParquetResult<ArrayRef> {
             let mut slice_reader = match readers.iter().position(|r| r.next == at) {
@@ -178,7 +188,7 @@ impl Decoder {
                 let room = (part.pins().max(1) as usize).saturating_sub(1);
                 readers.drain(..readers.len().saturating_sub(room));
                 readers.push(slice_reader);
-            } else if !part.chunk().is_piece
+            } else if !chunk.is_piece
                 && let Some(more) = slice_reader.reader.next()
             {
                 // Whoever believes the pages would have other rows than whoever believes the footer.
@@ -197,13 +207,13 @@ impl Decoder {
 
     /// A reader that starts with slice `at`.
     fn open(&self, part: &Part, at: usize, rows: usize, slice_rows: usize) -> ParquetResult<SliceReader> {
-        let chunk = part.chunk();
+        let chunk = part.file.chunk(self.chunk);
         let first = chunk.rows.rows.start + at * slice_rows;
         let detach = has_views(&self.data_type);
-        let row_group = part.file.metadata.row_group(part.row_group);
+        let row_group = part.file.metadata.row_group(chunk.rows.row_group);
         let leaves = workspace::leaves(&part.file.metadata, part.root);
         for (leaf, column) in leaves.clone().zip(&row_group.columns()[leaves.clone()]) {
-            check_rows(part, column, rows as u64)?;
+            check_rows(part, chunk.is_piece, column, rows as u64)?;
             if chunk.is_piece {
                 check_pages(&part.file.metadata, &chunk.rows, leaf, &part.pieces)?;
             }
@@ -218,7 +228,7 @@ impl Decoder {
         };
         let mask = ProjectionMask::roots(self.decoding.parquet_schema(), [part.root]);
         let mut builder = ParquetRecordBatchReaderBuilder::new_with_metadata(input, self.decoding.clone())
-            .with_row_groups(vec![part.row_group])
+            .with_row_groups(vec![chunk.rows.row_group])
             .with_projection(mask)
             .with_batch_size(slice_rows);
         if first > 0 || chunk.is_piece {
@@ -234,7 +244,7 @@ impl Decoder {
 
 /// Fails if a leaf column's pages are too few for the rows that the footer claims, each of which has a value or a null in
 /// them: who reads on finds that out only after all the rows there are.
-fn check_rows(part: &Part, column: &ColumnChunkMetaData, rows: u64) -> ParquetResult<()> {
+fn check_rows(part: &Part, is_piece: bool, column: &ColumnChunkMetaData, rows: u64) -> ParquetResult<()> {
     let (start, len) = column_range(column);
     if len == 0 {
         return Ok(());
@@ -247,7 +257,7 @@ fn check_rows(part: &Part, column: &ColumnChunkMetaData, rows: u64) -> ParquetRe
         read += pages.len() as u64;
         values = values.saturating_add(values_claimed(pages));
     }
-    if read < len && !part.chunk().is_piece {
+    if read < len && !is_piece {
         return Err(ParquetError::EOF("the column chunk lies outside of what was read".into()));
     }
     match values < rows {

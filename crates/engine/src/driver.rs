@@ -5,13 +5,14 @@
 //! load that nobody wants any more is given up before anybody can want it again. Under the lock nothing is read,
 //! decoded, freed or woken: reads go to the environment, the rest is done after unlocking.
 //!
-//! Here is the lock, and the loop of events and actions. What it does for loads and files is in `loads`, for scans in
-//! `scans`, for point reads in [`crate::point::drive`].
+//! Here is the lock. The loop of events and actions is in `events`; what it does for loads and files is in `loads`, for
+//! scans in `scans`, for point reads in [`crate::point::drive`].
 
+mod events;
 mod loads;
 mod scans;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroU32;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, MutexGuard, PoisonError, TryLockError};
@@ -19,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use arrow::array::ArrayRef;
 use bytes::Bytes;
-use coscan_core::{Abm, AbmConfig, Action, ChunkNo, ColumnNo, Event, LoadId, Phases, ScanId, Span, WorkerNo};
+use coscan_core::{Abm, AbmConfig, Action, ChunkNo, ColumnNo, Event, LoadId, Phases, ScanId, Span};
 use tokio::sync::{Notify, Semaphore};
 
 use coscan_trace::{Record, Recorder};
@@ -31,6 +32,7 @@ use crate::config::EngineConfig;
 use crate::environment::{Attempt, Audit, Environment, Host};
 use crate::error::{EngineError, panic_message};
 use crate::footer::Footers;
+use crate::identity::LocalFile;
 use crate::io::limit::TokenBucket;
 use crate::io::queue::{self, IoCounters, Queue, Request};
 use crate::io::shape::Shapes;
@@ -132,12 +134,6 @@ pub(crate) struct LockedDriver<'a> {
     io: Vec<queue::Action<IoContext>>,
     /// Somebody wants less than before: loads may be in flight that nobody wants any more.
     less_wanted: bool,
-    /// Why a load failed, while that is being handled.
-    cause: Option<EngineError>,
-    /// Who needs more room than was booked, while that is being handled.
-    growing: Option<String>,
-    /// Why blocks could not be read, while that is being handled.
-    pub(crate) block_cause: Option<Arc<ReadError>>,
     /// Events that follow from actions being carried out.
     pub(crate) follow_ups: Vec<Event>,
     /// Something was given back that may be room for a point read.
@@ -248,9 +244,6 @@ impl Driver {
             requests: Vec::new(),
             io: Vec::new(),
             less_wanted: false,
-            cause: None,
-            growing: None,
-            block_cause: None,
             follow_ups: Vec::new(),
             freed: false,
         };
@@ -345,6 +338,14 @@ impl Driver {
         self.look(|state| state.queue.shapes().uses(self.bucket.limit()))
     }
 
+    /// What row groups of a file are cut to, and into which ranges its parts, if they are.
+    pub(crate) fn fit(&self, name: &str, local: Option<&LocalFile>) -> (u64, Option<u64>) {
+        self.look(|state| {
+            let shapes = state.queue.shapes();
+            (shapes.chunk_bytes(name, local), shapes.range_bytes(name, local))
+        })
+    }
+
     /// Measures the device of a file if that has no profile, nobody has measured it before, and it is allowed.
     pub(crate) async fn know_device(&self, source: &Arc<Source>) -> Result<(), EngineError> {
         let time = self.config.device_probe;
@@ -394,19 +395,6 @@ fn point_share(config: &EngineConfig) -> u64 {
     config.buffer_bytes / 100 * u64::from(config.point_share_percent)
 }
 
-/// Whether room may be free, or what nobody holds, after such an event.
-fn may_free(event: &Event) -> bool {
-    matches!(
-        event,
-        Event::ChunkReleased { .. }
-            | Event::ChunkSuspended { .. }
-            | Event::LoadFinished { .. }
-            | Event::LoadFailed { .. }
-            | Event::ScanGone { .. }
-            | Event::BudgetChanged { .. }
-    )
-}
-
 impl Drop for Driver {
     fn drop(&mut self) {
         self.environment.close();
@@ -444,6 +432,7 @@ impl Host for Driver {
         Some(Audit {
             usage: state.abm.usage(),
             resident_bytes: state.store.bytes(),
+            arrived_bytes: state.arriving.values().flatten().map(|(_, bytes)| bytes.len() as u64).sum(),
             decoded_bytes: quiet.then(|| state.store.decoded_bytes()),
             point_bytes: state.points.held(),
             scans: state.scans.len(),
@@ -454,174 +443,6 @@ impl Host for Driver {
             requests,
             attempts,
         })
-    }
-}
-
-impl LockedDriver<'_> {
-    /// What is done before the lock is given up.
-    fn finish(&mut self) {
-        let (usage, points) = (self.state.abm.usage(), &self.state.points);
-        // Blocks that were on their way when the budget shrank have nobody to ask for their room again.
-        let too_much = usage.total() > usage.budget && points.count() == 0;
-        if usage.points > 0 && (too_much || points.is_idle(self.clock())) {
-            let room = self.return_point_room();
-            self.event(room);
-        }
-        if self.freed {
-            let now = self.clock();
-            self.state.patience.note_progress(now);
-        }
-        self.settle_io();
-        self.driver.environment.set_alarm(self.next_deadline());
-    }
-
-    /// A deadline of those who wait for room may have passed.
-    fn look_after_patience(&mut self) {
-        let now = self.clock();
-        let deadline = self.state.patience.deadline(self.driver.config.stall_after);
-        if deadline.is_some_and(|at| at <= now) {
-            // Point reads wait that nobody but these can make room for.
-            self.suspend_stalled();
-            if !self.freed {
-                self.state.patience.give_up(now);
-                self.freed = true;
-            }
-        }
-    }
-
-    /// Takes back the chunks of consumers that stand still.
-    fn suspend_stalled(&mut self) {
-        let scans: Vec<Arc<RegisteredSegment>> = self.state.scans.values().cloned().collect();
-        for segment in scans {
-            for worker in (0..segment.workers()).map(|at| WorkerNo(at as u32)) {
-                let now = self.clock();
-                if segment.suspend(worker, now, &mut self.after.deferred) {
-                    self.state.stats.suspensions += 1;
-                    self.event(Event::ChunkSuspended { scan: segment.id, worker });
-                }
-            }
-        }
-    }
-
-    pub(crate) fn patience(&mut self) -> &mut Patience {
-        &mut self.state.patience
-    }
-
-    /// Ends everything: somebody panicked, and what he was changing is half changed.
-    fn break_down(&mut self, panic: String) -> EngineError {
-        tracing::error!(%panic, "the engine is broken: all its scans end");
-        let error = EngineError::Broken(panic);
-        let state = &mut *self.state;
-        state.broken = Some(error.clone());
-        for segment in std::mem::take(&mut state.scans).into_values() {
-            segment.end(error.clone(), &mut self.after.deferred);
-        }
-        state.points.fail_all(&error, &mut self.after.deferred.wakers);
-        self.after.parts.extend(state.store.clear());
-        error
-    }
-
-    /// An event of a scan, if that is still registered.
-    pub(crate) fn scan_event(&mut self, scan: ScanId, event: Event) {
-        if self.state.scans.contains_key(&scan) {
-            self.event(event);
-        }
-    }
-
-    /// The time.
-    pub(crate) fn clock(&self) -> Instant {
-        self.driver.now()
-    }
-
-    /// The time as the core counts it.
-    pub(crate) fn now(&self) -> coscan_core::Instant {
-        coscan_core::Instant::from_nanos((self.clock() - self.driver.started).as_nanos() as u64)
-    }
-
-    /// When something is due, if nothing else happens before.
-    fn next_deadline(&self) -> Option<Instant> {
-        let core = self.state.abm.next_deadline();
-        let core = core.map(|at| self.driver.started + Duration::from_nanos(at.as_nanos()));
-        let patience = self.state.patience.deadline(self.driver.config.stall_after);
-        core.into_iter().chain(self.state.queue.next_deadline()).chain(patience).min()
-    }
-
-    /// Tells the buffer manager and carries out what it answers, and what that leads to.
-    pub(crate) fn event(&mut self, event: Event) {
-        let mut events = VecDeque::from([event]);
-        while let Some(event) = events.pop_front() {
-            self.freed |= may_free(&event);
-            let started = self.clock();
-            let since_start = (started - self.driver.started).as_nanos() as u64;
-            self.less_wanted |= matches!(
-                event,
-                Event::ScanGone { .. } | Event::ChunksUnneeded { .. } | Event::ChunksInvalidated { .. }
-            );
-            let now = coscan_core::Instant::from_nanos(since_start);
-            let state = &mut *self.state;
-            let mut actions = std::mem::take(&mut state.actions);
-            let recorded = state.recorder.is_some().then(|| Record::from(&event));
-            state.abm.handle(now, event, &mut actions);
-            state.stats.decision_ns.record(self.driver.now() - started);
-            if let (Some(recorder), Some(event)) = (&state.recorder, recorded) {
-                recorder.record(since_start, event);
-                actions.iter().filter_map(Record::of_action).for_each(|a| recorder.record(since_start, a));
-            }
-            for action in actions.drain(..) {
-                self.carry_out(action, &mut events);
-                events.extend(self.follow_ups.drain(..));
-            }
-            self.state.actions = actions;
-        }
-    }
-
-    fn carry_out(&mut self, action: Action, events: &mut VecDeque<Event>) {
-        match action {
-            Action::Load { load, table, chunk, parts } => self.load(load, table, chunk, &parts),
-            Action::Evict { table, chunk, column, .. } => {
-                if let Some(part) = self.state.store.remove(PartKey { table, chunk, column }) {
-                    self.state.stats.evictions += 1;
-                    self.after.arrays.append(&mut part.take_decoded());
-                    self.after.parts.push(part);
-                }
-            }
-            Action::DropDecoded { table, chunk, column } => {
-                if let Some(part) = self.state.store.get(PartKey { table, chunk, column }) {
-                    self.after.arrays.append(&mut part.take_decoded());
-                }
-            }
-            Action::Deliver { scan, worker, chunk } => self.deliver(scan, worker, chunk, events),
-            Action::Wake { scan, worker } => {
-                if let Some(segment) = self.state.scans.get(&scan) {
-                    segment.drain(worker, &mut self.after.deferred);
-                }
-            }
-            Action::Suspend { scan, worker } => {
-                let now = self.clock();
-                let suspend = |s: &Arc<RegisteredSegment>| s.suspend(worker, now, &mut self.after.deferred);
-                let given = self.state.scans.get(&scan).is_some_and(suspend);
-                if given {
-                    self.state.stats.suspensions += 1;
-                    events.push_back(Event::ChunkSuspended { scan, worker });
-                }
-            }
-            Action::ReturnPointRoom => {
-                let room = self.return_point_room();
-                events.push_back(room);
-            }
-            Action::Fail { scan, chunk, reason } => {
-                if let Some(table) = self.state.scans.get(&scan).map(|s| s.table) {
-                    let error = self.failure(table, chunk, reason);
-                    self.forget(scan, error);
-                    events.push_back(Event::ScanGone { scan });
-                }
-            }
-        }
-    }
-
-    /// The settings the engine was started with.
-    pub(crate) fn config(&self) -> &EngineConfig {
-        &self.driver.config
     }
 }
 

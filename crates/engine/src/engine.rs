@@ -1,17 +1,17 @@
 //! The engine's interface: [`Engine`].
 
-use std::collections::HashSet;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
 use coscan_core::{ConfigError, Event, Policy, Usage};
 use coscan_trace::{Header, Recorder, VERSION};
+use object_store::path::Path as Location;
 use parquet::file::metadata::ParquetMetaData;
 
 use crate::account::QueryAccount;
 use crate::catalog::CatalogSize;
-use crate::chunks::chunks;
+use crate::chunks::{bundles, chunks, cut_parts};
 use crate::config::{EngineConfig, ReadLimit};
 use crate::driver::Driver;
 use crate::environment::Environment;
@@ -24,7 +24,7 @@ use crate::load_log::RecentLoads;
 use crate::request::{CheckedRequest, ScanRequest};
 use crate::scan::Scan;
 use crate::stats::{DeviceUse, EngineStats, LoadRecord};
-use crate::table::{FileHandle, FileSpec};
+use crate::table::{FileHandle, FileSpec, address};
 
 /// Footers that were read past other caches take at most 1/`FOOTERS_SHARE` of the budget, beside it.
 const FOOTERS_SHARE: u64 = 32;
@@ -97,8 +97,13 @@ impl Engine {
         if let Some(handle) = self.driver.locked(|locked| locked.state.catalog.reopen(&spec))? {
             return Ok(handle);
         }
-        let chunks = chunks(&spec, self.driver.config.chunk_bytes)?;
-        self.driver.locked(|locked| locked.add_file(spec, chunks))?
+        let (target, range_bytes) = self.driver.fit(&spec.name(), spec.local.as_ref());
+        let mut chunks = chunks(&spec, target)?;
+        let bundles = bundles(&chunks, target);
+        if let Some(bytes) = range_bytes {
+            cut_parts(&mut chunks, &spec.metadata, bytes);
+        }
+        self.driver.locked(|locked| locked.add_file(spec, chunks, bundles))?
     }
 
     /// The footer, page index included, of a file on this machine as `local` found it: for those who cannot trust a cache
@@ -109,6 +114,12 @@ impl Engine {
     pub fn local_footer(&self, local: &LocalFile) -> Result<Arc<ParquetMetaData>, EngineError> {
         let bytes_max = self.usage().budget / FOOTERS_SHARE;
         self.driver.footers.read(local, bytes_max)
+    }
+
+    /// Encoded bytes that row groups of a file are cut to, given the store's address, the path there, and the file on this
+    /// machine if it is one: by the profile of the file's device, or as configured. With zero they stay whole.
+    pub fn chunk_bytes(&self, store_url: &str, location: &Location, local: Option<&LocalFile>) -> u64 {
+        self.driver.fit(&address(store_url, location), local).0
     }
 
     /// How much the engine knows of files and tables.
@@ -185,7 +196,8 @@ impl Engine {
             .locked(|locked| locked.check_handles(request.columns.iter().map(|columns| &columns.file)))??;
         let checked = CheckedRequest::new(request, self.driver.config.slice_rows)?;
         let needed = self.driver.locked(|locked| {
-            let needs = |at: usize| locked.state.abm.minimum_buffer(&checked.spec(at, &HashSet::new()));
+            let needs =
+                |at: usize| locked.state.abm.minimum_buffer(&checked.spec(at, &checked.segments[at].chunks));
             let most = (0..checked.segments.len()).map(|at| (needs(at), at)).max();
             let (needed, what) =
                 most.map_or((0, ""), |(needed, at)| (needed, checked.segments[at].example.as_str()));

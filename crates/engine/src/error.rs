@@ -114,7 +114,7 @@ pub enum EngineError {
     Closed,
     /// Something in the engine itself went wrong, and what it knows cannot be trusted any more: everything that was
     /// running has ended, nothing can be begun. Start another engine, and report the panic.
-    #[error("the engine is broken, it panicked: {0}; start another one")]
+    #[error("the engine is broken because it panicked: {0}; start another one")]
     Broken(String),
     /// The engine could not start its I/O threads.
     #[error("cannot start the engine: {0}")]

@@ -53,6 +53,7 @@ mod point;
 mod protocol;
 mod registered;
 mod request;
+mod rests;
 mod scan;
 mod segments;
 pub mod settings;

@@ -1,12 +1,12 @@
 //! A scan as the buffer manager knows it: what was registered, and the worker slots through which its chunks go.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use coscan_core::{ChunkNo, ColumnSet, Event, ScanId, TableId, WorkerNo};
+use coscan_core::{ChunkNo, ColumnNo, ColumnSet, Event, ScanId, TableId, WorkerNo};
 
 use crate::error::EngineError;
 use crate::file_read::FileRead;
@@ -15,6 +15,7 @@ use crate::request::Reader;
 use crate::segments::RequestedChunk;
 use crate::stats::ScanCounters;
 use crate::store::PinnedParts;
+use crate::table::File;
 
 /// A chunk that a caller took.
 pub(crate) type Claim = worker_slots::Claim<ChunkNo>;
@@ -30,8 +31,12 @@ pub(crate) struct RegisteredSegment {
     pub(crate) columns: ColumnSet,
     /// How many parts had become resident when it registered.
     pub(crate) registered: u64,
-    /// Its chunks, as the request wants them.
-    pub(crate) wanted: HashMap<ChunkNo, RequestedChunk>,
+    /// Its position in the segments of the request.
+    pub(crate) at: usize,
+    /// Whether its bundles were delivered before, and these chunks of them not handed out.
+    pub(crate) again: bool,
+    /// Its chunks, as the request wants them, by bundle; none is without chunks.
+    pub(crate) wanted: HashMap<ChunkNo, Vec<RequestedChunk>>,
     pub(crate) reads: Arc<[FileRead]>,
     pub(crate) counters: Arc<ScanCounters>,
     pub(crate) reader: Reader,
@@ -48,7 +53,9 @@ impl RegisteredSegment {
         table: TableId,
         columns: ColumnSet,
         registered: u64,
-        wanted: HashMap<ChunkNo, RequestedChunk>,
+        at: usize,
+        again: bool,
+        wanted: HashMap<ChunkNo, Vec<RequestedChunk>>,
         reads: Arc<[FileRead]>,
         counters: Arc<ScanCounters>,
         reader: Reader,
@@ -63,6 +70,8 @@ impl RegisteredSegment {
             table,
             columns,
             registered,
+            at,
+            again,
             wanted,
             reads,
             counters,
@@ -93,9 +102,18 @@ impl RegisteredSegment {
         self.workers
     }
 
-    /// How a chunk of this scan is read.
-    pub(crate) fn read(&self, chunk: ChunkNo) -> &FileRead {
-        &self.reads[self.wanted[&chunk].read]
+    /// The file of a bundle, and the columns that any of its chunks is wanted in, by position in the file.
+    pub(crate) fn file_and_columns(&self, bundle: ChunkNo) -> (&Arc<File>, Vec<(usize, ColumnNo)>) {
+        let wanted = &self.wanted[&bundle];
+        let first = &self.reads[wanted[0].read];
+        let columns =
+            |read: &FileRead| Vec::from_iter(read.roots.iter().copied().zip(read.columns.iter().copied()));
+        if wanted.iter().all(|other| other.read == wanted[0].read) {
+            return (&first.file, columns(first));
+        }
+        let all: BTreeMap<usize, ColumnNo> =
+            wanted.iter().flat_map(|wanted| columns(&self.reads[wanted.read])).collect();
+        (&first.file, all.into_iter().collect())
     }
 
     /// See [`WorkerSlots::poll_chunk`].

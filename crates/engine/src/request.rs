@@ -5,7 +5,7 @@
 //! their columns only are read at the same time, as one *stage*; where the table is another, a chunk is named
 //! again, or the order is the request's own, a further stage follows the one before.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -27,7 +27,8 @@ pub struct ScanRequest {
     pub columns: Vec<FileColumns>,
     /// How many workers will read at once, at least one.
     pub workers: usize,
-    /// `Table`: chunks come in the order of `chunks`.
+    /// `Table`: chunks come in the order of `chunks`; where there are several workers or one is dropped, small row groups
+    /// that are read together may come later.
     pub order: DeliveryOrder,
     /// How much this scan's needs count against others', from 1 (normal) upwards.
     pub weight: u32,
@@ -76,7 +77,7 @@ pub(crate) struct CheckedRequest {
     pub(crate) segments: Vec<Segment>,
     /// The segments of each stage.
     pub(crate) stages: Vec<Range<usize>>,
-    /// For every chunk of the request, by its key: its segment and its number there.
+    /// For every chunk of the request, by its key: its segment and its bundle.
     pub(crate) places: HashMap<u32, (usize, ChunkNo)>,
     pub(crate) reads: Arc<[FileRead]>,
     pub(crate) workers: usize,
@@ -90,6 +91,8 @@ pub(crate) struct CheckedRequest {
 pub(crate) struct Segment {
     pub(crate) table: TableId,
     pub(crate) chunks: Vec<RequestedChunk>,
+    /// The same, by bundle.
+    pub(crate) bundles: HashMap<ChunkNo, Vec<RequestedChunk>>,
     columns: ColumnSet,
     pub(crate) workspace_bytes: u64,
     /// A file of the segment, for messages.
@@ -129,7 +132,8 @@ impl CheckedRequest {
         let chunks = self.segments.iter().flat_map(|segment| &segment.chunks);
         let bytes = |wanted: &RequestedChunk| {
             let read = &self.reads[wanted.read];
-            read.roots.iter().map(|&root| read.file.part_bytes(wanted.chunk, root)).sum::<u64>()
+            let chunk = read.file.chunk(wanted.chunk);
+            read.roots.iter().map(|&root| chunk.part_bytes(root)).sum::<u64>()
         };
         chunks.map(bytes).sum()
     }
@@ -139,24 +143,23 @@ impl CheckedRequest {
         let ColumnGroup { columns, chunks, .. } = group;
         let needed = |wanted: &RequestedChunk| {
             let read = &self.reads[wanted.read];
-            workspace::chunk_bytes(read, read.file.row_group(wanted.chunk), slice_rows)
+            workspace::chunk_bytes(read, read.file.chunk(wanted.chunk).rows.row_group, slice_rows)
         };
         let workspace_bytes = chunks.iter().map(needed).max().unwrap_or(0);
         let example = self.reads[chunks[0].read].file.name().to_owned();
-        for wanted in &chunks {
-            self.places.insert(wanted.key, (self.segments.len(), wanted.chunk));
-        }
-        self.segments.push(Segment { table, chunks, columns, workspace_bytes, example });
+        let segment = self.segments.len();
+        self.places.extend(chunks.iter().map(|wanted| (wanted.key, (segment, wanted.bundle))));
+        let bundles = segments::by_bundle(&chunks);
+        self.segments.push(Segment { table, chunks, bundles, columns, workspace_bytes, example });
     }
 
-    /// What to register for a segment, without the chunks whose keys are in `skip`.
-    pub(crate) fn spec(&self, segment: usize, skip: &HashSet<u32>) -> ScanSpec {
+    /// What to register for these chunks of a segment.
+    pub(crate) fn spec(&self, segment: usize, chunks: &[RequestedChunk]) -> ScanSpec {
         let segment = &self.segments[segment];
-        let chunks = segment.chunks.iter().filter(|wanted| !skip.contains(&wanted.key));
         ScanSpec {
             table: segment.table,
             columns: segment.columns.clone(),
-            chunks: chunks.map(|wanted| wanted.chunk).collect(),
+            chunks: chunks.iter().map(|wanted| wanted.bundle).collect(),
             workers: self.workers as u32,
             order: self.order,
             weight: self.weight,
@@ -175,32 +178,37 @@ fn stages(
     let mut stages: Vec<(TableId, Vec<RequestedChunk>)> = Vec::new();
     // For delivery in any order: the stage of each table's n-th mention of a chunk.
     let mut rounds: HashMap<(TableId, usize), usize> = HashMap::new();
-    let mut mentions: HashMap<(TableId, ChunkNo), usize> = HashMap::new();
+    let mut mentions: HashMap<(TableId, ChunkNo, usize), usize> = HashMap::new();
     if let Some(pair) = chunks.windows(2).find(|pair| pair[0].key >= pair[1].key) {
-        let message =
-            format!("chunk {}: keys have to ascend, this one is not above the one before", pair[1].key);
+        let message = format!(
+            "chunk {}: keys must ascend, but this key is not greater than the one before",
+            pair[1].key
+        );
         return Err(EngineError::InvalidRequest(message));
     }
     for wanted in chunks {
         let read = reads.get(wanted.columns).ok_or_else(|| {
             let (key, at, given) = (wanted.key, wanted.columns, reads.len());
-            EngineError::InvalidRequest(format!("chunk {key}: columns {at} of {given} are meant"))
+            EngineError::InvalidRequest(format!(
+                "chunk {key} names columns {at}, but the request has {given}"
+            ))
         })?;
-        let (table, chunk) = (read.file.table, read.file.chunk_no(wanted.chunk));
-        if !read.file.has_chunk(chunk) {
-            let (at, file) = (wanted.chunk, read.file.name());
-            return Err(EngineError::InvalidRequest(format!("there is no chunk {at} in {file}")));
-        }
+        let (table, chunk) = (read.file.table, wanted.chunk);
+        let Some(bundle) = read.file.bundle_of(chunk) else {
+            let file = read.file.name();
+            return Err(EngineError::InvalidRequest(format!("there is no chunk {chunk} in {file}")));
+        };
         let next = stages.len();
         let at = match order {
             DeliveryOrder::Any => {
-                let nth = mentions.entry((table, chunk)).or_default();
+                let nth = mentions.entry((table, bundle, chunk)).or_default();
                 *nth += 1;
                 *rounds.entry((table, *nth)).or_insert(next)
             }
             DeliveryOrder::Table => {
                 let goes_on = stages.last().is_some_and(|(of, chunks)| {
-                    *of == table && chunks.last().is_some_and(|last| last.chunk < chunk)
+                    *of == table
+                        && chunks.last().is_some_and(|last| (last.bundle, last.chunk) < (bundle, chunk))
                 });
                 if goes_on { next - 1 } else { next }
             }
@@ -208,7 +216,7 @@ fn stages(
         if at == next {
             stages.push((table, Vec::new()));
         }
-        stages[at].1.push(RequestedChunk { chunk, key: wanted.key, read: wanted.columns });
+        stages[at].1.push(RequestedChunk { bundle, chunk, key: wanted.key, read: wanted.columns });
     }
     Ok(stages)
 }
@@ -222,8 +230,11 @@ fn file_reads(columns: Vec<FileColumns>) -> Result<Vec<FileRead>, EngineError> {
         }
         let ascending = wanted.roots.windows(2).all(|pair| pair[0] < pair[1]);
         if !ascending || wanted.roots.last().is_some_and(|&root| root >= file.columns.len()) {
-            let message =
-                format!("root columns {:?} of {}: ascending positions are wanted", wanted.roots, file.name());
+            let message = format!(
+                "root columns {:?} of {}: must be ascending positions in the file",
+                wanted.roots,
+                file.name()
+            );
             return Err(EngineError::InvalidRequest(message));
         }
         let decoding = file.decoding(&wanted.schema)?;

@@ -19,6 +19,8 @@ use crate::error::EngineError;
 use crate::protocol::worker_slots::ChunkPoll;
 use crate::registered::RegisteredSegment;
 use crate::request::CheckedRequest;
+use crate::rests::Rests;
+use crate::segments::RequestedChunk;
 use crate::stats::{ScanCounters, ScanMetrics};
 use crate::sync::Mutex;
 
@@ -55,6 +57,8 @@ struct Progress {
     next: usize,
     /// The segments of the last registered stage.
     stage: Option<Stage>,
+    /// What workers have of their bundles.
+    rests: Rests,
     /// Segments of earlier stages: drained, their last chunks perhaps still held.
     earlier: Vec<Arc<RegisteredSegment>>,
     /// Keys of chunks that need not be delivered.
@@ -97,20 +101,21 @@ impl Scan {
     pub fn unneed(&self, keys: &[u32]) {
         let shared = &self.shared;
         let mut progress = shared.progress();
-        let running = progress.next.checked_sub(1).map_or(0..0, |at| shared.checked.stages[at].clone());
         let mut struck: BTreeMap<usize, Vec<ChunkNo>> = BTreeMap::new();
         for &key in keys {
             let Some(&(segment, chunk)) = shared.checked.places.get(&key) else { continue };
             if progress.unneeded.insert(key) {
                 shared.counters.chunks_unneeded.add(1);
-                if running.contains(&segment) {
-                    struck.entry(segment - running.start).or_default().push(chunk);
+                let bundle = &shared.checked.segments[segment].bundles[&chunk];
+                if bundle.iter().all(|wanted| progress.unneeded.contains(&wanted.key)) {
+                    struck.entry(segment).or_default().push(chunk);
                 }
             }
         }
         let Some(stage) = &progress.stage else { return };
-        for (segment, chunks) in struck {
-            let (scan, chunks) = (stage[segment].id, chunks.into_iter().collect::<ChunkSet>());
+        for segment in stage.iter() {
+            let Some(chunks) = struck.remove(&segment.at) else { continue };
+            let (scan, chunks) = (segment.id, chunks.into_iter().collect::<ChunkSet>());
             shared.driver.scan_event(scan, Event::ChunksUnneeded { scan, chunks });
         }
     }
@@ -158,17 +163,32 @@ impl Shared {
         {
             return Ok(Some(last.clone()));
         }
-        let Some(segments) = self.checked.stages.get(progress.next).cloned() else { return Ok(None) };
-        progress.next += 1;
+        let Some(segments) = self.next_stage(&mut progress) else { return Ok(None) };
+        let again = progress.next > self.checked.stages.len();
         let stage: Stage = self.driver.locked(|locked| {
-            let register =
-                |segment| locked.register(&self.checked, segment, &progress.unneeded, &self.counters);
-            segments.map(register).collect()
+            let register = |(at, chunks): &(usize, Vec<_>)| {
+                locked.register(&self.checked, *at, chunks, again, &self.counters)
+            };
+            segments.iter().map(register).collect()
         })?;
         if let Some(before) = progress.stage.replace(stage.clone()) {
             progress.earlier.extend(before.iter().filter(|segment| !segment.is_finished()).cloned());
         }
         Ok(Some(stage))
+    }
+
+    /// The segments of the request's next stage; when there are no more, what others have of their bundles.
+    fn next_stage(&self, progress: &mut Progress) -> Option<Vec<(usize, Vec<RequestedChunk>)>> {
+        let Some(segments) = self.checked.stages.get(progress.next).cloned() else {
+            progress.next = self.checked.stages.len() + 1;
+            return progress.rests.share().map(|share| vec![share]);
+        };
+        progress.next += 1;
+        let needed = |at: usize| {
+            let chunks = self.checked.segments[at].chunks.iter();
+            (at, chunks.filter(|wanted| !progress.unneeded.contains(&wanted.key)).copied().collect())
+        };
+        Some(segments.map(needed).collect())
     }
 
     /// Ends a segment if it is done with.
@@ -187,6 +207,28 @@ impl Worker {
     /// # Errors
     /// Why the scan ended: a part could not be read, a file was replaced, the scan was dropped, the engine broke.
     pub async fn next(&mut self) -> Result<Option<Chunk>, EngineError> {
+        loop {
+            if let Some(chunk) = self.next_of_bundle() {
+                return Ok(Some(chunk));
+            }
+            if !self.take_bundle().await? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// The next chunk of the bundle at hand that is still needed.
+    fn next_of_bundle(&mut self) -> Option<Chunk> {
+        let hold = self.hold.as_ref()?;
+        let mut progress = self.shared.progress();
+        let Progress { rests, unneeded, closed: false, .. } = &mut *progress else { return None };
+        let (wanted, last) = rests.next(self.number, unneeded)?;
+        drop(progress);
+        Some(Chunk::new(hold.clone(), wanted, last, self.shared.counters.clone()))
+    }
+
+    /// Releases the bundle at hand and takes the next one; false if there is none.
+    async fn take_bundle(&mut self) -> Result<bool, EngineError> {
         self.release();
         let started = self.shared.driver.now();
         let waiting = Waiting { worker: self, on: Mutex::default() };
@@ -195,10 +237,9 @@ impl Worker {
         let waited = self.shared.driver.now() - started;
         self.shared.counters.wait_ns.add_time(waited);
         self.shared.driver.work.wait_ns.add_time(waited);
-        let Some(hold) = outcome? else { return Ok(None) };
-        let hold = Arc::new(hold);
-        self.hold = Some(hold.clone());
-        Ok(Some(Chunk::new(hold, self.shared.counters.clone())))
+        let Some(hold) = outcome? else { return Ok(false) };
+        self.hold = Some(Arc::new(hold));
+        Ok(true)
     }
 
     fn release(&mut self) {
@@ -211,6 +252,7 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
+        self.shared.progress().rests.leave(self.number);
         self.release();
     }
 }
@@ -251,7 +293,14 @@ impl Waiting<'_> {
         let mut waits = false;
         for segment in stage.iter() {
             loop {
-                match segment.poll_chunk(number, shared.driver.now(), cx.waker()) {
+                // Under one lock: nobody may find the segment drained before all that its bundles have is in the books.
+                let mut progress = shared.progress();
+                let polled = segment.poll_chunk(number, shared.driver.now(), cx.waker());
+                if let ChunkPoll::Ready(claim) = &polled {
+                    progress.rests.put(number, segment.at, &segment.wanted[&claim.chunk]);
+                }
+                drop(progress);
+                match polled {
                     ChunkPoll::Ready(claim) => {
                         stage.iter().for_each(|segment| segment.withdraw(number));
                         return Poll::Ready(Ok(Some(Hold::new(

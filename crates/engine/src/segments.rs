@@ -4,7 +4,7 @@
 //! columns become a scan of their own if that saves enough; otherwise they are read with the others, and only
 //! decoding is saved.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use coscan_core::{ChunkNo, ColumnNo, ColumnSet};
 
@@ -20,7 +20,10 @@ const SEGMENTS_MAX: usize = 4;
 /// A chunk of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RequestedChunk {
-    pub(crate) chunk: ChunkNo,
+    /// Its bundle, to the buffer manager.
+    pub(crate) bundle: ChunkNo,
+    /// Its position in the file.
+    pub(crate) chunk: usize,
     /// What the request calls it.
     pub(crate) key: u32,
     /// How it is read: a position in the request's columns.
@@ -67,13 +70,22 @@ pub(crate) fn by_columns(chunks: Vec<RequestedChunk>, reads: &[FileRead]) -> Vec
         group.chunks.push(wanted);
         let file = &reads[wanted.read].file;
         for (root, column) in file.columns.iter().enumerate().filter(|(_, c)| all.columns.contains(c.no)) {
-            *group.bytes.entry(column.no).or_default() += file.part_bytes(wanted.chunk, root);
+            *group.bytes.entry(column.no).or_default() += file.chunk(wanted.chunk).part_bytes(root);
         }
     }
     let mut groups = merged(exact.into_values().collect());
     groups.iter_mut().for_each(|group| group.chunks.sort_by_key(|wanted| wanted.key));
     groups.sort_by_key(|group| group.chunks[0].key);
     groups
+}
+
+/// The chunks of each bundle, in their order.
+pub(crate) fn by_bundle(chunks: &[RequestedChunk]) -> HashMap<ChunkNo, Vec<RequestedChunk>> {
+    let mut bundles: HashMap<ChunkNo, Vec<RequestedChunk>> = HashMap::with_capacity(chunks.len());
+    for wanted in chunks {
+        bundles.entry(wanted.bundle).or_default().push(*wanted);
+    }
+    bundles
 }
 
 /// From the largest group to the smallest: each joins the one where that costs least, if it costs little, or
@@ -132,7 +144,7 @@ mod tests {
 
     /// Chunks from `first` on in these columns, each of this many bytes per column.
     fn group(first: u32, chunks: u32, columns: &[u32], bytes: &[u64]) -> ColumnGroup {
-        let chunk = |no: u32| RequestedChunk { chunk: ChunkNo(no), key: no, read: 0 };
+        let chunk = |no: u32| RequestedChunk { bundle: ChunkNo(no), chunk: no as usize, key: no, read: 0 };
         let of_column = |(no, each): (usize, &u64)| (ColumnNo(no as u32), each * u64::from(chunks));
         ColumnGroup {
             columns: columns.iter().map(|&no| ColumnNo(no)).collect(),
@@ -185,7 +197,7 @@ mod tests {
         assert_eq!(groups.iter().map(|group| group.chunks.len()).sum::<usize>(), 8);
         for group in &groups {
             // Each chunk's own column, which has its number, is among those it is read with.
-            assert!(group.chunks.iter().all(|wanted| group.columns.contains(ColumnNo(wanted.chunk.0))));
+            assert!(group.chunks.iter().all(|wanted| group.columns.contains(ColumnNo(wanted.bundle.0))));
         }
     }
 }

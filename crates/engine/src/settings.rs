@@ -322,7 +322,7 @@ pub const ENGINE_SETTINGS: &[EngineSetting] = &[
             name: "chunk_size",
             scope: Scope::Startup,
             value: "BYTES",
-            summary: "encoded bytes that large row groups are cut to, at borders of pages; 0 for whole row groups",
+            summary: "encoded bytes of a chunk: larger row groups are cut between pages, small ones are read together; 0 for neither",
             default: "16 MiB",
         },
         set: |config, value| {
@@ -402,6 +402,8 @@ impl EngineSettings {
         config.by_profile.requests =
             ["loads_in_flight", "io_threads"].iter().all(|name| self.get(name).is_none());
         config.by_profile.gap = self.get("coalesce_gap").is_none();
+        config.by_profile.chunks = self.get("chunk_size").is_none();
+        config.by_profile.point_latency = self.get("point_latency_ms").is_none();
         if self.get("io_threads").is_none() {
             config.io_threads = config.loads_in_flight;
         }

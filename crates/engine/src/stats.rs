@@ -103,6 +103,16 @@ pub struct DeviceUse {
     pub gap_bytes: u64,
     /// Joined parts make no request larger than this.
     pub request_bytes: u64,
+    /// Row groups are cut to about so many encoded bytes; 0 if they stay whole.
+    pub chunk_bytes: u64,
+    /// Parts of objects are read in ranges of about so many bytes side by side; `None` for files of this machine, and where
+    /// the number of requests was set by hand.
+    pub range_bytes: Option<u64>,
+    /// What another request costs the device when it is busy, in bytes: point reads that cost more than the scan of their
+    /// chunk are left to the scan.
+    pub request_cost_bytes: u64,
+    /// How long a point read may wait before loads are held back for it.
+    pub point_latency: Duration,
     /// Reads that were timed.
     pub reads: u64,
     /// Their time over what the profile says, the newest counting most; 1 before there are any. Reads that share the

@@ -12,7 +12,6 @@ use bytes::Bytes;
 use coscan_core::{ChunkNo, ColumnNo, TableId};
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 
-use crate::chunks::FileChunk;
 use crate::decode::Decoder;
 use crate::error::EngineError;
 use crate::sync::Mutex;
@@ -27,12 +26,11 @@ pub(crate) struct PartKey {
     pub(crate) column: ColumnNo,
 }
 
-/// One root column of one chunk.
+/// One root column of one bundle of chunks.
 #[derive(Debug)]
 pub(crate) struct Part {
     pub(crate) key: PartKey,
     pub(crate) file: Arc<File>,
-    pub(crate) row_group: usize,
     pub(crate) root: usize,
     /// The encoded bytes, with their offsets in the file, ascending.
     pub(crate) pieces: Vec<(u64, Bytes)>,
@@ -40,7 +38,7 @@ pub(crate) struct Part {
     pub(crate) loaded: u64,
     /// The first scan it was delivered to, plus one; zero before that.
     first_user: AtomicU64,
-    /// One per Arrow type it is decoded to, which is almost always one.
+    /// One for each chunk and Arrow type it is decoded to; of the latter there is almost always one.
     decoders: Mutex<Vec<Arc<Decoder>>>,
     pins: AtomicU32,
 }
@@ -53,9 +51,8 @@ impl Part {
         pieces: Vec<(u64, Bytes)>,
         loaded: u64,
     ) -> Self {
-        let row_group = file.row_group(key.chunk);
         let (first_user, pins) = (AtomicU64::new(0), AtomicU32::new(0));
-        Part { key, file, row_group, root, pieces, loaded, first_user, decoders: Mutex::default(), pins }
+        Part { key, file, root, pieces, loaded, first_user, decoders: Mutex::default(), pins }
     }
 
     /// How many encoded bytes it has.
@@ -63,25 +60,29 @@ impl Part {
         self.pieces.iter().map(|(_, bytes)| bytes.len() as u64).sum()
     }
 
-    /// What its chunk is.
-    pub(crate) fn chunk(&self) -> &FileChunk {
-        self.file.chunk(self.key.chunk)
-    }
-
     fn decoders(&self) -> MutexGuard<'_, Vec<Arc<Decoder>>> {
         self.decoders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The decoder to the type that `decoding` gives this part's column.
-    pub(crate) fn decoder(&self, decoding: &ArrowReaderMetadata, slice_rows: usize) -> Arc<Decoder> {
+    /// The decoder of the chunk at a position of the file, to the type that `decoding` gives this part's column.
+    pub(crate) fn decoder(
+        &self,
+        at: usize,
+        decoding: &ArrowReaderMetadata,
+        slice_rows: usize,
+    ) -> Arc<Decoder> {
         let field = decoding.schema().field(self.root);
         let mut decoders = self.decoders();
-        if let Some(known) = decoders.iter().find(|d| d.data_type() == field.data_type()) {
+        if let Some(known) = decoders.iter().find(|d| d.is_for(at, field.data_type())) {
             return known.clone();
         }
+        // Whoever comes to a new chunk of a bundle is done with those before it: each holder has room for one state.
+        let others = decoders.len().saturating_sub((self.pins().max(1) - 1) as usize);
+        decoders[..others].iter().for_each(|decoder| decoder.drop_readers());
         let data_type = field.data_type();
-        let estimate = Estimate::new(&self.file.metadata, self.row_group, self.root, data_type, slice_rows);
-        let decoder = Arc::new(Decoder::new(decoding.clone(), data_type.clone(), estimate));
+        let row_group = self.file.chunk(at).rows.row_group;
+        let estimate = Estimate::new(&self.file.metadata, row_group, self.root, data_type, slice_rows);
+        let decoder = Arc::new(Decoder::new(at, decoding.clone(), data_type.clone(), estimate));
         decoders.push(decoder.clone());
         decoder
     }
@@ -113,16 +114,16 @@ impl Part {
         self.pins.load(Ordering::Relaxed)
     }
 
-    /// The part, for messages.
-    pub(crate) fn described(&self) -> String {
+    /// The part in the chunk at a position of the file, for messages.
+    pub(crate) fn described(&self, at: usize) -> String {
         let (column, file) = (&self.file.columns[self.root].name, self.file.name());
-        format!("decoding column '{column}' of row group {} of {file}", self.row_group)
+        format!("decoding column '{column}' of row group {} of {file}", self.file.chunk(at).rows.row_group)
     }
 
-    pub(crate) fn corrupt(&self, source: crate::error::SharedSource) -> EngineError {
+    pub(crate) fn corrupt(&self, at: usize, source: crate::error::SharedSource) -> EngineError {
         EngineError::Corrupt {
             file: self.file.name().to_owned(),
-            row_group: self.row_group,
+            row_group: self.file.chunk(at).rows.row_group,
             column: self.file.columns[self.root].name.clone(),
             source,
         }
@@ -155,7 +156,12 @@ impl Drop for PinnedParts {
     fn drop(&mut self) {
         for part in &self.parts {
             if part.pins.fetch_sub(1, Ordering::AcqRel) == 1 {
-                part.decoders().iter().for_each(|d| d.drop_readers());
+                let mut decoders = part.decoders();
+                decoders.iter().for_each(|decoder| decoder.drop_readers());
+                if part.file.bundle(part.key.chunk).len() > 1 {
+                    // Small chunks have decoders that are large beside them.
+                    decoders.retain(|decoder| decoder.kept_bytes() > 0);
+                }
             }
         }
     }

@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock, PoisonError};
 
 use arrow::datatypes::SchemaRef;
 use coscan_core::{ChunkNo, ChunkSet, ColumnNo, StoreNo, TableId};
+use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::errors::ParquetError;
@@ -17,6 +18,7 @@ use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use crate::chunks::{ChunkRows, FileChunk};
 use crate::error::EngineError;
 use crate::identity::{LocalFile, StoreId, Version};
+use crate::io::fit::cost_bytes;
 use crate::io::{BUFFER_SLACK, Source};
 use crate::sync::Mutex;
 
@@ -50,11 +52,16 @@ pub struct FileSpec {
     pub table_root: String,
 }
 
+/// The address of a file, given the address of its store.
+pub(crate) fn address(store_url: &str, location: &Path) -> String {
+    let between = if store_url.ends_with('/') { "" } else { "/" };
+    format!("{store_url}{between}{location}")
+}
+
 impl FileSpec {
     /// The file's address.
     pub(crate) fn name(&self) -> String {
-        let between = if self.store_url.ends_with('/') { "" } else { "/" };
-        format!("{}{between}{}", self.store_url, self.meta.location)
+        address(&self.store_url, &self.meta.location)
     }
 
     fn store_key(&self) -> StoreId {
@@ -128,6 +135,16 @@ impl FileHandle {
     pub fn chunk_bytes(&self, chunk: usize, roots: &[usize]) -> u64 {
         roots.iter().map(|&root| self.file().chunks[chunk].part_bytes(root)).sum()
     }
+
+    /// What reading these root columns (ascending) of a chunk costs its device, in bytes, where another request costs as
+    /// much as `request_bytes`.
+    pub fn chunk_cost_bytes(&self, chunk: usize, roots: &[usize], request_bytes: u64) -> u64 {
+        let chunk = &self.file().chunks[chunk];
+        let mut ranges: Vec<Range<u64>> =
+            roots.iter().flat_map(|&root| chunk.parts[root].iter().cloned()).collect();
+        ranges.sort_unstable_by_key(|range| range.start);
+        cost_bytes(ranges, request_bytes, request_bytes)
+    }
 }
 
 impl PartialEq for FileHandle {
@@ -159,6 +176,8 @@ pub(crate) struct File {
     pub(crate) columns: Vec<Column>,
     /// In the order of its rows.
     chunks: Vec<FileChunk>,
+    /// Positions of the chunks that are one to the buffer manager.
+    bundles: Vec<Range<usize>>,
     /// What is different about the file on disk, once that is known.
     pub(crate) replaced: OnceLock<String>,
     /// When it was last found on this machine.
@@ -176,6 +195,7 @@ pub(crate) struct Column {
 }
 
 impl File {
+    #[expect(clippy::too_many_arguments, reason = "the one constructor of a plain record")]
     pub(crate) fn new(
         id: FileId,
         spec: FileSpec,
@@ -183,6 +203,7 @@ impl File {
         first_chunk: u32,
         columns: Vec<Column>,
         chunks: Vec<FileChunk>,
+        bundles: Vec<Range<usize>>,
         store_no: StoreNo,
     ) -> Self {
         let name = spec.name();
@@ -190,7 +211,7 @@ impl File {
         let look = AtomicU64::new(local.as_ref().map_or(0, |local| local.look));
         let source = Arc::new(Source { name, store, store_no, meta, local });
         let (replaced, decodings) = (OnceLock::new(), Mutex::default());
-        File { id, source, metadata, table, first_chunk, columns, chunks, replaced, look, decodings }
+        File { id, source, metadata, table, first_chunk, columns, chunks, bundles, replaced, look, decodings }
     }
 
     /// Somebody found this version on this machine.
@@ -206,41 +227,55 @@ impl File {
 
     /// Whether the chunk is one of this file.
     pub(crate) fn has_chunk(&self, chunk: ChunkNo) -> bool {
-        chunk.0.checked_sub(self.first_chunk).is_some_and(|at| (at as usize) < self.chunks.len())
+        chunk.0.checked_sub(self.first_chunk).is_some_and(|at| (at as usize) < self.bundles.len())
     }
 
     pub(crate) fn name(&self) -> &str {
         &self.source.name
     }
 
+    /// What the buffer manager calls the bundle of the chunk at a position; `None` if there is no such chunk.
+    pub(crate) fn bundle_of(&self, at: usize) -> Option<ChunkNo> {
+        let bundle = self.bundles.partition_point(|bundle| bundle.end <= at);
+        (bundle < self.bundles.len()).then_some(ChunkNo(self.first_chunk + bundle as u32))
+    }
+
+    /// The chunks that are one to the buffer manager, by their positions.
+    pub(crate) fn bundle(&self, bundle: ChunkNo) -> Range<usize> {
+        self.bundles[(bundle.0 - self.first_chunk) as usize].clone()
+    }
+
     /// The chunk at a position in the file.
-    pub(crate) fn chunk_no(&self, at: usize) -> ChunkNo {
-        ChunkNo(self.first_chunk + at as u32)
+    pub(crate) fn chunk(&self, at: usize) -> &FileChunk {
+        &self.chunks[at]
     }
 
-    /// What a chunk of this file is.
-    pub(crate) fn chunk(&self, chunk: ChunkNo) -> &FileChunk {
-        &self.chunks[(chunk.0 - self.first_chunk) as usize]
-    }
-
-    pub(crate) fn row_group(&self, chunk: ChunkNo) -> usize {
-        self.chunk(chunk).rows.row_group
-    }
-
-    /// The chunk with a row, or the last one before it.
-    pub(crate) fn chunk_with(&self, row_group: usize, row: usize) -> ChunkNo {
+    /// The position of the chunk with a row, or of the last one before it.
+    pub(crate) fn chunk_with(&self, row_group: usize, row: usize) -> usize {
         let begins_before =
             |chunk: &FileChunk| (chunk.rows.row_group, chunk.rows.rows.start) <= (row_group, row);
-        self.chunk_no(self.chunks.partition_point(begins_before).saturating_sub(1))
+        self.chunks.partition_point(begins_before).saturating_sub(1)
+    }
+
+    /// Where a part lies: byte ranges in the file, of one chunk after the other.
+    pub(crate) fn part_ranges(&self, bundle: ChunkNo, root: usize) -> impl Iterator<Item = Range<u64>> + '_ {
+        self.bundle(bundle).flat_map(move |at| self.chunks[at].parts[root].iter().cloned())
+    }
+
+    /// The row group of a bundle's part that has what lies at an offset; the bundle's first if none has.
+    pub(crate) fn row_group_at(&self, bundle: ChunkNo, root: usize, offset: u64) -> usize {
+        let chunks = self.bundle(bundle);
+        let has = |at: &usize| self.chunks[*at].parts[root].iter().any(|range| range.contains(&offset));
+        self.chunks[chunks.clone().find(has).unwrap_or(chunks.start)].rows.row_group
     }
 
     pub(crate) fn chunks(&self) -> ChunkSet {
-        ChunkSet::range(self.first_chunk..self.first_chunk + self.chunks.len() as u32)
+        ChunkSet::range(self.first_chunk..self.first_chunk + self.bundles.len() as u32)
     }
 
     /// The encoded bytes of a part.
-    pub(crate) fn part_bytes(&self, chunk: ChunkNo, root: usize) -> u64 {
-        self.chunk(chunk).part_bytes(root)
+    pub(crate) fn part_bytes(&self, bundle: ChunkNo, root: usize) -> u64 {
+        self.part_ranges(bundle, root).map(|range| range.end - range.start).sum()
     }
 
     /// The rows of a row group.

@@ -47,7 +47,7 @@ pub use ids::{DriveId, FragmentId, ListId, MediumId, UserId};
 pub use model::{Library, LibraryError, Price};
 pub use policy::registry;
 pub use policy::tape_queue::TapeQueueConfig;
-pub use policy::{Choice, Demand, MediaPolicy, PolicyName, View, Wanted, Why};
+pub use policy::{Choice, Demand, MediaPolicy, PolicyName, View, WantedMedium, Why};
 pub use scheduler::Scheduler;
 pub use scheduler::action::{Action, Reason};
 pub use scheduler::config::{ConfigError, SchedulerConfig};

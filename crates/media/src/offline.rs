@@ -12,9 +12,9 @@ use crate::ids::{DriveId, FragmentId, MediumId};
 use crate::model::Library;
 use crate::scheduler::fragment::Fragment;
 
-/// What each drive does.
+/// What each drive does, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Plan {
+pub struct Schedule {
     /// For each drive the media it mounts, each with the fragments in the order of fetching.
     pub drives: BTreeMap<DriveId, Vec<(MediumId, Vec<FragmentId>)>>,
     /// When the last drive is done.
@@ -22,18 +22,18 @@ pub struct Plan {
 }
 
 /// A schedule that fetches each fragment once.
-pub fn schedule(library: &Library, fragments: &[Fragment]) -> Plan {
+pub fn schedule(library: &Library, fragments: &[Fragment]) -> Schedule {
     let mut sweeps: Vec<(Span, MediumId, Vec<FragmentId>)> = sweeps(library, fragments);
     sweeps.sort_by_key(|(time, medium, _)| (std::cmp::Reverse(*time), *medium));
     let mut free: Vec<Span> = vec![Span::ZERO; library.drives() as usize];
-    let mut plan = Plan::default();
+    let mut schedule = Schedule::default();
     for (time, medium, fragments) in sweeps {
         let (at, _) = free.iter().enumerate().min_by_key(|(at, busy)| (**busy, *at)).expect("a drive");
         free[at] = Span::from_nanos(free[at].as_nanos().saturating_add(time.as_nanos()));
-        plan.drives.entry(DriveId(at as u32)).or_default().push((medium, fragments));
+        schedule.drives.entry(DriveId(at as u32)).or_default().push((medium, fragments));
     }
-    plan.makespan = free.into_iter().max().unwrap_or_default();
-    plan
+    schedule.makespan = free.into_iter().max().unwrap_or_default();
+    schedule
 }
 
 /// No schedule that fetches these fragments, from empty drives and an empty cache, takes less: all drives share the

@@ -21,8 +21,14 @@ pub struct RestExec {
 impl RestExec {
     /// A leaf of one partition, which can be executed once.
     pub fn new(stream: SendableRecordBatchStream) -> Self {
+        let nothing = EquivalenceProperties::new(stream.schema());
+        RestExec::known(stream, nothing)
+    }
+
+    /// The same, with what is known of the rows of the stream.
+    pub fn known(stream: SendableRecordBatchStream, equivalences: EquivalenceProperties) -> Self {
         let properties = PlanProperties::new(
-            EquivalenceProperties::new(stream.schema()),
+            equivalences,
             Partitioning::UnknownPartitioning(1),
             EmissionType::Incremental,
             Boundedness::Bounded,

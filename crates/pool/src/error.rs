@@ -49,13 +49,13 @@ pub enum PageSetupError {
         frames: usize,
     },
     /// The policy looks ahead and was not told what comes.
-    #[error("policy '{name}' needs to know the future: give it the references to come")]
+    #[error("policy '{name}' is offline: give it all references in advance")]
     NeedsFuture {
         /// The policy.
         name: &'static str,
     },
     /// Positions are numbers of 32 bits.
-    #[error("{references} references are more than the {} a future can have", u32::MAX - 1)]
+    #[error("{references} references are too many: an offline policy takes at most {}", u32::MAX - 1)]
     FutureTooLong {
         /// The number of references given.
         references: usize,

@@ -54,11 +54,6 @@ impl Frame {
         self.pins
     }
 
-    /// Whether its page was changed since it was read or last written.
-    pub fn is_dirty(&self) -> bool {
-        self.dirty
-    }
-
     /// Whether it can be reused without writing anything first.
     pub fn is_clean(&self) -> bool {
         !self.dirty && self.transfer == Transfer::Idle
@@ -149,11 +144,6 @@ impl Frames {
     pub fn empty(&self) -> Option<FrameNo> {
         let (_, first) = self.free.first()?;
         self.get(*first).page.is_none().then_some(*first)
-    }
-
-    /// How many frames have no owner.
-    pub fn free_count(&self) -> usize {
-        self.free.len()
     }
 
     pub(crate) fn get_mut(&mut self, frame: FrameNo) -> &mut Frame {

@@ -5,7 +5,8 @@
 use std::collections::BTreeMap;
 
 use coscan_core::PolicyName;
-use coscan_postgres::host::{Announcement, Command, Host, RelKey};
+use coscan_postgres::commands::{Announcement, Command, RelKey};
+use coscan_postgres::host::Host;
 
 const CHUNK_BYTES: u64 = 1 << 20;
 const CHUNKS: u32 = 8;
@@ -15,7 +16,7 @@ fn main() {
     let key = RelKey { tablespace: 1663, database: 5, relation: 16384 };
     let policy: PolicyName = "relevance".parse().expect("it is registered");
     for slot in 0..2 {
-        host.register(slot, Announcement { policy, key, chunks: CHUNKS, first: 0, seats: 1 });
+        host.register(slot, Announcement { policy, key, chunks: CHUNKS, first: 0, mailboxes: 1 });
     }
     let (mut reads, mut handed_out) = (0, BTreeMap::<u32, Vec<u32>>::new());
     while let Some(command) = host.next_command() {
@@ -24,9 +25,9 @@ fn main() {
                 reads += 1;
                 host.loaded(load, true);
             }
-            Command::Deliver { slot, seat, chunk, .. } => {
+            Command::Deliver { slot, mailbox, chunk, .. } => {
                 handed_out.entry(slot).or_default().push(chunk);
-                host.done(slot, seat);
+                host.done(slot, mailbox);
             }
             Command::Finish { slot } => host.gone(slot),
             _ => {}

@@ -32,28 +32,28 @@
 #error "coscan supports PostgreSQL 15"
 #endif
 
-/* Seats of a scan: chunks that are handed out to it at a time. */
-#define COSCAN_SEATS 8
+/* Mailboxes of a scan: chunks that are handed out to it at a time. */
+#define COSCAN_MAILBOXES 8
 
 /*
- * A seat is one 64-bit word, so that whoever changes it sees at once whose it is: the slot's generation, what
- * the seat is doing, how its chunk came, and the chunk.
+ * A mailbox is one 64-bit word, so that whoever changes it sees at once whose it is: the slot's generation, what
+ * the mailbox is doing, how its chunk came, and the chunk.
  */
-typedef enum SeatState
+typedef enum MailboxState
 {
-	SEAT_EMPTY,					/* the fetcher's turn */
-	SEAT_DELIVERED,				/* a chunk lies ready */
-	SEAT_TAKEN,					/* a backend is reading it */
-	SEAT_DONE,					/* it is finished */
-	SEAT_DONE_MISSED			/* it is finished, and pages of it had gone from shared buffers */
-} SeatState;
+	MAILBOX_EMPTY,				/* the fetcher's turn */
+	MAILBOX_DELIVERED,			/* a chunk lies ready */
+	MAILBOX_TAKEN,				/* a backend is reading it */
+	MAILBOX_DONE,				/* it is finished */
+	MAILBOX_DONE_MISSED			/* it is finished, and pages of it had gone from shared buffers */
+} MailboxState;
 
-#define SEAT_WORD(generation, state, source, chunk) \
+#define MAILBOX_WORD(generation, state, source, chunk) \
 	(((uint64) (generation) & 0xffffff) << 40 | (uint64) (state) << 36 | (uint64) (source) << 32 | (uint64) (chunk))
-#define SEAT_GENERATION(word) ((uint32) ((word) >> 40))
-#define SEAT_STATE(word) ((SeatState) ((word) >> 36 & 0xf))
-#define SEAT_SOURCE(word) ((uint32) ((word) >> 32 & 0xf))
-#define SEAT_CHUNK(word) ((uint32) (word))
+#define MAILBOX_GENERATION(word) ((uint32) ((word) >> 40))
+#define MAILBOX_STATE(word) ((MailboxState) ((word) >> 36 & 0xf))
+#define MAILBOX_SOURCE(word) ((uint32) ((word) >> 32 & 0xf))
+#define MAILBOX_CHUNK(word) ((uint32) (word))
 
 /*
  * FREE -> CLAIMED and -> ACTIVE by the backend, -> LEAVING by the backend, -> FREE by the fetcher, or by the
@@ -72,7 +72,7 @@ typedef struct CoscanSlot
 {
 	pg_atomic_uint32 state;
 	pg_atomic_uint32 generation;
-	pg_atomic_uint32 finished;	/* nothing will be delivered that is not on a seat by now */
+	pg_atomic_uint32 finished;	/* nothing will be delivered that is not in a mailbox by now */
 	pg_atomic_uint32 failed;	/* the scan is to go on by itself */
 
 	/* What the scan announces; constant while it is active. */
@@ -85,7 +85,7 @@ typedef struct CoscanSlot
 	uint32		policy;
 	uint32		chunks;
 	uint32		first;			/* chunk that it needs; all before it were read alone */
-	uint32		nseats;
+	uint32		nmailboxes;
 	BlockNumber nblocks;
 	TimestampTz started;
 
@@ -97,7 +97,7 @@ typedef struct CoscanSlot
 	pg_atomic_uint32 from[3];	/* deliveries by source */
 
 	ConditionVariable wakeup;
-	pg_atomic_uint64 seats[COSCAN_SEATS];
+	pg_atomic_uint64 mailboxes[COSCAN_MAILBOXES];
 } CoscanSlot;
 
 /* A frame as others see it. */
@@ -214,14 +214,14 @@ typedef enum CoscanTaken
 typedef struct CoscanChunk
 {
 	uint32		chunk;
-	int			seat;
+	int			mailbox;
 	uint32		source;
 } CoscanChunk;
 
 struct RelationData;
 extern bool coscan_is_scanned(const RelFileNode *file);
 extern CoscanLease *coscan_lease_take(struct RelationData *relation, BlockNumber nblocks, uint32 chunks,
-									  uint32 first, uint32 nseats, CoscanTicket *ticket);
+									  uint32 first, uint32 nmailboxes, CoscanTicket *ticket);
 extern void coscan_lease_return(CoscanLease *lease);
 extern CoscanTaken coscan_take(const CoscanTicket *ticket, CoscanChunk *chunk, uint32 *waits,
 							   uint64 *wait_us);

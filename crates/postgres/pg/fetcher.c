@@ -1,7 +1,7 @@
 /*
  * The fetcher: one background worker for all databases, with the manager in its private memory.
  *
- * It turns what slots and seats say into the manager's events and carries out the commands that come back. It
+ * It turns what slots and mailboxes say into the manager's events and carries out the commands that come back. It
  * takes no lock on relations: a scan is protected by its backend's lock, and the slot is acknowledged as free
  * only after everything kept for the scan was let go of. After trouble it ends itself: pins are released, the
  * epoch moves on, backends go on alone, and the postmaster starts another fetcher a second later.
@@ -93,8 +93,8 @@ deliver(const CoscanCommand *command)
 	pg_atomic_fetch_add_u32(&slot->delivered, 1);
 	pg_atomic_fetch_add_u32(&slot->from[command->source], 1);
 	coscan_count(counters[command->source], 1);
-	pg_atomic_write_u64(&slot->seats[command->seat],
-						SEAT_WORD(known[command->slot].generation, SEAT_DELIVERED, command->source,
+	pg_atomic_write_u64(&slot->mailboxes[command->mailbox],
+						MAILBOX_WORD(known[command->slot].generation, MAILBOX_DELIVERED, command->source,
 								  command->chunk));
 	pg_memory_barrier();
 	ConditionVariableBroadcast(&slot->wakeup);
@@ -175,24 +175,24 @@ register_scan(int at, CoscanSlot *slot)
 	known[at].generation = pg_atomic_read_u32(&slot->generation);
 	pg_atomic_fetch_add_u32(&coscan->registered, 1);
 	coscan_pages_announce(&slot->file, slot->permanent, slot->nblocks);
-	DECIDE(coscan_host_register, at, slot->policy, key, slot->chunks, slot->first, slot->nseats);
+	DECIDE(coscan_host_register, at, slot->policy, key, slot->chunks, slot->first, slot->nmailboxes);
 }
 
-/* Seats whose chunks were finished may have the next ones. */
+/* Mailboxes whose chunks were finished may have the next ones. */
 static void
-look_at_seats(int at, CoscanSlot *slot)
+look_at_mailboxes(int at, CoscanSlot *slot)
 {
-	for (uint32 seat = 0; seat < slot->nseats; seat++)
+	for (uint32 mailbox = 0; mailbox < slot->nmailboxes; mailbox++)
 	{
-		uint64		word = pg_atomic_read_u64(&slot->seats[seat]);
-		SeatState	state = SEAT_STATE(word);
+		uint64		word = pg_atomic_read_u64(&slot->mailboxes[mailbox]);
+		MailboxState state = MAILBOX_STATE(word);
 
-		if (state != SEAT_DONE && state != SEAT_DONE_MISSED)
+		if (state != MAILBOX_DONE && state != MAILBOX_DONE_MISSED)
 			continue;
-		if (state == SEAT_DONE_MISSED)
+		if (state == MAILBOX_DONE_MISSED)
 			coscan_pages_missed(&slot->file);
-		pg_atomic_write_u64(&slot->seats[seat], SEAT_WORD(known[at].generation, SEAT_EMPTY, 0, 0));
-		DECIDE(coscan_host_done, at, seat);
+		pg_atomic_write_u64(&slot->mailboxes[mailbox], MAILBOX_WORD(known[at].generation, MAILBOX_EMPTY, 0, 0));
+		DECIDE(coscan_host_done, at, mailbox);
 	}
 }
 
@@ -229,7 +229,7 @@ look_at_slots(void)
 		else if (known[at].generation == 0)
 			register_scan(at, slot);
 		else
-			look_at_seats(at, slot);
+			look_at_mailboxes(at, slot);
 	}
 }
 

@@ -1,5 +1,5 @@
 /*
- * A backend's hold on a slot: taking it, taking chunks from its seats, giving it back.
+ * A backend's hold on a slot: taking it, taking chunks from its mailboxes, giving it back.
  *
  * The slot is returned, and the return acknowledged, before the lock on the relation is: then the fetcher
  * touches no page of it any more. That holds after errors too: a resource release callback runs before locks
@@ -185,7 +185,7 @@ claim_slot(void)
  */
 CoscanLease *
 coscan_lease_take(Relation relation, BlockNumber nblocks, uint32 chunks, uint32 first,
-				  uint32 nseats, CoscanTicket *ticket)
+				  uint32 nmailboxes, CoscanTicket *ticket)
 {
 	static bool exit_registered = false;
 	uint64		epoch = pg_atomic_read_u64(&coscan->epoch);
@@ -227,7 +227,7 @@ coscan_lease_take(Relation relation, BlockNumber nblocks, uint32 chunks, uint32 
 	slot->policy = coscan_policy;
 	slot->chunks = chunks;
 	slot->first = first;
-	slot->nseats = Min(nseats, COSCAN_SEATS);
+	slot->nmailboxes = Min(nmailboxes, COSCAN_MAILBOXES);
 	slot->nblocks = nblocks;
 	slot->started = GetCurrentTimestamp();
 	pg_atomic_write_u32(&slot->delivered, 0);
@@ -236,8 +236,8 @@ coscan_lease_take(Relation relation, BlockNumber nblocks, uint32 chunks, uint32 
 	pg_atomic_write_u32(&slot->waits, 0);
 	for (int i = 0; i < 3; i++)
 		pg_atomic_write_u32(&slot->from[i], 0);
-	for (int i = 0; i < COSCAN_SEATS; i++)
-		pg_atomic_write_u64(&slot->seats[i], SEAT_WORD(generation, SEAT_EMPTY, 0, 0));
+	for (int i = 0; i < COSCAN_MAILBOXES; i++)
+		pg_atomic_write_u64(&slot->mailboxes[i], MAILBOX_WORD(generation, MAILBOX_EMPTY, 0, 0));
 
 	ticket->slot = slot - coscan->slots;
 	ticket->generation = generation;
@@ -260,34 +260,34 @@ coscan_lease_return(CoscanLease *lease)
 	leave(lease, true);
 }
 
-/* Takes a chunk that lies ready, looking first behind the seat of the last one: that is the older one. */
+/* Takes a chunk that lies ready, looking first behind the mailbox of the last one: that is the oldest. */
 static bool
 take_ready(const CoscanTicket *ticket, CoscanChunk *chunk)
 {
 	CoscanSlot *slot = slot_of(ticket);
-	uint32		nseats = slot->nseats;
+	uint32		nmailboxes = slot->nmailboxes;
 
-	for (uint32 i = 1; i <= nseats; i++)
+	for (uint32 i = 1; i <= nmailboxes; i++)
 	{
-		int			seat = (chunk->seat + i) % nseats;
-		uint64		word = pg_atomic_read_u64(&slot->seats[seat]);
+		int			mailbox = (chunk->mailbox + i) % nmailboxes;
+		uint64		word = pg_atomic_read_u64(&slot->mailboxes[mailbox]);
 
-		if (SEAT_STATE(word) != SEAT_DELIVERED || SEAT_GENERATION(word) != ticket->generation)
+		if (MAILBOX_STATE(word) != MAILBOX_DELIVERED || MAILBOX_GENERATION(word) != ticket->generation)
 			continue;
-		if (!pg_atomic_compare_exchange_u64(&slot->seats[seat], &word,
-											SEAT_WORD(ticket->generation, SEAT_TAKEN,
-													  SEAT_SOURCE(word), SEAT_CHUNK(word))))
+		if (!pg_atomic_compare_exchange_u64(&slot->mailboxes[mailbox], &word,
+											MAILBOX_WORD(ticket->generation, MAILBOX_TAKEN,
+													  MAILBOX_SOURCE(word), MAILBOX_CHUNK(word))))
 			continue;
-		chunk->seat = seat;
-		chunk->chunk = SEAT_CHUNK(word);
-		chunk->source = SEAT_SOURCE(word);
+		chunk->mailbox = mailbox;
+		chunk->chunk = MAILBOX_CHUNK(word);
+		chunk->source = MAILBOX_SOURCE(word);
 		return true;
 	}
 	return false;
 }
 
 /*
- * The next chunk of the scan; waits for it. chunk->seat is the last one's seat, or -1. What has been waited
+ * The next chunk of the scan; waits for it. chunk->mailbox is that of the last one, or -1. What has been waited
  * is added up.
  */
 CoscanTaken
@@ -301,7 +301,7 @@ coscan_take(const CoscanTicket *ticket, CoscanChunk *chunk, uint32 *waits, uint6
 
 	while (is_served(ticket))
 	{
-		/* Read before the seats: what was delivered last lies there by then. */
+		/* Read before the mailboxes: what was delivered last lies there by then. */
 		bool		finished = pg_atomic_read_u32(&slot->finished) != 0;
 
 		pg_read_barrier();
@@ -355,13 +355,13 @@ void
 coscan_done(const CoscanTicket *ticket, const CoscanChunk *chunk, bool missed)
 {
 	CoscanSlot *slot = slot_of(ticket);
-	uint64		taken = SEAT_WORD(ticket->generation, SEAT_TAKEN, chunk->source, chunk->chunk);
-	SeatState	state = missed ? SEAT_DONE_MISSED : SEAT_DONE;
+	uint64		taken = MAILBOX_WORD(ticket->generation, MAILBOX_TAKEN, chunk->source, chunk->chunk);
+	MailboxState state = missed ? MAILBOX_DONE_MISSED : MAILBOX_DONE;
 
 	if (!is_served(ticket))
 		return;
-	if (pg_atomic_compare_exchange_u64(&slot->seats[chunk->seat], &taken,
-									   SEAT_WORD(ticket->generation, state, chunk->source, chunk->chunk)))
+	if (pg_atomic_compare_exchange_u64(&slot->mailboxes[chunk->mailbox], &taken,
+									   MAILBOX_WORD(ticket->generation, state, chunk->source, chunk->chunk)))
 	{
 		pg_atomic_fetch_add_u32(&slot->done, 1);
 		wake_fetcher();

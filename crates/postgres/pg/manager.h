@@ -33,7 +33,7 @@ typedef struct CoscanCommand
 {
 	uint32_t	kind;
 	uint32_t	slot;
-	uint32_t	seat;
+	uint32_t	mailbox;
 	uint32_t	table;
 	uint32_t	chunk;
 	uint32_t	frame;
@@ -51,8 +51,8 @@ extern const char *coscan_policy_name(uint32_t index);
 extern CoscanHost *coscan_host_new(uint64_t budget_bytes, uint64_t chunk_bytes, uint32_t loads_in_flight,
 								   const char *traces);
 extern int	coscan_host_register(CoscanHost *host, uint64_t now_ns, uint32_t slot, uint32_t policy,
-								 CoscanRelKey key, uint32_t chunks, uint32_t first, uint32_t seats);
-extern int	coscan_host_done(CoscanHost *host, uint64_t now_ns, uint32_t slot, uint32_t seat);
+								 CoscanRelKey key, uint32_t chunks, uint32_t first, uint32_t mailboxes);
+extern int	coscan_host_done(CoscanHost *host, uint64_t now_ns, uint32_t slot, uint32_t mailbox);
 extern int	coscan_host_gone(CoscanHost *host, uint64_t now_ns, uint32_t slot);
 extern int	coscan_host_loaded(CoscanHost *host, uint64_t now_ns, uint64_t load, bool read);
 extern int	coscan_host_time_passed(CoscanHost *host, uint64_t now_ns);

@@ -96,8 +96,8 @@ init_slot(CoscanSlot *slot)
 	for (int i = 0; i < 3; i++)
 		pg_atomic_init_u32(&slot->from[i], 0);
 	ConditionVariableInit(&slot->wakeup);
-	for (int i = 0; i < COSCAN_SEATS; i++)
-		pg_atomic_init_u64(&slot->seats[i], 0);
+	for (int i = 0; i < COSCAN_MAILBOXES; i++)
+		pg_atomic_init_u64(&slot->mailboxes[i], 0);
 }
 
 static void

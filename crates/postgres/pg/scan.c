@@ -167,7 +167,7 @@ start(CoscanScanState *state)
 		state->may_register = registers(state);
 	}
 	state->alone = state->progress->ticket.slot < 0;
-	state->last_seat = -1;
+	state->last_mailbox = -1;
 }
 
 /* The next chunk that the fetcher hands out. */
@@ -182,7 +182,7 @@ next_served(CoscanScanState *state)
 		uint64		wait_us = 0;
 		CoscanTaken taken;
 
-		state->chunk.seat = state->last_seat;
+		state->chunk.mailbox = state->last_mailbox;
 		taken = coscan_take(&progress->ticket, &state->chunk, &waits, &wait_us);
 		if (waits > 0)
 		{
@@ -194,7 +194,7 @@ next_served(CoscanScanState *state)
 			state->alone = true;
 			return false;
 		}
-		state->last_seat = state->chunk.seat;
+		state->last_mailbox = state->chunk.mailbox;
 		if (claim(progress, state->chunk.chunk))
 		{
 			count(state, (ScanCount) state->chunk.source, 1);
@@ -218,7 +218,7 @@ next_alone(CoscanScanState *state)
 		if (claim(progress, chunk))
 		{
 			state->chunk.chunk = chunk;
-			state->chunk.seat = -1;
+			state->chunk.mailbox = -1;
 			count(state, state->may_register ? SCAN_CACHED : SCAN_ALONE, 1);
 			return true;
 		}
@@ -234,7 +234,7 @@ next_chunk(CoscanScanState *state)
 
 	if (state->ended)
 		return false;
-	if (state->last_seat == -2)
+	if (state->last_mailbox == -2)
 		start(state);
 	progress = state->progress;
 	if (state->may_register)
@@ -256,7 +256,7 @@ static void
 finish_chunk(CoscanScanState *state)
 {
 	state->in_chunk = false;
-	if (state->chunk.seat >= 0)
+	if (state->chunk.mailbox >= 0)
 		coscan_done(&state->progress->ticket, &state->chunk,
 					pgBufferUsage.shared_blks_read != state->reads_before);
 }
@@ -342,7 +342,7 @@ static void
 reset(CoscanScanState *state)
 {
 	state->may_register = state->alone = state->in_chunk = state->ended = false;
-	state->last_seat = -2;
+	state->last_mailbox = -2;
 }
 
 static void

@@ -50,8 +50,8 @@ typedef struct CoscanScanState
 	bool		alone;			/* the fetcher is not asked */
 	bool		in_chunk;
 	bool		ended;
-	CoscanChunk chunk;			/* seat -1: taken without the fetcher */
-	int			last_seat;
+	CoscanChunk chunk;			/* mailbox -1: taken without the fetcher */
+	int			last_mailbox;
 	int64		reads_before;
 	BlockNumber nblocks;		/* planned for a parallel scan */
 	uint64		totals[SCAN_COUNTS];	/* of earlier rounds, for EXPLAIN */

@@ -1,8 +1,7 @@
 //! The C interface; `pg/manager.h` declares the same.
 //!
-//! Every function catches panics and answers [`PANICKED`]; the panic's message is on standard error by
-//! then, which is the server's log. The fetcher ends itself and is started anew: a host that panicked is
-//! not used again.
+//! Every function catches panics and returns [`PANICKED`]. The panic's message is then on standard error, which is
+//! the server's log. A host that panicked is not used again: the fetcher exits, and the server starts a new one.
 
 use std::ffi::OsStr;
 use std::ffi::{CStr, CString, c_char};
@@ -13,7 +12,8 @@ use std::sync::OnceLock;
 
 use coscan_core::{PolicyName, registry};
 
-use crate::host::{Announcement, Command, Host, RelKey};
+use crate::commands::{Announcement, Command, RelKey};
+use crate::host::Host;
 
 /// Done.
 pub const OK: i32 = 0;
@@ -30,8 +30,8 @@ pub struct RawCommand {
     pub kind: u32,
     /// The slot of a scan.
     pub slot: u32,
-    /// The seat.
-    pub seat: u32,
+    /// The mailbox.
+    pub mailbox: u32,
     /// The table's handle.
     pub table: u32,
     /// The chunk.
@@ -58,8 +58,8 @@ impl From<Command> for RawCommand {
                 RawCommand { kind: 3, load, table, chunk, frame, ..raw }
             }
             Command::Evict { frame } => RawCommand { kind: 4, frame, ..raw },
-            Command::Deliver { slot, seat, chunk, frame, source } => {
-                RawCommand { kind: 5, slot, seat, chunk, frame, source: source as u32, ..raw }
+            Command::Deliver { slot, mailbox, chunk, frame, source } => {
+                RawCommand { kind: 5, slot, mailbox, chunk, frame, source: source as u32, ..raw }
             }
             Command::Finish { slot } => RawCommand { kind: 6, slot, ..raw },
             Command::Fail { slot } => RawCommand { kind: 7, slot, ..raw },
@@ -128,13 +128,13 @@ pub unsafe extern "C" fn coscan_host_register(
     key: RelKey,
     chunks: u32,
     first: u32,
-    seats: u32,
+    mailboxes: u32,
 ) -> i32 {
     // SAFETY: as the caller promises.
     unsafe {
         on_host(host, now_ns, |host| {
             let policy = policy_at(policy).expect("the setting knows the registry's policies only");
-            host.register(slot, Announcement { policy, key, chunks, first, seats });
+            host.register(slot, Announcement { policy, key, chunks, first, mailboxes });
             OK
         })
     }
@@ -145,11 +145,11 @@ pub unsafe extern "C" fn coscan_host_register(
 /// # Safety
 /// `host` comes from [`coscan_host_new`].
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn coscan_host_done(host: *mut Host, now_ns: u64, slot: u32, seat: u32) -> i32 {
+pub unsafe extern "C" fn coscan_host_done(host: *mut Host, now_ns: u64, slot: u32, mailbox: u32) -> i32 {
     // SAFETY: as the caller promises.
     unsafe {
         on_host(host, now_ns, |host| {
-            host.done(slot, seat);
+            host.done(slot, mailbox);
             OK
         })
     }

@@ -1,13 +1,12 @@
 //! The managers of the fetcher: one per policy in use, because every session chooses its own.
 //!
 //! Scans of one policy cooperate with each other; the budget is divided evenly among the policies that
-//! have scans. A table exists for a manager as long as one of its scans reads it: with the last one goes
-//! all that is kept of it, because its lock protects the pages no longer.
+//! have scans. A manager knows a table while one of its scans reads it. When the last one ends, all chunks of
+//! the table are evicted, because its lock no longer protects the pages.
 //!
-//! The fetcher calls a method for everything that happens and then takes the [`Command`]s one by one, in
-//! order. What it reads into are frames: numbers for chunks that are being read or kept. Chunks count
-//! with their full size, also the last one of a table, so that there are never more frames than the budget
-//! has room for.
+//! The fetcher calls a method for each event and then takes the [`Command`]s one by one, in order. A chunk
+//! that is being read or kept has a frame, which is a number. Every chunk counts with the full chunk size,
+//! even the shorter last one of a table, so that there are never more frames than the budget has room for.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
@@ -17,93 +16,9 @@ use coscan_core::{
     ScanId, ScanSpec, TableId, TableLayout, WorkerNo,
 };
 
-use crate::scans::{RunningScan, Seat};
+use crate::commands::{Announcement, Command, RelKey, Source};
+use crate::scans::{Mailbox, RunningScan};
 use crate::trace::Trace;
-
-/// A file of a table, as PostgreSQL names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(C)]
-pub struct RelKey {
-    /// Its tablespace.
-    pub tablespace: u32,
-    /// Its database.
-    pub database: u32,
-    /// Its file number.
-    pub relation: u32,
-}
-
-/// How a chunk came to be there when it was handed out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Source {
-    /// Pages had to be read, and this is their first use.
-    Read = 0,
-    /// All pages were in shared buffers already, and this is their first use here.
-    Cached = 1,
-    /// Another scan has used them before: nothing was read for this one.
-    Shared = 2,
-}
-
-/// What the fetcher is to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Command {
-    /// A table is used from now on.
-    OpenTable {
-        /// Its handle.
-        table: u32,
-        /// Its file.
-        key: RelKey,
-    },
-    /// The table's last scan is gone: nothing of it may be touched any more.
-    CloseTable {
-        /// Its handle.
-        table: u32,
-    },
-    /// Read a chunk into a frame, keep it, and answer with [`Host::loaded`].
-    Load {
-        /// The read's name.
-        load: u64,
-        /// The table.
-        table: u32,
-        /// The chunk.
-        chunk: u32,
-        /// The frame.
-        frame: u32,
-    },
-    /// Let go of a frame; if it is still being read, stop.
-    Evict {
-        /// The frame.
-        frame: u32,
-    },
-    /// Put a chunk on a seat.
-    Deliver {
-        /// The scan's slot.
-        slot: u32,
-        /// The seat.
-        seat: u32,
-        /// The chunk.
-        chunk: u32,
-        /// The frame it lies in.
-        frame: u32,
-        /// How it came.
-        source: Source,
-    },
-    /// No chunk is left that is not on a seat.
-    Finish {
-        /// The scan's slot.
-        slot: u32,
-    },
-    /// The scan is not served any more and goes on by itself.
-    Fail {
-        /// The scan's slot.
-        slot: u32,
-    },
-    /// What a seat holds is not kept any longer, because others waited for the room.
-    Revoked {
-        /// The scan's slot.
-        slot: u32,
-    },
-}
 
 #[derive(Debug)]
 struct Manager {
@@ -159,21 +74,6 @@ pub struct Host {
     traces: Option<PathBuf>,
 }
 
-/// What a scan announces.
-#[derive(Clone, Copy, Debug)]
-pub struct Announcement {
-    /// The policy its session chose.
-    pub policy: PolicyName,
-    /// The file it reads.
-    pub key: RelKey,
-    /// The chunks of the file.
-    pub chunks: u32,
-    /// The first chunk that it needs; it needs all from there on.
-    pub first: u32,
-    /// Its seats, at least one.
-    pub seats: u32,
-}
-
 impl Host {
     /// A host without scans. Sizes in bytes.
     pub fn new(budget_bytes: u64, chunk_bytes: u64, loads_in_flight: u32) -> Self {
@@ -224,20 +124,23 @@ impl Host {
         assert!(!self.scans.contains_key(&slot), "slot {slot} is taken");
         let policy = self.forced.unwrap_or(scan.policy);
         let chunks = ChunkSet::range(scan.first..scan.chunks);
-        let seats = vec![Seat::Idle; scan.seats.max(1) as usize];
-        self.start(slot, policy, scan.key, scan.chunks, chunks, seats);
+        let mailboxes = vec![Mailbox::Idle; scan.mailboxes.max(1) as usize];
+        self.start(slot, policy, scan.key, scan.chunks, chunks, mailboxes);
     }
 
-    /// A backend has finished the chunk on a seat.
+    /// A backend has finished the chunk in a mailbox.
     ///
     /// # Panics
-    /// If the seat held nothing.
-    pub fn done(&mut self, slot: u32, seat: u32) {
+    /// If the mailbox held nothing.
+    pub fn done(&mut self, slot: u32, mailbox: u32) {
         let Some(scan) = self.scans.get_mut(&slot) else { return };
-        let (manager, id, worker) = (scan.manager, scan.id, WorkerNo(seat));
-        let before = std::mem::replace(&mut scan.seats[seat as usize], Seat::Idle);
-        assert!(matches!(before, Seat::Holds | Seat::Revoked), "seat {seat} of slot {slot} held nothing");
-        if before == Seat::Holds {
+        let (manager, id, worker) = (scan.manager, scan.id, WorkerNo(mailbox));
+        let before = std::mem::replace(&mut scan.mailboxes[mailbox as usize], Mailbox::Idle);
+        assert!(
+            matches!(before, Mailbox::Held | Mailbox::Revoked),
+            "mailbox {mailbox} of slot {slot} held nothing"
+        );
+        if before == Mailbox::Held {
             self.tell(manager, Event::ChunkReleased { scan: id, worker });
         }
         self.ask(slot);
@@ -293,13 +196,13 @@ impl Host {
         }
         let (key, chunks) = (self.tables[&scan.table].key, self.tables[&scan.table].chunks);
         let left = self.managers[scan.manager].abm.state().scan(scan.id).unclaimed().clone();
-        let seats = scan.seats.iter().map(|seat| match seat {
-            Seat::Holds | Seat::Revoked => Seat::Revoked,
-            Seat::Idle | Seat::Asked | Seat::Home => Seat::Idle,
+        let mailboxes = scan.mailboxes.iter().map(|mailbox| match mailbox {
+            Mailbox::Held | Mailbox::Revoked => Mailbox::Revoked,
+            Mailbox::Idle | Mailbox::Requested | Mailbox::Drained => Mailbox::Idle,
         });
-        let seats = seats.collect();
+        let mailboxes = mailboxes.collect();
         self.gone(slot);
-        self.start(slot, policy, key, chunks, left, seats);
+        self.start(slot, policy, key, chunks, left, mailboxes);
     }
 
     fn start(
@@ -309,7 +212,7 @@ impl Host {
         key: RelKey,
         all: u32,
         left: ChunkSet,
-        seats: Vec<Seat>,
+        mailboxes: Vec<Mailbox>,
     ) {
         let manager = self.manager_of(policy);
         let table = self.open(manager, key, all);
@@ -318,13 +221,13 @@ impl Host {
             table: self.tables[&table].id,
             columns: ColumnSet::first(1),
             chunks: left,
-            workers: seats.len() as u32,
+            workers: mailboxes.len() as u32,
             order: DeliveryOrder::Any,
             weight: 1,
             workspace_bytes: 0,
         };
         self.managers[manager].slots.insert(id, slot);
-        self.scans.insert(slot, RunningScan { manager, id, table, seats, failed: false });
+        self.scans.insert(slot, RunningScan { manager, id, table, mailboxes, failed: false });
         self.divide_budget();
         self.tell(manager, Event::ScanRegistered { scan: id, spec });
         self.ask(slot);
@@ -344,7 +247,7 @@ impl Host {
         self.divide_budget();
     }
 
-    /// Lets idle seats ask: one always, more as long as seats do not hold half of the budget.
+    /// Lets idle mailboxes ask: one always, more as long as mailboxes do not hold half of the budget.
     fn ask(&mut self, slot: u32) {
         while let Some(scan) = self.scans.get(&slot).filter(|scan| !scan.failed) {
             let Some(worker) = scan.idle() else { return };
@@ -354,14 +257,14 @@ impl Host {
                 return;
             }
             let (manager, id) = (scan.manager, scan.id);
-            self.set_seat(slot, worker, Seat::Asked);
+            self.set_mailbox(slot, worker, Mailbox::Requested);
             self.tell(manager, Event::ChunkRequested { scan: id, worker });
         }
     }
 
-    fn set_seat(&mut self, slot: u32, worker: WorkerNo, seat: Seat) {
+    fn set_mailbox(&mut self, slot: u32, worker: WorkerNo, mailbox: Mailbox) {
         let scan = self.scans.get_mut(&slot).expect("the slot has a scan");
-        scan.seats[worker.index()] = seat;
+        scan.mailboxes[worker.index()] = mailbox;
     }
 
     fn new_name(&mut self) -> u64 {
@@ -375,7 +278,7 @@ impl Host {
         }
         let mut config = AbmConfig::new(self.budget_bytes);
         config.loads_in_flight_max = self.loads_in_flight;
-        // A scan has a seat more than processes, so that one chunk a seat is the papers' two.
+        // A scan has one mailbox more than processes, so that one chunk a mailbox is the papers' two.
         config.starved_below = 1;
         let abm = Abm::new(config, policy).expect("the budget and the number of loads are not zero");
         let trace = self.traces.as_ref().map(|name| {
@@ -478,15 +381,15 @@ impl Host {
             Action::Deliver { scan, worker, chunk } => self.deliver(manager, scan, worker, chunk),
             Action::Wake { scan, worker } => {
                 let slot = self.managers[manager].slots[&scan];
-                self.set_seat(slot, worker, Seat::Home);
+                self.set_mailbox(slot, worker, Mailbox::Drained);
                 self.commands.push_back(Command::Finish { slot });
             }
             Action::Suspend { scan, worker } => {
                 // The backend reads on by itself: its pages are not kept, so they need not come back.
                 let slot = self.managers[manager].slots[&scan];
                 // It asks again while the first answer is under way.
-                if self.scans[&slot].seats[worker.index()] == Seat::Holds {
-                    self.set_seat(slot, worker, Seat::Revoked);
+                if self.scans[&slot].mailboxes[worker.index()] == Mailbox::Held {
+                    self.set_mailbox(slot, worker, Mailbox::Revoked);
                     self.commands.push_back(Command::Revoked { slot });
                     events.push_back(Event::ChunkReleased { scan, worker });
                 }
@@ -514,7 +417,7 @@ impl Host {
 
     fn deliver(&mut self, manager: usize, scan: ScanId, worker: WorkerNo, chunk: ChunkNo) {
         let slot = self.managers[manager].slots[&scan];
-        self.set_seat(slot, worker, Seat::Holds);
+        self.set_mailbox(slot, worker, Mailbox::Held);
         let table = self.scans[&slot].table;
         let frame = self.frames.get_mut(&(table, chunk.0)).expect("what is delivered is in a frame");
         let source = match (frame.used, frame.read) {
@@ -523,7 +426,7 @@ impl Host {
             (false, false) => Source::Cached,
         };
         frame.used = true;
-        let (seat, chunk, frame) = (worker.0, chunk.0, frame.number);
-        self.commands.push_back(Command::Deliver { slot, seat, chunk, frame, source });
+        let (mailbox, chunk, frame) = (worker.0, chunk.0, frame.number);
+        self.commands.push_back(Command::Deliver { slot, mailbox, chunk, frame, source });
     }
 }

@@ -1,23 +1,23 @@
-//! What the host knows of a running scan: its seats.
+//! What the host knows of a running scan: its mailboxes.
 //!
-//! A seat is the place in shared memory where a backend finds a chunk. It is a worker of the scan in the
-//! manager's eyes. A scan has more seats than processes that read, so that the next chunk lies ready.
+//! A mailbox is the place in shared memory where a backend finds a chunk. To the manager it is a worker of the
+//! scan. A scan has more mailboxes than processes, so that the next chunk is ready before it is needed.
 
 use coscan_core::{ScanId, WorkerNo};
 
-/// What a seat is doing.
+/// What a mailbox is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seat {
+pub enum Mailbox {
     /// Nothing; it may ask.
     Idle,
     /// It has asked the manager for a chunk.
-    Asked,
+    Requested,
     /// It holds a chunk that is kept for it.
-    Holds,
-    /// Its backend is still at a chunk that the manager counts as finished: the room was needed.
+    Held,
+    /// Its backend still reads a chunk that is no longer kept for it, because others needed the room.
     Revoked,
     /// Nothing is left for it.
-    Home,
+    Drained,
 }
 
 /// A running scan.
@@ -25,29 +25,29 @@ pub enum Seat {
 pub struct RunningScan {
     /// Where its manager is.
     pub manager: usize,
-    /// Its name there.
+    /// Its id there.
     pub id: ScanId,
     /// Its table's handle.
     pub table: u32,
-    /// Its seats.
-    pub seats: Vec<Seat>,
-    /// Whether the manager gave it up: the backend reads by itself.
+    /// Its mailboxes.
+    pub mailboxes: Vec<Mailbox>,
+    /// Whether the manager gave it up, so that the backend reads without it.
     pub failed: bool,
 }
 
 impl RunningScan {
-    /// Whether a seat waits for a chunk or holds one that is kept for it.
+    /// Whether a mailbox waits for a chunk or holds one that is kept for it.
     pub fn is_served(&self) -> bool {
-        self.seats.iter().any(|seat| matches!(seat, Seat::Asked | Seat::Holds))
+        self.mailboxes.iter().any(|mailbox| matches!(mailbox, Mailbox::Requested | Mailbox::Held))
     }
 
-    /// The seats that hold a chunk.
+    /// The mailboxes that hold a chunk.
     pub fn held(&self) -> usize {
-        self.seats.iter().filter(|seat| **seat == Seat::Holds).count()
+        self.mailboxes.iter().filter(|mailbox| **mailbox == Mailbox::Held).count()
     }
 
-    /// The first seat that may ask.
+    /// The first mailbox that may ask.
     pub fn idle(&self) -> Option<WorkerNo> {
-        self.seats.iter().position(|seat| *seat == Seat::Idle).map(|at| WorkerNo(at as u32))
+        self.mailboxes.iter().position(|mailbox| *mailbox == Mailbox::Idle).map(|at| WorkerNo(at as u32))
     }
 }

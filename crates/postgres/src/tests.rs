@@ -1,18 +1,19 @@
-//! The host against a fetcher and backends that do things in any order: every chunk comes to every scan
-//! once, frames are never used twice at a time, and nothing is left when all is over.
+//! The host with a fetcher and backends that act in random order: every scan gets every chunk once, no frame is
+//! used twice at the same time, and nothing is left at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use coscan_core::{PolicyName, registry};
 
-use crate::host::{Announcement, Command, Host, RelKey, Source};
+use crate::commands::{Announcement, Command, RelKey, Source};
+use crate::host::Host;
 
 const CHUNK: u64 = 2 << 20;
 
 #[derive(Default)]
 struct Backend {
     needs: BTreeSet<u32>,
-    seats: BTreeMap<u32, u32>,
+    mailboxes: BTreeMap<u32, u32>,
     finished: bool,
     failed: bool,
 }
@@ -47,10 +48,10 @@ impl World {
         self.host.at(self.now)
     }
 
-    fn register(&mut self, slot: u32, policy: PolicyName, relation: u32, chunks: u32, seats: u32) {
+    fn register(&mut self, slot: u32, policy: PolicyName, relation: u32, chunks: u32, mailboxes: u32) {
         let key = RelKey { tablespace: 1, database: 2, relation };
         self.backends.insert(slot, Backend { needs: (0..chunks).collect(), ..Backend::default() });
-        self.host().register(slot, Announcement { policy, key, chunks, first: 0, seats });
+        self.host().register(slot, Announcement { policy, key, chunks, first: 0, mailboxes });
         self.carry_out();
     }
 
@@ -71,11 +72,11 @@ impl World {
                     assert!(self.frames.remove(&frame).is_some());
                     self.loads.retain(|_, into| *into != frame);
                 }
-                Command::Deliver { slot, seat, chunk, frame, .. } => {
+                Command::Deliver { slot, mailbox, chunk, frame, .. } => {
                     assert_eq!(self.frames[&frame].1, chunk, "the frame holds another chunk");
                     let backend = self.backends.get_mut(&slot).unwrap();
                     assert!(backend.needs.remove(&chunk), "slot {slot} got chunk {chunk} twice");
-                    assert!(backend.seats.insert(seat, chunk).is_none(), "seat {seat} is taken");
+                    assert!(backend.mailboxes.insert(mailbox, chunk).is_none(), "mailbox {mailbox} is taken");
                 }
                 Command::Finish { slot } => self.backends.get_mut(&slot).unwrap().finished = true,
                 Command::Fail { slot } => self.backends.get_mut(&slot).unwrap().failed = true,
@@ -86,8 +87,11 @@ impl World {
 
     /// Something happens: a load arrives, a backend finishes a chunk, or time passes.
     fn step(&mut self) {
-        let holding: Vec<(u32, u32)> =
-            self.backends.iter().flat_map(|(slot, b)| b.seats.keys().map(|seat| (*slot, *seat))).collect();
+        let holding: Vec<(u32, u32)> = self
+            .backends
+            .iter()
+            .flat_map(|(slot, b)| b.mailboxes.keys().map(|mailbox| (*slot, *mailbox)))
+            .collect();
         let loads: Vec<u64> = self.loads.keys().copied().collect();
         match self.random.u32(0..10) {
             0..4 if !loads.is_empty() => {
@@ -96,9 +100,9 @@ impl World {
                 self.host().loaded(load, true);
             }
             4..9 if !holding.is_empty() => {
-                let (slot, seat) = self.random.choice(holding).unwrap();
-                self.backends.get_mut(&slot).unwrap().seats.remove(&seat);
-                self.host().done(slot, seat);
+                let (slot, mailbox) = self.random.choice(holding).unwrap();
+                self.backends.get_mut(&slot).unwrap().mailboxes.remove(&mailbox);
+                self.host().done(slot, mailbox);
             }
             _ => {
                 self.now += 300_000_000;
@@ -113,7 +117,7 @@ impl World {
     }
 
     fn ended(&self) -> Vec<u32> {
-        let over = |b: &Backend| b.failed || (b.finished && b.seats.is_empty());
+        let over = |b: &Backend| b.failed || (b.finished && b.mailboxes.is_empty());
         self.backends.iter().filter(|(_, b)| over(b)).map(|(slot, _)| *slot).collect()
     }
 
@@ -182,7 +186,7 @@ fn the_second_scan_shares_what_the_first_one_read() {
     let relevance: PolicyName = "relevance".parse().unwrap();
     let key = RelKey { tablespace: 1, database: 2, relation: 3 };
     let mut host = Host::new(8 * CHUNK, CHUNK, 1);
-    let scan = Announcement { policy: relevance, key, chunks: 1, first: 0, seats: 1 };
+    let scan = Announcement { policy: relevance, key, chunks: 1, first: 0, mailboxes: 1 };
     host.register(0, scan);
     host.register(1, scan);
     let mut sources = Vec::new();

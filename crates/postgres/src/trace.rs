@@ -1,7 +1,7 @@
 //! A record of what goes into a manager and what it decides, in the format of `docs/traces.md`.
 //!
-//! Written by hand, a dozen kinds of lines, so that what the server links stays small; `coscan-trace` reads
-//! it, and a test checks that it does. A trace that cannot be written ends there: it never troubles a scan.
+//! There are a dozen kinds of lines. They are written by hand, so that the server links little code; a test checks
+//! that `coscan-trace` can read them. If a trace cannot be written it ends there, and scans go on.
 
 use std::fmt::{Display, Write as _};
 use std::fs::File;

@@ -12,6 +12,7 @@ was when every kind had run for a while.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import http.server
 import json
 import os
@@ -27,7 +28,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from .server import COSCAN, Server, client_packages, resident, wait_for
-from .wire import Closed, Wire
+from .wire import Wire
 
 #: Statements by kind; {} is a number of which the answer is a function.
 KINDS = {
@@ -40,6 +41,8 @@ KINDS = {
 VALUES = 16
 #: Seconds between two looks at memory, and those after which everything was stopped meanwhile.
 LOOK_EVERY, PAUSE = 2, 10
+#: Seconds without a fault after which the clients had it too easy.
+WITHOUT_FAULT = 120
 #: What the server is told that it has.
 MEMORY = 1 << 30
 #: What a statement says that met a file that was replaced meanwhile. The client asks again, as it is told to.
@@ -126,6 +129,8 @@ class Load:
         #: Statements that met a file that was replaced, and were asked again.
         self.asked_again = 0
         self.faults = defaultdict(int)
+        #: When the last was made, and when clients were told to end.
+        self.fault_at = self.ended_at = 0.0
         self.memory: list[tuple[float, int]] = []
         self.expected = {}
 
@@ -194,8 +199,9 @@ class Load:
             try:
                 kinds[name]()
                 self.faults[name] += 1
-            except (OSError, Closed) as error:
+            except Exception as error:  # noqa: BLE001  as for clients
                 self.fail(error)
+            self.fault_at = time.monotonic()
 
     def killed(self) -> None:
         wire = Wire(self.server.port).open()
@@ -209,13 +215,16 @@ class Load:
         threading.Timer(20, wire.close).start()
 
     def cancelled(self) -> None:
+        import psycopg
+
         with self.pg() as connection:
             over = threading.Event()
 
             def stop():
-                """Again and again: what comes before the statement runs stops nothing."""
+                """Again and again: what comes before the statement stops nothing, and the server may have no time for a request."""
                 while not over.wait(0.3):
-                    connection.cancel_safe()
+                    with contextlib.suppress(psycopg.Error):
+                        connection.cancel_safe()
 
             threading.Thread(target=stop, daemon=True).start()
             try:
@@ -253,6 +262,7 @@ class Load:
                 end += looked - before
             self.memory.append((looked - begun, resident(self.server)))
         self.over.set()
+        self.ended_at = looked
         self.store.running.set()
         for thread in threads:
             thread.join(120)
@@ -281,6 +291,8 @@ def judged(load: Load) -> list[str]:
         return [*faults, f"the server ended with {load.server.process.returncode}: {load.server.said()[-2000:]}"]
     if load.stuck:
         faults.append(f"{load.stuck} clients do not end")
+    if load.ended_at - load.fault_at > WITHOUT_FAULT:
+        faults.append(f"no fault was made in the last {load.ended_at - load.fault_at:.0f} s")
     # Connections of Flight may be kept for a moment by their library; sessions end with what they hold.
     metrics = lambda: scraped(load.server.port)
     try:

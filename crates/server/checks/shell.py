@@ -106,7 +106,7 @@ class Shell(unittest.TestCase):
         return self.terminal.say(line, PROMPT)
 
     def leave(self):
-        # What is typed between two lines is lost, so that the prompt is waited for.
+        # Whatever the program is doing: ^C ends it, and with it what was typed of a line.
         self.terminal.all = ""
         self.terminal.type("\x03")
         self.terminal.see(PROMPT)
@@ -119,6 +119,17 @@ class Shell(unittest.TestCase):
         self.assertRegex(self.ask("FROM NATION;"), r"25[^>]*\(1 row, [0-9.]+ s\)")
         self.assertIn("n_name", self.ask("SELECT n_nam FROM nation;").partition(";")[2])
         self.assertIn("nation", self.ask("SELECT * FROM natoin;").partition(";")[2])
+
+    def test_lines_typed_ahead(self):
+        """Several lines at once, as they are pasted, and lines typed while a statement runs."""
+        self.terminal.type("SELECT 'first ' || 'line';\rSELECT 'second ' || 'line';\r")
+        for line in ("first line", "second line"):
+            self.terminal.see(line)
+        self.terminal.see(PROMPT)
+        self.terminal.type("SELECT count(*) FROM generate_series(1, 30000000) AS g(n) WHERE sqrt(n) < 0;\r")
+        self.terminal.type("SELECT 'third ' || 'line';\r")
+        self.terminal.see("third line")
+        self.terminal.see(PROMPT)
 
     def test_completion(self):
         # A line that is completed is drawn anew with its prompt.

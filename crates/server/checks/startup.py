@@ -55,6 +55,8 @@ SUPERSET = [
      "GROUP BY DATE_TRUNC('month', o_orderdate) ORDER BY count DESC LIMIT 1000", "datetime(1995, 1, 1"),
     ("SELECT count(*) > 0 FROM orders WHERE o_orderdate >= TO_TIMESTAMP('1995-01-01 00:00:00.000000', 'YYYY-MM-DD HH24:MI:SS.US')",
      "True"),
+    # A column with seconds since 1970 as a time.
+    ("SELECT min(TIMESTAMP '1970-01-01' + o_orderkey * interval '1 second') FROM orders", "datetime(1970, 1, 1, 0, 0, 1)"),
     ("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = '1'", None),
 ]
 
@@ -90,6 +92,27 @@ METABASE = [
      "INNER JOIN pg_attribute AS fk_column ON c.conrelid = fk_column.attrelid INNER JOIN pg_class AS pk_table ON c.confrelid = pk_table.oid "
      "WHERE fk_ns.nspname !~ '^information_schema|catalog_history|pg_' AND (c.contype = 'f'::char) AND (fk_column.attnum = ANY(c.conkey)) "
      "ORDER BY 1, 2", None),
+    # describe-indexes-sql.
+    ("SELECT TRIM(BOTH '\"' FROM pg_catalog.pg_get_indexdef(tmp.ci_oid, tmp.pos, FALSE)) AS field_name FROM (SELECT n.nspname AS "
+     "table_schema, ct.relname AS table_name, ci.oid AS ci_oid, (information_schema._pg_expandarray(i.indkey)).n AS pos "
+     "FROM pg_catalog.pg_class AS ct INNER JOIN pg_catalog.pg_namespace AS n ON ct.relnamespace = n.oid "
+     "INNER JOIN pg_catalog.pg_index AS i ON ct.oid = i.indrelid INNER JOIN pg_catalog.pg_class AS ci ON ci.oid = i.indexrelid "
+     "WHERE (pg_catalog.pg_get_expr(i.indpred, i.indrelid) IS NULL) AND n.nspname !~ '^information_schema|catalog_history|pg_') AS tmp "
+     "WHERE tmp.pos = 1", None),
+    # What questions become: convert-timezone and datetime-diff.
+    ("SELECT timezone('Asia/Tokyo', timezone('UTC', CAST('2024-01-01 12:00:00' AS timestamp)))", "datetime(2024, 1, 1, 21, 0)"),
+    ("SELECT CAST(extract(year from age(date_trunc('day', CAST('2024-03-31' AS timestamp)), date_trunc('day', "
+     "CAST('2022-01-30' AS timestamp)))) AS integer)", "(2,)"),
+    ("SELECT count(*) FROM orders WHERE CAST(o_orderdate AS timestamp) AT TIME ZONE 'US/Pacific' < now()", "("),
+    # regex-match-first, times cut to minutes, and other functions of dates.
+    ("SELECT substring(o_orderpriority FROM '^[0-9]') AS first, count(*) FROM orders GROUP BY 1 ORDER BY 1 LIMIT 1", "('1', "),
+    ("SELECT make_time((extract(hour from CAST('10:11:12' AS time)))::integer, (extract(minute from CAST('10:11:12' AS time)))::integer, "
+     "0.0)", "time(10, 11)"),
+    ("SELECT CAST(date_trunc('week', CAST(o_orderdate AS timestamp) + INTERVAL '1 day') AS date) + INTERVAL '-1 day', count(*) FROM orders "
+     "GROUP BY 1 ORDER BY 1 LIMIT 1", "1991"),
+    ("SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY o_totalprice) FROM orders", "("),
+    ("SELECT FLOOR((o_totalprice / 50000.0)) * 50000.0 AS bin, count(*) FROM orders GROUP BY FLOOR((o_totalprice / 50000.0)) * 50000.0 "
+     "ORDER BY 1 LIMIT 1", "("),
     ("SELECT has_table_privilege('\"public\".\"lineitem\"', 'SELECT'), has_any_column_privilege('\"public\".\"lineitem\"', 'select'), "
      "has_table_privilege('\"public\".\"lineitem\"', 'INSERT')", "True, True, False"),
 ]
@@ -146,12 +169,30 @@ DBEAVER = [
     ("SELECT x.oid,x.*,p.relnamespace as func_schema_id,d.description FROM pg_catalog.pg_trigger x LEFT OUTER JOIN pg_catalog.pg_class p "
      "ON p.oid=x.tgrelid LEFT OUTER JOIN pg_catalog.pg_description d ON d.objoid=x.oid AND d.objsubid=0 WHERE x.tgrelid=16387 "
      "AND NOT x.tgisinternal", None),
+    # PostgreDependency and PostgreRule.
+    ("SELECT DISTINCT dep.deptype, dep.classid, dep.objid, cl.relkind, attr.attname,pg_get_expr(ad.adbin, ad.adrelid) adefval, "
+     "CASE WHEN cl.relkind IS NOT NULL THEN cl.relkind::text || COALESCE(dep.objsubid::text, '') WHEN tg.oid IS NOT NULL THEN 'T'::text "
+     "WHEN co.oid IS NOT NULL THEN 'C'::text || contype::text ELSE '' END AS type, COALESCE(coc.relname, clrw.relname) AS ownertable, "
+     "CASE WHEN cl.relname IS NOT NULL AND att.attname IS NOT NULL THEN cl.relname || '.' || att.attname ELSE COALESCE(cl.relname, "
+     "co.conname, pr.proname, tg.tgname, ty.typname, la.lanname, rw.rulename, ns.nspname) END AS refname, COALESCE(nsc.nspname, "
+     "nso.nspname, nsp.nspname, nst.nspname, nsrw.nspname) AS nspname FROM pg_depend dep LEFT JOIN pg_class cl ON dep.objid=cl.oid "
+     "LEFT JOIN pg_attribute att ON dep.objid=att.attrelid AND dep.objsubid=att.attnum LEFT JOIN pg_namespace nsc ON cl.relnamespace=nsc.oid "
+     "LEFT JOIN pg_proc pr ON dep.objid=pr.oid LEFT JOIN pg_namespace nsp ON pr.pronamespace=nsp.oid LEFT JOIN pg_trigger tg ON dep.objid=tg.oid "
+     "LEFT JOIN pg_type ty ON dep.objid=ty.oid LEFT JOIN pg_namespace nst ON ty.typnamespace=nst.oid LEFT JOIN pg_constraint co ON dep.objid=co.oid "
+     "LEFT JOIN pg_class coc ON co.conrelid=coc.oid LEFT JOIN pg_namespace nso ON co.connamespace=nso.oid LEFT JOIN pg_rewrite rw ON dep.objid=rw.oid "
+     "LEFT JOIN pg_class clrw ON clrw.oid=rw.ev_class LEFT JOIN pg_namespace nsrw ON clrw.relnamespace=nsrw.oid LEFT JOIN pg_language la "
+     "ON dep.objid=la.oid LEFT JOIN pg_namespace ns ON dep.objid=ns.oid LEFT JOIN pg_attrdef ad ON ad.oid=dep.objid LEFT JOIN pg_attribute attr "
+     "ON attr.attrelid=ad.adrelid and attr.attnum=ad.adnum WHERE dep.refobjid=16387 ORDER BY type", None),
+    ("SELECT r.oid,r.*,pg_get_ruledef(r.oid) FROM pg_catalog.pg_rewrite r WHERE r.ev_class=16387", None),
+    ("SELECT r.rulename::name,r.ev_class::regclass::oid FROM pg_catalog.pg_rewrite r WHERE r.ev_class=16387", None),
+    ("SELECT c.relname::name, c.relkind::\"char\" FROM pg_catalog.pg_class c WHERE c.relname = 'lineitem'", "lineitem"),
+    ("SELECT pg_catalog.set_config('search_path', 'public', false)", "public"),
     ("select description from pg_shdescription join pg_database on objoid = pg_database.oid where datname = 'db'", None),
     ("SELECT * FROM pg_catalog.pg_policies WHERE schemaname='public' AND tablename='lineitem'", None),
     ("SELECT * FROM pg_catalog.pg_available_extensions ORDER BY name", None),
     ("SELECT * FROM information_schema.views", None),
     ("select c.oid,pg_catalog.pg_total_relation_size(c.oid) as total_rel_size,pg_catalog.pg_relation_size(c.oid) as rel_size "
-     "FROM pg_class c WHERE c.relnamespace=16384", "(1"),
+     "FROM pg_class c WHERE c.relnamespace > 0", "(1"),
 ]
 
 #: By tool: statements, and what is in their answers; `None` where nothing is said of it.

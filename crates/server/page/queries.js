@@ -30,7 +30,7 @@ class Row {
   }
 
   set(query) {
-    const { wanted, done, read, spared, waiting, running, elapsed, left } = query;
+    const { wanted, done, read, spared, waiting, running, elapsed, left, from } = query;
     const share = wanted > 0 ? done / wanted : 0;
     const mine = read + spared > 0 ? read / (read + spared) : 0;
     this.spared.style.transform = `scaleX(${share})`;
@@ -38,7 +38,9 @@ class Row {
     const percent = Math.round(100 * share);
     this.track.setAttribute("aria-valuenow", percent);
     const progress = wanted > 0 ? `${done} of ${wanted} chunks` : "planning, or nothing to scan";
-    const words = running ? `${progress} · ${bytes(read)} read, ${bytes(spared)} spared` : "waits for its turn";
+    const words = !running ? "waits for its turn"
+      : from ? `takes its result from query ${from}, which is equal`
+      : `${progress} · ${bytes(read)} read, ${bytes(spared)} spared`;
     write(this.left, words);
     const waits = running && waiting > 300;
     this.right.classList.toggle("waits", waits);

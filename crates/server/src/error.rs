@@ -17,7 +17,7 @@ pub enum ServeError {
     /// Others could reach an address without proving who they are, or could be overheard.
     #[error(
         "{address} can be reached from other machines, and there is {missing}: give --users, --tls-cert and --tls-key, \
-         listen on 127.0.0.1, or say --insecure if everybody who reaches it may read every table"
+         listen on 127.0.0.1, or give --insecure if everybody who reaches the address may read every table"
     )]
     Exposed {
         /// The address.

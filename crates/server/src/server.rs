@@ -47,7 +47,7 @@ impl Server {
         let mut listeners = Vec::new();
         for (addresses, postgres, router) in kinds {
             for &address in addresses {
-                listeners.push(Listener::bind(address, Served { postgres, http: router.clone() }).await?);
+                listeners.push(Listener::bind(address, Served { postgres, http: router.clone() })?);
             }
         }
         let mut tasks = JoinSet::new();

@@ -68,6 +68,8 @@ impl World {
         }
         let coscan = CoscanContext::builder()
             .buffer_bytes(32 << 20)
+            // Each row group is a chunk, however small.
+            .set("chunk_size", "0")
             .set("small_table_bytes", "0")
             .read_limit(500_000)
             .build()
@@ -368,6 +370,33 @@ async fn metrics_count_what_was_read_and_how_long_it_took() {
     let count = value(&text, "coscan_statement_seconds_count{user=\"bob\",policy=\"relevance\"}");
     assert!(count >= 2.0, "{count}");
     assert!(text.contains("outcome=\"22\""), "a division by zero is of class 22\n{text}");
+}
+
+/// Two users ask the same at the same time: one runs, and the other is seen to take the result of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_takes_the_result_of_another_query_is_told() {
+    let world = Arc::new(World::new(true).await);
+    let sql = "SELECT count(*) FROM seen a, (SELECT seen_n FROM seen LIMIT 4000) b WHERE a.seen_n % 7 + b.seen_n % 7 = 20";
+    let ask = |user: &'static str| {
+        let world = world.clone();
+        tokio::spawn(async move { world.sql(user, sql).await })
+    };
+    let asked = [ask("bob"), ask("root")];
+    let taken = |message: &Value| {
+        message["queries"]
+            .as_array()
+            .is_some_and(|queries| queries.iter().any(|query| query["from"].is_u64()))
+    };
+    let seen = world.watch("root", taken).await;
+    let queries = seen.last().unwrap()["queries"].as_array().unwrap().clone();
+    let from = queries.iter().find_map(|query| query["from"].as_u64()).unwrap();
+    assert!(queries.iter().any(|query| query["id"] == from && query["from"].is_null()), "{queries:?}");
+    for asked in asked {
+        let (status, answer) = asked.await.unwrap();
+        assert_eq!((status, &answer["rows"]), (StatusCode::OK, &json!([["0"]])), "{answer}");
+    }
+    let (_, text) = world.get("ann", "/metrics").await;
+    assert!(text.contains("coscan_results_taken_total 1\n"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

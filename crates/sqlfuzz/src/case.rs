@@ -146,8 +146,9 @@ impl Case {
         let Err(difference) = compare(test, expected, found) else { return Ok(()) };
         let may_be_chance =
             matches!(difference.kind, Kind::Rows | Kind::Order | Kind::Error | Kind::NoError | Kind::Schema);
-        let is_chance =
-            may_be_chance && (has_top_k_of_union(test) || !self.determined(world, at, expected).await);
+        let is_chance = may_be_chance
+            && (self.is_known_fault(test, difference.kind)
+                || !self.determined(world, at, expected, found).await);
         if expected.is_broken() || is_chance {
             tally.undetermined += 1;
             return Ok(());
@@ -156,19 +157,36 @@ impl Case {
         Err(Box::new(Found { difference, test: Some(at), together, buffer }))
     }
 
+    /// DataFusion is at fault itself there:
+    /// - A merge by an order leaves each partition a top-k without what is constant in it, as in the branches of a union, but
+    ///   the partitions share the threshold, and rows of one branch are dropped for those of another.
+    /// - Groups of sets are claimed to be in the order of a key that some sets leave out, or to have the one value that a filter
+    ///   leaves of it; an order by it is left out. What order they have is chance, and depends on memory.
+    /// - A top-k leaves out rows that come later and are not smaller, with nulls first within values that have parts, whatever
+    ///   the order by says.
+    /// - Groups of sets have keys without null, as the columns may have, and cannot be written to disk with the nulls that sets
+    ///   bring.
+    /// - The order of a query that skips rows and takes all others is forgotten where nothing above it needs an order: which
+    ///   rows are skipped is chance.
+    /// - What is guarded by AND is not after a NOT, which makes it OR: both sides are evaluated unless the first is true for a
+    ///   whole batch.
+    fn is_known_fault(&self, test: &Test, kind: Kind) -> bool {
+        let may_change = self.settings.refusals.is_some() || matches!(kind, Kind::Order);
+        let is_error = matches!(kind, Kind::Error);
+        test.may_be_top_k() && test.contains("UNION")
+            || may_change && test.has_grouping_sets() && (is_error || test.contains("ORDER BY"))
+            || test.may_be_top_k() && self.database.has_nested()
+            || test.only_skips() && test.contains("ORDER BY")
+            || is_error && test.contains("(NOT (") && test.contains(" <> 0 AND ")
+    }
+
     /// Whether plain DataFusion says the same again, and with other settings.
-    async fn determined(&self, world: &World<'_>, at: usize, expected: &Answer) -> bool {
+    async fn determined(&self, world: &World<'_>, at: usize, expected: &Answer, found: &Answer) -> bool {
         let form = if self.tests[at].is_sample() { Form::Plain } else { self.tests[at].form };
         let whole = Test { form, ..self.tests[at].clone() };
         let statement = reference(&self.tests[at], &whole.statement("again"));
-        let Ok([usual, by_row]) = world.others().await else { return false };
-        let mut sessions = vec![&world.plain, &usual, &world.plain, &usual];
-        if matches!(expected, Answer::Error(_)) {
-            // Whether a part of a condition is evaluated that another would have kept from failing is left to
-            // chance: it depends on which rows meet in a batch.
-            sessions.push(&by_row);
-        }
-        for session in sessions {
+        let Ok(usual) = world.other(Settings::plain_usual).await else { return false };
+        for session in [&world.plain, &usual, &world.plain, &usual] {
             let again = ask(session, &statement).await.0;
             if again.is_broken()
                 || compare(&whole, expected, &again).is_err()
@@ -177,14 +195,52 @@ impl Case {
                 return false;
             }
         }
-        true
+        if self.database.has_floats() {
+            let Ok(by_pages) = world.other(Settings::plain_by_pages).await else { return false };
+            // It panics at row groups without rows.
+            let again = ask(&by_pages, &statement).await.0;
+            if !again.is_broken() && compare(&whole, expected, &again).is_err() {
+                return false;
+            }
+        }
+        match (expected, found) {
+            (Answer::Error(_), Answer::Rows(_)) => {
+                !otherwise_found(world, &whole, found).await.unwrap_or(true)
+            }
+            (Answer::Rows(_), Answer::Error(error)) if self.settings.refusals.is_some() => {
+                !fails_when_sorting(world, &statement, error).await.unwrap_or(true)
+            }
+            _ => true,
+        }
     }
 }
 
-/// DataFusion is at fault itself there: a merge by an order leaves each partition a top-k without what is constant in it, as in
-/// the branches of a union, but the partitions share the threshold, and rows of one branch are dropped for those of another.
-fn has_top_k_of_union(test: &Test) -> bool {
-    test.may_be_top_k() && test.contains("UNION")
+/// Whether plain DataFusion, which fails, finds this answer in another way: row by row, so that a part of a condition keeps
+/// others from failing, with conjuncts in other orders, or without filters that joins find.
+async fn otherwise_found(world: &World<'_>, test: &Test, found: &Answer) -> Result<bool> {
+    let is_found = |again: Answer| matches!(again, Answer::Rows(_)) && compare(test, &again, found).is_ok();
+    let by_row = world.other(Settings::plain_by_row).await?;
+    let sorting = world.other(Settings::plain_sorting).await?;
+    let as_it_is = [&by_row, &sorting].map(|session| (session, test.query.clone()));
+    let orders = query::reordered(&test.query).into_iter().map(|query| (&by_row, query));
+    for (session, query) in as_it_is.into_iter().chain(orders) {
+        let other = Test { query, ..test.clone() };
+        let again = ask(session, &other.statement("again")).await.0;
+        // If it is broken, nobody can tell.
+        if again.is_broken() || is_found(again) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether plain DataFusion fails with this error, too, when its joins sort, as those of a query's last run do that was
+/// refused memory. A join by hashing does not read its other side if it has no row to look up there, or reads it with a
+/// filter, and so does not meet the row at which one that sorts fails.
+async fn fails_when_sorting(world: &World<'_>, statement: &Statement, error: &str) -> Result<bool> {
+    let sorting = world.other(Settings::plain_sorting).await?;
+    let again = ask(&sorting, statement).await.0;
+    Ok(matches!(again, Answer::Error(again) if again == error))
 }
 
 /// What plain DataFusion is asked: for a sample, all rows.

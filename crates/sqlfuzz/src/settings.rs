@@ -90,7 +90,7 @@ const COSCAN: &[(&str, &[&str])] = &[
     ("point_share", &["0", "50"]),
     ("point_latency_ms", &["0", "1"]),
     ("decoded_share", &["0", "1", "90"]),
-    ("chunk_size", &["0", "100", "300", "1000", "4000"]),
+    ("chunk_size", &["0", "100", "300", "1000", "4000", "30000"]),
     ("slice_rows", &["1", "16", "100", "1000"]),
     ("loads_in_flight", &["1", "2"]),
     ("io_threads", &["1", "2"]),
@@ -136,15 +136,16 @@ impl Settings {
         }
     }
 
-    /// Both sides run the queries without an optimization in which DataFusion is at fault itself: statistics know nothing of
-    /// NaN, so that the filter of a top-k drops chunks with such rows, or not, as it comes in time.
+    /// Both sides run the queries without optimizations in which DataFusion is at fault itself:
+    /// - Statistics know nothing of NaN, so that the filter of a top-k drops chunks with such rows, or not, as it comes in
+    ///   time.
+    /// - A filter over a volatile column is handed to a scan that applies filters, and the column computed again above it.
     pub(crate) fn respect(&mut self, database: &Database, tests: &[Test]) {
         if database.has_floats() && tests.iter().any(Test::may_be_top_k) {
             self.datafusion.push(("optimizer.enable_topk_dynamic_filter_pushdown", "false".to_owned()));
         }
-        // Of sorted rows, and short of memory, DataFusion gives groups of sets more than once.
-        if tests.iter().any(Test::has_grouping_sets) {
-            self.refusals = None;
+        if tests.iter().any(|test| test.contains("volatile_random")) {
+            self.datafusion.push(("execution.parquet.pushdown_filters", "false".to_owned()));
         }
     }
 
@@ -169,18 +170,44 @@ impl Settings {
         Ok(self.with_functions(SessionContext::new_with_state(state.build())))
     }
 
-    /// DataFusion as it is with default settings, and row by row with filters that scans apply, so that what guards
-    /// against a failing part of a condition does so: other ways to the same result.
-    pub(crate) fn plain_otherwise(&self) -> Result<[SessionContext; 2]> {
+    /// DataFusion as it is with default settings: another way to the same result.
+    pub(crate) fn plain_usual(&self) -> Result<SessionContext> {
+        let usual = self.usual();
+        usual.with_config(usual.config()?)
+    }
+
+    /// The same with page indexes, whose statistics know nothing of NaN either.
+    pub(crate) fn plain_by_pages(&self) -> Result<SessionContext> {
+        let mut by_pages = self.usual();
+        by_pages.datafusion.push(("execution.parquet.enable_page_index", "true".to_owned()));
+        by_pages.with_config(by_pages.config()?)
+    }
+
+    /// DataFusion as it is, row by row with filters that scans apply, so that what guards against a failing part of a
+    /// condition does so.
+    pub(crate) fn plain_by_row(&self) -> Result<SessionContext> {
+        let mut by_row = self.usual();
+        by_row.datafusion.push(("execution.parquet.pushdown_filters", "true".to_owned()));
+        by_row.datafusion.push(("execution.batch_size", "1".to_owned()));
+        by_row.with_config(by_row.config()?)
+    }
+
+    /// DataFusion as it is, without filters that joins find while they run: these join by sorting, as under load control
+    /// after refusals.
+    pub(crate) fn plain_sorting(&self) -> Result<SessionContext> {
+        let mut sorting = self.usual();
+        sorting.datafusion.push(("optimizer.prefer_hash_join", "false".to_owned()));
+        sorting.datafusion.push(("optimizer.enable_dynamic_filter_pushdown", "false".to_owned()));
+        sorting.with_config(sorting.config()?)
+    }
+
+    fn usual(&self) -> Settings {
         let mut usual = Settings {
             datafusion: self.datafusion.iter().filter(|(name, _)| keeps_meaning(name)).cloned().collect(),
             ..self.clone()
         };
         usual.datafusion.push(("execution.parquet.enable_page_index", "false".to_owned()));
-        let mut by_row = usual.clone();
-        by_row.datafusion.push(("execution.parquet.pushdown_filters", "true".to_owned()));
-        by_row.datafusion.push(("execution.batch_size", "1".to_owned()));
-        Ok([usual.with_config(usual.config()?)?, by_row.with_config(by_row.config()?)?])
+        usual
     }
 
     /// DataFusion with cooperative scans, under load control with this pool if there is one.

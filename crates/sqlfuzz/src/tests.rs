@@ -8,7 +8,7 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use crate::answer::{Answer, Kind, Rows, compare};
 use crate::case::Case;
 use crate::data::kind::Class;
-use crate::query::{Expr, Form, Item, Key, Limit, Order, Query, Relation, Select, Test, simpler};
+use crate::query::{Expr, Form, Item, Key, Limit, Order, Query, Relation, Select, Test, reordered, simpler};
 use crate::shapes::Shapes;
 
 #[test]
@@ -140,4 +140,26 @@ fn of_an_explained_query_only_whether_it_has_a_plan_is_compared() {
     let error = Answer::Error("no".to_owned());
     assert_eq!(kind(&explained, &numbers(&[1]), &error), Some(Kind::Error));
     assert_eq!(kind(&explained, &error, &numbers(&[1])), Some(Kind::NoError));
+}
+
+#[test]
+fn every_conjunct_comes_last_in_some_order_and_guards_stay() {
+    let text = |text: &str| Expr::text(Class::Bool, text);
+    let both = Expr::of(Class::Bool, "({} AND {})", [text("b"), text("c")]);
+    let guarded = Expr::of(Class::Bool, "({} <> 0 AND 1 / {} > 1)", [text("d"), text("d")]);
+    let either = Expr::of(Class::Bool, "({} OR {})", [both.clone(), guarded]);
+    let table = Relation::Named("t".to_owned(), "t".to_owned());
+    let filter = vec![text("a"), both, either];
+    let query = Query::select(Select { filter, ..Select::of(vec![Item::new(text("a"), "a")], table) });
+    let orders: Vec<String> = reordered(&query).iter().map(Query::to_sql).collect();
+    let wheres: Vec<&str> = orders.iter().filter_map(|sql| sql.split_once("WHERE ")).map(|it| it.1).collect();
+    let [either, swapped] =
+        ["((b AND c) OR (d <> 0 AND 1 / d > 1))", "((c AND b) OR (d <> 0 AND 1 / d > 1))"];
+    let expected = [
+        format!("b AND c AND {swapped} AND a"),
+        format!("c AND {either} AND a AND b"),
+        format!("{swapped} AND a AND b AND c"),
+    ];
+    assert_eq!(wheres, expected);
+    assert!(reordered(&test(Order::None).query).is_empty());
 }

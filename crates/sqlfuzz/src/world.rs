@@ -20,13 +20,14 @@ use crate::case::Case;
 use crate::data::encode;
 use crate::query::Statement;
 use crate::refusals::{RefusingPool, ran_out_of_memory};
-use crate::settings::needed_buffer;
+use crate::settings::{Settings, needed_buffer};
 
 /// So many sessions with cooperative scans ask at the same time.
 pub(crate) const SESSIONS: usize = 2;
 
-/// No query takes nearly as long.
-const QUERY_ENDS_AFTER: Duration = Duration::from_secs(120);
+/// No query takes nearly as long. Seconds are counted one by one, so that the time for which a process is stopped, or the
+/// machine sleeps, is one of them.
+const QUERY_ENDS_AFTER_S: usize = 120;
 
 /// An engine that nobody uses comes to rest within this time.
 const RESTS_AFTER: Duration = Duration::from_secs(10);
@@ -76,10 +77,12 @@ impl<'a> World<'a> {
         Ok(World { case, plain, cooperative, engine, pools, files })
     }
 
-    /// Plain sessions that get to the same answer in another way.
-    pub(crate) async fn others(&self) -> Result<[SessionContext; 2]> {
-        let [usual, by_row] = self.case.settings.plain_otherwise()?;
-        Ok([self.files.declare(self.case, usual).await?, self.files.declare(self.case, by_row).await?])
+    /// A plain session that gets to the same answer in another way.
+    pub(crate) async fn other(
+        &self,
+        way: impl Fn(&Settings) -> Result<SessionContext>,
+    ) -> Result<SessionContext> {
+        self.files.declare(self.case, way(&self.case.settings)?).await
     }
 
     /// Another policy takes over. An engine that refuses is broken, which queries tell.
@@ -192,17 +195,24 @@ impl Files {
 /// What a session answers, and the buffer that the engine asks for if the one it has is too small.
 pub(crate) async fn ask(session: &SessionContext, statement: &Statement) -> (Answer, Option<u64>) {
     let mut running = tokio::spawn(rows(session.clone(), statement.clone()));
-    match tokio::time::timeout(QUERY_ENDS_AFTER, &mut running).await {
-        Err(_) => {
+    let mut ended = None;
+    for _ in 0..QUERY_ENDS_AFTER_S {
+        ended = tokio::time::timeout(Duration::from_secs(1), &mut running).await.ok();
+        if ended.is_some() {
+            break;
+        }
+    }
+    match ended {
+        None => {
             running.abort();
             (Answer::Hang, None)
         }
-        Ok(Err(ended)) => match ended.try_into_panic() {
+        Some(Err(ended)) => match ended.try_into_panic() {
             Ok(panic) => (Answer::Panic(panic_text(panic.as_ref())), None),
             Err(_) => (Answer::Panic("the query was cancelled".to_owned()), None),
         },
-        Ok(Ok(Err(error))) => (Answer::Error(error.strip_backtrace()), needed_buffer(&error)),
-        Ok(Ok(Ok(rows))) => (Answer::Rows(rows), None),
+        Some(Ok(Err(error))) => (Answer::Error(error.strip_backtrace()), needed_buffer(&error)),
+        Some(Ok(Ok(rows))) => (Answer::Rows(rows), None),
     }
 }
 

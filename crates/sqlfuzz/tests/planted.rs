@@ -28,6 +28,7 @@ fn every_listed_fault_applies() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     for (list, sources) in [
         ("datafusion/tests/planted/faults.txt", "datafusion/src"),
+        ("datafusion/tests/planted/shared_results.txt", "datafusion/src"),
         ("engine/tests/planted/faults.txt", "engine/src"),
         ("tier/planted/faults.txt", "tier/src"),
     ] {

@@ -45,7 +45,7 @@ pub use journal::Asked;
 pub use list::SqList;
 pub use plan::forecast::{Forecast, forecast};
 pub use reads::TierUser;
-pub use status::{Fetching, Query, TierStatus, Wanted};
+pub use status::{Fetching, Query, TierStatus, WantedFile};
 pub use store::TierStore;
 pub use tier::Tier;
 pub use tiers::Tiers;

@@ -17,6 +17,9 @@ use crate::error::TierError;
 /// No archive or tape that people have is larger; a model wants a number.
 const MEDIUM_BYTES: u64 = 1 << 60;
 
+/// What the first line of a placement may say.
+const HEADING: [&str; 3] = ["path", "medium", "position"];
+
 /// The medium of files of which nobody says where they are.
 const UNKNOWN: &str = "";
 
@@ -38,7 +41,9 @@ impl Placement {
         let Kind::Folder(folder) = &config.kind else { return Ok(placement) };
         let Some(path) = &folder.placement else { return Ok(placement) };
         let text = fs::read_to_string(path).map_err(TierError::io("read the placement", path))?;
-        for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let is_heading = |line: &str| line.split(',').map(str::trim).eq(HEADING);
+        let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+        for (number, line) in lines.skip_while(|(_, line)| is_heading(line)) {
             placement.add(&config.root, line).map_err(|problem| TierError::Config {
                 tier: config.name.clone(),
                 setting: format!("'placement' ({}, line {})", path.display(), number + 1),
@@ -64,7 +69,7 @@ impl Placement {
     }
 
     fn add(&mut self, root: &url::Url, line: &str) -> Result<(), String> {
-        let wanted = || "is no line path,medium,position".to_owned();
+        let wanted = || "is no path, medium and position (a number) with commas between them".to_owned();
         let mut parts = line.rsplitn(3, ',').map(str::trim);
         let (position, medium, path) = (parts.next(), parts.next(), parts.next());
         let (Some(position), Some(medium), Some(path)) = (position, medium, path) else {
@@ -144,7 +149,8 @@ mod tests {
             let text = "name='t'\nroot='.'\ncache='c'\ncache_bytes='1GB'\n[folder]\nrecall=['r','{path}']\nplacement='p.csv'\n";
             Placement::read(&TierConfig::parse(text, dir.path()).expect("a definition"))
         };
-        let read = placement("a.parquet,T1,0\n\nsub/b,c.parquet, T2 ,77\n").expect("a placement");
+        let read = placement("path, medium,position\na.parquet,T1,0\n\nsub/b,c.parquet, T2 ,77\n");
+        let read = read.expect("a placement");
         let root = dir.path().canonicalize().expect("a folder");
         let at = |path: &str| {
             let path = object_store::path::Path::from_absolute_path(root.join(path)).expect("a path");

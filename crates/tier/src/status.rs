@@ -28,7 +28,7 @@ pub struct TierStatus {
     /// The process that has the tier; `None` if none has.
     pub pid: Option<u32>,
     /// Fragments in the cache.
-    pub cached: Vec<Wanted>,
+    pub cached: Vec<WantedFile>,
     /// Their bytes and those of what is on its way.
     pub used_bytes: u64,
     /// What the cache may hold.
@@ -36,7 +36,7 @@ pub struct TierStatus {
     /// Fragments on their way.
     pub fetching: Vec<Fetching>,
     /// Fragments that are wanted and not on their way.
-    pub pending: Vec<Wanted>,
+    pub pending: Vec<WantedFile>,
     /// Restores that were asked for and paid, and have not come.
     pub asked: Vec<Asked>,
     /// Queries that wait or run.
@@ -57,7 +57,7 @@ pub struct TierStatus {
 
 /// A fragment and who wants it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Wanted {
+pub struct WantedFile {
     /// Its file.
     pub file: String,
     /// Its bytes.
@@ -75,7 +75,7 @@ pub struct Fetching {
     /// What is mounted in it.
     pub medium: Option<String>,
     /// What it fetches.
-    pub fragment: Option<Wanted>,
+    pub fragment: Option<WantedFile>,
 }
 
 /// A list of subqueries of a query.
@@ -97,7 +97,7 @@ pub struct Query {
 
 /// What the scheduler's numbers are called.
 pub(crate) struct Names<'a> {
-    pub(crate) fragment: &'a dyn Fn(FragmentId) -> Wanted,
+    pub(crate) fragment: &'a dyn Fn(FragmentId) -> WantedFile,
     pub(crate) user: &'a dyn Fn(UserId) -> String,
     pub(crate) medium: &'a dyn Fn(MediumId) -> Option<String>,
 }
@@ -115,7 +115,7 @@ pub(crate) fn of(
         |then: Instant| i64::try_from(then.as_nanos().saturating_sub(now.as_nanos())).unwrap_or(i64::MAX);
     let idle = status.pending.is_empty() && status.drives.iter().all(|drive| drive.fetching.is_none());
     let asked = fetcher.journal.pending();
-    let pending: Vec<Wanted> = status.pending.iter().map(|id| (names.fragment)(*id)).collect();
+    let pending: Vec<WantedFile> = status.pending.iter().map(|id| (names.fragment)(*id)).collect();
     let paid: BTreeSet<String> = asked.iter().map(|asked| fetcher.config.shown(&asked.fragment)).collect();
     let unpaid = pending.iter().filter(|wanted| !paid.contains(&wanted.file)).map(|wanted| wanted.bytes);
     let pending_price = fetcher.config.prices(unpaid);
@@ -184,12 +184,12 @@ impl TierStatus {
 
     /// What is left of it without a process.
     fn left(self, config: &TierConfig) -> Result<Self, TierError> {
-        let wanted = |fragment: Fragment| Wanted {
+        let wanted = |fragment: Fragment| WantedFile {
             file: config.shown(&fragment),
             bytes: fragment.bytes,
             whom: Vec::new(),
         };
-        let cached: Vec<Wanted> = fragments_in(&config.cache)?.into_iter().map(wanted).collect();
+        let cached: Vec<WantedFile> = fragments_in(&config.cache)?.into_iter().map(wanted).collect();
         let (asked, spent) = Journal::look(&config.cache, Utc::now(), config.cost_days)?;
         Ok(TierStatus {
             pid: None,

@@ -502,7 +502,7 @@ impl Shared {
 
     fn report(&self) -> TierStatus {
         let state = self.state();
-        let fragment = |id: FragmentId| status::Wanted {
+        let fragment = |id: FragmentId| status::WantedFile {
             file: self.fetcher.config.shown(&state.fragments[id.0 as usize].fragment),
             bytes: state.fragments[id.0 as usize].fragment.bytes,
             whom: self.whom(&state, id),

@@ -12,7 +12,7 @@ use fastrand::Rng;
 use super::books::{Progress, Worker};
 use super::host::Player;
 use super::step::Step;
-use super::world::{Addition, Config, Scan, World};
+use super::world::{Addition, Config, World, WorldScan};
 
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
@@ -46,7 +46,7 @@ pub(super) fn world(seed: u64) -> (World, Temper, Rng) {
             Addition { table: at, layout: addition(&mut rng, &tables[at]) }
         })
         .collect();
-    let scans: Vec<Scan> =
+    let scans: Vec<WorldScan> =
         (0..rng.u32(1..9)).map(|_| scan(&mut rng, &tables, additions.len() as u32 * 3)).collect();
     let config = config(&mut rng, &tables, &scans);
     let temper = temper(&mut rng);
@@ -133,10 +133,10 @@ fn runs(rng: &mut Rng, chunks: u32) -> Runs {
     if rng.u32(0..3) == 0 { vec![(0, chunks)] } else { (0..few(rng, 0, 3)).map(|_| run(rng)).collect() }
 }
 
-fn scan(rng: &mut Rng, tables: &[Layout], more: u32) -> Scan {
+fn scan(rng: &mut Rng, tables: &[Layout], more: u32) -> WorldScan {
     let table = rng.usize(0..tables.len());
     let (chunks, columns) = size(&tables[table]);
-    Scan {
+    WorldScan {
         table,
         columns: (0..columns + u32::from(more > 0)).filter(|_| rng.u32(0..3) > 0).collect(),
         chunks: runs(rng, chunks + more),
@@ -148,7 +148,7 @@ fn scan(rng: &mut Rng, tables: &[Layout], more: u32) -> Scan {
     }
 }
 
-fn config(rng: &mut Rng, tables: &[Layout], scans: &[Scan]) -> Config {
+fn config(rng: &mut Rng, tables: &[Layout], scans: &[WorldScan]) -> Config {
     let policies: Vec<String> = registry::sharing().map(|p| p.to_string()).collect();
     let minimum = minimum(tables, scans);
     let buffer_bytes = match rng.u32(0..4) {
@@ -173,10 +173,10 @@ fn config(rng: &mut Rng, tables: &[Layout], scans: &[Scan]) -> Config {
 }
 
 /// The smallest buffer under which every scan can go on before tables grow; at least 1.
-fn minimum(tables: &[Layout], scans: &[Scan]) -> u64 {
+fn minimum(tables: &[Layout], scans: &[WorldScan]) -> u64 {
     let layouts: Vec<TableLayout> =
         tables.iter().map(|table| table.try_into().expect("drawn tables are possible")).collect();
-    let need = |scan: &Scan| {
+    let need = |scan: &WorldScan| {
         let spec = scan.spec(&layouts[scan.table]);
         let bytes = |chunk: ChunkNo| layouts[scan.table].chunk_bytes(chunk, &spec.columns);
         spec.chunks.iter().map(bytes).max().unwrap_or(0) + scan.workspace_bytes

@@ -7,7 +7,7 @@
 use coscan_trace::{Column, Layout, Runs};
 
 use super::step::Step;
-use super::world::{Config, Scan, World};
+use super::world::{Config, World, WorldScan};
 
 /// All worlds one thing simpler, those that take away most first.
 pub(super) fn than(world: &World) -> Vec<World> {
@@ -196,9 +196,9 @@ fn configs(config: &Config) -> Vec<Config> {
     found
 }
 
-fn scans(scan: &Scan) -> Vec<Scan> {
+fn scans(scan: &WorldScan) -> Vec<WorldScan> {
     let mut found = Vec::new();
-    let mut add = |change: &dyn Fn(&mut Scan)| {
+    let mut add = |change: &dyn Fn(&mut WorldScan)| {
         let mut scan = scan.clone();
         change(&mut scan);
         found.push(scan);

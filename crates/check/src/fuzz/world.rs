@@ -71,7 +71,7 @@ pub struct World {
     pub additions: Vec<Addition>,
     /// The scans that may register.
     #[serde(default, rename = "scan")]
-    pub scans: Vec<Scan>,
+    pub scans: Vec<WorldScan>,
 }
 
 /// The settings: those of [`AbmConfig`], and the time that passes with every event.
@@ -111,7 +111,7 @@ pub struct Addition {
 /// A scan that can register.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Scan {
+pub struct WorldScan {
     /// The table's position.
     pub table: usize,
     /// The columns; those the table has not when the scan registers are left out.
@@ -208,7 +208,7 @@ impl World {
     }
 }
 
-impl Scan {
+impl WorldScan {
     /// What the scan announces to a table of this layout.
     pub fn spec(&self, layout: &TableLayout) -> ScanSpec {
         let known = |column: &u32| *column < layout.column_count();

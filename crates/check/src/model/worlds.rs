@@ -4,10 +4,10 @@ use coscan_core::registry;
 use coscan_trace::{Column, Layout, Runs};
 
 use super::ModelConfig;
-use crate::fuzz::{Config, Scan, World};
+use crate::fuzz::{Config, World, WorldScan};
 
-fn scan(columns: &[u32], chunks: Runs) -> Scan {
-    Scan {
+fn scan(columns: &[u32], chunks: Runs) -> WorldScan {
+    WorldScan {
         table: 0,
         columns: columns.to_vec(),
         chunks,
@@ -19,7 +19,7 @@ fn scan(columns: &[u32], chunks: Runs) -> Scan {
     }
 }
 
-fn world(policy: &str, buffer_bytes: u64, table: Layout, scans: Vec<Scan>) -> World {
+fn world(policy: &str, buffer_bytes: u64, table: Layout, scans: Vec<WorldScan>) -> World {
     let config = Config {
         policy: policy.to_owned(),
         buffer_bytes,

@@ -1,6 +1,7 @@
 //! Limits of a measurement: time, bytes, and the share of the time in which it may read.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,18 +19,22 @@ pub struct Budget {
     /// Of the time, how much may pass in reads: 1 for all of it.
     share: f64,
     owed: Duration,
+    /// Nobody wants to wait any longer.
+    stopped: Arc<AtomicBool>,
 }
 
 impl Budget {
-    pub fn new(time: Duration, bytes_max: u64, share: f64) -> Self {
+    /// `stopped` ends the measurement as a limit does.
+    pub fn new(time: Duration, bytes_max: u64, share: f64, stopped: Arc<AtomicBool>) -> Self {
         let until = Instant::now() + time;
-        Budget { until, bytes_max, bytes: AtomicU64::new(0), share, owed: Duration::ZERO }
+        Budget { until, bytes_max, bytes: AtomicU64::new(0), share, owed: Duration::ZERO, stopped }
     }
 
     /// Before a read of this many bytes.
     pub fn spend(&self, bytes: u64) -> Result<(), ProbeError> {
         let spent = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        if spent > self.bytes_max || Instant::now() >= self.until {
+        let stopped = self.stopped.load(Ordering::Relaxed);
+        if stopped || spent > self.bytes_max || Instant::now() >= self.until {
             Err(ProbeError::LimitReached)
         } else {
             Ok(())

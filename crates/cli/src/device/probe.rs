@@ -1,13 +1,18 @@
 //! `coscan device probe`: measures, shows what was found, and writes it down.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
 use coscan_device::probe::{Plan, Profile, Search, probe};
+use tokio::runtime::Builder;
 use url::Url;
 
 use super::budget::Budget;
@@ -87,11 +92,16 @@ pub fn run(args: &ProbeArgs) -> anyhow::Result<()> {
         search: Search { period_max_bytes: args.period_max.0, ..Search::default() },
         writes: args.writes,
     };
-    let budget = Budget::new(Duration::from_secs(args.time_limit), args.byte_limit.0, args.share);
+    let unwritable = |path: &Path| format!("cannot write the profile to {}", path.display());
+    if let Some(path) = &args.out {
+        writable(path).with_context(|| unwritable(path))?;
+    }
+    let stopped = stop_at_interrupt()?;
+    let time_limit = Duration::from_secs(args.time_limit.min(TIME_LIMIT_MAX_S));
+    let budget = Budget::new(time_limit, args.byte_limit.0, args.share, stopped);
     let profile = measure(args, &plan, budget)?;
     if let Some(path) = &args.out {
-        fs::write(path, profile.to_toml()?)
-            .with_context(|| format!("cannot write the profile to {}", path.display()))?;
+        fs::write(path, profile.to_toml()?).with_context(|| unwritable(path))?;
     }
     let mut out = io::stdout().lock();
     if args.json {
@@ -101,6 +111,39 @@ pub fn run(args: &ProbeArgs) -> anyhow::Result<()> {
     }
     Ok(())
 }
+
+/// A cache below that is as large as what is measured counts from about this many times its size on.
+const REREAD: u64 = 4;
+/// Longer limits are none: a year.
+const TIME_LIMIT_MAX_S: u64 = 365 * 24 * 3600;
+
+/// Fails where a profile could not be written after all that time. Leaves no file behind that was not there.
+fn writable(path: &Path) -> io::Result<()> {
+    let new = !path.exists();
+    OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+    if new { fs::remove_file(path) } else { Ok(()) }
+}
+
+/// Set by the first Ctrl-C: what was found by then counts. The second one ends the program.
+fn stop_at_interrupt() -> anyhow::Result<Arc<AtomicBool>> {
+    let stopped = Arc::new(AtomicBool::new(false));
+    let stop = stopped.clone();
+    let runtime = Builder::new_current_thread().enable_all().build().context("cannot wait for signals")?;
+    thread::spawn(move || {
+        runtime.block_on(async {
+            if tokio::signal::ctrl_c().await.is_ok() {
+                stop.store(true, Ordering::Relaxed);
+            }
+            if tokio::signal::ctrl_c().await.is_ok() {
+                process::exit(INTERRUPTED);
+            }
+        });
+    });
+    Ok(stopped)
+}
+
+/// What shells report of a program that Ctrl-C has ended.
+const INTERRUPTED: i32 = 130;
 
 fn measure(args: &ProbeArgs, plan: &Plan, budget: Budget) -> anyhow::Result<Profile> {
     let bar = progress::spinner();
@@ -131,6 +174,13 @@ fn measure(args: &ProbeArgs, plan: &Plan, budget: Budget) -> anyhow::Result<Prof
         }
     };
     bar.finish_and_clear();
+    if bytes_read > REREAD * profile.bytes {
+        tracing::warn!(
+            bytes_read,
+            bytes = profile.bytes,
+            "the same places were read again and again, so that a cache below may have answered: a larger file tells more"
+        );
+    }
     profile.device.clone_from(&args.target);
     tracing::info!(bytes_read, complete = profile.complete, "measured");
     Ok(profile)

@@ -77,7 +77,7 @@ pub fn findings(profile: &Profile) -> String {
         text += &format!("\n\ndeclared: {}", declared.join(", "));
     }
     if !profile.complete {
-        text += "\n\nA limit was reached before all was measured: raise --time-limit or --byte-limit for the rest.";
+        text += "\n\nA limit was reached before all was measured, or Ctrl-C was pressed: raise --time-limit or --byte-limit for the rest.";
     }
     text
 }

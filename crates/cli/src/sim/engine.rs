@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use anyhow::anyhow;
 use clap::Args;
-use coscan_engine_sim::plan::Plan;
+use coscan_engine_sim::plan::WorldPlan;
 use coscan_engine_sim::{run, shrink};
 
 use super::search::seeds;
@@ -30,7 +30,7 @@ pub fn engine(args: &EngineArgs) -> anyhow::Result<()> {
     let report = run(args.seeds.clone(), |seed, violation| {
         eprintln!("seed {seed}: {violation}");
         if !args.no_shrink {
-            let (plan, outcome) = shrink(&Plan::draw(seed));
+            let (plan, outcome) = shrink(&WorldPlan::draw(seed));
             let first = outcome.log.len().saturating_sub(LOG_LINES);
             outcome.log[first..].iter().for_each(|line| eprintln!("{line}"));
             eprintln!("{plan:#?}");

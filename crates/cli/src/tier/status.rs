@@ -1,5 +1,6 @@
 //! `coscan tier status`: what the process that has a tier wrote down last.
 
+use std::collections::HashSet;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -80,14 +81,15 @@ fn print(out: &mut impl Write, config: &TierConfig, status: &TierStatus) -> anyh
             table.add_row([fragment.file.clone(), state.to_owned(), bytes, whom]);
         }
     }
+    let on_its_way: HashSet<&str> =
+        status.fetching.iter().filter_map(|drive| Some(drive.fragment.as_ref()?.file.as_str())).collect();
     for asked in &status.asked {
+        let file = config.shown(&asked.fragment);
+        if on_its_way.contains(file.as_str()) {
+            continue;
+        }
         let (bytes, since) = (ByteSize(asked.fragment.bytes).to_string(), asked.at.format("%F %T UTC"));
-        table.add_row([
-            config.shown(&asked.fragment),
-            format!("asked for {since}"),
-            bytes,
-            asked.whom.clone(),
-        ]);
+        table.add_row([file, format!("asked for {since}"), bytes, asked.whom.clone()]);
     }
     if !table.is_empty() {
         writeln!(out, "{table}")?;

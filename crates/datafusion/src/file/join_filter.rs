@@ -3,8 +3,10 @@
 //! looked up.
 //!
 //! No result depends on this: the join looks every row up again. So a filter is used only when it is final, rows of which
-//! it cannot be computed stay in, numbers that are equal without having the same bits (zeros of both signs) are not asked of it, and a filter that drops too few rows for what it costs is given up. In a table that is
-//! clustered by the key, rows with equal keys follow each other, and each key is looked up once.
+//! it cannot be computed stay in, numbers that are equal without having the same bits (zeros of both signs) are not asked
+//! of it, and a filter that drops too few rows for what it costs is given up. In a table that is clustered by the key, rows
+//! with equal keys follow each other, and each key is looked up once; elsewhere what the filter said about an integer is
+//! [kept](crate::file::known_keys).
 
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
@@ -18,34 +20,69 @@ use datafusion::arrow::compute::{filter_record_batch, partition, take_record_bat
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::arrow::util::bit_util::set_bit;
 use datafusion::common::{Result, ScalarValue};
+use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{DynamicFilterTracking, Literal};
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 use datafusion::physical_expr_common::physical_expr::snapshot_physical_expr;
 use datafusion::physical_plan::metrics::Count;
 
-use crate::file::row_filter::{Passing, matches};
+use crate::file::known_keys::{Asked, Bounds, KnownKeys, keeps};
+use crate::file::row_filter::Passing;
 
 /// After so many rows it is decided whether a filter is worth its cost.
-const ROWS_ON_TRIAL: u64 = 16 << 10;
+const ROWS_ON_TRIAL: u64 = 64 << 10;
+
+/// Where what a filter said is kept: after so many more, at most. By then it is asked about few keys that are new.
+const MORE_ROWS_ON_TRIAL: u64 = 1 << 20;
 
 /// What a row costs that a join drops: it is copied, sent to another partition and looked up. Measured, in nanoseconds: 40
 /// with TPC-H Q5, 100 with Q18.
 const COST_OF_A_ROW: u64 = 50;
+
+/// What a filter said is kept from when one in so many of its possible keys was seen: for a few rows it is not worth it.
+const ROWS_FOR_KEYS: u64 = 64;
 
 /// How well a filter does, in all files of a partition.
 #[derive(Debug, Default)]
 pub(crate) struct Trial {
     tested: AtomicU64,
     dropped: AtomicU64,
-    /// Of the batch for which a row cost least, in picoseconds a row: in the others the thread may have been interrupted.
-    cost: AtomicU64,
+    /// Rows for which the filter was asked.
+    asked: AtomicU64,
+    cost_of_asking: Cost,
+    cost_of_a_test: Cost,
     given_up: AtomicBool,
     /// Whether rows with equal keys do not follow each other.
     scattered: AtomicBool,
+    /// Where memory for keys is asked for.
+    pool: Option<Arc<dyn MemoryPool>>,
+    /// What the filter said; `None` if its keys are too many.
+    known: OnceLock<Option<KnownKeys>>,
+}
+
+/// What a row cost in the batch where it cost least, in picoseconds: in others the thread may have been interrupted.
+#[derive(Debug, Default)]
+struct Cost(AtomicU64);
+
+impl Cost {
+    fn note(&self, rows: usize, took: Duration) {
+        let Some(cost) = (took.as_nanos() as u64 * 1000).checked_div(rows as u64) else { return };
+        let lower = |least: u64| (least == 0 || cost.max(1) < least).then_some(cost.max(1));
+        let _ = self.0.fetch_update(Relaxed, Relaxed, lower);
+    }
+
+    fn of(&self, rows: u64) -> u64 {
+        rows * self.0.load(Relaxed)
+    }
 }
 
 impl Trial {
+    /// Of a filter whose keys take their memory from `pool`.
+    pub(crate) fn new(pool: Arc<dyn MemoryPool>) -> Self {
+        Trial { pool: Some(pool), ..Trial::default() }
+    }
+
     fn goes_on(&self) -> bool {
         !self.given_up.load(Relaxed)
     }
@@ -54,14 +91,28 @@ impl Trial {
         self.given_up.store(true, Relaxed);
     }
 
-    fn count(&self, tested: usize, dropped: usize, took: Duration) {
-        let cost = (took.as_nanos() as u64 * 1000).checked_div(tested as u64).unwrap_or(0).max(1);
-        let lower = |least: u64| (least == 0 || cost < least).then_some(cost);
-        let _ = self.cost.fetch_update(Relaxed, Relaxed, lower);
-        let dropped = self.dropped.fetch_add(dropped as u64, Relaxed) + dropped as u64;
-        let tested = self.tested.fetch_add(tested as u64, Relaxed) + tested as u64;
-        let (spent, saved) = (tested * self.cost.load(Relaxed), dropped * COST_OF_A_ROW * 1000);
-        if tested >= ROWS_ON_TRIAL && spent > saved {
+    /// What is kept of what the filter said, if it is worth it.
+    fn known(&self, bounds: Option<Bounds>) -> Option<&KnownKeys> {
+        if let Some(known) = self.known.get() {
+            return known.as_ref();
+        }
+        let (bounds, pool) = (bounds?, self.pool.as_ref()?);
+        let keys = bounds.keys()?;
+        if self.tested.load(Relaxed) < keys / ROWS_FOR_KEYS {
+            return None;
+        }
+        self.known.get_or_init(|| KnownKeys::new(bounds, pool)).as_ref()
+    }
+
+    /// Counts a batch of which so many rows were tested, and some of them dropped.
+    fn count(&self, tested: usize, dropped: usize, asked: Asked, took: Duration) {
+        self.cost_of_asking.note(asked.rows, asked.took);
+        self.cost_of_a_test.note(tested, took.saturating_sub(asked.took));
+        let add = |to: &AtomicU64, rows: usize| to.fetch_add(rows as u64, Relaxed) + rows as u64;
+        let (dropped, tested) = (add(&self.dropped, dropped), add(&self.tested, tested));
+        let spent = self.cost_of_asking.of(add(&self.asked, asked.rows)) + self.cost_of_a_test.of(tested);
+        let more = self.known.get().and_then(Option::as_ref).map_or(0, KnownKeys::keys);
+        if tested >= ROWS_ON_TRIAL + more.min(MORE_ROWS_ON_TRIAL) && spent > dropped * COST_OF_A_ROW * 1000 {
             self.give_up();
         }
     }
@@ -86,8 +137,17 @@ struct OverBatch {
     columns: Vec<usize>,
     /// Over `columns` alone.
     filter: Arc<dyn PhysicalExpr>,
+    /// Whether there is one column, of integers.
+    kept: bool,
     /// When the filter is final: what it is; `None` if it says nothing.
-    settled: OnceLock<Option<Arc<dyn PhysicalExpr>>>,
+    settled: OnceLock<Option<Settled>>,
+}
+
+/// A filter that is final.
+struct Settled {
+    filter: Arc<dyn PhysicalExpr>,
+    /// If its keys are integers: for which of them it may be true.
+    bounds: Option<Bounds>,
 }
 
 impl fmt::Debug for JoinFilters {
@@ -107,11 +167,12 @@ impl JoinFilters {
             let Some(mut columns) = columns.filter(|columns| !columns.is_empty()) else { continue };
             columns.sort_unstable();
             let schema = Arc::new(batch_schema.project(&columns)?);
-            if schema.fields().iter().any(|field| may_be_equal_with_other_bits(field.data_type())) {
+            if schema.fields().iter().any(|field| equal_otherwise(field.data_type())) {
                 continue;
             }
             let filter = reassign_expr_columns(Arc::clone(&of.filter), &schema)?;
-            over_batch.push(OverBatch { of: of.clone(), columns, filter, settled: OnceLock::new() });
+            let kept = matches!(&schema.fields()[..], [key] if keeps(key.data_type()));
+            over_batch.push(OverBatch { of: of.clone(), columns, filter, kept, settled: OnceLock::new() });
         }
         Ok(JoinFilters(over_batch))
     }
@@ -129,10 +190,11 @@ impl JoinFilters {
     }
 }
 
-/// A filter of a join looks for the bits of a value among those of the build side.
-fn may_be_equal_with_other_bits(of: &DataType) -> bool {
+/// Whether values may be equal and a filter of a join not see it: it looks for their bits among those of the build side, and
+/// for nulls, which some joins take to be equal, among those that an array counts.
+fn equal_otherwise(of: &DataType) -> bool {
     match of {
-        DataType::Dictionary(_, values) => may_be_equal_with_other_bits(values),
+        DataType::Null | DataType::Dictionary(..) => true,
         of => of.is_floating() || of.is_nested(),
     }
 }
@@ -154,7 +216,7 @@ impl OverBatch {
     }
 
     /// The filter, if it is final, says something, and is worth its cost.
-    fn usable(&self) -> Option<&Arc<dyn PhysicalExpr>> {
+    fn usable(&self) -> Option<&Settled> {
         if !self.of.trial.goes_on() {
             return None;
         }
@@ -163,7 +225,11 @@ impl OverBatch {
                 return None;
             }
             let settled = snapshot_physical_expr(Arc::clone(&self.filter)).ok();
-            let _ = self.settled.set(settled.filter(|filter| !is_true(filter)));
+            let settled = settled.filter(|filter| !is_true(filter)).map(|filter| {
+                let bounds = if self.kept { Bounds::of(&filter) } else { None };
+                Settled { filter, bounds }
+            });
+            let _ = self.settled.set(settled);
         }
         self.settled.get()?.as_ref()
     }
@@ -171,42 +237,52 @@ impl OverBatch {
     /// Which rows of the batch, of those in `bits`, the filter leaves.
     fn left(
         &self,
-        filter: &Arc<dyn PhysicalExpr>,
+        filter: &Settled,
         batch: &RecordBatch,
         bits: Option<&BooleanBuffer>,
     ) -> Result<BooleanBuffer> {
         let begin = Instant::now();
         let keys = batch.project(&self.columns)?;
-        let (tested, left) = match bits {
-            None => (keys.num_rows(), self.looked_up(filter, &keys)?),
-            // Other rows need not be looked up, nor need that work.
-            Some(bits) => {
-                let keys = filter_record_batch(&keys, &BooleanArray::new(bits.clone(), None))?;
-                (keys.num_rows(), spread(bits, &self.looked_up(filter, &keys)?))
-            }
+        // Rows that are out already need not be looked up, nor need that work.
+        let keys = match bits {
+            Some(bits) => filter_record_batch(&keys, &BooleanArray::new(bits.clone(), None))?,
+            None => keys,
         };
+        let (left, asked) = self.looked_up(filter, &keys)?;
+        let left = match bits {
+            Some(bits) => spread(bits, &left),
+            None => left,
+        };
+        let tested = keys.num_rows();
         let dropped = tested - left.count_set_bits();
-        self.of.trial.count(tested, dropped, begin.elapsed());
+        self.of.trial.count(tested, dropped, asked, begin.elapsed());
         self.of.rows_dropped.add(dropped);
         Ok(left)
     }
 
     /// For which rows the filter is true.
-    fn looked_up(&self, filter: &Arc<dyn PhysicalExpr>, keys: &RecordBatch) -> Result<BooleanBuffer> {
-        if self.of.trial.scattered.load(Relaxed) || keys.num_rows() == 0 {
-            return Ok(matches(filter, keys)?.values().clone());
+    fn looked_up(&self, settled: &Settled, keys: &RecordBatch) -> Result<(BooleanBuffer, Asked)> {
+        let filter = &settled.filter;
+        if keys.num_rows() == 0 {
+            return Asked::about(filter, keys);
+        }
+        if self.of.trial.scattered.load(Relaxed) {
+            return match self.of.trial.known(settled.bounds) {
+                Some(known) => known.matches(filter, keys),
+                None => Asked::about(filter, keys),
+            };
         }
         let runs = partition(keys.columns())?.ranges();
         if runs.len() * 2 > keys.num_rows() {
             self.of.trial.scattered.store(true, Relaxed);
         }
         let first = UInt32Array::from_iter_values(runs.iter().map(|run| run.start as u32));
-        let matches = matches(filter, &take_record_batch(keys, &first)?)?;
+        let (matches, asked) = Asked::about(filter, &take_record_batch(keys, &first)?)?;
         let mut left = BooleanBufferBuilder::new(keys.num_rows());
-        for (run, matches) in runs.iter().zip(matches.values()) {
+        for (run, matches) in runs.iter().zip(&matches) {
             left.append_n(run.len(), matches);
         }
-        Ok(left.finish())
+        Ok((left.finish(), asked))
     }
 }
 
@@ -292,7 +368,8 @@ mod tests {
     fn a_filter_that_costs_more_than_it_saves_is_given_up() {
         let trial = |dropped, took| {
             let trial = Trial::default();
-            trial.count(ROWS_ON_TRIAL as usize, dropped, Duration::from_micros(took));
+            let asked = Asked { rows: ROWS_ON_TRIAL as usize, took: Duration::from_micros(took) };
+            trial.count(asked.rows, dropped, asked, asked.took);
             trial.goes_on()
         };
         // 40 nanoseconds a row, of which one in two, one in ten, nine in ten are dropped.

@@ -1,8 +1,8 @@
 //! One file of a scan: which of its rows are needed, in which columns, and what is computed of them.
 //!
 //! [`plan`] follows DataFusion's own scan step by step; [`pruning`] and [`always_true`] say what statistics tell,
-//! [`variant`] and [`row_filter`] how row groups are read, [`join_filter`] which rows no join above wants. Nothing here
-//! reads data or knows of other scans.
+//! [`variant`] and [`row_filter`] how row groups are read, [`join_filter`] and [`known_keys`] which rows no join above
+//! wants. Nothing here reads data or knows of other scans.
 
 pub(crate) mod always_true;
 pub(crate) mod bounded_reader;
@@ -11,6 +11,7 @@ pub(crate) mod counters;
 pub(crate) mod decoding;
 pub(crate) mod few_pages;
 pub(crate) mod join_filter;
+pub(crate) mod known_keys;
 pub(crate) mod marks;
 pub(crate) mod plan;
 pub(crate) mod pruning;

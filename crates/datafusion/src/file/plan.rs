@@ -84,6 +84,8 @@ pub(crate) struct FilePlanner {
     rows_dropped: Count,
     /// See [`crate::session::options::POINT_THRESHOLD`].
     pub(crate) point_threshold: u64,
+    /// Whether what requests cost a device decides about point reads, too: `point_threshold` was not set by hand.
+    counts_requests: bool,
     /// What the query's scans are counted under; see [`crate::session::account`].
     pub(crate) account: Option<Arc<QueryAccount>>,
 }
@@ -168,10 +170,10 @@ impl FilePlanner {
         let creation_errors = MetricBuilder::new(&metrics).global_counter("num_predicate_creation_errors");
         let rows_dropped = MetricBuilder::new(&metrics).counter("rows_dropped_by_join_filters", partition);
         let options = context.session_config().options();
-        let point_threshold =
-            options.extensions.get::<CoscanOptions>().map_or(POINT_THRESHOLD, |o| o.point_threshold);
+        let own = options.extensions.get::<CoscanOptions>();
         let mut planner = FilePlanner {
-            point_threshold,
+            point_threshold: own.map_or(POINT_THRESHOLD, |own| own.point_threshold),
+            counts_requests: own.is_none_or(|own| !own.point_threshold_by_hand),
             account: context.session_config().get_extension(),
             adapters: config
                 .expr_adapter_factory
@@ -199,13 +201,21 @@ impl FilePlanner {
             trials: Vec::new(),
             rows_dropped,
         };
-        planner.trials = planner.join_filters().iter().map(|_| Arc::default()).collect();
+        let trial = || Arc::new(Trial::new(Arc::clone(context.memory_pool())));
+        planner.trials = planner.join_filters().iter().map(|_| trial()).collect();
         Ok(planner)
     }
 
     /// Makes the file known to the engine.
     pub(crate) fn open(&self, file: &FilePlan) -> Result<FileHandle> {
         self.engine.open_file(file.spec.clone()).map_err(from_engine)
+    }
+
+    /// What another request costs the device of a file, in bytes, as far as that has a say in which row groups are read by
+    /// their pages.
+    pub(crate) fn request_cost_bytes(&self, handle: &FileHandle) -> u64 {
+        let device = self.counts_requests.then(|| self.engine.device_of(handle)).flatten();
+        device.map_or(0, |device| device.request_cost_bytes)
     }
 
     /// The table's predicate, as it was pushed into the scan.
@@ -284,7 +294,7 @@ impl FilePlanner {
             schema: &physical_schema,
             ranges: &request.ranges,
             limit: self.limit.filter(|_| !self.preserves_order),
-            chunk_bytes: self.engine.config().chunk_bytes,
+            chunk_bytes: self.engine.chunk_bytes(&self.store_url, &file.object_meta.location, local.as_ref()),
             metrics: &file_metrics,
             creation_errors: &self.creation_errors,
         };
@@ -354,6 +364,8 @@ impl FilePlanner {
         let mut conjuncts = predicate.as_ref().map_or_else(Vec::new, |predicate| self.pushed_down(predicate));
         conjuncts.extend(self.row_filter.iter().cloned());
         let join_filters = self.join_filters();
+        let table = self.source.table_schema().table_schema();
+        let predicate = predicate.map(|predicate| pruning::for_pruning(&predicate, table)).transpose()?;
         let mut expressions = Expressions { projection, predicate, conjuncts, join_filters };
         if !constants.is_empty() {
             expressions = expressions.try_map(|expr| replace_columns_with_literals(expr, &constants))?;

@@ -8,9 +8,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use coscan_engine::is_cut;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
 use datafusion::common::Result;
 use datafusion::common::config::ParquetOptions;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::listing::FileRange;
 use datafusion::datasource::physical_plan::parquet::{
     BloomFilterStatistics, PagePruningAccessPlanFilter, ParquetAccessPlan, ParquetFileMetrics,
@@ -23,8 +24,9 @@ use datafusion::parquet::arrow::parquet_column;
 use datafusion::parquet::file::metadata::{
     PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData,
 };
-use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::{CastExpr, Column, DynamicFilterPhysicalExpr};
 use datafusion::physical_expr::utils::collect_columns;
+use datafusion::physical_expr::{PhysicalExpr, conjunction, split_conjunction};
 use datafusion::physical_optimizer::pruning::{PruningPredicate, PruningPredicateBuilder};
 use datafusion::physical_plan::metrics::Count;
 
@@ -89,7 +91,7 @@ pub(crate) struct PruneInputs<'a> {
     pub(crate) ranges: &'a [FileRange],
     /// Rows wanted in any order.
     pub(crate) limit: Option<usize>,
-    /// What row groups are cut to, see [`coscan_engine::EngineConfig::chunk_bytes`].
+    /// What row groups of the file are cut to, see [`coscan_engine::Engine::chunk_bytes`].
     pub(crate) chunk_bytes: u64,
     pub(crate) metrics: &'a ParquetFileMetrics,
     pub(crate) creation_errors: &'a Count,
@@ -152,6 +154,50 @@ pub(crate) async fn prune(
     }
     let row_groups = needed(plan);
     Ok(Pruned { metadata, row_groups })
+}
+
+/// The predicate without filters that joins fill and statistics would draw wrong conclusions from: over casts that make one
+/// value of several, as bounds of the values before the cast would be compared with those after it, and over columns of
+/// nothing but nulls, which a join may take to be equal and does not find in arrays that count none.
+pub(crate) fn for_pruning(
+    predicate: &Arc<dyn PhysicalExpr>,
+    schema: &Schema,
+) -> Result<Arc<dyn PhysicalExpr>> {
+    let mut kept = Vec::new();
+    for conjunct in split_conjunction(predicate) {
+        let mut misleads = false;
+        if conjunct.is::<DynamicFilterPhysicalExpr>() {
+            conjunct.apply(|part| {
+                misleads |= match part.downcast_ref::<CastExpr>() {
+                    Some(cast) => !keeps_apart(&cast.expr().data_type(schema)?, cast.cast_type()),
+                    None => part.is::<Column>() && part.data_type(schema)? == DataType::Null,
+                };
+                Ok(TreeNodeRecursion::Continue)
+            })?;
+        }
+        if !misleads {
+            kept.push(Arc::clone(conjunct));
+        }
+    }
+    Ok(conjunction(kept))
+}
+
+/// Whether a cast leaves different values different.
+fn keeps_apart(from: &DataType, to: &DataType) -> bool {
+    use DataType::{Date32, Decimal32, Decimal64, Decimal128, Decimal256, Timestamp};
+    let scale = |of: &DataType| match of {
+        Decimal32(_, scale) | Decimal64(_, scale) | Decimal128(_, scale) | Decimal256(_, scale) => {
+            Some(*scale)
+        }
+        of if of.is_integer() => Some(0),
+        _ => None,
+    };
+    match (scale(from), scale(to)) {
+        (Some(from), Some(to)) => from <= to,
+        _ => {
+            from == to || from.is_string() && to.is_string() || matches!((from, to), (Date32, Timestamp(..)))
+        }
+    }
 }
 
 /// All row groups with rows that begin in one of the ranges; without ranges, all with rows.

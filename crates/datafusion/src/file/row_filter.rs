@@ -1,29 +1,42 @@
 //! Filters that the scan has promised to apply: every row is evaluated.
 //!
 //! Conjuncts that cannot fail, comparisons of a column with a constant and the like, are evaluated on all rows of
-//! a slice and their bits combined: no row is copied for them. The others follow one after the other, each on the
-//! rows the earlier ones left, so that a conjunct that guards the next (`b <> 0 AND a / b > 1`) still does.
+//! a slice and their bits combined: no row is copied for them. Those over texts and other values of variable length come
+//! last, and read only the rows that are left if these are few. The conjuncts that may fail follow one after the other, each
+//! on the rows the earlier ones left, so that a conjunct that guards the next (`b <> 0 AND a / b > 1`) still does.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, BooleanArray, RecordBatch};
+use datafusion::arrow::array::{Array, BooleanArray, BooleanBufferBuilder, RecordBatch};
 use datafusion::arrow::buffer::BooleanBuffer;
 use datafusion::arrow::compute::{filter_record_batch, prep_null_mask_filter};
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::Result;
 use datafusion::common::cast::as_boolean_array;
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::utils::reassign_expr_columns;
+use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 
 use crate::rule::eligibility::cannot_fail;
 
 /// The conjuncts of a filter in terms of the scan's batches.
 #[derive(Debug)]
 pub(crate) struct RowFilter {
-    /// Those that cannot fail.
+    /// Those that cannot fail, over values of fixed length.
     total: Vec<Arc<dyn PhysicalExpr>>,
+    /// Those that cannot fail, over others too.
+    total_over_texts: Vec<OverTexts>,
     /// Those that may, in their order.
     partial: Vec<Arc<dyn PhysicalExpr>>,
+}
+
+/// A conjunct that costs more a row than it costs to leave rows out.
+#[derive(Debug)]
+struct OverTexts {
+    /// In terms of its own columns.
+    conjunct: Arc<dyn PhysicalExpr>,
+    /// The positions of these in a batch.
+    columns: Vec<usize>,
 }
 
 /// The rows of a batch that pass.
@@ -44,8 +57,22 @@ impl RowFilter {
     ) -> Result<Self> {
         let conjuncts: Vec<_> =
             conjuncts.map(|expr| reassign_expr_columns(expr, batch_schema)).collect::<Result<_>>()?;
-        let (total, partial) = conjuncts.into_iter().partition(|expr| cannot_fail(expr, batch_schema));
-        Ok(RowFilter { total, partial })
+        let (total, partial): (Vec<_>, Vec<_>) =
+            conjuncts.into_iter().partition(|expr| cannot_fail(expr, batch_schema));
+        let mut filter = RowFilter { total: Vec::new(), total_over_texts: Vec::new(), partial };
+        for conjunct in total {
+            let columns: BTreeSet<usize> =
+                collect_columns(&conjunct).iter().map(|column| column.index()).collect();
+            let fixed = |&at: &usize| batch_schema.field(at).data_type().primitive_width().is_some();
+            if columns.iter().all(fixed) {
+                filter.total.push(conjunct);
+            } else {
+                let columns = Vec::from_iter(columns);
+                let conjunct = reassign_expr_columns(conjunct, &batch_schema.project(&columns)?)?;
+                filter.total_over_texts.push(OverTexts { conjunct, columns });
+            }
+        }
+        Ok(filter)
     }
 
     /// The rows of `batch` that pass.
@@ -60,6 +87,13 @@ impl RowFilter {
             if bits.as_ref().is_some_and(|bits| !bits.has_true()) {
                 return Ok(Passing::None);
             }
+        }
+        for conjunct in &self.total_over_texts {
+            let matches = conjunct.matches(&batch, bits.as_ref())?;
+            if !matches.has_true() {
+                return Ok(Passing::None);
+            }
+            bits = Some(matches);
         }
         let passing = Passing::of(batch, bits);
         if self.partial.is_empty() { Ok(passing) } else { self.narrow_down(passing.into_batch()?) }
@@ -76,6 +110,24 @@ impl RowFilter {
             }
         }
         Ok(if batch.num_rows() == 0 { Passing::None } else { Passing::All(batch) })
+    }
+}
+
+impl OverTexts {
+    /// The rows of `bits`, or of all, for which the conjunct is true.
+    fn matches(&self, batch: &RecordBatch, bits: Option<&BooleanBuffer>) -> Result<BooleanBuffer> {
+        let texts = batch.project(&self.columns)?;
+        let Some(bits) = bits else { return Ok(matches(&self.conjunct, &texts)?.values().clone()) };
+        if bits.count_set_bits() * 2 > bits.len() {
+            return Ok(bits & matches(&self.conjunct, &texts)?.values());
+        }
+        let left = filter_record_batch(&texts, &BooleanArray::new(bits.clone(), None))?;
+        let matches = matches(&self.conjunct, &left)?;
+        let mut both = BooleanBufferBuilder::new(bits.len());
+        both.append_n(bits.len(), false);
+        let places = bits.set_indices().zip(matches.values()).filter(|(_, matches)| *matches);
+        places.for_each(|(at, _)| both.set_bit(at, true));
+        Ok(both.build())
     }
 }
 
@@ -111,7 +163,8 @@ pub(crate) fn matches(conjunct: &Arc<dyn PhysicalExpr>, batch: &RecordBatch) -> 
 
 #[cfg(test)]
 mod tests {
-    use datafusion::arrow::array::{ArrayRef, Int64Array};
+    use datafusion::arrow::array::{ArrayRef, Int64Array, StringViewArray};
+    use datafusion::common::ScalarValue;
     use datafusion::logical_expr::Operator;
     use datafusion::physical_expr::expressions::{binary, col, lit};
 
@@ -153,6 +206,40 @@ mod tests {
         let filter = filter(&[("a", Operator::Gt, 1), ("b", Operator::Lt, 3)], false);
         assert_eq!((filter.total.len(), filter.partial.len()), (2, 0));
         assert_eq!(rows(filter.passing(batch()).unwrap()), [Some(4), Some(6)]);
+    }
+
+    #[test]
+    fn texts_are_compared_in_the_rows_that_are_left() {
+        let rows = 0..1000i64;
+        let numbers: ArrayRef =
+            Arc::new(Int64Array::from_iter(rows.clone().map(|row| (row % 7 != 0).then_some(row % 10))));
+        let texts: ArrayRef =
+            Arc::new(StringViewArray::from_iter(rows.map(|row| {
+                (row % 5 != 0).then(|| format!("a text of more than twelve letters {}", row % 3))
+            })));
+        let batch = RecordBatch::try_from_iter([("a", numbers), ("t", texts)]).unwrap();
+        let schema = batch.schema();
+        for below in [0i64, 2, 8, 10] {
+            let of_text = |text: &str| {
+                let text = ScalarValue::Utf8View(Some(format!("a text of more than twelve letters {text}")));
+                binary(col("t", &schema).unwrap(), Operator::NotEq, lit(text), &schema).unwrap()
+            };
+            let number = binary(col("a", &schema).unwrap(), Operator::Lt, lit(below), &schema).unwrap();
+            let conjuncts = [of_text("0"), number, of_text("1")];
+            let filter = RowFilter::new(conjuncts.iter().cloned(), &schema).unwrap();
+            assert_eq!((filter.total.len(), filter.total_over_texts.len()), (1, 2));
+            let one_by_one =
+                RowFilter { total: Vec::new(), total_over_texts: Vec::new(), partial: conjuncts.into() };
+            let found = filter.passing(batch.clone()).unwrap();
+            let expected = one_by_one.passing(batch.clone()).unwrap();
+            match (found, expected) {
+                (Passing::None, Passing::None) => assert_eq!(below, 0),
+                (found, expected) => {
+                    assert!(below > 0);
+                    assert_eq!(found.into_batch().unwrap(), expected.into_batch().unwrap());
+                }
+            }
+        }
     }
 
     #[test]

@@ -5,7 +5,6 @@
 //! for that run only. It is possible as long as nobody has seen a row: the first rows are held back until there are
 //! more than a little of them. What writes is never run again.
 
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -14,23 +13,18 @@ use std::time::{Duration, Instant};
 use coscan_engine::Engine;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result, internal_err, resources_datafusion_err};
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::session_state::SessionState;
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
-use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
-};
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionConfig;
 use futures::{Stream, StreamExt};
 
 use super::attempt::Attempt;
+use super::batch_rows::batch_rows;
 use super::control::TooLate;
 use super::frugal::{frugal, frugal_config};
 use super::lender::Lender;
@@ -39,6 +33,7 @@ use super::run::{About, Refused, RunId};
 use super::state::{Arrival, Line};
 use super::turn::Turn;
 use crate::held_back::HeldBack;
+use crate::one_input::{OneInput, OneInputExec, one_partition};
 
 /// What all runs of a query share.
 pub(crate) struct Query {
@@ -61,78 +56,29 @@ pub(crate) struct Again {
 }
 
 /// See the module's text.
-pub(crate) struct LoadControlExec {
+pub(crate) struct LoadControl {
     /// With one partition.
     input: Arc<dyn ExecutionPlan>,
     query: Arc<Query>,
 }
 
-impl LoadControlExec {
-    pub(crate) fn new(plan: Arc<dyn ExecutionPlan>, query: Arc<Query>) -> Self {
-        LoadControlExec { input: one_partition(plan), query }
-    }
+pub(crate) type LoadControlExec = OneInputExec<LoadControl>;
 
-    /// What is under load control.
-    pub(crate) fn input(&self) -> &Arc<dyn ExecutionPlan> {
+impl LoadControl {
+    pub(crate) fn exec(plan: Arc<dyn ExecutionPlan>, query: Arc<Query>) -> Arc<LoadControlExec> {
+        Arc::new(OneInputExec(LoadControl { input: one_partition(plan), query }))
+    }
+}
+
+impl OneInput for LoadControl {
+    const NAME: &'static str = "LoadControlExec";
+
+    fn input(&self) -> &Arc<dyn ExecutionPlan> {
         &self.input
     }
-}
 
-fn one_partition(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
-    match plan.output_partitioning().partition_count() {
-        0 | 1 => plan,
-        _ => Arc::new(CoalescePartitionsExec::new(plan)),
-    }
-}
-
-impl fmt::Debug for LoadControlExec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LoadControlExec").field("input", &self.input).finish_non_exhaustive()
-    }
-}
-
-impl DisplayAs for LoadControlExec {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str("LoadControlExec")
-    }
-}
-
-impl ExecutionPlan for LoadControlExec {
-    fn name(&self) -> &str {
-        "LoadControlExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let Ok([input]) = <[Arc<dyn ExecutionPlan>; 1]>::try_from(children) else {
-            return internal_err!("load control has one input");
-        };
-        Ok(Arc::new(LoadControlExec::new(input, Arc::clone(&self.query))))
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
+    fn over(node: &Arc<LoadControlExec>, input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+        LoadControl::exec(input, Arc::clone(&node.0.query))
     }
 
     fn execute(&self, _: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
@@ -160,7 +106,7 @@ impl ExecutionPlan for LoadControlExec {
                 Err(error) => Some((Err(error), None)),
             }
         });
-        Ok(Box::pin(Batches { schema: self.schema(), turn, batches: batches.fuse().boxed() }))
+        Ok(Box::pin(Batches { schema: self.input.schema(), turn, batches: batches.fuse().boxed() }))
     }
 }
 
@@ -269,7 +215,8 @@ impl Execution {
         wait(ticket).await?;
         let (plan, context) = match self.first_plan.clone() {
             Some(plan) => {
-                (plan, self.query.context(id, &self.context, self.context.session_config().clone()))
+                let config = with_batches_for(&plan, self.context.session_config().clone());
+                (plan, self.query.context(id, &self.context, config))
             }
             None => self.query.plan_again(self.attempt, self.room, id, &self.context).await?,
         };
@@ -360,8 +307,15 @@ impl Query {
         if plan.schema() != self.schema {
             return internal_err!("a query that was planned again has another schema");
         }
+        let config = with_batches_for(&plan, config);
         Ok((plan, self.context(id, context, config)))
     }
+}
+
+/// The settings that a plan is executed with: batches of wide rows have fewer rows.
+fn with_batches_for(plan: &Arc<dyn ExecutionPlan>, config: SessionConfig) -> SessionConfig {
+    let (usual, rows) = (config.batch_size(), batch_rows(plan, config.batch_size()));
+    if rows < usual { config.with_batch_size(rows) } else { config }
 }
 
 /// Waits until the run is in.

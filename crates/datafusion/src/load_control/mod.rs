@@ -8,9 +8,11 @@
 //! of which nobody has seen a row, runs again with more, at last alone and with joins that spill ([`exec`],
 //! [`attempt`], [`frugal`]). What then still does not fit is an error that says which query and how much.
 //!
-//! Memory that operators do not account for is seen at the process itself ([`gauge`]). Processors are not scheduled here.
+//! Memory that operators do not account for is seen at the process itself ([`gauge`]), and batches of wide rows, which are
+//! most of it, have fewer rows ([`batch_rows`]). Processors are not scheduled here.
 
 mod attempt;
+mod batch_rows;
 mod control;
 mod demand;
 mod exec;

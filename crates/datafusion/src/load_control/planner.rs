@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use coscan_engine::Engine;
 use datafusion::catalog::Session;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Result, exec_err};
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::session_state::SessionState;
@@ -21,11 +21,12 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use futures::FutureExt;
 
 use super::demand::needs_memory;
-use super::exec::{Again, LoadControlExec, Query};
+use super::exec::{Again, LoadControl, Query};
 use super::lender::Lender;
 use super::run::About;
 use super::view;
 use crate::error::panic_text;
+use crate::one_input::without;
 use crate::session::options::CoscanOptions;
 
 /// So much of a plan's text names a query.
@@ -85,7 +86,9 @@ impl QueryPlanner for LoadControlPlanner {
         })?;
         let options = session.config_options().extensions.get::<CoscanOptions>();
         let wanted = options.is_some_and(|options| options.enabled && options.load_control);
-        let plan = without_load_control(plan)?;
+        // It may have been made with plans of this planner in it, as tables that are queries are. One of them at the door,
+        // inside the other, would wait for that.
+        let plan = without::<LoadControl>(plan)?;
         let endless = plan.boundedness().is_unbounded();
         if !wanted || endless || !needs_memory(&plan) || is_explained(logical) || is_view(logical) {
             return Ok(plan);
@@ -112,18 +115,8 @@ impl QueryPlanner for LoadControlPlanner {
             patience: (seconds > 0).then(|| Duration::from_secs(seconds)),
             schema: plan.schema(),
         };
-        Ok(Arc::new(LoadControlExec::new(plan, Arc::new(query))))
+        Ok(LoadControl::exec(plan, Arc::new(query)))
     }
-}
-
-/// A plan may have been made with plans of this planner in it, as tables that are queries are. One of them at the door,
-/// inside the other, would wait for that.
-fn without_load_control(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
-    let strip = |node: Arc<dyn ExecutionPlan>| match node.downcast_ref::<LoadControlExec>() {
-        Some(inner) => Ok(Transformed::yes(Arc::clone(inner.input()))),
-        None => Ok(Transformed::no(node)),
-    };
-    Ok(plan.transform_up(strip)?.data)
 }
 
 fn is_explained(logical: &LogicalPlan) -> bool {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use coscan_engine::Engine;
-use datafusion::common::{DataFusionError, Result, exec_datafusion_err, resources_datafusion_err};
+use datafusion::common::{DataFusionError, Result, resources_datafusion_err};
 use datafusion::execution::memory_pool::{
     MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation, UnboundedMemoryPool,
 };
@@ -110,13 +110,6 @@ fn is_repartition(consumer: &MemoryConsumer) -> bool {
     consumer.name().starts_with("RepartitionExec[")
 }
 
-/// A nested loop join that is out of memory executes its left side once more and joins in parts, by which some types of
-/// join return rows twice, and a left side with a repartition panics. An error of another kind it returns, and its query runs
-/// again with more.
-fn is_nested_loop_join(consumer: &MemoryConsumer) -> bool {
-    consumer.name().starts_with("NestedLoopJoinLoad[")
-}
-
 impl fmt::Debug for QueryPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "QueryPool({})", self.id)
@@ -168,13 +161,9 @@ impl MemoryPool for QueryPool {
         // The session first: what it refuses is never had, so that the run's peak stays within the session's limit.
         let asked = self.session(|session| session.try_grow(reservation, additional));
         let asked = asked.inspect_err(|_| self.lender.control.note_refusal(self.id, more));
-        let taken = asked.and_then(|()| {
+        asked.and_then(|()| {
             self.take(consumer, reservation.size() as u64, more)
                 .inspect_err(|_| self.session(|session| session.shrink(reservation, additional)))
-        });
-        taken.map_err(|error| match is_nested_loop_join(consumer) {
-            true => exec_datafusion_err!("out of memory: {}", error.strip_backtrace()),
-            false => error,
         })
     }
 

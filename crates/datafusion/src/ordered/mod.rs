@@ -36,4 +36,4 @@ pub(crate) use input::ChunkInput;
 pub(crate) use join::{ChunkJoin, OrderedJoinExec, OuterSide};
 pub(crate) use spec::AggregateSpec;
 pub(crate) use steps::Step;
-pub(crate) use window::{ChunkWindow, OrderedWindowExec};
+pub(crate) use window::{ChunkWindow, OrderedWindowExec, sort_chunks};

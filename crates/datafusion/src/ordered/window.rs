@@ -9,13 +9,14 @@ use std::sync::Arc;
 use coscan_operators::RestExec;
 use datafusion::arrow::array::{BooleanArray, RecordBatch};
 use datafusion::arrow::compute::filter_record_batch;
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::Result;
 use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::metrics::RecordOutput;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use futures::StreamExt;
 
 use super::borders::{AtBorder, Borders};
@@ -36,6 +37,46 @@ pub(crate) struct ChunkWindow {
     pub(crate) nodes: Vec<Arc<dyn ExecutionPlan>>,
     /// Whether it is done wherever it is right, worthwhile or not.
     pub(crate) always: bool,
+}
+
+/// Whether the rows of a chunk have the order that each of these nodes needs of its input. A column may be left out of a sort
+/// because it is constant, which counts here if it is so in all partitions.
+pub(crate) fn sort_chunks(nodes: &[Arc<dyn ExecutionPlan>], schema: &SchemaRef) -> Result<bool> {
+    let mut node = over_rows(nodes, schema, Vec::new())?;
+    for _ in nodes {
+        let input = Arc::clone(node.children()[0]);
+        if let Some(Some(order)) = node.required_input_ordering().into_iter().next()
+            && !input.equivalence_properties().ordering_satisfy_requirement(order.into_single())?
+        {
+            return Ok(false);
+        }
+        node = input;
+    }
+    Ok(true)
+}
+
+/// The nodes over these rows, of which is known what is constant and what is equal in the rows that the nodes were planned for.
+fn over_rows(
+    nodes: &[Arc<dyn ExecutionPlan>],
+    schema: &SchemaRef,
+    rows: Vec<RecordBatch>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let rows = futures::stream::iter(rows.into_iter().map(Ok));
+    let rows = Box::pin(RecordBatchStreamAdapter::new(Arc::clone(schema), rows));
+    let mut plan: Arc<dyn ExecutionPlan> = match nodes.last() {
+        Some(sort) => {
+            let mut known = sort.children()[0].equivalence_properties().clone();
+            known.clear_orderings();
+            known.clear_per_partition_constants();
+            Arc::new(RestExec::known(rows, known))
+        }
+        None => Arc::new(RestExec::new(rows)),
+    };
+    for node in nodes.iter().rev() {
+        let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+        plan = Arc::clone(node).replace_children(vec![plan], options)?;
+    }
+    Ok(plan)
 }
 
 /// What the partitions of one execution share.
@@ -191,13 +232,7 @@ impl WindowWorker {
             return Ok(());
         }
         let window = &self.shared.window;
-        let rows = futures::stream::iter(rows.into_iter().map(Ok));
-        let rows = Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&window.input.schema), rows));
-        let mut plan: Arc<dyn ExecutionPlan> = Arc::new(RestExec::new(rows));
-        for node in window.nodes.iter().rev() {
-            let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-            plan = Arc::clone(node).replace_children(vec![plan], options)?;
-        }
+        let plan = over_rows(&window.nodes, &window.input.schema, rows)?;
         self.computed = Some(plan.execute(0, Arc::clone(&self.shared.context))?);
         Ok(())
     }

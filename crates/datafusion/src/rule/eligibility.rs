@@ -112,7 +112,8 @@ const KNOWN_READERS: [&str; 2] = ["CachedParquetFileReaderFactory", "DefaultParq
 
 /// A scan of Parquet files becomes cooperative if all that is read is the files' bytes, and all rows of them.
 ///
-/// `small_table_bytes`: a smaller table is not worth the bookkeeping. `None` where that was asked before.
+/// `small_table_bytes`: a smaller table is not worth the bookkeeping, unless a join may say which of its rows are wanted:
+/// what is left of a small table often is what filters a large one. `None` where that was asked before.
 pub(crate) fn scan(config: &FileScanConfig, small_table_bytes: Option<u64>) -> Result<(), Reason> {
     let Some(source) = config.file_source().downcast_ref::<ParquetSource>() else { return Ok(()) };
     if !source.table_schema().virtual_columns().is_empty() {
@@ -138,9 +139,14 @@ pub(crate) fn scan(config: &FileScanConfig, small_table_bytes: Option<u64>) -> R
     }
     let bytes = bytes(config);
     match small_table_bytes {
-        Some(small) if bytes < small => Err(Reason::SmallTable(bytes)),
+        Some(small) if bytes < small && !has_dynamic_filter(source) => Err(Reason::SmallTable(bytes)),
         _ => Ok(()),
     }
+}
+
+/// Whether joins or sorts above fill a filter of the scan while they run.
+fn has_dynamic_filter(source: &ParquetSource) -> bool {
+    source.filter().is_some_and(|filter| DynamicFilterTracking::classify(&filter).contains_dynamic_filter())
 }
 
 /// The type's name as its `Debug` text begins with it. No more of the text is made: a factory shows its store, and a store

@@ -3,12 +3,16 @@
 //! It must run last, because later rules look for DataFusion's own scan. Scans take in the filter right above
 //! them (`filter_pushdown`), partial aggregations right above them read their arrays (`aggregation`), aggregations,
 //! joins and window functions of clustered tables are done chunk by chunk (`ordered`), a limit over an order begins with
-//! the chunks that it wants (`limits`), and decimal arithmetic is narrowed; other joins, orderings and partitions stay as
-//! they are. `eligibility` says when. What does not meet its conditions is left alone, with the reason in the log.
+//! the chunks that it wants (`limits`), build sides are read when filters of joins above are known (`deferred`), and
+//! decimal arithmetic is narrowed. Aggregations over grouping sets lose a wrong claim that DataFusion makes for them
+//! (`grouping_sets`). Other joins, orderings and partitions stay as they are. `eligibility` says when. What does not meet its
+//! conditions is left alone, with the reason in the log.
 
 mod aggregation;
+mod deferred;
 pub(crate) mod eligibility;
 mod filter_pushdown;
+mod grouping_sets;
 mod limits;
 mod ordered;
 mod read_once;
@@ -34,6 +38,7 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
+use self::deferred::deferred;
 use self::read_once::read_once;
 use crate::ordered::{OrderedAggregateExec, OrderedJoinExec, OrderedWindowExec};
 use crate::scan::CScan;
@@ -61,7 +66,9 @@ pub fn rewrite_plan(
             None => Transformed::no(node),
         })
     });
-    let plan = plan?.data.transform_down(read_once)?.data;
+    let mended =
+        |node| read_once(node)?.transform_data(deferred)?.transform_data(grouping_sets::without_claims);
+    let plan = plan?.data.transform_up(mended)?.data;
     // A distributed engine runs the partitions of one plan in different processes and says so by switching work stealing
     // off: chunks would not go to all of them.
     let shares = config.execution.enable_file_stream_work_stealing;

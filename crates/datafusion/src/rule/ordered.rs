@@ -31,7 +31,7 @@ use datafusion::physical_plan::{Distribution, ExecutionPlan, ExecutionPlanProper
 use super::{eligibility, with_narrow_arithmetic};
 use crate::ordered::{
     AggregateSpec, Candidate, ChunkAggregation, ChunkInput, ChunkJoin, ChunkWindow, OrderedAggregateExec,
-    OrderedJoinExec, OrderedWindowExec, OuterSide, Step,
+    OrderedJoinExec, OrderedWindowExec, OuterSide, Step, sort_chunks,
 };
 use crate::scan::CScan;
 use crate::session::options::OrderAware;
@@ -199,7 +199,11 @@ fn window(node: &Arc<dyn ExecutionPlan>, relied_on: ReliedOn, always: bool) -> R
     let Some(key) = partitioned_by(&nodes) else { return Ok(None) };
     let Some(input) = clustered_by(input, &steps, scan, key) else { return Ok(None) };
     let narrow = |node: Arc<dyn ExecutionPlan>| with_narrow_arithmetic(node).data();
-    let nodes = nodes.into_iter().map(narrow).collect::<Result<_>>()?;
+    let nodes = nodes.into_iter().map(narrow).collect::<Result<Nodes>>()?;
+    if !sort_chunks(&nodes, &input.schema)? {
+        tracing::debug!("window functions rely on what is constant in each partition");
+        return Ok(None);
+    }
     Ok(Some(ChunkWindow { input, nodes, always }))
 }
 

@@ -4,19 +4,17 @@
 //! execution, as by a limit over an order, leaves out rows in the second. Joining in parts gives some rows twice. So reading
 //! again is an error, and the query runs again with more memory.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
-use datafusion::common::{Result, internal_err, resources_err};
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{Result, resources_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::joins::NestedLoopJoinExec;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
-};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+
+use crate::one_input::{OneInput, OneInputExec};
 
 /// The node with a left side that is read once, if it is a nested loop join.
 pub(super) fn read_once(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
@@ -27,77 +25,37 @@ pub(super) fn read_once(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<
     if children[0].is::<ReadOnceExec>() {
         return Ok(Transformed::no(node));
     }
-    children[0] = Arc::new(ReadOnceExec::new(Arc::clone(&children[0])));
+    children[0] = ReadOnce::exec(Arc::clone(&children[0]));
     let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
     node.replace_children(children, options).map(Transformed::yes)
 }
 
 /// Gives its rows once.
-struct ReadOnceExec {
+struct ReadOnce {
     input: Arc<dyn ExecutionPlan>,
     /// Of each partition, whether it was read.
     read: Vec<AtomicBool>,
 }
 
-impl ReadOnceExec {
-    fn new(input: Arc<dyn ExecutionPlan>) -> Self {
+type ReadOnceExec = OneInputExec<ReadOnce>;
+
+impl ReadOnce {
+    fn exec(input: Arc<dyn ExecutionPlan>) -> Arc<ReadOnceExec> {
         let partitions = input.output_partitioning().partition_count();
-        ReadOnceExec { input, read: (0..partitions).map(|_| AtomicBool::new(false)).collect() }
+        let read = (0..partitions).map(|_| AtomicBool::new(false)).collect();
+        Arc::new(OneInputExec(ReadOnce { input, read }))
     }
 }
 
-impl fmt::Debug for ReadOnceExec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReadOnceExec").field("input", &self.input).finish_non_exhaustive()
-    }
-}
+impl OneInput for ReadOnce {
+    const NAME: &'static str = "ReadOnceExec";
 
-impl DisplayAs for ReadOnceExec {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str("ReadOnceExec")
-    }
-}
-
-impl ExecutionPlan for ReadOnceExec {
-    fn name(&self) -> &str {
-        "ReadOnceExec"
+    fn input(&self) -> &Arc<dyn ExecutionPlan> {
+        &self.input
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let Ok([input]) = <[Arc<dyn ExecutionPlan>; 1]>::try_from(children) else {
-            return internal_err!("what is read once has one input");
-        };
-        Ok(Arc::new(ReadOnceExec::new(input)))
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
+    fn over(_: &Arc<ReadOnceExec>, input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+        ReadOnce::exec(input)
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {

@@ -3,7 +3,7 @@
 //! Its batches are the arrays that all scans share, short decimals in 64 bits, and a last column that tells which
 //! rows pass. Where a file has values that its type does not allow and 64 bits do not hold, the column has 128
 //! bits, and the batch's own schema says so. The only consumer is the aggregation above it. It enters the plan when
-//! planning is over, so it answers the planner's questions with the minimum.
+//! planning is over, so it answers the planner's questions with the minimum; how wide its rows are is asked later.
 
 use std::any::Any;
 use std::fmt;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Result, Statistics};
+use datafusion::common::{ColumnStatistics, Result, Statistics};
 use datafusion::datasource::source::{DataSource, OpenArgs};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::projection::ProjectionExprs;
@@ -74,8 +74,10 @@ impl DataSource for MaskedScan {
         self.scan.scheduling_type()
     }
 
-    fn partition_statistics(&self, _: Option<usize>) -> Result<Arc<Statistics>> {
-        Ok(Arc::new(Statistics::new_unknown(&self.schema)))
+    fn partition_statistics(&self, partition: Option<usize>) -> Result<Arc<Statistics>> {
+        let mut known = Arc::unwrap_or_clone(self.scan.partition_statistics(partition)?);
+        known.column_statistics.push(ColumnStatistics::new_unknown());
+        Ok(Arc::new(known))
     }
 
     fn with_fetch(&self, _: Option<usize>) -> Option<Arc<dyn DataSource>> {

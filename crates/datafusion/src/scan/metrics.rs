@@ -28,7 +28,7 @@ pub(crate) struct ScanCounters {
     /// Encoded bytes of columns that no other conjunct and no output needs.
     bytes_spared: Count,
     /// How the device of the first file is read; nothing for one without a profile.
-    device: OnceLock<[Gauge; 3]>,
+    device: OnceLock<[Gauge; 7]>,
     metrics: ExecutionPlanMetricsSet,
     partition: usize,
 }
@@ -63,11 +63,18 @@ impl ScanCounters {
         let gauge = |name: &'static str| {
             MetricBuilder::new(&self.metrics).with_type(MetricType::Summary).gauge(name, self.partition)
         };
-        let gauges = self.device.get_or_init(|| {
-            ["device_requests", "device_gap_bytes", "device_over_profile_percent"].map(gauge)
-        });
         let percent = (100.0 * device.over_profile).round() as usize;
-        for (gauge, value) in gauges.iter().zip([device.requests, device.gap_bytes as usize, percent]) {
+        let shown = [
+            ("device_requests", device.requests),
+            ("device_gap_bytes", device.gap_bytes as usize),
+            ("device_chunk_bytes", device.chunk_bytes as usize),
+            ("device_range_bytes", device.range_bytes.unwrap_or(0) as usize),
+            ("device_request_cost_bytes", device.request_cost_bytes as usize),
+            ("device_point_latency_ms", device.point_latency.as_millis() as usize),
+            ("device_over_profile_percent", percent),
+        ];
+        let gauges = self.device.get_or_init(|| shown.map(|(name, _)| gauge(name)));
+        for (gauge, (_, value)) in gauges.iter().zip(shown) {
             gauge.set(value);
         }
     }

@@ -11,7 +11,7 @@ use datafusion::common::runtime::SpawnedTask;
 use datafusion::common::{DataFusionError, Result};
 use futures::{StreamExt, TryStreamExt};
 
-use crate::file::few_pages::is_point_read;
+use crate::file::few_pages::{Whole, is_point_read};
 use crate::file::plan::{FilePlan, FilePlanner};
 use crate::file::pruning::RowsNeeded;
 use crate::file::request::FileRequest;
@@ -86,8 +86,8 @@ impl ScanPlan {
                 dynamic.add_file(file.pruner.take());
                 // In the order of the files, because the engine numbers them as they are opened.
                 let handle = planner.open(&file)?;
-                let yielded =
-                    plan.add(file, handle, wanted.map(|wanted| wanted - rows), planner.point_threshold);
+                let points = (planner.point_threshold, planner.request_cost_bytes(&handle));
+                let yielded = plan.add(file, handle, wanted.map(|wanted| wanted - rows), points);
                 rows = rows.saturating_add(yielded);
             }
         }
@@ -95,13 +95,14 @@ impl ScanPlan {
         Ok(plan)
     }
 
-    /// Adds the file's chunks, but no more than yield `wanted` rows; returns how many they yield.
+    /// Adds the file's chunks, but no more than yield `wanted` rows; returns how many they yield. What decides about point
+    /// reads: their threshold, and what another request costs the device, in bytes.
     fn add(
         &mut self,
         mut file: FilePlan,
         handle: FileHandle,
         wanted: Option<usize>,
-        point_threshold: u64,
+        (point_threshold, request_bytes): (u64, u64),
     ) -> usize {
         let mut rows_yielded = 0;
         let mut row_groups = std::mem::take(&mut file.row_groups).into_iter().peekable();
@@ -117,9 +118,11 @@ impl ScanPlan {
             rows_yielded = rows_yielded.saturating_add(needed.count(rows.len()));
             let variant = planned.variant;
             let roots = &file.variants[variant].roots;
+            let cost_bytes = handle.chunk_cost_bytes(chunk, roots, request_bytes);
             let bytes = handle.chunk_bytes(chunk, roots);
+            let whole = Whole { bytes, request_bytes, cost_bytes };
             let in_group = needed.moved(rows.start);
-            let point = is_point_read(&file.metadata, *row_group, roots, &in_group, bytes, point_threshold);
+            let point = is_point_read(&file.metadata, *row_group, roots, &in_group, whole, point_threshold);
             let (row_group, rows, at) = (*row_group, rows.clone(), self.files.len());
             self.chunks.push(PlannedChunk { file: at, variant, chunk, row_group, rows, needed, point });
         }

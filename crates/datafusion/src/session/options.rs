@@ -63,7 +63,7 @@ pub const SESSION_SETTINGS: &[SessionSetting] = &[
             name: "small_table_bytes",
             scope: Scope::Session,
             value: "BYTES",
-            summary: "tables with fewer bytes of files than this are read by DataFusion's own scan",
+            summary: "tables with fewer bytes of files are read by DataFusion's own scan, unless a join filters them",
             default: "4 MiB",
         },
         set: |options, value| {
@@ -82,6 +82,7 @@ pub const SESSION_SETTINGS: &[SessionSetting] = &[
         },
         set: |options, value| {
             options.point_threshold = number(value, 0..=u64::MAX)?;
+            options.point_threshold_by_hand = true;
             Ok(())
         },
         show: |options| options.point_threshold.to_string(),
@@ -221,6 +222,8 @@ pub struct CoscanOptions {
     pub small_table_bytes: u64,
     /// `coscan.point_threshold`
     pub point_threshold: u64,
+    /// Whether that was set, so that what a device's profile says of requests has no say.
+    pub point_threshold_by_hand: bool,
     /// `coscan.order_aware`
     pub order_aware: OrderAware,
     /// `coscan.share_results`
@@ -245,6 +248,7 @@ impl Default for CoscanOptions {
             enabled: true,
             small_table_bytes: SMALL_TABLE_BYTES,
             point_threshold: POINT_THRESHOLD,
+            point_threshold_by_hand: false,
             order_aware: OrderAware::default(),
             share_results: true,
             load_control: true,
@@ -264,6 +268,7 @@ impl fmt::Debug for CoscanOptions {
             .field("enabled", &self.enabled)
             .field("small_table_bytes", &self.small_table_bytes)
             .field("point_threshold", &self.point_threshold)
+            .field("point_threshold_by_hand", &self.point_threshold_by_hand)
             .field("order_aware", &self.order_aware)
             .field("share_results", &self.share_results)
             .field("load_control", &self.load_control)

@@ -1,113 +1,80 @@
 //! The root of a plan whose result is shared with equal queries.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use coscan_engine::QueryAccount;
 use datafusion::arrow::array::RecordBatch;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
-use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::metrics::{
     BaselineMetrics, ExecutionPlanMetricsSet, MetricBuilder, MetricType, MetricsSet, RecordOutput,
 };
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
-};
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
 
 use super::key::{Key, Query};
 use super::runs::{Outcome, Part, Run, Runs, Unshared};
+use crate::one_input::{OneInput, OneInputExec, one_partition};
+
+/// In place of the number of a query: there is none.
+const NOBODY: u64 = u64::MAX;
 
 /// Gives the rows of its input, or of an equal query that is under way.
-pub(crate) struct SharedResultExec {
+pub(crate) struct SharedResult {
     /// With one partition.
     input: Arc<dyn ExecutionPlan>,
     query: Arc<Query>,
     runs: Arc<Runs>,
+    /// The query whose run this one joined.
+    joined: Arc<AtomicU64>,
     metrics: ExecutionPlanMetricsSet,
 }
 
-impl SharedResultExec {
-    pub(crate) fn new(plan: Arc<dyn ExecutionPlan>, query: Arc<Query>, runs: Arc<Runs>) -> Self {
-        let input: Arc<dyn ExecutionPlan> = match plan.output_partitioning().partition_count() {
-            0 | 1 => plan,
-            _ => Arc::new(CoalescePartitionsExec::new(plan)),
-        };
-        SharedResultExec { input, query, runs, metrics: ExecutionPlanMetricsSet::new() }
+pub(crate) type SharedResultExec = OneInputExec<SharedResult>;
+
+impl SharedResult {
+    pub(crate) fn exec(
+        plan: Arc<dyn ExecutionPlan>,
+        query: Arc<Query>,
+        runs: Arc<Runs>,
+    ) -> Arc<SharedResultExec> {
+        let (input, joined) = (one_partition(plan), Arc::new(AtomicU64::new(NOBODY)));
+        let metrics = ExecutionPlanMetricsSet::new();
+        Arc::new(OneInputExec(SharedResult { input, query, runs, joined, metrics }))
     }
 
-    /// What gives the rows if nobody else does.
-    pub(crate) fn input(&self) -> &Arc<dyn ExecutionPlan> {
+    /// The query from which this one takes its rows, or took them.
+    pub(super) fn taken_from(&self) -> Option<u64> {
+        Some(self.joined.load(Ordering::Relaxed)).filter(|&query| query != NOBODY)
+    }
+}
+
+impl OneInput for SharedResult {
+    const NAME: &'static str = "SharedResultExec";
+
+    fn input(&self) -> &Arc<dyn ExecutionPlan> {
         &self.input
-    }
-}
-
-impl fmt::Debug for SharedResultExec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SharedResultExec").field("input", &self.input).finish_non_exhaustive()
-    }
-}
-
-impl DisplayAs for SharedResultExec {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str("SharedResultExec")
-    }
-}
-
-impl ExecutionPlan for SharedResultExec {
-    fn name(&self) -> &str {
-        "SharedResultExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
     }
 
     /// Another plan is another query: it stands for itself.
-    fn replace_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let Ok([input]) = <[Arc<dyn ExecutionPlan>; 1]>::try_from(children) else {
-            return internal_err!("a shared result has one input");
-        };
-        Ok(if Arc::ptr_eq(&input, &self.input) { self } else { input })
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
+    fn over(node: &Arc<SharedResultExec>, input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+        if Arc::ptr_eq(&input, &node.0.input) { Arc::clone(node) as _ } else { input }
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let key = Key::new(&self.query, &context)?;
+        let query = context.session_config().get_extension::<QueryAccount>().map(|account| account.id());
         let alone = {
             let input = Arc::clone(&self.input);
             move || input.execute(partition, context)
         };
         let summary = || MetricBuilder::new(&self.metrics).with_type(MetricType::Summary);
-        let rows = match self.runs.enter(key, alone.clone()) {
+        let rows = match self.runs.enter(key, query, alone.clone()) {
             Part::Alone => return alone(),
             Part::Begun(run) => {
                 let shared_with = summary().gauge("shared_with", partition);
@@ -121,13 +88,18 @@ impl ExecutionPlan for SharedResultExec {
             }
             Part::Joined(run) => {
                 let joined = summary().counter("joined", partition);
+                let taken_from = Arc::clone(&self.joined);
+                taken_from.store(run.begun_by().unwrap_or(NOBODY), Ordering::Relaxed);
                 let joining = async move {
                     match run.outcome().await {
                         Outcome::Rows(rows) => {
                             joined.add(1);
                             Ok(of(&rows))
                         }
-                        Outcome::Unshared => alone().map(StreamExt::boxed),
+                        Outcome::Unshared => {
+                            taken_from.store(NOBODY, Ordering::Relaxed);
+                            alone().map(StreamExt::boxed)
+                        }
                     }
                 };
                 stream::once(joining).try_flatten().boxed()
@@ -135,7 +107,7 @@ impl ExecutionPlan for SharedResultExec {
         };
         let baseline = BaselineMetrics::new(&self.metrics, partition);
         let rows = rows.map(move |batch| batch.record_output(&baseline));
-        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), rows)))
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.input.schema(), rows)))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {

@@ -18,6 +18,13 @@ use std::sync::Arc;
 
 use coscan_engine::Engine;
 use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::physical_plan::ExecutionPlan;
+
+/// The number of the query from which a query takes its result, or took it ([`with_account`](crate::with_account) numbers
+/// queries); nothing where a query runs by itself, or joined one without a number. `plan` is the root of its plan.
+pub fn result_taken_from(plan: &Arc<dyn ExecutionPlan>) -> Option<u64> {
+    plan.downcast_ref::<exec::SharedResultExec>().and_then(|node| node.0.taken_from())
+}
 
 /// Adds sharing of results to a session under construction that has a planner by now. `own_planner`: that planner is not
 /// only this crate's, and nobody knows what it puts into plans.

@@ -18,9 +18,10 @@ use datafusion::physical_plan::execution_plan::{
 };
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
-use super::exec::SharedResultExec;
+use super::exec::SharedResult;
 use super::key::Query;
 use super::runs::Runs;
+use crate::one_input::without;
 use crate::ordered::OrderedAggregateExec;
 use crate::rule::CooperativeScans;
 use crate::session::options::CoscanOptions;
@@ -53,7 +54,9 @@ impl QueryPlanner for SharedResultPlanner {
         logical: &LogicalPlan,
         session: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let plan = without_sharing(self.inner.create_physical_plan(logical, session).await?)?;
+        let plan = self.inner.create_physical_plan(logical, session).await?;
+        // It may have been made with plans of this planner in it, as tables that are queries are.
+        let plan = without::<SharedResult>(plan)?;
         let options = session.config_options().extensions.get::<CoscanOptions>();
         let wanted = options.is_some_and(|options| options.enabled && options.share_results);
         if !wanted || !has_known_rules(session) {
@@ -74,7 +77,7 @@ impl SharedResultPlanner {
             return Ok(plan);
         }
         Ok(match Query::new(logical, &plan)? {
-            Some(query) => Arc::new(SharedResultExec::new(plan, Arc::new(query), Arc::clone(&self.runs))),
+            Some(query) => SharedResult::exec(plan, Arc::new(query), Arc::clone(&self.runs)),
             None => plan,
         })
     }
@@ -95,15 +98,6 @@ impl SharedResultPlanner {
         };
         plan.transform_down(share).data()
     }
-}
-
-/// A plan may have been made with plans of this planner in it, as tables that are queries are.
-fn without_sharing(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
-    let strip = |node: Arc<dyn ExecutionPlan>| match node.downcast_ref::<SharedResultExec>() {
-        Some(inner) => Ok(Transformed::yes(Arc::clone(inner.input()))),
-        None => Ok(Transformed::no(node)),
-    };
-    plan.transform_up(strip).data()
 }
 
 /// Whether the result is likely to be small: an aggregation or a limit is all that rows come from.

@@ -29,6 +29,8 @@ pub(crate) struct Runs {
 /// One run of a query, alive as long as somebody wants its result.
 pub(crate) struct Run {
     key: Key,
+    /// The number of the query that began it, if that has an account.
+    begun_by: Option<u64>,
     outcome: Shared<BoxFuture<'static, Outcome>>,
     unshared: Arc<Mutex<Option<Unshared>>>,
     joined: AtomicUsize,
@@ -71,6 +73,7 @@ impl Runs {
     pub(crate) fn enter(
         &self,
         key: Key,
+        query: Option<u64>,
         execute: impl FnOnce() -> Result<SendableRecordBatchStream> + Send + 'static,
     ) -> Part {
         if self.large().contains(&key.hash()) {
@@ -89,6 +92,7 @@ impl Runs {
         let unshared = Arc::new(Mutex::new(None));
         let run = Arc::new(Run {
             key,
+            begun_by: query,
             outcome: outcome(execute, Arc::clone(&unshared)).boxed().shared(),
             unshared,
             joined: AtomicUsize::new(0),
@@ -121,6 +125,11 @@ impl Run {
     /// What is not shared, once.
     pub(crate) fn take_unshared(&self) -> Option<Unshared> {
         self.unshared.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// The number of the query that began it, if that has an account.
+    pub(crate) fn begun_by(&self) -> Option<u64> {
+        self.begun_by
     }
 
     /// How many have joined it.

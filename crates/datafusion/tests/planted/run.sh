@@ -1,5 +1,22 @@
 #!/bin/bash
-# Plants faults in operators that work chunk by chunk, which the tests `ordered*` have to find: see crates/check/plant.sh.
-# Usage: planted/run.sh [NAME]
+# Plants faults in operators that work chunk by chunk, which the tests `ordered*` have to find, and in what makes queries
+# equal, for the tests `shared_results`: see crates/check/plant.sh.
+# Usage: planted/run.sh [faults | shared_results [NAME]]
 here=$(cd "$(dirname "$0")" && pwd)
-exec "$here/../../../check/plant.sh" crates/datafusion/src crates/datafusion/tests/planted/faults.txt sql ordered "$@"
+plant() {
+    local list=$1 tests=$2
+    shift 2
+    "$here/../../../check/plant.sh" crates/datafusion/src "crates/datafusion/tests/planted/$list.txt" sql "$tests" "$@"
+}
+lists=${1:-faults shared_results}
+[ $# -gt 0 ] && shift
+missed=0
+for list in $lists; do
+    case $list in
+        faults) tests=ordered ;;
+        shared_results) tests=shared_results ;;
+        *) echo "there is no list $list" >&2; exit 2 ;;
+    esac
+    plant "$list" "$tests" "$@" || missed=1
+done
+exit $missed

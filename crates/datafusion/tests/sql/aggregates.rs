@@ -1,6 +1,19 @@
 //! Aggregations that read the shared arrays of a scan: which are, and when they are handed over. That their results are
 //! right is shown with all other queries, in `equivalence`.
 
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use coscan_datafusion::{CoscanOptions, install};
+use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use datafusion::common::{Result, resources_datafusion_err};
+use datafusion::execution::memory_pool::{MemoryPool, MemoryReservation, UnboundedMemoryPool};
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::prelude::{ParquetReadOptions, SessionContext};
+
+use crate::data::{row_groups, write};
 use crate::support::{self, LARGE_BUFFER, Variant};
 
 async fn explained(what: &str, sql: &str) -> String {
@@ -59,4 +72,108 @@ async fn what_is_too_much_is_handed_over() {
     let engine = support::engine(support::policy("relevance"), LARGE_BUFFER);
     let ctx = support::session(&engine, Variant::Default).await;
     assert_eq!(support::rows(&ctx, groups).await.expect(groups).len(), 6000);
+}
+
+/// Different keys of [`long_keys`], and the bytes of each.
+const LONG_KEYS: usize = 1500;
+const KEY_BYTES: usize = 4096;
+
+/// A table of long strings, each of them in four rows of each of two files.
+fn long_keys() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let key = |row: usize| format!("{:08}", row * 7919 % LONG_KEYS).repeat(KEY_BYTES / 8);
+    for file in 0..2 {
+        let rows = 4 * LONG_KEYS;
+        let keys: ArrayRef = Arc::new((0..rows).map(|row| Some(key(row))).collect::<StringArray>());
+        let numbers: ArrayRef = Arc::new((0..rows as i64).collect::<Int64Array>());
+        let batch = RecordBatch::try_from_iter([("k", keys), ("n", numbers)]).expect("a batch");
+        write(&folder.path().join(format!("{file}.parquet")), &batch, row_groups(1000).build());
+    }
+    folder
+}
+
+/// The pool of a session that keeps book of aggregations at scans.
+#[derive(Debug)]
+struct Books {
+    inner: UnboundedMemoryPool,
+    /// No such aggregation gets more.
+    most: usize,
+    /// What one of them had at the most.
+    peak: AtomicUsize,
+}
+
+impl fmt::Display for Books {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("books")
+    }
+}
+
+impl MemoryPool for Books {
+    fn name(&self) -> &str {
+        "books"
+    }
+
+    fn grow(&self, reservation: &MemoryReservation, additional: usize) {
+        self.inner.grow(reservation, additional);
+    }
+
+    fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
+        self.inner.shrink(reservation, shrink);
+    }
+
+    fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
+        if reservation.consumer().name() == "ScanAggregateExec" {
+            let bytes = reservation.size() + additional;
+            if bytes > self.most {
+                return Err(resources_datafusion_err!("{bytes} bytes are too much"));
+            }
+            self.peak.fetch_max(bytes, Ordering::Relaxed);
+        }
+        self.inner.try_grow(reservation, additional)
+    }
+
+    fn reserved(&self) -> usize {
+        self.inner.reserved()
+    }
+}
+
+/// The groups of aggregations at scans are in the session's memory pool, each key once, and what that refuses they do not
+/// have: DataFusion's aggregation goes on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn groups_are_in_the_memory_pool_and_no_more_than_it_allows() {
+    let folder = long_keys();
+    let path = folder.path().to_str().expect("a path");
+    let sql = "SELECT k, count(*) AS n FROM t GROUP BY k";
+    let plain = support::plain(Variant::Default);
+    plain.register_parquet("t", path, ParquetReadOptions::default()).await.expect("a table");
+    let mut expected = support::rows(&plain, sql).await.expect(sql);
+    expected.sort();
+    let keys = LONG_KEYS * KEY_BYTES;
+    for (most, is_handed_over) in [(usize::MAX, false), (keys / 4, true)] {
+        let books =
+            Arc::new(Books { inner: UnboundedMemoryPool::default(), most, peak: AtomicUsize::new(0) });
+        let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::clone(&books) as _).build_arc();
+        // Two partitions: a single one does not aggregate at the scan.
+        let mut config = support::config(Variant::Default).with_target_partitions(2);
+        let mut options = CoscanOptions::default();
+        options.small_table_bytes = 0;
+        config.options_mut().extensions.insert(options);
+        let state = SessionStateBuilder::new().with_config(config).with_default_features();
+        let state = state.with_runtime_env(runtime.expect("a runtime"));
+        let engine = support::engine(support::policy("relevance"), LARGE_BUFFER);
+        let ctx = SessionContext::new_with_state(install(state, engine).build());
+        ctx.register_parquet("t", path, ParquetReadOptions::default()).await.expect("a table");
+        let mut found = support::rows(&ctx, sql).await.expect(sql);
+        found.sort();
+        assert!(found == expected, "{} rows", found.len());
+        let peak = books.peak.load(Ordering::Relaxed);
+        let shown = support::rows(&ctx, &format!("EXPLAIN ANALYZE {sql}")).await.expect(sql).join("\n");
+        assert!(shown.contains("ScanAggregateExec"), "{shown}");
+        assert_eq!(!shown.contains("partitions_handed_over=0"), is_handed_over, "{shown}");
+        match is_handed_over {
+            // One partition at least has most of the keys. A second copy of them would not fit below.
+            false => assert!((keys / 2..keys * 3 / 2).contains(&peak), "{peak} bytes for keys of {keys}"),
+            true => assert!((1..=most).contains(&peak), "{peak} bytes of {most}"),
+        }
+    }
 }

@@ -319,6 +319,26 @@ async fn what_is_clustered_is_aggregated_by_chunks() {
 }
 
 #[tokio::test]
+async fn what_is_constant_is_known_of_every_chunk() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("t.parquet").display().to_string();
+    let statements = [
+        format!(
+            "COPY (SELECT CAST(7 AS INT) AS k, value * 7 % 10 AS v FROM generate_series(1, 9)) TO '{path}' STORED AS PARQUET"
+        ),
+        format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{path}'"),
+    ];
+    let plain = declared(support::plain(Variant::Default), &statements).await;
+    let engine = support::engine(support::policy("relevance"), LARGE_BUFFER);
+    let always = [statements[1].clone(), "SET coscan.order_aware = 'always'".to_owned()];
+    let ctx = declared(support::cooperative(&engine, Variant::Default), &always).await;
+    // Its sort is by v only.
+    let sql = "SELECT k, sum(1) OVER (PARTITION BY k ORDER BY v DESC) FROM t WHERE k >= 7";
+    assert_eq!(answer(&ctx, sql).await.expect(sql), answer(&plain, sql).await.expect(sql));
+    assert!(counted(&ctx, sql, "partitions_by_chunks").await > 0);
+}
+
+#[tokio::test]
 async fn a_limit_begins_with_the_chunks_that_it_wants() {
     let engine = support::engine(support::policy("relevance"), LARGE_BUFFER);
     let ctx = support::session(&engine, Variant::Default).await;

@@ -217,3 +217,60 @@ async fn rows_are_found_in_a_buffer_that_holds_their_pages_but_no_row_group() {
         support::settled(&engine).await;
     }
 }
+
+/// A profile of the device that a file is on, where a request costs as much as 2.5 MB.
+fn profile(path: &Path) -> std::path::PathBuf {
+    let device = rustix::fs::stat(path).unwrap().st_dev;
+    let text = format!(
+        r#"
+        version = 1
+        device_ids = ["{}:{}"]
+        bytes = 1000000000
+        block_bytes = 4096
+        complete = true
+        boundaries_searched = true
+        regime_searched = true
+        fixed_cost_s = {{ value = 0.03, low = 0.03, high = 0.03 }}
+        bytes_per_s = {{ value = 85e6, low = 85e6, high = 85e6 }}
+        depth = {{ request_bytes = 1048576, enough = {{ value = 4.0, low = 4.0, high = 4.0 }}, throughput = [] }}
+        "#,
+        rustix::fs::major(device),
+        rustix::fs::minor(device)
+    );
+    let profile = path.with_extension("toml");
+    std::fs::write(&profile, text).unwrap();
+    profile
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn pages_that_are_more_requests_than_their_chunk_are_left_to_scans_by_a_profile() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.parquet");
+    write(&path, true);
+    let mut config = EngineConfig::new(support::policy("relevance"), LARGE_BUFFER);
+    config.device_profiles = vec![profile(&path)];
+    let engine = Engine::new(config).unwrap();
+    let coscan = cooperative(&engine, Variant::Default, 16);
+    declare(&coscan, &path).await;
+    let read = async |sql: &str| {
+        let before = engine.stats().point_reads;
+        assert_eq!(rows(&coscan, sql).await.unwrap().len(), 3);
+        engine.stats().point_reads - before
+    };
+    // Six columns are six requests, and one for their chunk; one column is one either way.
+    assert_eq!(read("SELECT * FROM t WHERE key = 1234").await, 0);
+    assert_eq!(read("SELECT key FROM t WHERE key = 1234").await, 1);
+    let explained = "EXPLAIN ANALYZE SELECT count(*) FROM t WHERE value > 0";
+    let shown = rows(&coscan, explained).await.unwrap().concat();
+    for metric in [
+        "device_requests=4",
+        "device_chunk_bytes=",
+        "device_point_latency_ms=60",
+        "device_request_cost_bytes=",
+    ] {
+        assert!(shown.contains(metric), "{metric}: {shown}");
+    }
+    coscan.sql("SET coscan.point_threshold = 16").await.unwrap();
+    assert_eq!(read("SELECT * FROM t WHERE key = 5234").await, 1, "what is set by hand wins");
+    support::settled(&engine).await;
+}

@@ -94,7 +94,9 @@ async fn derived_defaults_follow_what_was_given() {
     let config = |builder: coscan_datafusion::CoscanContextBuilder| {
         builder.build().expect("a context").engine.config().clone()
     };
-    assert_eq!(config(builder).decoded_share_percent, 12);
+    // Half of the memory less 48 MiB, as the README says.
+    let usual = config(builder);
+    assert_eq!((usual.buffer_bytes, usual.decoded_share_percent), ((8 << 30) - (48 << 20), 12));
     let builder = CoscanContext::builder().process_memory(16 << 30).target_partitions(2);
     let config = config(builder.buffer_bytes(400_000_000).set("loads_in_flight", "7"));
     assert_eq!((config.decoded_share_percent, config.io_threads), (25, 7));

@@ -16,6 +16,11 @@ use datafusion::parquet::file::properties::WriterProperties;
 use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use futures::future::join_all;
+use object_store::limit::LimitStore;
+use object_store::memory::InMemory;
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt};
+use url::Url;
 
 use crate::support;
 
@@ -122,6 +127,27 @@ async fn sessions_share_what_is_the_same_file_and_nothing_else() {
     assert_eq!(answers.1, rows(&plain(&two).await, SUMS).await);
     assert_eq!(answers.2, answers.0);
     assert_ne!(answers.1, answers.0);
+}
+
+/// Two stores may list the same objects and give other bytes: credentials, encryption, a cache in between.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sessions_with_other_stores_share_nothing_however_alike_their_files_look() {
+    let folder = folder(0);
+    let objects: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+    let bytes = std::fs::read(folder.path().join("t.parquet")).expect("a file");
+    objects.put(&Path::from("t/t.parquet"), bytes.into()).await.expect("put");
+    let engine = slow().build().expect("a session").engine;
+    let mut sessions = Vec::new();
+    for _ in 0..2 {
+        let ctx = builder().engine(engine.clone()).build().expect("a session").ctx;
+        let store = Arc::new(LimitStore::new(Arc::clone(&objects), 8));
+        ctx.register_object_store(&Url::parse("s3://bucket").expect("a URL"), store);
+        rows(&ctx, "CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION 's3://bucket/t/'").await;
+        sessions.push(ctx);
+    }
+    let [first, second] = &sessions[..] else { unreachable!("two were made") };
+    assert_eq!(joined(&[(first, SUMS), (first, SUMS)]).await, 1);
+    assert_eq!(joined(&[(first, SUMS), (second, SUMS)]).await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -274,6 +300,33 @@ async fn files_that_were_replaced_are_another_query() {
     assert_eq!(rows(&ctx, SUMS).await, rows(&plain(&folder).await, SUMS).await);
     // The first reads the file it opened, or says that there is another one.
     let _ = first.await.expect("no panic");
+}
+
+/// The first has all it needs in the buffer, so that it ends with the rows of the file that was.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn who_asks_after_a_file_was_replaced_gets_its_rows_from_nobody_who_asked_before() {
+    let slow = |values: &[ColumnarValue]| {
+        std::thread::sleep(Duration::from_millis(100));
+        Ok(values[0].clone())
+    };
+    let slow =
+        create_udf("slow", vec![DataType::Int64], DataType::Int64, Volatility::Immutable, Arc::new(slow));
+    let sql = "SELECT g, sum(slow(id)) AS n FROM t GROUP BY g ORDER BY g";
+    let quick = sql.replace("slow(id)", "id");
+    let folder = folder(0);
+    let ctx = open(builder(), &folder).await.ctx;
+    ctx.register_udf(slow);
+    let before = rows(&ctx, &quick).await;
+    let first = tokio::spawn({
+        let ctx = ctx.clone();
+        async move { rows(&ctx, sql).await }
+    });
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let other = tempfile::tempdir().expect("a folder");
+    write(other.path(), 1_000_000);
+    std::fs::rename(other.path().join("t.parquet"), folder.path().join("t.parquet")).expect("a new file");
+    assert_eq!(rows(&ctx, sql).await, rows(&plain(&folder).await, &quick).await);
+    assert_eq!(first.await.expect("no panic"), before);
 }
 
 /// The same plan executed twice at once is one query.

@@ -9,6 +9,9 @@ const RESAMPLES: usize = 200;
 /// A request that long spends nine tenths of its time on its bytes: t0 is a ninth of n / B.
 const EFFICIENT: f64 = 9.0;
 
+/// So many reads of each size tell something if a limit is reached before all are made.
+const ROUNDS_MIN: usize = 10;
+
 /// Times random reads of every size, all sizes interleaved.
 pub(super) fn measure(
     target: &mut dyn Target,
@@ -22,7 +25,8 @@ pub(super) fn measure(
         .take_while(|size| *size <= largest)
         .collect();
     let mut times: Vec<Vec<f64>> = vec![Vec::new(); sizes.len()];
-    for _ in 0..plan.samples {
+    let mut limit = Ok(());
+    for round in 0..plan.samples {
         let mut order: Vec<usize> = (0..sizes.len()).collect();
         rng.shuffle(&mut order);
         let sample = |size: &usize| {
@@ -30,7 +34,13 @@ pub(super) fn measure(
             Sample { offset: anywhere(rng, bytes, block, bytes_each), bytes: bytes_each }
         };
         let asked: Vec<Sample> = order.iter().map(sample).collect();
-        let run = target.read(&asked, 1)?;
+        let run = match target.read(&asked, 1) {
+            Err(ProbeError::LimitReached) if round >= ROUNDS_MIN => {
+                limit = Err(ProbeError::LimitReached);
+                break;
+            }
+            run => run?,
+        };
         order.iter().zip(run.latency_s).for_each(|(size, time)| times[*size].push(time));
     }
     let latency = |(size, times): (&u64, &Vec<f64>)| Latency {
@@ -40,7 +50,7 @@ pub(super) fn measure(
     };
     profile.latencies = sizes.iter().zip(&times).map(latency).collect();
     fit(&sizes, &times, rng, profile);
-    Ok(())
+    limit
 }
 
 /// The line, with bounds from times drawn anew from those measured. Values that the bounds do not tell from

@@ -61,7 +61,9 @@ pub enum ProbeError {
     #[error("this target is only read")]
     ReadOnly,
     /// The target is too small to tell anything.
-    #[error("{bytes} bytes are too few to measure: at least {least} are needed")]
+    #[error(
+        "it is too small to measure: {bytes} bytes in whole blocks, and at least {least} are needed; name a larger one"
+    )]
     TooSmall {
         /// What there is.
         bytes: u64,

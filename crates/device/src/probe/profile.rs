@@ -14,6 +14,7 @@ pub const PROFILE_VERSION: u32 = 1;
 
 /// A value and its bounds of 95% confidence.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Estimate {
     /// The best guess.
     pub value: f64,
@@ -31,6 +32,7 @@ impl From<Bounds> for Estimate {
 
 /// Time of a random read of one size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Latency {
     /// The size.
     pub bytes: u64,
@@ -42,6 +44,7 @@ pub struct Latency {
 
 /// Throughput with this many requests in flight.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Throughput {
     /// In flight.
     pub requests: usize,
@@ -51,6 +54,7 @@ pub struct Throughput {
 
 /// How many requests in flight a device takes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Depth {
     /// Size of the requests.
     pub request_bytes: u64,
@@ -65,6 +69,7 @@ pub struct Depth {
 
 /// The throughput of large requests.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Large {
     /// Size of the requests.
     pub request_bytes: u64,
@@ -74,6 +79,7 @@ pub struct Large {
 
 /// Reads and writes in turns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Mixed {
     /// Size of the requests.
     pub request_bytes: u64,
@@ -89,6 +95,7 @@ pub struct Mixed {
 
 /// A pace that changed for good.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Regime {
     /// After this many bytes read without a pause.
     pub after_bytes: u64,
@@ -205,11 +212,21 @@ impl Profile {
     /// If the text is no profile, or one of another version.
     pub fn from_toml(text: &str) -> Result<Self, ProfileError> {
         let profile: Profile =
-            toml::from_str(text).map_err(|error| ProfileError::Format(error.message().to_owned()))?;
+            toml::from_str(text).map_err(|error| ProfileError::Format(located(text, &error)))?;
         if profile.version == PROFILE_VERSION {
             Ok(profile)
         } else {
             Err(ProfileError::Version { found: profile.version })
         }
+    }
+}
+
+/// What is wrong, and on which line if it is on one.
+fn located(text: &str, error: &toml::de::Error) -> String {
+    // What is missing from the whole is on no line.
+    let before = error.span().filter(|span| *span != (0..text.len())).and_then(|span| text.get(..span.start));
+    match before {
+        Some(before) => format!("line {}: {}", before.matches('\n').count() + 1, error.message()),
+        None => error.message().to_owned(),
     }
 }

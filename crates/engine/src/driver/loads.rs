@@ -9,6 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use coscan_core::{ChunkNo, ColumnNo, ColumnSet, Event, LoadId, PartLoad, TableId};
 
+use super::events::Cause;
 use super::{IoContext, LoadContext, LockedDriver};
 use crate::budget::files_share;
 use crate::catalog::Forgotten;
@@ -88,7 +89,7 @@ impl LockedDriver<'_> {
     /// All of a part, if the range that arrived is the last of it.
     fn pieces(&mut self, context: &LoadContext, at: usize, bytes: Bytes) -> Option<Vec<(u64, Bytes)>> {
         let ((column, root), start) = (context.columns[at], context.starts[at]);
-        let ranges = context.file.chunk(context.chunk).parts[root].len();
+        let ranges = context.file.part_ranges(context.chunk, root).count();
         if ranges == 1 {
             return Some(vec![(start, bytes)]);
         }
@@ -126,12 +127,12 @@ impl LockedDriver<'_> {
         let mut ranges: Vec<Range<u64>> = Vec::with_capacity(parts.len());
         for part in parts {
             let Some(root) = file.root_of(part.column) else { continue };
-            let places = &file.chunk(chunk).parts[root];
-            if places.len() > 1 {
-                self.state.arriving.insert((load, part.column), Vec::with_capacity(places.len()));
+            ranges.extend(file.part_ranges(chunk, root));
+            let places = ranges.len() - wanted.len();
+            if places > 1 {
+                self.state.arriving.insert((load, part.column), Vec::with_capacity(places));
             }
-            wanted.extend(places.iter().map(|_| (part.column, root)));
-            ranges.extend_from_slice(places);
+            wanted.resize(ranges.len(), (part.column, root));
         }
         let joins = self.state.queue.shapes().joins(&file.source, self.driver.bucket.limit());
         for group in coalesce(&ranges, &joins) {
@@ -152,34 +153,35 @@ impl LockedDriver<'_> {
             ReadError::Replaced(detail) => Some(detail.clone()),
             _ => None,
         };
-        self.cause = Some(match &replaced {
+        let cause = match &replaced {
             Some(detail) => {
                 EngineError::FileReplaced { file: file.name().to_owned(), detail: detail.clone() }
             }
             None => EngineError::Read {
                 file: file.name().to_owned(),
-                row_group: file.row_group(context.chunk),
+                row_group: missing.first().map_or(0, |&at| {
+                    file.row_group_at(context.chunk, context.columns[at].1, context.starts[at])
+                }),
                 column: missing
                     .first()
                     .map_or_else(String::new, |&at| file.columns[context.columns[at].1].name.clone()),
                 source: Arc::new(error),
             },
-        });
+        };
         let mut columns = ColumnSet::new();
         for &(column, root) in missing.iter().map(|&at| &context.columns[at]) {
             // A part of several ranges fails once.
-            let whole = file.chunk(context.chunk).parts[root].len() == 1;
+            let whole = file.part_ranges(context.chunk, root).count() == 1;
             if whole || self.state.arriving.remove(&(context.load, column)).is_some() {
                 columns.insert(column);
             }
         }
         if !columns.is_empty() {
-            self.event(Event::LoadFailed { load: context.load, columns });
+            self.event_because(Event::LoadFailed { load: context.load, columns }, &Cause::Load(cause));
         }
         if let Some(detail) = replaced {
             self.replaced(&file.clone(), detail);
         }
-        self.cause = None;
     }
 
     /// Adds a file that is not known, and forgets files in exchange.
@@ -187,12 +189,13 @@ impl LockedDriver<'_> {
         &mut self,
         spec: FileSpec,
         chunks: Vec<FileChunk>,
+        bundles: Vec<Range<usize>>,
     ) -> Result<FileHandle, EngineError> {
         // Somebody else may have opened it since.
         if let Some(handle) = self.state.catalog.reopen(&spec) {
             return Ok(handle);
         }
-        let added = self.state.catalog.add(spec, chunks)?;
+        let added = self.state.catalog.add(spec, chunks, bundles)?;
         let (table, layout) = (added.handle.file().table, added.layout);
         self.event(match added.opens_table {
             true => Event::TableOpened { table, layout },

@@ -1,16 +1,18 @@
 //! What the driver does for scans: admits, registers and ends them, and hands them chunks.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use coscan_core::{ChunkNo, ColumnSet, Event, FailReason, ScanId, TableId, WorkerNo};
 
 use super::LockedDriver;
+use super::events::Cause;
 use crate::error::EngineError;
 use crate::protocol::worker_slots::Delivery;
 use crate::registered::{Claim, RegisteredSegment};
 use crate::request::CheckedRequest;
+use crate::segments::{self, RequestedChunk};
 use crate::stats::ScanCounters;
 use crate::store::{Part, PartKey, PinnedParts};
 
@@ -28,9 +30,9 @@ impl LockedDriver<'_> {
         segment.grow_workspace(bytes);
         self.state.budget.grew(scan);
         self.apply_budget();
-        self.growing = Some(what);
-        self.scan_event(scan, Event::WorkspaceGrown { scan, bytes });
-        self.growing = None;
+        if self.state.scans.contains_key(&scan) {
+            self.event_because(Event::WorkspaceGrown { scan, bytes }, &Cause::Growth(what));
+        }
         let usage = self.state.abm.usage();
         if usage.total() > usage.budget
             && let Some(parts) = segment.give_back(claim)
@@ -40,20 +42,29 @@ impl LockedDriver<'_> {
         }
     }
 
+    /// The error of a scan that the buffer manager failed.
     pub(super) fn failure(
-        &mut self,
+        &self,
         table: TableId,
         chunk: Option<ChunkNo>,
         reason: FailReason,
+        cause: &Cause,
     ) -> EngineError {
-        if let FailReason::BudgetTooSmall { needed } = reason {
-            let budget = self.state.abm.usage().budget;
-            let what = self.growing.take().unwrap_or_else(|| "a running scan".into());
-            return EngineError::BufferTooSmall { needed, budget, what };
+        match (reason, cause) {
+            (FailReason::BudgetTooSmall { needed }, cause) => {
+                let budget = self.state.abm.usage().budget;
+                let what = match cause {
+                    Cause::Growth(what) => what.clone(),
+                    Cause::Load(_) | Cause::Other => "a running scan".into(),
+                };
+                EngineError::BufferTooSmall { needed, budget, what }
+            }
+            (FailReason::LoadFailed, Cause::Load(error)) => error.clone(),
+            _ => {
+                let file = chunk.and_then(|chunk| self.state.catalog.file_of(table, chunk));
+                file.and_then(|file| file.replaced_error()).unwrap_or(EngineError::Closed)
+            }
         }
-        let file = chunk.and_then(|chunk| self.state.catalog.file_of(table, chunk));
-        let cause = if reason == FailReason::LoadFailed { self.cause.clone() } else { None };
-        cause.or_else(|| file.and_then(|file| file.replaced_error())).unwrap_or(EngineError::Closed)
     }
 
     pub(super) fn deliver(
@@ -64,9 +75,8 @@ impl LockedDriver<'_> {
         events: &mut VecDeque<Event>,
     ) {
         let Some(segment) = self.state.scans.get(&scan).cloned() else { return };
-        let read = segment.read(chunk);
-        let file = &read.file;
-        let parts = read.columns.iter().zip(&read.roots).map(|(&column, &root)| {
+        let (file, columns) = segment.file_and_columns(chunk);
+        let parts = columns.into_iter().map(|(root, column)| {
             let key = PartKey { table: segment.table, chunk, column };
             self.state.store.get(key).cloned().unwrap_or_else(|| {
                 debug_assert!(file.part_bytes(chunk, root) == 0, "{chunk} was delivered without {column}");
@@ -76,14 +86,16 @@ impl LockedDriver<'_> {
         let pinned = Arc::new(PinnedParts::new(parts.collect()));
         let now = self.clock();
         match segment.deliver(worker, chunk, pinned.clone(), now, &mut self.after.deferred) {
-            Delivery::New => self.count(&segment, &pinned),
-            Delivery::Resumed => {}
+            Delivery::New if !segment.again => {
+                self.count(&segment, &pinned, segment.wanted[&chunk].len() as u64);
+            }
+            Delivery::New | Delivery::Resumed => {}
             Delivery::Unwanted => events.push_back(Event::ChunkReleased { scan, worker }),
         }
         self.after.deferred.parts.push(pinned);
     }
 
-    fn count(&mut self, segment: &RegisteredSegment, parts: &[Arc<Part>]) {
+    fn count(&mut self, segment: &RegisteredSegment, parts: &[Arc<Part>], chunks: u64) {
         let counters = &segment.counters;
         let (mut loaded, mut shared) = (false, false);
         for part in parts {
@@ -100,34 +112,36 @@ impl LockedDriver<'_> {
                 self.state.stats.parts_from_buffer += 1;
             }
         }
-        self.state.stats.chunks_delivered += 1;
-        counters.chunks_delivered.add(1);
+        self.state.stats.chunks_delivered += chunks;
+        counters.chunks_delivered.add(chunks);
         let kind = match (loaded, shared) {
             (true, _) => &counters.chunks_loaded,
             (false, true) => &counters.chunks_shared,
             (false, false) => &counters.chunks_from_buffer,
         };
-        kind.add(1);
+        kind.add(chunks);
     }
 
-    /// Registers one segment of a request.
+    /// Registers chunks of one segment of a request; `again` if they are what is left of bundles that were delivered.
     pub(crate) fn register(
         &mut self,
         checked: &CheckedRequest,
         at: usize,
-        skip: &HashSet<u32>,
+        chunks: &[RequestedChunk],
+        again: bool,
         counters: &Arc<ScanCounters>,
     ) -> Arc<RegisteredSegment> {
         let id = ScanId(self.state.next_scan);
         self.state.next_scan += 1;
-        let spec = checked.spec(at, skip);
-        let chunks = &checked.segments[at].chunks;
+        let spec = checked.spec(at, chunks);
         let segment = Arc::new(RegisteredSegment::new(
             id,
             spec.table,
             spec.columns.clone(),
             self.state.store.loaded(),
-            chunks.iter().map(|wanted| (wanted.chunk, *wanted)).collect::<HashMap<_, _>>(),
+            at,
+            again,
+            segments::by_bundle(chunks),
             checked.reads.clone(),
             counters.clone(),
             checked.reader.clone(),

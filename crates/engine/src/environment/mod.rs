@@ -99,6 +99,8 @@ pub struct Audit {
     pub usage: Usage,
     /// Encoded bytes of resident parts, counted anew.
     pub resident_bytes: u64,
+    /// Encoded bytes of parts that have arrived in part, counted anew.
+    pub arrived_bytes: u64,
     /// Bytes of decoded arrays that are kept for others, counted anew if it was quiet.
     pub decoded_bytes: Option<u64>,
     /// Bytes of point reads and their frames, counted anew.

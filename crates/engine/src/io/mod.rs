@@ -11,6 +11,7 @@
 
 mod aligned;
 pub(crate) mod coalesce;
+pub(crate) mod fit;
 mod lane;
 pub(crate) mod limit;
 pub(crate) mod limited_store;
@@ -99,7 +100,7 @@ pub enum ReadError {
     Panicked(String),
     /// The device or the store did not answer in time: all attempts and pauses count.
     #[error(
-        "no answer for {:.1} s; coscan.read_deadline_ms allows a read {} ms, and less while its store answers nobody",
+        "no answer for {:.1} s; coscan.read_deadline_ms allows {} ms for a read, and less while its store answers no request",
         after.as_secs_f64(), deadline.as_millis()
     )]
     TimedOut {

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use coscan_core::{Phases, StoreNo};
+use coscan_core::{Phases, Span, StoreNo};
 
 use super::lane::{Lane, RequestNo};
 use super::limit::{Ticket, TokenBucket};
@@ -80,6 +80,7 @@ pub(crate) enum Action<T> {
 pub(crate) struct Settings {
     pub(crate) deadline: Duration,
     pub(crate) retry: RetryConfig,
+    /// For devices without profiles; those with one may have another target.
     pub(crate) phases: Phases,
 }
 
@@ -260,7 +261,12 @@ impl<T> Queue<T> {
         if let Some(lane) = self.lane_of.get(&(source.store_no, device)) {
             return *lane;
         }
-        self.lanes.push(Lane::new(now, device, self.settings.phases.clone()));
+        let phases = self.settings.phases.clone();
+        let phases = match self.shapes.point_latency(device) {
+            Some(latency) => phases.with_target(Span::from_nanos(latency.as_nanos() as u64)),
+            None => phases,
+        };
+        self.lanes.push(Lane::new(now, device, phases));
         self.lane_of.insert((source.store_no, device), self.lanes.len() - 1);
         self.lanes.len() - 1
     }

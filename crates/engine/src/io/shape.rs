@@ -1,5 +1,5 @@
 //! How reads of a device are shaped: how many at once, how far apart parts may lie that one request reads, how much it
-//! may read.
+//! may read; and, by `fit.rs`, what follows for chunks, ranges of objects and point reads.
 //!
 //! Constants hold unless a device has a profile ([`coscan_device::probe::Profile`]). Then reading `n` bytes takes
 //! t0 + n / B, so that a gap is worth reading if it is shorter than t0 x B, and a request is efficient when its bytes
@@ -15,15 +15,18 @@ use std::time::Duration;
 use coscan_device::probe::{Depth, Profile};
 
 use super::Source;
-use super::coalesce::{Joins, REQUEST_BYTES_MAX};
-use crate::config::{EngineConfig, ReadLimit};
+use super::coalesce::Joins;
+use super::fit;
+use crate::config::{ByProfile, EngineConfig, ReadLimit};
 use crate::error::EngineError;
+use crate::identity::LocalFile;
+use crate::point::frames::BLOCK_BYTES;
 use crate::stats::DeviceUse;
 
 /// Gaps are never longer than this, whatever a device costs: their bytes pass through memory.
 const GAP_BYTES_MAX: u64 = 4 << 20;
-/// Requests of a profiled device may always be as large as this.
-const REQUEST_BYTES_MIN: u64 = 1 << 20;
+/// Boundaries are nearer to each other than any file is long.
+const PERIOD_MAX: u64 = 1 << 48;
 /// Reads under way at once: one more than the device serves keeps it busy while the next is prepared.
 const REQUESTS: std::ops::RangeInclusive<usize> = 2..=64;
 /// What was learned leaves t0 and B within this factor of the profile.
@@ -39,6 +42,11 @@ struct Line {
 impl Line {
     fn seconds(self, bytes: u64) -> f64 {
         self.fixed_s + bytes as f64 / self.bytes_per_s
+    }
+
+    /// What takes nine tenths of its time for its bytes.
+    fn request_bytes(self) -> u64 {
+        fit::request_bytes(self.fixed_s, self.bytes_per_s)
     }
 }
 
@@ -104,12 +112,34 @@ struct Profiled {
     learned: Learned,
 }
 
+/// What holds where no profile decides.
+#[derive(Clone, Copy, Debug)]
+struct Constants {
+    requests: usize,
+    gap: u64,
+    chunk_bytes: u64,
+    point_latency: Duration,
+    /// The whole buffer, which is shared by all devices.
+    buffer_bytes: u64,
+}
+
+impl From<&EngineConfig> for Constants {
+    fn from(config: &EngineConfig) -> Self {
+        Constants {
+            requests: config.io_threads,
+            gap: config.coalesce_gap_bytes,
+            chunk_bytes: config.chunk_bytes,
+            point_latency: config.point_latency,
+            buffer_bytes: config.buffer_bytes,
+        }
+    }
+}
+
 /// How each device is read: by number, with 0 for those without a profile.
 #[derive(Debug)]
 pub(crate) struct Shapes {
-    by_profile: crate::config::ByProfile,
-    requests: usize,
-    gap: u64,
+    by_profile: ByProfile,
+    constants: Constants,
     profiled: Vec<Profiled>,
     /// Devices without a profile that were measured, or are being measured.
     tried: BTreeSet<String>,
@@ -119,13 +149,9 @@ impl Shapes {
     /// Every device as the constants say.
     #[cfg(test)]
     pub(crate) fn constant(requests: usize) -> Self {
-        Shapes {
-            by_profile: Default::default(),
-            requests,
-            gap: 0,
-            profiled: Vec::new(),
-            tried: BTreeSet::new(),
-        }
+        let point_latency = Duration::ZERO;
+        let constants = Constants { requests, gap: 0, chunk_bytes: 0, point_latency, buffer_bytes: 0 };
+        Shapes { by_profile: ByProfile::default(), constants, profiled: Vec::new(), tried: BTreeSet::new() }
     }
 
     /// By the profiles that the configuration names.
@@ -136,8 +162,7 @@ impl Shapes {
         let profiled = config.device_profiles.iter().map(|path| Profiled::read(path));
         Ok(Shapes {
             by_profile: config.by_profile,
-            requests: config.io_threads,
-            gap: config.coalesce_gap_bytes,
+            constants: config.into(),
             profiled: profiled.collect::<Result<_, _>>()?,
             tried: BTreeSet::new(),
         })
@@ -150,12 +175,34 @@ impl Shapes {
 
     /// The device of a file.
     pub(crate) fn of(&self, source: &Source) -> usize {
-        self.profiled.iter().position(|profiled| profiled.has(source)).map_or(0, |at| at + 1)
+        self.at(&source.name, source.local.as_ref())
+    }
+
+    /// The device of the file with that address.
+    fn at(&self, name: &str, local: Option<&LocalFile>) -> usize {
+        self.profiled.iter().position(|profiled| profiled.has(name, local)).map_or(0, |at| at + 1)
+    }
+
+    /// What row groups of the file with that address are cut to; with zero, not at all.
+    pub(crate) fn chunk_bytes(&self, name: &str, local: Option<&LocalFile>) -> u64 {
+        self.profiled(self.at(name, local))
+            .map_or(self.constants.chunk_bytes, |profiled| self.chunk_bytes_of(profiled))
+    }
+
+    /// The ranges in which parts of that object are read; `None` if each is one.
+    pub(crate) fn range_bytes(&self, name: &str, local: Option<&LocalFile>) -> Option<u64> {
+        let profiled = self.profiled(self.at(name, local)).filter(|_| local.is_none());
+        profiled.and_then(|profiled| self.range_bytes_of(profiled))
+    }
+
+    /// How long point reads of a device with a profile may wait before loads are held back for them.
+    pub(crate) fn point_latency(&self, device: usize) -> Option<Duration> {
+        self.profiled(device).map(|profiled| self.point_latency_of(profiled))
     }
 
     /// The id of a file's device, if it has no profile and nobody has asked before: who asks is to measure it.
     pub(crate) fn first_use(&mut self, source: &Source) -> Option<String> {
-        let id = device_id(source);
+        let id = device_id(&source.name, source.local.as_ref());
         (self.of(source) == 0 && self.tried.insert(id.clone())).then_some(id)
     }
 
@@ -172,7 +219,7 @@ impl Shapes {
     pub(crate) fn requests(&self, device: usize) -> usize {
         match self.profiled(device) {
             Some(profiled) if self.by_profile.requests => profiled.requests,
-            _ => self.requests,
+            _ => self.constants.requests,
         }
     }
 
@@ -183,7 +230,7 @@ impl Shapes {
                 let gap = self.gap_of(profiled, limit);
                 Joins { gap, bytes_max: profiled.request_bytes(), boundary: profiled.boundary_of(source) }
             }
-            None => Joins::within(self.gap),
+            None => Joins::within(self.constants.gap),
         }
     }
 
@@ -204,6 +251,10 @@ impl Shapes {
             requests: self.requests(at + 1),
             gap_bytes: self.gap_of(profiled, limit),
             request_bytes: profiled.request_bytes(),
+            chunk_bytes: self.chunk_bytes_of(profiled),
+            range_bytes: self.range_bytes_of(profiled),
+            request_cost_bytes: self.request_cost_of(profiled, limit),
+            point_latency: self.point_latency_of(profiled),
             reads: profiled.learned.reads,
             over_profile: profiled.learned.over_profile(),
         };
@@ -213,11 +264,35 @@ impl Shapes {
     /// The gap that is read on a device with a profile: where that does not say how the device serves many requests, no
     /// longer than the constant, because the bytes of a gap may cost more than a request.
     fn gap_of(&self, profiled: &Profiled, limit: Option<ReadLimit>) -> u64 {
+        if self.by_profile.gap { self.request_cost_of(profiled, limit) } else { self.constants.gap }
+    }
+
+    /// What another request costs a busy device, in bytes.
+    fn request_cost_of(&self, profiled: &Profiled, limit: Option<ReadLimit>) -> u64 {
         match profiled.together.as_ref() {
-            _ if !self.by_profile.gap => self.gap,
             Some(_) => profiled.gap(limit),
-            None => profiled.gap(limit).min(self.gap),
+            None => profiled.gap(limit).min(self.constants.gap),
         }
+    }
+
+    fn chunk_bytes_of(&self, profiled: &Profiled) -> u64 {
+        let requests = if self.by_profile.requests { profiled.requests } else { self.constants.requests };
+        let Constants { chunk_bytes, buffer_bytes, .. } = self.constants;
+        match self.by_profile.chunks && chunk_bytes > 0 {
+            true => fit::chunk_bytes(profiled.line.request_bytes(), requests, buffer_bytes, chunk_bytes),
+            false => chunk_bytes,
+        }
+    }
+
+    fn range_bytes_of(&self, profiled: &Profiled) -> Option<u64> {
+        let objects = self.by_profile.requests && profiled.ids.iter().any(|id| id.contains("://"));
+        objects.then(|| profiled.line.request_bytes())
+    }
+
+    fn point_latency_of(&self, profiled: &Profiled) -> Duration {
+        let constant = self.constants.point_latency;
+        let alone = Duration::try_from_secs_f64(profiled.line.seconds(BLOCK_BYTES)).unwrap_or(constant);
+        if self.by_profile.point_latency { fit::point_latency(constant, alone) } else { constant }
     }
 
     fn profiled(&self, device: usize) -> Option<&Profiled> {
@@ -226,16 +301,16 @@ impl Shapes {
 }
 
 /// What profiles call the device of a file: `major:minor`, or the beginning of an object's address.
-fn device_id(source: &Source) -> String {
-    match &source.local {
+fn device_id(name: &str, local: Option<&LocalFile>) -> String {
+    match local {
         Some(file) => {
             let device = file.version.device();
             format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device))
         }
         None => {
-            let host = source.name.find("://").map_or(0, |at| at + 3);
-            let end = source.name[host..].find('/').map_or(source.name.len(), |at| host + at);
-            source.name[..end].to_owned()
+            let host = name.find("://").map_or(0, |at| at + 3);
+            let end = name[host..].find('/').map_or(name.len(), |at| host + at);
+            name[..end].to_owned()
         }
     }
 }
@@ -263,7 +338,7 @@ impl Profiled {
         }
         let enough = profile.depth.as_ref().map_or(4.0, |depth| depth.enough.high.max(depth.enough.value));
         let worth = |boundary: &&coscan_device::probe::Boundary| {
-            boundary.period_bytes > 0 && boundary.penalty_s.value > line.fixed_s
+            (1..PERIOD_MAX).contains(&boundary.period_bytes) && boundary.penalty_s.value > line.fixed_s
         };
         Ok(Profiled {
             ids: profile.device_ids.clone(),
@@ -278,11 +353,11 @@ impl Profiled {
         })
     }
 
-    fn has(&self, source: &Source) -> bool {
-        match &source.local {
-            Some(_) => self.ids.contains(&device_id(source)),
+    fn has(&self, name: &str, local: Option<&LocalFile>) -> bool {
+        match local {
+            Some(_) => self.ids.contains(&device_id(name, local)),
             None => self.ids.iter().any(|id| {
-                let rest = source.name.strip_prefix(id.trim_end_matches('/'));
+                let rest = name.strip_prefix(id.trim_end_matches('/'));
                 !id.is_empty() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
             }),
         }
@@ -306,10 +381,8 @@ impl Profiled {
         ((fixed_s * bytes_per_s) as u64).min(GAP_BYTES_MAX)
     }
 
-    /// What takes nine tenths of its time for its bytes.
     fn request_bytes(&self) -> u64 {
-        let Line { fixed_s, bytes_per_s } = self.learned.line(self.line);
-        ((9.0 * fixed_s * bytes_per_s) as u64).clamp(REQUEST_BYTES_MIN, REQUEST_BYTES_MAX)
+        self.learned.line(self.line).request_bytes()
     }
 }
 
@@ -395,4 +468,4 @@ impl Learned {
 
 #[cfg(test)]
 #[path = "shape_tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -9,8 +9,9 @@ use object_store::memory::InMemory;
 use super::*;
 use crate::config::ByProfile;
 use crate::identity::LocalFile;
+use crate::io::coalesce::REQUEST_BYTES_MAX;
 
-fn source(name: &str, local: Option<LocalFile>) -> Source {
+pub(crate) fn source(name: &str, local: Option<LocalFile>) -> Source {
     let meta = ObjectMeta {
         location: "data".into(),
         last_modified: Default::default(),
@@ -40,7 +41,19 @@ const STORE: &str = r#"
 fn shapes(text: &str, by_profile: ByProfile) -> Shapes {
     let profile = Profile::from_toml(text).unwrap();
     let profiled = vec![Profiled::new("store.toml".into(), &profile).unwrap()];
-    Shapes { by_profile, requests: 4, gap: 65_536, profiled, tried: BTreeSet::new() }
+    let constants = Constants {
+        requests: 4,
+        gap: 65_536,
+        chunk_bytes: 16 << 20,
+        point_latency: Duration::from_millis(20),
+        buffer_bytes: 1 << 30,
+    };
+    Shapes { by_profile, constants, profiled, tried: BTreeSet::new() }
+}
+
+/// An object store of 30 ms and 85 MB/s.
+pub(crate) fn store(by_profile: ByProfile) -> Shapes {
+    shapes(STORE, by_profile)
 }
 
 #[test]
@@ -57,7 +70,7 @@ fn the_profile_of_a_store_shapes_its_reads_and_no_others() {
 
 #[test]
 fn what_is_set_by_hand_wins() {
-    let shapes = shapes(STORE, ByProfile { requests: false, gap: false });
+    let shapes = shapes(STORE, ByProfile { requests: false, gap: false, ..ByProfile::default() });
     let inside = source("s3://bucket/a", None);
     assert_eq!((shapes.requests(1), shapes.joins(&inside, None).gap), (4, 65_536));
 }

@@ -51,8 +51,9 @@ impl LockedDriver<'_> {
         if self.state.points.rooms() + room > self.point_read_bytes_max() {
             return Ok(None);
         }
-        let chunk = file.chunk_with(row_group, rows.start);
-        let in_one_chunk = rows.end <= file.chunk(chunk).rows.rows.end;
+        let at = file.chunk_with(row_group, rows.start);
+        let in_one_chunk = rows.end <= file.chunk(at).rows.rows.end;
+        let Some(chunk) = file.bundle_of(at) else { return Ok(None) };
         let dictionaries: Vec<_> =
             pages.columns.iter().flat_map(|c| c.dictionaries.iter().cloned()).collect();
         let numbered: Vec<(ColumnNo, _)> =
@@ -82,8 +83,16 @@ impl LockedDriver<'_> {
         points.next_read += 1;
         points.used = used;
         let waits = !cell.is_settled();
-        let pending =
-            Pending { file: file.clone(), chunk, in_one_chunk, columns, cell: cell.clone(), room, waits };
+        let pending = Pending {
+            file: file.clone(),
+            row_group,
+            chunk,
+            in_one_chunk,
+            columns,
+            cell: cell.clone(),
+            room,
+            waits,
+        };
         points.reads.insert(read, pending);
         self.state.stats.point_reads += 1;
         self.state.stats.point_blocks += missing.len() as u64;
@@ -92,7 +101,7 @@ impl LockedDriver<'_> {
             let now = self.now();
             let mut effects = Effects::default();
             self.state.points.frames.want(now, read, file, &wanted(&missing, &dictionaries), &mut effects);
-            self.do_for_points(effects);
+            self.do_for_points(effects, None);
         }
         Ok(Some((read, cell)))
     }
@@ -137,11 +146,11 @@ impl LockedDriver<'_> {
         }
         let mut effects = Effects::default();
         self.state.points.frames.end(now, read, &mut effects);
-        self.do_for_points(effects);
+        self.do_for_points(effects, None);
     }
 
-    /// Reads and frees what the frames want, hands on what they have.
-    fn do_for_points(&mut self, effects: Effects) {
+    /// Reads and frees what the frames want, hands on what they have; `failure` is why blocks could not be read.
+    fn do_for_points(&mut self, effects: Effects, failure: Option<&Arc<ReadError>>) {
         let Effects { reads, answers, freed } = effects;
         self.after.bytes.extend(freed);
         self.read_blocks(reads);
@@ -154,25 +163,10 @@ impl LockedDriver<'_> {
             match bytes {
                 Some(bytes) => pending.cell.put_block(block, BLOCK_BYTES, &bytes),
                 None => {
-                    let error = self.block_error(&pending.file, pending.chunk, &pending.cell, block);
-                    pending.cell.fail(error);
+                    pending.cell.fail(block_error(pending, block, failure));
                 }
             }
             self.settle_point(read);
-        }
-    }
-
-    /// Why a block could not be read, while that is being handled.
-    fn block_error(&self, file: &File, chunk: ChunkNo, cell: &Cell, block: u32) -> EngineError {
-        let Some(cause) = &self.block_cause else { return EngineError::Closed };
-        if let ReadError::Replaced(detail) = &**cause {
-            return EngineError::FileReplaced { file: file.name().to_owned(), detail: detail.clone() };
-        }
-        EngineError::Read {
-            file: file.name().to_owned(),
-            row_group: file.row_group(chunk),
-            column: cell.root_of(block).map_or_else(String::new, |root| file.columns[root].name.clone()),
-            source: cause.clone(),
         }
     }
 
@@ -227,19 +221,18 @@ impl LockedDriver<'_> {
                 self.state.stats.point_blocks_read += 1;
                 self.state.stats.bytes_read += bytes.len() as u64;
                 self.state.points.frames.arrived(now, context.blocks[at].0, bytes, &mut effects);
-                self.do_for_points(effects);
+                self.do_for_points(effects, None);
             }
             Outcome::Failed(missing, error) => {
                 let replaced = match &error {
                     ReadError::Replaced(detail) => Some(detail.clone()),
                     _ => None,
                 };
-                self.block_cause = Some(Arc::new(error));
+                let failure = Arc::new(error);
                 for at in missing {
                     self.state.points.frames.failed(now, context.blocks[at].0, &mut effects);
                 }
-                self.do_for_points(effects);
-                self.block_cause = None;
+                self.do_for_points(effects, Some(&failure));
                 if let Some(detail) = replaced {
                     self.replaced(&context.file.clone(), detail);
                 }
@@ -289,5 +282,27 @@ impl LockedDriver<'_> {
             self.follow_ups.push(Event::PointsWaiting { table, chunk, columns, reads: 0 });
         }
         Event::PointRoom { bytes: self.state.points.held() }
+    }
+}
+
+/// The error of a point read for which a block could not be read.
+fn block_error(pending: &Pending, block: u32, failure: Option<&Arc<ReadError>>) -> EngineError {
+    let file = &pending.file;
+    match failure {
+        None => EngineError::Closed,
+        Some(failure) => match &**failure {
+            ReadError::Replaced(detail) => {
+                EngineError::FileReplaced { file: file.name().to_owned(), detail: detail.clone() }
+            }
+            _ => EngineError::Read {
+                file: file.name().to_owned(),
+                row_group: pending.row_group,
+                column: pending
+                    .cell
+                    .root_of(block)
+                    .map_or_else(String::new, |root| file.columns[root].name.clone()),
+                source: failure.clone(),
+            },
+        },
     }
 }

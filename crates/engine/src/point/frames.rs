@@ -324,7 +324,7 @@ pub(crate) fn wanted(blocks: &[u32], dictionaries: &[Range<u64>]) -> Vec<WantedB
 mod tests {
     use super::*;
     use crate::catalog::Catalog;
-    use crate::chunks::chunks;
+    use crate::chunks::{bundles, chunks};
     use crate::identity::StoreId;
     use crate::table::FileSpec;
     use arrow::array::{ArrayRef, Int64Array, RecordBatch};
@@ -348,7 +348,8 @@ mod tests {
         let table_root = "".into();
         let spec = FileSpec { store, store_url, store_id, local: None, meta, metadata, table_root };
         let chunks = chunks(&spec, 0).unwrap();
-        Catalog::default().add(spec, chunks).unwrap().handle.file().clone()
+        let bundles = bundles(&chunks, 0);
+        Catalog::default().add(spec, chunks, bundles).unwrap().handle.file().clone()
     }
 
     struct Host {

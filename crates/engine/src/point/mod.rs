@@ -14,7 +14,7 @@
 mod cell;
 mod decode;
 mod drive;
-mod frames;
+pub(crate) mod frames;
 pub(crate) mod pages;
 pub(crate) mod patience;
 pub(crate) mod reads;
@@ -203,7 +203,7 @@ fn check(request: &PointRequest, columns: usize) -> Result<(), EngineError> {
     let invalid = if *row_group >= groups {
         format!("row group {row_group} of {groups}")
     } else if !ascending || roots.last().is_none_or(|&root| root >= columns) {
-        format!("root columns {roots:?} of {columns}: ascending positions are wanted")
+        format!("root columns {roots:?} of {columns}: must be ascending positions in the file")
     } else if !sound(rows, metadata.row_group(*row_group).num_rows().max(0) as usize) {
         format!("rows {rows:?}: ascending ranges within the row group are wanted")
     } else {

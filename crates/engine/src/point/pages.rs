@@ -8,6 +8,8 @@ use std::ops::Range;
 use parquet::arrow::arrow_reader::RowSelection;
 use parquet::file::metadata::ParquetMetaData;
 
+use crate::io::fit::cost_bytes;
+
 /// The pages of one root column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ColumnPages {
@@ -34,15 +36,19 @@ pub struct PointCost {
     pub dictionary_bytes: u64,
     /// Bytes of the whole column chunks.
     pub chunk_bytes: u64,
+    /// What reading the data pages costs the device, in bytes, requests included.
+    pub cost_bytes: u64,
 }
 
-/// What it costs to read `rows` (ascending, disjoint) of these root columns page by page; `None` if the file does not
-/// say where its pages are. Cost: linear in the pages of these columns.
+/// What it costs to read `rows` (ascending, disjoint) of these root columns page by page, where another request costs as
+/// much as `request_bytes`; `None` if the file does not say where its pages are. Cost: linear in the pages of these
+/// columns.
 pub fn point_cost(
     metadata: &ParquetMetaData,
     row_group: usize,
     roots: &[usize],
     rows: &[Range<usize>],
+    request_bytes: u64,
 ) -> Option<PointCost> {
     let pages = Pages::new(metadata, row_group, roots, rows)?;
     let schema = metadata.file_metadata().schema_descr();
@@ -50,7 +56,10 @@ pub fn point_cost(
     let wanted = leaves.filter(|(leaf, _)| roots.binary_search(&schema.get_column_root_idx(*leaf)).is_ok());
     let chunk_bytes = wanted.map(|(_, column)| column.compressed_size().max(0) as u64).sum();
     let dictionary_bytes = pages.columns.iter().map(ColumnPages::dictionary_bytes).sum();
-    Some(PointCost { data_bytes: pages.bytes() - dictionary_bytes, dictionary_bytes, chunk_bytes })
+    let data_bytes = pages.bytes() - dictionary_bytes;
+    // Point reads read no gaps: every run of pages is a request.
+    let cost_bytes = cost_bytes(pages.data_ranges(), request_bytes, 0);
+    Some(PointCost { data_bytes, dictionary_bytes, chunk_bytes, cost_bytes })
 }
 
 impl Pages {
@@ -97,6 +106,21 @@ impl Pages {
             column.ranges = joined(std::mem::take(&mut column.ranges));
         }
         Some(Pages { columns })
+    }
+
+    /// Where the data pages lie, ascending. Dictionaries begin their column, before all of its data pages.
+    fn data_ranges(&self) -> Vec<Range<u64>> {
+        let of_column = |column: &ColumnPages| -> Vec<Range<u64>> {
+            let dictionaries = &column.dictionaries;
+            let without = |range: &Range<u64>| {
+                let dictionary = dictionaries.iter().find(|found| found.start == range.start);
+                dictionary.map_or(range.start, |found| found.end)..range.end
+            };
+            column.ranges.iter().map(without).filter(|range| !range.is_empty()).collect()
+        };
+        let mut ranges: Vec<Range<u64>> = self.columns.iter().flat_map(of_column).collect();
+        ranges.sort_unstable_by_key(|range| range.start);
+        ranges
     }
 
     /// The bytes of all of them.

@@ -41,6 +41,7 @@ pub(crate) struct Points {
 #[derive(Debug)]
 pub(super) struct Pending {
     pub(super) file: Arc<File>,
+    pub(super) row_group: usize,
     pub(super) chunk: ChunkNo,
     /// Whether all its rows are of that chunk, whose parts then have all its pages.
     pub(super) in_one_chunk: bool,

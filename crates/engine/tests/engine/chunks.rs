@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, ListArray, RecordBatch};
 use arrow::datatypes::Int64Type;
-use coscan_engine::{Engine, EngineConfig, EngineError, FileSpec, PointRequest};
+use coscan_engine::{
+    ChunkRequest, DeliveryOrder, Engine, EngineConfig, EngineError, FileColumns, FileSpec, PointRequest,
+    ScanRequest,
+};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData};
 use parquet::file::page_index::offset_index::{OffsetIndexMetaData, PageLocation};
@@ -187,5 +190,119 @@ async fn an_index_that_lies_is_an_error_or_not_believed() {
                 Err(other) => panic!("{leaf} {page} {shift}: {other}"),
             }
         }
+    }
+}
+
+/// 300 row groups of a few rows each, some of none of the usual size.
+fn tiny(dir: &Path) -> PathBuf {
+    let path = dir.join("tiny.parquet");
+    let batches: Vec<_> =
+        (0..300).map(|at| batch(if at % 50 == 7 { 2_000 } else { 1 + at % 9 }, at as u64)).collect();
+    write(&path, &batches, WriterProperties::default());
+    path
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn small_row_groups_are_read_together_and_handed_out_one_by_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = tiny(dir.path());
+    for (order, roots) in [(DeliveryOrder::Any, None), (DeliveryOrder::Table, Some(&[0usize, 2][..]))] {
+        let expected = plain(&[&path], roots);
+        for policy in policies() {
+            let engine = Engine::new(cutting(policy.as_str(), 32 << 20, 16 << 20)).unwrap();
+            let file = open(&engine, &path).await;
+            assert_eq!(file.id.chunks().len(), 300);
+            let wanted = ScanRequest { order, ..request(std::slice::from_ref(&file), roots) };
+            let scan = engine.scan(wanted).unwrap();
+            assert_eq!(scan_all(&scan, 2).await.unwrap(), expected, "{policy} {order:?}");
+            assert_eq!(scan.metrics().chunks_delivered, 300, "{policy}");
+            assert!(engine.stats().loads < 10, "{policy}: {} loads", engine.stats().loads);
+            drop(scan);
+            assert_idle(&engine).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn chunks_of_a_bundle_are_asked_for_struck_off_and_repeated_by_themselves() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = tiny(dir.path());
+    let expected = plain(&[&path], None);
+    let engine = Engine::new(cutting("relevance", 32 << 20, 16 << 20)).unwrap();
+    let file = open(&engine, &path).await;
+    // Every third one, some in fewer columns, and all of them once more.
+    let mut wanted = request(std::slice::from_ref(&file), None);
+    let fewer = FileColumns { roots: vec![1], ..wanted.columns[0].clone() };
+    wanted.columns.push(fewer);
+    let chosen: Vec<usize> = (0..300).step_by(3).chain((0..300).step_by(3)).collect();
+    wanted.chunks = chosen
+        .iter()
+        .enumerate()
+        .map(|(key, &chunk)| ChunkRequest { columns: usize::from(chunk % 2 == 1), chunk, key: key as u32 })
+        .collect();
+    let scan = engine.scan(wanted).unwrap();
+    let struck: Vec<u32> = (0..200).filter(|key| key % 7 == 0).collect();
+    scan.unneed(&struck);
+    let got = scan_all(&scan, 2).await.unwrap();
+    let keys: Vec<usize> = (0..200).filter(|key| key % 7 != 0).collect();
+    assert!(keys.iter().all(|key| got.contains_key(key)));
+    for (key, arrays) in &got {
+        let all = &expected[&chosen[*key]];
+        let wanted = if chosen[*key] % 2 == 1 { vec![all[1].clone()] } else { all.clone() };
+        assert_eq!(*arrays, wanted, "{key}");
+    }
+    drop(scan);
+    assert_idle(&engine).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_error_names_the_row_group_of_the_bundle() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = tiny(dir.path());
+    let (file, _) = spec(&path).await;
+    let column = file.metadata.row_group(123).column(3);
+    let (start, len) = column.byte_range();
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[start as usize..(start + len) as usize].fill(0xff);
+    std::fs::write(&path, bytes).unwrap();
+    let engine = Engine::new(cutting("relevance", 32 << 20, 16 << 20)).unwrap();
+    let file = open(&engine, &path).await;
+    let scan = engine.scan(request(std::slice::from_ref(&file), None)).unwrap();
+    let error = scan_all(&scan, 1).await.unwrap_err();
+    assert!(
+        matches!(&error, EngineError::Corrupt { row_group: 123, column, .. } if column == "many"),
+        "{error}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_worker_did_not_hand_out_comes_to_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = tiny(dir.path());
+    let engine = Engine::new(cutting("relevance", 32 << 20, 16 << 20)).unwrap();
+    let file = open(&engine, &path).await;
+    let all = Vec::from_iter(0..300u32);
+    for order in [DeliveryOrder::Any, DeliveryOrder::Table] {
+        let wanted = ScanRequest { order, workers: 3, ..request(std::slice::from_ref(&file), None) };
+        let scan = engine.scan(wanted).unwrap();
+        // One worker leaves with most of a bundle, another holds its bundle and does not go on.
+        let mut keys = Vec::new();
+        let (mut leaves, mut stops, mut goes_on) = (scan.worker(), scan.worker(), scan.worker());
+        keys.extend(leaves.next().await.unwrap().map(|chunk| chunk.key));
+        let mut stopped = stops.next().await.unwrap().unwrap();
+        keys.push(stopped.key);
+        drop(leaves);
+        while let Some(mut chunk) = goes_on.next().await.unwrap() {
+            keys.push(chunk.key);
+            chunk.slice(0).await.unwrap();
+        }
+        keys.sort_unstable();
+        assert_eq!(keys, all, "{order:?}");
+        stopped.slice(0).await.unwrap();
+        drop(stopped);
+        assert!(stops.next().await.unwrap().is_none());
+        assert_eq!(scan.metrics().chunks_delivered, 300, "each is counted once");
+        drop((stops, goes_on, scan));
+        assert_idle(&engine).await;
     }
 }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use coscan_engine::{Cancel, Engine, EngineConfig, EngineError, RangeReader, ReadError, Source};
 use parquet::basic::{Compression, GzipLevel};
+use parquet::file::metadata::ParquetMetaData;
 use parquet::file::properties::WriterProperties;
 
 use crate::support::*;
@@ -217,4 +218,41 @@ async fn a_footer_that_points_outside_the_file_is_refused() {
     spec.local = None;
     let refused = engine.open_file(spec);
     assert!(matches!(&refused, Err(EngineError::Corrupt { row_group: 1, .. })), "{refused:?}");
+}
+
+/// Row groups may have any number of rows, but nothing is made for rows that are not there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_footer_that_claims_rows_without_number_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.parquet");
+    std::fs::write(&path, numbers(0..200_000, 200_000)).unwrap();
+    let claims = |metadata: &ParquetMetaData, rows: i64| {
+        let row_group = metadata.row_group(0).clone();
+        let columns = row_group
+            .columns()
+            .iter()
+            .map(|column| column.clone().into_builder().set_num_values(rows).build().unwrap());
+        let columns = columns.collect();
+        let row_group = row_group.into_builder().set_num_rows(rows).set_column_metadata(columns).build();
+        let metadata = metadata.clone().into_builder();
+        Arc::new(metadata.set_row_groups(vec![row_group.unwrap()]).build())
+    };
+    // So many that the bytes cannot hold them, and as many as they might.
+    for (rows, is_opened) in [(1 << 50, false), (1 << 44, true)] {
+        let engine = Engine::new(config("relevance", 64 << 20)).unwrap();
+        let (mut spec, arrow) = spec(&path).await;
+        spec.metadata = claims(&spec.metadata, rows);
+        if !is_opened {
+            let refused = engine.open_file(spec);
+            assert!(matches!(&refused, Err(EngineError::Corrupt { row_group: 0, .. })), "{refused:?}");
+            continue;
+        }
+        let file = opened(&engine, spec, &arrow);
+        let scanned = match engine.scan(request(&[file], None)) {
+            Ok(scan) => scan_all(&scan, 1).await.map(drop),
+            Err(error) => Err(error),
+        };
+        assert!(matches!(&scanned, Err(EngineError::Corrupt { row_group: 0, .. })), "{scanned:?}");
+        assert_idle(&engine).await;
+    }
 }

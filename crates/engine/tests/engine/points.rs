@@ -172,7 +172,7 @@ async fn without_an_offset_index_or_room_it_is_for_a_scan() {
     let engine = Engine::new(config("relevance", 64 << 20)).unwrap();
     let points = Points::open(&engine, &path).await;
     assert!(points.read(&engine, 0, &[0], &[5..6]).await.unwrap().is_none());
-    assert_eq!(point_cost(points.metadata.metadata(), 0, &[0], &[5..6]), None);
+    assert_eq!(point_cost(points.metadata.metadata(), 0, &[0], &[5..6], 0), None);
 
     let path = paged(dir.path(), 1);
     for (buffer_bytes, point_share_percent) in [(64 << 20, 0), (200_000, 10)] {
@@ -544,9 +544,9 @@ async fn what_a_point_read_costs_is_known_beforehand() {
     let engine = Engine::new(config("relevance", 64 << 20)).unwrap();
     let points = Points::open(&engine, &path).await;
     let metadata = points.metadata.metadata();
-    let all = point_cost(metadata, 0, &[0], &[0..ROWS]).unwrap();
+    let all = point_cost(metadata, 0, &[0], &[0..ROWS], 0).unwrap();
     assert_eq!(all.data_bytes + all.dictionary_bytes, all.chunk_bytes);
-    let one = point_cost(metadata, 0, &[0], &[5..6]).unwrap();
+    let one = point_cost(metadata, 0, &[0], &[5..6], 0).unwrap();
     assert_eq!((one.chunk_bytes, one.dictionary_bytes), (all.chunk_bytes, all.dictionary_bytes));
     assert!(one.data_bytes > 0 && one.data_bytes * 20 < all.data_bytes, "one page of forty: {one:?} {all:?}");
 }

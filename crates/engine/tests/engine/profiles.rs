@@ -7,7 +7,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use coscan_engine::{ByProfile, Cancel, Engine, EngineConfig, EngineError, RangeReader, ReadError, Source};
+use coscan_engine::{
+    ByProfile, Cancel, Engine, EngineConfig, EngineError, FileSpec, RangeReader, ReadError, Source,
+};
+use object_store::memory::InMemory;
+use object_store::path::Path as StorePath;
+use object_store::{ObjectStore, ObjectStoreExt};
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use parquet::file::metadata::PageIndexPolicy;
 use rustix::fs::{major, minor, stat};
 
 use crate::support::*;
@@ -45,23 +52,26 @@ impl RangeReader for Slow {
 /// A profile of the device that a folder is on, which takes two requests at once.
 fn profile(dir: &Path) -> PathBuf {
     let device = stat(dir).unwrap().st_dev;
+    profile_of(dir, &format!("{}:{}", major(device), minor(device)), 0.03, 85e6)
+}
+
+/// A profile of a device with that name, which takes two requests at once.
+fn profile_of(dir: &Path, id: &str, fixed_s: f64, bytes_per_s: f64) -> PathBuf {
     let text = format!(
         r#"
         version = 1
-        device_ids = ["{}:{}"]
+        device_ids = ["{id}"]
         bytes = 1000000000
         block_bytes = 4096
         complete = true
         boundaries_searched = true
         regime_searched = true
-        fixed_cost_s = {{ value = 0.03, low = 0.03, high = 0.03 }}
-        bytes_per_s = {{ value = 85e6, low = 85e6, high = 85e6 }}
+        fixed_cost_s = {{ value = {fixed_s:?}, low = {fixed_s:?}, high = {fixed_s:?} }}
+        bytes_per_s = {{ value = {bytes_per_s:?}, low = {bytes_per_s:?}, high = {bytes_per_s:?} }}
         depth = {{ request_bytes = 1048576, enough = {{ value = 2.0, low = 2.0, high = 2.0 }}, throughput = [] }}
-        "#,
-        major(device),
-        minor(device)
+        "#
     );
-    let path = dir.join("device.toml");
+    let path = dir.join(format!("{}.toml", id.replace(['/', ':'], "-")));
     std::fs::write(&path, text).unwrap();
     path
 }
@@ -92,8 +102,11 @@ async fn a_profile_shapes_reads_and_constants_set_by_hand_win() {
     let constants = config("relevance", 64 << 20);
     let profiled = EngineConfig { device_profiles: vec![profile(dir.path())], ..constants.clone() };
     let gap_by_hand =
-        EngineConfig { by_profile: ByProfile { requests: true, gap: false }, ..profiled.clone() };
-    let by_hand = EngineConfig { by_profile: ByProfile { requests: false, gap: false }, ..profiled.clone() };
+        EngineConfig { by_profile: ByProfile { gap: false, ..ByProfile::default() }, ..profiled.clone() };
+    let by_hand = EngineConfig {
+        by_profile: ByProfile { requests: false, gap: false, ..ByProfile::default() },
+        ..profiled.clone()
+    };
 
     let (requests, most, engine) = scanned(&path, constants).await;
     assert_eq!((requests, engine.devices().len()), (2 * GROUPS as u64, 0));
@@ -149,6 +162,68 @@ async fn a_device_is_measured_at_first_use_if_that_is_allowed_and_only_then() {
         assert_eq!(scan_all(&scan, 2).await.unwrap(), plain(&[&path], Some(ROOTS)));
         drop(scan);
         assert_idle(&engine).await;
+    }
+}
+
+/// A file of integers in one row group in a store in memory, with its page index.
+async fn object(values: std::ops::Range<i64>) -> (FileSpec, ArrowReaderMetadata) {
+    let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+    let (location, rows) = (StorePath::from("a.parquet"), (values.end - values.start) as usize);
+    let bytes = bytes::Bytes::from(numbers(values, rows));
+    store.put(&location, bytes.clone().into()).await.unwrap();
+    let (mut spec, arrow) = store_spec(store, "memory://bucket", location, "t".into()).await;
+    let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Required);
+    spec.metadata = ArrowReaderMetadata::load(&bytes, options).unwrap().metadata().clone();
+    (spec, arrow)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_parts_of_objects_are_read_in_ranges_side_by_side() {
+    let dir = tempfile::tempdir().unwrap();
+    // 4 MB, of which a megabyte is an efficient request.
+    let values = 0..500_000;
+    let (spec, arrow) = object(values.clone()).await;
+    let profiled = |id: &str| {
+        let profiles = vec![profile_of(dir.path(), id, 1e-4, 1e9)];
+        EngineConfig { device_profiles: profiles, ..config("relevance", 64 << 20) }
+    };
+    let by_hand = ByProfile { requests: false, ..ByProfile::default() };
+    for (config, requests) in [
+        (profiled("memory://other"), 1),
+        (EngineConfig { by_profile: by_hand, ..profiled("memory://bucket") }, 1),
+        (profiled("memory://bucket"), 4),
+    ] {
+        let engine = Engine::new(config).unwrap();
+        let file = opened(&engine, spec.clone(), &arrow);
+        let scan = engine.scan(request(std::slice::from_ref(&file), None)).unwrap();
+        assert_eq!(all_numbers(&scan_all(&scan, 2).await.unwrap()), Vec::from_iter(values.clone()));
+        drop(scan);
+        assert_eq!(engine.stats().requests, requests);
+        assert_idle(&engine).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn chunks_have_the_size_that_suits_the_device_unless_it_is_set() {
+    let dir = tempfile::tempdir().unwrap();
+    // 28 MB: two chunks of 16 MiB each, or one of 32.
+    let (spec, arrow) = object(0..3_500_000).await;
+    let constants = EngineConfig { chunk_bytes: 16 << 20, ..config("relevance", 1 << 30) };
+    let profiles = vec![profile_of(dir.path(), "memory://bucket", 0.03, 85e6)];
+    let profiled = EngineConfig { device_profiles: profiles, ..constants.clone() };
+    let by_hand = ByProfile { chunks: false, ..ByProfile::default() };
+    for (config, chunk_bytes, chunks) in [
+        (constants, 16 << 20, 2),
+        (profiled.clone(), 32 << 20, 1),
+        (EngineConfig { by_profile: by_hand, ..profiled.clone() }, 16 << 20, 2),
+        (EngineConfig { chunk_bytes: 0, ..profiled }, 0, 1),
+    ] {
+        let engine = Engine::new(config).unwrap();
+        let location = &spec.meta.location;
+        assert_eq!(engine.chunk_bytes("memory://bucket", location, None), chunk_bytes);
+        let file = opened(&engine, spec.clone(), &arrow);
+        assert_eq!(file.id.chunks().len(), chunks);
+        assert!(engine.devices().iter().all(|device| device.chunk_bytes == chunk_bytes));
     }
 }
 

@@ -308,5 +308,5 @@ async fn keys_that_do_not_ascend_are_refused() {
     let mut wanted = request(&[file], None);
     wanted.chunks[2].key = wanted.chunks[1].key;
     let error = engine.scan(wanted).map(drop).unwrap_err().to_string();
-    assert!(error.contains("chunk 1: keys have to ascend"), "{error}");
+    assert!(error.contains("chunk 1: keys must ascend"), "{error}");
 }

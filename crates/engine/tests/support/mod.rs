@@ -47,6 +47,8 @@ pub fn policies() -> Vec<PolicyName> {
 pub fn config(name: &str, buffer_bytes: u64) -> EngineConfig {
     EngineConfig {
         slice_rows: 1000,
+        // Row groups are chunks, unless a test is about their size.
+        chunk_bytes: 0,
         stall_after: Duration::from_millis(40),
         retry: RetryConfig {
             attempts: 4,

@@ -18,7 +18,7 @@ use coscan_core::{Instant, Span};
 use crate::ids::{DriveId, FragmentId, ListId};
 
 pub use registry::PolicyName;
-pub use view::{View, Wanted};
+pub use view::{View, WantedMedium};
 
 /// Which subqueries of a list are asked for at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,7 +16,7 @@ pub struct View<'a> {
 
 /// What is wanted of one medium and absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct WantedMedium {
     /// The medium.
     pub medium: MediumId,
     /// How many fragments.
@@ -93,12 +93,12 @@ impl<'a> View<'a> {
     }
 
     /// Media of which something is wanted.
-    pub fn media(&self) -> impl Iterator<Item = Wanted> + '_ {
+    pub fn media(&self) -> impl Iterator<Item = WantedMedium> + '_ {
         self.state.media.iter().filter_map(|(medium, queue)| {
             let (_, first) = queue.by_age.first()?;
             let (_, oldest) = self.state.held(*first).asked?;
             let fragments = queue.by_age.len();
-            Some(Wanted { medium: *medium, fragments, bytes: queue.bytes, oldest })
+            Some(WantedMedium { medium: *medium, fragments, bytes: queue.bytes, oldest })
         })
     }
 

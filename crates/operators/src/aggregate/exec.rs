@@ -19,6 +19,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 use futures::{StreamExt, TryStreamExt};
 
 use super::Aggregation;
+use super::pieces::pieces;
 use super::rest::{over, unmarked};
 use super::totals::Totals;
 use crate::rest_exec::RestExec;
@@ -153,9 +154,10 @@ impl Run {
                 break;
             }
         }
-        let state = totals.finish()?.record_output(&self.baseline);
+        let (state, reservation) = totals.finish()?;
+        let state = state.record_output(&self.baseline);
         let schema = state.schema();
-        let state = futures::stream::iter((state.num_rows() > 0).then_some(Ok(state)));
+        let state = pieces(state, reservation, self.context.session_config().batch_size());
         let states = match refused {
             Some(batch) => state.chain(self.hand_over(batch)?).boxed(),
             None => state.boxed(),

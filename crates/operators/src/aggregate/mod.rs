@@ -13,6 +13,7 @@ mod arithmetic;
 mod exec;
 mod key_values;
 mod keys;
+mod pieces;
 mod rest;
 mod totals;
 

@@ -200,8 +200,8 @@ impl Totals {
         }
     }
 
-    /// The state of the aggregation, a row for every group.
-    pub(super) fn finish(mut self) -> Result<RecordBatch> {
+    /// The state of the aggregation, a row for every group, and the room it takes.
+    pub(super) fn finish(mut self) -> Result<(RecordBatch, MemoryReservation)> {
         self.settle();
         let all = 0..self.rows.len() as u32;
         let seen: Vec<u32> = match self.of.keys.is_empty() {
@@ -225,7 +225,8 @@ impl Totals {
             });
         }
         let options = RecordBatchOptions::new().with_row_count(Some(seen.len()));
-        Ok(RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options)?)
+        let state = RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options)?;
+        Ok((state, self.reservation))
     }
 
     /// The rows of a group without a null in any of a set of columns; of no set, all.

@@ -4,7 +4,7 @@
 //! The model that DBMIN is compared with: one number for a whole query, right for LRU and blind to the phases of a
 //! query. It shares the plans of the query locality set model and none of its rules.
 
-use super::plan::{Instance, Plan};
+use super::plan::{Instance, QueryPlan};
 use super::set::Reference;
 
 impl Instance {
@@ -37,7 +37,7 @@ impl Instance {
 /// The hot points of a query, in pages and ascending: the buffer sizes at which the number of its page faults drops
 /// because one more loop fits. The first is one frame for each stream of pages; then the loops join it, the
 /// smallest first.
-pub fn hot_points(plan: &Plan) -> Vec<u32> {
+pub fn hot_points(plan: &QueryPlan) -> Vec<u32> {
     let loops: Vec<_> = plan.instances().iter().map(Instance::loop_pages).collect();
     let streams = loops.iter().fold(0u32, |sum, (least, _)| sum.saturating_add(*least));
     let mut more: Vec<u32> =
@@ -52,7 +52,7 @@ pub fn hot_points(plan: &Plan) -> Vec<u32> {
 }
 
 /// The hot set size of a query: its largest hot point that fits into this many frames, or the smallest if none does.
-pub fn hot_set_pages(plan: &Plan, frames: u32) -> u32 {
+pub fn hot_set_pages(plan: &QueryPlan, frames: u32) -> u32 {
     let points = hot_points(plan);
     points.iter().rev().find(|&&pages| pages <= frames).or(points.first()).copied().unwrap_or(1)
 }
@@ -68,8 +68,8 @@ mod tests {
     const B_PRIME: FileSize = FileSize { records: 300, pages: 14 };
     const TABLE: FileSize = FileSize { records: 400, pages: 20 };
 
-    fn query(file: FileSize, path: AccessPath, selected: u64, join: Join) -> Plan {
-        Plan { select: Select { file, path, selected }, join, stores_result: true }
+    fn query(file: FileSize, path: AccessPath, selected: u64, join: Join) -> QueryPlan {
+        QueryPlan { select: Select { file, path, selected }, join, stores_result: true }
     }
 
     fn index_join(clustered: bool) -> Join {
@@ -85,7 +85,7 @@ mod tests {
     }
 
     /// The queries of Table 3.
-    fn queries() -> [Plan; 6] {
+    fn queries() -> [QueryPlan; 6] {
         use AccessPath::{ClusteredIndex, NonClusteredIndex, Scan};
         [
             query(A, ClusteredIndex, 100, Join::None),
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_nested_loop_is_hot_with_the_inner_relation_and_one_more() {
-        let scan = Plan {
+        let scan = QueryPlan {
             stores_result: false,
             ..query(A, AccessPath::Scan, 300, Join::NestedLoops { inner: B_PRIME })
         };

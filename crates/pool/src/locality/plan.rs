@@ -8,7 +8,7 @@ use super::set::{FileSize, IndexSize, LocalityModel, LocalitySet, Reference};
 
 /// A query: a selection, joined with something or not, the result stored or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct QueryPlan {
     /// The relation that is selected from; it is the outer relation of a join.
     pub select: Select,
     /// What happens to the tuples selected.
@@ -114,7 +114,7 @@ pub struct Instance {
     pub reference: Reference,
 }
 
-impl Plan {
+impl QueryPlan {
     /// The file instances, in the order in which a query opens them.
     pub fn instances(&self) -> Vec<Instance> {
         let mut instances = self.select.instances();
@@ -221,11 +221,11 @@ mod tests {
 
     const A: FileSize = FileSize { records: 10_000, pages: 455 };
 
-    fn plan(path: AccessPath, join: Join) -> Plan {
-        Plan { select: Select { file: A, path, selected: 200 }, join, stores_result: true }
+    fn plan(path: AccessPath, join: Join) -> QueryPlan {
+        QueryPlan { select: Select { file: A, path, selected: 200 }, join, stores_result: true }
     }
 
-    fn patterns(plan: &Plan) -> Vec<(Role, Pattern)> {
+    fn patterns(plan: &QueryPlan) -> Vec<(Role, Pattern)> {
         plan.instances().iter().map(|i| (i.role, i.reference.pattern())).collect()
     }
 
@@ -244,7 +244,7 @@ mod tests {
         let index = (OuterIndex, HierarchicalThenSequential);
         assert_eq!(of(AccessPath::ClusteredIndex), [index, (Outer, StraightSequential), result]);
         assert_eq!(of(AccessPath::NonClusteredIndex), [index, (Outer, IndependentRandom), result]);
-        let kept = Plan { stores_result: false, ..plan(AccessPath::Scan, Join::None) };
+        let kept = QueryPlan { stores_result: false, ..plan(AccessPath::Scan, Join::None) };
         assert_eq!(patterns(&kept), [(Outer, StraightSequential)]);
     }
 

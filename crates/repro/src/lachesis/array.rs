@@ -7,8 +7,8 @@ use coscan_sim::scenario::Basis;
 
 use super::plans::{PLANS, Phase, Play, part};
 use super::tables::Placement;
-use super::volume::{OUTSTANDING, build, queueing};
-use super::{SEEDS, explained, mean, parallel, row};
+use super::volume::{Reading, build};
+use super::{explained, mean, parallel, row};
 use crate::report::{Block, Row};
 
 /// Disks (stated).
@@ -29,8 +29,8 @@ pub(super) struct Array {
 }
 
 /// A disk of which every track is as long as those of the zone that comes closest, so that units lie on tracks.
-fn one_zone() -> (HardDiskModel, u64) {
-    let mut disk = queueing(atlas10k3(), Schedule::Fcfs);
+fn one_zone(reading: &Reading) -> (HardDiskModel, u64) {
+    let mut disk = reading.disk(atlas10k3(), Schedule::Fcfs);
     let last_cylinder = disk.zones.last().map_or(0, |zone| zone.last_cylinder);
     let nearest = disk.zones.iter().min_by_key(|zone| zone.sectors.abs_diff(TRACK)).cloned();
     disk.zones = nearest.map(|zone| Zone { last_cylinder, ..zone }).into_iter().collect();
@@ -38,20 +38,21 @@ fn one_zone() -> (HardDiskModel, u64) {
     (disk, track)
 }
 
-pub(super) fn measure(threads: usize) -> Array {
-    let (disk, track) = one_zone();
+pub(super) fn measure(threads: usize, reading: &Reading) -> Array {
+    let (disk, track) = one_zone(reading);
     let mut plain = disk.clone();
     plain.cache.read_ahead = ReadAhead::None;
     let seconds = |disk: &HardDiskModel, plan: &[Phase], unit: u64| {
         let placement = Placement::new(SCALE, unit / PAGE_BLOCKS);
         let units = placement.pages().div_ceil(unit / PAGE_BLOCKS) + 1;
         let extents = Extents::between(&(0..=units).map(|nth| nth * unit).collect::<Vec<u64>>());
-        let play = Play { placement, extents: &extents, unit: Unit::Extent, part: part(plan, &placement) };
-        let reads = play.requests(plan, SEEDS[0]);
+        let (part, all_in_turns) = (part(plan, &placement), reading.all_in_turns);
+        let play = Play { placement, extents: &extents, unit: Unit::Extent, part, all_in_turns };
+        let reads = play.requests(plan, reading.seeds[0]);
         let member = Box::new(DeviceModel::HardDisk(Box::new(disk.clone())));
         let stripe_unit_bytes = unit * BLOCK_BYTES;
         let model = DeviceModel::Raid { level: RaidLevel::Five, disks: DISKS, stripe_unit_bytes, member };
-        replay(&mut *build(model), &reads, OUTSTANDING, None).io_s
+        replay(&mut *build(model), &reads, reading.outstanding, None).io_s
     };
     let ratios = |disk: &HardDiskModel| {
         parallel::map(threads, &PLANS, |plan| seconds(disk, plan, track) / seconds(disk, plan, UNIT))

@@ -12,6 +12,7 @@
 //! | volume | where it lies on which disk, and how it is replayed | `volume.rs` |
 //! | queries | Fig. 1 and 5: one disk, alone and beside random reads | `queries.rs` |
 //! | array | Fig. 6: RAID-5 | `array.rs` |
+//! | readings | what other readings of what the paper leaves open give | `readings.rs` |
 //! | prototype | Fig. 7 and 8, section 5.3: small extents, beside a client | `prototype.rs` |
 
 mod array;
@@ -21,6 +22,8 @@ mod parallel;
 mod plans;
 mod prototype;
 mod queries;
+#[cfg(test)]
+mod readings;
 mod tables;
 mod volume;
 
@@ -29,6 +32,7 @@ use coscan_sim::scenario::Basis;
 
 use crate::error::ReproError;
 use crate::report::{Block, Finding, Row, Section};
+use volume::JUDGED;
 
 /// What the scoreboard and `--only` call the experiment.
 pub(crate) const NAME: &str = "lachesis";
@@ -39,9 +43,9 @@ const SEEDS: [u64; 3] = [1, 2, 3];
 
 pub(crate) fn find(threads: usize) -> Result<Finding, ReproError> {
     let efficiency = efficiency::measure();
-    let queries = queries::measure(threads);
-    let array = array::measure(threads);
-    let prototype = prototype::measure(threads);
+    let queries = queries::measure(threads, &JUDGED);
+    let array = array::measure(threads, &JUDGED);
+    let prototype = prototype::measure(threads, &JUDGED);
     let rows = characteristics::rows()
         .into_iter()
         .chain(efficiency.rows())

@@ -143,6 +143,8 @@ pub(super) struct Play<'a> {
     pub(super) unit: Unit,
     /// Streams are read up to this share of their length, and probes made as rarely: one over it.
     pub(super) part: u64,
+    /// Whether everything goes on together, rather than one phase after the other.
+    pub(super) all_in_turns: bool,
 }
 
 impl Play<'_> {
@@ -150,27 +152,37 @@ impl Play<'_> {
     pub(super) fn requests(&self, plan: &[Phase], seed: u64) -> Vec<Read> {
         let mut rng = fastrand::Rng::with_seed(seed);
         let mut reads = Vec::new();
-        for phase in plan {
-            self.phase(phase, &mut rng, &mut reads);
+        if self.all_in_turns {
+            let streams: Vec<Object> = plan.iter().flat_map(|phase| phase.streams).copied().collect();
+            let probes: Vec<Probes> = plan.iter().flat_map(|phase| phase.probes).copied().collect();
+            self.together(&streams, &probes, &mut rng, &mut reads);
+        } else {
+            plan.iter().for_each(|phase| self.together(phase.streams, phase.probes, &mut rng, &mut reads));
         }
         reads
     }
 
-    fn phase(&self, phase: &Phase, rng: &mut fastrand::Rng, reads: &mut Vec<Read>) {
+    fn together(
+        &self,
+        objects: &[Object],
+        single: &[Probes],
+        rng: &mut fastrand::Rng,
+        reads: &mut Vec<Read>,
+    ) {
         let stream = |object: &Object| {
             let (first, pages) = self.placement.of(*object);
             Stream::new(first, pages.div_ceil(self.part))
         };
-        let mut streams: Vec<Stream> = phase.streams.iter().map(stream).collect();
-        let probes = phase.probes.iter().map(|probes| probes.times.div_ceil(self.part));
+        let mut streams: Vec<Stream> = objects.iter().map(stream).collect();
+        let probes = single.iter().map(|probes| probes.times.div_ceil(self.part));
         let steps = streams.iter().map(Stream::pages).chain(probes).max().unwrap_or(0);
-        let mut last = vec![None; phase.probes.len()];
+        let mut last = vec![None; single.len()];
         for step in 1..=steps {
             for stream in &mut streams {
                 let wanted = (step * stream.pages()).div_ceil(steps);
                 stream.reach(wanted, self.extents, self.unit, reads);
             }
-            for (probes, last) in phase.probes.iter().zip(&mut last) {
+            for (probes, last) in single.iter().zip(&mut last) {
                 let times = probes.times.div_ceil(self.part);
                 if step * times / steps == (step - 1) * times / steps {
                     continue;
@@ -200,7 +212,7 @@ mod tests {
     fn streams_go_on_in_proportion_and_every_page_is_read_once() {
         let placement = Placement::new(1, 8);
         let extents = Extents::fixed(0, placement.pages().div_ceil(8), 8);
-        let play = Play { placement, extents: &extents, unit: Unit::Extent, part: 32 };
+        let play = Play { placement, extents: &extents, unit: Unit::Extent, part: 32, all_in_turns: false };
         let reads = play.requests(&[FROM_ORDERS], 1);
         let pages: u64 = reads.iter().map(|read| read.blocks / 16).sum();
         let wanted: u64 = FROM_ORDERS.streams.iter().map(|object| placement.of(*object).1.div_ceil(32)).sum();
@@ -221,7 +233,7 @@ mod tests {
     fn probes_are_single_pages() {
         let placement = Placement::new(10, 48);
         let extents = Extents::fixed(0, placement.pages().div_ceil(48), 48);
-        let play = Play { placement, extents: &extents, unit: Unit::Extent, part: 32 };
+        let play = Play { placement, extents: &extents, unit: Unit::Extent, part: 32, all_in_turns: false };
         let reads = play.requests(PLANS[16], 1);
         let single = reads.iter().filter(|read| read.blocks == 16).count();
         assert!(single > 1_800 && reads.len() < single + 60, "{single} of {}", reads.len());

@@ -6,8 +6,8 @@ use coscan_sim::scenario::Basis;
 
 use super::plans::{PROTOTYPE, Phase, Play};
 use super::tables::Placement;
-use super::volume::{Setting, client, queueing};
-use super::{SEEDS, explained, mean, parallel, row, tolerating};
+use super::volume::{Reading, Setting, client};
+use super::{explained, mean, parallel, row, tolerating};
 use crate::report::{Block, Row};
 
 /// Pages of an extent: 128 blocks (stated).
@@ -45,6 +45,7 @@ pub(super) struct Prototype {
 
 /// The volume on the innermost tracks of the disk, whose extents have 418 and 396 blocks (stated).
 struct Volume {
+    reading: Reading,
     disk: HardDiskModel,
     placement: Placement,
     fixed: Extents,
@@ -53,8 +54,8 @@ struct Volume {
 }
 
 impl Volume {
-    fn new() -> Self {
-        let disk = queueing(atlas10k3(), Schedule::Fcfs);
+    fn new(reading: &Reading) -> Self {
+        let disk = reading.disk(atlas10k3(), Schedule::Fcfs);
         let placement = Placement::new(SCALE, EXTENT_PAGES);
         let extents = placement.pages().div_ceil(EXTENT_PAGES);
         let blocks = extents * EXTENT_PAGES * PAGE_BLOCKS;
@@ -65,22 +66,25 @@ impl Volume {
             transactions: (from - TRANSACTIONS_BLOCKS, from),
             disk,
             placement,
+            reading: *reading,
         }
     }
 
     fn requests(&self, extents: &Extents, plan: &[Phase]) -> Vec<Read> {
-        Play { placement: self.placement, extents, unit: Unit::Extent, part: PART }.requests(plan, 0)
+        let (placement, all_in_turns) = (self.placement, self.reading.all_in_turns);
+        Play { placement, extents, unit: Unit::Extent, part: PART, all_in_turns }.requests(plan, 0)
     }
 
     fn query(&self, number: usize, plan: &[Phase]) -> Query {
         let (fixed, between) = (self.requests(&self.fixed, plan), self.requests(&self.between, plan));
         let of_seed = |seed: &u64| {
             traffic().map(|arrivals| {
-                let setting = Setting { disk: &self.disk, within: self.transactions, arrivals };
+                let (within, outstanding) = (self.transactions, self.reading.outstanding);
+                let setting = Setting { disk: &self.disk, within, arrivals, outstanding };
                 (setting.replay(&fixed, *seed), setting.replay(&between, *seed))
             })
         };
-        Query { number, by_seed: SEEDS.iter().map(of_seed).collect() }
+        Query { number, by_seed: self.reading.seeds.iter().map(of_seed).collect() }
     }
 
     /// A search for every page, with as many comparisons as the table has bits of length, over the time of a page.
@@ -92,8 +96,8 @@ impl Volume {
     }
 }
 
-pub(super) fn measure(threads: usize) -> Prototype {
-    let volume = Volume::new();
+pub(super) fn measure(threads: usize, reading: &Reading) -> Prototype {
+    let volume = Volume::new(reading);
     let queries = parallel::map(threads, &PROTOTYPE, |(number, plan)| volume.query(*number, plan));
     Prototype { lookup: volume.lookup(&queries[0]), queries }
 }
@@ -101,7 +105,8 @@ pub(super) fn measure(threads: usize) -> Prototype {
 impl Prototype {
     fn over_seeds(&self, of: impl Fn(&(Replayed, Replayed)) -> f64, traffic: usize) -> Vec<f64> {
         let of_seed = |seed: usize| mean(self.queries.iter().map(|query| of(&query.by_seed[seed][traffic])));
-        (0..SEEDS.len()).map(of_seed).collect()
+        let seeds = self.queries.iter().map(|query| query.by_seed.len()).min().unwrap_or(0);
+        (0..seeds).map(of_seed).collect()
     }
 
     fn gains(&self, traffic: usize) -> Vec<f64> {

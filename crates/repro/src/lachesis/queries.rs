@@ -6,8 +6,8 @@ use coscan_sim::scenario::Basis;
 
 use super::plans::{PLANS, Phase, Play, part};
 use super::tables::Placement;
-use super::volume::{Setting, one_at_a_time_per_s, queueing};
-use super::{SEEDS, explained, mean, parallel, row, tolerating};
+use super::volume::{Reading, Setting, one_at_a_time_per_s};
+use super::{explained, mean, parallel, row, tolerating};
 use crate::report::{Block, Row};
 
 /// Random reads beside the queries, per second: none, light and heavy traffic (stated).
@@ -38,6 +38,7 @@ pub(super) struct Queries {
 
 /// The volume in both layouts.
 struct Volume {
+    reading: Reading,
     disk: HardDiskModel,
     placement: Placement,
     fixed: Extents,
@@ -45,8 +46,8 @@ struct Volume {
 }
 
 impl Volume {
-    fn new() -> Self {
-        let disk = queueing(atlas10k3(), Schedule::Sptf);
+    fn new(reading: &Reading) -> Self {
+        let disk = reading.disk(atlas10k3(), Schedule::Sptf);
         let placement = Placement::new(SCALE, PREFETCH_PAGES);
         let extents = placement.pages().div_ceil(PREFETCH_PAGES);
         // What pages leave empty of tracks is made up for by a volume that is longer by a twentieth.
@@ -56,6 +57,7 @@ impl Volume {
             between: Extents::between(&disk.track_starts(0, blocks + blocks / 20)),
             disk,
             placement,
+            reading: *reading,
         }
     }
 
@@ -65,12 +67,14 @@ impl Volume {
 
     fn requests(&self, plan: &[Phase], extents: &Extents, unit: Unit, seed: u64) -> Vec<Read> {
         let part = part(plan, &self.placement);
-        Play { placement: self.placement, extents, unit, part }.requests(plan, seed)
+        let all_in_turns = self.reading.all_in_turns;
+        Play { placement: self.placement, extents, unit, part, all_in_turns }.requests(plan, seed)
     }
 
     fn seconds(&self, reads: &[Read], per_s: f64, seed: u64) -> f64 {
         let arrivals = Arrivals::PerSecond(per_s);
-        Setting { disk: &self.disk, within: self.within(), arrivals }.replay(reads, seed).io_s
+        let outstanding = self.reading.outstanding;
+        Setting { disk: &self.disk, within: self.within(), arrivals, outstanding }.replay(reads, seed).io_s
     }
 
     fn query(&self, number: usize) -> Query {
@@ -80,12 +84,12 @@ impl Volume {
             let between = self.requests(plan, &self.between, Unit::Extent, *seed);
             TRAFFIC.map(|per_s| (self.seconds(&fixed, per_s, *seed), self.seconds(&between, per_s, *seed)))
         };
-        let by_seed: Vec<[(f64, f64); 3]> = SEEDS.iter().map(of_seed).collect();
-        let cut = self.requests(plan, &self.between, Unit::Pages(PREFETCH_PAGES), SEEDS[0]);
-        let fixed = self.requests(plan, &self.fixed, Unit::Extent, SEEDS[0]);
+        let by_seed: Vec<[(f64, f64); 3]> = self.reading.seeds.iter().map(of_seed).collect();
+        let cut = self.requests(plan, &self.between, Unit::Pages(PREFETCH_PAGES), self.reading.seeds[0]);
+        let fixed = self.requests(plan, &self.fixed, Unit::Extent, self.reading.seeds[0]);
         Query {
             number,
-            cut: self.seconds(&cut, 0.0, SEEDS[0]) / by_seed[0][0].0,
+            cut: self.seconds(&cut, 0.0, self.reading.seeds[0]) / by_seed[0][0].0,
             run: run_length(&fixed),
             by_seed,
         }
@@ -110,13 +114,13 @@ fn run_length(reads: &[Read]) -> f64 {
     reads.len() as f64 / (jumps + 1) as f64
 }
 
-pub(super) fn measure(threads: usize) -> Queries {
-    let volume = Volume::new();
+pub(super) fn measure(threads: usize, reading: &Reading) -> Queries {
+    let volume = Volume::new(reading);
     let numbers: Vec<usize> = (1..=PLANS.len()).collect();
     Queries {
         queries: parallel::map(threads, &numbers, |number| volume.query(*number)),
         most_per_s: one_at_a_time_per_s(&volume.disk, volume.within()),
-        transactions: parallel::map(threads, &SEEDS, |seed| volume.transactions(*seed)),
+        transactions: parallel::map(threads, reading.seeds, |seed| volume.transactions(*seed)),
     }
 }
 
@@ -141,7 +145,11 @@ impl Queries {
                 between / fixed
             }))
         };
-        (0..SEEDS.len()).map(of_seed).collect()
+        (0..self.seeds()).map(of_seed).collect()
+    }
+
+    fn seeds(&self) -> usize {
+        self.queries.iter().map(|query| query.by_seed.len()).min().unwrap_or(0)
     }
 
     fn best(&self, traffic: usize) -> &Query {
@@ -155,7 +163,7 @@ impl Queries {
         let (best, heaviest) = (self.best(0), self.best(2));
         let slower =
             |seed: usize| mean(self.queries.iter().map(|q| q.by_seed[seed][2].0 / q.by_seed[seed][0].0));
-        let slower: Vec<f64> = (0..SEEDS.len()).map(slower).collect();
+        let slower: Vec<f64> = (0..self.seeds()).map(slower).collect();
         let speedups: Vec<f64> = heaviest.ratios(2).map(|ratio| 1.0 / ratio).collect();
         let best_gains: Vec<f64> = best.ratios(0).map(|ratio| 1.0 - ratio).collect();
         let run = self.queries[9].run;

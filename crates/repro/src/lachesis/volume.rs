@@ -1,21 +1,52 @@
 //! The disks and how requests are replayed on them.
 
 use coscan_core::Span;
-use coscan_device::hard_disk::{HardDiskModel, Schedule};
+use coscan_device::hard_disk::{HardDiskModel, ReadAhead, Schedule};
 use coscan_device::{Device, DeviceModel, DeviceSpec};
 use coscan_layout::{Arrivals, Beside, PAGE_BLOCKS, Read, Replayed, replay};
 
-/// Requests of a query at the disk (stated).
-pub(super) const OUTSTANDING: usize = 2;
-/// Commands that the disk holds (reading: tagged queueing).
-const QUEUE_DEPTH: u32 = 32;
+use super::SEEDS;
 
-/// A disk with its queue in use. Reading: by positioning time where random reads come by themselves, because at 150 a
-/// second they are nearly all that the disk serves one after the other, and the paper's queries take only 2.6 times as
-/// long beside them. In order of arrival where everybody waits for answers, so that nobody starves.
-pub(super) fn queueing(mut disk: HardDiskModel, schedule: Schedule) -> HardDiskModel {
-    (disk.queue_depth, disk.schedule) = (QUEUE_DEPTH, schedule);
-    disk
+/// How what the paper leaves open is read. The rows go by [`JUDGED`]; `readings.rs` tells what others give.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reading {
+    /// Random reads and single pages are drawn anew for each.
+    pub(super) seeds: &'static [u64],
+    /// Requests of a query at the disk.
+    pub(super) outstanding: usize,
+    /// Commands that the disk holds.
+    pub(super) queue_depth: u32,
+    /// Which of them is next, for every experiment; `None` for each one's own.
+    pub(super) schedule: Option<Schedule>,
+    /// Whether disks read on behind what was asked for.
+    pub(super) reads_ahead: bool,
+    /// Whether all tables of a query are read in turns rather than one join after the other.
+    pub(super) all_in_turns: bool,
+}
+
+/// Stated: two requests outstanding. Readings: tagged queueing; disks that read ahead, as all of the time did; plans by the
+/// rules of `plans.rs`.
+pub(super) const JUDGED: Reading = Reading {
+    seeds: &SEEDS,
+    outstanding: 2,
+    queue_depth: 32,
+    schedule: None,
+    reads_ahead: true,
+    all_in_turns: false,
+};
+
+impl Reading {
+    /// A disk with its queue in use. Reading of each experiment's `schedule`: by positioning time where random reads come by
+    /// themselves, because at 150 a second they are nearly all that the disk serves one after the other, and the paper's
+    /// queries take only 2.6 times as long beside them. In order of arrival where everybody waits for answers, so that
+    /// nobody starves.
+    pub(super) fn disk(&self, mut disk: HardDiskModel, schedule: Schedule) -> HardDiskModel {
+        (disk.queue_depth, disk.schedule) = (self.queue_depth, self.schedule.unwrap_or(schedule));
+        if !self.reads_ahead {
+            disk.cache.read_ahead = ReadAhead::None;
+        }
+        disk
+    }
 }
 
 /// An idle device of a model of this experiment.
@@ -29,13 +60,14 @@ pub(super) struct Setting<'a> {
     pub(super) disk: &'a HardDiskModel,
     pub(super) within: (u64, u64),
     pub(super) arrivals: Arrivals,
+    pub(super) outstanding: usize,
 }
 
 impl Setting<'_> {
     pub(super) fn replay(&self, reads: &[Read], seed: u64) -> Replayed {
         let beside = Beside { arrivals: self.arrivals, blocks: PAGE_BLOCKS, within: self.within, seed };
         let mut disk = build(DeviceModel::HardDisk(Box::new(self.disk.clone())));
-        replay(&mut *disk, reads, OUTSTANDING, Some(beside))
+        replay(&mut *disk, reads, self.outstanding, Some(beside))
     }
 }
 

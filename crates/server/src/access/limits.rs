@@ -10,6 +10,11 @@ use tokio::sync::Semaphore;
 /// The highest priority: beyond it the others would only wait.
 const PRIORITY_MAX: u32 = 1000;
 
+/// Where a limit of users is set, for whoever meets it: `name` is one of [`Limits::NAMES`].
+pub(crate) fn where_set(name: &str) -> String {
+    format!("user-{name} (the server's flag --user-{name}, or {name} of a role in the users file)")
+}
+
 /// What a user may use. Zero means no limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Limits {

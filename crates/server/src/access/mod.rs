@@ -20,7 +20,7 @@ mod users;
 
 pub(crate) use attempts::Attempts;
 pub use audit::Audit;
-pub(crate) use limits::Connected;
+pub(crate) use limits::{Connected, where_set};
 pub use limits::{Limits, Use};
 pub use scram::Verifier;
 pub(crate) use scram::{Binding, ScramExchange};
@@ -34,7 +34,7 @@ pub enum AccessError {
     #[error("password authentication failed for user \"{0}\"")]
     WrongPassword(String),
     /// Nothing was shown.
-    #[error("authentication is required")]
+    #[error("authentication is required: give a user name and a password, or a token")]
     Missing,
     /// The token is unknown, forged or expired.
     #[error("the token is not valid or has expired: log in again")]
@@ -43,18 +43,18 @@ pub enum AccessError {
     #[error("too many failed logins: try again in {0} seconds")]
     TooOften(u64),
     /// The user has as many connections as allowed.
-    #[error("user \"{user}\" has {limit} connections already, which is the limit")]
+    #[error(
+        "user \"{user}\" already has {limit} connections: close one, or raise {}",
+        where_set("connections")
+    )]
     TooManyConnections {
         /// Who.
         user: String,
         /// How many are allowed.
         limit: usize,
     },
-    /// The connection is not encrypted, or shows no certificate, where that is wanted.
-    #[error("this server takes encrypted connections only: use TLS (sslmode=require)")]
-    NotEncrypted,
     /// The server is about to end.
-    #[error("the server is shutting down")]
+    #[error("the server is shutting down: connect again later")]
     ShuttingDown,
     /// The handshake makes no sense.
     #[error("malformed login: {0}")]

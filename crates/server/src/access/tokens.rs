@@ -13,8 +13,9 @@ use ring::digest;
 
 use super::random;
 
-/// So many tokens are valid at once; then those that end first go.
+/// So many tokens are valid at once, and so many of one user; then those that end first go.
 const TOKENS_MAX: usize = 100_000;
+const TOKENS_OF_USER_MAX: usize = 1000;
 
 /// The tokens that were given out.
 #[derive(Debug, Default)]
@@ -28,13 +29,15 @@ impl Tokens {
     pub(crate) fn give(&self, user: &str, lifetime: Duration, now: Instant) -> String {
         let token = URL_SAFE_NO_PAD.encode(random::<32>());
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= TOKENS_MAX {
+        if known.len() >= TOKENS_OF_USER_MAX {
             known.retain(|_, (_, end)| *end > now);
         }
-        if known.len() >= TOKENS_MAX
-            && let Some(first) = known.iter().min_by_key(|(_, (_, end))| *end).map(|(hash, _)| hash.clone())
-        {
-            known.remove(&first);
+        // Whoever logs in again and again loses tokens of their own, and nobody else does.
+        let many = known.values().filter(|(of, _)| of == user).count() >= TOKENS_OF_USER_MAX;
+        if many || known.len() >= TOKENS_MAX {
+            let whose = known.iter().filter(|(_, (of, _))| !many || of == user);
+            let first = whose.min_by_key(|(_, (_, end))| *end).map(|(hash, _)| hash.clone());
+            first.map(|first| known.remove(&first));
         }
         known.insert(hash(&token), (user.to_owned(), now + lifetime));
         token
@@ -70,5 +73,18 @@ mod tests {
         assert_eq!(tokens.user(&token, now), None, "forgotten when it ended");
         assert_eq!(tokens.user("", now), None);
         assert_ne!(tokens.give("ann", hour, now), tokens.give("ann", hour, now));
+    }
+
+    #[test]
+    fn one_user_does_not_push_out_tokens_of_others() {
+        let (tokens, now, hour) = (Tokens::default(), Instant::now(), Duration::from_secs(3600));
+        let bobs = tokens.give("bob", hour, now);
+        let later = |n: usize| now + Duration::from_micros(n as u64);
+        let anns: Vec<_> = (0..=TOKENS_OF_USER_MAX).map(|n| tokens.give("ann", hour, later(n))).collect();
+        assert_eq!(tokens.user(&bobs, now).as_deref(), Some("bob"));
+        assert_eq!(tokens.user(&anns[0], now), None, "the first of too many");
+        assert!(
+            tokens.user(&anns[1], now).is_some() && tokens.user(&anns[TOKENS_OF_USER_MAX], now).is_some()
+        );
     }
 }

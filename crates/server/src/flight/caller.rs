@@ -1,15 +1,20 @@
-//! Who calls.
+//! Who calls: found out by a call's headers, before anything of its body is read. So nobody who is not let in can make the
+//! server gather messages.
 
 use std::net::SocketAddr;
 
-use axum::extract::ConnectInfo;
+use axum::extract::{ConnectInfo, State as Extract};
+use axum::http::HeaderMap;
+use axum::middleware::Next;
+use axum::response::Response;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use tonic::{Request, Status};
 
 use crate::access::{AccessError, User};
+use crate::listen::LetIn;
 use crate::sql::{QueryError, Stop};
-use crate::state::State;
+use crate::state::{SharedState, State};
 
 /// The user of clients that say nothing, where nobody is asked who they are.
 const NOBODY: &str = "coscan";
@@ -17,17 +22,46 @@ const NOBODY: &str = "coscan";
 /// The address a call came from.
 pub(crate) fn peer<T>(request: &Request<T>) -> Result<SocketAddr, Status> {
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| *peer);
-    peer.ok_or_else(|| Status::internal("the call has no address"))
+    peer.ok_or_else(no_address)
+}
+
+/// Lets a call in, with its user as an extension.
+pub(crate) async fn admit(
+    Extract(state): Extract<SharedState>,
+    mut request: axum::extract::Request,
+    next: Next,
+) -> Response {
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| *peer);
+    let user = match peer {
+        Some(peer) => who(&state, request.headers(), peer).await,
+        None => Err(no_address()),
+    };
+    match user {
+        Ok(user) => {
+            LetIn::note(&request);
+            request.extensions_mut().insert(user);
+            next.run(request).await
+        }
+        Err(status) => status.into_http(),
+    }
+}
+
+fn no_address() -> Status {
+    Status::internal("the call has no address")
+}
+
+/// The user who was let in.
+pub(crate) fn of<T>(request: &Request<T>) -> Result<User, Status> {
+    request.extensions().get::<User>().cloned().ok_or_else(|| refused(AccessError::Missing))
 }
 
 /// Finds out who calls: by bearer token, by name and password, or not at all where nobody is asked.
-pub(crate) async fn of<T>(state: &State, request: &Request<T>) -> Result<User, Status> {
-    let peer = peer(request)?;
-    let shown = match request.metadata().get("authorization") {
+async fn who(state: &State, headers: &HeaderMap, peer: SocketAddr) -> Result<User, Status> {
+    let shown = match headers.get("authorization") {
         None => return state.log_in_anonymous(NOBODY).map_err(refused),
-        Some(shown) => {
-            shown.to_str().map_err(|_| refused(AccessError::Malformed("authorization".to_owned())))?
-        }
+        Some(shown) => shown.to_str().map_err(|_| {
+            refused(AccessError::Malformed("the authorization header is not ASCII".to_owned()))
+        })?,
     };
     match shown.split_once(' ') {
         Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => {
@@ -39,8 +73,11 @@ pub(crate) async fn of<T>(state: &State, request: &Request<T>) -> Result<User, S
                 .decode(pair.trim().trim_end_matches('='))
                 .ok()
                 .and_then(|pair| String::from_utf8(pair).ok());
-            let malformed =
-                || refused(AccessError::Malformed("authorization: Basic base64(name:password)".to_owned()));
+            let malformed = || {
+                refused(AccessError::Malformed(
+                    "the authorization header must be: Basic base64(name:password)".to_owned(),
+                ))
+            };
             let pair = pair.ok_or_else(malformed)?;
             let (name, password) = pair.split_once(':').ok_or_else(malformed)?;
             state.log_in(name, Some(password), peer).await.map_err(refused)
@@ -67,7 +104,7 @@ pub(crate) fn failed(error: QueryError) -> Status {
         QueryError::Stopped(Stop::Timeout) => Status::deadline_exceeded(text),
         QueryError::Stopped(Stop::ShuttingDown) => Status::unavailable(text),
         QueryError::Stopped(_) => Status::cancelled(text),
-        QueryError::ResultTooLarge(_) | QueryError::Busy(_) => Status::resource_exhausted(text),
+        QueryError::ResultTooLarge { .. } | QueryError::Busy { .. } => Status::resource_exhausted(text),
         QueryError::Engine { sqlstate: "0A000", .. } => Status::unimplemented(text),
         // Clients retry what was aborted.
         error if error.met_a_replaced_file() => Status::aborted(text),

@@ -20,13 +20,16 @@ mod stream;
 
 use arrow_flight::flight_service_server::FlightServiceServer;
 use axum::Router;
+use axum::middleware::from_fn_with_state;
 
 use crate::state::SharedState;
 
 /// What calls of Flight SQL go to.
 pub(crate) fn router(state: SharedState) -> Router {
     let longest = state.config().max_message_bytes;
-    let service = FlightServiceServer::new(service::FlightSql::new(state));
+    let service = FlightServiceServer::new(service::FlightSql::new(state.clone()));
     let service = service.max_decoding_message_size(longest).max_encoding_message_size(usize::MAX);
-    Router::new().route_service("/arrow.flight.protocol.FlightService/{*method}", service)
+    Router::new()
+        .route_service("/arrow.flight.protocol.FlightService/{*method}", service)
+        .layer(from_fn_with_state(state, caller::admit))
 }

@@ -23,6 +23,7 @@ use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef, UInt64Type};
 use datafusion::arrow::ipc::writer::IpcWriteOptions;
 use datafusion::common::{ParamValues, ScalarValue};
+use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::logical_expr::LogicalPlan;
 use futures::{Stream, StreamExt, TryStreamExt};
 use prost::Message;
@@ -51,7 +52,15 @@ struct Planned {
     session: Arc<Session>,
     sql: Arc<str>,
     plan: Arc<LogicalPlan>,
-    bound: Arc<Mutex<Option<ParamValues>>>,
+    bound: Arc<Mutex<Option<Bound>>>,
+    /// What a long statement takes, of the user's memory.
+    _reserved: Option<Arc<MemoryReservation>>,
+}
+
+/// Values of a statement's parameters, and what many of them take of the user's memory.
+struct Bound {
+    values: ParamValues,
+    _reserved: Option<MemoryReservation>,
 }
 
 impl Planned {
@@ -60,13 +69,14 @@ impl Planned {
     }
 
     async fn run(&self, cancel: Cancel) -> Result<Results, Status> {
-        let bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let values =
+            self.bound.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|b| b.values.clone());
         let plan = self.plan.as_ref().clone();
-        let plan = match bound {
+        let plan = match values {
             Some(values) => plan.replace_params_with_values(&values).map_err(|error| failed(error.into()))?,
             None => plan,
         };
-        self.session.run(&self.sql, plan, Run { cancel, timeout: None }).await.map_err(failed)
+        self.session.run(&self.sql, plan, Run { cancel, ..Run::default() }).await.map_err(failed)
     }
 }
 
@@ -90,24 +100,28 @@ impl FlightSql {
     }
 
     /// A session of the caller, for one statement or listing.
-    async fn session<T>(&self, request: &Request<T>) -> Result<Session, Status> {
-        let user = caller::of(&self.state, request).await?;
+    fn session<T>(&self, request: &Request<T>) -> Result<Session, Status> {
+        let user = caller::of(request)?;
         let peer = caller::peer(request)?;
         self.state.open_session(user, Protocol::Flight, Some(peer), None).map_err(refused)
     }
 
     async fn plan<T>(&self, sql: &str, request: &Request<T>) -> Result<Planned, Status> {
-        let session = self.session(request).await?;
+        let session = self.session(request)?;
+        let reserved = session.reserve_plan(sql).map_err(failed)?.map(Arc::new);
         let plan = Arc::new(session.plan(sql).await.map_err(failed)?);
-        Ok(Planned { session: Arc::new(session), sql: sql.into(), plan, bound: Arc::default() })
+        let session = Arc::new(session);
+        Ok(Planned { session, sql: sql.into(), plan, bound: Arc::default(), _reserved: reserved })
     }
 
-    async fn prepared<T>(&self, handle: &[u8], request: &Request<T>) -> Result<Planned, Status> {
-        let user = caller::of(&self.state, request).await?;
+    fn prepared<T>(&self, handle: &[u8], request: &Request<T>) -> Result<Planned, Status> {
+        let user = caller::of(request)?;
         let found = self.statements.get(&user.name, handle, Instant::now());
         // A session has the role of its login: whoever has another by now prepares again.
         let found = found.filter(|found| found.session.user().role == user.role);
-        found.ok_or_else(|| Status::not_found("there is no such prepared statement: prepare it again"))
+        found.ok_or_else(|| {
+            Status::not_found("no such prepared statement, or it has expired: prepare it again")
+        })
     }
 }
 
@@ -120,8 +134,8 @@ impl FlightSql {
     }
 
     /// Stops the statements whose results these tickets are, and forgets results that were not fetched.
-    async fn cancel<T>(&self, info: FlightInfo, request: &Request<T>) -> Result<CancelStatus, Status> {
-        let user = caller::of(&self.state, request).await?.name;
+    fn cancel<T>(&self, info: FlightInfo, request: &Request<T>) -> Result<CancelStatus, Status> {
+        let user = caller::of(request)?.name;
         let mut found = false;
         for ticket in info.endpoint.into_iter().filter_map(|endpoint| endpoint.ticket) {
             let Some(name) = ticket_name(&ticket.ticket) else { continue };
@@ -133,7 +147,7 @@ impl FlightSql {
         }
         match found {
             true => Ok(CancelStatus::Cancelled),
-            false => Err(Status::not_found("there is no such statement, or it was stopped already")),
+            false => Err(Status::not_found("no such statement, or it has ended already")),
         }
     }
 }
@@ -205,7 +219,10 @@ fn parameter_schema(plan: &LogicalPlan) -> Result<Schema, QueryError> {
 }
 
 /// Reads what a client bound: one row, a column for each parameter.
-async fn bound(request: Request<PeekableFlightDataStream>) -> Result<Option<ParamValues>, Status> {
+async fn bound(
+    session: &Session,
+    request: Request<PeekableFlightDataStream>,
+) -> Result<Option<Bound>, Status> {
     let messages = request.into_inner().map_err(|status| FlightError::Tonic(Box::new(status)));
     let mut batches = FlightRecordBatchStream::new_from_flight_data(messages);
     let mut values = None;
@@ -215,11 +232,13 @@ async fn bound(request: Request<PeekableFlightDataStream>) -> Result<Option<Para
             continue;
         }
         if values.is_some() || batch.num_rows() > PARAMETER_ROWS_MAX {
-            return Err(Status::unimplemented("parameters: one row at a time"));
+            return Err(Status::unimplemented("only one row of parameters can be bound at a time"));
         }
         let row = batch.columns().iter().map(|column| ScalarValue::try_from_array(column, 0));
         let row = row.collect::<Result<Vec<_>, _>>().map_err(|error| wrong(error.to_string()))?;
-        values = Some(ParamValues::from(row));
+        let bytes = row.iter().map(ScalarValue::size).sum();
+        let reserved = session.reserve_values(bytes).map_err(failed)?;
+        values = Some(Bound { values: ParamValues::from(row), _reserved: reserved });
     }
     Ok(values)
 }
@@ -232,7 +251,7 @@ impl FlightSqlService for FlightSql {
         &self,
         request: Request<Streaming<HandshakeRequest>>,
     ) -> Result<Response<Pin<Box<dyn Stream<Item = Result<HandshakeResponse, Status>> + Send>>>, Status> {
-        let user = caller::of(&self.state, &request).await?;
+        let user = caller::of(&request)?;
         let token = self.state.give_token(&user);
         let answer = HandshakeResponse { protocol_version: 0, payload: token.clone().into() };
         let answer: Pin<Box<dyn Stream<Item = _> + Send>> = Box::pin(futures::stream::iter([Ok(answer)]));
@@ -257,10 +276,13 @@ impl FlightSqlService for FlightSql {
     }
 
     async fn do_get_statement(&self, ticket: TicketStatementQuery, request: Request<Ticket>) -> Get {
-        let user = caller::of(&self.state, &request).await?;
+        let user = caller::of(&request)?;
         let planned = self.results.take(&user.name, &ticket.statement_handle, Instant::now());
-        let planned =
-            planned.ok_or_else(|| Status::not_found("there is no such result, or it was fetched already"))?;
+        let planned = planned.ok_or_else(|| {
+            Status::not_found(
+                "no such result: it was fetched already or has expired; run the statement again",
+            )
+        })?;
         Ok(Response::new(of_results(self.run(&planned, ticket.statement_handle).await?)))
     }
 
@@ -269,7 +291,7 @@ impl FlightSqlService for FlightSql {
         query: CommandPreparedStatementQuery,
         request: Request<FlightDescriptor>,
     ) -> Info {
-        let planned = self.prepared(&query.prepared_statement_handle, &request).await?;
+        let planned = self.prepared(&query.prepared_statement_handle, &request)?;
         info(&planned.schema(), query.as_any().encode_to_vec().into(), request)
     }
 
@@ -278,7 +300,7 @@ impl FlightSqlService for FlightSql {
         query: CommandPreparedStatementQuery,
         request: Request<Ticket>,
     ) -> Get {
-        let planned = self.prepared(&query.prepared_statement_handle, &request).await?;
+        let planned = self.prepared(&query.prepared_statement_handle, &request)?;
         Ok(Response::new(of_results(self.run(&planned, query.prepared_statement_handle).await?)))
     }
 
@@ -304,7 +326,7 @@ impl FlightSqlService for FlightSql {
         query: ActionClosePreparedStatementRequest,
         request: Request<Action>,
     ) -> Result<(), Status> {
-        let user = caller::of(&self.state, &request).await?;
+        let user = caller::of(&request)?;
         self.statements.take(&user.name, &query.prepared_statement_handle, Instant::now());
         Ok(())
     }
@@ -314,20 +336,21 @@ impl FlightSqlService for FlightSql {
         query: ActionCancelQueryRequest,
         request: Request<Action>,
     ) -> Result<ActionCancelQueryResult, Status> {
-        let info =
-            FlightInfo::decode(query.info).map_err(|_| Status::invalid_argument("this is no FlightInfo"))?;
+        let info = FlightInfo::decode(query.info)
+            .map_err(|_| Status::invalid_argument("the request is not a FlightInfo"))?;
         // The results of both actions have the same numbers.
-        Ok(ActionCancelQueryResult { result: self.cancel(info, &request).await? as i32 })
+        Ok(ActionCancelQueryResult { result: self.cancel(info, &request)? as i32 })
     }
 
     async fn do_action_fallback(&self, request: Request<Action>) -> ActionAnswer {
         if request.get_ref().r#type != CANCEL_FLIGHT_INFO {
-            return Err(Status::unimplemented("there is no such action: see ListActions"));
+            return Err(Status::unimplemented("no such action: ListActions has those supported"));
         }
         let asked = CancelFlightInfoRequest::decode(request.get_ref().body.clone());
         let info = asked.ok().and_then(|asked| asked.info);
-        let info = info.ok_or_else(|| Status::invalid_argument("this is no CancelFlightInfoRequest"))?;
-        let answer = CancelFlightInfoResult::new(self.cancel(info, &request).await?);
+        let info =
+            info.ok_or_else(|| Status::invalid_argument("the request is not a CancelFlightInfoRequest"))?;
+        let answer = CancelFlightInfoResult::new(self.cancel(info, &request)?);
         let answer = arrow_flight::Result { body: answer.encode_to_vec().into() };
         Ok(Response::new(Box::pin(futures::stream::iter([Ok(answer)]))))
     }
@@ -346,8 +369,8 @@ impl FlightSqlService for FlightSql {
         query: CommandPreparedStatementQuery,
         request: Request<PeekableFlightDataStream>,
     ) -> Result<DoPutPreparedStatementResult, Status> {
-        let planned = self.prepared(&query.prepared_statement_handle, &request).await?;
-        let values = bound(request).await?;
+        let planned = self.prepared(&query.prepared_statement_handle, &request)?;
+        let values = bound(&planned.session, request).await?;
         *planned.bound.lock().unwrap_or_else(PoisonError::into_inner) = values;
         Ok(DoPutPreparedStatementResult { prepared_statement_handle: Some(query.prepared_statement_handle) })
     }
@@ -357,8 +380,8 @@ impl FlightSqlService for FlightSql {
         query: CommandPreparedStatementUpdate,
         request: Request<PeekableFlightDataStream>,
     ) -> Result<i64, Status> {
-        let planned = self.prepared(&query.prepared_statement_handle, &request).await?;
-        if let Some(values) = bound(request).await? {
+        let planned = self.prepared(&query.prepared_statement_handle, &request)?;
+        if let Some(values) = bound(&planned.session, request).await? {
             *planned.bound.lock().unwrap_or_else(PoisonError::into_inner) = Some(values);
         }
         update(planned.run(Cancel::default()).await?).await
@@ -378,12 +401,12 @@ impl FlightSqlService for FlightSql {
         query: CommandGetCatalogs,
         request: Request<FlightDescriptor>,
     ) -> Info {
-        caller::of(&self.state, &request).await?;
+        caller::of(&request)?;
         listing_info(&query, &query.into_builder().schema(), request)
     }
 
     async fn do_get_catalogs(&self, query: CommandGetCatalogs, request: Request<Ticket>) -> Get {
-        batch(listing::catalogs(query, &self.session(&request).await?)?)
+        batch(listing::catalogs(query, &self.session(&request)?)?)
     }
 
     async fn get_flight_info_schemas(
@@ -391,12 +414,12 @@ impl FlightSqlService for FlightSql {
         query: CommandGetDbSchemas,
         request: Request<FlightDescriptor>,
     ) -> Info {
-        caller::of(&self.state, &request).await?;
+        caller::of(&request)?;
         listing_info(&query, &query.clone().into_builder().schema(), request)
     }
 
     async fn do_get_schemas(&self, query: CommandGetDbSchemas, request: Request<Ticket>) -> Get {
-        batch(listing::schemas(query, &self.session(&request).await?)?)
+        batch(listing::schemas(query, &self.session(&request)?)?)
     }
 
     async fn get_flight_info_tables(
@@ -404,12 +427,12 @@ impl FlightSqlService for FlightSql {
         query: CommandGetTables,
         request: Request<FlightDescriptor>,
     ) -> Info {
-        caller::of(&self.state, &request).await?;
+        caller::of(&request)?;
         listing_info(&query, &query.clone().into_builder().schema(), request)
     }
 
     async fn do_get_tables(&self, query: CommandGetTables, request: Request<Ticket>) -> Get {
-        let session = self.session(&request).await?;
+        let session = self.session(&request)?;
         batch(listing::tables(query, &session).await?)
     }
 
@@ -418,12 +441,12 @@ impl FlightSqlService for FlightSql {
         query: CommandGetTableTypes,
         request: Request<FlightDescriptor>,
     ) -> Info {
-        caller::of(&self.state, &request).await?;
+        caller::of(&request)?;
         listing_info(&query, &query.into_builder().schema(), request)
     }
 
     async fn do_get_table_types(&self, query: CommandGetTableTypes, request: Request<Ticket>) -> Get {
-        caller::of(&self.state, &request).await?;
+        caller::of(&request)?;
         batch(listing::table_types(query)?)
     }
 
@@ -432,12 +455,12 @@ impl FlightSqlService for FlightSql {
         query: CommandGetSqlInfo,
         request: Request<FlightDescriptor>,
     ) -> Info {
-        caller::of(&self.state, &request).await?;
+        caller::of(&request)?;
         listing_info(&query, &listing::sql_info(query.clone())?.schema(), request)
     }
 
     async fn do_get_sql_info(&self, query: CommandGetSqlInfo, request: Request<Ticket>) -> Get {
-        caller::of(&self.state, &request).await?;
+        caller::of(&request)?;
         batch(listing::sql_info(query)?)
     }
 

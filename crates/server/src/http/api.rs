@@ -45,7 +45,7 @@ impl From<QueryError> for Refusal {
     fn from(error: QueryError) -> Self {
         let status = match &error {
             QueryError::Denied(_) => StatusCode::FORBIDDEN,
-            QueryError::Busy(_) => StatusCode::SERVICE_UNAVAILABLE,
+            QueryError::Busy { .. } => StatusCode::SERVICE_UNAVAILABLE,
             error if error.met_a_replaced_file() => StatusCode::CONFLICT,
             _ => StatusCode::BAD_REQUEST,
         };
@@ -149,11 +149,14 @@ pub(crate) async fn stop(
     Extension(user): Extension<User>,
     Path(query): Path<u64>,
 ) -> Result<Json<Value>, Refusal> {
-    let gone = || Refusal::new(StatusCode::NOT_FOUND, "the query is not there any more");
+    let gone = || Refusal::new(StatusCode::NOT_FOUND, "this query does not run any more");
     let query = http.state.registry().query(query).ok_or_else(gone)?;
     let own = query.user == user.name;
     if !own && !user.role.admin {
-        return Err(Refusal::new(StatusCode::FORBIDDEN, "only administrators may stop queries of others"));
+        return Err(Refusal::new(
+            StatusCode::FORBIDDEN,
+            "only a role with admin = true may stop queries of other users",
+        ));
     }
     query.cancel.stop(if own { Stop::User } else { Stop::Administrator });
     http.state.audit().write("stop", &user.name, &[("query", query.id.into())]);
@@ -163,7 +166,9 @@ pub(crate) async fn stop(
 fn only_admin(user: &User) -> Result<(), Refusal> {
     match user.role.admin {
         true => Ok(()),
-        false => Err(Refusal::new(StatusCode::FORBIDDEN, "only administrators may change the engine")),
+        false => {
+            Err(Refusal::new(StatusCode::FORBIDDEN, "only a role with admin = true may change the engine"))
+        }
     }
 }
 
@@ -203,7 +208,7 @@ pub(crate) async fn buffer(
     let refused = |error: &dyn std::fmt::Display| Refusal::new(StatusCode::BAD_REQUEST, error);
     let most = memory_bytes();
     if !(BUFFER_MIN..=most).contains(&wanted.bytes) {
-        return Err(refused(&format!("the buffer can have from {BUFFER_MIN} to {most} bytes")));
+        return Err(refused(&format!("the buffer must have {BUFFER_MIN} to {most} bytes")));
     }
     http.state.engine().set_buffer(wanted.bytes).map_err(|error| refused(&error))?;
     http.state.audit().write("buffer", &user.name, &[("bytes", wanted.bytes.into())]);

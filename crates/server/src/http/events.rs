@@ -25,7 +25,7 @@ const RETRY: Duration = Duration::from_secs(1);
 /// See the module's text.
 pub(crate) async fn events(State(http): State<Arc<Http>>, Extension(user): Extension<User>) -> Response {
     let Some(frames) = http.watch.subscribe() else {
-        let why = "too many browsers watch already: close one\n";
+        let why = "too many browsers watch the page already (100): close one\n";
         return (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
     };
     let newest = http.state.engine().loads_since(u64::MAX).first;

@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use coscan_datafusion::result_taken_from;
 use coscan_engine::{Observation, PartView, QueryProgress, ScanView, TableView};
 use serde_json::{Value, json};
 
@@ -55,6 +56,7 @@ pub(crate) struct QueryFrame {
     ready: u32,
     on_their_way: u32,
     tables: Vec<u32>,
+    taken_from: Option<u64>,
     left: Option<Left>,
 }
 
@@ -171,6 +173,7 @@ impl QueryFrame {
             ready: own.clone().map(|scan| scan.chunks_ready).sum(),
             on_their_way: own.map(|scan| scan.chunks_on_their_way).sum(),
             tables,
+            taken_from: query.plan().and_then(result_taken_from),
             left: estimate.note(elapsed, progress.done.chunks_delivered, progress.chunks_wanted),
             progress,
         }
@@ -185,7 +188,7 @@ impl QueryFrame {
             "read": done.bytes_loaded, "spared": done.bytes_from_buffer,
             "waited": millis(done.wait_time), "waiting": millis(self.waiting),
             "ready": self.ready, "coming": self.on_their_way, "tables": self.tables,
-            "left": self.left.map(|left| [millis(left.least), millis(left.most)]),
+            "from": self.taken_from, "left": self.left.map(|left| [millis(left.least), millis(left.most)]),
         });
         if first && let Some(fields) = json.as_object_mut() {
             let shown = user.role.admin || user.name == self.user;

@@ -17,6 +17,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::Http;
 use crate::access::{AccessError, User};
+use crate::listen::LetIn;
 
 /// The header that requests which change something carry.
 pub(crate) const OWN: &str = "x-coscan";
@@ -36,17 +37,18 @@ pub(crate) async fn admit(State(http): State<Arc<Http>>, mut request: Request, n
     if !asks_who && !names_this_machine(request.headers()) {
         return refuse(
             StatusCode::MISDIRECTED_REQUEST,
-            "open the page by the address of the server, or as localhost",
+            "open the page as localhost or by the server's IP address: without users, other host names are refused",
         );
     }
     if request.method() != Method::GET && request.method() != Method::HEAD && !is_own(request.headers()) {
         return refuse(
             StatusCode::FORBIDDEN,
-            "requests that change something need the header x-coscan, and no other origin",
+            "requests that change something need the header x-coscan and must not come from a page of another origin",
         );
     }
     match who(&http, request.headers(), peer).await {
         Ok(user) => {
+            LetIn::note(&request);
             request.extensions_mut().insert(user);
             request.extensions_mut().insert(Peer(peer));
             next.run(request).await
@@ -66,8 +68,11 @@ async fn who(http: &Http, headers: &HeaderMap, peer: SocketAddr) -> Result<User,
             http.state.log_in_by_token(token.trim(), peer)
         }
         Some((scheme, proof)) if scheme.eq_ignore_ascii_case("basic") => {
-            let malformed =
-                || AccessError::Malformed("Basic needs a name and a password in base64".to_owned());
+            let malformed = || {
+                AccessError::Malformed(
+                    "the authorization header must be: Basic base64(name:password)".to_owned(),
+                )
+            };
             let text = STANDARD.decode(proof.trim()).map_err(|_| malformed())?;
             let text = String::from_utf8(text).map_err(|_| malformed())?;
             let (name, password) = text.split_once(':').ok_or_else(malformed)?;

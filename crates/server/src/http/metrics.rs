@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use axum::extract::State as Extract;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use coscan_datafusion::result_taken_from;
 use coscan_engine::registry as policies;
+use datafusion::physical_plan::ExecutionPlan;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
@@ -55,6 +57,7 @@ struct Ended {
     seconds: Family<Kind, Histogram, fn() -> Histogram>,
     statements: Family<Outcome, Counter>,
     rows: Counter,
+    taken: Counter,
 }
 
 impl Metrics {
@@ -66,6 +69,7 @@ impl Metrics {
             seconds: Family::new_with_constructor(histogram),
             statements: Family::default(),
             rows: Counter::default(),
+            taken: Counter::default(),
         });
         let help =
             "Time of statements from start to end, waiting included, by user and by the policy at the start";
@@ -76,8 +80,10 @@ impl Metrics {
             ended.statements.clone(),
         );
         registry.register("result_rows", "Rows handed to clients", ended.rows.clone());
+        let help = "Statements that took their result from an equal one that ran at the same time";
+        registry.register("results_taken", help, ended.taken.clone());
         registry.register_collector(Box::new(Engine(Arc::downgrade(state))));
-        state.registry().on_finish(move |finished, _| ended.note(finished));
+        state.registry().on_finish(move |finished, plan| ended.note(finished, plan));
         Metrics { registry }
     }
 
@@ -89,7 +95,7 @@ impl Metrics {
 }
 
 impl Ended {
-    fn note(&self, finished: &Finished) {
+    fn note(&self, finished: &Finished, plan: Option<&Arc<dyn ExecutionPlan>>) {
         let kind = Kind { user: self.user(&finished.user), policy: policy(&finished.policy) };
         self.seconds.get_or_create(&kind).observe(finished.took.as_secs_f64());
         // By the classes of PostgreSQL's codes: there are few of them.
@@ -98,6 +104,9 @@ impl Ended {
             Outcome { protocol: finished.protocol.as_str().to_owned(), outcome: outcome.to_owned() };
         self.statements.get_or_create(&outcome).inc();
         self.rows.inc_by(finished.rows);
+        if plan.and_then(result_taken_from).is_some() {
+            self.taken.inc();
+        }
     }
 
     /// The user's label.
@@ -215,6 +224,7 @@ mod tests {
             seconds: Family::new_with_constructor(histogram),
             statements: Family::default(),
             rows: Counter::default(),
+            taken: Counter::default(),
         };
         let labels: HashSet<String> = (0..10 * USERS_MAX).map(|n| ended.user(&format!("u{n}"))).collect();
         assert_eq!(labels.len(), USERS_MAX + 1);

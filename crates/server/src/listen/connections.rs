@@ -52,9 +52,16 @@ impl Connections {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let from_there = counts.by_address.get(&from).copied().unwrap_or(0);
         let why = if counts.all >= self.limit {
-            format!("sorry, too many clients already: this server takes {}", self.limit)
+            format!(
+                "sorry, too many clients already: this server takes {} connections (max-connections, a flag of the server)",
+                self.limit
+            )
         } else if from_there >= self.limit_per_address {
-            format!("too many connections from {from}: this server takes {}", self.limit_per_address)
+            format!(
+                "too many connections from {from}: this server takes {} from one address (max-connections-per-address, a flag \
+                 of the server)",
+                self.limit_per_address
+            )
         } else {
             counts.all += 1;
             *counts.by_address.entry(from).or_default() += 1;

@@ -14,6 +14,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -23,7 +24,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tower::ServiceExt;
 
 pub use connections::Connections;
@@ -39,8 +40,12 @@ use connections::Admission;
 const TLS_HANDSHAKE: u8 = 0x16;
 /// Streams of one connection of HTTP/2.
 const STREAMS_MAX: u32 = 256;
-/// Bytes of a response of HTTP/2 that are under way before the client has read them.
-const WINDOW_BYTES: u32 = 4 << 20;
+/// Bytes of requests that a client of HTTP/2 may send before they are read.
+const WINDOW_BYTES: u32 = 1 << 20;
+/// What is under way over a connection of HTTP over which nobody was let in has this long to end.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
+/// Connections that the system keeps until they are accepted.
+const BACKLOG: u32 = 1024;
 
 /// What is served at an address.
 #[derive(Clone, Debug)]
@@ -59,9 +64,8 @@ pub(crate) struct Listener {
 
 impl Listener {
     /// Binds the address.
-    pub(crate) async fn bind(address: SocketAddr, served: Served) -> Result<Self, ServeError> {
-        let socket = TcpListener::bind(address).await;
-        let socket = socket.map_err(|source| ServeError::Listen { address, source })?;
+    pub(crate) fn bind(address: SocketAddr, served: Served) -> Result<Self, ServeError> {
+        let socket = bound(address).map_err(|source| ServeError::Listen { address, source })?;
         Ok(Listener { socket, served })
     }
 
@@ -85,9 +89,33 @@ impl Listener {
                 Err(error) => {
                     // Out of file descriptors, as a rule: connections that end make room.
                     tracing::error!(%error, "a connection cannot be accepted");
-                    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                    tokio::time::sleep(Duration::from_millis(50)).await;
                 }
             }
+        }
+    }
+}
+
+/// A socket at this address whose connections are probed while they are idle, as the system is set up: what a client that
+/// vanished without a word has goes back.
+fn bound(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
+    socket.set_keepalive(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+/// Whether somebody was let in over a connection of HTTP; an extension of its requests.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LetIn(Arc<AtomicBool>);
+
+impl LetIn {
+    /// Notes that who made this request was let in.
+    pub(crate) fn note(request: &axum::extract::Request) {
+        if let Some(LetIn(connection)) = request.extensions().get() {
+            connection.store(true, Ordering::Relaxed);
         }
     }
 }
@@ -164,7 +192,7 @@ async fn open(wire: Wire, tls: Option<&Tls>, served: &Served) -> std::io::Result
     }
 }
 
-/// Serves requests of HTTP until the client leaves, does nothing for too long, or the server ends.
+/// Serves requests of HTTP until the client leaves, nobody was let in for too long, or the server ends.
 async fn http(
     channel: Channel,
     peer: SocketAddr,
@@ -172,12 +200,11 @@ async fn http(
     router: Router,
     refused: Option<String>,
 ) {
-    let asked = Arc::new(AtomicBool::new(false));
+    let let_in = LetIn::default();
     let answer = {
-        let asked = asked.clone();
+        let let_in = let_in.clone();
         service_fn(move |request: Request<Incoming>| {
-            asked.store(true, Ordering::Relaxed);
-            let (router, refused) = (router.clone(), refused.clone());
+            let (router, refused, let_in) = (router.clone(), refused.clone(), let_in.clone());
             async move {
                 if let Some(why) = refused {
                     let response = axum::http::Response::builder().status(503).body(Body::from(why));
@@ -185,6 +212,7 @@ async fn http(
                 }
                 let mut request = request.map(Body::new);
                 request.extensions_mut().insert(ConnectInfo(peer));
+                request.extensions_mut().insert(let_in);
                 router.oneshot(request).await
             }
         })
@@ -199,25 +227,29 @@ async fn http(
         .initial_stream_window_size(WINDOW_BYTES)
         .initial_connection_window_size(WINDOW_BYTES)
         .max_header_list_size(64 << 10)
-        .keep_alive_interval(Some(std::time::Duration::from_secs(20)))
-        .keep_alive_timeout(std::time::Duration::from_secs(20));
+        .keep_alive_interval(Some(Duration::from_secs(20)))
+        .keep_alive_timeout(Duration::from_secs(20));
     let connection = builder.serve_connection_with_upgrades(TokioIo::new(channel), answer);
     tokio::pin!(connection);
-    let silent = async {
+    let nobody = async {
         tokio::time::sleep(patience).await;
-        if asked.load(Ordering::Relaxed) {
+        if let_in.0.load(Ordering::Relaxed) {
             std::future::pending::<()>().await;
         }
     };
-    tokio::select! {
+    let ends_within = tokio::select! {
         ended = connection.as_mut() => {
             if let Err(error) = ended {
                 tracing::debug!(%peer, %error, "a connection of HTTP ended");
             }
             return;
         }
-        () = silent => return tracing::info!(%peer, "a connection of HTTP asked for nothing"),
-        () = state.drained() => connection.as_mut().graceful_shutdown(),
-    }
-    let _ = tokio::time::timeout(state.config().drain_timeout, connection).await;
+        () = nobody => {
+            tracing::info!(%peer, "nobody was let in over a connection of HTTP");
+            LAST_ANSWERS
+        }
+        () = state.drained() => state.config().drain_timeout,
+    };
+    connection.as_mut().graceful_shutdown();
+    let _ = tokio::time::timeout(ends_within, connection).await;
 }

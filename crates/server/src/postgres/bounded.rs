@@ -70,8 +70,9 @@ impl Frames {
             let length = usize::try_from(i32::from_be_bytes(length)).unwrap_or(0);
             let least = if self.begun { LENGTH_MIN } else { FIRST_LENGTH_MIN };
             if length < least || length > longest {
-                let problem =
-                    format!("a message of {length} bytes; from {least} to {longest} are allowed here");
+                let problem = format!(
+                    "a message of {length} bytes; the server takes {least} to {longest} here (max-message, a setting of the server, after login)"
+                );
                 return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
             }
             (self.begun, self.has, self.rest) = (true, 0, length - 4);

@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{BufMut, BytesMut};
 use datafusion::logical_expr::{DmlStatement, LogicalPlan};
+use datafusion::sql::parser::Statement as Parsed;
 use futures::SinkExt;
 use futures::StreamExt;
 use pgwire::api::ClientInfo;
@@ -24,23 +25,26 @@ use pgwire::types::format::FormatOptions;
 use super::copy::CopyFormat;
 use super::error::{error, fatal, violation};
 use super::extended::Extended;
+use super::request::Request;
 use super::rows::{Rows, description, fields};
 use super::settings;
 use super::socket::Socket;
-use super::startup::Started;
-use super::statement::Statement;
+use super::statement::{self, Statement};
 use crate::listen::Wire;
-use crate::sql::{Cancel, Run, Session};
+use crate::sql::{QueryError, Run, Session};
 use crate::state::State;
 
+/// What a client is told whose connection was idle for too long.
+const IDLE: &str =
+    "terminating connection: it was idle for longer than idle-timeout, a setting of the server";
 /// So many cursors may be open in a connection.
 const CURSORS_MAX: usize = 256;
 
 /// A client's connection.
 pub(crate) struct Connection<'a> {
     pub(crate) socket: &'a mut Socket,
-    pub(crate) session: Session,
-    running: Arc<Mutex<Cancel>>,
+    pub(crate) session: Arc<Session>,
+    pub(crate) request: Request,
     pub(crate) extended: Extended,
     pub(crate) cursors: HashMap<String, Rows>,
     /// Its variables after the login, which RESET brings back.
@@ -48,18 +52,23 @@ pub(crate) struct Connection<'a> {
 }
 
 /// Serves messages until the client leaves or the server ends.
-pub(crate) async fn run(socket: &mut Socket, wire: Wire, started: Started, state: &State) -> io::Result<()> {
-    let Started { session, running } = started;
+pub(crate) async fn run(
+    socket: &mut Socket,
+    wire: Wire,
+    session: Arc<Session>,
+    state: &State,
+) -> io::Result<()> {
     let begun_with = socket.metadata().clone();
     let (extended, cursors) = (Extended::default(), HashMap::new());
-    let mut connection = Connection { socket, session, running, extended, cursors, begun_with };
+    let request = Request::of(session.entry());
+    let mut connection = Connection { socket, session, request, extended, cursors, begun_with };
     loop {
         let message = tokio::select! {
             biased;
             message = connection.socket.next() => message,
-            () = state.drained() => return connection.end(fatal("57P01", "the server is shutting down")).await,
+            () = state.drained() => return connection.end(fatal("57P01", "the server is shutting down: connect again later")).await,
             () = idle(state.config().idle_timeout) => {
-                return connection.end(fatal("57P05", "the connection did nothing for too long")).await;
+                return connection.end(fatal("57P05", IDLE)).await;
             }
         };
         let message = match message {
@@ -93,10 +102,26 @@ impl Connection<'_> {
     /// Does what a message says; what fails is told to the client.
     async fn handle(&mut self, message: PgWireFrontendMessage) -> io::Result<()> {
         let extended = message.is_extended_query();
+        let simple = matches!(message, PgWireFrontendMessage::Query(_));
         if self.extended.skips() && !matches!(message, PgWireFrontendMessage::Sync(_)) {
             return Ok(());
         }
-        let error = match self.dispatch(message).await {
+        let done = match self.request.cancel_for(&message) {
+            Some(cancel) => {
+                tokio::select! {
+                    biased;
+                    stop = cancel.stopped() => Err(QueryError::Stopped(stop).into()),
+                    done = self.dispatch(message) => done,
+                }
+            }
+            None => self.dispatch(message).await,
+        };
+        // From here on nothing stops it: what the client is told last is told in full.
+        if simple {
+            self.request.ends();
+        }
+        let error = match done {
+            Ok(()) if simple => return self.ready().await,
             Ok(()) => return Ok(()),
             Err(PgWireError::IoError(error)) => return Err(error),
             Err(error) => ErrorInfo::from(error),
@@ -125,6 +150,7 @@ impl Connection<'_> {
             PgWireFrontendMessage::Close(close) => self.close(close).await,
             PgWireFrontendMessage::Flush(_) => Ok(self.socket.flush().await?),
             PgWireFrontendMessage::Sync(_) => {
+                self.request.ends();
                 self.extended.synced(self.socket.transaction_status());
                 Ok(self.ready().await?)
             }
@@ -132,7 +158,7 @@ impl Connection<'_> {
             PgWireFrontendMessage::CopyData(_)
             | PgWireFrontendMessage::CopyDone(_)
             | PgWireFrontendMessage::CopyFail(_) => Ok(()),
-            _ => Err(fatal("08P01", "this message does not belong here")),
+            _ => Err(fatal("08P01", "unexpected message of the protocol")),
         }
     }
 
@@ -142,11 +168,19 @@ impl Connection<'_> {
         self.socket.send(PgWireBackendMessage::ReadyForQuery(status)).await
     }
 
-    /// How the next statement is run: it can be stopped from another connection from now on.
+    /// How the next statement is run.
     pub(crate) fn run(&self) -> Run {
-        let cancel = Cancel::default();
-        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = cancel.clone();
-        Run { cancel, timeout: settings::statement_timeout(self.socket.metadata()) }
+        self.request.run(settings::statement_timeout(self.socket.metadata()))
+    }
+
+    /// Reads the statements of a text; nothing is planned.
+    pub(crate) async fn read(&self, text: &str) -> PgWireResult<Vec<Parsed>> {
+        Ok(self.session.within(&self.run(), statement::read(&self.session, text)).await??)
+    }
+
+    /// Plans a statement and checks that the user may run it.
+    pub(crate) async fn plan(&self, parsed: Parsed) -> PgWireResult<Statement> {
+        Ok(self.session.within(&self.run(), statement::plan(&self.session, parsed)).await??)
     }
 
     /// How values are written as text.
@@ -200,7 +234,10 @@ impl Connection<'_> {
             }
             Statement::Declare(name, plan) => {
                 if self.cursors.len() >= CURSORS_MAX {
-                    return Err(error("53400", format!("a connection has {CURSORS_MAX} cursors at most")));
+                    return Err(error(
+                        "53400",
+                        format!("a connection can have at most {CURSORS_MAX} cursors: close some"),
+                    ));
                 }
                 let rows = self.start(sql, plan.as_ref().clone(), &Format::UnifiedText).await?;
                 self.cursors.insert(name.clone(), rows);
@@ -260,6 +297,7 @@ impl Connection<'_> {
         rows: &mut Rows,
         at_most: Option<usize>,
     ) -> PgWireResult<(usize, bool)> {
+        let _stops = rows.stops_with(&self.request);
         let mut sent = 0;
         while at_most.is_none_or(|at_most| sent < at_most) {
             let Some(row) = rows.next().await? else { return Ok((sent, false)) };

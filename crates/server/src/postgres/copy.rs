@@ -32,7 +32,10 @@ impl CopyFormat {
             Some("csv") => true,
             Some("binary") => return Ok(CopyFormat::Binary),
             Some(other) => {
-                return Err(QueryError::other("22023", format!("COPY format {other}: text, csv or binary")));
+                return Err(QueryError::other(
+                    "22023",
+                    format!("COPY format {other} is not supported: use text, csv or binary"),
+                ));
             }
         };
         let (mut delimiter, mut null) = if csv { (b',', String::new()) } else { (b'\t', "\\N".to_owned()) };
@@ -47,7 +50,10 @@ impl CopyFormat {
                 CopyOption::Escape(c) if csv => escape = Some(byte(*c)?),
                 CopyOption::ForceQuote(_) if csv => force_quote = true,
                 other => {
-                    return Err(QueryError::other("0A000", format!("COPY option {other} does not fit here")));
+                    return Err(QueryError::other(
+                        "0A000",
+                        format!("COPY option {other} is not supported for this format"),
+                    ));
                 }
             }
         }
@@ -177,7 +183,12 @@ impl CopyFormat {
 
 fn byte(c: char) -> Result<u8, QueryError> {
     let fits = u8::try_from(c).ok().filter(|byte| byte.is_ascii() && !matches!(byte, b'\n' | b'\r' | b'\\'));
-    fits.ok_or_else(|| QueryError::other("22023", format!("COPY: {c:?} must be one character of ASCII")))
+    fits.ok_or_else(|| {
+        QueryError::other(
+            "22023",
+            format!("COPY: {c:?} must be one ASCII character, not a line break or backslash"),
+        )
+    })
 }
 
 #[cfg(test)]

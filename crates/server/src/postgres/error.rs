@@ -30,7 +30,7 @@ impl From<AccessError> for PgWireError {
     fn from(refused: AccessError) -> Self {
         let sqlstate = match refused {
             AccessError::WrongPassword(_) | AccessError::BadToken | AccessError::Missing => "28P01",
-            AccessError::TooOften(_) | AccessError::NotEncrypted => "28000",
+            AccessError::TooOften(_) => "28000",
             AccessError::TooManyConnections { .. } => "53300",
             AccessError::ShuttingDown => "57P03",
             AccessError::Malformed(_) => "08P01",

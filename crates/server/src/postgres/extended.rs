@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::ParamValues;
+use datafusion::execution::memory_pool::MemoryReservation;
 use futures::SinkExt;
 use pgwire::api::Type;
 use pgwire::api::portal::Format;
@@ -24,7 +25,7 @@ use super::connection::{Connection, has_rows, no_cursor, show_field};
 use super::error::{error, violation};
 use super::parameters::{self, Parameter};
 use super::rows::{Rows, description, fields};
-use super::statement::{Statement, plan, read};
+use super::statement::Statement;
 use crate::sql::QueryError;
 
 /// So many statements, and so many portals, may a connection keep.
@@ -45,6 +46,8 @@ struct Prepared {
     /// Nothing for an empty text.
     statement: Option<Statement>,
     parameters: Vec<Parameter>,
+    /// What a long one takes, of the user's memory.
+    _reserved: Option<MemoryReservation>,
 }
 
 /// A statement with its parameters bound.
@@ -56,6 +59,8 @@ struct Portal {
     rows: Option<Rows>,
     /// Whether it has been executed.
     begun: bool,
+    /// What many values take, of the user's memory.
+    _reserved: Option<MemoryReservation>,
 }
 
 impl Extended {
@@ -114,13 +119,17 @@ impl Connection<'_> {
             return Err(error("42P05", format!("prepared statement \"{name}\" already exists")));
         }
         if kept.len() >= KEPT_MAX {
-            return Err(error("53400", format!("a connection keeps {KEPT_MAX} prepared statements at most")));
+            return Err(error(
+                "53400",
+                format!("a connection can keep at most {KEPT_MAX} prepared statements: deallocate some"),
+            ));
         }
+        let reserved = self.session.reserve_plan(&message.query)?;
         let types: Vec<Option<Type>> = message.type_oids.iter().map(|&oid| Type::from_oid(oid)).collect();
-        let mut parsed = read(&self.session, &message.query)?;
+        let mut parsed = self.read(&message.query).await?;
         let statement = match (parsed.pop(), parsed.is_empty()) {
             (None, _) => None,
-            (Some(parsed), true) => Some(plan(&self.session, parsed).await?),
+            (Some(parsed), true) => Some(self.plan(parsed).await?),
             _ => return Err(error("42601", "cannot insert multiple commands into a prepared statement")),
         };
         if let Some(statement) = &statement {
@@ -132,7 +141,7 @@ impl Connection<'_> {
             }
             _ => Vec::new(),
         };
-        let prepared = Prepared { sql: message.query, statement, parameters };
+        let prepared = Prepared { sql: message.query, statement, parameters, _reserved: reserved };
         self.extended.statements.insert(name, Arc::new(prepared));
         Ok(self.socket.feed(PgWireBackendMessage::ParseComplete(ParseComplete::new())).await?)
     }
@@ -145,15 +154,21 @@ impl Connection<'_> {
             return Err(error("42P03", format!("portal \"{name}\" already exists")));
         }
         if kept.len() >= KEPT_MAX {
-            return Err(error("53400", format!("a connection keeps {KEPT_MAX} portals at most")));
+            return Err(error(
+                "53400",
+                format!("a connection can keep at most {KEPT_MAX} portals: close some"),
+            ));
         }
+        let bytes = message.parameters.iter().flatten().map(|value| value.len()).sum();
+        let reserved = self.session.reserve_values(bytes)?;
         let values = parameters::values(&message, &prepared.parameters)?;
         let format = match message.result_column_format_codes[..] {
             [] => Format::UnifiedText,
             [code] => Format::from(code),
             ref codes => Format::Individual(codes.to_vec()),
         };
-        self.extended.portals.insert(name, Portal { prepared, values, format, rows: None, begun: false });
+        let portal = Portal { prepared, values, format, rows: None, begun: false, _reserved: reserved };
+        self.extended.portals.insert(name, portal);
         Ok(self.socket.feed(PgWireBackendMessage::BindComplete(BindComplete::new())).await?)
     }
 
@@ -179,7 +194,7 @@ impl Connection<'_> {
                 let portal = self.extended.portal(&name)?;
                 (portal.prepared.clone(), portal.format.clone())
             }
-            other => return Err(violation(format!("{other} can not be described"))),
+            other => return Err(violation(format!("Describe takes S or P, not byte {other}"))),
         };
         let columns = match self.columns(&prepared, &format)? {
             Some(columns) => PgWireBackendMessage::RowDescription(description(&columns)),
@@ -265,6 +280,7 @@ impl Connection<'_> {
     /// Sends the next rows of a portal, and keeps it if there may be more.
     async fn portion(&mut self, name: &str, mut rows: Rows, at_most: Option<usize>) -> PgWireResult<()> {
         let (sent, more) = self.send_rows(&mut rows, at_most).await?;
+        self.request.restarts();
         if !more {
             return Ok(self.complete(Tag::new("SELECT").with_rows(sent)).await?);
         }
@@ -279,7 +295,7 @@ impl Connection<'_> {
         match message.target_type {
             TARGET_TYPE_BYTE_STATEMENT => drop(self.extended.statements.remove(&name)),
             TARGET_TYPE_BYTE_PORTAL => drop(self.extended.portals.remove(&name)),
-            other => return Err(violation(format!("{other} can not be closed"))),
+            other => return Err(violation(format!("Close takes S or P, not byte {other}"))),
         }
         Ok(self.socket.feed(PgWireBackendMessage::CloseComplete(CloseComplete::new())).await?)
     }

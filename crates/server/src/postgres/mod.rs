@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `socket`, `bounded` | messages on a connection; is one too long? |
 //! | `startup` | who is it? |
-//! | `sessions` | whose statement is to be stopped? |
+//! | `sessions`, `request` | whose statement is to be stopped, and what does it do? |
 //! | `connection` | what comes next, and what holds between messages? |
 //! | `simple`, `extended` | the two ways to run a statement |
 //! | `statement`, `catalog` | what does the text say; what if it is about PostgreSQL's catalogs? |
@@ -23,6 +23,7 @@ mod copy;
 mod error;
 mod extended;
 mod parameters;
+mod request;
 mod rows;
 mod sessions;
 mod settings;
@@ -34,6 +35,7 @@ mod statement;
 use std::io;
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 
 use futures::FutureExt;
 use pgwire::api::{ClientInfo, DefaultClient, PgWireConnectionState};
@@ -107,5 +109,5 @@ async fn connected(
     };
     let Some(session) = started? else { return Ok(()) };
     socket.get_mut().allow(state.config().max_message_bytes);
-    connection::run(socket, wire, session, &state).await
+    connection::run(socket, wire, Arc::new(session), &state).await
 }

@@ -46,7 +46,10 @@ pub(crate) fn of(plan: &LogicalPlan, given: &[Option<Type>]) -> Result<Vec<Param
     })?;
     let count = known.keys().max().map_or(0, |last| last + 1).max(given.len());
     if count > PARAMETERS_MAX {
-        return Err(QueryError::other("54023", format!("{count} parameters are more than {PARAMETERS_MAX}")));
+        return Err(QueryError::other(
+            "54023",
+            format!("the statement has {count} parameters; {PARAMETERS_MAX} are allowed"),
+        ));
     }
     let parameter = |at: usize| {
         let (arrow, alias) = known.remove(&at).unwrap_or_default();
@@ -62,7 +65,7 @@ fn position(id: &str) -> Result<usize, QueryError> {
         id.strip_prefix('$').and_then(|number| number.parse::<usize>().ok()).filter(|&number| number > 0);
     number
         .map(|number| number - 1)
-        .ok_or_else(|| QueryError::other("42P02", format!("{id} is no parameter: $1, $2, ...")))
+        .ok_or_else(|| QueryError::other("42P02", format!("{id} is not a parameter: write $1, $2, ...")))
 }
 
 /// Notes what an expression tells about a parameter: a cast around it, and columns that hold object numbers.
@@ -92,11 +95,13 @@ fn note(expr: &Expr, known: &mut HashMap<usize, (Option<DataType>, Option<Type>)
 pub(crate) fn values(bind: &Bind, parameters: &[Parameter]) -> PgWireResult<ParamValues> {
     let (given, wanted) = (bind.parameters.len(), parameters.len());
     if given != wanted {
-        return Err(violation(format!("{given} parameters were bound to a statement with {wanted}")));
+        return Err(violation(format!(
+            "the client bound {given} parameters, but the statement has {wanted}"
+        )));
     }
     let formats = bind.parameter_format_codes.len();
     if formats > 1 && formats != given {
-        return Err(violation(format!("{formats} formats were given for {given} parameters")));
+        return Err(violation(format!("the client sent {formats} formats for {given} parameters")));
     }
     let told: Vec<Type> = parameters.iter().map(|parameter| parameter.told.clone()).collect();
     let stored = StoredStatement::new(String::new(), (), told.iter().cloned().map(Some).collect());
@@ -105,5 +110,5 @@ pub(crate) fn values(bind: &Bind, parameters: &[Parameter]) -> PgWireResult<Para
     let told: Vec<Option<&Type>> = told.iter().map(Some).collect();
     let read = || deserialize_parameters_with_server_types(&portal, &arrow, &told);
     let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(read));
-    read.unwrap_or_else(|_| Err(error("22P03", "a bound value is not what its type says")))
+    read.unwrap_or_else(|_| Err(error("22P03", "a bound value does not fit its type")))
 }

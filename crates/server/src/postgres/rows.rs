@@ -15,7 +15,8 @@ use pgwire::error::{PgWireError, PgWireResult};
 use pgwire::messages::data::{DataRow, RowDescription};
 use pgwire::types::format::FormatOptions;
 
-use crate::sql::{QueryError, Results, modifier};
+use super::request::Request;
+use crate::sql::{Cancel, QueryError, Results, RunningQuery, modifier};
 
 /// What the client is told about columns.
 pub(crate) fn fields(
@@ -27,7 +28,7 @@ pub(crate) fn fields(
         && formats.len() != schema.fields().len()
     {
         let (given, wanted) = (formats.len(), schema.fields().len());
-        return Err(super::error::violation(format!("{given} formats were given for {wanted} columns")));
+        return Err(super::error::violation(format!("the client sent {given} formats for {wanted} columns")));
     }
     let fields = arrow_schema_to_pg_fields(schema, format, None)?;
     let told = fields.into_iter().zip(schema.fields()).map(|(field, of)| {
@@ -76,6 +77,12 @@ impl Rows {
         }
     }
 
+    /// Stops the statement when this is dropped after the request was stopped. Rows of a cursor are fetched by other requests
+    /// than the one that began it.
+    pub(crate) fn stops_with(&self, request: &Request) -> StopsWith {
+        StopsWith { request: request.run(None).cancel, query: self.results.query().clone() }
+    }
+
     fn encode(&self, batch: RecordBatch) -> PgWireResult<Vec<DataRow>> {
         let batch = told(batch, &self.schema)?;
         let fields = self.fields.clone();
@@ -83,6 +90,20 @@ impl Rows {
             encode_recordbatch(fields, batch).collect::<PgWireResult<Vec<_>>>()
         }));
         encoded.unwrap_or_else(|_| Err(PgWireError::from(QueryError::panicked())))
+    }
+}
+
+/// See [`Rows::stops_with`].
+pub(crate) struct StopsWith {
+    request: Cancel,
+    query: Arc<RunningQuery>,
+}
+
+impl Drop for StopsWith {
+    fn drop(&mut self) {
+        if let Some(why) = self.request.reason() {
+            self.query.cancel.stop(why);
+        }
     }
 }
 
@@ -95,7 +116,7 @@ fn told(batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, QueryErro
     if batch.num_columns() != schema.fields().len() {
         return Err(QueryError::other(
             "0A000",
-            "the columns of the result are others than when it was described",
+            "the result no longer has the columns it was described with: prepare the statement again",
         ));
     }
     if !(0..batch.num_columns()).any(differs) {

@@ -9,25 +9,29 @@ use pgwire::messages::response::EmptyQueryResponse;
 
 use super::connection::{Connection, has_rows};
 use super::rows::description;
-use super::statement::{Statement, plan, read};
+use super::statement::Statement;
 
 impl Connection<'_> {
     /// Runs the statements of a text; the first that fails ends it.
     pub(crate) async fn simple(&mut self, text: &str) -> PgWireResult<()> {
         self.extended.drop_unnamed();
-        let parsed = read(&self.session, text)?;
+        // While it is read and planned it takes memory, many times that of its text.
+        let _reserved = self.session.reserve_plan(text)?;
+        let parsed = self.read(text).await?;
         if parsed.is_empty() {
             self.socket.feed(PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new())).await?;
         }
         let only = parsed.len() == 1;
         for parsed in parsed {
             let sql = if only { text.to_owned() } else { parsed.to_string() };
-            let statement = plan(&self.session, parsed).await?;
+            // Every statement has its own time.
+            self.request.restarts();
+            let statement = self.plan(parsed).await?;
             self.admit(&statement)?;
             let tag = self.answer(&sql, statement).await?;
             self.complete(tag).await?;
         }
-        Ok(self.ready().await?)
+        Ok(())
     }
 
     async fn answer(&mut self, sql: &str, statement: Statement) -> PgWireResult<Tag> {

@@ -3,7 +3,6 @@
 use std::io;
 use std::net::SocketAddr;
 use std::str::FromStr;
-use std::sync::{Arc, Mutex};
 
 use datafusion::arrow::array::timezone::Tz;
 use futures::{SinkExt, StreamExt};
@@ -21,18 +20,11 @@ use super::error::fatal;
 use super::settings;
 use super::socket::{NOT_ENCRYPTED, Socket};
 use crate::access::{AccessError, Binding, ScramExchange, User};
-use crate::sql::{Cancel, POSTGRES_VERSION, Protocol, Session};
+use crate::sql::{POSTGRES_VERSION, Protocol, Session};
 use crate::state::{SharedState, State};
 
 /// The longest name of a database; a client may ask for any.
 const NAME_CHARS_MAX: usize = 63;
-
-/// A session of this protocol, and how it is stopped from another connection.
-pub(crate) struct Started {
-    pub(crate) session: Session,
-    /// What stops the statement that runs now.
-    pub(crate) running: Arc<Mutex<Cancel>>,
-}
 
 /// Lets a client in. Nothing if it only came to stop a statement, or was not let in and told so.
 pub(crate) async fn start(
@@ -40,7 +32,7 @@ pub(crate) async fn start(
     peer: SocketAddr,
     state: &SharedState,
     refused: Option<String>,
-) -> io::Result<Option<Started>> {
+) -> io::Result<Option<Session>> {
     let first = match socket.next().await {
         Some(Ok(first)) => first,
         Some(Err(error)) => return Err(io::Error::other(error)),
@@ -51,7 +43,7 @@ pub(crate) async fn start(
         return Ok(None);
     }
     match begin(socket, first, peer, state, refused).await {
-        Ok(started) => Ok(Some(started)),
+        Ok(session) => Ok(Some(session)),
         Err(error) => {
             tracing::info!(%peer, %error, "a client was not let in");
             let mut info: ErrorInfo = error.into();
@@ -68,9 +60,9 @@ async fn begin(
     peer: SocketAddr,
     state: &SharedState,
     refused: Option<String>,
-) -> PgWireResult<Started> {
+) -> PgWireResult<Session> {
     let PgWireFrontendMessage::Startup(startup) = first else {
-        return Err(fatal("08P01", "a connection begins with a startup message"));
+        return Err(fatal("08P01", "the first message must be a startup message"));
     };
     protocol_negotiation(socket, &startup).await?;
     save_startup_parameters_to_metadata(socket, &startup);
@@ -79,13 +71,13 @@ async fn begin(
         return Err(fatal(if not_encrypted { "28000" } else { "53300" }, why));
     }
     let named = |key: &str| startup.parameters.get(key).filter(|name| !name.is_empty());
-    let name = named("user").ok_or_else(|| fatal("28000", "no user name was given"))?;
+    let name = named("user").ok_or_else(|| fatal("28000", "the startup message has no user name"))?;
     let database = named("database").unwrap_or(name);
     if [name, database].iter().any(|name| name.chars().count() > NAME_CHARS_MAX) {
-        return Err(fatal("42622", "names of users and databases have 63 characters at most"));
+        return Err(fatal("42622", "names of users and databases can have at most 63 characters"));
     }
     if named("replication").is_some_and(|value| !matches!(value.as_str(), "false" | "off" | "0" | "no")) {
-        return Err(fatal("0A000", "there is no replication here"));
+        return Err(fatal("0A000", "replication connections are not supported"));
     }
     socket.set_state(PgWireConnectionState::AuthenticationInProgress);
     let user = if state.config().asks_who() {
@@ -95,9 +87,7 @@ async fn begin(
     };
     let session = state.open_session(user, Protocol::Postgres, Some(peer), Some(database))?;
     let time_zone = set_up(socket, &session, settings::of_startup(&startup.parameters)?).await?;
-    let sessions = state.postgres_sessions();
-    let running = Arc::<Mutex<Cancel>>::default();
-    let (number, secret) = sessions.add(socket, &running);
+    let (number, secret) = state.postgres_sessions().add(socket, session.entry());
     session.set_number(number);
     socket.set_pid_and_secret_key(number, secret);
     let mut parameters = DefaultServerParameterProvider::default();
@@ -105,7 +95,7 @@ async fn begin(
     parameters.is_superuser = session.user().role.admin;
     parameters.time_zone = time_zone.unwrap_or(parameters.time_zone);
     finish_authentication(socket, &parameters).await?;
-    Ok(Started { session, running })
+    Ok(session)
 }
 
 /// Sets the variables that the client begins with; returns the time zone if one was set. Zones that are not known here, which
@@ -155,10 +145,15 @@ async fn proved(socket: &mut Socket, name: &str, peer: SocketAddr, state: &State
         (SCRAM_SHA_256_PLUS_METHOD, Some(hash)) => Binding::EndPoint(hash),
         (SCRAM_SHA_256_METHOD, Some(_)) => Binding::Declined,
         (SCRAM_SHA_256_METHOD, None) => Binding::NotOffered,
-        (other, _) => return Err(AccessError::Malformed(format!("{other} is not offered")).into()),
+        (other, _) => {
+            return Err(
+                AccessError::Malformed(format!("the server does not offer the mechanism {other}")).into()
+            );
+        }
     };
     let (verifier, user) = state.users().find(name);
-    let first = first.data.ok_or_else(|| AccessError::Malformed("nothing was said".to_owned()))?;
+    let first =
+        first.data.ok_or_else(|| AccessError::Malformed("the first message of SCRAM is empty".to_owned()))?;
     let (exchange, challenge) = ScramExchange::begin(verifier, &first, binding)?;
     let challenge = Authentication::SASLContinue(challenge.into());
     socket.send(PgWireBackendMessage::Authentication(challenge)).await?;
@@ -179,7 +174,7 @@ async fn proved(socket: &mut Socket, name: &str, peer: SocketAddr, state: &State
 async fn answer(socket: &mut Socket) -> PgWireResult<PasswordMessageFamily> {
     match socket.next().await {
         Some(Ok(PgWireFrontendMessage::PasswordMessageFamily(answer))) => Ok(answer),
-        Some(Ok(_)) => Err(AccessError::Malformed("a password was expected".to_owned()).into()),
+        Some(Ok(_)) => Err(AccessError::Malformed("expected a password message".to_owned()).into()),
         Some(Err(error)) => Err(error),
         None => Err(PgWireError::IoError(io::ErrorKind::UnexpectedEof.into())),
     }

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use coscan_tier::with_options;
 use datafusion::logical_expr::LogicalPlan;
@@ -19,7 +20,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 
 use super::catalog;
 use super::copy::CopyFormat;
-use crate::sql::{QueryError, Session};
+use crate::sql::{QueryError, Session, check_nesting};
 
 /// A statement, planned as far as it is one for the query engine.
 #[derive(Clone, Debug)]
@@ -55,8 +56,13 @@ pub(crate) enum Statement {
 }
 
 /// Reads the statements of a text; nothing is planned.
-pub(crate) fn read(session: &Session, sql: &str) -> Result<Vec<Parsed>, QueryError> {
-    let sql = &*with_options(sql);
+pub(crate) async fn read(session: &Arc<Session>, sql: &str) -> Result<Vec<Parsed>, QueryError> {
+    let (of, sql) = (session.clone(), with_options(sql).into_owned());
+    let reading = async move { check_nesting(&sql).and_then(|()| parsed(&of, &sql)) };
+    session.planning(reading).await?
+}
+
+fn parsed(session: &Session, sql: &str) -> Result<Vec<Parsed>, QueryError> {
     let plain = Parser::parse_sql(&PostgreSqlDialect {}, sql);
     let is_own = |ast: &Ast| {
         matches!(ast, Ast::CreateTable(table) if table.external)
@@ -111,7 +117,7 @@ fn touches_tables(session: &Session, statement: &Ast) -> bool {
 }
 
 /// Plans a statement and checks that the user may run it.
-pub(crate) async fn plan(session: &Session, parsed: Parsed) -> Result<Statement, QueryError> {
+pub(crate) async fn plan(session: &Arc<Session>, parsed: Parsed) -> Result<Statement, QueryError> {
     let Parsed::Statement(ast) = &parsed else { return planned(session, parsed).await };
     let name = |ident: &ast::Ident| ident.value.clone();
     Ok(match ast.as_ref() {
@@ -121,7 +127,9 @@ pub(crate) async fn plan(session: &Session, parsed: Parsed) -> Result<Statement,
         Ast::Rollback { .. } => Statement::Accepted("ROLLBACK"),
         Ast::Savepoint { .. } => Statement::Accepted("SAVEPOINT"),
         Ast::ReleaseSavepoint { .. } => Statement::Accepted("RELEASE"),
-        Ast::LISTEN { .. } => return Err(QueryError::other("0A000", "there are no notifications here")),
+        Ast::LISTEN { .. } => {
+            return Err(QueryError::other("0A000", "coscan has no notifications: LISTEN is not supported"));
+        }
         Ast::UNLISTEN { .. } => Statement::Accepted("UNLISTEN"),
         Ast::Reset(reset) => match &reset.reset {
             Reset::ALL => Statement::Reset(None),
@@ -154,7 +162,7 @@ pub(crate) async fn plan(session: &Session, parsed: Parsed) -> Result<Statement,
             if !legacy_options.is_empty() {
                 return Err(QueryError::other(
                     "0A000",
-                    "options of COPY go into parentheses: WITH (FORMAT csv)",
+                    "COPY options without parentheses are not supported: write WITH (FORMAT csv)",
                 ));
             }
             return copy_out(session, source, options).await;
@@ -162,7 +170,7 @@ pub(crate) async fn plan(session: &Session, parsed: Parsed) -> Result<Statement,
         Ast::Copy { to: false, .. } => {
             return Err(QueryError::other(
                 "0A000",
-                "COPY FROM is not there: tables are files, and are read only",
+                "COPY FROM is not supported: tables are Parquet files and read-only",
             ));
         }
         _ => return planned(session, parsed).await,
@@ -173,22 +181,22 @@ async fn planned(session: &Session, parsed: Parsed) -> Result<Statement, QueryEr
     Ok(Statement::Plan(Box::new(session.plan_statement(parsed).await?)))
 }
 
-async fn query(session: &Session, sql: String) -> Result<Box<LogicalPlan>, QueryError> {
-    let mut parsed = read(session, &sql)?;
+async fn query(session: &Arc<Session>, sql: String) -> Result<Box<LogicalPlan>, QueryError> {
+    let mut parsed = read(session, &sql).await?;
     match (parsed.pop(), parsed.is_empty()) {
         (Some(parsed), true) => Ok(Box::new(session.plan_statement(parsed).await?)),
-        _ => Err(QueryError::other("42601", "one query is needed here")),
+        _ => Err(QueryError::other("42601", "exactly one query is expected here")),
     }
 }
 
-async fn declare(session: &Session, declared: &[ast::Declare]) -> Result<Statement, QueryError> {
+async fn declare(session: &Arc<Session>, declared: &[ast::Declare]) -> Result<Statement, QueryError> {
     match declared {
         [ast::Declare { names, declare_type: Some(DeclareType::Cursor), for_query: Some(of), .. }]
             if names.len() == 1 =>
         {
             Ok(Statement::Declare(names[0].value.clone(), query(session, of.to_string()).await?))
         }
-        _ => Err(QueryError::other("42601", "DECLARE name CURSOR FOR query is what can be declared here")),
+        _ => Err(QueryError::other("42601", "only DECLARE name CURSOR FOR query is supported")),
     }
 }
 
@@ -207,10 +215,13 @@ fn rows(direction: &FetchDirection) -> Result<Option<usize>, QueryError> {
 }
 
 fn wrong_fetch() -> QueryError {
-    QueryError::other("0A000", "cursors go forward only, by a number of rows or to the end")
+    QueryError::other(
+        "0A000",
+        "cursors only move forward: FETCH NEXT, FETCH FORWARD n and FETCH ALL are supported",
+    )
 }
 
-async fn assignment(session: &Session, set: &Set, parsed: &Parsed) -> Result<Statement, QueryError> {
+async fn assignment(session: &Arc<Session>, set: &Set, parsed: &Parsed) -> Result<Statement, QueryError> {
     match set {
         Set::SingleAssignment { variable, values, .. } => {
             let variable = variable.to_string().replace('"', "").to_ascii_lowercase();
@@ -227,9 +238,10 @@ async fn assignment(session: &Session, set: &Set, parsed: &Parsed) -> Result<Sta
             Ok(Statement::Set { variable: "client_encoding".to_owned(), value: charset_name.value.clone() })
         }
         Set::SetTransaction { .. } => Ok(Statement::Accepted("SET")),
-        Set::SetRole { .. } | Set::SetSessionAuthorization(_) => {
-            Err(QueryError::Denied("permission denied: nobody can become somebody else".to_owned()))
-        }
+        Set::SetRole { .. } | Set::SetSessionAuthorization(_) => Err(QueryError::Denied(
+            "permission denied: a session keeps the user it logged in as; connect as the other user"
+                .to_owned(),
+        )),
         _ => planned(session, parsed.clone()).await,
     }
 }
@@ -242,7 +254,7 @@ fn literal(value: &ast::Expr) -> String {
 }
 
 async fn copy_out(
-    session: &Session,
+    session: &Arc<Session>,
     source: &CopySource,
     options: &[CopyOption],
 ) -> Result<Statement, QueryError> {

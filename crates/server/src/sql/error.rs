@@ -6,6 +6,7 @@ use datafusion::common::DataFusionError;
 
 use super::Stop;
 use super::sqlstate::{REPLACED, sqlstate};
+use crate::access::where_set;
 
 /// A statement that failed.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -17,11 +18,22 @@ pub enum QueryError {
     #[error("canceling statement due to {}", .0.reason())]
     Stopped(Stop),
     /// The result is larger than this user may have.
-    #[error("the result is larger than {0} bytes, the limit for this user: ask for fewer rows or columns")]
-    ResultTooLarge(u64),
-    /// It waited for its turn as long as it may take.
-    #[error("the statement waited {0:?} for its turn: too many queries are running")]
-    Busy(Duration),
+    #[error(
+        "the result is larger than {limit} bytes: ask for fewer rows or columns, or raise {}",
+        where_set("result")
+    )]
+    ResultTooLarge {
+        /// Bytes that it may have.
+        limit: u64,
+    },
+    /// It waited for its turn as long as a statement may.
+    #[error("the statement waited {} s for its turn: run fewer queries at once, or raise {setting}", .waited.as_secs())]
+    Busy {
+        /// How long.
+        waited: Duration,
+        /// The setting that limits how many queries run at once, and where it is set.
+        setting: String,
+    },
     /// The query engine says so.
     #[error("{text}")]
     Engine {
@@ -39,8 +51,8 @@ impl QueryError {
             QueryError::Denied(_) => "42501",
             QueryError::Stopped(Stop::ShuttingDown) => "57P01",
             QueryError::Stopped(_) => "57014",
-            QueryError::ResultTooLarge(_) => "54000",
-            QueryError::Busy(_) => "53300",
+            QueryError::ResultTooLarge { .. } => "54000",
+            QueryError::Busy { .. } => "53300",
             QueryError::Engine { sqlstate, .. } => sqlstate,
         }
     }
@@ -54,7 +66,7 @@ impl QueryError {
     pub(crate) fn panicked() -> Self {
         QueryError::Engine {
             sqlstate: "XX000",
-            text: "the statement met a bug in the query engine".to_owned(),
+            text: "the query engine failed with a bug: please report the statement; the server's log has the details".to_owned(),
         }
     }
 

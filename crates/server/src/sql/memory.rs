@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
 
-use crate::access::User;
+use crate::access::{User, where_set};
 
 /// A user's part of the shared pool.
 #[derive(Debug)]
@@ -63,9 +63,11 @@ impl MemoryPool for UserPool {
         let fits = |used: usize| used.checked_add(additional).filter(|&sum| sum <= limit);
         memory.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).map_err(|used| {
             DataFusionError::ResourcesExhausted(format!(
-                "user {} has {used} bytes reserved and may have {limit}: {additional} more for {} are too many",
+                "queries of user {} hold {used} bytes of the {limit} that they may hold, and {} needs {additional} more: run fewer \
+                 queries at once, ask for less, or raise {}",
                 self.user.name,
-                reservation.consumer().name()
+                reservation.consumer().name(),
+                where_set("memory")
             ))
         })?;
         self.shared.try_grow(reservation, additional).inspect_err(|_| {

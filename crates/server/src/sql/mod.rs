@@ -9,10 +9,13 @@
 //! | `tables`, `catalog` | which tables there are, which of them a user sees |
 //! | `pg_catalog`, `columns` | what PostgreSQL's own tables say about them |
 //! | `activity` | who is connected and what runs, as PostgreSQL's table of it has it |
+//! | `types` | which names of types clients use |
 //! | `tiers` | tables whose files lie in an archive or on tape |
 //! | `functions` | functions of PostgreSQL that clients call when they connect |
 //! | `work` | where do statements compute? |
-//! | `memory` | what a user's queries have reserved |
+//! | `memory`, `size` | what a user's queries have reserved; how many bytes rows have |
+//! | `bounded` | what expressions make, before they make it |
+//! | `nesting` | how deep a statement is nested, before it is read |
 //! | `again` | what runs once more because a file was replaced |
 //! | `error`, `sqlstate` | why a statement failed, with PostgreSQL's code |
 //!
@@ -20,24 +23,29 @@
 
 mod activity;
 mod again;
+mod bounded;
 mod catalog;
 mod columns;
 mod error;
 mod functions;
 mod memory;
+mod nesting;
 mod permissions;
 mod pg_catalog;
 mod registry;
 mod results;
 mod session;
+mod size;
 mod sqlstate;
 mod tables;
 mod tiers;
+mod types;
 mod work;
 
 pub(crate) use columns::modifier;
 pub use error::QueryError;
 pub(crate) use functions::POSTGRES_VERSION;
+pub(crate) use nesting::check as check_nesting;
 pub(crate) use pg_catalog::{information_table, is_own_table, is_without_rows};
 pub use registry::{Cancel, Finished, Protocol, Registry, RunningQuery, SessionEntry, Stop};
 pub use results::Results;

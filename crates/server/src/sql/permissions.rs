@@ -30,7 +30,8 @@ pub(crate) fn check(plan: &LogicalPlan, role: &Role) -> Result<(), QueryError> {
     options.verify_plan(plan).map_err(|error| {
         let what = error.strip_backtrace().replace("Error during planning: ", "");
         QueryError::Denied(format!(
-            "permission denied: users who only read may not change tables or files ({what})"
+            "permission denied: this user may only read ({what}). Creating tables and writing files needs a role with admin = \
+             true"
         ))
     })?;
     let mut denied = None;
@@ -50,7 +51,8 @@ pub(crate) fn check(plan: &LogicalPlan, role: &Role) -> Result<(), QueryError> {
     visited.map_err(QueryError::from)?;
     match denied {
         Some(variable) => Err(QueryError::Denied(format!(
-            "permission denied to set parameter \"{variable}\": it concerns other users or the machine"
+            "permission denied to set parameter \"{variable}\": it affects other users or the machine, and needs a role with \
+             admin = true"
         ))),
         None => Ok(()),
     }

@@ -18,6 +18,9 @@ use crate::access::User;
 /// So many queries that have ended are remembered.
 const RECENT: usize = 256;
 
+/// So many characters of a statement are kept for those who look: a statement may have megabytes.
+const SQL_CHARS: usize = 10_000;
+
 /// What a client speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -121,6 +124,7 @@ pub struct SessionEntry {
     pub database: String,
     application: RwLock<String>,
     number: AtomicI32,
+    request: Mutex<Option<Cancel>>,
     /// Since when.
     pub started: SystemTime,
 }
@@ -140,6 +144,18 @@ impl SessionEntry {
         self.number.store(number, Ordering::Relaxed);
     }
 
+    /// Notes what stops the request that the session answers from now on, planning included; nothing between two requests.
+    pub(crate) fn answers(&self, request: Option<Cancel>) {
+        *lock(&self.request) = request;
+    }
+
+    /// Stops the request that the session answers, if there is one.
+    pub(crate) fn stop(&self, why: Stop) {
+        if let Some(request) = &*lock(&self.request) {
+            request.stop(why);
+        }
+    }
+
     pub(crate) fn set_application(&self, name: &str) {
         *self.application.write().unwrap_or_else(PoisonError::into_inner) = name.chars().take(100).collect();
     }
@@ -156,7 +172,7 @@ pub struct RunningQuery {
     pub user: String,
     /// What is spoken.
     pub protocol: Protocol,
-    /// The statement.
+    /// The statement; of a long one the beginning.
     pub sql: String,
     /// The sharing policy when it started.
     pub policy: String,
@@ -223,7 +239,7 @@ pub struct Finished {
     pub user: String,
     /// What was spoken.
     pub protocol: Protocol,
-    /// The statement.
+    /// The statement; of a long one the beginning.
     pub sql: String,
     /// The sharing policy when it started.
     pub policy: String,
@@ -290,8 +306,9 @@ impl Registry {
         self.observers.write().unwrap_or_else(PoisonError::into_inner).push(Box::new(observer));
     }
 
-    /// Stops every query.
+    /// Stops every query, and what is still planned.
     pub(crate) fn stop_all(&self, why: Stop) {
+        self.sessions().iter().for_each(|session| session.stop(why));
         self.queries().iter().for_each(|query| query.cancel.stop(why));
     }
 
@@ -311,6 +328,7 @@ impl Registry {
             database: database.to_owned(),
             application: RwLock::default(),
             number: AtomicI32::new(i32::try_from(id).unwrap_or(i32::MAX)),
+            request: Mutex::default(),
             started: SystemTime::now(),
         });
         let mut sessions = lock(&self.sessions);
@@ -335,7 +353,7 @@ impl Registry {
             session: session.id,
             user: session.user.name.clone(),
             protocol: session.protocol,
-            sql: sql.to_owned(),
+            sql: sql.chars().take(SQL_CHARS).collect(),
             policy,
             started: Instant::now(),
             started_at: SystemTime::now(),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use datafusion::arrow::array::{Array, RecordBatch};
+use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use futures::Stream;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
@@ -18,8 +18,9 @@ use tokio::time::Instant;
 
 use super::again::Execution;
 use super::session::SessionBase;
+use super::size::bytes_of;
 use super::work::{Unfinished, Work};
-use super::{QueryError, RunningQuery, SessionEntry, Stop};
+use super::{Cancel, QueryError, RunningQuery, SessionEntry, Stop};
 
 /// Rows as they come; dropped, the statement is stopped.
 #[derive(Debug)]
@@ -143,17 +144,18 @@ async fn pump(
     sender: &mpsc::Sender<Result<RecordBatch, QueryError>>,
 ) -> Result<(), QueryError> {
     loop {
-        let Some(batch) = stoppable(query, bounds.deadline, made.recv()).await? else { break };
+        let Some(batch) = stoppable(&query.cancel, bounds.deadline, made.recv()).await? else { break };
         let batch = batch?;
         if batch.num_rows() == 0 {
             continue;
         }
-        let bytes = query.delivered(batch.num_rows() as u64, bytes_of(&batch));
+        let bytes = batch.columns().iter().map(|column| bytes_of(column) as u64).sum();
+        let bytes = query.delivered(batch.num_rows() as u64, bytes);
         if bounds.result_bytes > 0 && bytes > bounds.result_bytes {
-            return Err(QueryError::ResultTooLarge(bounds.result_bytes));
+            return Err(QueryError::ResultTooLarge { limit: bounds.result_bytes });
         }
         let sent = tokio::time::timeout(bounds.stalled_after, sender.send(Ok(batch)));
-        match stoppable(query, bounds.deadline, sent).await? {
+        match stoppable(&query.cancel, bounds.deadline, sent).await? {
             Ok(Ok(())) => {}
             Ok(Err(_)) => return Err(QueryError::Stopped(Stop::Disconnected)),
             Err(_) => return Err(QueryError::Stopped(Stop::Stalled)),
@@ -162,9 +164,9 @@ async fn pump(
     computing.await.map_err(|_| QueryError::panicked())
 }
 
-/// Does this unless the statement is stopped or its time is over.
+/// Does this unless it is stopped or its time is over.
 pub(crate) async fn stoppable<F: Future>(
-    query: &RunningQuery,
+    cancel: &Cancel,
     deadline: Option<Instant>,
     work: F,
 ) -> Result<F::Output, QueryError> {
@@ -176,14 +178,8 @@ pub(crate) async fn stoppable<F: Future>(
     };
     tokio::select! {
         biased;
-        stop = query.cancel.stopped() => Err(QueryError::Stopped(stop)),
+        stop = cancel.stopped() => Err(QueryError::Stopped(stop)),
         () = over => Err(QueryError::Stopped(Stop::Timeout)),
         output = work => Ok(output),
     }
-}
-
-/// Bytes of the rows, not of the buffers they are slices of.
-fn bytes_of(batch: &RecordBatch) -> u64 {
-    let of = |column: &Arc<dyn Array>| column.to_data().get_slice_memory_size().unwrap_or(0) as u64;
-    batch.columns().iter().map(of).sum()
 }

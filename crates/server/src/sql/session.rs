@@ -1,7 +1,6 @@
 //! A user's session: settings of its own, tables of the user's role, the engine and the runtime of all.
 
 use std::collections::HashMap;
-use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -9,6 +8,7 @@ use coscan_datafusion::{CoscanContext, CoscanOptions};
 use coscan_tier::{TierUser, Tiers, with_options};
 use datafusion::catalog::CatalogProviderList;
 use datafusion::common::Result as DataFusionResult;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::LogicalPlan;
@@ -18,24 +18,29 @@ use datafusion_pg_catalog::pg_catalog::context::EmptyContextProvider;
 use datafusion_pg_catalog::pg_catalog::{
     PgCatalogStaticTables, create_current_database_udf, setup_pg_catalog,
 };
-use futures::FutureExt;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::activity::Viewer;
 use super::again::Execution;
+use super::bounded::{BoundConstants, BoundOperators, Room};
 use super::catalog::{PUBLIC, catalogs};
 use super::memory::UserPool;
 use super::results::{Bounds, Ending, start, stoppable};
+use super::types::CatalogTypes;
 use super::work::{Unfinished, Work};
 use super::{Cancel, Protocol, QueryError, Registry, Results, SessionEntry, Tables, permissions};
-use crate::access::{AccessError, Audit, Role, User};
+use crate::access::{AccessError, Audit, Role, User, where_set};
 use crate::config::ServeConfig;
 
 /// The database of clients that name none.
 pub(crate) const DATABASE: &str = "coscan";
 /// Names of databases that are remembered; a client may ask for any.
 const CATALOGS_MAX: usize = 256;
+/// What a client keeps in a session, as prepared statements, is not accounted for below this.
+const KEPT_SMALL: usize = 16 << 10;
+/// Bytes of memory that a plan takes for each byte of its text, about: an element of a list has a few letters.
+const PLAN_BYTES: usize = 64;
 /// A statement waits no longer than this for its turn, whatever time it may take.
 const TURN_WITHIN: Duration = Duration::from_secs(600);
 
@@ -79,7 +84,7 @@ impl SessionBase {
             tiers.attach(&context, Some(coscan.engine.clone()))?;
         }
         Ok(SessionBase {
-            template: context.state(),
+            template: super::functions::with_syntax(context.state()),
             coscan,
             tables,
             pg_tables: Arc::new(PgCatalogStaticTables::try_new()?),
@@ -126,13 +131,13 @@ impl SessionBase {
             .connect(limit)
             .ok_or_else(|| AccessError::TooManyConnections { user: user.name.clone(), limit })?;
         let database = database.filter(|name| !name.is_empty()).unwrap_or(DATABASE);
-        let context =
+        let (context, room) =
             self.context(&user, database).map_err(|error| AccessError::Malformed(error.to_string()))?;
         let entry = self.registry.open(user, protocol, peer, database);
-        Ok(Session { context, entry, base: self.clone(), _connected: connected })
+        Ok(Session { context, room, entry, base: self.clone(), _connected: connected })
     }
 
-    fn context(&self, user: &User, database: &str) -> DataFusionResult<SessionContext> {
+    fn context(&self, user: &User, database: &str) -> DataFusionResult<(SessionContext, Arc<Room>)> {
         let mut config = self
             .template
             .config()
@@ -147,19 +152,24 @@ impl SessionBase {
         }
         let shared = self.template.runtime_env();
         let pool = Arc::new(UserPool::new(user.clone(), shared.memory_pool.clone()));
+        let room = Room::in_pool(pool.clone());
         let runtime = RuntimeEnv { memory_pool: pool, ..RuntimeEnv::clone(shared) };
         let state = SessionStateBuilder::new_from_existing(self.template.clone())
             .with_config(config)
             .with_runtime_env(Arc::new(runtime))
             .with_catalog_list(self.seen(&user.role, database)?)
+            .with_type_planner(Arc::new(CatalogTypes))
+            .with_analyzer_rule(Arc::new(BoundOperators(room.clone())))
+            .with_optimizer_rule(Arc::new(BoundConstants(room.clone())))
             .build();
         let mut context = SessionContext::new_with_state(state);
         context.register_udf(create_current_database_udf(database));
         super::functions::register_user(&context, &user.name, user.role.admin, &self.registry);
+        room.bound_functions(&context);
         if user.role.admin {
             context = context.enable_url_table();
         }
-        Ok(context)
+        Ok((context, room))
     }
 
     /// The catalogs of a role, made once: object numbers that a client learned stay right.
@@ -183,6 +193,7 @@ impl SessionBase {
 /// A session: what one client has.
 pub struct Session {
     context: SessionContext,
+    room: Arc<Room>,
     entry: Arc<SessionEntry>,
     base: Arc<SessionBase>,
     _connected: crate::access::Connected,
@@ -200,13 +211,21 @@ impl Drop for Session {
     }
 }
 
-/// How a statement is run.
-#[derive(Clone, Debug, Default)]
+/// How a statement is planned and run.
+#[derive(Clone, Debug)]
 pub struct Run {
     /// Stops it.
     pub cancel: Cancel,
     /// How long it may take, if that is less than the user's limit.
     pub timeout: Option<Duration>,
+    /// Since when.
+    pub begun: Instant,
+}
+
+impl Default for Run {
+    fn default() -> Self {
+        Run { cancel: Cancel::default(), timeout: None, begun: Instant::now() }
+    }
 }
 
 impl Session {
@@ -231,9 +250,17 @@ impl Session {
     ///
     /// It is no SQL, names what is not there, or is not allowed.
     pub async fn plan(&self, sql: &str) -> Result<LogicalPlan, QueryError> {
-        let state = self.context.state();
-        let planned = AssertUnwindSafe(state.create_logical_plan(&with_options(sql))).catch_unwind().await;
-        let plan = planned.map_err(|_| QueryError::panicked())??;
+        self.plan_for(sql, &Run::default()).await
+    }
+
+    async fn plan_for(&self, sql: &str, run: &Run) -> Result<LogicalPlan, QueryError> {
+        let _reserved = self.reserve_plan(sql)?;
+        let (state, sql) = (self.context.state(), with_options(sql).into_owned());
+        let planning = self.planning(async move {
+            super::nesting::check(&sql)?;
+            state.create_logical_plan(&sql).await.map_err(QueryError::from)
+        });
+        let plan = self.within(run, planning).await???;
         self.check(&plan)?;
         Ok(plan)
     }
@@ -241,16 +268,60 @@ impl Session {
     /// Plans a statement that was read elsewhere, and checks that the user may run it.
     pub(crate) async fn plan_statement(&self, statement: Statement) -> Result<LogicalPlan, QueryError> {
         let state = self.context.state();
-        let planned = AssertUnwindSafe(state.statement_to_plan(statement)).catch_unwind().await;
-        let plan = planned.map_err(|_| QueryError::panicked())??;
+        let plan = self.planning(async move { state.statement_to_plan(statement).await }).await??;
         self.check(&plan)?;
         Ok(plan)
+    }
+
+    /// Reads or plans, apart from connections and operators; given up when this is dropped.
+    pub(crate) async fn planning<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, QueryError> {
+        self.room.begins();
+        self.base.work.plan(work).await.ok_or_else(QueryError::panicked)
+    }
+
+    /// Does this unless the statement is stopped or its time is over.
+    pub(crate) async fn within<F: Future>(&self, run: &Run, work: F) -> Result<F::Output, QueryError> {
+        stoppable(&run.cancel, self.deadline(run), work).await
+    }
+
+    /// When a statement's time is over.
+    fn deadline(&self, run: &Run) -> Option<Instant> {
+        let limit = Some(self.entry.user.role.limits.statement_timeout).filter(|limit| !limit.is_zero());
+        let timeout = run.timeout.into_iter().chain(limit).min();
+        timeout.map(|timeout| run.begun + timeout)
     }
 
     /// Takes the number that the client was told.
     pub(crate) fn set_number(&self, number: i32) {
         self.entry.set_number(number);
         super::functions::register_number(&self.context, number);
+    }
+
+    /// Reserves memory of the user for the plan of a statement that the client keeps; nothing for a short one.
+    pub(crate) fn reserve_plan(&self, sql: &str) -> Result<Option<MemoryReservation>, QueryError> {
+        self.reserve("a prepared statement", sql.len(), sql.len().saturating_mul(PLAN_BYTES))
+    }
+
+    /// The same for values that the client has bound.
+    pub(crate) fn reserve_values(&self, bytes: usize) -> Result<Option<MemoryReservation>, QueryError> {
+        self.reserve("bound values", bytes, bytes)
+    }
+
+    fn reserve(
+        &self,
+        what: &str,
+        given: usize,
+        takes: usize,
+    ) -> Result<Option<MemoryReservation>, QueryError> {
+        if given < KEPT_SMALL {
+            return Ok(None);
+        }
+        let reservation = MemoryConsumer::new(what).register(&self.context.runtime_env().memory_pool);
+        reservation.try_grow(takes)?;
+        Ok(Some(reservation))
     }
 
     /// The tables the user sees.
@@ -283,8 +354,9 @@ impl Session {
     ///
     /// As [`Session::plan`] and [`Session::run`].
     pub async fn query(&self, sql: &str) -> Result<Results, QueryError> {
-        let plan = self.plan(sql).await?;
-        self.run(sql, plan, Run::default()).await
+        let run = Run::default();
+        let plan = self.plan_for(sql, &run).await?;
+        self.run(sql, plan, run).await
     }
 
     /// Runs a plan. `sql` is what it is called in logs and on the page. Definitions and settings take effect before this
@@ -295,26 +367,28 @@ impl Session {
     /// It is not allowed, was stopped, or failed.
     pub async fn run(&self, sql: &str, plan: LogicalPlan, run: Run) -> Result<Results, QueryError> {
         self.check(&plan)?;
-        let limits = &self.entry.user.role.limits;
-        let limit = Some(limits.statement_timeout).filter(|limit| !limit.is_zero());
-        let timeout = run.timeout.into_iter().chain(limit).min();
-        let deadline = timeout.map(|timeout| Instant::now() + timeout);
+        self.room.begins();
+        let deadline = self.deadline(&run);
         let policy = self.base.coscan.engine.policy().to_string();
         let query = self.base.registry.begin(&self.entry, sql, policy, run.cancel);
         tracing::debug!(query = query.id, session = self.entry.id, user = query.user, sql, "statement");
         let mut ending = Ending::new(self.base.clone(), self.entry.clone(), query.clone());
         let mut turns = Vec::new();
         let begun = async {
-            for queue in [&self.entry.user.used.queries, &self.base.queries] {
+            let queues = [
+                (&self.entry.user.used.queries, where_set("queries")),
+                (&self.base.queries, "max-queries (the server's flag --max-queries)".to_owned()),
+            ];
+            for (queue, setting) in queues {
                 let turn = tokio::time::timeout(TURN_WITHIN, queue.clone().acquire_owned()).await;
-                turns.extend(turn.map_err(|_| QueryError::Busy(TURN_WITHIN))?.ok());
+                turns.extend(turn.map_err(|_| QueryError::Busy { waited: TURN_WITHIN, setting })?.ok());
             }
             query.runs();
             let (context, of) = (self.context.clone(), query.clone());
             let started = self.base.work.spawn(Execution::begin(context, plan, of));
             Ok::<_, QueryError>(Unfinished(started).await.map_err(|_| QueryError::panicked())??)
         };
-        let begun = stoppable(&query, deadline, begun).await;
+        let begun = stoppable(&query.cancel, deadline, begun).await;
         let execution = match begun.and_then(|begun| begun) {
             Ok(execution) => execution,
             Err(error) => {
@@ -325,7 +399,7 @@ impl Session {
         let bounds = Bounds {
             deadline,
             stalled_after: self.base.stalled_after,
-            result_bytes: limits.result_bytes,
+            result_bytes: self.entry.user.role.limits.result_bytes,
             turns,
         };
         Ok(start(execution, &self.base.work, bounds, ending))

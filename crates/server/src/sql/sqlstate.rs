@@ -39,11 +39,13 @@ const PLANNING: [(&str, &str); 16] = [
 ];
 
 /// What running says, in part, and the code of it.
-const RUNNING: [(&str, &str); 6] = [
+const RUNNING: [(&str, &str); 8] = [
     ("Scalar subquery returned more than one row", "21000"),
     ("Placeholder", "42P02"),
     ("Prepared statement", "26000"),
     ("verflow", "22003"),
+    ("field value out of range", "22008"),
+    ("invalid regular expression", "2201B"),
     ("are corrupt", "XX001"),
     ("planning gave up", INTERNAL),
 ];

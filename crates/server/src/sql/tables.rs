@@ -1,6 +1,7 @@
 //! The tables of a server: opened once, seen by every session, changed while it runs.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -15,6 +16,9 @@ use crate::error::ServeError;
 #[derive(Default)]
 pub struct Tables {
     known: RwLock<BTreeMap<String, Table>>,
+    /// Held while they are looked at: a timer, a signal and a reload may want to at the same time, and tables are opened under one
+    /// name.
+    looking: tokio::sync::Mutex<()>,
 }
 
 #[derive(Clone)]
@@ -91,6 +95,7 @@ impl Tables {
         coscan: &CoscanContext,
         strict: bool,
     ) -> Result<TablesChange, ServeError> {
+        let _looking = self.looking.lock().await;
         let mut wanted = BTreeMap::new();
         for folder in &sources.watch {
             match in_folder(folder) {
@@ -151,7 +156,7 @@ async fn open(coscan: &CoscanContext, location: &str) -> Result<Arc<dyn TablePro
     let table = coscan.ctx.deregister_table(OPENED).map_err(told)?;
     let table = table.ok_or_else(|| "it was not opened".to_owned())?;
     if table.schema().fields().is_empty() {
-        return Err("there are no Parquet files with columns".to_owned());
+        return Err("there is no Parquet file with columns".to_owned());
     }
     Ok(table)
 }
@@ -160,8 +165,11 @@ async fn open(coscan: &CoscanContext, location: &str) -> Result<Arc<dyn TablePro
 /// underscore is being written.
 fn in_folder(folder: &Path) -> std::io::Result<BTreeMap<String, String>> {
     let mut found = BTreeMap::new();
-    for entry in std::fs::read_dir(folder)? {
-        let path = entry?.path();
+    let mut paths: Vec<PathBuf> =
+        std::fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?;
+    // Of several with one name it is always the same.
+    paths.sort();
+    for path in paths {
         let Some(file_name) = path.file_name().and_then(|name| name.to_str()) else { continue };
         if file_name.starts_with(['.', '_']) {
             continue;
@@ -178,7 +186,15 @@ fn in_folder(folder: &Path) -> std::io::Result<BTreeMap<String, String>> {
             && is_table
             && !name.is_empty()
         {
-            found.insert(name, location.to_owned());
+            match found.entry(name) {
+                Entry::Vacant(free) => drop(free.insert(location.to_owned())),
+                Entry::Occupied(taken) => tracing::warn!(
+                    table = taken.key(),
+                    shown = taken.get(),
+                    left_out = location,
+                    "two tables of a watched folder have the same name: rename one"
+                ),
+            }
         }
     }
     Ok(found)
@@ -217,6 +233,8 @@ mod tests {
         }
         let names: Vec<_> = in_folder(folder.path()).unwrap().into_keys().collect();
         assert_eq!(names, ["line_item", "trips"]);
+        std::fs::write(at("line_item.parquet"), "").unwrap();
+        assert!(in_folder(folder.path()).unwrap()["line_item"].ends_with("Line-Item"), "the first in order");
         assert!(in_folder(&at("nowhere")).is_err());
     }
 }

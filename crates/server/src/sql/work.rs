@@ -1,14 +1,19 @@
 //! Where statements compute: threads apart from those that talk to clients.
 //!
 //! An operator may compute for seconds before it lets others run. On the threads of connections that would keep clients from
-//! logging in, timers from firing and cancel requests from being read.
+//! logging in, timers from firing and cancel requests from being read. Planning may compute for seconds, too, and never lets
+//! others run: every statement is planned on a thread of its own, so that it keeps nobody else's from being planned.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use datafusion::common::{DataFusionError, Result};
 use tokio::runtime::{Builder, Runtime};
+use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinHandle};
+
+/// Stack of a thread, which takes memory as far as it is used: enough for statements as deep as `nesting` lets through.
+const STACK_BYTES: usize = 256 << 20;
 
 /// The threads. Dropped, they are left to end by themselves.
 pub(crate) struct Work(Option<Runtime>);
@@ -17,7 +22,8 @@ impl Work {
     /// Starts so many.
     pub(crate) fn start(threads: usize) -> Result<Self> {
         let mut builder = Builder::new_multi_thread();
-        builder.worker_threads(threads.max(1)).thread_name("coscan-query").enable_all();
+        builder.worker_threads(threads.max(1)).thread_name("coscan-query").thread_stack_size(STACK_BYTES);
+        builder.enable_all();
         let runtime = builder.build().map_err(DataFusionError::IoError)?;
         Ok(Work(Some(runtime)))
     }
@@ -28,8 +34,30 @@ impl Work {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
+        self.runtime().spawn(future)
+    }
+
+    /// Plans there; given up at its next wait when nobody waits for it any more. Nothing if it panicked.
+    pub(crate) async fn plan<F>(&self, future: F) -> Option<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let (_wanted, unwanted) = oneshot::channel::<()>();
+        let threads = self.runtime().handle().clone();
+        let planning = async move {
+            tokio::select! {
+                biased;
+                _ = unwanted => None,
+                output = future => Some(output),
+            }
+        };
+        self.runtime().spawn_blocking(move || threads.block_on(planning)).await.ok().flatten()
+    }
+
+    fn runtime(&self) -> &Runtime {
         match &self.0 {
-            Some(runtime) => runtime.spawn(future),
+            Some(runtime) => runtime,
             None => unreachable!("the threads are there until they are dropped"),
         }
     }

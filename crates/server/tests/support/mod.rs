@@ -15,8 +15,10 @@ use coscan_server::{ServeConfig, Server};
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
 use tempfile::TempDir;
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpStream;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Client, Error, NoTls};
+use tokio_postgres::{CancelToken, Client, Error, NoTls};
 
 /// Rows of the table `t`.
 pub const ROWS: i64 = 100_000;
@@ -102,6 +104,14 @@ impl World {
         let (client, connection) = self.config(user, password).connect(NoTls).await?;
         tokio::spawn(connection);
         Ok(client)
+    }
+
+    /// Asks the server to stop what a client does, and waits until it has: a request that is still on its way would stop
+    /// the client's next statement.
+    pub async fn cancel(&self, token: &CancelToken) {
+        let mut socket = TcpStream::connect(self.address()).await.unwrap();
+        token.cancel_query_raw(&mut socket, NoTls).await.unwrap();
+        socket.read_to_end(&mut Vec::new()).await.unwrap();
     }
 
     /// Waits until no statement runs.

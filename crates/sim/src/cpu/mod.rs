@@ -6,13 +6,19 @@
 
 mod sleepers_first;
 
-use coscan_core::{Instant, Span};
+use coscan_core::{Instant, ScanId, Span, WorkerNo};
 use coscan_device::SharedRate;
 
 use sleepers_first::SleepersFirst;
 
-/// A job's name, given by whoever starts it. A thread that works again and again starts jobs of one name.
-pub type Job = u64;
+/// What a job is for. A worker's jobs, one after another, have the same name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Job {
+    /// A worker processes its chunk.
+    Chunk(ScanId, WorkerNo),
+    /// A read costs processor time; its position among the requests.
+    Read(usize),
+}
 
 /// Who gets how much of the processors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -85,7 +85,7 @@ impl SleepersFirst {
     /// If the job is running already.
     pub fn start(&mut self, now: Instant, job: Job, work: Span) {
         self.catch_up(now);
-        assert!(self.running.iter().all(|r| r.job != job), "job {job} is running already");
+        assert!(self.running.iter().all(|r| r.job != job), "{job:?} is running already");
         let credit = match self.asleep.remove(&job) {
             Some(Asleep { credit, since }) => (credit + (self.now - since)).min(self.credit_max),
             None => self.credit_max,
@@ -192,13 +192,20 @@ mod tests {
         Instant::from_nanos(ms * MS)
     }
 
-    /// When each job ends, in milliseconds.
-    fn ends(cores: &mut SleepersFirst, until_ms: u64) -> Vec<(Job, u64)> {
+    fn job(number: usize) -> Job {
+        Job::Read(number)
+    }
+
+    /// The number of each job and when it ends, in milliseconds.
+    fn ends(cores: &mut SleepersFirst, until_ms: u64) -> Vec<(usize, u64)> {
         let mut ends = Vec::new();
         while let Some(next) = cores.next_change().filter(|next| *next <= at(until_ms)) {
             let mut done = Vec::new();
             cores.advance(next, &mut done);
-            ends.extend(done.into_iter().map(|job| (job, next.as_nanos() / MS)));
+            ends.extend(done.into_iter().map(|job| match job {
+                Job::Read(number) => (number, next.as_nanos() / MS),
+                Job::Chunk(..) => unreachable!("no chunk was started"),
+            }));
         }
         ends
     }
@@ -206,11 +213,11 @@ mod tests {
     #[test]
     fn who_has_used_up_its_credit_waits_for_who_has_not() {
         let mut cores = SleepersFirst::new(1, Span::from_millis(100));
-        cores.start(at(0), 1, Span::from_millis(400));
+        cores.start(at(0), job(1), Span::from_millis(400));
         // At 200 the first has no credit left; the second runs alone until its own is used up at 300, then
         // they share: the second needs 50 more, which takes 100.
         assert_eq!(ends(&mut cores, 200), []);
-        cores.start(at(200), 2, Span::from_millis(150));
+        cores.start(at(200), job(2), Span::from_millis(150));
         assert_eq!(ends(&mut cores, 1000), [(2, 400), (1, 550)]);
         assert_eq!(cores.busy(), Span::from_millis(550));
     }
@@ -218,21 +225,21 @@ mod tests {
     #[test]
     fn sleep_gives_credit_back() {
         let mut cores = SleepersFirst::new(1, Span::from_millis(100));
-        cores.start(at(0), 1, Span::from_millis(1_000));
-        cores.start(at(0), 2, Span::from_millis(100));
+        cores.start(at(0), job(1), Span::from_millis(1_000));
+        cores.start(at(0), job(2), Span::from_millis(100));
         // Even shares while both have credit, so both are done with it at 200, and so is the second job.
         assert_eq!(ends(&mut cores, 200), [(2, 200)]);
         // It slept 30 ms: its next job goes first for that long, then shares.
         cores.advance(at(230), &mut Vec::new());
-        cores.start(at(230), 2, Span::from_millis(40));
+        cores.start(at(230), job(2), Span::from_millis(40));
         assert_eq!(ends(&mut cores, 300), [(2, 280)]);
     }
 
     #[test]
     fn nobody_is_faster_than_a_core() {
         let mut cores = SleepersFirst::new(2, Span::from_millis(10));
-        cores.start(at(0), 1, Span::from_millis(50));
-        cores.start(at(0), 2, Span::from_millis(20));
+        cores.start(at(0), job(1), Span::from_millis(50));
+        cores.start(at(0), job(2), Span::from_millis(20));
         assert_eq!(ends(&mut cores, 100), [(2, 20), (1, 50)]);
         assert_eq!(cores.busy(), Span::from_millis(70));
     }

@@ -9,20 +9,22 @@
 //! What is chosen is the core's business, how long things take the models'; no policy is in here.
 
 mod observer;
+mod record;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use coscan_core::{
-    Abm, Action, ChunkNo, ColumnNo, ConfigError, Event, FailReason, Instant, LoadId, PartLoad, PolicyName,
-    ScanId, Span, TableId, WorkerNo,
+    Abm, Action, ChunkNo, ColumnNo, ConfigError, Event, Instant, LoadId, PartLoad, PolicyName, ScanId, Span,
+    TableId, WorkerNo,
 };
 use coscan_device::{Completion, Device, Request, RequestId, Transfer};
 use thiserror::Error;
 
 pub use observer::{Delivery, Observe, Watch};
+pub use record::{Ending, QueryRecord, RunRecord, seconds};
 
-use crate::cpu::Cpu;
+use crate::cpu::{Cpu, Job};
 use crate::placement::Placement;
 use crate::workload::{Query, Workload, World};
 use observer::Observer;
@@ -43,71 +45,6 @@ pub enum RunError {
         /// How many queries have arrived and not ended.
         unfinished: usize,
     },
-}
-
-/// How a query ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// It got all its chunks.
-    Finished,
-    /// It was cancelled.
-    Cancelled,
-    /// It could not be completed.
-    Failed(FailReason),
-}
-
-/// What became of one query.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct QueryRecord {
-    /// The stream it belongs to.
-    pub stream: usize,
-    /// Its kind, as an index into [`Workload::kinds`].
-    pub kind: usize,
-    /// When it arrived.
-    pub start: Instant,
-    /// When it was over.
-    pub end: Instant,
-    /// How it ended.
-    pub ending: Ending,
-}
-
-impl QueryRecord {
-    /// From its arrival to its end, in seconds.
-    pub fn latency_s(&self) -> f64 {
-        seconds(self.end - self.start)
-    }
-}
-
-/// What was measured in one run.
-#[derive(Clone, Debug)]
-pub struct RunRecord {
-    /// The queries, in the order of [`Workload::queries`].
-    pub queries: Vec<QueryRecord>,
-    /// When the last query was over.
-    pub end: Instant,
-    /// Loads the core asked for; one reads one or more columns of one chunk.
-    pub loads: u64,
-    /// Reads the device was asked for, one per column of a load.
-    pub requests: u64,
-    /// Bytes read.
-    pub bytes: u64,
-    /// Processor time used, all cores together.
-    pub cpu_busy: Span,
-    /// For how long the device was busy.
-    pub device_busy: Span,
-    /// Events the core handled.
-    pub events: u64,
-    /// The hash of all events and actions.
-    pub trace_hash: u64,
-    /// The events and actions as text, if asked for.
-    pub text: Option<String>,
-    /// What was handed to whom, in order, if asked for.
-    pub deliveries: Option<Vec<Delivery>>,
-}
-
-/// A span in seconds.
-pub fn seconds(span: Span) -> f64 {
-    span.as_nanos() as f64 / 1e9
 }
 
 /// Runs a workload in a world under a policy. Cost: the core's, plus a logarithm of what is under way per
@@ -213,7 +150,7 @@ struct Simulation<'a> {
     /// Kept for their allocations.
     actions: Vec<Action>,
     read: Vec<Completion>,
-    processed: Vec<u64>,
+    processed: Vec<Job>,
 }
 
 impl<'a> Simulation<'a> {
@@ -308,9 +245,9 @@ impl<'a> Simulation<'a> {
             self.arrived(request);
         }
         for job in processed.drain(..) {
-            match slot_of(job) {
-                Some(slot) => self.done(slot),
-                None => self.consumed(job),
+            match job {
+                Job::Read(slot) => self.done(slot),
+                Job::Chunk(scan, worker) => self.consumed(scan, worker),
             }
         }
         (self.read, self.processed) = (read, processed);
@@ -364,8 +301,7 @@ impl<'a> Simulation<'a> {
         self.settle();
     }
 
-    fn consumed(&mut self, job: u64) {
-        let (scan, worker) = worker_of(job);
+    fn consumed(&mut self, scan: ScanId, worker: WorkerNo) {
         self.observer.processed(self.now, scan, worker);
         self.steps.push_back(Step::Release(scan, worker));
         self.steps.push_back(Step::Request(scan, worker));
@@ -431,7 +367,7 @@ impl<'a> Simulation<'a> {
         let (followed, workers) = (running.followed, running.query.workers);
         if ending != Ending::Finished {
             for worker in 0..workers {
-                self.cpu.cancel(now, job_of(scan, WorkerNo(worker)));
+                self.cpu.cancel(now, Job::Chunk(scan, WorkerNo(worker)));
                 self.observer.processed(now, scan, WorkerNo(worker));
             }
         }
@@ -492,7 +428,7 @@ impl<'a> Simulation<'a> {
         });
         self.requests[slot] = Some(reading);
         if busy == 2 {
-            self.cpu.start(self.now, IO_JOB | slot as u64, self.io_cost);
+            self.cpu.start(self.now, Job::Read(slot), self.io_cost);
         }
         self.request_count += 1;
         self.bytes += part.bytes;
@@ -508,7 +444,7 @@ impl<'a> Simulation<'a> {
             let parts = query.columns.iter().map(|column| Step::Decoded(query.table, chunk, column));
             self.steps.extend(parts);
         }
-        self.cpu.start(self.now, job_of(scan, worker), work);
+        self.cpu.start(self.now, Job::Chunk(scan, worker), work);
     }
 
     fn into_record(self) -> RunRecord {
@@ -534,23 +470,4 @@ fn record_of(scan: &Running<'_>) -> QueryRecord {
     let start = scan.start.expect("every query of a stream arrives");
     let (end, ending) = scan.end.expect("no query is unfinished");
     QueryRecord { stream: scan.stream, kind: scan.query.kind, start, end, ending }
-}
-
-/// More workers than any scan has.
-const WORKERS_MAX: u64 = 1 << 20;
-
-/// Marks the jobs of requests; what remains is the request's place.
-const IO_JOB: u64 = 1 << 63;
-
-/// The request whose job this is, if it is one.
-fn slot_of(job: u64) -> Option<usize> {
-    (job & IO_JOB != 0).then_some((job & !IO_JOB) as usize)
-}
-
-fn job_of(scan: ScanId, worker: WorkerNo) -> u64 {
-    scan.0 * WORKERS_MAX + u64::from(worker.0)
-}
-
-fn worker_of(job: u64) -> (ScanId, WorkerNo) {
-    (ScanId(job / WORKERS_MAX), WorkerNo((job % WORKERS_MAX) as u32))
 }

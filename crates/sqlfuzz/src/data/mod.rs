@@ -11,6 +11,8 @@ mod write;
 
 use std::fmt::Write;
 
+use datafusion::arrow::datatypes::DataType;
+
 use kind::Kind;
 use spread::{Code, Nulls, Spread};
 
@@ -27,8 +29,16 @@ pub(crate) struct Database {
 impl Database {
     /// Whether some column may have NaN.
     pub(crate) fn has_floats(&self) -> bool {
-        let mut columns = self.tables.iter().flat_map(|table| &table.columns);
-        columns.any(|column| column.kind.arrow().is_floating())
+        self.has(DataType::is_floating)
+    }
+
+    /// Whether some column has parts.
+    pub(crate) fn has_nested(&self) -> bool {
+        self.has(DataType::is_nested)
+    }
+
+    fn has(&self, of: impl Fn(&DataType) -> bool) -> bool {
+        self.tables.iter().flat_map(|table| &table.columns).any(|column| of(&column.kind.arrow()))
     }
 }
 

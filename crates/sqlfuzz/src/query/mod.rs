@@ -9,11 +9,13 @@ mod draw;
 mod expr;
 mod relation;
 mod render;
+mod reordered;
 mod simpler;
 mod volatile;
 
 pub(crate) use draw::draw;
 pub(crate) use render::Statement;
+pub(crate) use reordered::reordered;
 pub(crate) use simpler::simpler;
 
 use crate::data::kind::Class;
@@ -205,6 +207,14 @@ impl Test {
     /// Whether it may be a top-k, by its text.
     pub(crate) fn may_be_top_k(&self) -> bool {
         self.contains("ORDER BY") && self.contains("LIMIT")
+    }
+
+    /// Whether it skips rows and takes all others, by its text.
+    pub(crate) fn only_skips(&self) -> bool {
+        let sql = self.query.to_sql();
+        let mut parts = sql.split("OFFSET").peekable();
+        std::iter::from_fn(|| parts.next().filter(|_| parts.peek().is_some()))
+            .any(|before| before.split_whitespace().rev().nth(1) != Some("LIMIT"))
     }
 
     /// Whether it groups by sets, by its text.

@@ -41,6 +41,7 @@ impl Default for Search {
 
 /// Places that a request should not cross, at equal distances.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Boundary {
     /// Bytes from one to the next.
     pub period_bytes: u64,
@@ -59,6 +60,7 @@ pub struct Boundary {
 
 /// A place in the period of a boundary.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Place {
     /// Bytes behind the boundary.
     pub behind_bytes: u64,

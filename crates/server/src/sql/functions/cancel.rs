@@ -39,8 +39,10 @@ impl Cancel {
         let found = sessions.iter().find(|s| i64::from(s.number()) == number && self.viewer.may_see(s));
         let Some(session) = found else { return false };
         let own = session.user.name == self.viewer.user;
+        let why = if own { Stop::User } else { Stop::Administrator };
+        session.stop(why);
         let queries = self.registry.queries().into_iter().filter(|query| query.session == session.id);
-        queries.for_each(|query| query.cancel.stop(if own { Stop::User } else { Stop::Administrator }));
+        queries.for_each(|query| query.cancel.stop(why));
         true
     }
 }

@@ -4,17 +4,27 @@
 //! |---|---|
 //! | `answer` | the same whatever is asked |
 //! | `cancel` | whether a statement was stopped |
+//! | `interval` | an interval so many times |
+//! | `make` | a date, a time or an interval put together from numbers |
+//! | `pattern` | the part of a text that fits a pattern |
 //! | `privileges` | what the user may do |
 //! | `template` | dates and times by PostgreSQL's templates |
+//! | `syntax` | what operators and special forms of SQL become |
 //! | `text` | something computed from its arguments |
+//! | `time` | what lies between two times, and what a clock elsewhere shows |
 //!
 //! Others are in `datafusion-pg-catalog`; those here are missing there, or answer what clients do not understand.
 
 mod answer;
 mod cancel;
+mod interval;
+mod make;
+mod pattern;
 mod privileges;
+mod syntax;
 mod template;
 mod text;
+mod time;
 
 use std::sync::Arc;
 
@@ -27,6 +37,7 @@ use super::activity::Viewer;
 use answer::Answer;
 use cancel::Cancel;
 use privileges::Privilege;
+pub(super) use syntax::with_syntax;
 
 /// The version that clients are told: they take features and queries of the catalog by it.
 pub(crate) const POSTGRES_VERSION: &str = "16.6";
@@ -116,8 +127,10 @@ pub(crate) fn register(context: &SessionContext) {
     if let Ok(none) = ScalarValue::try_new_null(&DataType::Struct(element.into_iter().collect())) {
         answer("_pg_expandarray", none);
     }
+    make::register(context);
     template::register(context);
     text::register(context);
+    time::register(context);
 }
 
 /// Registers what tells who asks, and what they may do.

@@ -83,14 +83,16 @@ fn translated(template: &str) -> Result<String> {
             rest = &rest[part.len()..];
         } else if c == '"' {
             let Some((literal, after)) = rest[1..].split_once('"') else {
-                return exec_err!("the template '{template}' has a quote without its end");
+                return exec_err!(
+                    "the template '{template}' has an opening double quote without a closing one"
+                );
             };
             format.push_str(literal);
             rest = after;
         } else if c.is_alphabetic() && c != 'T' {
             return exec_err!(
-                "the template '{template}' is not known from '{rest}' on: YYYY, MM, Mon, FMMonth, DD, Dy, HH24, HH12, MI, SS, MS, US, \
-                 IYYY, IW, Q, AM and text in double quotes are, or a format with percent signs"
+                "the template '{template}' has the unsupported part '{rest}'. Supported are YYYY, MM, Mon, FMMonth, DD, Dy, HH24, \
+                 HH12, MI, SS, MS, US, IYYY, IW, Q, AM and text in double quotes, or a strftime format with percent signs"
             );
         } else {
             format.push(c);

@@ -16,6 +16,9 @@ use datafusion::prelude::SessionContext;
 use super::SETTINGS;
 use super::answer::anything;
 
+/// Settings that SET changes something by: a function that runs in a query cannot. Tools set others at their start.
+const DO_SOMETHING: [&str; 4] = ["statement_timeout", "timezone", "datestyle", "intervalstyle"];
+
 pub(super) fn register(context: &SessionContext) {
     let pretty = Arc::new(|arguments: &[ColumnarValue]| {
         let sizes = ColumnarValue::values_to_arrays(arguments)?.swap_remove(0);
@@ -27,6 +30,7 @@ pub(super) fn register(context: &SessionContext) {
     let of_arrays = array_to_string_udf();
     for (name, kind) in [
         ("current_setting", Kind::Setting),
+        ("set_config", Kind::SetConfig),
         ("format", Kind::Format),
         ("pg_array_to_string", Kind::Array(of_arrays)),
     ] {
@@ -60,7 +64,9 @@ fn formatted(pattern: &str, values: &[Option<&str>]) -> Result<String> {
             text.push('%');
             continue;
         }
-        let Some(value) = values.next() else { return exec_err!("too few arguments for format()") };
+        let Some(value) = values.next() else {
+            return exec_err!("too few arguments for format(): each %s, %I and %L needs one");
+        };
         match (kind, value) {
             (Some('s'), value) => text.push_str(value.unwrap_or_default()),
             (Some('I'), Some(name)) => {
@@ -77,7 +83,7 @@ fn formatted(pattern: &str, values: &[Option<&str>]) -> Result<String> {
             (Some('L'), Some(value)) => text.push_str(&format!("'{}'", value.replace('\'', "''"))),
             (Some('L'), None) => text.push_str("NULL"),
             (Some('I'), None) => return exec_err!("null values cannot be formatted as an SQL identifier"),
-            _ => return exec_err!("format() knows %s, %I, %L and %%"),
+            _ => return exec_err!("format() supports %s, %I, %L and %% only"),
         }
     }
     Ok(text)
@@ -88,6 +94,8 @@ fn formatted(pattern: &str, values: &[Option<&str>]) -> Result<String> {
 enum Kind {
     /// `current_setting(name)`; NULL for one that is not there.
     Setting,
+    /// `set_config(name, value, is_local)`: what a setting is that does nothing; see [`DO_SOMETHING`].
+    SetConfig,
     /// `format(pattern, ...)`.
     Format,
     /// `array_to_string` in statements about catalogs: that of the query engine, and for arrays that are text there, the same.
@@ -110,6 +118,10 @@ impl Kind {
                     TypeSignature::Exact(vec![DataType::Utf8, DataType::Boolean]),
                 ],
                 Volatility::Stable,
+            ),
+            Kind::SetConfig => Signature::exact(
+                vec![DataType::Utf8, DataType::Utf8, DataType::Boolean],
+                Volatility::Volatile,
             ),
             Kind::Format | Kind::Array(_) => anything(),
         }
@@ -146,6 +158,12 @@ impl ScalarUDFImpl for Text {
                 (Kind::Setting, [Some(name), ..]) => {
                     let name = name.to_ascii_lowercase();
                     SETTINGS.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+                }
+                (Kind::SetConfig, [Some(name), value, ..]) => {
+                    if name.contains('.') || DO_SOMETHING.contains(&name.to_ascii_lowercase().as_str()) {
+                        return exec_err!("set_config() cannot set {name}: use SET {name} = ...");
+                    }
+                    Some(value.unwrap_or_default().to_owned())
                 }
                 (Kind::Format, [Some(pattern), values @ ..]) => Some(formatted(pattern, values)?),
                 (Kind::Array(_), [Some(list), Some(between), ..]) => {

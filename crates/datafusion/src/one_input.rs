@@ -1,0 +1,122 @@
+//! Nodes of a plan over one other node, which say what they do with it and nothing else.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Result, internal_err};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
+use datafusion::physical_plan::metrics::MetricsSet;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
+};
+
+/// What a node does with its input, whose rows it gives in their order.
+pub(crate) trait OneInput: Sized + Send + Sync + 'static {
+    /// What the node is called in plans.
+    const NAME: &'static str;
+
+    fn input(&self) -> &Arc<dyn ExecutionPlan>;
+
+    /// What is known of its rows.
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.input().properties()
+    }
+
+    /// What stands in the place of `node` over another input, or over the same once more.
+    fn over(node: &Arc<OneInputExec<Self>>, input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan>;
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream>;
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        None
+    }
+}
+
+/// The node that does so.
+pub(crate) struct OneInputExec<T>(pub(crate) T);
+
+/// The plan as an input with one partition.
+pub(crate) fn one_partition(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    match plan.output_partitioning().partition_count() {
+        0 | 1 => plan,
+        _ => Arc::new(CoalescePartitionsExec::new(plan)),
+    }
+}
+
+/// The plan with the inputs of all such nodes in their places.
+pub(crate) fn without<T: OneInput>(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let strip = |node: Arc<dyn ExecutionPlan>| {
+        Ok(match node.downcast_ref::<OneInputExec<T>>() {
+            Some(OneInputExec(of)) => Transformed::yes(Arc::clone(of.input())),
+            None => Transformed::no(node),
+        })
+    };
+    plan.transform_up(strip).data()
+}
+
+impl<T: OneInput> fmt::Debug for OneInputExec<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct(T::NAME).field("input", self.0.input()).finish_non_exhaustive()
+    }
+}
+
+impl<T: OneInput> DisplayAs for OneInputExec<T> {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(T::NAME)
+    }
+}
+
+impl<T: OneInput> ExecutionPlan for OneInputExec<T> {
+    fn name(&self) -> &str {
+        T::NAME
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.0.properties()
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![self.0.input()]
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        _: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        match <[Arc<dyn ExecutionPlan>; 1]>::try_from(children) {
+            Ok([input]) => Ok(T::over(&self, input)),
+            Err(children) => internal_err!("{} has one input, not {}", T::NAME, children.len()),
+        }
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        self.0.execute(partition, context)
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        self.0.metrics()
+    }
+}

@@ -1,0 +1,72 @@
+//! Build sides that wait for the filters of joins above them.
+//!
+//! A join fills the filter of its probe side when it has its build side, and only then reads the probe side. But an
+//! exchange into one partition reads its input from the moment it is opened, and the build side of a join is opened with
+//! the whole plan: below a probe side it would be read before the filter says which of its rows are wanted, and its own
+//! join would fill a filter with keys that nobody wants. So such an exchange is opened when it is read.
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::expressions::DynamicFilterTracking;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
+use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use futures::{StreamExt, TryFutureExt};
+
+use crate::one_input::{OneInput, OneInputExec};
+
+/// The node with a build side that is opened when it is read, if it is a hash join whose build side is an exchange over
+/// scans that may be filtered while the query runs.
+pub(super) fn deferred(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    let build = match node.downcast_ref::<HashJoinExec>() {
+        Some(join) if join.left().is::<CoalescePartitionsExec>() => Arc::clone(join.left()),
+        _ => return Ok(Transformed::no(node)),
+    };
+    if !has_dynamic_filter(&build)? {
+        return Ok(Transformed::no(node));
+    }
+    let mut children: Vec<_> = node.children().into_iter().cloned().collect();
+    children[0] = Arc::new(OneInputExec(Deferred(build)));
+    let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+    node.replace_children(children, options).map(Transformed::yes)
+}
+
+fn has_dynamic_filter(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
+    let mut found = false;
+    plan.apply(|node| {
+        if node.children().is_empty() {
+            node.apply_expressions(&mut |expr| {
+                found |= DynamicFilterTracking::classify(expr).contains_dynamic_filter();
+                Ok(TreeNodeRecursion::Continue)
+            })?;
+        }
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
+/// Opens its input when it is read.
+struct Deferred(Arc<dyn ExecutionPlan>);
+
+impl OneInput for Deferred {
+    const NAME: &'static str = "DeferredExec";
+
+    fn input(&self) -> &Arc<dyn ExecutionPlan> {
+        &self.0
+    }
+
+    fn over(_: &Arc<OneInputExec<Self>>, input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+        Arc::new(OneInputExec(Deferred(input)))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let (schema, input) = (self.0.schema(), Arc::clone(&self.0));
+        let stream = futures::future::lazy(move |_| input.execute(partition, context)).try_flatten_stream();
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, stream.boxed())))
+    }
+}

@@ -1,0 +1,211 @@
+//! The loop of events and actions: what happens is told to the buffer manager, what it answers is carried out. Then what
+//! is due later: the alarm, and those who wait for room too long.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use coscan_core::{Action, Event, ScanId, WorkerNo};
+use coscan_trace::Record;
+
+use super::LockedDriver;
+use crate::config::EngineConfig;
+use crate::error::EngineError;
+use crate::point::patience::Patience;
+use crate::registered::RegisteredSegment;
+use crate::store::PartKey;
+
+/// What an event came from, as far as errors of scans have to name it.
+pub(super) enum Cause {
+    /// A load failed with this error.
+    Load(EngineError),
+    /// What this says needs more room than was booked.
+    Growth(String),
+    Other,
+}
+
+impl LockedDriver<'_> {
+    /// What is done before the lock is given up.
+    pub(super) fn finish(&mut self) {
+        let (usage, points) = (self.state.abm.usage(), &self.state.points);
+        // Blocks that were on their way when the budget shrank have nobody to ask for their room again.
+        let too_much = usage.total() > usage.budget && points.count() == 0;
+        if usage.points > 0 && (too_much || points.is_idle(self.clock())) {
+            let room = self.return_point_room();
+            self.event(room);
+        }
+        if self.freed {
+            let now = self.clock();
+            self.state.patience.note_progress(now);
+        }
+        self.settle_io();
+        self.driver.environment.set_alarm(self.next_deadline());
+    }
+
+    /// A deadline of those who wait for room may have passed.
+    pub(super) fn look_after_patience(&mut self) {
+        let now = self.clock();
+        let deadline = self.state.patience.deadline(self.driver.config.stall_after);
+        if deadline.is_some_and(|at| at <= now) {
+            // Point reads wait that nobody but these can make room for.
+            self.suspend_stalled();
+            if !self.freed {
+                self.state.patience.give_up(now);
+                self.freed = true;
+            }
+        }
+    }
+
+    /// Takes back the chunks of consumers that stand still.
+    fn suspend_stalled(&mut self) {
+        let scans: Vec<Arc<RegisteredSegment>> = self.state.scans.values().cloned().collect();
+        for segment in scans {
+            for worker in (0..segment.workers()).map(|at| WorkerNo(at as u32)) {
+                let now = self.clock();
+                if segment.suspend(worker, now, &mut self.after.deferred) {
+                    self.state.stats.suspensions += 1;
+                    self.event(Event::ChunkSuspended { scan: segment.id, worker });
+                }
+            }
+        }
+    }
+
+    pub(crate) fn patience(&mut self) -> &mut Patience {
+        &mut self.state.patience
+    }
+
+    /// Ends everything: somebody panicked, and what he was changing is half changed.
+    pub(super) fn break_down(&mut self, panic: String) -> EngineError {
+        tracing::error!(%panic, "the engine is broken: all its scans end");
+        let error = EngineError::Broken(panic);
+        let state = &mut *self.state;
+        state.broken = Some(error.clone());
+        for segment in std::mem::take(&mut state.scans).into_values() {
+            segment.end(error.clone(), &mut self.after.deferred);
+        }
+        state.points.fail_all(&error, &mut self.after.deferred.wakers);
+        self.after.parts.extend(state.store.clear());
+        error
+    }
+
+    /// An event of a scan, if that is still registered.
+    pub(crate) fn scan_event(&mut self, scan: ScanId, event: Event) {
+        if self.state.scans.contains_key(&scan) {
+            self.event(event);
+        }
+    }
+
+    /// The time.
+    pub(crate) fn clock(&self) -> Instant {
+        self.driver.now()
+    }
+
+    /// The time as the core counts it.
+    pub(crate) fn now(&self) -> coscan_core::Instant {
+        coscan_core::Instant::from_nanos((self.clock() - self.driver.started).as_nanos() as u64)
+    }
+
+    /// When something is due, if nothing else happens before.
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        let core = self.state.abm.next_deadline();
+        let core = core.map(|at| self.driver.started + Duration::from_nanos(at.as_nanos()));
+        let patience = self.state.patience.deadline(self.driver.config.stall_after);
+        core.into_iter().chain(self.state.queue.next_deadline()).chain(patience).min()
+    }
+
+    /// Tells the buffer manager and carries out what it answers, and what that leads to.
+    pub(crate) fn event(&mut self, event: Event) {
+        self.event_because(event, &Cause::Other);
+    }
+
+    /// As [`Self::event`], for an event by which scans may fail: `cause` goes into their errors.
+    pub(super) fn event_because(&mut self, event: Event, cause: &Cause) {
+        let mut events = VecDeque::from([event]);
+        while let Some(event) = events.pop_front() {
+            self.freed |= may_free(&event);
+            let started = self.clock();
+            let since_start = (started - self.driver.started).as_nanos() as u64;
+            self.less_wanted |= matches!(
+                event,
+                Event::ScanGone { .. } | Event::ChunksUnneeded { .. } | Event::ChunksInvalidated { .. }
+            );
+            let now = coscan_core::Instant::from_nanos(since_start);
+            let state = &mut *self.state;
+            let mut actions = std::mem::take(&mut state.actions);
+            let recorded = state.recorder.is_some().then(|| Record::from(&event));
+            state.abm.handle(now, event, &mut actions);
+            state.stats.decision_ns.record(self.driver.now() - started);
+            if let (Some(recorder), Some(event)) = (&state.recorder, recorded) {
+                recorder.record(since_start, event);
+                actions.iter().filter_map(Record::of_action).for_each(|a| recorder.record(since_start, a));
+            }
+            for action in actions.drain(..) {
+                self.carry_out(action, cause, &mut events);
+                events.extend(self.follow_ups.drain(..));
+            }
+            self.state.actions = actions;
+        }
+    }
+
+    fn carry_out(&mut self, action: Action, cause: &Cause, events: &mut VecDeque<Event>) {
+        match action {
+            Action::Load { load, table, chunk, parts } => self.load(load, table, chunk, &parts),
+            Action::Evict { table, chunk, column, .. } => {
+                if let Some(part) = self.state.store.remove(PartKey { table, chunk, column }) {
+                    self.state.stats.evictions += 1;
+                    self.after.arrays.append(&mut part.take_decoded());
+                    self.after.parts.push(part);
+                }
+            }
+            Action::DropDecoded { table, chunk, column } => {
+                if let Some(part) = self.state.store.get(PartKey { table, chunk, column }) {
+                    self.after.arrays.append(&mut part.take_decoded());
+                }
+            }
+            Action::Deliver { scan, worker, chunk } => self.deliver(scan, worker, chunk, events),
+            Action::Wake { scan, worker } => {
+                if let Some(segment) = self.state.scans.get(&scan) {
+                    segment.drain(worker, &mut self.after.deferred);
+                }
+            }
+            Action::Suspend { scan, worker } => {
+                let now = self.clock();
+                let suspend = |s: &Arc<RegisteredSegment>| s.suspend(worker, now, &mut self.after.deferred);
+                let given = self.state.scans.get(&scan).is_some_and(suspend);
+                if given {
+                    self.state.stats.suspensions += 1;
+                    events.push_back(Event::ChunkSuspended { scan, worker });
+                }
+            }
+            Action::ReturnPointRoom => {
+                let room = self.return_point_room();
+                events.push_back(room);
+            }
+            Action::Fail { scan, chunk, reason } => {
+                if let Some(table) = self.state.scans.get(&scan).map(|s| s.table) {
+                    let error = self.failure(table, chunk, reason, cause);
+                    self.forget(scan, error);
+                    events.push_back(Event::ScanGone { scan });
+                }
+            }
+        }
+    }
+
+    /// The settings the engine was started with.
+    pub(crate) fn config(&self) -> &EngineConfig {
+        &self.driver.config
+    }
+}
+
+/// Whether room may be free, or what nobody holds, after such an event.
+fn may_free(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::ChunkReleased { .. }
+            | Event::ChunkSuspended { .. }
+            | Event::LoadFinished { .. }
+            | Event::LoadFailed { .. }
+            | Event::ScanGone { .. }
+            | Event::BudgetChanged { .. }
+    )
+}

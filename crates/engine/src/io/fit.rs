@@ -1,0 +1,93 @@
+//! What a device's profile says beyond the shape of single requests: how large chunks are, into which ranges the parts of
+//! objects are cut, how patient point reads are, and what a read of some ranges costs. Pure.
+//!
+//! Everything here follows from the profile as it was measured, not from what reads teach while the engine runs: the
+//! chunks of a file that is in use cannot change.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use super::coalesce::REQUEST_BYTES_MAX;
+
+/// Requests of a profiled device may always be as large as this.
+const REQUEST_BYTES_MIN: u64 = 1 << 20;
+
+/// A chunk is of all columns of a table, and a scan reads some of them: a quarter, so that what it reads of a chunk is
+/// one efficient request.
+const REQUESTS_PER_CHUNK: u64 = 4;
+
+/// Up to this size of chunks the time of queries does not depend on it by more than it varies anyway (`docs/order.md`).
+const CHUNK_BYTES_MAX: u64 = 32 << 20;
+
+/// A point read is late when it has taken so many times what it takes alone.
+const PATIENCE: u32 = 2;
+
+/// What a request must have so that nine tenths of its time pass for its bytes.
+pub(super) fn request_bytes(fixed_s: f64, bytes_per_s: f64) -> u64 {
+    ((9.0 * fixed_s * bytes_per_s) as u64).clamp(REQUEST_BYTES_MIN, REQUEST_BYTES_MAX)
+}
+
+/// What a chunk is to have where requests of `request_bytes` are efficient and so many of them are under way: no more than
+/// lets them be under way in half of the buffer, each for a chunk of its own. Never less than `usual`, what it has without a
+/// profile: smaller chunks are more requests for the same bytes.
+pub(super) fn chunk_bytes(request_bytes: u64, requests: usize, buffer_bytes: u64, usual: u64) -> u64 {
+    let room = buffer_bytes / 2 / requests.max(1) as u64;
+    (REQUESTS_PER_CHUNK * request_bytes).min(CHUNK_BYTES_MAX).min(room).max(usual)
+}
+
+/// How long a point read may wait before loads are held back for it: `constant`, but not less than a few times what it
+/// takes alone, because holding loads back makes it no faster than that.
+pub(super) fn point_latency(constant: Duration, alone: Duration) -> Duration {
+    if constant.is_zero() { constant } else { constant.max(alone.saturating_mul(PATIENCE)) }
+}
+
+/// What reading ranges (ascending, disjoint) costs a device, in bytes: theirs, those of gaps up to `gap_bytes`, which are
+/// read, too, and `request_bytes` for each request.
+pub(crate) fn cost_bytes(
+    ranges: impl IntoIterator<Item = Range<u64>>,
+    request_bytes: u64,
+    gap_bytes: u64,
+) -> u64 {
+    let mut cost = 0u64;
+    let mut end = None;
+    for range in ranges {
+        let gap = end.map(|end| range.start.saturating_sub(end)).filter(|gap| *gap <= gap_bytes);
+        let before = gap.unwrap_or(request_bytes);
+        cost = cost.saturating_add(before).saturating_add(range.end.saturating_sub(range.start));
+        end = Some(range.end);
+    }
+    cost
+}
+
+/// Whether a range of a part is read in several of about `bytes`: if it is half as large again.
+pub(crate) fn is_cut(range: &Range<u64>, bytes: u64) -> bool {
+    ranges_wanted(range, bytes) > 1
+}
+
+fn ranges_wanted(range: &Range<u64>, bytes: u64) -> u64 {
+    range.end.saturating_sub(range.start).saturating_add(bytes / 2) / bytes.max(1)
+}
+
+/// Cuts a range of a part into about equal ones of about `bytes`, at `borders` (ascending, where pages begin), so that
+/// they are read side by side, if [`is_cut`] says so.
+pub(crate) fn cut(range: &Range<u64>, bytes: u64, borders: &[u64]) -> Vec<Range<u64>> {
+    let all = range.end.saturating_sub(range.start);
+    let wanted = ranges_wanted(range, bytes);
+    let mut cut = Vec::new();
+    let mut start = range.start;
+    for nth in 1..wanted {
+        let even = range.start + (u128::from(all) * u128::from(nth) / u128::from(wanted)) as u64;
+        let after = borders.partition_point(|border| *border < even);
+        let near = borders[after.saturating_sub(1)..].iter().take(2);
+        let border = near.copied().filter(|at| *at > start && *at < range.end);
+        let Some(border) = border.min_by_key(|at| at.abs_diff(even)) else { continue };
+        cut.push(start..border);
+        start = border;
+    }
+    cut.push(start..range.end);
+    cut
+}
+
+#[cfg(test)]
+#[path = "fit_tests.rs"]
+mod tests;

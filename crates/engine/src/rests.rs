@@ -1,0 +1,104 @@
+//! What the workers of a scan hold of their bundles and have not handed out yet.
+//!
+//! A worker hands out the chunks of its bundle one by one. So that each comes exactly once, whatever becomes of the worker,
+//! and nobody is told that there is nothing more while there is, what is left of a bundle belongs to the scan: whoever finds
+//! nothing else gets half of it, or all of it if the worker is gone. These chunks are then scanned again, as a further stage
+//! of the request. This module keeps the books; it registers nothing.
+
+use std::collections::{BTreeMap, HashSet, VecDeque};
+
+use crate::segments::RequestedChunk;
+
+/// See the module's text.
+#[derive(Debug, Default)]
+pub(crate) struct Rests {
+    /// By the number of the worker; none is empty.
+    of: BTreeMap<usize, Rest>,
+}
+
+#[derive(Debug)]
+struct Rest {
+    /// A position in the request's segments.
+    segment: usize,
+    chunks: VecDeque<RequestedChunk>,
+    /// Its worker was dropped.
+    left: bool,
+}
+
+impl Rests {
+    /// A worker, which has handed out all that it had, took a bundle with these chunks.
+    pub(crate) fn put(&mut self, worker: usize, segment: usize, chunks: &[RequestedChunk]) {
+        debug_assert!(!self.of.contains_key(&worker), "worker {worker} goes on with chunks in hand");
+        let chunks = VecDeque::from_iter(chunks.iter().copied());
+        self.of.insert(worker, Rest { segment, chunks, left: false });
+    }
+
+    /// The next chunk of the worker's bundle that is needed, and whether it is the last one.
+    pub(crate) fn next(&mut self, worker: usize, unneeded: &HashSet<u32>) -> Option<(RequestedChunk, bool)> {
+        let chunks = &mut self.of.get_mut(&worker)?.chunks;
+        let next = std::iter::from_fn(|| chunks.pop_front()).find(|wanted| !unneeded.contains(&wanted.key));
+        let last = chunks.is_empty();
+        if last {
+            self.of.remove(&worker);
+        }
+        Some((next?, last))
+    }
+
+    /// A worker was dropped.
+    pub(crate) fn leave(&mut self, worker: usize) {
+        if let Some(rest) = self.of.get_mut(&worker) {
+            rest.left = true;
+        }
+    }
+
+    /// Chunks for somebody who finds nothing else, with their segment: what a worker left, or half of the most that one has.
+    pub(crate) fn share(&mut self) -> Option<(usize, Vec<RequestedChunk>)> {
+        let (&worker, rest) = self.of.iter_mut().max_by_key(|(_, rest)| (rest.left, rest.chunks.len()))?;
+        let stay = if rest.left { 0 } else { rest.chunks.len() / 2 };
+        let shared = (rest.segment, rest.chunks.split_off(stay).into());
+        if stay == 0 {
+            self.of.remove(&worker);
+        }
+        Some(shared)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use coscan_core::ChunkNo;
+
+    fn chunks(keys: std::ops::Range<u32>) -> Vec<RequestedChunk> {
+        keys.map(|key| RequestedChunk { bundle: ChunkNo(7), chunk: key as usize, key, read: 0 }).collect()
+    }
+
+    fn keys((segment, chunks): (usize, Vec<RequestedChunk>)) -> (usize, Vec<u32>) {
+        (segment, chunks.iter().map(|wanted| wanted.key).collect())
+    }
+
+    #[test]
+    fn chunks_go_to_their_worker_or_half_of_them_to_others() {
+        let mut rests = Rests::default();
+        let none = HashSet::new();
+        rests.put(1, 5, &chunks(0..6));
+        assert_eq!(rests.next(0, &none), None);
+        assert_eq!(rests.next(1, &none), Some((chunks(0..1)[0], false)));
+        assert_eq!(rests.share().map(keys), Some((5, vec![3, 4, 5])), "of five, two stay");
+        assert_eq!(rests.next(1, &HashSet::from([1])), Some((chunks(2..3)[0], true)));
+        assert_eq!(rests.next(1, &none), None);
+        assert!(rests.share().is_none());
+    }
+
+    #[test]
+    fn what_somebody_left_goes_first_and_whole() {
+        let mut rests = Rests::default();
+        rests.put(0, 0, &chunks(0..9));
+        rests.put(1, 0, &chunks(9..12));
+        rests.leave(1);
+        rests.leave(2);
+        assert_eq!(rests.share().map(keys), Some((0, vec![9, 10, 11])));
+        rests.put(1, 0, &chunks(12..13));
+        assert_eq!(rests.share().map(keys), Some((0, vec![4, 5, 6, 7, 8])));
+        assert_eq!(rests.next(1, &HashSet::from([12])), None, "the only one is not needed");
+    }
+}

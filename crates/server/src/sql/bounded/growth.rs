@@ -1,0 +1,300 @@
+//! How many bytes a function makes of its arguments: exact where that is cheap, else more than it will be.
+
+use datafusion::arrow::array::{Array, AsArray, Int64Array, StringViewArray};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Int64Type, IntervalUnit, TimeUnit};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::ColumnarValue;
+
+use super::super::size::bytes_of;
+use super::SMALL;
+
+/// Bytes of a letter that is not one of ASCII, at most; of a number as text, and of what one letter of a template may become.
+const LETTER_MAX: usize = 4;
+const NUMBER_TEXT: usize = 24;
+const TEMPLATE_LETTER: usize = 12;
+/// Bytes of an element of a list of numbers or times, and of its offset.
+const ELEMENT: usize = 16;
+
+/// By which rule a function grows.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Growth {
+    /// A text so many times.
+    Repeat,
+    /// A text made so long.
+    Pad,
+    /// A text with others in place of parts.
+    Replace,
+    /// The same with a pattern.
+    ReplacePattern,
+    /// An element so many times.
+    RepeatElement,
+    /// Numbers or times from one to another.
+    Series,
+    /// A list made so long.
+    Resize,
+    /// The elements of a list as one text.
+    Join,
+    /// A time as a template has it.
+    Template,
+    /// All arguments in one.
+    Sum,
+    /// A part of the first argument, or it with other letters: it is large where that is the same for all rows.
+    Constant,
+}
+
+/// How this function grows; nothing for those that do not.
+pub(super) fn growth(name: &str) -> Option<Growth> {
+    Some(match name {
+        "repeat" => Growth::Repeat,
+        "lpad" | "rpad" => Growth::Pad,
+        "replace" => Growth::Replace,
+        "regexp_replace" => Growth::ReplacePattern,
+        "array_repeat" => Growth::RepeatElement,
+        "range" | "generate_series" => Growth::Series,
+        "array_resize" => Growth::Resize,
+        "array_to_string" | "pg_array_to_string" => Growth::Join,
+        "to_char" | "date_format" => Growth::Template,
+        "concat" | "concat_ws" | "make_array" | "array_append" | "array_prepend" | "array_concat"
+        | "array_union" | "struct" | "named_struct" | "map" | "format" | "overlay" | "arrays_zip" => {
+            Growth::Sum
+        }
+        "substr" | "substring" | "left" | "right" | "translate" | "split_part" | "string_to_array"
+        | "array_slice" | "array_replace" | "array_replace_n" | "array_replace_all" | "btrim" | "ltrim"
+        | "rtrim" => Growth::Constant,
+        _ => return None,
+    })
+}
+
+/// Bytes of the result.
+pub(super) fn made(growth: Growth, args: &[ColumnarValue], rows: usize) -> Result<usize> {
+    let rows = if args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_))) { 1 } else { rows };
+    let sum = || args.iter().map(|arg| size(arg, rows)).fold(0, usize::saturating_add);
+    Ok(match (growth, args) {
+        (Growth::Repeat, [text, times]) => {
+            let (text, times) = (Texts::of(text)?, Numbers::of(times)?);
+            total(rows, |row| text.length(row).saturating_mul(times.count(row)))
+        }
+        (Growth::Pad, [text, length, fill @ ..]) => {
+            let ascii = |arg: &ColumnarValue| {
+                Ok::<_, datafusion::common::DataFusionError>(Texts::of(arg)?.is_ascii())
+            };
+            let plain = ascii(text)? && fill.first().map_or(Ok(true), ascii)?;
+            let length = Numbers::of(length)?;
+            let width = if plain { 1 } else { LETTER_MAX };
+            total(rows, |row| length.count(row).saturating_mul(width))
+        }
+        (Growth::Replace, [text, from, to]) => {
+            let (text, from, to) = (Texts::of(text)?, Texts::of(from)?, Texts::of(to)?);
+            let most = |row| {
+                let places = text.length(row) / from.length(row).max(1) + 1;
+                text.length(row).saturating_add(places.saturating_mul(to.length(row)))
+            };
+            match total(rows, most) {
+                much if much >= SMALL => total(rows, |row| match (text.get(row), from.get(row)) {
+                    (Some(text), Some(from)) => {
+                        let places = text.matches(from).count();
+                        text.len().saturating_add(places.saturating_mul(to.length(row)))
+                    }
+                    _ => 0,
+                }),
+                little => little,
+            }
+        }
+        (Growth::ReplacePattern, [text, _, to, flags @ ..]) => {
+            let (text, to) = (Texts::of(text)?, Texts::of(to)?);
+            let flags = flags.first().map(Texts::of).transpose()?;
+            total(rows, |row| {
+                let all =
+                    flags.as_ref().and_then(|flags| flags.get(row)).is_some_and(|flags| flags.contains('g'));
+                let places = if all { text.length(row).saturating_add(1) } else { 1 };
+                let groups = to.get(row).map_or(0, |to| to.matches(['\\', '$']).count());
+                let found = groups.saturating_add(1).saturating_mul(text.length(row));
+                found.saturating_add(places.saturating_mul(to.length(row)))
+            })
+        }
+        (Growth::RepeatElement, [element, times]) => {
+            let times = Numbers::of(times)?;
+            let each = (size(element, rows) / rows.max(1)).max(1);
+            match element.data_type() {
+                DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
+                    let texts = Texts::of(element)?;
+                    total(rows, |row| {
+                        texts.length(row).saturating_add(ELEMENT).saturating_mul(times.count(row))
+                    })
+                }
+                _ => total(rows, |row| each.saturating_mul(times.count(row))),
+            }
+        }
+        (Growth::Series, [end]) => {
+            let end = Numbers::of(end)?;
+            total(rows, |row| end.count(row).saturating_mul(ELEMENT))
+        }
+        (Growth::Series, [begin, end, step @ ..]) => {
+            let (begin, end) = (Numbers::of(begin)?, Numbers::of(end)?);
+            let step = step.first().map(|step| steps(step, args[0].data_type())).transpose()?;
+            total(rows, |row| {
+                let step = step.as_ref().map_or(1, |step| step.get(row).unwrap_or(1)).unsigned_abs().max(1);
+                let (Some(begin), Some(end)) = (begin.get(row), end.get(row)) else { return 0 };
+                let elements = usize::try_from(end.abs_diff(begin) / step).unwrap_or(usize::MAX);
+                elements.saturating_add(1).saturating_mul(ELEMENT)
+            })
+        }
+        (Growth::Resize, [list, length, value @ ..]) => {
+            let length = Numbers::of(length)?;
+            let each = value.first().map_or(0, |value| size(value, 1)).max(ELEMENT);
+            total(rows, |row| length.count(row).saturating_mul(each)).saturating_add(size(list, rows))
+        }
+        (Growth::Join, [list, between @ ..]) => {
+            let list = match list {
+                ColumnarValue::Array(lists) => lists.clone(),
+                ColumnarValue::Scalar(list) => list.to_array_of_size(1)?,
+            };
+            let repeated = if list.len() == rows { 1 } else { rows };
+            let each = between.iter().map(|text| size(text, 1)).fold(NUMBER_TEXT, usize::saturating_add);
+            let elements = elements(list.to_data().child_data().first());
+            each.saturating_mul(elements).saturating_add(bytes_of(&list)).saturating_mul(repeated)
+        }
+        (Growth::Template, [_, template, ..]) => size(template, rows).saturating_mul(TEMPLATE_LETTER),
+        (Growth::Constant, args) => {
+            let constants = args.iter().filter(|arg| matches!(arg, ColumnarValue::Scalar(_)));
+            constants.map(|arg| size(arg, rows)).fold(0, usize::saturating_add)
+        }
+        _ => sum(),
+    })
+}
+
+fn total(rows: usize, of: impl Fn(usize) -> usize) -> usize {
+    (0..rows).map(of).fold(0, usize::saturating_add)
+}
+
+/// Elements of a list and of the lists in it.
+fn elements(child: Option<&datafusion::arrow::array::ArrayData>) -> usize {
+    child.map_or(0, |child| child.len().saturating_add(elements(child.child_data().first())))
+}
+
+/// Bytes of an argument in all rows.
+pub(super) fn size(arg: &ColumnarValue, rows: usize) -> usize {
+    match arg {
+        ColumnarValue::Array(array) => bytes_of(array),
+        ColumnarValue::Scalar(scalar) => scalar_size(scalar).saturating_mul(rows),
+    }
+}
+
+/// Bytes of a constant's value.
+pub(super) fn scalar_size(scalar: &ScalarValue) -> usize {
+    match scalar {
+        ScalarValue::Utf8(text) | ScalarValue::LargeUtf8(text) | ScalarValue::Utf8View(text) => {
+            text.as_ref().map_or(0, String::len)
+        }
+        ScalarValue::Binary(bytes) | ScalarValue::LargeBinary(bytes) | ScalarValue::BinaryView(bytes) => {
+            bytes.as_ref().map_or(0, Vec::len)
+        }
+        other => other.size(),
+    }
+}
+
+/// How far a step goes in the unit that the ends of a series are numbers of.
+fn steps(step: &ColumnarValue, of: DataType) -> Result<Numbers> {
+    if !matches!(step.data_type(), DataType::Interval(_)) {
+        return Numbers::of(step);
+    }
+    let array = step.clone().into_array(1)?;
+    let array = cast(&array, &DataType::Interval(IntervalUnit::MonthDayNano))?;
+    let day: i64 = match of {
+        DataType::Date32 => 1,
+        DataType::Date64 | DataType::Timestamp(TimeUnit::Millisecond, _) => 86_400_000,
+        DataType::Timestamp(TimeUnit::Second, _) => 86_400,
+        DataType::Timestamp(TimeUnit::Microsecond, _) => 86_400_000_000,
+        _ => 86_400_000_000_000,
+    };
+    let of_step = |value: datafusion::arrow::datatypes::IntervalMonthDayNano| {
+        let days = i64::from(value.months).saturating_mul(28).saturating_add(i64::from(value.days));
+        days.saturating_mul(day).saturating_add(value.nanoseconds / (86_400_000_000_000 / day))
+    };
+    let values = array.as_primitive::<datafusion::arrow::datatypes::IntervalMonthDayNanoType>();
+    Ok(Numbers(values.iter().map(|value| value.map(of_step)).collect()))
+}
+
+/// Texts of all rows, or one for all.
+struct Texts(StringViewArray);
+
+impl Texts {
+    fn of(arg: &ColumnarValue) -> Result<Self> {
+        Ok(Texts(cast(&arg.clone().into_array(1)?, &DataType::Utf8View)?.as_string_view().clone()))
+    }
+
+    fn get(&self, row: usize) -> Option<&str> {
+        let row = if self.0.len() == 1 { 0 } else { row };
+        (row < self.0.len() && self.0.is_valid(row)).then(|| self.0.value(row))
+    }
+
+    fn length(&self, row: usize) -> usize {
+        self.get(row).map_or(0, str::len)
+    }
+
+    fn is_ascii(&self) -> bool {
+        self.0.is_ascii()
+    }
+}
+
+/// The same of numbers; times are what they are stored as.
+struct Numbers(Int64Array);
+
+impl Numbers {
+    fn of(arg: &ColumnarValue) -> Result<Self> {
+        Ok(Numbers(cast(&arg.clone().into_array(1)?, &DataType::Int64)?.as_primitive::<Int64Type>().clone()))
+    }
+
+    fn get(&self, row: usize) -> Option<i64> {
+        let row = if self.0.len() == 1 { 0 } else { row };
+        (row < self.0.len() && self.0.is_valid(row)).then(|| self.0.value(row))
+    }
+
+    fn count(&self, row: usize) -> usize {
+        usize::try_from(self.get(row).unwrap_or(0)).unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use datafusion::arrow::array::StringArray;
+
+    use super::*;
+
+    fn text(text: &str) -> ColumnarValue {
+        ColumnarValue::Scalar(text.into())
+    }
+
+    fn number(number: i64) -> ColumnarValue {
+        ColumnarValue::Scalar(number.into())
+    }
+
+    fn column(texts: &[&str]) -> ColumnarValue {
+        ColumnarValue::Array(Arc::new(StringArray::from(texts.to_vec())))
+    }
+
+    #[test]
+    fn what_is_made_is_known_before() {
+        let bytes =
+            |name: &str, args: &[ColumnarValue], rows| made(growth(name).unwrap(), args, rows).unwrap();
+        assert_eq!(bytes("repeat", &[text("ab"), number(1000)], 10), 2000);
+        assert_eq!(bytes("repeat", &[column(&["a", "bcd"]), number(1000)], 2), 4000);
+        assert_eq!(bytes("repeat", &[column(&["a", "bcd"]), number(-1)], 2), 0);
+        assert_eq!(bytes("repeat", &[text("ab"), number(i64::MAX)], 1), usize::MAX - 1);
+        assert_eq!(bytes("lpad", &[column(&["a", "b"]), number(500), text("-")], 2), 1000);
+        assert_eq!(bytes("lpad", &[column(&["a", "b"]), number(500), text("ü")], 2), 4000);
+        let (much, to) = ("x".repeat(1000) + &"y".repeat(1_000_000), "z".repeat(2000));
+        assert_eq!(bytes("replace", &[column(&[&much]), text("x"), text(&to)], 1), much.len() + 1000 * 2000);
+        assert_eq!(bytes("range", &[number(0), number(1000), number(10)], 1), 101 * ELEMENT);
+        assert_eq!(bytes("concat", &[column(&["ab", "c"]), text("xyz")], 2), 3 + 3 * 4 + 2 * 3);
+        let long = ColumnarValue::Scalar("x".repeat(5000).into());
+        assert_eq!(
+            bytes("left", &[long, ColumnarValue::Array(Arc::new(Int64Array::from(vec![1, 2])))], 2),
+            10_000
+        );
+        assert!(growth("upper").is_none());
+    }
+}

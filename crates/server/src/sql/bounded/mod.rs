@@ -1,0 +1,124 @@
+//! How much memory the values of an expression may take.
+//!
+//! The query engine accounts for what its operators keep, and not for what expressions make: `repeat('x', 2000000000)` is twelve
+//! letters and two gigabytes. Here functions that make much of little say how much that will be before they make it, and their
+//! results are reserved in the user's memory for as long as somebody holds them. Constants, which are computed while a statement
+//! is planned and then belong to its plan, have a limit of their own.
+//!
+//! | module | question |
+//! |---|---|
+//! | `growth` | how many bytes will a function make of its arguments? |
+//! | `function` | a function that asks first |
+//! | `rule` | operators and constants in plans become such functions |
+//!
+//! Functions whose results are no larger than their arguments are left alone: what they make is bounded by what was read.
+
+mod function;
+mod growth;
+mod rule;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use datafusion::arrow::array::{Array, ArrayData, ArrayRef, make_array};
+use datafusion::arrow::buffer::Buffer;
+use datafusion::common::{DataFusionError, Result};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
+use datafusion::logical_expr::ColumnarValue;
+use datafusion::prelude::SessionContext;
+
+pub(crate) use rule::{BoundConstants, BoundOperators};
+
+/// Results below this are not looked at: there is one of them in work at a time for each operator.
+const SMALL: usize = 4 << 20;
+/// Bytes of all constants that are computed while a statement is planned.
+const CONSTANTS_MAX: usize = 64 << 20;
+
+/// Where the results of a session's expressions are reserved.
+#[derive(Debug)]
+pub(crate) struct Room {
+    pool: Arc<dyn MemoryPool>,
+    constants: AtomicUsize,
+}
+
+impl Room {
+    /// Room in this pool.
+    pub(crate) fn in_pool(pool: Arc<dyn MemoryPool>) -> Arc<Self> {
+        Arc::new(Room { pool, constants: AtomicUsize::new(0) })
+    }
+
+    /// Replaces the functions of a session that make much of little.
+    pub(crate) fn bound_functions(self: &Arc<Self>, context: &SessionContext) {
+        let state = context.state();
+        let known = state.scalar_functions().iter().filter(|(name, of)| **name == of.name());
+        for function in known.filter_map(|(_, of)| function::bounded(of, self)) {
+            context.register_udf(function);
+        }
+    }
+
+    /// A statement begins: it has made no constants.
+    pub(crate) fn begins(&self) {
+        self.constants.store(0, Ordering::Relaxed);
+    }
+
+    /// Runs a function that will make so many bytes.
+    fn hold(
+        &self,
+        function: &str,
+        bytes: usize,
+        constant: bool,
+        make: impl FnOnce() -> Result<ColumnarValue>,
+    ) -> Result<ColumnarValue> {
+        if bytes < SMALL {
+            return make();
+        }
+        if constant {
+            self.constant(function, bytes)?;
+        }
+        let reservation = MemoryConsumer::new(format!("{function}()")).register(&self.pool);
+        reservation.try_grow(bytes)?;
+        match make()? {
+            ColumnarValue::Array(array) => {
+                reservation.try_resize(array.get_buffer_memory_size())?;
+                Ok(ColumnarValue::Array(held(&array, &Arc::new(reservation))?))
+            }
+            scalar => Ok(scalar),
+        }
+    }
+
+    fn constant(&self, function: &str, bytes: usize) -> Result<()> {
+        let before = self.constants.fetch_add(bytes, Ordering::Relaxed);
+        if before.saturating_add(bytes) <= CONSTANTS_MAX {
+            return Ok(());
+        }
+        self.constants.fetch_sub(bytes, Ordering::Relaxed);
+        Err(DataFusionError::ResourcesExhausted(format!(
+            "{function}() would make a constant of {bytes} bytes, but all constants of a statement together may have \
+             {CONSTANTS_MAX} bytes: make it smaller. This limit is fixed; values computed from columns are limited by \
+             user-memory instead"
+        )))
+    }
+}
+
+/// A buffer, and the memory that is reserved for it.
+struct Held(Buffer, #[expect(dead_code, reason = "held until the buffer is dropped")] Arc<MemoryReservation>);
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// The same array; the reservation ends with the last of its buffers.
+fn held(array: &ArrayRef, reservation: &Arc<MemoryReservation>) -> Result<ArrayRef> {
+    Ok(make_array(held_data(array.to_data(), reservation)?))
+}
+
+fn held_data(data: ArrayData, reservation: &Arc<MemoryReservation>) -> Result<ArrayData> {
+    let buffer = |buffer: &Buffer| Buffer::from(Bytes::from_owner(Held(buffer.clone(), reservation.clone())));
+    let buffers = data.buffers().iter().map(buffer).collect();
+    let children = data.child_data().iter().map(|child| held_data(child.clone(), reservation));
+    let children = children.collect::<Result<Vec<_>>>()?;
+    Ok(data.into_builder().buffers(buffers).child_data(children).build()?)
+}

@@ -1,0 +1,120 @@
+//! An interval times a number, which the query engine does not have: `n * interval '1 second'`.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{AsArray, IntervalMonthDayNanoArray};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{
+    DataType, Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit,
+};
+use datafusion::common::{Result, exec_datafusion_err, plan_err};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility};
+
+/// Days that a part of a month has, and nanoseconds of a day, as PostgreSQL counts them.
+const DAYS: f64 = 30.0;
+const NANOSECONDS: f64 = 86_400e9;
+
+/// `interval * number`.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct Times(Signature);
+
+impl Default for Times {
+    fn default() -> Self {
+        Times(Signature::user_defined(Volatility::Immutable))
+    }
+}
+
+impl ScalarUDFImpl for Times {
+    fn name(&self) -> &str {
+        "interval_times"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.0
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        match types {
+            [DataType::Interval(_), factor] if factor.is_numeric() || factor.is_null() => {
+                Ok(vec![DataType::Interval(IntervalUnit::MonthDayNano), DataType::Float64])
+            }
+            _ => plan_err!("an interval can be multiplied by a number only"),
+        }
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Interval(IntervalUnit::MonthDayNano))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
+        let factors = cast(&arrays[1], &DataType::Float64)?;
+        let intervals = arrays[0].as_primitive::<IntervalMonthDayNanoType>();
+        let rows = intervals.iter().zip(factors.as_primitive::<Float64Type>());
+        let product = |(interval, factor): (Option<IntervalMonthDayNano>, Option<f64>)| {
+            interval.zip(factor).map(|(interval, factor)| times(interval, factor)).transpose()
+        };
+        let products = rows.map(product).collect::<Result<IntervalMonthDayNanoArray>>()?;
+        Ok(ColumnarValue::Array(Arc::new(products)))
+    }
+}
+
+/// What is left of months becomes days, what is left of days becomes time.
+fn times(interval: IntervalMonthDayNano, factor: f64) -> Result<IntervalMonthDayNano> {
+    let IntervalMonthDayNano { months, days, nanoseconds } = interval;
+    let (months, rest) = parts(f64::from(months) * factor);
+    let (own_days, own_rest) = parts(f64::from(days) * factor);
+    let (more_days, more_rest) = parts(rest * DAYS);
+    let days = own_days + more_days;
+    // Nanoseconds beyond 2^53 would lose digits: whole factors are exact.
+    let time = match factor.fract() == 0.0 && factor.abs() < 9e15 {
+        true => nanoseconds.checked_mul(factor as i64),
+        false => whole(nanoseconds as f64 * factor),
+    };
+    let rest = ((own_rest + more_rest) * NANOSECONDS).round();
+    let in_range = |value: f64| value.abs() <= f64::from(i32::MAX);
+    let nanoseconds = time.and_then(|time| time.checked_add(whole(rest)?));
+    match nanoseconds.filter(|_| in_range(months) && in_range(days)) {
+        Some(nanoseconds) => Ok(IntervalMonthDayNano::new(months as i32, days as i32, nanoseconds)),
+        None => Err(exec_datafusion_err!("interval out of range: overflow of {interval:?} * {factor}")),
+    }
+}
+
+/// The whole part of a number, and the rest. What differs from a whole number by less than a microsecond of a day is one.
+fn parts(number: f64) -> (f64, f64) {
+    let near = number.round();
+    if (number - near).abs() < 1e-11 {
+        return (near, 0.0);
+    }
+    (number.trunc(), number.fract())
+}
+
+fn whole(number: f64) -> Option<i64> {
+    (number.abs() < 9.2e18).then_some(number.round() as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn products_are_those_of_postgres() {
+        let second = 1_000_000_000;
+        for ((months, days, nanoseconds), factor, expected) in [
+            ((0, 0, second), 3.0, (0, 0, 3 * second)),
+            ((0, 1, 0), 2.0, (0, 2, 0)),
+            ((1, 0, 0), 0.5, (0, 15, 0)),
+            ((0, 1, 0), 0.5, (0, 0, 43_200 * second)),
+            ((1, 0, 0), 1.55, (1, 16, 43_200 * second)),
+            ((0, 0, second), -1.5, (0, 0, -1_500_000_000)),
+            ((0, 0, 1), 9_007_199_254_740_991.0, (0, 0, 9_007_199_254_740_991)),
+        ] {
+            let product = times(IntervalMonthDayNano::new(months, days, nanoseconds), factor).unwrap();
+            let expected = IntervalMonthDayNano::new(expected.0, expected.1, expected.2);
+            assert_eq!(product, expected, "{months} {days} {nanoseconds} * {factor}");
+        }
+        for factor in [f64::NAN, f64::INFINITY, 1e300] {
+            assert!(times(IntervalMonthDayNano::new(1, 1, second), factor).is_err(), "{factor}");
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Dates, times and intervals put together from numbers: `make_time`, `make_timestamp`, `make_interval`.
+//!
+//! Seconds may have a fraction, as in PostgreSQL; the query engine's `make_time` takes whole ones. `make_date` is the query engine's.
+//! Arguments have no names: `make_interval(0, 0, 0, 3)` is three days.
+
+use std::sync::Arc;
+
+use chrono::NaiveDate;
+use datafusion::arrow::array::{
+    ArrayRef, AsArray, IntervalMonthDayNanoArray, Time64MicrosecondArray, TimestampMicrosecondArray,
+};
+use datafusion::arrow::datatypes::{DataType, Float64Type, IntervalMonthDayNano, IntervalUnit, TimeUnit};
+use datafusion::common::{Result, exec_datafusion_err, plan_err};
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use datafusion::prelude::SessionContext;
+
+const MICROSECONDS: f64 = 1e6;
+const OF_DAY: i64 = 86_400_000_000;
+
+pub(super) fn register(context: &SessionContext) {
+    for what in [What::Time, What::Timestamp, What::Interval] {
+        let signature = Signature::user_defined(Volatility::Immutable);
+        context.register_udf(ScalarUDF::from(Make { what, signature }));
+    }
+}
+
+/// What is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum What {
+    /// Of hour, minute, second.
+    Time,
+    /// Of year, month, day, hour, minute, second.
+    Timestamp,
+    /// Of years, months, weeks, days, hours, minutes, seconds, as many as are given.
+    Interval,
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Make {
+    what: What,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Make {
+    fn name(&self) -> &str {
+        match self.what {
+            What::Time => "make_time",
+            What::Timestamp => "make_timestamp",
+            What::Interval => "make_interval",
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        let (fits, wanted) = match self.what {
+            What::Time => (types.len() == 3, "hour, minute and second"),
+            What::Timestamp => (types.len() == 6, "year, month, day, hour, minute and second"),
+            What::Interval => (types.len() <= 7, "years, months, weeks, days, hours, minutes and seconds"),
+        };
+        // Types are looked at again when they have been changed to those that are returned here.
+        let number = |of: &DataType| of.is_numeric() || of.is_null() || of.is_string();
+        if !fits || !types.iter().all(number) {
+            return plan_err!("{}() takes {wanted} as numbers; seconds may have a fraction", self.name());
+        }
+        Ok(vec![DataType::Float64; types.len()])
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(match self.what {
+            What::Time => DataType::Time64(TimeUnit::Microsecond),
+            What::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, None),
+            What::Interval => DataType::Interval(IntervalUnit::MonthDayNano),
+        })
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let columns: Vec<ArrayRef> =
+            args.args.iter().map(|arg| arg.to_array(args.number_rows)).collect::<Result<_>>()?;
+        let columns: Vec<_> = columns.iter().map(|column| column.as_primitive::<Float64Type>()).collect();
+        let rows = (0..args.number_rows).map(|row| -> Option<Vec<f64>> {
+            columns.iter().map(|column| column.iter().nth(row).flatten()).collect()
+        });
+        Ok(ColumnarValue::Array(match self.what {
+            What::Time => Arc::new(
+                rows.map(|row| row.map(|row| time(&row)).transpose())
+                    .collect::<Result<Time64MicrosecondArray>>()?,
+            ),
+            What::Timestamp => Arc::new(
+                rows.map(|row| row.map(|row| timestamp(&row)).transpose())
+                    .collect::<Result<TimestampMicrosecondArray>>()?,
+            ),
+            What::Interval => Arc::new(
+                rows.map(|row| row.map(|row| interval(&row)).transpose())
+                    .collect::<Result<IntervalMonthDayNanoArray>>()?,
+            ),
+        }))
+    }
+}
+
+/// Microseconds since midnight.
+fn time(parts: &[f64]) -> Result<i64> {
+    let &[hour, minute, second] = parts else { return Err(out_of_range("time", parts)) };
+    let fits = (0.0..24.0).contains(&hour)
+        && (0.0..60.0).contains(&minute)
+        && (0.0..60.0).contains(&second)
+        && are_whole(&[hour, minute]);
+    let whole = (hour as i64 * 60 + minute as i64) * 60_000_000;
+    let micros = whole + (second * MICROSECONDS).round() as i64;
+    if fits && micros < OF_DAY { Ok(micros) } else { Err(out_of_range("time", parts)) }
+}
+
+/// Microseconds since 1970.
+fn timestamp(parts: &[f64]) -> Result<i64> {
+    let wrong = || out_of_range("date or time", parts);
+    let [year, month, day, of_day @ ..] = parts else { return Err(wrong()) };
+    if !are_whole(&[*year, *month, *day]) {
+        return Err(wrong());
+    }
+    let day = NaiveDate::from_ymd_opt(*year as i32, *month as u32, *day as u32).ok_or_else(wrong)?;
+    let days = day.signed_duration_since(NaiveDate::default()).num_days();
+    Ok(days * OF_DAY + time(of_day).map_err(|_| wrong())?)
+}
+
+fn interval(parts: &[f64]) -> Result<IntervalMonthDayNano> {
+    let part = |at: usize| parts.get(at).copied().unwrap_or(0.0);
+    let (months, days) = (part(0) * 12.0 + part(1), part(2) * 7.0 + part(3));
+    let seconds = part(4) * 3600.0 + part(5) * 60.0 + part(6);
+    let fits = |value: f64| value.abs() <= f64::from(i32::MAX);
+    if !are_whole(&parts[..parts.len().min(6)])
+        || !fits(months)
+        || !fits(days)
+        || seconds.abs() >= 9.2e9
+        || seconds.is_nan()
+    {
+        return Err(out_of_range("interval", parts));
+    }
+    let nanoseconds = (seconds * MICROSECONDS).round() as i64 * 1000;
+    Ok(IntervalMonthDayNano::new(months as i32, days as i32, nanoseconds))
+}
+
+fn are_whole(parts: &[f64]) -> bool {
+    parts.iter().all(|part| part.fract() == 0.0)
+}
+
+fn out_of_range(what: &str, parts: &[f64]) -> datafusion::common::DataFusionError {
+    exec_datafusion_err!("{what} field value out of range: {parts:?}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_made_is_what_postgres_makes() {
+        assert_eq!(time(&[8.0, 15.0, 23.5]).unwrap(), 29_723_500_000);
+        for wrong in [
+            [24.0, 0.0, 0.0],
+            [0.0, 60.0, 0.0],
+            [0.0, 0.0, -1.0],
+            [0.0, 0.0, f64::NAN],
+            [23.0, 59.0, 59.999_999_9],
+        ] {
+            assert!(time(&wrong).is_err(), "{wrong:?}");
+        }
+        assert_eq!(timestamp(&[1970.0, 1.0, 2.0, 0.0, 0.0, 1.5]).unwrap(), OF_DAY + 1_500_000);
+        assert!(timestamp(&[2023.0, 2.0, 29.0, 0.0, 0.0, 0.0]).is_err());
+        let made = interval(&[1.0, 2.0, 1.0, 3.0, 0.0, 1.0, 0.5]).unwrap();
+        assert_eq!(made, IntervalMonthDayNano::new(14, 10, 60_500_000_000));
+        assert_eq!(interval(&[]).unwrap(), IntervalMonthDayNano::new(0, 0, 0));
+        assert!(interval(&[1e12]).is_err() && interval(&[0.5]).is_err() && time(&[8.5, 0.0, 0.0]).is_err());
+    }
+
+    #[test]
+    fn types_stay_what_they_were_made() {
+        for (what, count) in [(What::Time, 3), (What::Timestamp, 6), (What::Interval, 7)] {
+            let make = Make { what, signature: Signature::user_defined(Volatility::Immutable) };
+            let types = make.coerce_types(&vec![DataType::Int64; count]).unwrap();
+            assert_eq!(make.coerce_types(&types).unwrap(), types, "{what:?}");
+        }
+    }
+}

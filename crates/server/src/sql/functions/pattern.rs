@@ -1,0 +1,123 @@
+//! `substring(text FROM pattern)`: the part of a text that a regular expression matches, or its first group if it has one.
+//!
+//! Patterns are those of the query engine's other functions (the syntax of Rust's `regex`), of which PostgreSQL's common ones are
+//! a part. PostgreSQL takes the longest of several matches at one place, this takes that of the first alternative.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, AsArray, StringArray};
+use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::common::{Result, exec_datafusion_err};
+use datafusion::functions::unicode::substr;
+use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use regex::Regex;
+
+/// `substring` with two arguments: that of the query engine where the second is a position.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct Substring {
+    by_position: Arc<ScalarUDF>,
+    signature: Signature,
+}
+
+impl Default for Substring {
+    fn default() -> Self {
+        Substring { by_position: substr(), signature: Signature::user_defined(Volatility::Immutable) }
+    }
+}
+
+fn is_pattern(types: &[DataType]) -> bool {
+    types.get(1).is_some_and(DataType::is_string)
+}
+
+impl ScalarUDFImpl for Substring {
+    fn name(&self) -> &str {
+        "substring"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        match is_pattern(types) {
+            true => Ok(vec![DataType::Utf8; 2]),
+            false => {
+                let field = |of: &DataType| Arc::new(Field::new("", of.clone(), true));
+                let fields: Vec<_> = types.iter().map(field).collect();
+                let fields = fields_with_udf(&fields, self.by_position.as_ref())?;
+                Ok(fields.iter().map(|field| field.data_type().clone()).collect())
+            }
+        }
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        match is_pattern(types) {
+            true => Ok(DataType::Utf8),
+            false => self.by_position.return_type(types),
+        }
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        if !args.args.get(1).is_some_and(|arg| arg.data_type().is_string()) {
+            return self.by_position.invoke_with_args(args);
+        }
+        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
+        let (texts, patterns) = (arrays[0].as_string::<i32>(), arrays[1].as_string::<i32>());
+        // One pattern for all rows, as a rule.
+        let mut known: Option<(&str, Regex)> = None;
+        let mut parts = Vec::with_capacity(texts.len());
+        for (row, text) in texts.iter().enumerate() {
+            let pattern = if patterns.len() == 1 { 0 } else { row };
+            let pattern = patterns.is_valid(pattern).then(|| patterns.value(pattern));
+            let Some((text, pattern)) = text.zip(pattern) else {
+                parts.push(None);
+                continue;
+            };
+            let compiled = match known.take().filter(|(of, _)| *of == pattern) {
+                Some((_, compiled)) => compiled,
+                None => compiled(pattern)?,
+            };
+            parts.push(part(&compiled, text));
+            known = Some((pattern, compiled));
+        }
+        Ok(ColumnarValue::Array(Arc::new(StringArray::from(parts))))
+    }
+}
+
+fn compiled(pattern: &str) -> Result<Regex> {
+    Regex::new(pattern).map_err(|error| {
+        let error = error.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+        exec_datafusion_err!("invalid regular expression '{pattern}': {error}")
+    })
+}
+
+/// The first group, whether it took part in the match or not; the whole match where there is none.
+fn part<'a>(pattern: &Regex, text: &'a str) -> Option<&'a str> {
+    match pattern.captures_len() {
+        1 => pattern.find(text).map(|found| found.as_str()),
+        _ => pattern.captures(text)?.get(1).map(|group| group.as_str()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_group_or_the_whole_match_is_taken() {
+        for (text, pattern, expected) in [
+            ("foobar", "o.b", Some("oob")),
+            ("foobar", "o(.)b", Some("o")),
+            ("foobar", "x", None),
+            ("b", "(a)|(b)", None),
+            ("foobar", "o(?:.)b", Some("oob")),
+            ("", "", Some("")),
+        ] {
+            assert_eq!(part(&compiled(pattern).unwrap(), text), expected, "{pattern}");
+        }
+        assert!(compiled("(").is_err());
+    }
+}

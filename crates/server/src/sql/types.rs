@@ -1,0 +1,28 @@
+//! Names of types that PostgreSQL's clients use and the query engine does not know.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::Result;
+use datafusion::logical_expr::planner::TypePlanner;
+use datafusion::sql::sqlparser::ast::DataType as Named;
+use datafusion_pg_catalog::pg_catalog::oid_type_planner::PgOidTypePlanner;
+
+/// Names of things, which are texts, and single letters; what else catalogs have is known to `datafusion-pg-catalog`.
+#[derive(Debug)]
+pub(crate) struct CatalogTypes;
+
+impl TypePlanner for CatalogTypes {
+    fn plan_type_field(&self, named: &Named) -> Result<Option<FieldRef>> {
+        if let Some(known) = PgOidTypePlanner.plan_type_field(named)? {
+            return Ok(Some(known));
+        }
+        let name = named.to_string().to_ascii_lowercase();
+        Ok(match name.strip_prefix("pg_catalog.").unwrap_or(&name) {
+            "name" | "\"name\"" | "\"char\"" | "bpchar" => {
+                Some(Arc::new(Field::new("", DataType::Utf8, true)))
+            }
+            _ => None,
+        })
+    }
+}

@@ -1,0 +1,132 @@
+//! What a statement may take before it has a row: values that functions make, depth, and what a client keeps.
+
+use super::first;
+use super::support::{World, code};
+use std::time::{Duration, Instant};
+
+/// A user may have so many bytes.
+const MEMORY: &str = "8MiB";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn values_that_are_made_are_reserved_before_they_are() {
+    let world = World::with(|config, _| config.set("user-memory", MEMORY).unwrap()).await;
+    let client = world.client().await;
+    for sql in [
+        // Constants, which have a limit of their own; columns; operators; copies of a constant; lists.
+        "SELECT length(repeat('x', 100000000))",
+        "SELECT length(lpad('x', 100000000))",
+        "SELECT max(length(repeat(name, 2000))) FROM t",
+        "SELECT max(length(name || repeat('x', 2000))) FROM t",
+        "SELECT repeat('x', 5000), id FROM t",
+        "SELECT max(array_length(range(0, id % 2 + 1000))) FROM t",
+        "SELECT max(length(replace(name, 'e', repeat('x', 2000)))) FROM t",
+        // Both sides are held at a time.
+        "SELECT count(*) FROM (SELECT name FROM t LIMIT 8000) AS s WHERE repeat(name, 100) = repeat(name, 101)",
+    ] {
+        let error = client.simple_query(sql).await.expect_err(sql);
+        assert_eq!(code(&error), "53200", "{sql}: {error:?}");
+        let text = error.as_db_error().unwrap().message();
+        assert!(text.contains("user-memory"), "it does not name the setting: {text}");
+    }
+    for (sql, expected) in [
+        ("SELECT length(repeat('x', 6000000))", "6000000"),
+        ("SELECT max(length(repeat(name, 60))) FROM t", "480"),
+    ] {
+        // What was refused gives back what it had when its operators have ended.
+        let end = Instant::now() + Duration::from_secs(60);
+        let answer = loop {
+            match client.simple_query(sql).await {
+                Err(error) if code(&error) == "53200" && Instant::now() < end => {
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+                answer => break answer.expect(sql),
+            }
+        };
+        assert_eq!(first(&answer), Some(expected), "{sql}");
+    }
+    world.idle().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn statements_that_are_too_deep_are_refused_and_end_nothing() {
+    let world = World::open().await;
+    let client = world.client().await;
+    let union = |n: usize| vec!["SELECT 1 AS x"; n].join(" UNION ALL ");
+    let sum = |n: usize| format!("SELECT 1{}", "+1".repeat(n));
+    let tables = |n: usize| {
+        let tables: Vec<_> = (0..n).map(|at| format!("(SELECT 1 AS x) AS t{at}")).collect();
+        format!("SELECT count(*) FROM {}", tables.join(", "))
+    };
+    assert_eq!(first(&client.simple_query(&sum(1200)).await.unwrap()), Some("1201"));
+    for deep in
+        [sum(1_000_000), union(2000), tables(2000), format!("SELECT true{}", " IS NULL".repeat(30_000))]
+    {
+        let error = client.simple_query(&deep).await.expect_err("it is deep");
+        assert_eq!(code(&error), "54001", "{error:?}");
+        assert_eq!(code(&client.prepare(&deep).await.err().unwrap()), "54001");
+    }
+    // What is just let through may take its time, but ends nothing.
+    client.batch_execute("SET statement_timeout = '4s'").await.unwrap();
+    for deep in [sum(5000), union(1000), format!("SELECT true{}", " IS NULL".repeat(4999))] {
+        let _ = client.simple_query(&deep).await;
+        let again = world.client().await;
+        assert_eq!(first(&again.simple_query("SELECT 1").await.unwrap()), Some("1"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_client_keeps_counts_for_its_user() {
+    let world = World::with(|config, _| config.set("user-memory", MEMORY).unwrap()).await;
+    let client = world.client().await;
+    let list = |n: usize| (0..n).map(|at| at.to_string()).collect::<Vec<_>>().join(", ");
+    let sql = format!("SELECT count(*) FROM t WHERE id IN ({})", list(10_000));
+    let kept = client.prepare(&sql).await.unwrap();
+    let error = loop {
+        match client.prepare(&format!("{sql} AND id > 0")).await {
+            Ok(another) => std::mem::forget(another),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(code(&error), "53200", "{error:?}");
+    let text = error.as_db_error().unwrap().message();
+    assert!(text.contains("a prepared statement") && text.contains("user-memory"), "{text}");
+    assert_eq!(client.query_one(&kept, &[]).await.unwrap().get::<_, i64>(0), 10_000);
+    // What is given up is there again.
+    client.batch_execute("DEALLOCATE ALL").await.unwrap();
+    client.prepare(&sql).await.unwrap();
+}
+
+/// What dashboards ask of PostgreSQL that the query engine does not have.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn functions_of_postgresql_are_there() {
+    let world = World::open().await;
+    let client = world.client().await;
+    for (sql, expected) in [
+        ("SELECT substring(name FROM '[0-9]+') FROM t WHERE id = 17", "17"),
+        ("SELECT substring(name FROM 'n(.)m') FROM t WHERE id = 17", "a"),
+        ("SELECT substring(name, 6) FROM t WHERE id = 17", "17"),
+        ("SELECT substring(name FROM 1 FOR 4) FROM t WHERE id = 17", "name"),
+        ("SELECT make_time(8, 15, 23.5)", "08:15:23.500000"),
+        ("SELECT make_time(CAST(id AS integer), 0, 0.0) FROM t WHERE id = 17", "17:00:00"),
+        ("SELECT make_timestamp(2024, 2, 29, 1, 2, 3.5)", "2024-02-29 01:02:03.500000"),
+        (
+            "SELECT TIMESTAMP '1970-01-01' + id * interval '1 second' FROM t WHERE id = 61",
+            "1970-01-01 00:01:01",
+        ),
+        ("SELECT TIMESTAMP '1970-01-01' + make_interval(0, 0, 0, 2)", "1970-01-03 00:00:00"),
+    ] {
+        let answer = client.simple_query(sql).await.expect(sql);
+        let answer = first(&answer).unwrap_or_default();
+        // A fraction of zero may be written or not.
+        assert!(answer.trim_end_matches(".000000") == expected || answer == expected, "{sql}: {answer}");
+    }
+    // A pattern may be bound, and is no position then.
+    let rows =
+        client.query("SELECT substring(name FROM $1) FROM t WHERE id = 17", &[&"[0-9]+"]).await.unwrap();
+    assert_eq!(rows[0].get::<_, &str>(0), "17");
+    for (sql, expected) in
+        [("SELECT substring('a' FROM '(')", "2201B"), ("SELECT make_time(25, 0, 0)", "22008")]
+    {
+        assert_eq!(code(&client.simple_query(sql).await.expect_err(sql)), expected, "{sql}");
+    }
+}
