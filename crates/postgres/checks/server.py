@@ -70,7 +70,9 @@ def find() -> None:
     if not version.startswith(f"PostgreSQL {MAJOR}."):
         raise Missing(f"{version} is here, the extension supports {MAJOR}: apt-get install {PACKAGES}")
     _program("postgres")
-    if not Path(_pg_config("--pgxs")).exists():
+    # Packages of the server alone have the makefiles, but no headers.
+    headers = Path(_pg_config("--includedir-server")) / "postgres.h"
+    if not Path(_pg_config("--pgxs")).exists() or not headers.exists():
         raise Missing(f"the server's development files are missing: apt-get install {PACKAGES}")
 
 
