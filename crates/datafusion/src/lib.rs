@@ -9,6 +9,7 @@
 //! that make plans elsewhere. The engine decides what is read next and what stays in memory.
 #![deny(missing_docs)]
 
+mod determined;
 mod error;
 mod file;
 mod held_back;
@@ -20,6 +21,7 @@ pub mod rule;
 mod scan;
 mod session;
 mod shared_result;
+mod shared_subplan;
 
 pub use error::{engine_error, from_engine};
 pub use load_control::{anonymous_bytes, default_query_memory};

@@ -1,29 +1,44 @@
-//! Nodes of a plan over one other node, which say what they do with it and nothing else.
+//! Nodes of a plan over one other node, which say what they do with it and nothing else. They give its rows, all of them.
 
 use std::fmt;
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Result, internal_err};
+use datafusion::common::{Result, Statistics, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::metrics::MetricsSet;
+use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
+    DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, ExecutionPlanProperties,
+    InputDistributionRequirements, PlanProperties,
 };
 
-/// What a node does with its input, whose rows it gives in their order.
+/// What a node does with its input.
 pub(crate) trait OneInput: Sized + Send + Sync + 'static {
     /// What the node is called in plans.
     const NAME: &'static str;
+
+    /// Whether it gives rows in their order.
+    const KEEPS_ORDER: bool = true;
 
     fn input(&self) -> &Arc<dyn ExecutionPlan>;
 
     /// What is known of its rows.
     fn properties(&self) -> &Arc<PlanProperties> {
         self.input().properties()
+    }
+
+    /// What it needs of its input.
+    fn distribution(&self) -> Distribution {
+        Distribution::UnspecifiedDistribution
+    }
+
+    /// What plans show behind the name.
+    fn describe(&self, _: &mut fmt::Formatter) -> fmt::Result {
+        Ok(())
     }
 
     /// What stands in the place of `node` over another input, or over the same once more.
@@ -66,7 +81,8 @@ impl<T: OneInput> fmt::Debug for OneInputExec<T> {
 
 impl<T: OneInput> DisplayAs for OneInputExec<T> {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str(T::NAME)
+        f.write_str(T::NAME)?;
+        self.0.describe(f)
     }
 }
 
@@ -84,7 +100,26 @@ impl<T: OneInput> ExecutionPlan for OneInputExec<T> {
     }
 
     fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
+        vec![T::KEEPS_ORDER]
+    }
+
+    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
+        InputDistributionRequirements::new(vec![self.0.distribution()])
+    }
+
+    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
+        vec![ChildStats::At(partition)]
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        inputs: &[Arc<Statistics>],
+        _: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        match inputs {
+            [input] => Ok(Arc::clone(input)),
+            _ => internal_err!("{} has one input, not {}", T::NAME, inputs.len()),
+        }
     }
 
     fn replace_children(

@@ -1,5 +1,6 @@
 //! How a query is run, one run after the other.
 
+use super::frugal::FrugalJoins;
 use super::run::{MemoryRequest, Refused};
 
 /// A run of a query.
@@ -15,6 +16,8 @@ pub(crate) enum Attempt {
     Frugal,
     /// Beside others with such operators: the session's own pool refused, and nobody else's end changes that.
     Within,
+    /// With nobody else and hash joins, but otherwise as frugal as that: joins that spill failed for another reason.
+    FrugalHash,
 }
 
 impl Attempt {
@@ -22,19 +25,28 @@ impl Attempt {
         match self {
             Attempt::First | Attempt::Within => MemoryRequest::Usual,
             Attempt::Half => MemoryRequest::Bytes(limit / 2),
-            Attempt::Alone | Attempt::Frugal => MemoryRequest::All,
+            Attempt::Alone | Attempt::Frugal | Attempt::FrugalHash => MemoryRequest::All,
         }
     }
 
-    /// Whether it is planned with operators that spill.
-    pub(crate) fn is_frugal(self) -> bool {
-        matches!(self, Attempt::Frugal | Attempt::Within)
+    /// What it is planned with if that is not what the session says.
+    pub(crate) fn frugal_joins(self) -> Option<FrugalJoins> {
+        match self {
+            Attempt::First | Attempt::Half | Attempt::Alone => None,
+            Attempt::Frugal | Attempt::Within => Some(FrugalJoins::Spilling),
+            Attempt::FrugalHash => Some(FrugalJoins::Hash),
+        }
     }
 
-    /// The next run of a query that was refused this. There are four at most.
+    /// The next run of a query that failed for another reason than memory.
+    pub(crate) fn after_failure(self) -> Option<Self> {
+        (self.frugal_joins() == Some(FrugalJoins::Spilling)).then_some(Attempt::FrugalHash)
+    }
+
+    /// The next run of a query that was refused this. With those after failures there are five at most.
     pub(crate) fn after(self, refused: Refused, limit: u64) -> Option<Self> {
         match self {
-            Attempt::Frugal => None,
+            Attempt::Frugal | Attempt::FrugalHash => None,
             Attempt::Within if refused.by_session => None,
             Attempt::Within => Some(Attempt::Frugal),
             Attempt::Alone => Some(Attempt::Frugal),
@@ -56,6 +68,12 @@ mod tests {
                 let mut attempt = first;
                 let mut runs = 1;
                 for bit in 0..6u32 {
+                    if refusals >> (5 - bit) & 1 == 1
+                        && let Some(next) = attempt.after_failure()
+                    {
+                        (attempt, runs) = (next, runs + 1);
+                        continue;
+                    }
                     let by_session = refusals >> bit & 1 == 1;
                     let refused = Refused { peak: u64::from(bit) * 100, more: 1, by_session };
                     match attempt.after(refused, 1000) {
@@ -63,7 +81,7 @@ mod tests {
                         None => break,
                     }
                 }
-                assert!(runs <= 4, "{runs} runs, {refusals:b}");
+                assert!(runs <= 5, "{runs} runs, {refusals:b}");
             }
         }
     }

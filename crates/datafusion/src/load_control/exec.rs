@@ -228,22 +228,26 @@ impl Execution {
     fn failed(&mut self, error: DataFusionError) -> Result<()> {
         let Some(id) = self.ticket.as_ref().map(|ticket| ticket.id) else { return Err(error) };
         let control = &self.query.lender.control;
-        // Who was refused memory may have spilled, and fail for another reason.
-        let Some(refused) = control.refused(id).filter(|_| is_about_memory(&error)) else {
-            return Err(error);
-        };
         let limit = control.limit();
-        let next = self.attempt.after(refused, limit);
-        match next.filter(|_| !self.shown && self.query.again.is_some()) {
-            Some(next) => {
-                tracing::info!(query = id, ?next, peak = refused.peak, "out of memory: runs again");
+        // Who was refused memory may have spilled, and fail for another reason.
+        let refused = control.refused(id).filter(|_| is_about_memory(&error));
+        let next = match refused {
+            Some(refused) => self.attempt.after(refused, limit),
+            None => self.attempt.after_failure(),
+        };
+        match (next.filter(|_| !self.shown && self.query.again.is_some()), refused) {
+            (Some(next), refused) => {
+                tracing::info!(query = id, ?next, %error, "runs again");
                 self.attempt = next;
-                self.room = if refused.by_session { refused.peak } else { limit };
+                if let Some(refused) = refused {
+                    self.room = if refused.by_session { refused.peak } else { limit };
+                }
                 (self.stream, self.first_plan, self.ticket) = (None, None, None);
                 self.held = HeldBack::default();
                 Ok(())
             }
-            None => {
+            (None, None) => Err(error),
+            (None, Some(refused)) => {
                 let what = self.does_not_fit(id, refused, limit);
                 Err(match error.find_root() {
                     DataFusionError::ResourcesExhausted(_) => error.context(what),
@@ -299,9 +303,9 @@ impl Query {
     ) -> Result<(Arc<dyn ExecutionPlan>, Arc<TaskContext>)> {
         let Some(again) = &self.again else { return internal_err!("a query that runs once runs again") };
         let config = context.session_config();
-        let (session, config) = match attempt.is_frugal() {
-            true => (frugal(&again.session, room), frugal_config(config, room)),
-            false => (again.session.clone(), config.clone()),
+        let (session, config) = match attempt.frugal_joins() {
+            Some(joins) => (frugal(&again.session, room, joins), frugal_config(config, room, joins)),
+            None => (again.session.clone(), config.clone()),
         };
         let plan = one_partition(again.planner.create_physical_plan(&again.logical, &session).await?);
         if plan.schema() != self.schema {

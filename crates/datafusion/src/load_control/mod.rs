@@ -31,6 +31,7 @@ use std::sync::Arc;
 
 use coscan_engine::Engine;
 use datafusion::catalog::TableFunction;
+use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::session_state::SessionStateBuilder;
 
 pub use gauge::anonymous_bytes;
@@ -40,13 +41,16 @@ pub(crate) use pool::QueryPool;
 pub use shared::default_query_memory;
 pub(crate) use shared::lender_of;
 
-/// Adds load control to a session under construction.
-pub(crate) fn install(mut builder: SessionStateBuilder, engine: Engine) -> SessionStateBuilder {
+/// Adds load control to a session under construction, around a planner.
+pub(crate) fn install(
+    mut builder: SessionStateBuilder,
+    engine: Engine,
+    inner: Arc<dyn QueryPlanner + Send + Sync>,
+) -> SessionStateBuilder {
     let lender = lender_of(&engine, None, coscan_engine::memory_bytes());
     let function = Arc::new(view::QueriesFunction::new(Arc::clone(&lender)));
     let function = Arc::new(TableFunction::new(view::NAME.to_owned(), function));
     builder.table_functions().get_or_insert_default().insert(view::NAME.to_owned(), function);
-    let inner = builder.query_planner().take().unwrap_or_else(|| Arc::new(planner::Default));
     builder.with_query_planner(Arc::new(LoadControlPlanner::new(inner, engine, lender)))
 }
 

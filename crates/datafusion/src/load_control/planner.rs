@@ -16,7 +16,6 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::streaming::StreamingTableExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
-use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 
 use futures::FutureExt;
 
@@ -52,21 +51,6 @@ impl LoadControlPlanner {
 impl fmt::Debug for LoadControlPlanner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LoadControlPlanner").field("inner", &self.inner).finish_non_exhaustive()
-    }
-}
-
-/// DataFusion's own planner.
-#[derive(Debug)]
-pub(crate) struct Default;
-
-#[async_trait]
-impl QueryPlanner for Default {
-    async fn create_physical_plan(
-        &self,
-        logical: &LogicalPlan,
-        session: &dyn Session,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        DefaultPhysicalPlanner::default().create_physical_plan(logical, session).await
     }
 }
 

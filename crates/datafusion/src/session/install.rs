@@ -9,6 +9,7 @@ use crate::load_control;
 use crate::rule::CooperativeScans;
 use crate::session::options::CoscanOptions;
 use crate::shared_result;
+use crate::shared_subplan::SubplanPlanner;
 
 /// Adds to a session under construction the rule that makes its scans cooperative and the settings
 /// under `coscan.*`.
@@ -23,6 +24,8 @@ pub fn install(mut builder: SessionStateBuilder, engine: Engine) -> SessionState
     config.options_mut().extensions.insert(options);
     let rule = Arc::new(CooperativeScans::new(engine.clone()));
     let mut builder = builder.with_config(config).with_physical_optimizer_rule(rule);
-    let has_planner = builder.query_planner().is_some();
-    shared_result::install(load_control::install(builder, engine.clone()), &engine, has_planner)
+    let own_planner = builder.query_planner().take();
+    let is_own = own_planner.is_some();
+    let planner = own_planner.unwrap_or_else(|| Arc::new(SubplanPlanner));
+    shared_result::install(load_control::install(builder, engine.clone(), planner), &engine, is_own)
 }

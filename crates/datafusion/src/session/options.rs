@@ -107,7 +107,7 @@ pub const SESSION_SETTINGS: &[SessionSetting] = &[
             name: "share_results",
             scope: Scope::Session,
             value: "BOOL",
-            summary: "equal queries over the same versions of the same files that are under way at the same time run once",
+            summary: "equal queries over the same versions of the same files that are under way at the same time run once, and so do equal aggregations and windows of one query",
             default: "true",
         },
         set: |options, value| {

@@ -8,20 +8,19 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use coscan_engine::StoreId;
-use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::common::Result;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::datasource::listing::{ListingTable, PartitionedFile};
+use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::FileScanConfig;
 use datafusion::datasource::source::{DataSource, DataSourceExec};
 use datafusion::execution::TaskContext;
-use datafusion::logical_expr::{Expr, LogicalPlan, Volatility, WindowFunctionDefinition};
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use object_store::ObjectStore;
 use tokio::runtime;
 
+use crate::determined::is_determined;
 use crate::rule::eligibility;
 use crate::scan::CScan;
 use crate::scan::masked::MaskedScan;
@@ -119,58 +118,6 @@ trait EqByScan<'a>: Iterator<Item = &'a FileScanConfig> + Sized {
 }
 
 impl<'a, I: Iterator<Item = &'a FileScanConfig>> EqByScan<'a> for I {}
-
-/// Whether the result depends on nothing but the plan and the tables it names, and these are plain files.
-fn is_determined(logical: &LogicalPlan) -> Result<bool> {
-    let mut determined = true;
-    logical.apply_with_subqueries(|node| {
-        determined &= match node {
-            LogicalPlan::TableScan(scan) => {
-                source_as_provider(&scan.source).is_ok_and(|provider| provider.is::<ListingTable>())
-            }
-            LogicalPlan::Projection(_)
-            | LogicalPlan::Filter(_)
-            | LogicalPlan::Window(_)
-            | LogicalPlan::Aggregate(_)
-            | LogicalPlan::Sort(_)
-            | LogicalPlan::Join(_)
-            | LogicalPlan::Repartition(_)
-            | LogicalPlan::Union(_)
-            | LogicalPlan::EmptyRelation(_)
-            | LogicalPlan::Subquery(_)
-            | LogicalPlan::SubqueryAlias(_)
-            | LogicalPlan::Limit(_)
-            | LogicalPlan::Values(_)
-            | LogicalPlan::Distinct(_)
-            | LogicalPlan::Unnest(_) => true,
-            _ => false,
-        };
-        node.apply_expressions(|expr| {
-            expr.apply(|expr| {
-                determined &= is_immutable(expr);
-                Ok(if determined { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
-            })
-        })?;
-        Ok(if determined { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
-    })?;
-    Ok(determined)
-}
-
-/// Whether an expression is the same for everybody, whatever the time and the session.
-fn is_immutable(expr: &Expr) -> bool {
-    let volatility = match expr {
-        Expr::ScalarFunction(function) => function.func.signature().volatility,
-        Expr::HigherOrderFunction(function) => function.func.signature().volatility,
-        Expr::AggregateFunction(function) => function.func.signature().volatility,
-        Expr::WindowFunction(function) => match &function.fun {
-            WindowFunctionDefinition::AggregateUDF(function) => function.signature().volatility,
-            WindowFunctionDefinition::WindowUDF(function) => function.signature().volatility,
-        },
-        Expr::Placeholder(_) | Expr::ScalarVariable(..) => return false,
-        _ => return true,
-    };
-    volatility == Volatility::Immutable
-}
 
 /// Whether all leaves are known, and scans of files whose bytes are all there is to them.
 fn collect_scans(plan: &Arc<dyn ExecutionPlan>, scans: &mut Vec<Arc<dyn ExecutionPlan>>) -> bool {

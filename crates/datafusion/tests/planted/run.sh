@@ -1,20 +1,20 @@
 #!/bin/bash
 # Plants faults in operators that work chunk by chunk, which the tests `ordered*` have to find, and in what makes queries
-# equal, for the tests `shared_results`: see crates/check/plant.sh.
-# Usage: planted/run.sh [faults | shared_results [NAME]]
+# and parts of a query equal, for the tests `shared_results` and `shared_subplans`: see crates/check/plant.sh.
+# Usage: planted/run.sh [faults | shared_results | shared_subplans [NAME]]
 here=$(cd "$(dirname "$0")" && pwd)
 plant() {
     local list=$1 tests=$2
     shift 2
     "$here/../../../check/plant.sh" crates/datafusion/src "crates/datafusion/tests/planted/$list.txt" sql "$tests" "$@"
 }
-lists=${1:-faults shared_results}
+lists=${1:-faults shared_results shared_subplans}
 [ $# -gt 0 ] && shift
 missed=0
 for list in $lists; do
     case $list in
         faults) tests=ordered ;;
-        shared_results) tests=shared_results ;;
+        shared_results | shared_subplans) tests=$list ;;
         *) echo "there is no list $list" >&2; exit 2 ;;
     esac
     plant "$list" "$tests" "$@" || missed=1

@@ -18,6 +18,7 @@ mod resident_shapes;
 mod rewrites;
 mod settings;
 mod shared_results;
+mod shared_subplans;
 mod speed;
 mod stores;
 mod support;

@@ -1,6 +1,6 @@
 //! What a query reads: tables, subqueries, joins of them, and the names this brings into scope.
 
-use super::draw::Drawer;
+use super::draw::{Drawer, column};
 use super::{Expr, Join, Relation};
 use crate::data::kind::Class;
 
@@ -48,6 +48,7 @@ impl Drawer<'_> {
         match self.dice.below(20) {
             0..=3 if depth > 0 => self.subquery(depth - 1),
             4..=7 if depth > 0 => self.join(depth - 1),
+            9 if depth > 0 => self.twice(depth - 1),
             8 if !self.ctes.is_empty() => {
                 let at = self.dice.below(self.ctes.len());
                 let (name, columns, rows) = self.ctes[at].clone();
@@ -89,6 +90,30 @@ impl Drawer<'_> {
         let alias = self.alias("s");
         let (query, columns, rows) = self.nested(depth);
         Drawn { scope: outputs(&columns, &alias), relation: Relation::Sub(Box::new(query), alias), rows }
+    }
+
+    /// An aggregation joined with itself, mostly on all of its columns, so that both sides remain equal.
+    fn twice(&mut self, depth: usize) -> Drawn {
+        let (query, rows) = self.aggregation(depth);
+        let columns: Vec<Named> = query.items().iter().map(|item| column(item, false)).collect();
+        let aliases = [self.alias("s"), self.alias("s")];
+        let [left, right] = aliases.each_ref().map(|alias| outputs(&columns, alias));
+        let [first, second] = aliases.map(|alias| Relation::Sub(Box::new(query.clone()), alias));
+        let cross = rows.saturating_mul(rows);
+        let pairs = left.iter().zip(&right).filter(|(left, _)| joins_exactly(left));
+        let mut on: Vec<Expr> = pairs
+            .map(|(a, b)| Expr::of(Class::Bool, "{} IS NOT DISTINCT FROM {}", [a.expr(), b.expr()]))
+            .collect();
+        if on.is_empty() || cross > MOST_ROWS {
+            return Drawn { relation: first, scope: left, rows };
+        }
+        if self.dice.one_in(4) {
+            on = vec![self.join_key(&left, &right)];
+        }
+        let kind = *self.dice.pick(&["INNER", "LEFT", "FULL", "LEFT SEMI", "LEFT ANTI"]);
+        let join = Join { kind, left: first, right: second, on };
+        let scope = if kind.starts_with("LEFT ") { left } else { left.into_iter().chain(right).collect() };
+        Drawn { relation: Relation::Join(Box::new(join)), scope, rows: cross }
     }
 
     fn join(&mut self, depth: usize) -> Drawn {
@@ -149,6 +174,11 @@ impl Drawer<'_> {
         }
         Expr::of(Class::Bool, "{} = {}", [left[0].expr(), right[0].expr()])
     }
+}
+
+/// Whether equal values of the column are the same value.
+fn joins_exactly(column: &Named) -> bool {
+    column.sorts && !matches!(column.class, Class::Float | Class::List | Class::Struct)
 }
 
 /// The columns of a subquery under its alias.

@@ -1,0 +1,59 @@
+//! Whether a plan says all that its result depends on, so that equal plans have equal results.
+
+use datafusion::catalog::default_table_source::source_as_provider;
+use datafusion::common::Result;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::datasource::listing::ListingTable;
+use datafusion::logical_expr::{Expr, LogicalPlan, Volatility, WindowFunctionDefinition};
+
+/// Whether the result depends on nothing but the plan and the tables it names, and these are plain files.
+pub(crate) fn is_determined(logical: &LogicalPlan) -> Result<bool> {
+    let mut determined = true;
+    logical.apply_with_subqueries(|node| {
+        determined &= match node {
+            LogicalPlan::TableScan(scan) => {
+                source_as_provider(&scan.source).is_ok_and(|provider| provider.is::<ListingTable>())
+            }
+            LogicalPlan::Projection(_)
+            | LogicalPlan::Filter(_)
+            | LogicalPlan::Window(_)
+            | LogicalPlan::Aggregate(_)
+            | LogicalPlan::Sort(_)
+            | LogicalPlan::Join(_)
+            | LogicalPlan::Repartition(_)
+            | LogicalPlan::Union(_)
+            | LogicalPlan::EmptyRelation(_)
+            | LogicalPlan::Subquery(_)
+            | LogicalPlan::SubqueryAlias(_)
+            | LogicalPlan::Limit(_)
+            | LogicalPlan::Values(_)
+            | LogicalPlan::Distinct(_)
+            | LogicalPlan::Unnest(_) => true,
+            _ => false,
+        };
+        node.apply_expressions(|expr| {
+            expr.apply(|expr| {
+                determined &= is_immutable(expr);
+                Ok(if determined { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+            })
+        })?;
+        Ok(if determined { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+    })?;
+    Ok(determined)
+}
+
+/// Whether an expression is the same for everybody, whatever the time and the session.
+fn is_immutable(expr: &Expr) -> bool {
+    let volatility = match expr {
+        Expr::ScalarFunction(function) => function.func.signature().volatility,
+        Expr::HigherOrderFunction(function) => function.func.signature().volatility,
+        Expr::AggregateFunction(function) => function.func.signature().volatility,
+        Expr::WindowFunction(function) => match &function.fun {
+            WindowFunctionDefinition::AggregateUDF(function) => function.signature().volatility,
+            WindowFunctionDefinition::WindowUDF(function) => function.signature().volatility,
+        },
+        Expr::Placeholder(_) | Expr::ScalarVariable(..) => return false,
+        _ => return true,
+    };
+    volatility == Volatility::Immutable
+}

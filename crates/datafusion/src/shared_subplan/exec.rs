@@ -1,0 +1,192 @@
+//! The root of a shared subplan: of all of them in a plan, the first that is executed runs.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::common::Result;
+use datafusion::common::utils::memory::RecordBatchMemoryCounter;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::EquivalenceProperties;
+use datafusion::physical_plan::execution_plan::EmissionType;
+use datafusion::physical_plan::metrics::{
+    BaselineMetrics, ExecutionPlanMetricsSet, MetricBuilder, MetricType, MetricsSet, RecordOutput,
+};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{Distribution, ExecutionPlan, Partitioning, PlanProperties};
+use futures::stream::{self, BoxStream};
+use futures::{StreamExt, TryStreamExt};
+
+use crate::made_once::MadeOnce;
+use crate::one_input::{OneInput, OneInputExec, one_partition};
+
+/// Rows are kept for the other uses up to so many bytes. More than that goes to one of them alone, and the others run.
+const BYTES_MAX: usize = 64 << 20;
+
+/// A subplan that a plan has several times.
+#[derive(Debug)]
+pub(super) struct Subplan {
+    number: usize,
+    uses: usize,
+    run: Mutex<Option<Entered>>,
+}
+
+/// The run of an execution that not all uses have entered.
+#[derive(Debug)]
+struct Entered {
+    execution: Weak<TaskContext>,
+    run: Arc<Run>,
+    to_come: usize,
+}
+
+impl Subplan {
+    pub(super) fn new(number: usize, uses: usize) -> Self {
+        Subplan { number, uses, run: Mutex::default() }
+    }
+
+    pub(super) fn number(&self) -> usize {
+        self.number
+    }
+
+    /// The run of this execution, and whether another use has begun it.
+    fn enter(&self, context: &Arc<TaskContext>) -> (Arc<Run>, bool) {
+        let mut entered = lock(&self.run);
+        if let Some(of) = entered.as_mut().filter(|of| of.execution.as_ptr() == Arc::as_ptr(context)) {
+            of.to_come -= 1;
+            let run = Arc::clone(&of.run);
+            if of.to_come == 0 {
+                *entered = None;
+            }
+            return (run, true);
+        }
+        let run = Arc::new(Run::default());
+        // An execution that has ended without some of its uses leaves its run here; it is of no use any more.
+        *entered = (self.uses > 1).then(|| Entered {
+            execution: Arc::downgrade(context),
+            run: Arc::clone(&run),
+            to_come: self.uses - 1,
+        });
+        (run, false)
+    }
+}
+
+/// One run of a subplan. Whoever waits for its rows drives it on.
+#[derive(Default)]
+struct Run {
+    rows: MadeOnce<Option<Arc<Rows>>>,
+    large: Arc<Mutex<Option<Batches>>>,
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run").field("rows", &self.rows).finish_non_exhaustive()
+    }
+}
+
+/// All rows of a run, and the memory they take.
+struct Rows {
+    batches: Vec<RecordBatch>,
+    _memory: MemoryReservation,
+}
+
+type Batches = BoxStream<'static, Result<RecordBatch>>;
+
+/// Runs `input` to its end. Nothing if its rows take more than they may, or than there is: then they are in `large`.
+async fn run(
+    input: Arc<dyn ExecutionPlan>,
+    context: Arc<TaskContext>,
+    large: Arc<Mutex<Option<Batches>>>,
+) -> Result<Option<Arc<Rows>>> {
+    let memory = MemoryConsumer::new("SharedSubplan").register(context.memory_pool());
+    let mut rest = input.execute(0, context)?;
+    let (mut batches, mut bytes) = (Vec::new(), RecordBatchMemoryCounter::new());
+    while let Some(batch) = rest.next().await.transpose()? {
+        let more = bytes.count_batch(&batch);
+        batches.push(batch);
+        if bytes.memory_usage() > BYTES_MAX || memory.try_grow(more).is_err() {
+            *lock(&large) = Some(stream::iter(batches.into_iter().map(Ok)).chain(rest).boxed());
+            return Ok(None);
+        }
+    }
+    Ok(Some(Arc::new(Rows { batches, _memory: memory })))
+}
+
+/// One use of a shared subplan.
+pub(super) struct SharedSubplan {
+    /// With one partition.
+    input: Arc<dyn ExecutionPlan>,
+    subplan: Arc<Subplan>,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl SharedSubplan {
+    pub(super) fn exec(input: Arc<dyn ExecutionPlan>, subplan: Arc<Subplan>) -> Arc<OneInputExec<Self>> {
+        let input = one_partition(input);
+        // Which of the uses runs is not known, nor in which order it gives its rows: each may be planned in its own way.
+        let properties = Arc::new(PlanProperties::new(
+            EquivalenceProperties::new(input.schema()),
+            Partitioning::UnknownPartitioning(1),
+            EmissionType::Final,
+            input.properties().boundedness,
+        ));
+        let metrics = ExecutionPlanMetricsSet::new();
+        Arc::new(OneInputExec(SharedSubplan { input, subplan, properties, metrics }))
+    }
+}
+
+impl OneInput for SharedSubplan {
+    const NAME: &'static str = "SharedSubplanExec";
+    const KEEPS_ORDER: bool = false;
+
+    fn input(&self) -> &Arc<dyn ExecutionPlan> {
+        &self.input
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn distribution(&self) -> Distribution {
+        Distribution::SinglePartition
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, ": subplan={}", self.subplan.number)
+    }
+
+    fn over(node: &Arc<OneInputExec<Self>>, input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+        SharedSubplan::exec(input, Arc::clone(&node.0.subplan))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let (of_all, joined) = self.subplan.enter(&context);
+        if joined {
+            let joined = MetricBuilder::new(&self.metrics).with_type(MetricType::Summary);
+            joined.counter("joined", partition).add(1);
+        }
+        let input = Arc::clone(&self.input);
+        let rows = async move {
+            let large = Arc::clone(&of_all.large);
+            let begin = || run(Arc::clone(&input), Arc::clone(&context), large);
+            if let Some(rows) = of_all.rows.get(begin).await? {
+                let batches = (0..rows.batches.len()).map(move |at| Ok(rows.batches[at].clone()));
+                return Ok(stream::iter(batches).boxed());
+            }
+            let large = lock(&of_all.large).take();
+            large.map_or_else(|| input.execute(0, context).map(StreamExt::boxed), Ok)
+        };
+        let baseline = BaselineMetrics::new(&self.metrics, partition);
+        let rows = stream::once(rows).try_flatten().map(move |batch| batch.record_output(&baseline));
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.input.schema(), rows)))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

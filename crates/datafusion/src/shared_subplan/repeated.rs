@@ -1,0 +1,132 @@
+//! Which subplans a plan has several times.
+//!
+//! Equal are two of them if the optimizer has made the same of both: filters and columns that only one of them has make
+//! them different. What they give must depend on nothing but files, since only one of them runs.
+
+use std::borrow::Cow;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use datafusion::catalog::TableProvider;
+use datafusion::catalog::default_table_source::source_as_provider;
+use datafusion::common::Result;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::{Expr, LogicalPlan};
+
+use super::exec::Subplan;
+use super::node::SharedSubplanNode;
+use crate::determined::is_determined;
+
+/// A subplan, and how often a plan has it.
+struct Candidate {
+    plan: LogicalPlan,
+    hash: u64,
+    uses: usize,
+}
+
+impl Candidate {
+    fn is(&self, plan: &LogicalPlan, hash: u64) -> bool {
+        self.hash == hash && self.plan == *plan && same_tables(&self.plan, plan)
+    }
+}
+
+/// `plan` with its repeated subplans shared.
+///
+/// # Errors
+/// If a table of the plan is no table of DataFusion's.
+pub(super) fn with_shared_subplans(plan: &LogicalPlan) -> Result<Cow<'_, LogicalPlan>> {
+    let repeated = repeated(plan)?;
+    if repeated.is_empty() {
+        return Ok(Cow::Borrowed(plan));
+    }
+    let subplans = repeated.into_iter().enumerate();
+    let subplans: Vec<_> = subplans
+        .map(|(number, candidate)| (Subplan::new(number + 1, candidate.uses), candidate))
+        .map(|(subplan, candidate)| (Arc::new(subplan), candidate))
+        .collect();
+    shared(plan.clone(), &subplans).data().map(Cow::Owned)
+}
+
+/// The subplans that come more than once. Those below another one count once for all of its uses.
+fn repeated(plan: &LogicalPlan) -> Result<Vec<Candidate>> {
+    let mut candidates: Vec<Candidate> = Vec::new();
+    plan.apply_with_subqueries(|node| {
+        if !is_candidate(node) {
+            return Ok(TreeNodeRecursion::Continue);
+        }
+        let hash = hash(node);
+        if let Some(known) = candidates.iter_mut().find(|known| known.is(node, hash)) {
+            known.uses += 1;
+            return Ok(TreeNodeRecursion::Jump);
+        }
+        if is_determined(node)? && is_closed(node)? {
+            candidates.push(Candidate { plan: node.clone(), hash, uses: 1 });
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    candidates.retain(|candidate| candidate.uses > 1);
+    Ok(candidates)
+}
+
+fn shared(plan: LogicalPlan, subplans: &[(Arc<Subplan>, Candidate)]) -> Result<Transformed<LogicalPlan>> {
+    plan.transform_down_with_subqueries(|node| {
+        if !is_candidate(&node) {
+            return Ok(Transformed::no(node));
+        }
+        let hash = hash(&node);
+        let Some((subplan, _)) = subplans.iter().find(|(_, candidate)| candidate.is(&node, hash)) else {
+            return Ok(Transformed::no(node));
+        };
+        let input = node.map_children(|child| shared(child, subplans))?.data;
+        let node = SharedSubplanNode::plan(input, Arc::clone(subplan));
+        Ok(Transformed::new(node, true, TreeNodeRecursion::Jump))
+    })
+}
+
+/// What takes longer to make than its rows are long, as a rule, and gives the first of them at the end.
+fn is_candidate(plan: &LogicalPlan) -> bool {
+    matches!(plan, LogicalPlan::Aggregate(_) | LogicalPlan::Window(_))
+}
+
+fn hash(plan: &LogicalPlan) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    plan.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Whether the subplan has no subqueries and belongs to none: what these give is not in its plan.
+fn is_closed(plan: &LogicalPlan) -> Result<bool> {
+    let mut closed = true;
+    plan.apply(|node| {
+        node.apply_expressions(|expr| {
+            expr.apply(|expr| {
+                closed &= !matches!(
+                    expr,
+                    Expr::OuterReferenceColumn(..)
+                        | Expr::ScalarSubquery(_)
+                        | Expr::InSubquery(_)
+                        | Expr::Exists(_)
+                        | Expr::SetComparison(_)
+                );
+                Ok(if closed { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+            })
+        })?;
+        Ok(if closed { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+    })?;
+    Ok(closed)
+}
+
+/// Whether two equal plans, which name the same tables, also mean the same ones by that.
+fn same_tables(a: &LogicalPlan, b: &LogicalPlan) -> bool {
+    let (a, b) = (tables(a), tables(b));
+    a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| Arc::ptr_eq(a, b))
+}
+
+fn tables(plan: &LogicalPlan) -> Vec<Arc<dyn TableProvider>> {
+    let mut tables = match plan {
+        LogicalPlan::TableScan(scan) => source_as_provider(&scan.source).into_iter().collect(),
+        _ => Vec::new(),
+    };
+    tables.extend(plan.inputs().into_iter().flat_map(self::tables));
+    tables
+}
