@@ -7,8 +7,12 @@ use std::time::Duration;
 use coscan_datafusion::{CoscanContext, CoscanContextBuilder};
 use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use datafusion::arrow::util::pretty::pretty_format_batches;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::internal_err;
+use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::parquet::arrow::ArrowWriter;
-use datafusion::physical_plan::collect;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use futures::StreamExt;
 
@@ -275,6 +279,51 @@ async fn queries_without_load_control_are_refused_what_is_beyond_the_limit() {
     let error = rows(&coscan.ctx, sql).await.err().map(|error| error.to_string()).unwrap_or_default();
     assert!(error.is_empty() || error.contains("does not fit"), "{error}");
     nothing_is_left(&coscan).await;
+}
+
+/// Refuses plans with joins by sorting, as DataFusion does now and then.
+#[derive(Debug)]
+struct HashJoinsOnly;
+
+impl PhysicalOptimizerRule for HashJoinsOnly {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        config: &ConfigOptions,
+    ) -> datafusion::common::Result<Arc<dyn ExecutionPlan>> {
+        if config.optimizer.prefer_hash_join { Ok(plan) } else { internal_err!("no joins by sorting here") }
+    }
+
+    fn name(&self) -> &str {
+        "hash_joins_only"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn joins_by_sorting_that_fail_are_not_what_a_query_fails_of() {
+    let file = table();
+    let plain = plain(&file).await;
+    let sql = "SELECT count(*), min(a.h) FROM t a JOIN t b ON a.g = b.g WHERE a.id > b.id - 1";
+    let mut refused = 0;
+    for mib in [1, 40] {
+        let coscan = coscan(&file, CoscanContext::builder().memory_limit(mib << 20)).await;
+        coscan.sql("SET coscan.buffer = '20MB'").await.unwrap();
+        let state = SessionStateBuilder::new_from_existing(coscan.ctx.state());
+        let state = state.with_physical_optimizer_rule(Arc::new(HashJoinsOnly)).build();
+        match rows(&SessionContext::new_with_state(state), sql).await {
+            Ok(answer) => assert_eq!(answer, rows(&plain, sql).await.unwrap(), "{mib} MiB"),
+            Err(error) => {
+                assert!(error.to_string().contains("does not fit"), "{mib} MiB: {error}");
+                refused += 1;
+            }
+        }
+        nothing_is_left(&coscan).await;
+    }
+    assert_eq!(refused, 1, "a hash join of 4 MB fits into 40 MiB, and not into one");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

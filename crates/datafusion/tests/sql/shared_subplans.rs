@@ -80,7 +80,11 @@ async fn what_a_query_has_several_times_runs_once() {
         ("SELECT a.g, b.n FROM r a FULL JOIN r b ON a.n = b.n + 1 AND a.g = b.g ORDER BY 1, 2", 2, 1),
         ("SELECT g, n FROM r UNION ALL SELECT g, n FROM r UNION ALL SELECT g, -n FROM r ORDER BY 1, 2", 3, 2),
         ("SELECT g, n FROM r WHERE g IN (SELECT g + 1 FROM r WHERE n > 0) ORDER BY 1", 0, 0),
-        ("SELECT g, n FROM r WHERE NOT EXISTS (SELECT 1 FROM r q WHERE q.g = r.g AND q.n > r.n) ORDER BY 1", 2, 1),
+        (
+            "SELECT g, n FROM r WHERE NOT EXISTS (SELECT 1 FROM r q WHERE q.g = r.g AND q.n > r.n) ORDER BY 1",
+            2,
+            1,
+        ),
         (
             "SELECT * FROM (SELECT g, n FROM r ORDER BY n LIMIT 2) UNION ALL SELECT g, n FROM r ORDER BY 1, 2",
             2,
