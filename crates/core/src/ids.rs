@@ -1,11 +1,12 @@
-//! Names of things: small integers with a type each, so that a chunk number cannot pass for a column.
+//! Identifiers: small integers with a type each, so that a chunk number cannot be used as a column.
 //!
-//! Tables, scans and loads are named by whoever creates them: tables and scans by the host, loads by
-//! the core. Chunks, columns, pages and workers are positions counted from zero.
+//! Tables and scans are named by the host, loads by the core. Chunks, columns, pages and workers are positions
+//! counted from zero.
 
-use std::fmt;
-
-macro_rules! id {
+/// Declares an identifier: an integer type with a prefix for display. For the crates of the workspace.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! identifier {
     ($(#[$doc:meta])* $name:ident($inner:ty), $prefix:literal) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,43 +19,43 @@ macro_rules! id {
             }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 write!(f, concat!($prefix, "{}"), self.0)
             }
         }
     };
 }
 
-id!(
+identifier!(
     /// A table, named by the host; never used twice.
     TableId(u32), "t"
 );
-id!(
+identifier!(
     /// A store that tables are on (a device, a server), named by the host.
     StoreNo(u32), "s"
 );
-id!(
+identifier!(
     /// A registered scan, named by the host; never used twice.
     ScanId(u64), "q"
 );
-id!(
+identifier!(
     /// One of the workers of a scan, counted from zero.
     WorkerNo(u32), "w"
 );
-id!(
+identifier!(
     /// A chunk's position in its table, counted from zero.
     ChunkNo(u32), "c"
 );
-id!(
+identifier!(
     /// A column's position in its table, counted from zero. A row-storage table has column 0 only.
     ColumnNo(u32), "col"
 );
-id!(
+identifier!(
     /// A page's position in its column, counted from zero.
     PageNo(u32), "p"
 );
-id!(
+identifier!(
     /// One read in flight, named by the core; never used twice.
     LoadId(u64), "l"
 );

@@ -1,14 +1,14 @@
 //! The active buffer manager of cooperative scans as a pure state machine.
 //!
-//! Many concurrent scans over the same tables announce which chunks and columns they need. The [`Abm`],
-//! which sees all of them, decides what to read next, who gets what is in memory, and what to drop. A host
-//! feeds it [`Event`]s with the time they happened and carries out the [`Action`]s that come back. There
-//! is no I/O here, no clock, no thread, and no randomness: the same events at the same times give the same
-//! actions, in the engine, in a simulator, and in tests.
+//! Many concurrent scans over the same tables announce which chunks and columns they need. The [`Abm`] knows all of
+//! them and decides what to read next, which scan gets a resident chunk, and what to evict. A host sends it
+//! [`Event`]s with the time they happened, and carries out the [`Action`]s that come back. There is no I/O here, no
+//! clock, no thread and no randomness: the same events at the same times give the same actions, in the engine, in a
+//! simulator and in tests.
 //!
 //! Read [`event`] and [`action`] first, then [`abm`]. The facts are in [`state`], [`table`], [`scan`] and
-//! [`interest`]; what policies are asked is in [`policy`]; [`registry`] lists those there are, in
-//! [`sharing`] and [`replacement`].
+//! [`interest`]. [`policy`] says what policies are asked. [`registry`] lists the policies in [`sharing`] and
+//! [`replacement`].
 #![deny(missing_docs)]
 
 pub mod abm;
@@ -24,9 +24,11 @@ mod invariants;
 pub mod layout;
 mod ledger;
 mod mechanism;
+mod nodes;
 mod part;
 pub mod phases;
 pub mod policy;
+mod progress;
 pub mod recency;
 pub mod registry;
 pub mod replacement;

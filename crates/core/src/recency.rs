@@ -1,12 +1,12 @@
-//! Which part was used last: one order over all complete parts, and one over those that no scan wants any
-//! more, by the time they ceased to be wanted.
+//! Which part was used last: one list of all complete parts, and one of those that no scan wants any more, by the
+//! time at which that began.
 //!
-//! Both are linked lists through one vector, so that moving a part to the end costs one logarithmic
-//! look-up and nothing else.
+//! Both are linked lists in one vector: moving a part to the end costs one logarithmic look-up.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::nodes::Nodes;
 use crate::part::PartKey;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,13 +36,12 @@ struct Ends {
 /// The parts that are complete in the buffer, by the time of their last use.
 #[derive(Clone, Default)]
 pub struct Recency {
-    nodes: Vec<Node>,
-    free: Vec<u32>,
+    nodes: Nodes<Node>,
     index: BTreeMap<PartKey, u32>,
     ends: [Ends; 2],
 }
 
-/// Shows both orders and not how they are linked: what looks alike behaves alike.
+/// Compares the orders, not the links.
 impl fmt::Debug for Recency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let flags = |part: PartKey| self.node(part).map(|node| (part, node.wanted, node.used));
@@ -65,8 +64,8 @@ impl Recency {
 
     fn walk(&self, list: usize) -> impl Iterator<Item = PartKey> {
         let first = self.ends[list].first;
-        let nodes = std::iter::successors(first, move |at| self.nodes[*at as usize].links[list].after);
-        nodes.map(|at| self.nodes[at as usize].part)
+        let nodes = std::iter::successors(first, move |at| self.nodes[*at].links[list].after);
+        nodes.map(|at| self.nodes[at].part)
     }
 
     /// Whether the part is complete in the buffer.
@@ -74,7 +73,7 @@ impl Recency {
         self.index.contains_key(&part)
     }
 
-    /// Whether the part was read for somebody who still wants it and nobody has used it so far.
+    /// Whether the part was read for a scan that still wants it, and has not been used yet.
     pub fn is_fresh(&self, part: PartKey) -> bool {
         self.node(part).is_some_and(|n| n.wanted && !n.used)
     }
@@ -85,7 +84,7 @@ impl Recency {
     }
 
     fn node(&self, part: PartKey) -> Option<&Node> {
-        self.index.get(&part).map(|at| &self.nodes[*at as usize])
+        self.index.get(&part).map(|at| &self.nodes[*at])
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -94,16 +93,7 @@ impl Recency {
 
     pub(crate) fn insert(&mut self, part: PartKey, wanted: bool) {
         let node = Node { part, wanted, used: false, links: Default::default() };
-        let at = match self.free.pop() {
-            Some(at) => {
-                self.nodes[at as usize] = node;
-                at
-            }
-            None => {
-                self.nodes.push(node);
-                self.nodes.len() as u32 - 1
-            }
-        };
+        let at = self.nodes.add(node);
         let known = self.index.insert(part, at);
         debug_assert!(known.is_none(), "a part becomes complete once");
         self.append(ALL, at);
@@ -115,26 +105,26 @@ impl Recency {
     pub(crate) fn remove(&mut self, part: PartKey) {
         if let Some(at) = self.index.remove(&part) {
             self.unlink(ALL, at);
-            if !self.nodes[at as usize].wanted {
+            if !self.nodes[at].wanted {
                 self.unlink(UNWANTED, at);
             }
-            self.free.push(at);
+            self.nodes.free(at);
         }
     }
 
     /// Makes the part the most recently used one.
     pub(crate) fn touch(&mut self, part: PartKey) {
         if let Some(at) = self.index.get(&part).copied() {
-            self.nodes[at as usize].used = true;
+            self.nodes[at].used = true;
             self.unlink(ALL, at);
             self.append(ALL, at);
         }
     }
 
-    /// Returns whether that is news.
+    /// Returns whether it changed.
     pub(crate) fn set_wanted(&mut self, part: PartKey, wanted: bool) -> bool {
         let Some(at) = self.index.get(&part).copied() else { return false };
-        let changes = std::mem::replace(&mut self.nodes[at as usize].wanted, wanted) != wanted;
+        let changes = std::mem::replace(&mut self.nodes[at].wanted, wanted) != wanted;
         match (changes, wanted) {
             (false, _) => {}
             (true, true) => self.unlink(UNWANTED, at),
@@ -145,21 +135,21 @@ impl Recency {
 
     fn append(&mut self, list: usize, at: u32) {
         let last = self.ends[list].last.replace(at);
-        self.nodes[at as usize].links[list] = Link { before: last, after: None };
+        self.nodes[at].links[list] = Link { before: last, after: None };
         match last {
-            Some(last) => self.nodes[last as usize].links[list].after = Some(at),
+            Some(last) => self.nodes[last].links[list].after = Some(at),
             None => self.ends[list].first = Some(at),
         }
     }
 
     fn unlink(&mut self, list: usize, at: u32) {
-        let Link { before, after } = self.nodes[at as usize].links[list];
+        let Link { before, after } = self.nodes[at].links[list];
         match before {
-            Some(before) => self.nodes[before as usize].links[list].after = after,
+            Some(before) => self.nodes[before].links[list].after = after,
             None => self.ends[list].first = after,
         }
         match after {
-            Some(after) => self.nodes[after as usize].links[list].before = before,
+            Some(after) => self.nodes[after].links[list].before = before,
             None => self.ends[list].last = before,
         }
     }

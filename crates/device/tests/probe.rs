@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 
 use coscan_core::Span;
-use coscan_device::probe::{Boundary, Plan, Profile, Search, Simulated, find_boundary, probe};
+use coscan_device::probe::{Boundary, ProbeOptions, Profile, Search, Simulated, find_boundary, probe};
 use coscan_device::{Boundaries, Delay, DeviceModel, DeviceSpec, SolidStateModel};
 
 const GIB: u64 = 1 << 30;
@@ -172,16 +172,19 @@ fn reads_beside_writes_are_measured_only_if_asked_for() {
     };
     assert!(probed(DeviceModel::SolidState(drive)).mixed.is_none());
     let search = Search { period_max_bytes: 32 << 10, ..Search::default() };
-    let plan = Plan { search, writes: true, ..Plan::default() };
-    let profile = probe(&mut simulated(DeviceModel::SolidState(drive), 5), &plan, &mut |_| {}).unwrap();
+    let options = ProbeOptions { search, writes: true, ..ProbeOptions::default() };
+    let profile = probe(&mut simulated(DeviceModel::SolidState(drive), 5), &options, &mut |_| {}).unwrap();
     let mixed = profile.mixed.unwrap();
     assert!(mixed.read_beside_writes.low > 1.5, "a read waits for programs of its channel: {mixed:?}");
     assert!(mixed.write_s.value > mixed.read_s.value, "{mixed:?}");
 }
 
 fn probed(model: DeviceModel) -> Profile {
-    let plan = Plan { search: Search { period_max_bytes: 1 << 20, ..Search::default() }, ..Plan::default() };
-    probe(&mut simulated(model, 5), &plan, &mut |_| {}).unwrap()
+    let options = ProbeOptions {
+        search: Search { period_max_bytes: 1 << 20, ..Search::default() },
+        ..ProbeOptions::default()
+    };
+    probe(&mut simulated(model, 5), &options, &mut |_| {}).unwrap()
 }
 
 #[track_caller]

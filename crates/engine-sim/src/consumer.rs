@@ -1,27 +1,24 @@
-//! Queries: what they ask, what they do with it, and whether what they get is right.
+//! Queries: which files they open, how often they run, and which errors and rows are right.
+//!
+//! One run is a scan (`query.rs`) or a series of point reads (`points.rs`).
 
-use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+mod points;
+mod query;
+
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arrow::array::{Array, ArrayRef};
-use arrow::compute::concat;
-use coscan_engine::{
-    ChunkRequest, ChunkRows, DeliveryOrder, Engine, EngineError, FileColumns, FileHandle, FileSpec,
-    PointRequest, ReadError, Scan, ScanRequest, StoreId, Worker,
-};
+use coscan_engine::{Engine, EngineError, FileHandle, FileSpec, ReadError, StoreId};
 use object_store::ObjectStore;
 
+use self::query::{Query, request};
 use crate::executor::TaskId;
 use crate::files::Content;
 use crate::plan::{ConsumerPlan, Habit};
 use crate::store::SimStore;
 use crate::world::{LOCAL, World, store_url};
-
-/// What a consumer panics with.
-const PANIC: &str = "injected panic of a consumer";
 
 /// What all queries share.
 pub struct Clients {
@@ -44,25 +41,6 @@ struct Opened {
     handle: FileHandle,
     file: usize,
     content: Arc<Content>,
-}
-
-/// One run of a query.
-struct Query {
-    clients: Arc<Clients>,
-    number: usize,
-    plan: ConsumerPlan,
-    round: u32,
-    files: Vec<Opened>,
-    /// File and columns of each entry of the request, by position.
-    chunks: Vec<(usize, ChunkRows)>,
-    roots: Vec<Vec<usize>>,
-    scan: Mutex<Option<Arc<Scan>>>,
-    taken: Mutex<Vec<u32>>,
-    struck: Mutex<Vec<usize>>,
-    /// Workers still at it.
-    running: AtomicUsize,
-    drained: AtomicBool,
-    failed: AtomicBool,
 }
 
 impl Clients {
@@ -261,66 +239,6 @@ impl Clients {
         }
     }
 
-    fn points(
-        self: &Arc<Self>,
-        me: TaskId,
-        engine: &Engine,
-        plan: &ConsumerPlan,
-        files: &[Opened],
-        random: &mut fastrand::Rng,
-    ) {
-        for _ in 0..random.usize(1..12) {
-            let opened = &files[random.usize(..files.len())];
-            let content = &opened.content;
-            let row_group = random.usize(..content.groups.len());
-            let arrays = &content.groups[row_group];
-            let roots = some(arrays.len(), random);
-            let rows = ranges(arrays[0].len(), random);
-            if roots.is_empty() || rows.is_empty() {
-                continue;
-            }
-            let waits = random.bool();
-            let request = PointRequest {
-                file: opened.handle.clone(),
-                wait_for_room: waits,
-                row_group,
-                rows: rows.clone().into(),
-                roots: roots.clone(),
-                schema: content.schema.clone(),
-                metadata: content.metadata.clone(),
-            };
-            let executor = &self.world.executor;
-            let outcome = executor.block_on(me, engine.point_read(&request), || self.cancels(plan));
-            match outcome {
-                Some(Ok(Some(batches))) => {
-                    for (at, root) in roots.iter().enumerate() {
-                        let got: Vec<&dyn Array> =
-                            batches.batches.iter().map(|batch| batch[at].as_ref()).collect();
-                        let slices: Vec<ArrayRef> =
-                            rows.iter().map(|r| arrays[*root].slice(r.start, r.len())).collect();
-                        let expected: Vec<&dyn Array> = slices.iter().map(AsRef::as_ref).collect();
-                        let (Ok(got), Ok(expected)) = (concat(&got), concat(&expected)) else {
-                            executor.violate(|| "batches of different types".into());
-                            continue;
-                        };
-                        let what =
-                            || format!("point read of f{}, {row_group}, c{root}, {rows:?}", opened.file);
-                        self.compare(&got, &expected, opened.file, what);
-                    }
-                    self.ended[0].fetch_add(1, Ordering::Relaxed);
-                }
-                Some(Err(error)) => self.check_error(&error, files),
-                Some(Ok(None)) | None => {}
-            }
-            if plan.think_ms > 0 {
-                executor.sleep(me, Duration::from_millis(random.u64(..plan.think_ms)));
-            }
-            if executor.is_ending() {
-                return;
-            }
-        }
-    }
-
     /// Whether a future is to be dropped at this await.
     fn cancels(&self, plan: &ConsumerPlan) -> bool {
         let Habit::Cancels(one_in) = plan.habit else { return false };
@@ -336,216 +254,4 @@ impl Clients {
 fn some(of: usize, random: &mut fastrand::Rng) -> Vec<usize> {
     let one_in = random.u32(1..4);
     (0..of).filter(|_| random.u32(..one_in) == 0).collect()
-}
-
-/// Some rows of this many, as ascending ranges.
-fn ranges(rows: usize, random: &mut fastrand::Rng) -> Vec<Range<usize>> {
-    let mut ranges = Vec::new();
-    let mut at = 0;
-    for _ in 0..random.usize(1..5) {
-        let start = at + random.usize(..=rows / 2);
-        let end = start + random.usize(1..=rows / 3 + 1);
-        if end > rows {
-            break;
-        }
-        ranges.push(start..end);
-        at = end;
-    }
-    ranges
-}
-
-type Request = (ScanRequest, Vec<(usize, ChunkRows)>, Vec<Vec<usize>>);
-
-fn request(plan: &ConsumerPlan, files: &[Opened], random: &mut fastrand::Rng) -> Request {
-    let mut chunks = Vec::new();
-    let (mut columns, mut roots) = (Vec::new(), Vec::new());
-    for (at, opened) in files.iter().enumerate() {
-        let groups = &opened.content.groups;
-        let chosen = some(groups[0].len(), random);
-        columns.push(FileColumns {
-            file: opened.handle.clone(),
-            roots: chosen.clone(),
-            schema: opened.content.schema.clone(),
-        });
-        roots.push(chosen);
-        let of_file = opened.handle.chunks().len();
-        chunks.extend(some(of_file, random).into_iter().map(|chunk| (at, chunk)));
-    }
-    if random.u8(..8) == 0 {
-        random.shuffle(&mut chunks);
-        chunks.extend(chunks.first().copied());
-    }
-    let request = ScanRequest {
-        chunks: chunks
-            .iter()
-            .enumerate()
-            .map(|(key, (columns, chunk))| ChunkRequest { columns: *columns, chunk: *chunk, key: key as u32 })
-            .collect(),
-        columns,
-        workers: plan.workers,
-        order: if plan.in_order { DeliveryOrder::Table } else { DeliveryOrder::Any },
-        weight: random.u32(1..4),
-        reader: None,
-    };
-    let rows = |(at, chunk): (usize, usize)| Some((at, files[at].handle.chunks().nth(chunk)?.clone()));
-    (request, chunks.into_iter().filter_map(rows).collect(), roots)
-}
-
-impl Query {
-    /// Starts the workers; the first runs on the calling task.
-    fn start(self: &Arc<Self>, me: TaskId) {
-        let workers: Vec<Worker> = {
-            let scan = self.scan.lock().unwrap_or_else(PoisonError::into_inner);
-            scan.iter().flat_map(|scan| (0..self.plan.workers).map(|_| scan.worker())).collect()
-        };
-        self.running.store(workers.len(), Ordering::Relaxed);
-        let executor = &self.clients.world.executor;
-        let mut workers = workers.into_iter();
-        let first = workers.next();
-        for (at, worker) in workers.enumerate() {
-            let query = self.clone();
-            let name = format!("query {}.{} worker {}", self.number, self.round, at + 1);
-            executor.spawn(name, true, move |me| query.work(me, worker));
-        }
-        if let Some(worker) = first {
-            self.clone().work(me, worker);
-        }
-    }
-
-    /// Takes chunks until there are no more; whoever is last says how the query went, and begins the next round.
-    fn work(self: Arc<Self>, me: TaskId, worker: Worker) {
-        let outcome = catch_unwind(AssertUnwindSafe(|| self.take_chunks(me, worker)));
-        if let Err(panic) = outcome {
-            if panic.downcast_ref::<&str>() != Some(&PANIC) {
-                resume_unwind(panic);
-            }
-            self.clients.world.records().injected("ConsumerPanic");
-        }
-        if self.running.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.finish();
-            let (clients, number, round) = (self.clients.clone(), self.number, self.round);
-            drop(self);
-            clients.round(me, number, round + 1);
-        }
-    }
-
-    fn take_chunks(&self, me: TaskId, mut worker: Worker) {
-        let (clients, executor) = (&self.clients, &self.clients.world.executor);
-        let mut random = executor.draw(fastrand::Rng::fork);
-        let acts_at = random.usize(..6);
-        for taken in 0.. {
-            let next = loop {
-                match executor.block_on(me, worker.next(), || clients.cancels(&self.plan)) {
-                    Some(next) => break next,
-                    None if executor.is_ending() => return,
-                    None => {}
-                }
-            };
-            let mut chunk = match next {
-                Ok(Some(chunk)) => chunk,
-                Ok(None) => return self.drained.store(true, Ordering::Relaxed),
-                Err(error) => {
-                    self.failed.store(true, Ordering::Relaxed);
-                    return clients.check_error(&error, &self.files);
-                }
-            };
-            self.taken.lock().unwrap_or_else(PoisonError::into_inner)[chunk.key as usize] += 1;
-            for slice in 0..chunk.slices() {
-                if taken == acts_at && slice == chunk.slices() / 2 && !self.act(me, &mut random) {
-                    return;
-                }
-                let arrays = loop {
-                    match executor.block_on(me, chunk.slice(slice), || clients.cancels(&self.plan)) {
-                        Some(arrays) => break arrays,
-                        None if executor.is_ending() => return,
-                        None => {}
-                    }
-                };
-                match arrays {
-                    Ok(arrays) => self.check(chunk.key as usize, slice, &arrays),
-                    Err(error) => {
-                        self.failed.store(true, Ordering::Relaxed);
-                        return clients.check_error(&error, &self.files);
-                    }
-                }
-                if self.plan.think_ms > 0 {
-                    executor.sleep(me, Duration::from_millis(random.u64(..self.plan.think_ms)));
-                }
-            }
-        }
-    }
-
-    /// The habit of the query; returns whether it goes on.
-    fn act(&self, me: TaskId, random: &mut fastrand::Rng) -> bool {
-        let world = &self.clients.world;
-        match self.plan.habit {
-            Habit::Reads | Habit::Cancels(_) => true,
-            Habit::Stops => {
-                world.records().injected("ConsumerStops");
-                while !world.is_peace() && !world.executor.is_ending() {
-                    let left = world.plan.peace_ms * 1_000_000 + 1;
-                    world.executor.sleep_until(me, Some(left.max(world.executor.now_ns() + 1)));
-                }
-                true
-            }
-            Habit::Panics => std::panic::panic_any(PANIC),
-            Habit::Leaves => {
-                world.records().injected("ConsumerLeaves");
-                false
-            }
-            Habit::Unneeds => {
-                let count = self.chunks.len();
-                let struck: Vec<u32> = (0..count as u32).filter(|_| random.bool()).collect();
-                let places = struck.iter().map(|&key| key as usize);
-                self.struck.lock().unwrap_or_else(PoisonError::into_inner).extend(places);
-                let scan = self.scan.lock().unwrap_or_else(PoisonError::into_inner).clone();
-                scan.iter().for_each(|scan| scan.unneed(&struck));
-                true
-            }
-        }
-    }
-
-    fn check(&self, index: usize, slice: usize, arrays: &[ArrayRef]) {
-        let (at, ChunkRows { row_group: group, rows: of_group }) = self.chunks[index].clone();
-        let opened = &self.files[at];
-        let rows = self.clients.world.plan.config.slice_rows;
-        for (array, root) in arrays.iter().zip(&self.roots[at]) {
-            let whole = opened.content.groups[group][*root].slice(of_group.start, of_group.len());
-            let from = (slice * rows).min(whole.len());
-            let expected = whole.slice(from, rows.min(whole.len() - from));
-            let what = || {
-                format!(
-                    "query {} chunk {index}: f{}, {group}, rows {of_group:?}, c{root}, slice {slice}",
-                    self.number, opened.file
-                )
-            };
-            self.clients.compare(array, &expected, opened.file, what);
-        }
-        if arrays.len() != self.roots[at].len() {
-            self.clients.world.executor.violate(|| format!("query {}: columns are missing", self.number));
-        }
-    }
-
-    /// Every chunk came once, unless there is a reason.
-    fn finish(&self) {
-        // Others may come to run while the scan is dropped: no lock may be held.
-        let scan = self.scan.lock().unwrap_or_else(PoisonError::into_inner).take();
-        drop(scan);
-        let executor = &self.clients.world.executor;
-        if executor.is_ending() {
-            return;
-        }
-        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let struck = self.struck.lock().unwrap_or_else(PoisonError::into_inner);
-        let all = self.drained.load(Ordering::Relaxed) && !self.failed.load(Ordering::Relaxed);
-        for (index, times) in taken.iter().enumerate() {
-            let wrong = *times > 1 || (all && *times == 0 && !struck.contains(&index));
-            if wrong {
-                executor.violate(|| format!("query {}: chunk {index} came {times} times", self.number));
-            }
-        }
-        if all {
-            self.clients.ended[0].fetch_add(1, Ordering::Relaxed);
-        }
-    }
 }

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use coscan_engine::{
-    ChunkRequest, DeliveryOrder, Engine, EngineConfig, FileColumns, FileSpec, LocalFile, Scan, ScanRequest,
-    StoreId,
+    ChunkRequest, DeliveryOrder, Engine, EngineConfig, FileColumns, FileSpec, LocalFile, ScanHandle,
+    ScanRequest, StoreId,
 };
 use object_store::local::LocalFileSystem;
 use object_store::{ObjectStore, ObjectStoreExt};
@@ -50,7 +50,7 @@ async fn spec(path: &Path) -> Result<(FileSpec, ArrowReaderMetadata), Box<dyn Er
 }
 
 /// Reads all there is; returns the number of rows.
-async fn rows(scan: Scan) -> Result<usize, Box<dyn Error>> {
+async fn rows(scan: ScanHandle) -> Result<usize, Box<dyn Error>> {
     let (mut worker, mut rows) = (scan.worker(), 0);
     while let Some(mut chunk) = worker.next().await? {
         for slice in 0..chunk.slices() {

@@ -1,42 +1,44 @@
-//! The buffer's size: what is wanted, and what is in force while scans run that were let in when it was larger.
+//! The buffer's size: the one that is set, and the one in force, which is larger while scans run that were admitted
+//! before.
 //!
-//! A scan needs a least of room to make progress. One that had it when it began keeps it until its end; a smaller
-//! buffer is in force when the last scan that needs more has ended. What the buffer lends to others it does without in the
-//! same way, but a scan that fits what is wanted is let in all the same; and while a scan runs that turned out to need more
-//! than it was let in with, or a point read waits for room that no scan can do without, it does without nothing.
+//! A scan needs a minimum of room to make progress. If it had that when it began, it keeps it until its end: a
+//! smaller buffer is in force when the last scan that needs more has ended. Room that is lent to others reduces the
+//! buffer in the same way, but a new scan is admitted if it fits the size that is set. Nothing is lent while a scan
+//! runs that needs more than it was admitted with, or while a point read waits for room that only scans could give.
 //!
-//! What is known of files (footers, where parts lie) has [`files_share`] of the buffer's size beside the buffer. What it
-//! takes beyond that, the buffer does without as if it were lent, half of itself at most.
+//! What is known of files (footers, positions of parts) has [`files_share`] of the buffer's size beside the buffer.
+//! Memory beyond that reduces the buffer as if it were lent, by half of its size at most.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use coscan_core::ScanId;
 
-/// What is known of files takes 1/`FILES_SHARE` of the buffer's size beside it, or [`FILES_BYTES_MIN`] where that is more.
+/// What is known of files takes 1/`FILES_SHARE` of the buffer's size beside it, or [`FILES_BYTES_MIN`] if that is
+/// more.
 const FILES_SHARE: u64 = 16;
 
-/// In a small buffer the footers of a few tables are worth more than a share says.
+/// In a small buffer the footers of a few tables need more than the share.
 const FILES_BYTES_MIN: u64 = 4 << 20;
 
-/// Beyond the share, files take room of the buffer in steps of so many bytes.
+/// Beyond the share, files reduce the buffer in steps of this many bytes.
 const FILES_STEP: u64 = 1 << 20;
 
-/// How much may be known of files beside a buffer of so many bytes, in bytes.
+/// How many bytes may be known of files beside a buffer of this many bytes.
 pub(crate) fn files_share(buffer: u64) -> u64 {
     (buffer / FILES_SHARE).max(FILES_BYTES_MIN)
 }
 
-/// See the module's text.
+/// See the documentation of the module.
 #[derive(Debug)]
 pub(crate) struct Budget {
     wanted: u64,
     /// What is known of files, in bytes.
     files: u64,
-    /// What others have of it.
+    /// The bytes that are lent.
     lent: u64,
     /// How many running scans need at least this many bytes.
     needs: BTreeMap<u64, usize>,
-    /// Running scans that turned out to need more than that.
+    /// Running scans that need more than they were admitted with.
     grown: BTreeSet<ScanId>,
     /// Point reads that wait for room.
     points: usize,
@@ -47,7 +49,7 @@ impl Budget {
         Budget { wanted, files: 0, lent: 0, needs: BTreeMap::new(), grown: BTreeSet::new(), points: 0 }
     }
 
-    /// What new scans have to fit.
+    /// The size that new scans have to fit.
     pub(crate) fn wanted(&self) -> u64 {
         self.wanted
     }
@@ -56,7 +58,7 @@ impl Budget {
         self.wanted = bytes;
     }
 
-    /// What the buffer manager is to keep to.
+    /// The budget for the buffer manager.
     pub(crate) fn in_force(&self) -> u64 {
         let all = !self.grown.is_empty() || self.points > 0;
         let others = if all { 0 } else { self.of_files().saturating_add(self.lent) };
@@ -64,23 +66,23 @@ impl Budget {
         self.needs.last_key_value().map_or(own, |(needed, _)| own.max(*needed))
     }
 
-    /// So much is known of files.
+    /// This many bytes are known of files.
     pub(crate) fn set_files(&mut self, bytes: u64) {
         self.files = bytes;
     }
 
-    /// What files have of the buffer.
+    /// By how much files reduce the buffer.
     pub(crate) fn of_files(&self) -> u64 {
         let beyond = self.files.saturating_sub(files_share(self.wanted));
         (beyond / FILES_STEP * FILES_STEP).min(self.wanted / 2)
     }
 
-    /// Others have so much of the buffer.
+    /// This many bytes of the buffer are lent.
     pub(crate) fn set_lent(&mut self, bytes: u64) {
         self.lent = bytes;
     }
 
-    /// A scan turned out to need more than it was let in with.
+    /// A scan needs more than it was admitted with.
     pub(crate) fn grew(&mut self, scan: ScanId) {
         self.grown.insert(scan);
     }
@@ -90,16 +92,16 @@ impl Budget {
         self.grown.remove(&scan);
     }
 
-    /// So many point reads wait for room.
+    /// This many point reads wait for room.
     pub(crate) fn set_points(&mut self, waiting: usize) {
         self.points = waiting;
     }
 
-    pub(crate) fn let_in(&mut self, needed: u64) {
+    pub(crate) fn admit(&mut self, needed: u64) {
         *self.needs.entry(needed).or_default() += 1;
     }
 
-    pub(crate) fn let_out(&mut self, needed: u64) {
+    pub(crate) fn end_admission(&mut self, needed: u64) {
         if let Some(scans) = self.needs.get_mut(&needed) {
             *scans -= 1;
             if *scans == 0 {
@@ -116,13 +118,13 @@ mod tests {
     #[test]
     fn a_smaller_budget_is_in_force_when_the_last_that_needs_more_has_ended() {
         let mut budget = Budget::new(100);
-        budget.let_in(70);
-        budget.let_in(90);
-        budget.let_in(90);
+        budget.admit(70);
+        budget.admit(90);
+        budget.admit(90);
         budget.set_wanted(50);
         let mut seen = vec![budget.in_force()];
         for ended in [90, 70, 90] {
-            budget.let_out(ended);
+            budget.end_admission(ended);
             seen.push(budget.in_force());
         }
         assert_eq!(seen, [90, 90, 90, 50]);
@@ -134,9 +136,9 @@ mod tests {
         let mut budget = Budget::new(100);
         budget.set_lent(75);
         assert_eq!((budget.in_force(), budget.wanted()), (25, 100));
-        budget.let_in(60);
+        budget.admit(60);
         assert_eq!(budget.in_force(), 60);
-        budget.let_out(60);
+        budget.end_admission(60);
         budget.set_lent(200);
         assert_eq!(budget.in_force(), 1, "a buffer is never nothing");
         budget.grew(ScanId(3));
@@ -160,9 +162,9 @@ mod tests {
         assert_eq!((budget.in_force(), budget.wanted()), (155 * MIB, 160 * MIB));
         budget.set_lent(100 * MIB);
         assert_eq!(budget.in_force(), 55 * MIB);
-        budget.let_in(120 * MIB);
+        budget.admit(120 * MIB);
         assert_eq!(budget.in_force(), 120 * MIB, "scans keep what they need");
-        budget.let_out(120 * MIB);
+        budget.end_admission(120 * MIB);
         budget.set_lent(0);
         budget.set_files(1000 * MIB);
         assert_eq!(budget.in_force(), 80 * MIB, "half is left");

@@ -22,7 +22,7 @@ use crate::io::limit::TokenBucket;
 use crate::io::{DefaultReader, RangeReader};
 use crate::load_log::RecentLoads;
 use crate::request::{CheckedRequest, ScanRequest};
-use crate::scan::Scan;
+use crate::scan::ScanHandle;
 use crate::stats::{DeviceUse, EngineStats, LoadRecord};
 use crate::table::{FileHandle, FileSpec, address};
 
@@ -48,7 +48,7 @@ impl Engine {
     /// Starts an engine with I/O threads of its own. Needs no runtime.
     ///
     /// # Errors
-    /// A setting is impossible, or the system gives no thread.
+    /// If a setting is impossible, or the system gives no thread.
     pub fn new(config: EngineConfig) -> Result<Self, EngineError> {
         Self::with_reader(config, |reader| reader)
     }
@@ -56,7 +56,7 @@ impl Engine {
     /// Starts an engine whose reader is `wrap` around the real one: for injecting faults and delays.
     ///
     /// # Errors
-    /// A setting is impossible, or the system gives no thread.
+    /// If a setting is impossible, or the system gives no thread.
     pub fn with_reader(
         config: EngineConfig,
         wrap: impl FnOnce(Arc<dyn RangeReader>) -> Arc<dyn RangeReader>,
@@ -65,10 +65,10 @@ impl Engine {
         Self::in_environment(config, Arc::new(Threads::new(reader)))
     }
 
-    /// Starts an engine in a world of the caller's: for simulations.
+    /// Starts an engine in an environment of the caller's: for simulations.
     ///
     /// # Errors
-    /// A setting is impossible, or the system gives no thread.
+    /// If a setting is impossible, or the system gives no thread.
     #[doc(hidden)]
     pub fn in_environment(
         config: EngineConfig,
@@ -86,12 +86,12 @@ impl Engine {
         Ok(Engine { driver: Driver::start(config, environment)? })
     }
 
-    /// Makes a file known. The same version of a path gets the same id as long as it is in use, and as a rule longer.
-    /// Another version is another file beside it: scans of either go on until a read finds that theirs is gone.
+    /// Adds a file. The same version of a path has the same id at least as long as it is in use. Another version is
+    /// another file: scans of either continue until a read finds that theirs was replaced.
     ///
     /// # Errors
-    /// [`EngineError::Corrupt`] if the footer cannot be right, [`EngineError::FileReplaced`] if the listing and the file
-    /// on this machine differ, [`EngineError::Broken`].
+    /// [`EngineError::Corrupt`] if the footer is inconsistent, [`EngineError::FileReplaced`] if the listing and the
+    /// file on this machine differ, [`EngineError::Broken`].
     pub fn open_file(&self, spec: FileSpec) -> Result<FileHandle, EngineError> {
         spec.check()?;
         if let Some(handle) = self.driver.locked(|locked| locked.state.catalog.reopen(&spec))? {
@@ -106,8 +106,8 @@ impl Engine {
         self.driver.locked(|locked| locked.add_file(spec, chunks, bundles))?
     }
 
-    /// The footer, page index included, of a file on this machine as `local` found it: for those who cannot trust a cache
-    /// that goes by size and modification time. Blocks; what was read is kept for a while.
+    /// The footer, page index included, of a file on this machine as `local` found it: for callers that cannot use a
+    /// cache by size and modification time. Blocks. Footers are kept for some time.
     ///
     /// # Errors
     /// [`EngineError::FileReplaced`] if there is another version now, [`EngineError::Footer`].
@@ -116,8 +116,9 @@ impl Engine {
         self.driver.footers.read(local, bytes_max)
     }
 
-    /// Encoded bytes that row groups of a file are cut to, given the store's address, the path there, and the file on this
-    /// machine if it is one: by the profile of the file's device, or as configured. With zero they stay whole.
+    /// The encoded bytes to which row groups of a file are cut, given the store's address, the path there, and the
+    /// file on this machine if it is one: by the profile of the file's device, or as configured. With zero they are
+    /// not cut.
     pub fn chunk_bytes(&self, store_url: &str, location: &Location, local: Option<&LocalFile>) -> u64 {
         self.driver.fit(&address(store_url, location), local).0
     }
@@ -127,7 +128,7 @@ impl Engine {
         self.driver.look(|state| state.catalog.size())
     }
 
-    /// Registers a scan. From now on its needs count in what is read and kept.
+    /// Registers a scan. From now on its needs count in decisions.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -178,8 +179,9 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// The request makes no sense, its files were replaced or do not fit the schema, the buffer is too small for it.
-    pub fn scan(&self, request: ScanRequest) -> Result<Scan, EngineError> {
+    /// If the request is inconsistent, its files were replaced or do not fit the schema, or the buffer is too small
+    /// for it.
+    pub fn scan(&self, request: ScanRequest) -> Result<ScanHandle, EngineError> {
         self.begin(request, None)
     }
 
@@ -187,11 +189,19 @@ impl Engine {
     ///
     /// # Errors
     /// As [`Self::scan`].
-    pub fn scan_for(&self, account: Arc<QueryAccount>, request: ScanRequest) -> Result<Scan, EngineError> {
+    pub fn scan_for(
+        &self,
+        account: Arc<QueryAccount>,
+        request: ScanRequest,
+    ) -> Result<ScanHandle, EngineError> {
         self.begin(request, Some(account))
     }
 
-    fn begin(&self, request: ScanRequest, account: Option<Arc<QueryAccount>>) -> Result<Scan, EngineError> {
+    fn begin(
+        &self,
+        request: ScanRequest,
+        account: Option<Arc<QueryAccount>>,
+    ) -> Result<ScanHandle, EngineError> {
         self.driver
             .locked(|locked| locked.check_handles(request.columns.iter().map(|columns| &columns.file)))??;
         let checked = CheckedRequest::new(request, self.driver.config.slice_rows)?;
@@ -201,15 +211,15 @@ impl Engine {
             let most = (0..checked.segments.len()).map(|at| (needs(at), at)).max();
             let (needed, what) =
                 most.map_or((0, ""), |(needed, at)| (needed, checked.segments[at].example.as_str()));
-            locked.let_in(needed, || format!("a scan of {what}")).map(|()| {
+            locked.admit(needed, || format!("a scan of {what}")).map(|()| {
                 locked.state.stats.bytes_wanted += checked.bytes();
                 needed
             })
         })??;
-        Scan::new(self.driver.clone(), checked, needed, account)
+        ScanHandle::new(self.driver.clone(), checked, needed, account)
     }
 
-    /// What the engine has done so far.
+    /// The counters of the engine.
     pub fn stats(&self) -> EngineStats {
         let (work, io) = (&self.driver.work, self.driver.io_counters());
         EngineStats {
@@ -224,13 +234,13 @@ impl Engine {
         }
     }
 
-    /// The devices that have profiles, and how they were read so far.
+    /// The devices with profiles, and how they were read so far.
     pub fn devices(&self) -> Vec<DeviceUse> {
         self.driver.devices()
     }
 
-    /// Measures the device of a file if it has no profile and is read for the first time, for as long as `device_probe`
-    /// allows. Who comes meanwhile waits, too. Without effect by default.
+    /// Measures the device of a file if it has no profile and is read for the first time, for as long as
+    /// `device_probe` allows. Other callers wait meanwhile. Does nothing by default.
     ///
     /// # Errors
     /// [`EngineError::Broken`].
@@ -238,19 +248,19 @@ impl Engine {
         self.driver.know_device(&file.file().source).await
     }
 
-    /// How the device of a file is read, if that has a profile.
+    /// How the device of a file is read, if it has a profile.
     pub fn device_of(&self, file: &FileHandle) -> Option<DeviceUse> {
         self.driver.device_of(&file.file().source)
     }
 
-    /// Records every load from now on, or stops doing so, and hands over what was recorded before. The
-    /// record grows without bound: for experiments.
+    /// Records every load from now on, or stops doing so; returns the loads recorded before. The record grows without
+    /// bound: for experiments.
     pub fn record_loads(&self, on: bool) -> Vec<LoadRecord> {
         self.driver.record_loads(on)
     }
 
-    /// The newest loads from number `from` on: what a watcher asks for again and again. One that comes too late misses
-    /// the oldest ones, and sees it by their numbers.
+    /// The newest loads from number `from` on, for repeated calls. A caller that comes too late misses the oldest
+    /// ones, and sees it by their numbers.
     pub fn loads_since(&self, from: u64) -> RecentLoads {
         self.driver.look(|state| state.recent_loads.since(from))
     }
@@ -265,8 +275,8 @@ impl Engine {
         self.driver.look(|state| state.abm.loads_in_flight())
     }
 
-    /// Records every event of the buffer manager from now on, or stops doing so, and hands back the recorder
-    /// so far, to be finished. Chunks of files that were given up are in the trace as any others.
+    /// Records every event of the buffer manager from now on, or stops doing so; returns the recorder so far, to be
+    /// finished. Chunks of forgotten files are in the trace as all others.
     pub fn record(&self, recorder: Option<Recorder>) -> Option<Recorder> {
         self.driver.record(recorder)
     }
@@ -274,7 +284,7 @@ impl Engine {
     /// Begins a trace of this engine's events in a new file.
     ///
     /// # Errors
-    /// There is such a file already, or it cannot be written.
+    /// If the file exists or cannot be written.
     pub fn record_to(&self, path: &Path) -> std::io::Result<()> {
         let config = self.config();
         let header = Header {
@@ -289,17 +299,18 @@ impl Engine {
         Ok(())
     }
 
-    /// The ledger in bytes. Its budget is above what was set last while scans run that were let in when it was larger.
+    /// The ledger in bytes. Its budget is above the size that was set while scans run that were admitted when it was
+    /// larger.
     pub fn usage(&self) -> Usage {
         self.driver.look(|state| state.abm.usage())
     }
 
-    /// The size of the buffer as it was set last.
+    /// The size of the buffer that was set last.
     pub fn buffer_bytes(&self) -> u64 {
         self.driver.look(|state| state.budget.wanted())
     }
 
-    /// Encoded bytes that are in memory: what the ledger calls resident, counted anew.
+    /// Encoded bytes in memory: what the ledger calls resident, counted again.
     pub fn resident_bytes(&self) -> u64 {
         self.driver.look(|state| state.store.bytes())
     }
@@ -326,11 +337,11 @@ impl Engine {
         })
     }
 
-    /// Changes the buffer's size. A smaller one is reached as chunks in use are released; scans that run and need more
-    /// keep what they need until they end.
+    /// Changes the buffer's size. A smaller one is reached as chunks in use are released. Running scans that need
+    /// more keep what they need until they end.
     ///
     /// # Errors
-    /// It cannot be zero; [`EngineError::Broken`].
+    /// If it is zero; [`EngineError::Broken`].
     pub fn set_buffer(&self, bytes: u64) -> Result<(), EngineError> {
         if bytes == 0 {
             return Err(ConfigError::BufferTooSmall { needed: 1, budget: 0 }.into());
@@ -338,8 +349,8 @@ impl Engine {
         self.driver.locked(|locked| locked.set_budget(bytes))
     }
 
-    /// Lends so much of the buffer to others, instead of what was lent before; none ends it. The buffer becomes smaller as
-    /// chunks in use are released, and scans that need more keep that. Returns how much of it is free now.
+    /// Lends this much of the buffer to others, in place of what was lent before. The buffer becomes smaller as
+    /// chunks in use are released, and scans that need more keep what they need. Returns how much of it is free now.
     ///
     /// # Errors
     /// [`EngineError::Broken`].
@@ -347,7 +358,7 @@ impl Engine {
         self.driver.locked(|locked| locked.lend(bytes))
     }
 
-    /// What all users of the engine share beside it, one of each type; `make` makes it for the first who asks.
+    /// A value of each type that all users of the engine share; the first call makes it with `make`.
     pub fn companion<T: Send + Sync + 'static>(&self, make: impl FnOnce() -> T) -> Arc<T> {
         self.driver.companions.get(make)
     }
@@ -355,15 +366,15 @@ impl Engine {
     /// Changes the limit on reading, or lifts it.
     ///
     /// # Errors
-    /// The latency is beyond what can be waited for.
+    /// If the latency is too long.
     pub fn set_read_limit(&self, limit: Option<ReadLimit>) -> Result<(), EngineError> {
         limit.iter().try_for_each(ReadLimit::check)?;
         self.driver.bucket.set_limit(limit);
         Ok(())
     }
 
-    /// The bucket behind the limit, if there is one now: for [`LimitedStore`](crate::LimitedStore), so that
-    /// another engine reads under the same limit.
+    /// The bucket of the limit, if there is one: for [`LimitedStore`](crate::LimitedStore), so that another engine
+    /// reads under the same limit.
     pub fn read_limiter(&self) -> Option<Arc<TokenBucket>> {
         self.driver.bucket.limit().map(|_| self.driver.bucket.clone())
     }

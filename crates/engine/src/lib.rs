@@ -15,7 +15,7 @@
 //!    ├── point: single pages beside the scans, in a pool of their own under the same ledger
 //!    ├── scan, registered, chunk: what a consumer holds, waits for and reads
 //!    ├── observe, account, load_log: what can be seen from outside, at any moment, without changing anything
-//!    └── protocol: who waits for whom, apart from what is waited for
+//!    └── protocol: which task waits and which is woken, separate from what they wait for
 //! ```
 //!
 //! The unit of residency is a part (one root column of one chunk, encoded), the unit of decoding a
@@ -85,6 +85,6 @@ pub use load_log::{LoadSeen, RecentLoads};
 pub use observe::{Observation, PartState, PartView, ScanView, TableView};
 pub use point::{PointCost, PointRequest, PointRows, point_cost};
 pub use request::{ChunkRequest, FileColumns, Reader, ScanRequest};
-pub use scan::{Scan, Worker};
+pub use scan::{ScanHandle, Worker};
 pub use stats::{DeviceUse, EngineStats, Histogram, LoadRecord, ScanMetrics};
 pub use table::{FileHandle, FileId, FileSpec};

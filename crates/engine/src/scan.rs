@@ -1,8 +1,8 @@
 //! A registered scan and its workers, as the caller sees them.
 //!
-//! A [`Scan`] goes through the stages of its request one after another. All segments of a stage are registered at
-//! once, and a worker takes what the first of them has for it. Nothing is lost when a future is
-//! dropped while it waits, and everything is given back when the scan is dropped.
+//! A [`ScanHandle`] goes through the stages of its request one after another. All segments of a stage are registered at the
+//! same time, and a worker takes the chunk of the first segment that has one. Nothing is lost when a waiting future
+//! is dropped, and everything is released when the scan is dropped.
 
 use std::collections::{BTreeMap, HashSet};
 use std::future::poll_fn;
@@ -24,12 +24,12 @@ use crate::segments::RequestedChunk;
 use crate::stats::{ScanCounters, ScanMetrics};
 use crate::sync::Mutex;
 
-/// A scan. Dropping it ends it: its workers then report [`EngineError::Closed`].
-pub struct Scan {
+/// The caller's handle of a scan. Dropping it ends the scan: its workers then report [`EngineError::Closed`].
+pub struct ScanHandle {
     shared: Arc<Shared>,
-    /// The least room that it was let in with.
+    /// The least room with which it was admitted.
     needed: u64,
-    /// Whom it is counted under.
+    /// The account of its query.
     account: Option<Arc<QueryAccount>>,
 }
 
@@ -57,17 +57,17 @@ struct Progress {
     next: usize,
     /// The segments of the last registered stage.
     stage: Option<Stage>,
-    /// What workers have of their bundles.
+    /// The rest of the workers' bundles.
     rests: Rests,
-    /// Segments of earlier stages: drained, their last chunks perhaps still held.
+    /// Segments of earlier stages: drained, but workers may still hold their last chunks.
     earlier: Vec<Arc<RegisteredSegment>>,
     /// Keys of chunks that need not be delivered.
     unneeded: HashSet<u32>,
     closed: bool,
 }
 
-impl Scan {
-    /// For a request that was let in with this many bytes.
+impl ScanHandle {
+    /// For a request that was admitted with this many bytes.
     pub(crate) fn new(
         driver: Arc<Driver>,
         checked: CheckedRequest,
@@ -85,19 +85,19 @@ impl Scan {
             account.begin(&counters);
         }
         let shared = Arc::new(Shared { driver, checked, counters, workers, progress });
-        let scan = Scan { shared, needed, account };
+        let scan = ScanHandle { shared, needed, account };
         scan.shared.advance(None)?;
         Ok(scan)
     }
 
-    /// A new worker. As many as the request said can hold a chunk at the same time; more will wait.
+    /// A new worker. As many workers as the request said can hold a chunk at the same time; others wait.
     pub fn worker(&self) -> Worker {
         let number = self.shared.workers.fetch_add(1, Ordering::Relaxed);
         Worker { shared: self.shared.clone(), number, hold: None }
     }
 
-    /// Strikes the chunks with these keys off the list. Those handed out already, or just about to be, are still
-    /// delivered; keys that are not in the request do not matter.
+    /// Removes the chunks with these keys from the request. Chunks that are being delivered or were delivered are not
+    /// affected, and unknown keys are ignored.
     pub fn unneed(&self, keys: &[u32]) {
         let shared = &self.shared;
         let mut progress = shared.progress();
@@ -120,13 +120,13 @@ impl Scan {
         }
     }
 
-    /// What the scan has done so far.
+    /// The counters of the scan.
     pub fn metrics(&self) -> ScanMetrics {
         self.shared.counters.metrics()
     }
 }
 
-impl Drop for Scan {
+impl Drop for ScanHandle {
     fn drop(&mut self) {
         let running = {
             let mut progress = self.shared.progress();
@@ -138,7 +138,7 @@ impl Drop for Scan {
         let needed = self.needed;
         self.shared.driver.note(|locked| {
             running.iter().for_each(|segment| locked.deregister(segment.id));
-            locked.let_out(needed);
+            locked.end_admission(needed);
         });
         if let Some(account) = &self.account {
             account.end(&self.shared.counters);
@@ -151,8 +151,8 @@ impl Shared {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The stage to take chunks from; goes on to the next one if `drained` is still the last. None when there
-    /// is nothing more.
+    /// The stage to take chunks from; continues with the next one if `drained` is still the last. `None` when nothing
+    /// is left.
     fn advance(&self, drained: Option<&Stage>) -> Result<Option<Stage>, EngineError> {
         let mut progress = self.progress();
         if progress.closed {
@@ -177,7 +177,7 @@ impl Shared {
         Ok(Some(stage))
     }
 
-    /// The segments of the request's next stage; when there are no more, what others have of their bundles.
+    /// The segments of the request's next stage; after the last one, the rest of others' bundles.
     fn next_stage(&self, progress: &mut Progress) -> Option<Vec<(usize, Vec<RequestedChunk>)>> {
         let Some(segments) = self.checked.stages.get(progress.next).cloned() else {
             progress.next = self.checked.stages.len() + 1;
@@ -191,7 +191,7 @@ impl Shared {
         Some(segments.map(needed).collect())
     }
 
-    /// Ends a segment if it is done with.
+    /// Ends a segment that is finished.
     fn tidy(&self, segment: &Arc<RegisteredSegment>) {
         if segment.is_finished() {
             self.progress().earlier.retain(|earlier| !Arc::ptr_eq(earlier, segment));
@@ -201,8 +201,8 @@ impl Shared {
 }
 
 impl Worker {
-    /// Releases the chunk taken before and takes the next one; `None` when there is none left. May be
-    /// dropped at any point.
+    /// Releases the last chunk and takes the next one; `None` when none is left. The future may be dropped at any
+    /// point.
     ///
     /// # Errors
     /// Why the scan ended: a part could not be read, a file was replaced, the scan was dropped, the engine broke.
@@ -217,7 +217,7 @@ impl Worker {
         }
     }
 
-    /// The next chunk of the bundle at hand that is still needed.
+    /// The next chunk of the present bundle that is still needed.
     fn next_of_bundle(&mut self) -> Option<Chunk> {
         let hold = self.hold.as_ref()?;
         let mut progress = self.shared.progress();
@@ -227,7 +227,7 @@ impl Worker {
         Some(Chunk::new(hold.clone(), wanted, last, self.shared.counters.clone()))
     }
 
-    /// Releases the bundle at hand and takes the next one; false if there is none.
+    /// Releases the present bundle and takes the next one; false if there is none.
     async fn take_bundle(&mut self) -> Result<bool, EngineError> {
         self.release();
         let started = self.shared.driver.now();
@@ -286,14 +286,14 @@ impl Waiting<'_> {
         Poll::Ready(if closed { Err(EngineError::Closed) } else { Ok(None) })
     }
 
-    /// A chunk of the first segment that has one; `None` if all are drained. A segment that was asked in vain
-    /// delivers in its own time: whoever draws next takes what it has then.
+    /// A chunk of the first segment that has one; `None` if all are drained. A segment without a chunk now delivers
+    /// later, to the next caller.
     fn draw(&self, stage: &Stage, cx: &mut Context<'_>) -> Poll<Result<Option<Hold>, EngineError>> {
         let (shared, number) = (&self.worker.shared, self.worker.number);
         let mut waits = false;
         for segment in stage.iter() {
             loop {
-                // Under one lock: nobody may find the segment drained before all that its bundles have is in the books.
+                // Under one lock: the segment must not look drained before all chunks of its bundles are in `rests`.
                 let mut progress = shared.progress();
                 let polled = segment.poll_chunk(number, shared.driver.now(), cx.waker());
                 if let ChunkPoll::Ready(claim) = &polled {
@@ -315,7 +315,7 @@ impl Waiting<'_> {
                     }
                     ChunkPoll::Pending => waits = true,
                     ChunkPoll::Drained => {}
-                    // A finished segment is ended by whoever notices first: to the others it is drained.
+                    // The worker that notices first ends a finished segment: for the others it is drained.
                     ChunkPoll::Failed(EngineError::Closed) if segment.is_finished() => {}
                     ChunkPoll::Failed(error) => {
                         stage.iter().for_each(|segment| segment.withdraw(number));

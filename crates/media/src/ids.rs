@@ -1,38 +1,24 @@
-//! Names of things: an integer with a type each. All are given by the host.
+//! Identifiers: an integer with a type each, given by the host.
 
-use std::fmt;
+use coscan_core::identifier;
 
-macro_rules! id {
-    ($(#[$doc:meta])* $name:ident($inner:ty), $prefix:literal) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name(pub $inner);
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, concat!($prefix, "{}"), self.0)
-            }
-        }
-    };
-}
-
-id!(
-    /// A fragment: what lies contiguously on one medium and is fetched by one request.
+identifier!(
+    /// A fragment: contiguous data on one medium that one request fetches.
     FragmentId(u64), "f"
 );
-id!(
-    /// A medium: a tape, a platter, a cartridge. An archive that mounts nothing has one.
+identifier!(
+    /// A medium: a tape, a platter, a cartridge. An archive without media has one.
     MediumId(u32), "m"
 );
-id!(
-    /// A drive, counted from zero. An archive that mounts nothing has one for each restore it does at once.
+identifier!(
+    /// A drive, counted from zero. An archive without media has one for each restore that it does at once.
     DriveId(u32), "d"
 );
-id!(
-    /// Who asks: a user, a session, a query; several lists may belong to one.
+identifier!(
+    /// The owner of lists: a user, a session, a query.
     UserId(u64), "u"
 );
-id!(
+identifier!(
     /// A list of subqueries (SQ-list) of one schedule node; never used twice.
     ListId(u64), "l"
 );

@@ -1,45 +1,27 @@
-//! Names of things: queries, files, pages and frames, small integers with a type each.
+//! Identifiers of queries, files, pages and frames: small integers with a type each.
 //!
-//! The host names queries, file instances and files; frames and page slots are positions counted from zero.
+//! The host names queries, file instances and files. Frames and page slots are positions counted from zero.
 
 use std::fmt;
 
-macro_rules! id {
-    ($(#[$doc:meta])* $name:ident($inner:ty), $prefix:literal) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name(pub $inner);
+use coscan_core::identifier;
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, concat!($prefix, "{}"), self.0)
-            }
-        }
-    };
-}
-
-id!(
+identifier!(
     /// One execution of a query, named by the host.
     QueryId(u64), "q"
 );
-id!(
+identifier!(
     /// A file that is open by a query, named by the host; one file may be open as several instances.
     InstanceId(u64), "i"
 );
-id!(
-    /// A file, named by the host: the same number is the same file for everybody.
+identifier!(
+    /// A file, named by the host.
     FileId(u32), "f"
 );
-id!(
+identifier!(
     /// A frame of the pool, counted from zero.
     FrameNo(u32), "frame "
 );
-
-impl FrameNo {
-    pub(crate) const fn index(self) -> usize {
-        self.0 as usize
-    }
-}
 
 /// A page of the database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -74,8 +56,8 @@ impl From<InstanceId> for SetId {
     }
 }
 
-/// A page as replacement policies know it: a position in a directory that its owner keeps, counted from zero and
-/// dense, so that policies keep their notes in arrays instead of maps.
+/// A page as replacement policies know it: a position in a directory that its owner keeps. Slots are counted from
+/// zero without gaps, so that policies keep their notes in arrays instead of maps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PageSlot(pub u32);
 

@@ -1,12 +1,12 @@
 //! Tables in a slow tier: an archive class of an object store, or a folder in front of tapes.
 //!
-//! A plan over such tables asks for sets of fragments in any order, one scheduler for all queries decides which come
-//! next, and what has come is kept on the local disk and read through the engine like any other file.
+//! A plan over such tables asks for sets of fragments in any order. One scheduler for all queries decides which are fetched
+//! next. Fetched fragments are kept on the local disk and read through the engine like any other file.
 //!
 //! ```text
 //!  plan/       schedule, combine, resolve and merge-combine nodes    table.rs   CREATE EXTERNAL TABLE
 //!    │ lists of subqueries (list.rs)                with.rs          tiers.rs, attach.rs  a session's tiers
-//!  tier.rs     the host of the scheduler of `coscan-media`           status.rs  what is pending, and for whom
+//!  tier.rs, host.rs  the host of the scheduler of `coscan-media`     status.rs  what is pending, and for whom
 //!    │ one fragment at a time (fetch.rs), written down (journal.rs)
 //!  driver/     restores of S3, commands of an HSM
 //!    │ bytes
@@ -25,6 +25,7 @@ mod error;
 mod fetch;
 mod footers;
 mod fragment;
+mod host;
 mod journal;
 mod list;
 mod placement;

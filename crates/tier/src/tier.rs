@@ -1,83 +1,30 @@
-//! A tier at work: the host of the scheduler of fragments.
+//! A tier as plans see it: opened, asked what is missing and what that costs, given lists of subqueries.
 //!
-//! The scheduler (`coscan-media`) decides for all queries which fragment is fetched next, and which leaves the cache. Here
-//! its actions are carried out in real time: a fetch is a task, an eviction removes a file, a batch that is ready goes to
-//! the list that waits for it. A change of medium is done by the tier itself in the course of the next recall.
+//! What is done for the lists is in `host.rs`.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
-use chrono::Utc;
-use coscan_media::{
-    Action, Event, Fault, Fragment as Placed, FragmentId, ListId, Reason, Scheduler, SchedulerConfig,
-    Subquery, UserId,
-};
 use futures::StreamExt;
 use object_store::aws::AmazonS3Builder;
-use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
 
-use crate::cache::FragmentCache;
 use crate::config::{Kind, TierConfig};
 use crate::driver::{self, Opened};
 use crate::error::TierError;
-use crate::fetch::{COPIES_AT_ONCE, Fetcher, RESTART};
+use crate::fetch::Fetcher;
 use crate::fragment::{Fragment, Key};
-use crate::journal::Journal;
-use crate::list::{Lists, Mailbox, SqList};
-use crate::placement::{Placement, library, span};
-use crate::status::{self, TierStatus};
+use crate::host::Shared;
+use crate::list::SqList;
+use crate::status::TierStatus;
 
-/// The pause before a fetch that failed is tried again; the second one is twice as long.
-const PAUSE: Duration = Duration::from_millis(250);
-
-/// How often the status file is brought up to date while something is under way.
-const STATUS_EVERY: Duration = Duration::from_millis(500);
-
-/// Up to so many files are asked at the same time whether they are online.
+/// The number of files that are asked at the same time whether they are online.
 const QUESTIONS_AT_ONCE: usize = 16;
 
 /// A tier. Cloning is cheap; clones are the same tier.
 #[derive(Clone)]
 pub struct Tier(Arc<Shared>);
-
-pub(crate) struct Shared {
-    pub(crate) fetcher: Fetcher,
-    placement: Placement,
-    state: Mutex<State>,
-    /// Where fetches run.
-    runtime: Handle,
-    start: Instant,
-}
-
-struct State {
-    scheduler: Scheduler,
-    ids: BTreeMap<Key, FragmentId>,
-    /// By number.
-    fragments: Vec<Known>,
-    lists: BTreeMap<ListId, ListEntry>,
-    submitted: u64,
-    users: BTreeMap<UserId, String>,
-    /// Which deadline somebody sleeps until.
-    alarm: Option<coscan_media::Instant>,
-    /// Whether somebody writes the status file.
-    reporting: bool,
-}
-
-/// A fragment by its number.
-struct Known {
-    fragment: Fragment,
-    failures: u32,
-    error: Option<TierError>,
-}
-
-struct ListEntry {
-    mailbox: Arc<Mailbox>,
-    user: UserId,
-    fragments: Vec<FragmentId>,
-}
 
 impl fmt::Debug for Tier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -113,41 +60,8 @@ impl Tier {
         Tier::over(config, opened)
     }
 
-    fn over(config: TierConfig, (store, driver): Opened) -> Result<Self, TierError> {
-        let cache = Arc::new(FragmentCache::open(&config.name, &config.cache)?);
-        let journal = Arc::new(Journal::open(cache.dir(), Utc::now(), config.cost_days)?);
-        let placement = Placement::read(&config)?;
-        let setting = |setting: &str, problem: String| TierError::Config {
-            tier: config.name.clone(),
-            setting: format!("'{setting}'"),
-            problem,
-        };
-        let policy: coscan_media::PolicyName =
-            config.policy.parse().map_err(|error| setting("policy", format!("is unknown: {error}")))?;
-        let runtime = Handle::try_current().map_err(|error| setting("name", error.to_string()))?;
-        let settings = SchedulerConfig {
-            attempts: config.attempts,
-            patience: span(config.patience),
-            ..SchedulerConfig::new(config.cache_bytes)
-        };
-        let scheduler = Scheduler::new(settings, library(&config, &placement)?, policy)
-            .map_err(|error| setting("cache_bytes", error.to_string()))?;
-        let copies = Arc::new(Semaphore::new(COPIES_AT_ONCE));
-        let fetcher = Fetcher { config: Arc::new(config), store, driver, cache, journal, copies };
-        let state = State {
-            scheduler,
-            ids: BTreeMap::new(),
-            fragments: Vec::new(),
-            lists: BTreeMap::new(),
-            submitted: 0,
-            users: BTreeMap::new(),
-            alarm: None,
-            reporting: false,
-        };
-        let shared =
-            Arc::new(Shared { fetcher, placement, state: Mutex::new(state), runtime, start: Instant::now() });
-        shared.find_what_is_there();
-        Ok(Tier(shared))
+    fn over(config: TierConfig, opened: Opened) -> Result<Self, TierError> {
+        Ok(Tier(Shared::start(config, opened)?))
     }
 
     /// Its definition.
@@ -227,20 +141,12 @@ impl Tier {
 
     /// How often media would change if these were fetched now by themselves, and how long that would take.
     pub(crate) fn outlook(&self, fragments: &[Fragment]) -> (u64, Duration) {
-        let mut state = self.0.state();
-        let ids: Vec<FragmentId> =
-            fragments.iter().map(|fragment| self.0.id(&mut state, fragment.clone())).collect();
-        let subqueries: Vec<Subquery> = ids.into_iter().map(|id| Subquery::of([id])).collect();
-        let estimate = state.scheduler.estimate(self.0.now(), UserId(u64::MAX), &subqueries);
-        (estimate.switches as u64, Duration::from_nanos(estimate.alone.as_nanos()))
+        self.0.outlook(fragments)
     }
 
     /// The fragment is not in the cache any more, although it was not evicted.
     pub(crate) fn lost(&self, fragment: &Fragment) {
-        let mut state = self.0.state();
-        if let Some(fragment) = state.ids.get(&fragment.key()).copied() {
-            self.0.handle(&mut state, Event::Lost { fragment });
-        }
+        self.0.lost(fragment);
     }
 
     /// Computes the checksum of a fragment from before a restart; one that is damaged is fetched again.
@@ -273,303 +179,5 @@ impl Tier {
             bytes: fragment.bytes,
             budget,
         })
-    }
-}
-
-impl Shared {
-    fn submit(self: &Arc<Self>, user: &str, subqueries: Vec<Vec<Vec<Fragment>>>) -> SqList {
-        let mailbox = Arc::new(Mailbox::default());
-        let mut state = self.state();
-        let mut fragments = Vec::new();
-        let mut inputs = |state: &mut State, input: Vec<Fragment>| {
-            let ids: Vec<FragmentId> = input.into_iter().map(|fragment| self.id(state, fragment)).collect();
-            fragments.extend(&ids);
-            ids
-        };
-        let subqueries = subqueries
-            .into_iter()
-            .map(|subquery| Subquery {
-                inputs: subquery.into_iter().map(|input| inputs(&mut state, input)).collect(),
-            })
-            .collect();
-        fragments.sort_unstable();
-        fragments.dedup();
-        state.submitted += 1;
-        let list = ListId(state.submitted);
-        let known = state.users.iter().find(|(_, name)| *name == user).map(|(id, _)| *id);
-        let user_id = known.unwrap_or(UserId(state.submitted));
-        state.users.insert(user_id, user.to_owned());
-        state.lists.insert(list, ListEntry { mailbox: Arc::clone(&mailbox), user: user_id, fragments });
-        self.handle(&mut state, Event::Submit { list, user: user_id, subqueries });
-        self.report_for_a_while(&mut state);
-        drop(state);
-        SqList::new(list, mailbox, Arc::clone(self) as Arc<dyn Lists>)
-    }
-
-    /// The number of a fragment; a new one is told to the scheduler.
-    fn id(&self, state: &mut State, fragment: Fragment) -> FragmentId {
-        let key = fragment.key();
-        if let Some(id) = state.ids.get(&key) {
-            return *id;
-        }
-        let id = FragmentId(state.fragments.len() as u64);
-        let (medium, position) = self.placement.of(&fragment.location);
-        // A scheduler counts at least a byte; whether an empty file is a table is the reader's question.
-        let placed = Placed { id, medium, position, bytes: fragment.bytes.max(1) };
-        if let Err(error) = state.scheduler.add_fragment(placed) {
-            // It stays unknown there, and who wants it is told so.
-            tracing::error!(%error, %fragment, "a fragment the scheduler does not take");
-        }
-        state.ids.insert(key, id);
-        state.fragments.push(Known { fragment, failures: 0, error: None });
-        id
-    }
-
-    /// Tells the scheduler what happened and carries out what it wants.
-    fn handle(self: &Arc<Self>, state: &mut State, event: Event) {
-        let mut events = VecDeque::from([event]);
-        while let Some(event) = events.pop_front() {
-            let mut actions = Vec::new();
-            state.scheduler.handle(self.now(), event, &mut actions);
-            for action in actions {
-                match action {
-                    Action::Switch { drive, .. } => events.push_back(Event::Switched { drive }),
-                    Action::Fetch { drive, fragment, .. } => self.begin(state, drive, fragment),
-                    Action::Evict { fragment } => {
-                        if let Some(known) = state.fragments.get(fragment.0 as usize) {
-                            self.fetcher.cache.remove(&known.fragment);
-                        }
-                    }
-                    Action::Ready { list, subqueries } => {
-                        if let Some(entry) = state.lists.get(&list) {
-                            entry.mailbox.ready(subqueries);
-                        }
-                    }
-                    Action::Unready { list, reason, .. } => {
-                        let error = self.unready(state, reason);
-                        if let Some(entry) = state.lists.get(&list) {
-                            entry.mailbox.failed(error);
-                        }
-                    }
-                    Action::Finished { list } => {
-                        if let Some(entry) = state.lists.remove(&list) {
-                            entry.mailbox.finished();
-                            self.forget_user(state, entry.user);
-                        }
-                    }
-                }
-            }
-        }
-        self.set_alarm(state);
-    }
-
-    /// Starts to fetch a fragment.
-    fn begin(self: &Arc<Self>, state: &State, drive: coscan_media::DriveId, id: FragmentId) {
-        let Some(known) = state.fragments.get(id.0 as usize) else { return };
-        let (fetcher, fragment) = (self.fetcher.clone(), known.fragment.clone());
-        let names = self.whom(state, id);
-        let whom = names.iter().find(|name| *name != RESTART).or(names.first()).cloned().unwrap_or_default();
-        let pause =
-            PAUSE * 2_u32.saturating_pow(known.failures.min(6).saturating_sub(1)) * known.failures.min(1);
-        let fetch = async move {
-            tokio::time::sleep(pause).await;
-            fetcher.fetch(&fragment, &whom).await
-        };
-        let task = self.runtime.spawn(fetch);
-        let shared = Arc::clone(self);
-        self.runtime.spawn(async move {
-            let why = |error: tokio::task::JoinError| TierError::Abandoned {
-                file: format!("fragment {id}"),
-                why: error.to_string(),
-            };
-            let fetched = task.await.map_err(why).and_then(|fetched| fetched);
-            let mut state = shared.state();
-            let event = shared.event_of(&mut state, drive, id, fetched);
-            shared.handle(&mut state, event);
-        });
-    }
-
-    fn event_of(
-        &self,
-        state: &mut State,
-        drive: coscan_media::DriveId,
-        id: FragmentId,
-        fetched: Result<(), TierError>,
-    ) -> Event {
-        let Some(known) = state.fragments.get_mut(id.0 as usize) else { return Event::Fetched { drive } };
-        let Err(error) = fetched else {
-            known.failures = 0;
-            return Event::Fetched { drive };
-        };
-        tracing::info!(file = %known.fragment, %error, "not fetched");
-        known.failures += 1;
-        let fault = match &error {
-            // The next attempts find more room if other fragments left in the meantime.
-            TierError::DiskFull { .. } if known.failures < self.fetcher.config.attempts => Fault::CacheFull,
-            error if error.is_transient() => Fault::Medium,
-            _ => Fault::Gone,
-        };
-        if fault != Fault::CacheFull
-            && (fault == Fault::Gone || known.failures >= self.fetcher.config.attempts)
-        {
-            known.failures = 0;
-        }
-        known.error = Some(error);
-        Event::Failed { drive, fault }
-    }
-
-    /// The error behind what the scheduler says.
-    fn unready(&self, state: &State, reason: Reason) -> TierError {
-        let fragment = match reason {
-            Reason::Unreadable { fragment, .. }
-            | Reason::CacheFull { fragment }
-            | Reason::Gone { fragment }
-            | Reason::Lost { fragment }
-            | Reason::Unknown { fragment } => fragment,
-            Reason::TooLarge { bytes, budget } => {
-                let tier = self.fetcher.config.name.clone();
-                return TierError::CombinationTooLarge { tier, bytes, budget };
-            }
-        };
-        let known = state.fragments.get(fragment.0 as usize);
-        known.and_then(|known| known.error.clone()).unwrap_or_else(|| TierError::Abandoned {
-            file: known.map_or_else(|| fragment.to_string(), |known| known.fragment.to_string()),
-            why: reason.to_string(),
-        })
-    }
-
-    fn set_alarm(self: &Arc<Self>, state: &mut State) {
-        let Some(deadline) = state.scheduler.next_deadline() else { return };
-        if state.alarm.is_some_and(|alarm| alarm <= deadline) {
-            return;
-        }
-        state.alarm = Some(deadline);
-        let wait = Duration::from_nanos(deadline.as_nanos().saturating_sub(self.now().as_nanos()));
-        let shared = Arc::downgrade(self);
-        self.runtime.spawn(async move {
-            tokio::time::sleep(wait).await;
-            let Some(shared) = shared.upgrade() else { return };
-            let mut state = shared.state();
-            if state.alarm == Some(deadline) {
-                state.alarm = None;
-                shared.handle(&mut state, Event::Tick);
-            }
-        });
-    }
-
-    /// Fragments in the cache, and restores that were asked for, from before a restart.
-    fn find_what_is_there(self: &Arc<Self>) {
-        let pending = self.fetcher.journal.pending();
-        let mut state = self.state();
-        for fragment in self.fetcher.cache.fragments() {
-            let fragment = self.id(&mut state, fragment);
-            self.handle(&mut state, Event::Found { fragment });
-        }
-        drop(state);
-        let budget = self.fetcher.config.cache_bytes;
-        let paid: Vec<Fragment> = pending
-            .into_iter()
-            .map(|asked| asked.fragment)
-            .filter(|fragment| fragment.bytes <= budget)
-            .collect();
-        if paid.is_empty() {
-            return;
-        }
-        tracing::info!(restores = paid.len(), "restores from before the restart are waited for");
-        let lists: Vec<SqList> =
-            paid.into_iter().map(|fragment| self.submit(RESTART, vec![vec![vec![fragment]]])).collect();
-        self.runtime.spawn(futures::future::join_all(lists.into_iter().map(|list| async move {
-            while let Ok(Some(ready)) = list.next().await {
-                list.done(ready);
-            }
-        })));
-    }
-
-    /// Who wants a fragment.
-    fn whom(&self, state: &State, id: FragmentId) -> Vec<String> {
-        let lists = state.lists.values().filter(|list| list.fragments.binary_search(&id).is_ok());
-        let mut names: Vec<String> = lists.filter_map(|list| state.users.get(&list.user).cloned()).collect();
-        names.sort();
-        names.dedup();
-        names
-    }
-
-    fn forget_user(&self, state: &mut State, user: UserId) {
-        if !state.lists.values().any(|list| list.user == user) {
-            state.users.remove(&user);
-        }
-    }
-
-    fn report(&self) -> TierStatus {
-        let state = self.state();
-        let fragment = |id: FragmentId| status::WantedFile {
-            file: self.fetcher.config.shown(&state.fragments[id.0 as usize].fragment),
-            bytes: state.fragments[id.0 as usize].fragment.bytes,
-            whom: self.whom(&state, id),
-        };
-        let user = |user: UserId| state.users.get(&user).cloned().unwrap_or_default();
-        let names = status::Names {
-            fragment: &fragment,
-            user: &user,
-            medium: &|medium| self.placement.name(medium).map(str::to_owned),
-        };
-        let (now, scheduled) = (self.now(), state.scheduler.status());
-        let last = state.scheduler.outlook(now).finished.into_values().max();
-        status::of(&self.fetcher, &scheduled, &names, now, last)
-    }
-
-    /// Keeps the status file up to date until nothing is under way.
-    fn report_for_a_while(self: &Arc<Self>, state: &mut State) {
-        if std::mem::replace(&mut state.reporting, true) {
-            return;
-        }
-        let shared = Arc::downgrade(self);
-        self.runtime.spawn(async move {
-            loop {
-                let Some(shared) = shared.upgrade() else { return };
-                let report = shared.report();
-                let idle = report.queries.is_empty();
-                let dir = shared.fetcher.cache.dir().to_owned();
-                let written = tokio::task::spawn_blocking(move || report.write(&dir)).await;
-                if let Ok(Err(error)) = written {
-                    tracing::warn!(%error, "status");
-                }
-                // What was written last says that nothing is under way.
-                if idle && shared.stops_reporting() {
-                    return;
-                }
-                drop(shared);
-                tokio::time::sleep(STATUS_EVERY).await;
-            }
-        });
-    }
-
-    /// Whether nothing is under way that has to be written down.
-    fn stops_reporting(&self) -> bool {
-        let mut state = self.state();
-        state.reporting = !state.lists.is_empty();
-        !state.reporting
-    }
-
-    fn now(&self) -> coscan_media::Instant {
-        coscan_media::Instant::from_nanos(u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX))
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Lists for Shared {
-    fn done(self: Arc<Self>, list: ListId, subqueries: Vec<u32>) {
-        self.handle(&mut self.state(), Event::Done { list, subqueries });
-    }
-
-    fn cancel(self: Arc<Self>, list: ListId) {
-        let mut state = self.state();
-        if let Some(entry) = state.lists.remove(&list) {
-            self.handle(&mut state, Event::Cancel { list });
-            self.forget_user(&mut state, entry.user);
-        }
     }
 }

@@ -1,10 +1,11 @@
 //! Plays a world against the real core, step by step, and checks after every event.
 //!
-//! After every event the core compares itself with a recount ([`Abm::check_invariants`]); its actions and
-//! its ledger are compared with the host's own books (`books.rs`); the budget may not be exceeded further;
-//! and while a worker waits something must be under way: a load, or a deadline. When the steps are through
-//! the host does its part, fault-free and fair, and everything has to come to an end ([`Player::run_out`]).
-//! Choosing steps is for `draw.rs` and for the model check.
+//! After every event four things are checked. The core compares itself with a recount ([`Abm::check_invariants`]).
+//! Its actions and its ledger must agree with the host's own books (`books.rs`). The budget may not be exceeded
+//! further. While a worker waits, a load or a deadline must be pending. `run_out.rs` has the end of a world;
+//! `draw.rs` and the model check choose steps.
+
+mod run_out;
 
 use std::collections::BTreeMap;
 
@@ -18,9 +19,6 @@ use super::books::{Books, Progress, Reason, TableBook, Worker};
 use super::step::Step;
 use super::violation::{Kind, Violation, check};
 use super::world::{World, WorldError, clipped};
-
-/// The time that passes in one round of [`Player::run_out`], in nanoseconds.
-const ROUND_NS: u64 = 1_000_000;
 
 /// The latest the clock may show; jumps lead to half of it, so that there is time left for deadlines.
 const CLOCK_MAX: u64 = 1 << 62;
@@ -426,83 +424,5 @@ impl<'w> Player<'w> {
             }
             _ => Ok(()),
         }
-    }
-
-    /// The host does its part: every load finishes, every worker consumes and comes back, except those of
-    /// scans that stop; these give back what they are asked for. All other scans must end, in a number of
-    /// events bounded by the work. Then the rest is cancelled and nothing may be left behind.
-    ///
-    /// # Errors
-    /// What a check of the core or of the books found wrong, or that somebody waits for good.
-    pub fn run_out(&mut self) -> Result<(), Violation> {
-        let limit = self.events + self.events_allowed();
-        while self.unfinished().next().is_some() {
-            self.clock = (self.clock + ROUND_NS).min(CLOCK_MAX);
-            let before = self.events;
-            self.round()?;
-            if self.events == before && !self.deadline()? {
-                let left: Vec<usize> = self.unfinished().collect();
-                return Err(Violation::new(Kind::Standstill, format!("nothing moves, {left:?} are left")));
-            }
-            check(self.events <= limit, Kind::Endless, || {
-                let left: Vec<usize> = self.unfinished().collect();
-                format!("after {} events {left:?} have not ended", self.events)
-            })?;
-        }
-        self.clear()
-    }
-
-    fn events_allowed(&self) -> u64 {
-        let scans = self.books.running().count() as u64;
-        let work = |scan: &super::books::ScanBook| {
-            (scan.remaining.len() as u64 + 1) * (u64::from(scan.spec.columns.len()) + 4)
-        };
-        let work: u64 = self.books.running().map(|(_, scan)| work(scan)).sum();
-        500 + 20 * work * (scans + 1)
-    }
-
-    /// Scans that have begun, are not over and do not stop.
-    fn unfinished(&self) -> impl Iterator<Item = usize> {
-        let begun = self.books.scans.iter().enumerate().filter_map(|(at, scan)| Some((at, scan.as_ref()?)));
-        let open = begun.filter(|(_, s)| matches!(s.progress, Progress::Running | Progress::Failed));
-        open.filter(|(at, scan)| !self.world.scans[*at].stops || !scan.running()).map(|(at, _)| at)
-    }
-
-    fn round(&mut self) -> Result<(), Violation> {
-        if self.books.points_asked {
-            self.points(0)?;
-        }
-        for _ in 0..self.books.loads.len() {
-            self.end_load(0, &Columns::new(), true)?;
-        }
-        for at in 0..self.books.scans.len() {
-            let Some(scan) = &self.books.scans[at] else { continue };
-            if scan.finished() || scan.progress == Progress::Failed {
-                self.gone(at)?;
-                continue;
-            }
-            for worker in 0..scan.workers.len() as u32 {
-                if self.world.scans[at].stops {
-                    self.suspend(at, worker)?;
-                } else {
-                    self.work(at, worker)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Ends what is left and looks for what was left behind.
-    fn clear(&mut self) -> Result<(), Violation> {
-        self.points(0)?;
-        for at in 0..self.books.scans.len() {
-            self.gone(at)?;
-        }
-        while self.end_load(0, &Columns::new(), true)? {}
-        for at in 0..self.books.tables.len() {
-            self.drop_table(at)?;
-        }
-        let usage = self.abm.usage();
-        check(usage.total() == 0, Kind::Ledger, || format!("left behind when all is over: {usage:?}"))
     }
 }

@@ -36,7 +36,7 @@ pub struct ExternalArgs {
     pub engine: EngineArgs,
 }
 
-/// Runs the workload in `workload_path` and writes what came of it to `out`.
+/// Runs the workload in `workload_path` and writes its results to `out`.
 pub fn run(args: &ExternalArgs, workload_path: &Path, out: &Path) -> anyhow::Result<()> {
     let settings = args.engine.resolve()?;
     let workload = Workload::read(workload_path)?;

@@ -1,4 +1,4 @@
-//! `coscan bench`: many queries at once, and what that takes.
+//! `coscan bench`: many queries at the same time, measured.
 //!
 //! `workload.rs` and `run.rs` describe and run a workload; `external.rs` does so for a benchmark that
 //! drives coscan from outside; `paper/` builds the workload of "Cooperative Scans" (VLDB 2007) itself
@@ -34,7 +34,7 @@ pub enum BenchCommand {
     Points(Box<points::PointsArgs>),
 }
 
-/// Runs the benchmark `args` ask for.
+/// Runs the benchmark of `args`.
 pub fn run(args: &BenchArgs) -> anyhow::Result<()> {
     match &args.command {
         Some(BenchCommand::Paper(paper)) => paper::run(paper),

@@ -1,6 +1,6 @@
-//! Runs the streams of a workload on a session and takes the times.
+//! Runs the streams of a workload on a session and measures the times.
 //!
-//! It knows nothing of policies or of what a good result is.
+//! It does not know policies, and does not judge results.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use crate::failure::{one_line, panic_text, squeeze};
 use crate::rows::{Row, rows_of};
 use crate::session::Session;
 
-/// Runs all streams at once; `t0` is when their clocks start. A query that fails says so in its
-/// outcome and its stream goes on. Outcomes come in the order of the workload.
+/// Runs all streams at the same time; `t0` is when their clocks start. A query that fails has an error in its
+/// outcome, and its stream continues. Outcomes come in the order of the workload.
 pub async fn run_streams(
     session: &Arc<Session>,
     workload: &Workload,

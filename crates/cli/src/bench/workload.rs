@@ -1,6 +1,6 @@
-//! Workloads and their results as files: the JSON that benchmarks outside of coscan read and write too.
+//! Workloads and their results as files: JSON that benchmarks outside of coscan read and write too.
 //!
-//! Only the shapes; what runs them is `run.rs`.
+//! Only the formats; `run.rs` runs workloads.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -28,7 +28,7 @@ pub struct Workload {
     pub streams: Vec<Stream>,
 }
 
-/// A table and where it lies.
+/// A table and where it is.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Table {
     pub format: String,
@@ -95,7 +95,7 @@ impl Workload {
     }
 }
 
-/// What became of a workload.
+/// The result of a workload.
 #[derive(Debug, Serialize)]
 pub struct Results {
     pub version: u32,
@@ -107,7 +107,7 @@ pub struct Results {
     pub stats: Map<String, Value>,
 }
 
-/// What became of one query. Times are seconds since the clock started.
+/// The result of one query. Times are seconds since the clock started.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
     pub id: String,

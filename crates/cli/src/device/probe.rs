@@ -1,4 +1,4 @@
-//! `coscan device probe`: measures, shows what was found, and writes it down.
+//! `coscan device probe`: measures, shows the findings, and writes them to a file.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use coscan_device::probe::{Plan, Profile, Search, probe};
+use coscan_device::probe::{ProbeOptions, Profile, Search, probe};
 use tokio::runtime::Builder;
 use url::Url;
 
@@ -84,7 +84,7 @@ pub fn run(args: &ProbeArgs) -> anyhow::Result<()> {
     if args.samples < 10 || args.depth_max == 0 {
         return Err(wrong_usage("a measurement takes at least 10 --samples and a --depth-max of 1"));
     }
-    let plan = Plan {
+    let options = ProbeOptions {
         seed: args.seed,
         samples: args.samples,
         bytes_max: args.size_max.0,
@@ -99,7 +99,7 @@ pub fn run(args: &ProbeArgs) -> anyhow::Result<()> {
     let stopped = stop_at_interrupt()?;
     let time_limit = Duration::from_secs(args.time_limit.min(TIME_LIMIT_MAX_S));
     let budget = Budget::new(time_limit, args.byte_limit.0, args.share, stopped);
-    let profile = measure(args, &plan, budget)?;
+    let profile = measure(args, &options, budget)?;
     if let Some(path) = &args.out {
         fs::write(path, profile.to_toml()?).with_context(|| unwritable(path))?;
     }
@@ -112,19 +112,19 @@ pub fn run(args: &ProbeArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A cache below that is as large as what is measured counts from about this many times its size on.
+/// If a cache below is as large as the target, measurements count from about this multiple of its size.
 const REREAD: u64 = 4;
-/// Longer limits are none: a year.
+/// The longest limit: a year.
 const TIME_LIMIT_MAX_S: u64 = 365 * 24 * 3600;
 
-/// Fails where a profile could not be written after all that time. Leaves no file behind that was not there.
+/// Fails if the profile cannot be written, before anything is measured. Leaves no new file behind.
 fn writable(path: &Path) -> io::Result<()> {
     let new = !path.exists();
     OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
     if new { fs::remove_file(path) } else { Ok(()) }
 }
 
-/// Set by the first Ctrl-C: what was found by then counts. The second one ends the program.
+/// Set by the first Ctrl-C: what was found before counts. The second one ends the program.
 fn stop_at_interrupt() -> anyhow::Result<Arc<AtomicBool>> {
     let stopped = Arc::new(AtomicBool::new(false));
     let stop = stopped.clone();
@@ -142,10 +142,10 @@ fn stop_at_interrupt() -> anyhow::Result<Arc<AtomicBool>> {
     Ok(stopped)
 }
 
-/// What shells report of a program that Ctrl-C has ended.
+/// The exit code of shells for a program that Ctrl-C ended.
 const INTERRUPTED: i32 = 130;
 
-fn measure(args: &ProbeArgs, plan: &Plan, budget: Budget) -> anyhow::Result<Profile> {
+fn measure(args: &ProbeArgs, options: &ProbeOptions, budget: Budget) -> anyhow::Result<Profile> {
     let bar = progress::spinner();
     let mut step = |what: &str| bar.set_message(what.to_owned());
     let address = Url::parse(&args.target).ok().filter(|url| url.has_host());
@@ -153,7 +153,7 @@ fn measure(args: &ProbeArgs, plan: &Plan, budget: Budget) -> anyhow::Result<Prof
         Some(_) if args.writes => return Err(wrong_usage("objects are only read: leave out --writes")),
         Some(url) => {
             let mut target = ObjectTarget::open(&url, budget)?;
-            let mut profile = probe(&mut target, plan, &mut step).with_context(|| args.target.clone())?;
+            let mut profile = probe(&mut target, options, &mut step).with_context(|| args.target.clone())?;
             let port = url.port().map_or_else(String::new, |port| format!(":{port}"));
             let host = url.host_str().unwrap_or_default();
             profile.device_ids = vec![format!("{}://{host}{port}", url.scheme())];
@@ -166,7 +166,7 @@ fn measure(args: &ProbeArgs, plan: &Plan, budget: Budget) -> anyhow::Result<Prof
                     "no direct reads on this file system: what is measured may be the page cache"
                 );
             }
-            let mut profile = probe(&mut target, plan, &mut step).with_context(|| args.target.clone())?;
+            let mut profile = probe(&mut target, options, &mut step).with_context(|| args.target.clone())?;
             profile.declared = target.declared();
             profile.device_ids.extend(target.device_id());
             profile.declared.insert("direct_reads".to_owned(), target.direct.to_string());

@@ -1,10 +1,9 @@
 //! `coscan generate`: test data as Parquet files.
 //!
-//! `mod.rs` holds the arguments, decides which files have to be written and shows the progress;
-//! `tpch.rs` knows the tables of TPC-H, `parquet_file.rs` writes one file from row groups that are
-//! encoded in parallel. A file appears under its final name only when it is complete, and says in its
-//! footer how it was made: that is what makes an interrupted run resumable. Nothing here is random:
-//! the same arguments give the same rows.
+//! `mod.rs` has the arguments, decides which files have to be written and shows the progress; `tpch.rs` has the
+//! tables of TPC-H; `parquet_file.rs` writes one file from row groups that are encoded in parallel. A file appears
+//! under its final name only when it is complete, and its footer says how it was made, so that an interrupted run can
+//! be continued. Nothing is random: the same arguments give the same rows.
 
 mod parquet_file;
 pub mod tpch;
@@ -86,8 +85,29 @@ pub fn run(command: &Generate) -> anyhow::Result<()> {
     }
 }
 
+/// Writes one table of TPC-H into one file in `folder`, with default settings otherwise, unless it is there.
+pub fn one_table(
+    table: Table,
+    scale_factor: f64,
+    folder: &Path,
+    row_group_rows: u64,
+    threads: usize,
+) -> anyhow::Result<()> {
+    tpch(&TpchArgs {
+        scale_factor,
+        out: folder.to_owned(),
+        tables: vec![table],
+        row_group_rows,
+        files_per_table: 1,
+        compression: Codec::Snappy,
+        unit: None,
+        force: false,
+        threads: Some(threads),
+    })
+}
+
 /// Writes the tables of TPC-H that are not there yet.
-pub fn tpch(args: &TpchArgs) -> anyhow::Result<()> {
+fn tpch(args: &TpchArgs) -> anyhow::Result<()> {
     if !(args.scale_factor > 0.0 && args.scale_factor <= 100_000.0) {
         return Err(wrong_usage(format!(
             "--scale-factor {} is out of range: give a number above 0, up to 100000",
@@ -128,7 +148,7 @@ fn selected(tables: &[Table]) -> Vec<Table> {
 }
 
 fn jobs_of(table: Table, args: &TpchArgs) -> Vec<FileJob> {
-    // Tables of fixed size cannot be split, and an empty file would help nobody.
+    // Tables of fixed size cannot be split, and empty files are useless.
     let files =
         args.files_per_table.min(table.units(args.scale_factor).min(u64::from(u32::MAX)) as u32).max(1);
     (0..files)
@@ -190,7 +210,7 @@ fn write(job: &FileJob, threads: usize, bar: &ProgressBar) -> anyhow::Result<()>
     removed.with_context(|| format!("cannot remove {}", plain.path.display()))
 }
 
-/// Refuses a disk that the data will not fit on before hours are spent on filling it.
+/// Refuses a disk that is too small before anything is written.
 fn check_space(out: &Path, jobs: &[FileJob]) -> anyhow::Result<()> {
     let needed: u64 = jobs.iter().map(FileJob::bytes_estimated).sum();
     let disk = rustix::fs::statvfs(out).with_context(|| format!("cannot look at {}", out.display()))?;

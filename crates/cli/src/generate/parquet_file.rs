@@ -171,7 +171,7 @@ fn encode(job: &FileJob, factory: &ArrowRowGroupWriterFactory, at: u32) -> anyho
     Ok(Encoded { rows, chunks })
 }
 
-/// Who encodes which row group, and what is waiting to be appended.
+/// The row groups being encoded, and those that wait to be appended.
 struct Turns {
     count: u32,
     ahead: usize,
@@ -192,7 +192,7 @@ impl Turns {
         Turns { count, ahead, state: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// The next row group to encode, once the writer is near enough; `None` when there is no more.
+    /// The next row group to encode, once the writer is near enough; `None` after the last one.
     fn take(&self) -> Option<u32> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let far = |s: &mut TurnState| {

@@ -1,19 +1,18 @@
-//! The timeline of predictive buffer management: parts in buckets by the time they are consumed next.
+//! The timeline of predictive buffer management: parts in buckets by the time of their next use.
 //!
-//! Near times are told apart finely, distant ones coarsely: ten groups of five buckets, the first of
-//! 100 ms each, each group's twice as wide as those before; what lies beyond goes into the last bucket. A
-//! part stays in its bucket while time brings the bucket closer; when the bucket has passed and the part
-//! is still there, its scan was slower than predicted and it is predicted anew. The parts of the furthest
-//! bucket leave first.
+//! Near times have narrow buckets and distant times wide ones: ten groups of five buckets, the first of 100 ms each,
+//! each group's twice as wide as those before. The last bucket has everything beyond. A part stays in its bucket as
+//! time passes. If the bucket's time has passed and the part is still there, its scan was slower than predicted, and
+//! the part is predicted again. The parts of the latest bucket are evicted first.
 //!
 //! Source: Switakowski, Boncz, Zukowski, VLDB 2012, section 3.
-//! **Deviation:** the paper shifts all buckets by one place as time goes on. Here a bucket keeps the
-//! absolute time at which it ends, so nothing is ever shifted and a clock that jumps costs nothing; the
-//! order is the same.
-//! **Choice:** in one bucket the last one in leaves first: scans go forward, so it is the furthest.
-//! **Choice:** a chunk that only scans want that had to give it back goes into the last bucket.
-//! Cost: insertion and removal are constant but for one logarithmic look-up of the part and one in about
-//! a hundred buckets.
+//! **Deviation:** the paper shifts all buckets by one place as time passes. Here a bucket keeps the absolute time at
+//! which it ends, so nothing is shifted, and a jump of the clock costs nothing. The order is the same.
+//! **Choice:** within a bucket the part that was added last is evicted first: scans go forward, so it is the
+//! furthest.
+//! **Choice:** a chunk wanted only by scans that had to give it back goes into the last bucket.
+//! **Cost:** insertion and removal are constant, besides one logarithmic look-up of the part and one in about a
+//! hundred buckets.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,6 +21,7 @@ use super::next_use::NextUse;
 use super::{Predictive, parts_of_chunk};
 use crate::eviction::Victims;
 use crate::ids::{ChunkNo, TableId};
+use crate::nodes::Nodes;
 use crate::part::PartKey;
 use crate::state::State;
 use crate::time::{Instant, Span};
@@ -32,14 +32,14 @@ const BUCKETS_PER_GROUP: u64 = 5;
 /// The slices that all groups together reach.
 const REACH: u64 = BUCKETS_PER_GROUP * ((1 << GROUPS) - 1);
 
-/// The end of the bucket of something that happens `until` after `now`, in slices since the origin.
+/// The end of the bucket of an event `until` after `now`, in slices since the origin.
 fn bucket_of(now: Instant, until: Span) -> u64 {
     let present = now.as_nanos() / SLICE.as_nanos();
     let at = (now + until).as_nanos() / SLICE.as_nanos();
     let ahead = (at - present).min(REACH - 1);
     let group = (ahead / BUCKETS_PER_GROUP + 1).ilog2();
     let width = 1u64 << group;
-    // Buckets of one width lie side by side from the origin on.
+    // Buckets of one width are adjacent, counted from the origin.
     ((present + ahead) / width + 1).saturating_mul(width)
 }
 
@@ -54,14 +54,13 @@ struct Node {
 /// The parts in their buckets: see the module's text.
 #[derive(Clone, Default)]
 pub struct Timeline {
-    nodes: Vec<Node>,
-    free: Vec<u32>,
+    nodes: Nodes<Node>,
     index: BTreeMap<PartKey, u32>,
     /// The part that came into each bucket last, by the bucket's end.
     buckets: BTreeMap<u64, u32>,
 }
 
-/// Shows the buckets and not how they are linked: what looks alike behaves alike.
+/// Compares the buckets, not the links.
 impl fmt::Debug for Timeline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let buckets = self.buckets.iter().map(|(end, first)| (end, self.bucket(*first).collect::<Vec<_>>()));
@@ -74,24 +73,15 @@ impl Timeline {
     /// change keeps its place in it.
     fn place(&mut self, part: PartKey, bucket: u64) {
         match self.index.get(&part).copied() {
-            Some(at) if self.nodes[at as usize].bucket == bucket => return,
+            Some(at) if self.nodes[at].bucket == bucket => return,
             Some(_) => self.remove(part),
             None => {}
         }
         let after = self.buckets.get(&bucket).copied();
         let node = Node { part, bucket, before: None, after };
-        let at = match self.free.pop() {
-            Some(at) => {
-                self.nodes[at as usize] = node;
-                at
-            }
-            None => {
-                self.nodes.push(node);
-                self.nodes.len() as u32 - 1
-            }
-        };
+        let at = self.nodes.add(node);
         if let Some(after) = after {
-            self.nodes[after as usize].before = Some(at);
+            self.nodes[after].before = Some(at);
         }
         self.buckets.insert(bucket, at);
         self.index.insert(part, at);
@@ -99,22 +89,22 @@ impl Timeline {
 
     fn remove(&mut self, part: PartKey) {
         let Some(at) = self.index.remove(&part) else { return };
-        let Node { bucket, before, after, .. } = self.nodes[at as usize];
+        let Node { bucket, before, after, .. } = self.nodes[at];
         if let Some(after) = after {
-            self.nodes[after as usize].before = before;
+            self.nodes[after].before = before;
         }
         match (before, after) {
-            (Some(before), after) => self.nodes[before as usize].after = after,
+            (Some(before), after) => self.nodes[before].after = after,
             (None, Some(after)) => drop(self.buckets.insert(bucket, after)),
             (None, None) => drop(self.buckets.remove(&bucket)),
         }
-        self.free.push(at);
+        self.nodes.free(at);
     }
 
     /// The parts of one bucket, the last one in first.
     fn bucket(&self, first: u32) -> impl Iterator<Item = PartKey> {
-        let nodes = std::iter::successors(Some(first), |at| self.nodes[*at as usize].after);
-        nodes.map(|at| self.nodes[at as usize].part)
+        let nodes = std::iter::successors(Some(first), |at| self.nodes[*at].after);
+        nodes.map(|at| self.nodes[at].part)
     }
 
     /// All parts, the one consumed last first.
@@ -226,7 +216,7 @@ mod tests {
                 expected.sort_by(|a, b| b.cmp(a));
                 let expected: Vec<PartKey> = expected.into_iter().map(|(_, part)| part).collect();
                 assert_eq!(timeline.furthest().collect::<Vec<_>>(), expected, "step {step}");
-                assert_eq!(timeline.nodes.len(), timeline.index.len() + timeline.free.len());
+                assert_eq!(timeline.nodes.in_use(), timeline.index.len());
             }
         }
     }

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use coscan_engine::{
-    Chunk, ChunkRequest, DeliveryOrder, Engine, EngineError, FileColumns, PointRequest, PointRows, Scan,
-    ScanRequest, Worker,
+    Chunk, ChunkRequest, DeliveryOrder, Engine, EngineError, FileColumns, PointRequest, PointRows,
+    ScanHandle, ScanRequest, Worker,
 };
 use datafusion::common::Result;
 
@@ -30,7 +30,7 @@ pub(crate) struct PointReader {
     /// Whether there are any to read.
     pub(crate) enabled: bool,
     /// The scan of a chunk that could not be read by its pages.
-    alone: Option<(Worker, Scan)>,
+    alone: Option<(Worker, ScanHandle)>,
 }
 
 impl PointReader {

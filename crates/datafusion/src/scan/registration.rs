@@ -14,8 +14,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use coscan_engine::{
-    ChunkRequest, DeliveryOrder, Engine, FileColumns, FileHandle, QueryAccount, Reader, Scan, ScanRequest,
-    Worker,
+    ChunkRequest, DeliveryOrder, Engine, FileColumns, FileHandle, QueryAccount, Reader, ScanHandle,
+    ScanRequest, Worker,
 };
 use datafusion::common::Result;
 
@@ -58,7 +58,7 @@ struct State {
 
 /// A scan that the engine knows of.
 struct Live {
-    scan: Scan,
+    scan: ScanHandle,
     counters: Arc<ScanCounters>,
     /// Of the device that the counters show.
     first_file: Option<FileHandle>,

@@ -3,7 +3,6 @@
 //! For a session with rules, functions or catalogs of its own use [`crate::session::install`].
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use coscan_engine::{Engine, Policy, memory_bytes};
 use datafusion::common::{DataFusionError, Result};
@@ -98,7 +97,6 @@ pub struct CoscanContextBuilder {
     process_memory_bytes: Option<u64>,
     administrator: Option<bool>,
     url_tables: bool,
-    listings_for: Option<Duration>,
 }
 
 impl CoscanContextBuilder {
@@ -173,13 +171,6 @@ impl CoscanContextBuilder {
         self
     }
 
-    /// Lists the files of a table at most once in this time instead of for every query. A query that meets
-    /// a file which was replaced since then fails and has to be run again.
-    pub fn cache_listings(mut self, time: Duration) -> Self {
-        self.listings_for = Some(time);
-        self
-    }
-
     /// Allows `SELECT * FROM 'file.parquet'`: whoever may run SQL may then read any file of this process.
     pub fn url_tables(mut self, allowed: bool) -> Self {
         self.url_tables = allowed;
@@ -223,11 +214,10 @@ impl CoscanContextBuilder {
             lender_of(&engine, options.query_memory, memory)
         });
         config.options_mut().extensions.insert(options);
-        let mut runtime = match self.listings_for {
-            Some(_) => RuntimeEnvBuilder::new().with_object_list_cache_ttl(self.listings_for),
-            None => RuntimeEnvBuilder::new().with_object_list_cache_limit(0),
-        };
-        runtime = runtime.with_object_store_registry(Arc::new(EnvironmentStores::default()));
+        // Listings are not cached, so that a replaced file is seen.
+        let mut runtime = RuntimeEnvBuilder::new()
+            .with_object_list_cache_limit(0)
+            .with_object_store_registry(Arc::new(EnvironmentStores::default()));
         runtime = match (lender, self.memory_limit_bytes) {
             (Some(lender), _) => {
                 runtime.with_memory_pool(Arc::new(QueryPool::outside(lender, engine.clone())))

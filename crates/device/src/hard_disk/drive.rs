@@ -1,13 +1,16 @@
-//! The drive as a device: commands, buffer, mechanism and bus, event after event.
+//! The drive as a device: commands, buffer, mechanism and bus, event after event. The bus is in `bus.rs`.
 //!
-//! A command arrives, costs its overhead, and is started when the mechanism is free or only reads ahead. A
-//! read moves its blocks over the bus as they become available, a write fills the buffer while the arm seeks.
-//! With a queue the next command's seek goes on while the data of the one before still moves.
+//! A command arrives, costs its overhead, and is started when the mechanism is free or only reads ahead. A read moves
+//! its blocks over the bus as they become available; a write fills the buffer while the arm seeks. With a queue the
+//! next command's seek starts while the data of the one before still moves.
+
+mod bus;
 
 use std::collections::VecDeque;
 
 use coscan_core::{Instant, Span};
 
+use self::bus::Move;
 use super::cache::{Cache, Hit, State};
 use super::job::Job;
 use super::mechanism::{Mechanism, Step, picos};
@@ -24,12 +27,12 @@ pub(crate) struct HardDisk {
     model: HardDiskModel,
     mechanism: Mechanism,
     cache: Cache,
-    /// At the host, because the drive holds as many commands as it can.
+    /// Commands that wait at the host because the drive holds as many as it can.
     host: VecDeque<Request>,
     /// In the drive, by arrival.
     commands: Vec<Command>,
     job: Option<Job>,
-    /// When a step that was cut short ends.
+    /// When a step that was interrupted ends.
     settled: Picos,
     /// Where the mechanism was sent last.
     head_block: u64,
@@ -57,18 +60,8 @@ struct Command {
     segment: Option<usize>,
 }
 
-/// What it takes to begin an access where the last one ended: however short, the next sector has begun by then.
+/// The delay of an access that begins where the last one ended: however short, the next sector has begun by then.
 const SET_UP: Picos = 1;
-
-/// Blocks on the bus.
-#[derive(Clone, Copy, Debug)]
-struct Move {
-    command: RequestId,
-    segment: usize,
-    blocks: u64,
-    from: Picos,
-    until: Picos,
-}
 
 impl HardDisk {
     /// An idle disk with empty buffer and the arm outermost.
@@ -100,13 +93,6 @@ impl HardDisk {
         mechanism.into_iter().chain(self.next_on_bus()).min()
     }
 
-    fn next_on_bus(&self) -> Option<Picos> {
-        match self.moving {
-            Some(moving) => Some(moving.until),
-            None => self.movable().map(|(at, _, _)| self.commands[at].bus_from).min(),
-        }
-    }
-
     fn catch_up(&mut self, now: Picos) {
         while let Some(at) = self.next_event().filter(|at| *at <= now) {
             if self.job.as_ref().is_some_and(|job| job.pass.at == at) {
@@ -118,7 +104,7 @@ impl HardDisk {
         }
     }
 
-    /// Whatever can begin now begins.
+    /// Starts everything that can start.
     fn dispatch(&mut self, now: Picos) {
         self.admit(now);
         while self.start_next(now) {}
@@ -158,7 +144,7 @@ impl HardDisk {
         self.cache.find(read.first, read.end, self.model.cache.stream_hits)
     }
 
-    /// Starts a command that waits, if there is one that can start.
+    /// Starts a waiting command, if one can start.
     fn start_next(&mut self, now: Picos) -> bool {
         let waits = |command: &Command| command.segment.is_none();
         if self.model.cache.sneaky_hits {
@@ -170,7 +156,8 @@ impl HardDisk {
                 return true;
             }
         }
-        // While the mechanism reads for a command nothing else can start, and this is asked for every sector.
+        // While the mechanism reads for a command nothing else can start. This check saves time: it runs for every
+        // sector.
         if self.job.as_ref().is_some_and(|job| job.foreground && !job.pass.write) {
             return false;
         }
@@ -244,7 +231,7 @@ impl HardDisk {
         if self.job.as_ref().is_some_and(|job| job.foreground) {
             return false;
         }
-        // Before the read-ahead ends: what it has read of other blocks remains, though it adjoins the write.
+        // Before the read-ahead ends: what it has read of other blocks stays, even if it adjoins the write.
         let segment = self.cache.victim(Some((first, end)));
         self.cache.forget(first, end, segment);
         self.stop_reading_ahead();
@@ -369,7 +356,8 @@ impl HardDisk {
             }
             self.write_through(job.segment, next, now);
             if let Some(goal) = then {
-                // An access of its own: it is set up when the one before is over, and misses the sector that follows.
+                // It is a separate access: it is set up when the one before has ended, and misses the sector that
+                // follows.
                 job.goal = goal;
                 job.leave_track();
                 self.mechanism.go_on(&mut job.pass, now + SET_UP, next);
@@ -389,70 +377,6 @@ impl HardDisk {
             self.enter(job, (sector + 1) % track.sectors, now);
         }
         true
-    }
-
-    // The bus.
-
-    /// Commands whose blocks can move, with the segment and how many.
-    fn movable(&self) -> impl Iterator<Item = (usize, usize, u64)> {
-        let movable = |(at, command): (usize, &Command)| {
-            let segment = command.segment?;
-            let held = &self.cache.segments[segment];
-            let blocks = if command.read {
-                let ready = (held.start..held.end).contains(&command.next);
-                if ready { held.end.min(command.end) - command.next } else { 0 }
-            } else {
-                let room = (held.unwritten + self.cache.size).saturating_sub(command.next);
-                room.min(command.end - command.next)
-            };
-            (blocks > 0).then_some((at, segment, blocks))
-        };
-        self.commands.iter().enumerate().filter_map(movable)
-    }
-
-    fn move_next(&mut self, now: Picos) {
-        if self.moving.is_some() {
-            return;
-        }
-        let begun = |c: &Command| c.next > c.first && c.next < c.end;
-        let holder = self.commands.iter().position(|c| self.model.bus.hold && begun(c));
-        let may = |(at, _, _): &(usize, usize, u64)| {
-            self.commands[*at].bus_from <= now && holder.is_none_or(|holder| holder == *at)
-        };
-        // Who has begun goes on, then who came first.
-        let next = self.movable().filter(may).min_by_key(|(at, _, _)| (!begun(&self.commands[*at]), *at));
-        if let Some((at, segment, blocks)) = next {
-            let until = now + blocks * self.block_time();
-            self.moving = Some(Move { command: self.commands[at].id, segment, blocks, from: now, until });
-        }
-    }
-
-    fn moved(&mut self, now: Picos) {
-        let Some(Move { command: id, segment, blocks, .. }) = self.moving.take() else { return };
-        let Some(command) = self.commands.iter_mut().find(|command| command.id == id) else { return };
-        command.next += blocks;
-        let (read, next, end) = (command.read, command.next, command.end);
-        if !read {
-            let size = self.cache.size;
-            let segment = &mut self.cache.segments[segment];
-            segment.end = segment.end.max(next);
-            segment.wrap(segment.end, size);
-        }
-        if next == end && (read || self.model.cache.write_back) {
-            self.complete(id, now);
-        }
-    }
-
-    /// Without write-back a write is complete when it is on the disk, up to `end` now.
-    fn write_through(&mut self, segment: usize, end: u64, now: Picos) {
-        if self.model.cache.write_back {
-            return;
-        }
-        let written = |c: &&Command| !c.read && c.segment == Some(segment) && c.next == c.end && c.end <= end;
-        let written: Vec<RequestId> = self.commands.iter().filter(written).map(|c| c.id).collect();
-        for id in written {
-            self.complete(id, now);
-        }
     }
 
     fn complete(&mut self, id: RequestId, now: Picos) {

@@ -2,31 +2,31 @@
 
 use super::profile::{Estimate, Latency, Profile};
 use super::rank::{median, median_bounds, quantile};
-use super::{Plan, ProbeError, Sample, Target, anywhere};
+use super::{ProbeError, ProbeOptions, Sample, Target, anywhere};
 
 /// How often the times are drawn anew for the bounds of the line.
 const RESAMPLES: usize = 200;
-/// A request that long spends nine tenths of its time on its bytes: t0 is a ninth of n / B.
+/// A request of this size spends nine tenths of its time on its bytes: t0 is a ninth of n / B.
 const EFFICIENT: f64 = 9.0;
 
-/// So many reads of each size tell something if a limit is reached before all are made.
+/// This many reads of each size suffice for a result if a limit is reached before all are made.
 const ROUNDS_MIN: usize = 10;
 
 /// Times random reads of every size, all sizes interleaved.
 pub(super) fn measure(
     target: &mut dyn Target,
-    plan: &Plan,
+    options: &ProbeOptions,
     rng: &mut fastrand::Rng,
     profile: &mut Profile,
 ) -> Result<(), ProbeError> {
     let (bytes, block) = (target.bytes(), target.block_bytes());
-    let largest = plan.bytes_max.min(bytes / 8).max(block);
+    let largest = options.bytes_max.min(bytes / 8).max(block);
     let sizes: Vec<u64> = std::iter::successors(Some(block), |size| Some(size * 2))
         .take_while(|size| *size <= largest)
         .collect();
     let mut times: Vec<Vec<f64>> = vec![Vec::new(); sizes.len()];
     let mut limit = Ok(());
-    for round in 0..plan.samples {
+    for round in 0..options.samples {
         let mut order: Vec<usize> = (0..sizes.len()).collect();
         rng.shuffle(&mut order);
         let sample = |size: &usize| {
@@ -53,8 +53,7 @@ pub(super) fn measure(
     limit
 }
 
-/// The line, with bounds from times drawn anew from those measured. Values that the bounds do not tell from
-/// zero are left out.
+/// The line, with bounds from times drawn again from those measured. Values whose bounds include zero are left out.
 fn fit(sizes: &[u64], times: &[Vec<f64>], rng: &mut fastrand::Rng, profile: &mut Profile) {
     if sizes.len() < 3 {
         return;

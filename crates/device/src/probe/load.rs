@@ -1,8 +1,8 @@
-//! Many requests: how many in flight a device takes, what order gains, and whether it keeps its pace.
+//! Many requests: how many in flight a device needs, what sequential order gains, and whether throughput stays.
 
 use super::profile::{Depth, Estimate, Large, Profile, Regime, Throughput};
 use super::rank::{median, shift, z_above};
-use super::{Plan, ProbeError, Sample, Target, anywhere};
+use super::{ProbeError, ProbeOptions, Sample, Target, anywhere};
 
 /// Size of the requests here, where the device is large enough.
 const REQUEST_BYTES: u64 = 64 << 10;
@@ -17,9 +17,9 @@ const ENOUGH: f64 = 0.95;
 const IN_A_ROW: usize = 8;
 /// Batches in the search for changes of regime.
 const BATCHES: usize = 40;
-/// In standard deviations; of 38 places to split at, chance reaches it once in a thousand runs.
+/// In standard deviations; with 38 places to split at, chance reaches it once in a thousand runs.
 const REGIME_Z: f64 = 4.2;
-/// A smaller change is none.
+/// A smaller change is ignored.
 const REGIME_SHARE: f64 = 0.2;
 
 pub(super) fn request_bytes(target: &dyn Target) -> u64 {
@@ -39,19 +39,19 @@ fn sized(target: &dyn Target, bytes: u64, count: usize, rng: &mut fastrand::Rng)
 /// Throughput of random reads by requests in flight.
 pub(super) fn measure_depth(
     target: &mut dyn Target,
-    plan: &Plan,
+    options: &ProbeOptions,
     rng: &mut fastrand::Rng,
     profile: &mut Profile,
 ) -> Result<(), ProbeError> {
     let depths: Vec<usize> = std::iter::successors(Some(1), |depth| Some(depth * 2))
-        .take_while(|d| *d <= plan.depth_max)
+        .take_while(|d| *d <= options.depth_max)
         .collect();
     let mut rates: Vec<Vec<f64>> = vec![Vec::new(); depths.len()];
     for _ in 0..ROUNDS {
         let mut order: Vec<usize> = (0..depths.len()).collect();
         rng.shuffle(&mut order);
         for at in order {
-            let asked = random(target, plan.samples.max(8 * depths[at]), rng);
+            let asked = random(target, options.samples.max(8 * depths[at]), rng);
             let run = target.read(&asked, depths[at])?;
             let bytes: u64 = asked.iter().map(|sample| sample.bytes).sum();
             rates[at].push(bytes as f64 / run.elapsed_s.max(1e-9));
@@ -82,26 +82,26 @@ pub(super) fn measure_depth(
         throughput: depths.iter().zip(&rates).map(throughput).collect(),
         large: None,
     });
-    let large = measure_large(target, plan, value as usize, rng)?;
+    let large = measure_large(target, options, value as usize, rng)?;
     if let Some(depth) = &mut profile.depth {
         depth.large = Some(large);
     }
     Ok(())
 }
 
-/// Throughput of large random reads, as many in flight as are enough. After a first round that is not counted, so that
-/// credit from a rest is used up.
+/// Throughput of large random reads, with as many in flight as suffice. The first round is not counted, so that burst
+/// credit is used up.
 fn measure_large(
     target: &mut dyn Target,
-    plan: &Plan,
+    options: &ProbeOptions,
     depth: usize,
     rng: &mut fastrand::Rng,
 ) -> Result<Large, ProbeError> {
     let block = target.block_bytes();
-    let bytes = (LARGE_BYTES.min(plan.bytes_max).min(target.bytes() / 64) / block).max(1) * block;
+    let bytes = (LARGE_BYTES.min(options.bytes_max).min(target.bytes() / 64) / block).max(1) * block;
     let mut rates = Vec::new();
     for _ in 0..=ROUNDS {
-        let asked = sized(target, bytes, plan.samples.min(30).max(LARGE_TURNS * depth), rng);
+        let asked = sized(target, bytes, options.samples.min(30).max(LARGE_TURNS * depth), rng);
         let moved: u64 = asked.iter().map(|sample| sample.bytes).sum();
         rates.push(moved as f64 / target.read(&asked, depth)?.elapsed_s.max(1e-9));
     }
@@ -114,13 +114,13 @@ fn measure_large(
 /// How much longer a random read takes than one that follows the last.
 pub(super) fn measure_sequential(
     target: &mut dyn Target,
-    plan: &Plan,
+    options: &ProbeOptions,
     rng: &mut fastrand::Rng,
     profile: &mut Profile,
 ) -> Result<(), ProbeError> {
     let bytes = request_bytes(target);
     let (mut scattered, mut following) = (Vec::new(), Vec::new());
-    while following.len() < plan.samples {
+    while following.len() < options.samples {
         let run = (IN_A_ROW as u64 + 1) * bytes;
         let from = anywhere(rng, target.bytes(), target.block_bytes(), run.min(target.bytes()));
         let row = |nth: u64| Sample { offset: from + nth * bytes, bytes };
@@ -136,17 +136,17 @@ pub(super) fn measure_sequential(
     Ok(())
 }
 
-/// Whether throughput changes for good while reading goes on: burst credit that is used up, heat.
+/// Whether throughput changes while reading continues: burst credit that is used up, heat.
 pub(super) fn measure_regime(
     target: &mut dyn Target,
-    plan: &Plan,
+    options: &ProbeOptions,
     rng: &mut fastrand::Rng,
     profile: &mut Profile,
 ) -> Result<(), ProbeError> {
     let depth = profile.depth.as_ref().map_or(1, |depth| depth.enough.value as usize).max(1);
     let (mut rates, mut bytes_each) = (Vec::new(), 0);
     for _ in 0..BATCHES {
-        let asked = random(target, plan.samples.max(8 * depth), rng);
+        let asked = random(target, options.samples.max(8 * depth), rng);
         bytes_each = asked.iter().map(|sample| sample.bytes).sum::<u64>();
         rates.push(bytes_each as f64 / target.read(&asked, depth)?.elapsed_s.max(1e-9));
     }

@@ -3,7 +3,7 @@
 use super::load::{random, request_bytes};
 use super::profile::{Estimate, Mixed, Profile};
 use super::rank::{median_bounds, shift};
-use super::{Plan, ProbeError, Sample, Target};
+use super::{ProbeError, ProbeOptions, Sample, Target};
 use crate::Transfer;
 
 /// Requests in flight.
@@ -14,12 +14,12 @@ const ROUNDS: usize = 4;
 /// Times reads alone and reads that take turns with writes, round by round.
 pub(super) fn measure(
     target: &mut dyn Target,
-    plan: &Plan,
+    options: &ProbeOptions,
     rng: &mut fastrand::Rng,
     profile: &mut Profile,
 ) -> Result<(), ProbeError> {
     let (mut alone, mut beside, mut writes) = (Vec::new(), Vec::new(), Vec::new());
-    let each = plan.samples.div_ceil(ROUNDS).max(2 * DEPTH);
+    let each = options.samples.div_ceil(ROUNDS).max(2 * DEPTH);
     for _ in 0..ROUNDS {
         let reads: Vec<(Sample, Transfer)> =
             random(target, each, rng).into_iter().map(|sample| (sample, Transfer::Read)).collect();

@@ -1,7 +1,8 @@
 //! Measuring a device: what a request costs, how many it serves at once, and where requests should not cross.
 //!
-//! Pure: a [`Target`] runs requests and says how long each took; it may be a file, a block device, a store, or
-//! a model in virtual time ([`Simulated`]). What is asked, and what follows from the answers, is decided here.
+//! Pure: a [`Target`] runs requests and says how long each took. It may be a file, a block device, a store, or a
+//! model in virtual time ([`Simulated`]). Which requests are made, and what follows from their times, is decided
+//! here.
 //!
 //! | part | what it finds | file |
 //! |---|---|---|
@@ -39,7 +40,7 @@ pub struct Sample {
     pub bytes: u64,
 }
 
-/// What came of a run of requests.
+/// The result of a run of requests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Run {
     /// Seconds that each took, in the order of the requests.
@@ -48,10 +49,10 @@ pub struct Run {
     pub elapsed_s: f64,
 }
 
-/// Why a run did not end.
+/// Why a run did not finish.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
-    /// The limit of time or bytes is reached: what was found so far counts.
+    /// The limit of time or bytes is reached: what was found before counts.
     #[error("the limit of time or bytes is reached: raise it to measure more")]
     LimitReached,
     /// The target failed.
@@ -60,7 +61,7 @@ pub enum ProbeError {
     /// A write to a target that is only read.
     #[error("this target is only read")]
     ReadOnly,
-    /// The target is too small to tell anything.
+    /// The target is too small to be measured.
     #[error(
         "it is too small to measure: {bytes} bytes in whole blocks, and at least {least} are needed; name a larger one"
     )]
@@ -86,8 +87,8 @@ pub trait Target {
     /// If a read fails, or a limit is reached.
     fn read(&mut self, samples: &[Sample], depth: usize) -> Result<Run, ProbeError>;
 
-    /// Reads and writes, `depth` at a time, in their order. What is written is what was there, so that nothing changes
-    /// unless others write to the same place at the same time.
+    /// Reads and writes, `depth` at a time, in their order. The bytes that were read are written back, so that
+    /// nothing changes unless another process writes to the same place at the same time.
     ///
     /// # Errors
     /// [`ProbeError::ReadOnly`] unless the target may be written to; as for [`read`](Self::read).
@@ -99,7 +100,7 @@ pub trait Target {
 
 /// What to measure, and how much of it.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct ProbeOptions {
     /// For the draws of addresses.
     pub seed: u64,
     /// Requests per size or depth.
@@ -114,9 +115,9 @@ pub struct Plan {
     pub writes: bool,
 }
 
-impl Default for Plan {
+impl Default for ProbeOptions {
     fn default() -> Self {
-        Plan {
+        ProbeOptions {
             seed: 1,
             samples: 60,
             bytes_max: 4 << 20,
@@ -127,14 +128,14 @@ impl Default for Plan {
     }
 }
 
-/// Measures everything the plan asks for, as far as the target's limits allow. `step` is told what begins.
+/// Measures everything that `options` ask for, as far as the target's limits allow. `step` is told what begins.
 ///
 /// # Errors
 /// If the target fails or is too small. A limit that is reached is no error: the profile has what was found
 /// by then.
 pub fn probe(
     target: &mut dyn Target,
-    plan: &Plan,
+    options: &ProbeOptions,
     step: &mut dyn FnMut(&str),
 ) -> Result<Profile, ProbeError> {
     let (bytes, block) = (target.bytes(), target.block_bytes());
@@ -143,23 +144,23 @@ pub fn probe(
         return Err(ProbeError::TooSmall { bytes, least });
     }
     let mut profile = Profile::new(bytes, block);
-    let mut rng = fastrand::Rng::with_seed(plan.seed);
+    let mut rng = fastrand::Rng::with_seed(options.seed);
     let mut measure = || -> Result<(), ProbeError> {
         step("cost of a request by size");
-        cost::measure(target, plan, &mut rng, &mut profile)?;
+        cost::measure(target, options, &mut rng, &mut profile)?;
         step("requests in flight");
-        load::measure_depth(target, plan, &mut rng, &mut profile)?;
+        load::measure_depth(target, options, &mut rng, &mut profile)?;
         step("random beside sequential");
-        load::measure_sequential(target, plan, &mut rng, &mut profile)?;
+        load::measure_sequential(target, options, &mut rng, &mut profile)?;
         step("boundaries");
-        profile.boundary = find_boundary(target, &plan.search, &mut rng)?;
+        profile.boundary = find_boundary(target, &options.search, &mut rng)?;
         profile.boundaries_searched = true;
-        if plan.writes {
+        if options.writes {
             step("reads beside writes");
-            mixed::measure(target, plan, &mut rng, &mut profile)?;
+            mixed::measure(target, options, &mut rng, &mut profile)?;
         }
         step("changes of regime");
-        load::measure_regime(target, plan, &mut rng, &mut profile)
+        load::measure_regime(target, options, &mut rng, &mut profile)
     };
     match measure() {
         Ok(()) => profile.complete = true,
@@ -169,21 +170,21 @@ pub fn probe(
     Ok(profile)
 }
 
-/// Measures only what a request costs and how many at once are enough, as far as the target's limits allow: for those who
-/// wait for it.
+/// Measures only what a request costs and how many at once suffice, as far as the target's limits allow: for callers
+/// that wait.
 ///
 /// # Errors
 /// As [`probe`].
-pub fn first_look(target: &mut dyn Target, plan: &Plan) -> Result<Profile, ProbeError> {
+pub fn first_look(target: &mut dyn Target, options: &ProbeOptions) -> Result<Profile, ProbeError> {
     let least = 64 * target.block_bytes();
     if target.bytes() < least {
         return Err(ProbeError::TooSmall { bytes: target.bytes(), least });
     }
     let mut profile = Profile::new(target.bytes(), target.block_bytes());
-    let mut rng = fastrand::Rng::with_seed(plan.seed);
+    let mut rng = fastrand::Rng::with_seed(options.seed);
     let mut measure = || {
-        cost::measure(target, plan, &mut rng, &mut profile)?;
-        load::measure_depth(target, plan, &mut rng, &mut profile)
+        cost::measure(target, options, &mut rng, &mut profile)?;
+        load::measure_depth(target, options, &mut rng, &mut profile)
     };
     match measure() {
         Ok(()) | Err(ProbeError::LimitReached) => Ok(profile),

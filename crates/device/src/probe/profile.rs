@@ -1,4 +1,4 @@
-//! What was found about a device, as people read and edit it: TOML.
+//! What was found about a device, as TOML that people can read and edit.
 //!
 //! A value that is absent was looked for and not detected, or not looked for; the flags tell which.
 
@@ -62,7 +62,7 @@ pub struct Depth {
     pub enough: Estimate,
     /// By requests in flight.
     pub throughput: Vec<Throughput>,
-    /// With so many large requests in flight as are enough: what the device can move.
+    /// With as many large requests in flight as suffice: the bandwidth of the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub large: Option<Large>,
 }
@@ -93,7 +93,7 @@ pub struct Mixed {
     pub read_beside_writes: Estimate,
 }
 
-/// A pace that changed for good.
+/// A lasting change of throughput.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Regime {
@@ -114,7 +114,7 @@ pub struct Profile {
     /// What was measured, as it was named; empty for models.
     #[serde(default)]
     pub device: String,
-    /// By what files on it are known to be on it: `major:minor` of a device of this machine, or the beginning of the
+    /// How files on the device are recognised: `major:minor` of a device of this machine, or the beginning of the
     /// addresses of a store's objects, such as `s3://bucket`.
     #[serde(default)]
     pub device_ids: Vec<String>,
@@ -122,7 +122,7 @@ pub struct Profile {
     pub bytes: u64,
     /// What offsets and lengths were multiples of.
     pub block_bytes: u64,
-    /// Whether all that was planned was measured; otherwise a limit was reached before.
+    /// Whether everything was measured; otherwise a limit was reached before.
     pub complete: bool,
     /// Whether boundaries were searched for to the end.
     pub boundaries_searched: bool,
@@ -158,7 +158,7 @@ pub enum ProfileError {
     /// Not TOML, or not a profile.
     #[error("not a device profile: {0}")]
     Format(String),
-    /// Written by a program that knows more.
+    /// Written by a newer program.
     #[error(
         "a profile of version {found}, but this program reads version {PROFILE_VERSION}: measure it again"
     )]
@@ -169,7 +169,7 @@ pub enum ProfileError {
 }
 
 impl Profile {
-    /// Of a device that nothing is known about.
+    /// The profile of a device of which nothing is known.
     pub(super) fn new(bytes: u64, block_bytes: u64) -> Self {
         Profile {
             version: PROFILE_VERSION,
@@ -193,7 +193,7 @@ impl Profile {
         }
     }
 
-    /// The gap between two reads that costs as much to read as another read costs to begin: t0 x B.
+    /// The gap between two reads that takes as long to read as a second request takes to start: t0 x B.
     pub fn coalescing_gap_bytes(&self) -> Option<u64> {
         Some((self.fixed_cost_s?.value * self.bytes_per_s?.value) as u64)
     }
@@ -221,9 +221,9 @@ impl Profile {
     }
 }
 
-/// What is wrong, and on which line if it is on one.
+/// What is wrong, with the line if there is one.
 fn located(text: &str, error: &toml::de::Error) -> String {
-    // What is missing from the whole is on no line.
+    // A value that is missing has no line.
     let before = error.span().filter(|span| *span != (0..text.len())).and_then(|span| text.get(..span.start));
     match before {
         Some(before) => format!("line {}: {}", before.matches('\n').count() + 1, error.message()),

@@ -1,7 +1,7 @@
-//! Statistics of times: they have long tails, so everything here goes by ranks.
+//! Statistics of times. They have long tails, so everything here uses ranks.
 
-/// How far the times of `a` lie above those of `b`, in standard deviations of what chance does: the
-/// Mann-Whitney test with ties, normal approximation. Zero if either is empty or all are equal.
+/// How far the times of `a` are above those of `b`, in standard deviations under chance: the Mann-Whitney test with
+/// ties, normal approximation. Zero if either is empty or all are equal.
 pub(super) fn z_above(a: &[f64], b: &[f64]) -> f64 {
     let all: Vec<f64> = a.iter().chain(b).copied().collect();
     let ranks = ranks(&all);
@@ -49,7 +49,7 @@ fn equal(values: &[f64]) -> Vec<(f64, Vec<usize>)> {
     groups
 }
 
-/// The value that a share of the others does not exceed.
+/// The value that this share of the others does not exceed.
 pub(super) fn quantile(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -5,8 +5,8 @@ use coscan_core::{Instant, Span};
 use super::{ProbeError, Run, Sample, Target};
 use crate::{Device, Request, RequestId, Transfer};
 
-/// A device in virtual time that is measured. Between two requests it rests for a moment that is never the
-/// same, as on a machine that does other things too.
+/// A device in virtual time that is measured. It rests between two requests for a time that varies, as on a machine
+/// that does other work.
 #[derive(Debug)]
 pub struct Simulated {
     device: Box<dyn Device>,

@@ -25,12 +25,12 @@ pub(super) struct Piece {
     pub(super) kind: Transfer,
 }
 
-/// What a request consists of.
+/// The pieces of a request.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Plan {
-    /// Pieces for now.
+pub(super) struct MemberRequests {
+    /// Pieces to be submitted now.
     pub(super) first: Vec<Piece>,
-    /// Pieces for when those are done.
+    /// Pieces to be submitted when those are done.
     pub(super) then: Vec<Piece>,
 }
 
@@ -59,7 +59,7 @@ impl Striping {
     }
 
     /// What a request needs of the members, in ascending order on each of them.
-    pub(super) fn plan(&self, request: &Request) -> Plan {
+    pub(super) fn plan(&self, request: &Request) -> MemberRequests {
         match (self.level, request.kind) {
             (RaidLevel::Four | RaidLevel::Five, Transfer::Write) => self.parity_write(request),
             (_, kind) => {
@@ -67,14 +67,14 @@ impl Striping {
                 for part in self.stripes(request) {
                     self.add_data(&mut pieces, part);
                 }
-                Plan { first: pieces.into_pieces(), then: Vec::new() }
+                MemberRequests { first: pieces.into_pieces(), then: Vec::new() }
             }
         }
     }
 
     /// Whole stripes are written with their parity. Of the others, at the ends of the request, the old data
     /// and parity that change are read first; then everything is written.
-    fn parity_write(&self, request: &Request) -> Plan {
+    fn parity_write(&self, request: &Request) -> MemberRequests {
         let (mut old, mut new) = (Runs::new(self, Transfer::Read), Runs::new(self, Transfer::Write));
         for part in self.stripes(request) {
             self.add_data(&mut new, part);
@@ -85,7 +85,11 @@ impl Striping {
             }
         }
         let (old, new) = (old.into_pieces(), new.into_pieces());
-        if old.is_empty() { Plan { first: new, then: old } } else { Plan { first: old, then: new } }
+        if old.is_empty() {
+            MemberRequests { first: new, then: old }
+        } else {
+            MemberRequests { first: old, then: new }
+        }
     }
 
     /// Data bytes of a stripe.

@@ -1,4 +1,4 @@
-//! What the driver does for scans: admits, registers and ends them, and hands them chunks.
+//! The driver's work for scans: admits, registers and ends them, and hands them chunks.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use crate::stats::ScanCounters;
 use crate::store::{Part, PartKey, PinnedParts};
 
 impl LockedDriver<'_> {
-    /// A worker found that decoding its chunk takes `bytes`, more than is booked: `what` does. Its scan has so much from
-    /// now on, or fails. Where there is no room for it yet the chunk is given back until there is.
+    /// Decoding the chunk of a worker takes `bytes`, more than was reserved, because of `what`. Its scan has that
+    /// much from now on, or fails. If there is no room yet, the chunk is given back until there is.
     pub(crate) fn grow_workspace(
         &mut self,
         segment: &RegisteredSegment,
@@ -122,7 +122,7 @@ impl LockedDriver<'_> {
         kind.add(chunks);
     }
 
-    /// Registers chunks of one segment of a request; `again` if they are what is left of bundles that were delivered.
+    /// Registers chunks of one segment of a request; `again` if they are the rest of bundles that were delivered.
     pub(crate) fn register(
         &mut self,
         checked: &CheckedRequest,
@@ -159,22 +159,22 @@ impl LockedDriver<'_> {
         segment
     }
 
-    /// Admits a scan that needs at least this many bytes, if the buffer has them; it then has them until
-    /// [`Self::let_out`], however small the buffer becomes.
-    pub(crate) fn let_in(&mut self, needed: u64, what: impl FnOnce() -> String) -> Result<(), EngineError> {
+    /// Admits a scan that needs at least this many bytes, if the buffer has them. It has them until
+    /// [`Self::end_admission`], even if the buffer becomes smaller.
+    pub(crate) fn admit(&mut self, needed: u64, what: impl FnOnce() -> String) -> Result<(), EngineError> {
         let budget = self.state.budget.wanted();
         if needed > budget {
             return Err(EngineError::BufferTooSmall { needed, budget, what: what() });
         }
-        self.state.budget.let_in(needed);
-        // It fits what is wanted, but some of that may be lent.
+        self.state.budget.admit(needed);
+        // It fits the size that is set, but some of that may be lent.
         self.apply_budget();
         Ok(())
     }
 
-    /// A scan that was let in is over.
-    pub(crate) fn let_out(&mut self, needed: u64) {
-        self.state.budget.let_out(needed);
+    /// A scan that was admitted has ended.
+    pub(crate) fn end_admission(&mut self, needed: u64) {
+        self.state.budget.end_admission(needed);
         self.apply_budget();
     }
 
@@ -184,7 +184,7 @@ impl LockedDriver<'_> {
         self.apply_budget();
     }
 
-    /// Others have so much of the buffer; returns how much of that is free, which scans in need may leave short.
+    /// Lends this much of the buffer; returns how much of that is free, which scans in need may reduce.
     pub(crate) fn lend(&mut self, bytes: u64) -> u64 {
         self.state.budget.set_lent(bytes);
         self.apply_budget();
@@ -193,7 +193,7 @@ impl LockedDriver<'_> {
         of_buffer.saturating_sub(held).min(bytes)
     }
 
-    /// So many point reads wait for room; while there are some, nothing of the buffer is lent.
+    /// This many point reads wait for room. While some do, nothing of the buffer is lent.
     pub(crate) fn keep_for_points(&mut self, waiting: usize) {
         self.state.budget.set_points(waiting);
         self.apply_budget();
@@ -225,8 +225,7 @@ impl LockedDriver<'_> {
         true
     }
 
-    /// The columns that no other scan of the same reader reads: however many scans it needs, it is one reader of a
-    /// column.
+    /// The columns that no other scan of the same reader reads: a reader with several scans counts once per column.
     fn read_by_no_sibling(&self, segment: &RegisteredSegment) -> ColumnSet {
         let mut columns = segment.columns.clone();
         let siblings = self.state.scans.values().filter(|other| {

@@ -1,5 +1,5 @@
-//! Measures a device by reading a file on it, the way the engine reads: what a request costs and how many at once are
-//! enough, within a time. Where requests should not cross is left to `coscan device probe`, which has more of it.
+//! Measures a device by reading a file on it, the way the engine reads: what a request costs and how many at once
+//! suffice, within a given time. Boundaries are left to `coscan device probe`, which has more time.
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "the real environment")]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,25 +7,30 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use coscan_device::probe::{Plan, ProbeError, Profile, Run, Sample, Target, first_look};
+use coscan_device::probe::{ProbeError, ProbeOptions, Profile, Run, Sample, Target, first_look};
 
 use super::Cancel;
 use crate::io::{RangeReader, Source};
 
-/// What reads of files on this machine, and of objects, are multiples of.
+/// Block sizes of reads of files on this machine, and of objects.
 const FILE_BLOCK: u64 = 4096;
 const OBJECT_BLOCK: u64 = 64 << 10;
-/// Few reads of each kind, none of them large: a first look, not a survey.
+/// A few reads of each kind, none of them large, to save time.
 const SAMPLES: usize = 10;
 const BYTES_MAX: u64 = 1 << 20;
 const DEPTH_MAX: usize = 16;
 
-/// A profile of the device under the file; what was not found in time is not in it. `None` if the file is too small or
-/// cannot be read. Blocks.
+/// A profile of the file's device; it lacks what was not found in time. `None` if the file is too small or cannot be
+/// read. Blocks.
 pub(super) fn measure(reader: &dyn RangeReader, source: &Arc<Source>, time: Duration) -> Option<Profile> {
     let mut file = Measured { reader, source, until: Instant::now() + time };
-    let plan = Plan { samples: SAMPLES, bytes_max: BYTES_MAX, depth_max: DEPTH_MAX, ..Plan::default() };
-    match first_look(&mut file, &plan) {
+    let options = ProbeOptions {
+        samples: SAMPLES,
+        bytes_max: BYTES_MAX,
+        depth_max: DEPTH_MAX,
+        ..ProbeOptions::default()
+    };
+    match first_look(&mut file, &options) {
         Ok(profile) => Some(profile),
         Err(error) => {
             tracing::debug!(file = %source.name, %error, "not measured");

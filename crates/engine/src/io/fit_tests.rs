@@ -1,9 +1,9 @@
-//! What follows from a profile, by hand; and that scans shaped by the profiles of modelled devices are no slower than
-//! those shaped by constants.
+//! Consequences of a profile, computed by hand; and scans by the profiles of modelled devices are no slower than
+//! scans by constants.
 
 use coscan_core::{PolicyName, Span};
 use coscan_device::hard_disk::atlas10k3;
-use coscan_device::probe::{Plan, Sample, Simulated, Target, first_look};
+use coscan_device::probe::{ProbeOptions, Sample, Simulated, Target, first_look};
 use coscan_device::{DeviceModel, DeviceSpec, RaidLevel};
 
 use super::*;
@@ -84,7 +84,7 @@ fn whole(bytes: u64) -> u64 {
     bytes / 4096 * 4096
 }
 
-/// Seconds that the requests of a scan take, as `shapes` make them, with the requests at once that these allow.
+/// Seconds for the requests of a scan as `shapes` make them, with as many at the same time as these allow.
 fn seconds(model: &DeviceModel, shapes: &Shapes, scan: &Scan, objects: bool) -> f64 {
     let source = source("s3://bucket/table", None);
     let (joins, chunk) = (shapes.joins(&source, None), whole(shapes.chunk_bytes(&source.name, None)));
@@ -155,7 +155,7 @@ fn scans_by_profiles_are_no_slower_than_by_constants() {
     for (name, model) in devices() {
         let device = DeviceSpec::new(model.clone()).unwrap().build();
         let mut target = Simulated::new(device, 2 << 30, 4096, 2);
-        let mut profile = first_look(&mut target, &Plan::default()).unwrap();
+        let mut profile = first_look(&mut target, &ProbeOptions::default()).unwrap();
         profile.device_ids = vec!["s3://bucket".to_owned()];
         let path = dir.path().join("device.toml");
         std::fs::write(&path, profile.to_toml().unwrap()).unwrap();

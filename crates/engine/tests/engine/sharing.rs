@@ -90,7 +90,7 @@ trait WorkerOf: Sized {
     fn worker_of(self) -> (Self, coscan_engine::Worker);
 }
 
-impl WorkerOf for coscan_engine::Scan {
+impl WorkerOf for coscan_engine::ScanHandle {
     /// A scan together with a worker, so that it lives as long.
     fn worker_of(self) -> (Self, coscan_engine::Worker) {
         let worker = self.worker();

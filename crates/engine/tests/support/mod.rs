@@ -13,7 +13,7 @@ use arrow::compute::concat;
 use arrow::datatypes::{Int64Type, SchemaRef};
 use coscan_engine::{
     ChunkRequest, DeliveryOrder, Engine, EngineConfig, EngineError, FileColumns, FileHandle, FileSpec,
-    LocalFile, PolicyName, RetryConfig, Scan, ScanRequest, StoreId, Worker, registry,
+    LocalFile, PolicyName, RetryConfig, ScanHandle, ScanRequest, StoreId, Worker, registry,
 };
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as StorePath;
@@ -199,7 +199,7 @@ pub fn joined(slices: &[Vec<ArrayRef>]) -> Vec<ArrayRef> {
 }
 
 /// Scans with that many workers at once and puts together what they got.
-pub async fn scan_all(scan: &Scan, workers: usize) -> Outcome<Chunks> {
+pub async fn scan_all(scan: &ScanHandle, workers: usize) -> Outcome<Chunks> {
     let tasks: Vec<_> = (0..workers)
         .map(|_| {
             let mut worker = scan.worker();

@@ -1,29 +1,9 @@
-//! Which fragment next? *First come first served*: the one that was asked for longest, of lists submitted whole.
+//! Which fragment next? *First come first served*: the one that was requested first, with lists submitted whole.
 //!
-//! What an archive does that restores what it is asked for in that order. It cannot put anybody off for longer than
-//! what was asked for before takes. O(log n) an event.
+//! This is what an archive does that restores objects in the order of requests. A request waits only for those before
+//! it. O(log n) an event.
 
-use super::view::View;
-use super::{Choice, Demand, MediaPolicy};
-use crate::ids::DriveId;
+use super::Demand;
+use super::oldest_first::OldestFirst;
 
-#[derive(Clone, Debug)]
-pub(super) struct Fcfs;
-
-impl MediaPolicy for Fcfs {
-    fn demand(&self) -> Demand {
-        Demand::All
-    }
-
-    fn keeps_wanted(&self) -> bool {
-        false
-    }
-
-    fn choose(&mut self, view: &View<'_>, drive: DriveId) -> Choice {
-        view.oldest(drive)
-    }
-
-    fn boxed_clone(&self) -> Box<dyn MediaPolicy> {
-        Box::new(self.clone())
-    }
-}
+pub(super) const FCFS: OldestFirst = OldestFirst { demand: Demand::All };

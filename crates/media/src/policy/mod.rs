@@ -1,10 +1,11 @@
 //! Which fragment next, and who waits? One policy per file, all in the registry.
 //!
-//! *A policy chooses, the scheduler applies*: policies read a [`View`] and keep their own notes; budget, pins, room and
-//! progress are the scheduler's.
+//! *A policy chooses, the scheduler applies*: policies read a [`View`] and keep their own notes. The scheduler
+//! enforces budget, pins, room and progress.
 
 mod fcfs;
 mod no_prefetch;
+mod oldest_first;
 mod prefetch;
 pub mod registry;
 mod reorder;
@@ -20,22 +21,22 @@ use crate::ids::{DriveId, FragmentId, ListId};
 pub use registry::PolicyName;
 pub use view::{View, WantedMedium};
 
-/// Which subqueries of a list are asked for at a time.
+/// Which subqueries of a list are requested at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Demand {
     /// All of them; they are handed out in any order, several at once.
     All,
     /// One at a time, in the order of the list, and handed out so.
     InOrder {
-        /// Whether the next is asked for while one runs.
+        /// Whether the next is requested while one runs.
         ahead: bool,
     },
 }
 
-/// What a drive that has nothing to do is to do.
+/// What an idle drive is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// Fetch a fragment that is wanted and absent; its medium is mounted before if it is not.
+    /// Fetch a fragment that is wanted and absent. If its medium is not mounted, it is mounted first.
     Fetch(FragmentId, Why),
     /// Nothing, until something happens or the time comes.
     Wait(Option<Instant>),
@@ -44,35 +45,35 @@ pub enum Choice {
 /// Why a fragment is fetched now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// It has been asked for longest.
+    /// It has waited longest.
     Oldest,
-    /// Its medium is mounted, and so many lists want it.
+    /// Its medium is mounted, and this many lists want it.
     Mounted {
         /// Lists that want it.
         lists: usize,
     },
-    /// With it so many subqueries of lists that wait can run.
+    /// It completes this many subqueries of lists that wait.
     Completes {
         /// Subqueries.
         subqueries: usize,
-        /// Lists they belong to.
+        /// Lists that they belong to.
         lists: usize,
     },
-    /// Of all media this one has the oldest request, and serves the most for the time it takes.
+    /// Of all media this one has the oldest request, and serves most for the time it takes.
     OldestMedium {
         /// Lists that want something on it.
         lists: usize,
         /// Bytes wanted on it.
         bytes: u64,
     },
-    /// So much is asked of its medium that a mount pays.
+    /// Enough is requested of its medium for a mount.
     QueueFull {
         /// Bytes wanted on it.
         bytes: u64,
         /// Fragments wanted on it.
         fragments: usize,
     },
-    /// A request of its medium's queue has waited for so long.
+    /// A request of its medium's queue has waited for this long.
     QueueOld {
         /// How long.
         waited: Span,
@@ -84,7 +85,7 @@ pub enum Why {
         /// How long it has waited.
         waited: Span,
     },
-    /// Nothing else could go on; this list came first.
+    /// Nothing else could continue; this list came first.
     Stalled {
         /// The list.
         list: ListId,
@@ -119,16 +120,16 @@ impl fmt::Display for Why {
 
 /// Decides which fragment an idle drive fetches. Must be deterministic.
 pub trait MediaPolicy: Debug + Send {
-    /// Which subqueries of a list are asked for at a time; the same for good.
+    /// Which subqueries of a list are requested at a time; the answer never changes.
     fn demand(&self) -> Demand;
 
-    /// Whether what is wanted least leaves the cache first; otherwise what was used longest ago.
+    /// Whether the fragments that are wanted least are evicted first; otherwise least recently used first.
     fn keeps_wanted(&self) -> bool;
 
-    /// What the idle drive is to do. What is chosen must be wanted and absent, there must be room for it
+    /// What the idle drive is to do. The chosen fragment must be wanted and absent, there must be room for it
     /// ([`View::has_room`]), and its medium must be in this drive or in none.
     fn choose(&mut self, view: &View<'_>, drive: DriveId) -> Choice;
 
-    /// The same with its notes, for an outlook.
+    /// A copy with its notes, for an outlook.
     fn boxed_clone(&self) -> Box<dyn MediaPolicy>;
 }

@@ -1,4 +1,4 @@
-//! Every policy of slow media in one table: it feeds the command line, settings, docs and the conformance tests.
+//! All policies of slow media in one table, for the command line, settings, docs and the conformance tests.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,9 +6,9 @@ use std::str::FromStr;
 use crate::scheduler::config::ConfigError;
 
 use super::MediaPolicy;
-use super::fcfs::Fcfs;
-use super::no_prefetch::NoPrefetch;
-use super::prefetch::Prefetch;
+use super::fcfs::FCFS;
+use super::no_prefetch::NO_PREFETCH;
+use super::prefetch::PREFETCH;
 use super::reorder::Reorder;
 use super::tape_queue::TapeQueue;
 
@@ -39,7 +39,7 @@ static POLICIES: &[Line] = &[
             source: "Sarawagi & Stonebraker, VLDB 1996, section 4",
             in_order: true,
         },
-        build: || Box::new(NoPrefetch),
+        build: || Box::new(NO_PREFETCH),
     },
     Line {
         info: PolicyInfo {
@@ -48,7 +48,7 @@ static POLICIES: &[Line] = &[
             source: "Sarawagi & Stonebraker, VLDB 1996, section 4",
             in_order: true,
         },
-        build: || Box::new(Prefetch),
+        build: || Box::new(PREFETCH),
     },
     Line {
         info: PolicyInfo {
@@ -57,7 +57,7 @@ static POLICIES: &[Line] = &[
             source: "what archives do without a queue for each tape",
             in_order: false,
         },
-        build: || Box::new(Fcfs),
+        build: || Box::new(FCFS),
     },
     Line {
         info: PolicyInfo {

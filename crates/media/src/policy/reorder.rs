@@ -1,19 +1,19 @@
-//! Which fragment next? *Reorder*: one scheduler for all users fetches what brings all of them forward most.
+//! Which fragment next? *Reorder*: one scheduler for all users fetches what helps most of them.
 //!
-//! 1996, sections 2 and 3: finish the mounted platter before switching, prefer what many want, use what is cached first,
-//! keep in the cache what is wanted. The paper leaves the algorithm to its reference [29]. **Choices**:
+//! 1996, sections 2 and 3: finish the mounted platter before switching, prefer what many want, use what is cached
+//! first, keep in the cache what is wanted. The paper leaves the algorithm to its reference [29]. **Choices**:
 //!
-//! - On the mounted medium, in one sweep from the head onwards: first what completes a subquery with what is there and
-//!   on its way, most lists first within what is ahead; then, as long as that evicts nothing anybody wants and leaves
-//!   room for one more fragment of its size, whatever is wanted.
-//! - If nothing there may be fetched, the medium whose oldest request has waited longest, so that none is put off for ever;
-//!   of several that have waited as long, the one on which the lists served, times the bytes that complete subqueries or
-//!   fit into the free room, are most for the time of the switch, the seeks and the transfer. That worth alone, or weighed
-//!   against waiting, serves what is wanted a lot and puts off what is not: on an LTO-9 library with 200 users it gave no
-//!   better mean latency and a 99th percentile a third to two thirds higher.
-//! - What wants more room than is free may evict what is wanted least, only if it completes a subquery.
+//! - On the mounted medium, in one sweep from the head onwards: first fragments that complete a subquery with what is
+//!   cached or being fetched, those of most lists first among the ones ahead. Then any wanted fragment, as long as
+//!   that evicts nothing that is wanted and leaves room for one more fragment of its size.
+//! - If nothing there may be fetched, the medium whose oldest request has waited longest, so that no request waits
+//!   forever. Of several that have waited equally long, the one with the highest worth: the lists served, times the
+//!   bytes that complete subqueries or fit into the free room, per time of the switch, the seeks and the transfer.
+//!   That worth alone, or weighed against waiting, delays rare requests: on an LTO-9 library with 200 users it gave
+//!   no better mean latency and a 99th percentile a third to two thirds higher.
+//! - A fragment that needs more room than is free may evict the least wanted ones only if it completes a subquery.
 //!
-//! The scheduler overrides it for lists that have waited for too long. O(wanted fragments of a medium) for a decision on
+//! The scheduler overrides it for lists that have waited too long. O(wanted fragments of a medium) for a decision on
 //! the mounted medium, O(all wanted fragments) for a switch.
 
 use coscan_core::Span;
@@ -26,16 +26,16 @@ use crate::scheduler::fragment::Fragment;
 #[derive(Clone, Debug)]
 pub(super) struct Reorder;
 
-/// What a fetch is good for; more is better.
+/// The value of a fetch; greater is better.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Worth {
-    /// So many subqueries can run, of at most so many lists.
+    /// This many subqueries can run, of at most this many lists.
     Completes { subqueries: usize, lists: usize },
-    /// There is room for it that nobody needs.
+    /// There is room for it that is not needed otherwise.
     Fits,
 }
 
-/// What it is worth to fetch a fragment now, if it may be.
+/// The value of fetching a fragment now, if it may be fetched.
 fn worth(view: &View<'_>, fragment: &Fragment, free_bytes: u64) -> Option<Worth> {
     let subqueries = view.completes(fragment.id);
     if subqueries > 0 && view.has_room(fragment.id) {

@@ -1,10 +1,11 @@
-//! Which fragment next? *A queue for each tape*: requests wait in the queue of their medium until a mount pays, and are
-//! then served in the order of the medium.
+//! Which fragment next? *A queue for each tape*: requests wait in the queue of their medium until a mount pays, and
+//! are then served in the order of the medium.
 //!
-//! How large archives run their libraries (CERN's CTA, HPSS): a mount is due when enough bytes or requests are queued
-//! or the oldest is old enough; a mounted medium is served in batches, each ordered for the drive, until its queue is
-//! empty. Nobody asks who wants what together, nor what is cached. **Choices**: of the media that are due the one
-//! with the oldest request goes first; a batch is one sweep in the order of positions. O(media + log n) a decision.
+//! Large archives run their libraries like this (CERN's CTA, HPSS): a mount is due when enough bytes or requests are
+//! queued, or the oldest is old enough. A mounted medium is served in batches, each ordered for the drive, until its
+//! queue is empty. Which fragments are wanted together or cached plays no part. **Choices**: of the media that are
+//! due the one with the oldest request goes first; a batch is one sweep in the order of positions. O(media + log n) a
+//! decision.
 
 use std::collections::BTreeMap;
 
@@ -17,15 +18,15 @@ use crate::ids::{DriveId, FragmentId, MediumId};
 /// When a mount pays and how long a batch is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TapeQueueConfig {
-    /// So many bytes in a queue make its medium due.
+    /// This many bytes in a queue make its medium due.
     pub due_bytes: u64,
-    /// So many requests do.
+    /// This many requests make it due.
     pub due_requests: usize,
-    /// A request so old does.
+    /// A request of this age makes it due.
     pub due_age: Span,
-    /// A batch ends at so many bytes.
+    /// A batch ends at this many bytes.
     pub batch_bytes: u64,
-    /// Or at so many requests.
+    /// Or at this many requests.
     pub batch_requests: usize,
 }
 
@@ -42,7 +43,7 @@ impl Default for TapeQueueConfig {
     }
 }
 
-/// The policy, for those who want other numbers than the standard ones.
+/// The policy with other numbers than the standard ones.
 #[derive(Clone, Debug, Default)]
 pub struct TapeQueue {
     config: TapeQueueConfig,

@@ -1,4 +1,4 @@
-//! What a policy sees: what is wanted and absent, by medium, by position and by age; drives; room.
+//! The facts for a policy: what is wanted and absent, by medium, by position and by age; drives; room.
 
 use coscan_core::{Instant, Span};
 
@@ -8,7 +8,7 @@ use crate::scheduler::state::{Doing, Place, State};
 
 use super::{Choice, Why};
 
-/// A look at the scheduler's facts.
+/// The scheduler's facts, read only.
 #[derive(Debug)]
 pub struct View<'a> {
     state: &'a State,
@@ -47,12 +47,12 @@ impl<'a> View<'a> {
         self.state.drives[drive.0 as usize].head
     }
 
-    /// Whether a drive may have the medium: it is in no other drive, or nothing is ever mounted.
+    /// Whether a drive may have the medium: it is in no other drive, or nothing is mounted in this library.
     pub fn free_for(&self, medium: MediumId, drive: DriveId) -> bool {
         !self.state.library.mounts() || self.state.drive_of(medium).is_none_or(|has| has == drive)
     }
 
-    /// Whether a fragment is wanted and neither there nor on its way.
+    /// Whether a fragment is wanted and neither cached nor being fetched.
     pub fn is_pending(&self, id: FragmentId) -> bool {
         self.state.fragments.get(&id).is_some_and(|h| h.place == Place::Absent && !h.wanted_by.is_empty())
     }
@@ -62,12 +62,12 @@ impl<'a> View<'a> {
         self.state.held(id).fragment.bytes <= self.state.room_bytes()
     }
 
-    /// Whether there is room for a fragment without evicting what somebody wants.
+    /// Whether there is room for a fragment without evicting a wanted one.
     pub fn has_free_room(&self, id: FragmentId) -> bool {
         self.state.held(id).fragment.bytes <= self.state.free_bytes()
     }
 
-    /// Bytes that can be had without evicting what somebody wants.
+    /// Bytes that are available without evicting wanted fragments.
     pub fn free_bytes(&self) -> u64 {
         self.state.free_bytes()
     }
@@ -82,7 +82,7 @@ impl<'a> View<'a> {
         self.state.held(id).lists.len()
     }
 
-    /// How long ago a fragment was first asked for; nothing if nobody wants it.
+    /// How long ago a fragment was first requested; zero if it is not wanted.
     pub fn waited(&self, id: FragmentId) -> Span {
         self.state.held(id).asked.map_or(Span::ZERO, |(_, at)| self.state.now.since(at))
     }
@@ -116,14 +116,14 @@ impl<'a> View<'a> {
         ahead.chain(behind).map(move |(_, id)| &state.held(*id).fragment)
     }
 
-    /// The same, longest asked for first.
+    /// The same, oldest request first.
     pub fn pending_by_age(&self, medium: MediumId) -> impl Iterator<Item = &'a Fragment> + use<'a> {
         let state = self.state;
         let queue = state.media.get(&medium).into_iter().flat_map(|queue| &queue.by_age);
         queue.map(move |(_, id)| &state.held(*id).fragment)
     }
 
-    /// How long a drive takes from where it is to a position of a medium, a switch included.
+    /// How long a drive takes from its present position to a position of a medium, a switch included.
     pub fn reach(&self, drive: DriveId, medium: MediumId, position: u64) -> Span {
         let (library, of) = (&self.state.library, &self.state.drives[drive.0 as usize]);
         if !library.mounts() {
@@ -136,7 +136,7 @@ impl<'a> View<'a> {
         Span::from_nanos(switch.as_nanos().saturating_add(library.locate(0, position).as_nanos()))
     }
 
-    /// How long it takes to read so many bytes.
+    /// How long it takes to read this many bytes.
     pub fn transfer(&self, bytes: u64) -> Span {
         self.state.library.transfer(bytes)
     }
@@ -146,7 +146,7 @@ impl<'a> View<'a> {
         self.state.library.locate(from, to)
     }
 
-    /// First come first served: of what is wanted and can be had by this drive, what was asked for longest.
+    /// First come first served: the oldest request that this drive can serve.
     pub fn oldest(&self, drive: DriveId) -> Choice {
         let ids = self.state.queue.iter().map(|(_, id)| *id);
         let mut candidates = ids.filter(|id| self.free_for(self.state.held(*id).fragment.medium, drive));
@@ -156,7 +156,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Whether other drives than this one do nothing.
+    /// Whether all other drives are idle.
     pub fn is_idle(&self, drive: DriveId) -> bool {
         self.state.drives[drive.0 as usize].doing == Doing::Nothing
     }

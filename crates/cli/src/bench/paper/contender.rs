@@ -1,4 +1,4 @@
-//! Who is measured: a sharing policy on a fresh engine, or the query engine without coscan.
+//! What is measured: a sharing policy on a fresh engine, or the query engine without coscan.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ impl fmt::Display for Contender {
     }
 }
 
-/// What a contender made of a workload.
+/// The results of a contender for a workload.
 pub struct Run {
     pub outcomes: Vec<Outcome>,
     pub cost: Cost,

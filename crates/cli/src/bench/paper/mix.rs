@@ -62,7 +62,7 @@ pub struct Domain {
     pub max: i64,
 }
 
-/// How many streams of how many queries, starting how far apart.
+/// The number of streams, their queries, and the seconds between their starts.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     pub streams: u64,

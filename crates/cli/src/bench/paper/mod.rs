@@ -1,10 +1,9 @@
 //! `coscan bench paper`: the workload of "Cooperative Scans" (VLDB 2007, section 5) under several
 //! policies and on the plain query engine, with the same limits and in the same process.
 //!
-//! `mix.rs` makes the queries, `stats.rs` the figures, `report.rs` and `figure.rs` show them; here are
-//! the arguments and the order of things: open the table, measure every kind of query alone, then run
-//! every seed on every contender, each with a fresh engine. Whatever the contenders answer must be the
-//! same, row by row.
+//! `mix.rs` makes the queries, `stats.rs` computes the figures, `report.rs` and `figure.rs` show them. This file has
+//! the arguments and the order of steps: open the table, measure every kind of query alone, then run every seed on
+//! every contender, each with a fresh engine. The answers of all contenders must be equal, row by row.
 
 mod contender;
 mod mix;
@@ -25,7 +24,7 @@ use serde_json::json;
 
 use super::workload::{Outcome, Table, Workload};
 use crate::failure::wrong_usage;
-use crate::generate::{self, Codec, TpchArgs};
+use crate::generate;
 use crate::progress;
 use crate::rows::difference;
 use crate::session::{EngineConfig, Load, Session, Threads, registry};
@@ -109,7 +108,7 @@ pub fn run(args: &PaperArgs) -> anyhow::Result<()> {
     }
     let mut settings = args.engine.resolve()?;
     if !settings.is_given("share_results") {
-        // Policies are compared by what queries read, equal ones too.
+        // Policies are compared by what queries read, so equal queries must run.
         settings.set("coscan.share_results", "false")?;
     }
     let data = Data::open(args, &settings)?;
@@ -146,17 +145,8 @@ impl Data {
         let mut files = parquet_files(&at)?;
         if files.is_empty() {
             let table = generate::tpch::Table::Lineitem;
-            generate::tpch(&TpchArgs {
-                scale_factor: args.scale_factor,
-                out: at.clone(),
-                tables: vec![table],
-                row_group_rows: table.rows(args.scale_factor).div_ceil(args.chunks).max(1),
-                files_per_table: 1,
-                compression: Codec::Snappy,
-                unit: None,
-                force: false,
-                threads: Some(settings.threads),
-            })?;
+            let row_group_rows = table.rows(args.scale_factor).div_ceil(args.chunks).max(1);
+            generate::one_table(table, args.scale_factor, &at, row_group_rows, settings.threads)?;
             files = parquet_files(&at)?;
         }
         if files.is_empty() {
@@ -372,7 +362,7 @@ fn repetitions(kind: Kind) -> u64 {
     if kind.percent <= 10 { BASE_REPETITIONS } else { 1 }
 }
 
-/// All answers must be the same; the first one that is not is a failure.
+/// All answers must be equal; the first difference is a failure.
 fn compare(
     workload: &Workload,
     contender: Contender,

@@ -1,4 +1,4 @@
-//! What was measured, as the paper's Table 2 for people and as JSON for programs.
+//! The results, as the paper's Table 2 for people and as JSON for programs.
 
 use comfy_table::{CellAlignment, Table};
 use serde_json::{Map, Value, json};
@@ -7,7 +7,7 @@ use super::mix::Kind;
 use super::stats::{Base, QUANTITIES, Series, Spread};
 use crate::tables;
 
-/// Everything a report says.
+/// The content of a report.
 pub struct Report {
     /// What was run, one line each, for people.
     pub setting: Vec<String>,
@@ -138,7 +138,7 @@ impl Report {
     }
 }
 
-/// A median, and below it from where to where the seeds spread.
+/// A median, and in the next line the range over the seeds.
 fn cell(spread: Option<Spread>, show: impl Fn(f64) -> String) -> String {
     match spread {
         None => "-".to_owned(),

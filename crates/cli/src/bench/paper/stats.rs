@@ -1,6 +1,6 @@
-//! From times to the quantities of the paper's Table 2, and from several seeds to one figure.
+//! Computes the quantities of the paper's Table 2 from times, and one figure from several seeds.
 //!
-//! Pure arithmetic: it neither runs nor prints anything.
+//! Pure arithmetic: nothing is run or printed.
 
 use std::collections::BTreeMap;
 

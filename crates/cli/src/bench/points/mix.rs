@@ -1,6 +1,7 @@
-//! The queries of `bench points`: scans that read much for little work, and point queries that arrive by themselves.
+//! The queries of `bench points`: scans that read much and compute little, and point queries that arrive
+//! independently.
 //!
-//! Same seed, same queries at the same times, whoever answers them.
+//! Same seed, same queries at the same times, whatever answers them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -52,7 +53,7 @@ fn scan(id: String, domain: Domain, rng: &mut Rng) -> Query {
     Query { id, kind: format!("scan-{percent}"), sql }
 }
 
-/// Point queries without end: every so often, on the average, an order or the lines of one.
+/// Point queries without end: at random times, an order or the lines of one.
 pub struct Arrivals {
     rng: Rng,
     domain: Domain,
@@ -72,7 +73,7 @@ impl Iterator for Arrivals {
     type Item = (Duration, String);
 
     fn next(&mut self) -> Option<Self::Item> {
-        // Times between arrivals that know nothing of each other are distributed exponentially.
+        // Independent arrivals: the times between them have an exponential distribution.
         self.at_s += -(1.0 - self.rng.f64()).ln() / self.rate_per_s;
         let key = self.rng.i64(self.domain.min..=self.domain.max);
         let sql = if self.rng.bool() {

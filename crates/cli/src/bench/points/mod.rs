@@ -1,9 +1,9 @@
-//! `coscan bench points`: streams of scans over lineitem, and beside them point queries over orders and lineitem that
-//! arrive at a rate of their own, whether earlier ones are answered or not.
+//! `coscan bench points`: streams of scans over lineitem, and point queries over orders and lineitem that arrive at a
+//! rate of their own, whether or not earlier ones are answered.
 //!
 //! The same seeds are run under several settings, one after the other in one process, each with a fresh engine: with
-//! point reads as they are (`points`), without phases (`no phases`), and without point reads, where a point query is
-//! one more scan (`scans only`). Latency counts from a query's arrival. Answers must be the same.
+//! point reads (`points`), with point reads without phases (`no phases`), and without point reads, where a point
+//! query is one more scan (`scans only`). Latency counts from a query's arrival. Answers must be equal.
 
 mod mix;
 mod report;
@@ -22,7 +22,7 @@ use serde_json::json;
 use super::run::run_streams;
 use super::workload::{Table, Workload};
 use crate::failure::wrong_usage;
-use crate::generate::{self, Codec, TpchArgs, tpch};
+use crate::generate::{self, tpch};
 use crate::progress;
 use crate::rows::{Row, difference};
 use crate::session::{Session, Threads};
@@ -73,17 +73,17 @@ pub struct PointsArgs {
     pub engine: EngineArgs,
 }
 
-/// The settings compared, and what each sets; what is compared with comes first.
+/// The settings to compare, the reference first.
 const CONTENDERS: [(&str, &[(&str, &str)]); 3] = [
     ("scans only", &[("coscan.point_threshold", "0")]),
     ("no phases", &[("coscan.point_latency_ms", "0")]),
     ("points", &[]),
 ];
 
-/// The buffer if none is given.
+/// The default buffer.
 const BUFFER_PERCENT: u64 = 25;
 
-/// Reads without a limit come from the page cache, where nothing is to be won.
+/// Without a limit, reads come from the page cache, where point reads gain nothing.
 const READ_LIMIT_BYTES_PER_S: u64 = 100_000_000;
 
 /// Runs the comparison and prints it.
@@ -93,7 +93,7 @@ pub fn run(args: &PointsArgs) -> anyhow::Result<()> {
     }
     let mut settings = args.engine.resolve()?;
     if !settings.is_given("share_results") {
-        // Policies are compared by what queries read, equal ones too.
+        // Policies are compared by what queries read, so equal queries must run.
         settings.set("coscan.share_results", "false")?;
     }
     if !settings.is_given("read_limit") {
@@ -121,18 +121,8 @@ fn open(args: &PointsArgs, settings: &Settings) -> anyhow::Result<(BTreeMap<Stri
     for (name, table) in [("lineitem", tpch::Table::Lineitem), ("orders", tpch::Table::Orders)] {
         let path = at.join(format!("{name}.parquet"));
         if !path.exists() {
-            generate::tpch(&TpchArgs {
-                scale_factor: args.scale_factor,
-                out: at.clone(),
-                tables: vec![table],
-                // Row groups as large as writers make them: a page is a small part of one.
-                row_group_rows: 1 << 20,
-                files_per_table: 1,
-                compression: Codec::Snappy,
-                unit: None,
-                force: false,
-                threads: Some(settings.threads),
-            })?;
+            // Row groups as large as writers make them: a page is a small part of one.
+            generate::one_table(table, args.scale_factor, &at, 1 << 20, settings.threads)?;
         }
         let found = path.metadata().with_context(|| format!("there is no {}", path.display()))?;
         bytes += found.len();
@@ -164,7 +154,7 @@ impl Bench<'_> {
             let args = self.args;
             let scans = mix::scans(self.tables.clone(), domain, args.streams, args.queries, seed);
             let mut expected: Option<Answers> = None;
-            // Whoever else uses the machine should not favour the same one every time.
+            // Alternating orders, so that other work on the machine does not always favour the same setting.
             for turn in 0..CONTENDERS.len() {
                 let at = (turn + seed as usize) % CONTENDERS.len();
                 let (name, set) = &CONTENDERS[at];

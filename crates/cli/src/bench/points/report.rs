@@ -1,5 +1,5 @@
-//! What was measured: for people as a table, for programs as JSON. Figures are medians over the seeds, ratios are
-//! taken seed by seed.
+//! The results: a table for people, JSON for programs. Figures are medians over the seeds, ratios are computed seed
+//! by seed.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ pub struct Run {
     pub bytes_read: u64,
 }
 
-/// A figure of a run, and whether more is better.
+/// A figure of a run, and whether a greater one is better.
 struct Quantity {
     key: &'static str,
     title: &'static str,
@@ -48,12 +48,12 @@ pub struct Series {
     pub runs: Vec<Run>,
 }
 
-/// Everything that is reported.
+/// The content of a report.
 pub struct Report {
     pub setting: Vec<String>,
     pub setting_json: Value,
     pub seeds: Vec<u64>,
-    /// The first is what the others are compared with.
+    /// The first is the reference.
     pub series: Vec<Series>,
 }
 

@@ -9,8 +9,7 @@
 //! 3. *Confirm*. Interleaved pairs of one size at new addresses, one of each pair crossing by a block, the
 //!    other ending or beginning at the boundary. Only what is seen there is reported.
 //!
-//! Thresholds allow for the number of tests; an effect below [`Search::effect_min`] is not reported however
-//! sure it is.
+//! Thresholds allow for the number of tests. An effect below [`Search::effect_min`] is not reported, however certain.
 
 mod narrow;
 mod scan;
@@ -53,7 +52,7 @@ pub struct Boundary {
     pub penalty_s: Estimate,
     /// The same as a share of the time of a request that does not.
     pub penalty_share: f64,
-    /// Times by where in the period a request of that size begins: what people look at. It proves nothing.
+    /// Times by position in the period of requests of that size: for people to look at, not evidence.
     #[serde(default)]
     pub picture: Vec<Place>,
 }
@@ -72,9 +71,9 @@ pub struct Place {
 const PLACES: u64 = 24;
 const REQUESTS_AT_A_PLACE: u64 = 8;
 
-/// In standard deviations: a scan that finds less goes on with the next size.
+/// In standard deviations: if a scan finds less, the next size is tried.
 const SCAN_Z: f64 = 5.0;
-/// The same for the confirmation, which is one test: one in 2000.
+/// The same for the confirmation, which is one test: chance reaches it once in 2000.
 const CONFIRM_Z: f64 = 3.3;
 
 /// A guess at a boundary.
@@ -86,8 +85,8 @@ struct Guess {
     size: u64,
 }
 
-/// Looks for boundaries from short periods to long ones, and stops at the first that is confirmed. None if
-/// there is none, or none that costs enough.
+/// Looks for boundaries from short periods to long ones, and stops at the first that is confirmed. `None` if there is
+/// none, or none that costs enough.
 ///
 /// # Errors
 /// If the target fails or a limit is reached.
@@ -106,7 +105,7 @@ pub fn find_boundary(
                 if let Some(mut found) = confirm(target, search, guess, rng)? {
                     match picture(target, guess, found.request_bytes, rng) {
                         Ok(places) => found.picture = places,
-                        // What was found counts, drawn or not.
+                        // The finding counts, even if the picture is missing.
                         Err(ProbeError::LimitReached) => {}
                         Err(error) => return Err(error),
                     }
@@ -132,7 +131,7 @@ fn confirm(
     let mut samples = Vec::new();
     for _ in 0..search.pairs {
         let [at, other] = [0, 1].map(|_| boundary_at(target.bytes(), guess, 2 * guess.size, rng));
-        // By its first block or by its last; the other one begins or ends at the boundary.
+        // It crosses by its first block or by its last; the other one begins or ends at the boundary.
         let (over, beside) = if rng.bool() { (at - block, other) } else { (at + block - size, other - size) };
         let pair = [(over, true), (beside, false)];
         let pair = if rng.bool() { pair } else { [pair[1], pair[0]] };

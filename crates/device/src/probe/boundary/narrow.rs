@@ -8,7 +8,7 @@ use super::{Guess, Search, boundary_at};
 /// Requests per question where an answer is looked for by halving.
 const ASKED: usize = 48;
 
-/// Spreads addresses wider and wider until periods a block apart can be told apart.
+/// Spreads addresses wider until periods that differ by a block can be distinguished.
 pub(super) fn period(
     target: &mut dyn Target,
     search: &Search,
@@ -35,7 +35,7 @@ pub(super) fn period(
             period += fine;
         }
         let top = folds.iter().map(|(_, fold)| fold.z).fold(f64::NEG_INFINITY, f64::max);
-        // Among those that explain the times about as well, the roundest number.
+        // Of those that explain the times about equally well, the roundest number.
         let good = folds.iter().filter(|(_, fold)| fold.z >= top - 1.0);
         if let Some((period, fold)) = good.max_by_key(|(period, _)| period.trailing_zeros()) {
             guess = Guess { period: *period, offset: fold.offset, ..guess };
@@ -68,7 +68,7 @@ pub(super) fn offset(
         let asked: Vec<Sample> = (0..ASKED).map(sample).collect();
         Ok(target.read(&asked, 1)?.latency_s)
     };
-    // The fold says where it lies to a part of 32; it is looked for within three on both sides.
+    // The fold gives the position to one part in 32; it is searched within three parts on both sides.
     let around = (guess.period * 3 / 32 / block + 1) * block;
     let middle = guess.offset / block * block + guess.period;
     let (mut low, mut high) = (middle - around, middle + around);
@@ -118,8 +118,8 @@ pub(super) fn multiple(
         let within = times(0);
         let above: Vec<f64> = (1..sets).map(|set| z_above(&times(set), &within)).collect();
         let top = above.iter().copied().fold(0.0, f64::max);
-        // One of them is the boundary if it stands out from within and from each of the others, and these do
-        // not come near it: half a set that costs something is no accident.
+        // One of them is the boundary if it differs from within and from each of the others, and these do not come
+        // near it: it is no chance if half of a set costs more.
         let only = (0..above.len()).max_by(|a, b| above[*a].total_cmp(&above[*b])).unwrap_or(0);
         let alone = (0..above.len())
             .filter(|nth| *nth != only)

@@ -1,4 +1,4 @@
-//! Random requests of one size, folded by every period that could be theirs.
+//! Random requests of one size, folded by every possible period.
 
 use super::super::rank::{rank_z, ranks, tied};
 use super::super::{ProbeError, Sample, Target};
@@ -50,8 +50,8 @@ impl Timed {
         })
     }
 
-    /// Folds the times by a period: which stretch, as long as those from which a request
-    /// crosses a boundary, ranks highest?
+    /// Folds the times by a period: which stretch ranks highest, of those as long as the stretch from which a request
+    /// crosses a boundary?
     pub fn fold(&self, period: u64) -> Fold {
         let parts = PARTS.min(period / self.block);
         let (mut sums, mut counts) = (vec![0.0; parts as usize], vec![0.0; parts as usize]);
@@ -103,8 +103,8 @@ pub(super) fn scan(
     Ok(best.map(|(_, guess)| guess))
 }
 
-/// How far apart two periods may be without missing one between them: over the whole span they drift apart by
-/// a quarter of a request.
+/// How far apart two periods may be so that none between them is missed: over the whole span they differ by a quarter
+/// of a request.
 pub(super) fn step(size: u64, period: u64, span: u64, block: u64) -> u64 {
     let step = u128::from(size) * u128::from(period) / (4 * u128::from(span));
     (step as u64 / block * block).max(block)
