@@ -1,9 +1,9 @@
-//! B+-trees over heap files: leaves hold keys and the addresses of records, and a link to the next leaf. Whether an
-//! index is clustered is not to be seen in the tree: the heap file behind a clustered one is in the order of its
-//! keys, so that neighbouring entries lead to neighbouring records.
+//! B+-trees over heap files: leaves hold keys and addresses of records, and a link to the next leaf. The trees of
+//! clustered and other indexes are alike: the heap file behind a clustered index is in the order of its keys, so that
+//! neighbouring entries lead to neighbouring records.
 //!
-//! A tree is built at once from sorted entries, as full as random insertions leave one. It cannot be changed: none
-//! of the queries does.
+//! A tree is built at once from sorted entries, as full as after random insertions. It cannot be changed, because no
+//! query does that.
 
 use coscan_pool::locality::set::IndexSize;
 
@@ -154,13 +154,13 @@ impl Node<'_> {
         low
     }
 
-    /// The node below in which the first entry with the key is, or would be. Entries with the first key of a node
-    /// may begin at the end of the node before.
+    /// The node below with the first entry of the key, or its place. Entries with the first key of a node may begin
+    /// at the end of the node before.
     fn child_for(&self, key: i16) -> u32 {
         self.child(self.first_from(key).saturating_sub(1))
     }
 
-    /// Does the first entry with the key, if there is one, lie in this leaf for sure?
+    /// Whether the first entry with the key, if there is one, is certainly in this leaf.
     fn surely_holds(&self, key: i16) -> bool {
         let last = self.entries().checked_sub(1);
         last.is_some_and(|last| self.key(0) < key && key <= self.key(last))
@@ -177,7 +177,7 @@ pub struct IndexScan {
 }
 
 impl IndexScan {
-    /// A position in an index that was just opened: nowhere, until [`IndexScan::seek`].
+    /// A position in an index that was just opened: none, until [`IndexScan::seek`].
     pub fn new(instance: Instance, file: &File) -> Self {
         IndexScan { instance, root: root(file), at: None }
     }
@@ -208,7 +208,7 @@ impl IndexScan {
         self.descend(tracer, key)
     }
 
-    /// The next entry. Looks at its leaf anew each time.
+    /// The next entry. Reads its leaf again each time.
     ///
     /// # Errors
     /// If the index cannot be read.

@@ -1,10 +1,10 @@
-//! What the operations of access methods cost a processor, as a model of the VAX-11/750 on which the trace strings
-//! of Chou & DeWitt 1985 were recorded (section 4.1.1).
+//! The processor time of operations of access methods: a model of the VAX-11/750 on which the trace strings of Chou &
+//! DeWitt 1985 were recorded (section 4.1.1).
 //!
-//! The paper gives the total of each of its six queries (Table 2) and no more. The costs here are such that these
-//! totals come out, with parts that a machine of about 0.6 million instructions per second makes plausible; they
-//! are no measurements of parts. Six totals do not determine twelve costs: what is firm is only what a query costs
-//! in all, and by it roughly a tuple scanned, a tuple stored and an index searched.
+//! The paper gives the total of each of its six queries (Table 2) and nothing else. The costs here are fitted to
+//! these totals, with parts that are plausible for a machine of about 0.6 million instructions per second. They are
+//! not measurements. Six totals do not determine twelve costs: only the total of a query is certain, and roughly the
+//! cost of a scanned tuple, a stored tuple and a search in an index.
 
 /// Costs in nanoseconds of processor time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! What can go wrong between a query and its pages.
+//! Errors of access methods.
 
 use thiserror::Error;
 

@@ -85,9 +85,9 @@ impl HashFile {
         Ok(found)
     }
 
-    /// Every page, in the order in which a key tries them; the first page of the file is its header. Keys that
-    /// share their first page go different ways from there (double hashing): with a step of one, full pages would
-    /// gather side by side, and searches become long.
+    /// Every page, in the order in which a key tries them; the first page of the file is its header. Keys with the
+    /// same first page have different orders (double hashing): with a step of one, full pages would be adjacent, and
+    /// searches would become long.
     fn pages_of(&self, key: i16) -> impl Iterator<Item = u32> + use<> {
         // Multiplicative hashing, with 2^64 over the golden ratio.
         let hash = u64::from(key as u16).wrapping_mul(0x9e37_79b9_7f4a_7c15);

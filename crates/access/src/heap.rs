@@ -1,8 +1,8 @@
-//! Heap files: records on pages in the order in which they came. A relation is one, sorted before it is stored if
-//! it is to have a clustered index; so is the result of a query.
+//! Heap files: records on pages in the order of insertion. A relation is a heap file; it is sorted before it is
+//! stored if it has a clustered index. The result of a query is one too.
 //!
-//! A scan gives one record at a time and looks at the page anew for each, as the interface of a record storage
-//! system does; nested loops take a page at a time.
+//! A scan returns one record at a time and reads the page again for each, as the interface of a record storage system
+//! does. Nested loops read a page at a time.
 
 use coscan_pool::locality::set::FileSize;
 
@@ -54,7 +54,7 @@ pub fn size(file: &File) -> FileSize {
     FileSize { records: records.into(), pages: file.pages().saturating_sub(1) }
 }
 
-/// The record at an address. What it costs besides its page is the caller's to say.
+/// The record at an address. The caller counts its cost beside the page.
 ///
 /// # Errors
 /// If there is no such page, or the file is not open.
@@ -95,7 +95,7 @@ impl HeapScan {
             let file = tracer.name(self.instance)?.to_owned();
             return Err(AccessError::NoRecord { file, page: at.page, slot: at.slot });
         };
-        // A full page is left with its last record, not looked at once more to find that there are no others.
+        // A full page is left with its last record, without another access that finds no more.
         self.at = if at.slot + 1 < page.slots() {
             Rid { slot: at.slot + 1, ..at }
         } else {
@@ -105,7 +105,7 @@ impl HeapScan {
         Ok(Some((at, record)))
     }
 
-    /// The records left on a page. What they cost is the caller's to say.
+    /// The rest of the records of a page. The caller counts their cost.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -124,7 +124,7 @@ impl HeapScan {
 #[derive(Debug)]
 pub struct HeapWriter {
     instance: Instance,
-    /// The page that is being filled, and the longest record that still fits on it: a full page is not looked at.
+    /// The page that is being filled, and the longest record that still fits: full pages are not accessed.
     last: Option<(u32, usize)>,
 }
 

@@ -1,11 +1,11 @@
 //! Real access methods over generated Wisconsin relations, run to get trace strings: heap files, B+-trees and hash
 //! files on pages of 4 KB, and the six queries of Chou & DeWitt 1985 on them.
 //!
-//! [`queries`] runs a query of the paper on a [`Database`] and returns its result and its trace; [`totals()`] says
-//! what a trace amounts to. Relations come from [`wisconsin`]; [`heap`], [`btree`] and [`hash`] are the access
-//! methods, all above the [`tracer`], which records what they do to pages and what [`cpu`] says it costs.
+//! [`queries`] runs a query of the paper on a [`Database`] and returns its result and its trace; [`totals()`] adds up
+//! a trace. Relations come from [`wisconsin`]. [`heap`], [`btree`] and [`hash`] are the access methods. They use the
+//! [`tracer`], which records their accesses to pages and their processor time ([`cpu`]).
 //!
-//! Nothing here has a buffer pool, reads a disk or changes a relation. Traces are played elsewhere.
+//! Nothing here has a buffer pool, reads a disk or changes a relation. Traces are replayed elsewhere.
 #![deny(missing_docs)]
 
 pub mod btree;

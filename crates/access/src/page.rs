@@ -58,7 +58,7 @@ impl Page {
         self.back().saturating_sub(slot_at(self.slots()) + SLOT_BYTES)
     }
 
-    /// Where the record that came last begins.
+    /// Where the newest record begins.
     fn back(&self) -> usize {
         self.slots().checked_sub(1).map_or(PAGE_BYTES, |last| self.get_u16(slot_at(last)).into())
     }

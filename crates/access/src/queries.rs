@@ -1,5 +1,5 @@
 //! The six queries of Chou & DeWitt 1985 (Table 3) with their plans: which tuples each selects, by which path, and
-//! what it joins them with. How a query runs is the business of `run.rs`.
+//! what it joins them with. They are executed in `run.rs`.
 //!
 //! The paper names relations, selectivities, access paths and join methods, and no attributes. These are chosen so
 //! that every tuple selected finds exactly one partner, and results are stored:
@@ -64,7 +64,7 @@ pub enum Query {
     VI,
 }
 
-/// For what the inner relation of nested loops is gone through.
+/// How often nested loops scan the inner relation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NestedLoops {
     /// For each tuple of the outer relation.
@@ -74,16 +74,16 @@ pub enum NestedLoops {
     ByPage,
 }
 
-/// Under which circumstances a query runs.
+/// The parameters of a query.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
     /// Draws the range of keys: queries with the same seed on the same copy of a database touch the same pages.
     pub seed: u64,
     /// Sizes the locality sets, and bounds the hot set by its number of frames.
     pub model: LocalityModel,
-    /// What everything costs.
+    /// The processor.
     pub cpu: CpuModel,
-    /// How query V goes through its inner relation.
+    /// How query V scans its inner relation.
     pub nested_loops: NestedLoops,
 }
 
@@ -99,7 +99,7 @@ impl Default for Settings {
     }
 }
 
-/// What a query did.
+/// The result of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Execution {
     /// Its trace string.
@@ -128,7 +128,7 @@ impl Query {
     /// Runs the query.
     ///
     /// # Errors
-    /// If a file cannot be read as the plan wants.
+    /// If a file cannot be read.
     pub fn run(self, database: &Database, settings: &Settings) -> Result<Execution, AccessError> {
         run::run(self, database, settings)
     }
@@ -143,7 +143,7 @@ impl Query {
         }
     }
 
-    /// The keys that a seed lets it select: anywhere in its relation.
+    /// The keys that it selects with a seed: anywhere in its relation.
     pub fn keys(self, seed: u64) -> Range<i16> {
         let tuples = if self == Query::IV { A_PRIME_TUPLES } else { A_TUPLES };
         let selected = self.selected();

@@ -1,7 +1,7 @@
-//! How the six queries run: selections that give tuples one after another, and the joins above them.
+//! How the six queries run: selections that return tuples one after another, and joins over them.
 //!
-//! Each query opens its files with the locality sets of its plan, and closes them when it is done with them. What
-//! the queries mean, and why they are run like this, is said in [`queries`](crate::queries).
+//! Each query opens its files with the locality sets of its plan, and closes them when it has finished with them.
+//! [`queries`](crate::queries) explains the queries.
 
 use std::ops::Range;
 

@@ -1,8 +1,8 @@
-//! What the trace of a query amounts to, in the numbers of Table 2 of Chou & DeWitt 1985.
+//! The totals of a query's trace, in the numbers of Table 2 of Chou & DeWitt 1985.
 //!
-//! The disk operations are those of the query alone. They are counted twice: with nothing in memory but its
-//! locality sets, and with enough memory for all pages it touches. A pool lies in between, since pages that leave a
-//! locality set can still be found until their frames are used.
+//! The disk operations are those of the query alone. They are counted twice: with only its locality sets in memory,
+//! and with enough memory for all pages that it touches. A pool is between these, because pages that leave a locality
+//! set can still be found until their frames are used.
 
 use std::collections::{BTreeMap, BTreeSet};
 

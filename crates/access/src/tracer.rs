@@ -1,12 +1,12 @@
-//! The pager of the access methods: it gives them their pages and keeps a record of every access, with the
-//! processor time used by then.
+//! The pager of the access methods: it gives them their pages and records every access, with the processor time used
+//! by then.
 //!
-//! It has no buffer pool. All pages are in memory at no cost, as the trace strings of Chou & DeWitt 1985 are
-//! without disk reads (section 4.1.1): which accesses need a disk is found out by whoever plays a trace to a pool.
+//! It has no buffer pool. All pages are in memory at no cost, because the trace strings of Chou & DeWitt 1985 are
+//! without disk reads (section 4.1.1). A replay of the trace on a pool finds which accesses need a disk.
 //!
 //! The first page of every file is its header, which is read when the file is opened and written when a temporary
-//! file is closed. It is accessed as a file instance of its own, closed at once: in a locality set with MRU or LIFO
-//! a page that is used only once would stay for good, in the place of one that is wanted.
+//! file is closed. It is accessed through a file instance of its own, which is closed at once: in a locality set with
+//! MRU or LIFO a page that is used only once would stay and take the place of a useful one.
 
 use std::sync::Arc;
 
@@ -97,7 +97,7 @@ impl Tracer {
         Tracer { cpu, now_ns: cpu.query_ns, files: vec![], instances: vec![], records: vec![] }
     }
 
-    /// Opens a file of the database, telling what its locality set will be.
+    /// Opens a file of the database with its locality set.
     pub fn open(&mut self, file: &File, set: LocalitySet) -> Instance {
         let position = self.files.iter().position(|f| f.name == file.name).unwrap_or_else(|| {
             self.files
@@ -142,8 +142,8 @@ impl Tracer {
         traced.pages.all().get(page as usize).ok_or_else(|| traced.no_page(page))
     }
 
-    /// Looks at a page of a temporary file, and changes it if `change` returns something: a page that was only
-    /// looked at counts as read.
+    /// Reads a page of a temporary file, and changes it if `change` returns something; otherwise the access counts as
+    /// a read.
     pub fn update<T>(
         &mut self,
         instance: Instance,
@@ -164,7 +164,7 @@ impl Tracer {
         Ok(changed)
     }
 
-    /// Adds a page to a temporary file. Its first access is this write: it is nowhere to be read from.
+    /// Adds a page to a temporary file. Its first access is this write, because there is nothing to read.
     ///
     /// # Errors
     /// If the instance is not open.

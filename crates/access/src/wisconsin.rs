@@ -1,7 +1,7 @@
 //! The relations of the Wisconsin benchmark (Bitton, DeWitt & Turbyfill, VLDB 1983), with tuples of 182 bytes: 13
 //! integers of two bytes and three strings of 52.
 //!
-//! Tuples only: how they are stored is the business of [`database`](crate::database).
+//! Tuples only: [`database`](crate::database) stores them.
 
 use fastrand::Rng;
 
@@ -14,8 +14,8 @@ const STRINGS_AT: usize = 13 * 2;
 /// The most tuples of a relation: its keys are 16-bit integers with a sign.
 pub const TUPLES_MAX: u16 = i16::MAX as u16;
 
-/// An integer attribute. `Unique1` and `Unique2` are permutations of `0..tuples` that know nothing of each other;
-/// the others come from `Unique1`.
+/// An integer attribute. `Unique1` and `Unique2` are independent permutations of `0..tuples`; the others are derived
+/// from `Unique1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 #[allow(missing_docs, reason = "the names are those of the benchmark")]
@@ -46,7 +46,7 @@ impl Attribute {
     }
 }
 
-/// A relation of this many tuples, at most [`TUPLES_MAX`], in an order that has nothing to do with its keys.
+/// A relation of this many tuples, at most [`TUPLES_MAX`], in an order that is independent of its keys.
 pub fn generate(tuples: u16, seed: u64) -> Vec<Tuple> {
     let mut rng = Rng::with_seed(seed);
     let mut permutation = || {

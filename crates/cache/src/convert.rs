@@ -1,9 +1,8 @@
-//! A trace written again in another format.
+//! Writes a trace in another format.
 //!
-//! Times and sizes are kept where both formats have them. Otherwise the time of a request is its number, so that
-//! it does not decrease, and its size one. Ids are kept if all are numbers; if any is a name and the other format
-//! has numbers only, each id becomes its position in the order of appearance, from one. The next use is always
-//! computed.
+//! Times and sizes are kept if both formats have them. Otherwise the time of a request is its number, so that times
+//! ascend, and its size is one. Ids are kept if all are numbers. If any is a name and the other format has only
+//! numbers, each id becomes its position in the order of appearance, from one. The next use is always computed.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -16,23 +15,23 @@ use crate::ids::Ids;
 use crate::read::read;
 use crate::{CacheError, Format};
 
-/// What to convert.
+/// The arguments of a conversion.
 #[derive(Clone, Debug)]
 pub struct ConvertOptions {
     /// The trace to read.
     pub from: PathBuf,
-    /// Its format; by default what its name says.
+    /// Its format; by default that of its name.
     pub from_format: Option<Format>,
     /// The file to write, replaced if it exists; packed if its name ends in `.gz` or `.zst`.
     pub to: PathBuf,
-    /// Its format: oracle-general, ids, or a table, which then has the columns time, obj_id, obj_size and
-    /// next_access_vtime, whatever column is named; by default what its name says.
+    /// Its format: oracle-general, ids, or a table. A table has the columns time, obj_id, obj_size and
+    /// next_access_vtime, whatever column is named. By default the format of its name.
     pub to_format: Option<Format>,
     /// Take only this many requests from the beginning.
     pub requests_max: Option<u64>,
 }
 
-/// What was converted.
+/// The result of a conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Converted {
     /// Requests written.
@@ -44,8 +43,7 @@ pub struct Converted {
 /// Reads a trace and writes it again. Memory: 16 bytes for each request, and some 30 for each distinct id.
 ///
 /// # Errors
-/// Those of [`Trace::read`](crate::Trace::read); the target's format cannot be told or is only read; it cannot
-/// be written.
+/// Those of [`Trace::read`](crate::Trace::read); the target's format is unknown or cannot be written; writing fails.
 pub fn convert(options: &ConvertOptions) -> Result<Converted, CacheError> {
     let format = match &options.to_format {
         Some(format) => format.clone(),
@@ -71,7 +69,7 @@ fn is_table(path: &Path) -> bool {
     name.ends_with(".csv")
 }
 
-/// A trace with all that can be written of it.
+/// A trace with everything that can be written of it.
 struct Requests {
     /// By slot.
     ids: Vec<u64>,
@@ -103,7 +101,7 @@ impl Requests {
         }
         for ((page, (time, size)), next) in self.slots.iter().zip(&self.notes).zip(self.next.next_uses()) {
             let id = self.ids[page.0 as usize];
-            // Requests are counted from one there.
+            // There requests are counted from one.
             let next = if *next == Future::NEVER { -1 } else { i64::from(*next) + 1 };
             match format {
                 Format::OracleGeneral => {
@@ -123,7 +121,7 @@ impl Requests {
     }
 }
 
-/// A file, packed as its name says.
+/// A file, compressed as its name says.
 enum Packed {
     Plain(BufWriter<File>),
     Gzip(flate2::write::GzEncoder<BufWriter<File>>),

@@ -1,4 +1,4 @@
-//! What can go wrong between a trace file and a miss-ratio curve, said so that the reader knows what to do.
+//! The errors, from a trace file to a miss-ratio curve.
 
 use std::fmt;
 use std::io;
@@ -28,14 +28,14 @@ impl fmt::Display for At {
 /// A trace cannot be read, simulated, or written.
 #[derive(Debug, thiserror::Error)]
 pub enum CacheError {
-    /// The file system refused.
+    /// An error of the file system.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was tried, as in "read".
+        /// The action, for example "read".
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The message of the system.
         source: io::Error,
     },
     /// A name without a known extension.
@@ -49,20 +49,20 @@ pub enum CacheError {
     /// No such format.
     #[error("there is no trace format '{text}' ({reason}); there are {known}")]
     UnknownFormat {
-        /// What was asked for.
+        /// The name that was given.
         text: String,
         /// What is wrong with it.
         reason: String,
         /// The formats there are.
         known: String,
     },
-    /// A format that is only read.
+    /// A format that can only be read.
     #[error("traces are not written as {format}, only as oracle-general, ids or csv")]
     NotWritten {
         /// The format asked for.
         format: String,
     },
-    /// The content is not what the format says.
+    /// The content is not in the format.
     #[error("{}, {at}: {reason}", path.display())]
     BadRecord {
         /// The file.
@@ -91,12 +91,12 @@ pub enum CacheError {
         "'{text}' is no size: {reason}; give pages, as in 1000, or a share of the distinct ones, as in 5%"
     )]
     BadSize {
-        /// What was asked for.
+        /// The size that was given.
         text: String,
         /// What is wrong with it.
         reason: String,
     },
-    /// Nothing was asked for.
+    /// Nothing was given.
     #[error("no {0} given: name at least one")]
     Nothing(&'static str),
     /// A policy cannot be made.

@@ -6,7 +6,7 @@ use coscan_figure::line::{self, Draw, LineChart, LinePanel, Series};
 use crate::table::policies;
 use crate::{CacheError, Point};
 
-/// From which ratio of the largest to the smallest size on sizes are shown on a logarithmic axis.
+/// The ratio of the largest to the smallest size from which the axis of sizes is logarithmic.
 const LOG_FROM: usize = 20;
 
 /// Points of a line above which they have no markers.

@@ -1,7 +1,7 @@
-//! The formats of traces: their names, and which of them a file name means.
+//! The formats of traces, and the format that a file name means.
 //!
-//! Whether a file is compressed is no part of its format: that is told from its first bytes when it is read, and
-//! from its last extension when it is written.
+//! Compression is not part of the format: it is recognised by the first bytes of a file that is read, and by the last
+//! extension of a file that is written.
 
 use std::fmt;
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use crate::CacheError;
 
-/// How a trace is written down.
+/// The format of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Format {
     /// `oracle-general`: little-endian records of 24 bytes, as of libCacheSim: time in seconds (u32), object id (u64),
@@ -27,7 +27,7 @@ pub enum Format {
     Csv(Csv),
 }
 
-/// Where the id is in a table of text.
+/// The column of the id in a table of text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Csv {
     /// Which column.
@@ -43,7 +43,7 @@ pub struct Csv {
 pub enum Column {
     /// By its number, counted from one.
     Number(usize),
-    /// By its name in the header, a `#` at the header's beginning aside.
+    /// By its name in the header; a `#` at the header's beginning is ignored.
     Named(String),
 }
 
@@ -59,7 +59,7 @@ impl Format {
     /// `.bin`; `.txt` and `.ids`; `.arc` and `.lis`; `.lirs` and `.trc`.
     ///
     /// # Errors
-    /// [`CacheError::UnknownExtension`] for other names, `.csv` among them: its column is not to be guessed.
+    /// [`CacheError::UnknownExtension`] for other names. `.csv` is one of them, because the column has to be named.
     pub fn of_path(path: &Path) -> Result<Self, CacheError> {
         let name =
             path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();

@@ -1,25 +1,24 @@
-//! Ids of any kind become dense slots, in the order in which they appear: the one place where references are
-//! hashed.
+//! Ids of any kind become dense slots, in the order in which they appear. References are hashed nowhere else.
 
 use hashbrown::HashMap;
 
-/// What names a page in a trace.
+/// The name of a page in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Id<'a> {
     /// A number.
     Number(u64),
-    /// Anything else. Numbers in text that have a second spelling (`007`, `+7`) are names.
+    /// Any other text. Numbers with a second spelling (`007`, `+7`) are names.
     Name(&'a [u8]),
 }
 
 impl<'a> Id<'a> {
-    /// The id that text stands for.
+    /// The id of a text.
     pub(crate) fn of_text(text: &'a [u8]) -> Self {
         parse_number(text).filter(|_| text.len() == 1 || text[0] != b'0').map_or(Id::Name(text), Id::Number)
     }
 }
 
-/// Digits as a number, if they are nothing else and it has 64 bits.
+/// A text of digits as a number, if it has 64 bits.
 pub(crate) fn parse_number(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;
@@ -30,7 +29,7 @@ pub(crate) fn parse_number(text: &[u8]) -> Option<u64> {
     })
 }
 
-/// Which slot stands for which id.
+/// The slots of ids.
 #[derive(Debug, Default)]
 pub(crate) struct Ids {
     numbers: HashMap<u64, u32>,
@@ -39,8 +38,8 @@ pub(crate) struct Ids {
 }
 
 impl Ids {
-    /// The slot of an id; the next free one if it is new. Slots do not run out before references do: a trace
-    /// has less than 2^32.
+    /// The slot of an id; the next free one if it is new. There are enough slots: a trace has less than 2^32
+    /// references.
     pub(crate) fn slot(&mut self, id: Id<'_>) -> u32 {
         let next = self.len;
         let slot = match id {
@@ -56,7 +55,7 @@ impl Ids {
         self.len as usize
     }
 
-    /// For each slot a number that stands for it: its id if all ids are numbers, else its position from one.
+    /// For each slot a number: its id if all ids are numbers, else its position from one.
     pub(crate) fn into_numbers(self) -> Vec<u64> {
         if !self.names.is_empty() {
             return (1..=u64::from(self.len)).collect();

@@ -1,15 +1,13 @@
-//! A laboratory for page replacement: a trace of references goes in, how often each policy misses in pools of
-//! several sizes comes out.
+//! Page replacement on traces of references: how often each policy misses in pools of several sizes.
 //!
-//! [`read`] knows the formats traces come in, [`Trace`] is one in memory, its ids replaced by dense slots, so
-//! that simulations touch arrays only. [`run()`] plays it under each policy at each [`Size`], on all cores;
-//! the [`Point`]s it returns are shown as a [`table`](mod@table), as a [`figure`] of miss-ratio curves, or written
-//! as JSON. [`stack`] tells the misses of LRU for all sizes from one pass. [`convert()`] writes a trace in
-//! another format.
+//! [`read`] has the formats of traces. [`Trace`] is a trace in memory, with dense slots for ids, so that simulations
+//! use arrays only. [`run()`] replays it under each policy at each [`Size`], on all cores. The [`Point`]s are shown
+//! as a [`table`](mod@table), as a [`figure`] of miss-ratio curves, or written as JSON. [`stack`] computes the misses
+//! of LRU for all sizes in one pass. [`convert()`] writes a trace in another format.
 //!
-//! Every object is one page: sizes of objects in a trace are read and ignored, a pool of n pages holds n objects.
-//! There is no time, no device and no writing here, only hits and misses: what a miss costs is a matter for the
-//! simulator and the engine. The policies are those of [`PagePolicyName`](coscan_pool::PagePolicyName).
+//! Every object is one page: sizes of objects in a trace are ignored, and a pool of n pages holds n objects. There is
+//! no time, no device and no writing here, only hits and misses. The policies are those of
+//! [`PagePolicyName`](coscan_pool::PagePolicyName).
 #![deny(missing_docs)]
 
 pub mod convert;

@@ -1,8 +1,8 @@
-//! A trace under several policies in pools of several sizes, all on all cores.
+//! A trace under several policies in pools of several sizes, on all cores.
 //!
-//! Each point is a simulation of its own on one thread; threads take the next point when they are done with one.
-//! The inner loop is compiled for each policy and touches arrays only. LRU in many sizes is told from one
-//! pass, see [`stack`](crate::stack).
+//! Each point is a simulation on one thread; a thread that has finished one takes the next. The inner loop is
+//! compiled for each policy and uses only arrays. LRU in many sizes is computed in one pass, see
+//! [`stack`](crate::stack).
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::stack::StackDistances;
 use crate::{CacheError, Format, Size, Trace};
 
-/// From how many sizes on LRU is told from one pass: it takes about as long as this many simulations.
+/// The number of sizes from which LRU is computed in one pass, which takes about as long as this many simulations.
 const STACK_FROM: usize = 12;
 
 /// What to run.
@@ -25,7 +25,7 @@ const STACK_FROM: usize = 12;
 pub struct RunOptions {
     /// The trace file.
     pub trace: PathBuf,
-    /// Its format; by default what its name says.
+    /// Its format; by default that of its name.
     pub format: Option<Format>,
     /// Take only this many requests from its beginning.
     pub requests_max: Option<u64>,
@@ -33,13 +33,13 @@ pub struct RunOptions {
     pub policies: Vec<PagePolicyName>,
     /// The sizes of the pool.
     pub sizes: Vec<Size>,
-    /// Where policies that draw lots begin.
+    /// The seed of policies that draw.
     pub seed: u64,
     /// How many simulations run at the same time; by default as many as there are cores.
     pub threads: Option<NonZeroUsize>,
 }
 
-/// How one policy did in one pool.
+/// The result of one policy in one pool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// Its name in the registry.
@@ -74,11 +74,11 @@ pub fn run(options: &RunOptions) -> Result<Vec<Point>, CacheError> {
     simulate(&trace, &options.policies, &options.sizes, options.seed, options.threads)
 }
 
-/// Plays the trace from an empty pool under each policy at each size. Points come in the order of policies, then
-/// from small to large; a size asked for twice comes once.
+/// Replays the trace on an empty pool under each policy at each size. Points come in the order of policies, then from
+/// small to large; a size that is named twice comes once.
 ///
 /// # Errors
-/// A policy cannot be made for such a pool.
+/// If a policy cannot be made for such a pool.
 pub fn simulate(
     trace: &Trace,
     policies: &[PagePolicyName],
@@ -99,7 +99,7 @@ pub fn simulate(
     Ok(points)
 }
 
-/// What one thread does at a time.
+/// The task of a thread.
 enum Task {
     /// One point.
     Simulation(PagePolicyName, usize),
@@ -143,8 +143,8 @@ impl Task {
     }
 }
 
-/// Runs tasks on as many threads as there are cores, or as given, and gathers what they return; after a failure no
-/// other task is begun.
+/// Runs tasks on as many threads as there are cores, or as given, and returns their results; after a failure no
+/// further task is started.
 fn on_all_cores<T: Send>(
     tasks: &[Task],
     threads: Option<NonZeroUsize>,

@@ -1,4 +1,4 @@
-//! The size of a pool, as it is asked for: in pages, or as a share of the distinct pages of a trace.
+//! The size of a pool: in pages, or as a share of the distinct pages of a trace.
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,7 +19,7 @@ impl Size {
     pub fn pages(self, distinct: usize) -> usize {
         match self {
             Size::Pages(pages) => pages,
-            // What is meant as a whole number must not fall below it for a last bit.
+            // Rounding errors must not make a whole number smaller.
             Size::Percent(percent) => ((distinct as f64 * percent / 100.0 + 1e-9) as usize).max(1),
         }
     }

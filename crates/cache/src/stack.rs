@@ -1,11 +1,11 @@
-//! The misses of LRU for all sizes, told from one pass over a trace.
+//! The misses of LRU for all sizes, in one pass over a trace.
 //!
-//! LRU keeps in n frames what it keeps in n + 1, one page aside. So a reference hits in every pool that is at
-//! least as large as its stack distance: the number of distinct pages referenced since the page was referenced
-//! last, itself included (Mattson, Gecsei, Slutz, Traiger, 1970). A page has one mark at its last reference; the
-//! distance is the number of marks from there on, which a Fenwick tree counts in logarithmic time (Bennett,
-//! Kruskal, 1975). Marks are moved together when the tree is full: it has two places for each page, not
-//! one for each reference.
+//! LRU with n + 1 frames keeps the pages that it keeps with n, and one more. So a reference hits in every pool that
+//! is at least as large as its stack distance: the number of distinct pages referenced since the page was referenced
+//! last, itself included (Mattson, Gecsei, Slutz, Traiger, 1970). A page has one mark at its last reference. The
+//! distance is the number of marks from there on, which a Fenwick tree counts in logarithmic time (Bennett, Kruskal,
+//! 1975). The tree has two places for each page, not one for each reference: when it is full, the marks are moved
+//! together.
 
 use coscan_pool::PageSlot;
 
@@ -39,7 +39,7 @@ impl StackDistances {
         self.requests - self.counts.iter().take(frames).sum::<u64>()
     }
 
-    /// Misses of LRU in pools of 1, 2, ... pages, as many as are distinct.
+    /// Misses of LRU in pools of 1, 2, ... pages, up to the number of distinct pages.
     pub fn curve(&self) -> Vec<u64> {
         let mut left = self.requests;
         self.counts
@@ -56,14 +56,14 @@ const NONE: u32 = u32::MAX;
 
 /// A mark at the last reference of each page, counted by a Fenwick tree.
 struct Marks {
-    /// By slot: where the page's mark stands.
+    /// By slot: the place of the page's mark.
     places: Vec<u32>,
-    /// By place: the slot whose mark stands there.
+    /// By place: the slot of its mark.
     pages: Vec<u32>,
     /// Position n - 1: the marks at the places below n, as many of them as the lowest bit of n.
     tree: Vec<u32>,
     marks: u32,
-    /// Where the next mark is set.
+    /// The place of the next mark.
     next: usize,
 }
 
@@ -111,7 +111,7 @@ impl Marks {
         sum
     }
 
-    /// Marks keep their order and stand without gaps, at the beginning.
+    /// Marks keep their order and are moved to the beginning without gaps.
     fn move_together(&mut self) {
         let kept: Vec<u32> = self.pages.iter().copied().filter(|page| *page != NONE).collect();
         self.pages.fill(NONE);

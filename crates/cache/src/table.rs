@@ -1,5 +1,5 @@
-//! Points as a table for a terminal: a line for each size, a column of miss ratios for each policy, and below
-//! how fast each was simulated.
+//! Points as a table for a terminal: a row for each size, a column of miss ratios for each policy, and the speed of
+//! each simulation in the last row.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
 use crate::Point;
 
-/// The table, at most `columns` characters wide. Where a policy has no point there is a dash.
+/// The table, at most `columns` characters wide, with a dash where a policy has no point.
 pub fn table(points: &[Point], columns: u16) -> String {
     let policies = policies(points);
     let sizes: BTreeSet<usize> = points.iter().map(|point| point.size).collect();
@@ -44,7 +44,7 @@ pub(crate) fn policies(points: &[Point]) -> Vec<&str> {
     policies
 }
 
-/// How many requests a policy got through in a second of one core; points told from one pass count as one.
+/// The requests that a policy processed per second of one core; points of one pass count as one.
 fn requests_per_second(points: &[Point], policy: &str) -> f64 {
     let (mut requests, mut seconds, mut last) = (0, 0.0, None);
     for point in points.iter().filter(|point| point.policy == policy) {

@@ -1,4 +1,4 @@
-//! A trace in memory: which page each request is for.
+//! A trace in memory: the page of each request.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ impl Trace {
         Ok(Trace { references: references.into(), distinct: ids.len() })
     }
 
-    /// A trace of these pages, which are to be numbered from zero without gaps for memory's sake.
+    /// A trace of these pages, which should be numbered from zero without gaps to save memory.
     pub fn of_pages(references: impl IntoIterator<Item = u32>) -> Self {
         let references: Arc<[PageSlot]> = references.into_iter().map(PageSlot).collect();
         let slots = references.iter().max().map_or(0, |page| page.0 as usize + 1);
@@ -52,7 +52,7 @@ impl Trace {
 
     /// When each page is requested next.
     ///
-    /// # Errors
+    /// If the trace is too long; a trace that was read is not.
     /// The trace is too long; one that was read is not.
     pub fn future(&self) -> Result<Future, CacheError> {
         Ok(Future::new(Arc::clone(&self.references))?)

@@ -1,8 +1,7 @@
-//! Where the program's memory comes from.
+//! The memory allocator of the program.
 //!
-//! Queries allocate and free arrays of some hundred kilobytes all the time. The C library's allocator gives such memory
-//! back to the system and takes it anew, cleared page by page: that took a third of the processor time of a workload
-//! that is bound by processors.
+//! Queries allocate and free arrays of some hundred kilobytes all the time. The C library's allocator returns such
+//! memory to the system and gets it again, cleared page by page.
 
 use std::ffi::c_long;
 use std::sync::Once;
@@ -17,24 +16,24 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 /// `mi_option_purge_delay`, which the bindings do not name.
 const PURGE_DELAY: mi_option_t = 15;
 
-/// How long freed memory is kept for the next who wants some, in milliseconds. The allocator's own 10 are shorter than
-/// a chunk takes to be processed.
+/// How long freed memory is kept for the next allocation, in milliseconds. The allocator's own 10 are less than the
+/// time to process a chunk.
 const PURGE_DELAY_MS: c_long = 1000;
 
-/// Nothing freed is kept while the process has more than this part of its memory, in percent.
+/// Freed memory is not kept while the process uses more than this share of its memory limit, in percent.
 const SHORT_PERCENT: u64 = 65;
 
-/// How often somebody looks.
+/// How often the share is checked.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Makes these choices, unless `MIMALLOC_PURGE_DELAY` or `MIMALLOC_ALLOW_THP` have made others.
+/// Sets these options, unless `MIMALLOC_PURGE_DELAY` or `MIMALLOC_ALLOW_THP` are set.
 pub(crate) fn set_up() {
     keep_freed_memory();
     use_small_pages();
 }
 
-/// Huge pages are cleared whole when their first byte is used. For arrays that come and go this took more memory, by a
-/// third, and more time than the page table entries it spared.
+/// Huge pages are cleared completely on their first use. For arrays that are freed soon this took more memory and
+/// more time than the page table entries that it saved.
 fn use_small_pages() {
     #[cfg(target_os = "linux")]
     if std::env::var_os("MIMALLOC_ALLOW_THP").is_none() {
@@ -49,8 +48,8 @@ fn keep_freed_memory() {
     }
 }
 
-/// Has freed memory given back at once while the process has most of what it may have: what is kept for others counts
-/// against it all the same. Looks as long as the process lives; if there can be no thread, freed memory is kept.
+/// Frees memory at once while the process is near its memory limit, because memory that is kept counts against it.
+/// Checks as long as the process lives. If no thread can be started, freed memory is kept.
 pub(crate) fn give_back_when_short(memory_bytes: u64) {
     static LOOKS: Once = Once::new();
     if is_purge_delay_given() || coscan_datafusion::anonymous_bytes().is_none() {

@@ -1,10 +1,10 @@
-//! What an engine counts, as benchmarks and people read it.
+//! The counters of an engine, for benchmarks and people.
 
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-/// Counts since an engine started, or between two moments.
+/// Counts since an engine started, or between two points in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counters {
     pub bytes_read: u64,

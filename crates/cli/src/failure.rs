@@ -1,6 +1,6 @@
-//! How the program ends: which errors are wrong usage, which are failures, and the one line they print.
+//! How the program ends: which errors are wrong usage, which are failures, and the one line that they print.
 //!
-//! It does not decide what is an error; it only turns one into an exit code and a line.
+//! It does not decide what is an error.
 
 use std::any::Any;
 use std::error::Error;
@@ -12,18 +12,18 @@ use std::thread;
 use anyhow::anyhow;
 use datafusion::common::DataFusionError;
 
-/// The caller asked for something that makes no sense: exit code 2.
+/// Wrong usage: exit code 2.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct WrongUsage(pub String);
 
-/// An error that says the command was used wrongly.
+/// An error of wrong usage.
 pub fn wrong_usage(message: impl Into<String>) -> anyhow::Error {
     WrongUsage(message.into()).into()
 }
 
-/// Prints the one line about `error` and returns the exit code. A reader that closed our output early
-/// (`coscan .. | head`) has what it wanted: nothing is printed and the code is 0.
+/// Prints the line about `error` and returns the exit code. A reader that closed our output early (`coscan .. |
+/// head`) is no error: nothing is printed and the code is 0.
 pub fn report(error: &anyhow::Error) -> ExitCode {
     if is_broken_pipe(error) {
         return ExitCode::SUCCESS;
@@ -32,8 +32,8 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
     if error.chain().any(|cause| cause.is::<WrongUsage>()) { ExitCode::from(2) } else { ExitCode::FAILURE }
 }
 
-/// Runs `work`; a panic in it, as parsers of broken files have them, becomes an error like any other.
-/// Panics of other threads are logged as they happen.
+/// Runs `work`. A panic in it, as parsers of broken files have them, becomes an error. Panics of other threads are
+/// logged.
 pub fn catch(work: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
     let caller = thread::current().id();
     panic::set_hook(Box::new(move |info| {
@@ -50,13 +50,13 @@ pub fn catch(work: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
     })
 }
 
-/// What a panic said.
+/// The message of a panic.
 pub fn panic_text(payload: &(dyn Any + Send)) -> &str {
     let owned = payload.downcast_ref::<String>().map(String::as_str);
     owned.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no message")
 }
 
-/// The error and its causes on one line, without saying anything twice.
+/// The error and its causes on one line, without repetitions.
 pub fn one_line(error: &anyhow::Error) -> String {
     let mut line = String::new();
     for cause in error.chain() {
@@ -71,7 +71,7 @@ pub fn one_line(error: &anyhow::Error) -> String {
     line
 }
 
-/// What a cause says. What does not parse, the query engine shows as the program would be debugged.
+/// The message of a cause. The query engine prints parse errors in their debug form.
 fn said(cause: &(dyn Error + 'static)) -> String {
     match cause.downcast_ref() {
         Some(DataFusionError::SQL(error, _)) => error.to_string(),

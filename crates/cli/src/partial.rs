@@ -21,7 +21,7 @@ impl Partial {
         let name = target.file_name().context("no file name")?.to_string_lossy();
         let at = target.with_file_name(format!(".{name}.partial"));
         let file = File::options().create(true).truncate(false).write(true).open(&at)?;
-        // What a killed run left behind is overwritten, what a living one is writing is not.
+        // The file of a run that was killed is overwritten; the file of a running one is not.
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -45,7 +45,7 @@ impl Partial {
 impl Drop for Partial {
     fn drop(&mut self) {
         if !self.published {
-            // Nothing more can be done about a file that cannot even be removed.
+            // A file that cannot be removed is left.
             let _ = fs::remove_file(&self.at);
         }
     }

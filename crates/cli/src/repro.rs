@@ -36,7 +36,7 @@ pub struct ReproArgs {
     threads: ThreadsArg,
 }
 
-/// How wide the scoreboard is, in characters.
+/// The width of the scoreboard, in characters.
 const WIDTH: u16 = 120;
 
 /// Runs the experiments and prints the scoreboard.
@@ -65,7 +65,7 @@ pub fn run(args: &ReproArgs) -> anyhow::Result<()> {
     if args.check { check(&report.scoreboard) } else { Ok(()) }
 }
 
-/// Fails if a row that counts is not as it was committed.
+/// Fails if a row that counts differs from the committed one.
 fn check(now: &Scoreboard) -> anyhow::Result<()> {
     let committed = baseline::committed();
     let held_by_nothing = baseline::uncommitted(&committed, now).len();

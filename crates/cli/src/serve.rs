@@ -1,7 +1,8 @@
-//! `coscan serve`: flags, environment and the config file's table `serve` make the settings of a server, which is run until it
-//! is told to end.
+//! `coscan serve`: makes the settings of a server from flags, environment and the table `serve` of the config file,
+//! and runs the server until a signal ends it.
 //!
-//! SIGTERM and SIGINT let running queries finish, a second one does not; SIGHUP reads tables, users, certificates and folders again.
+//! SIGTERM and SIGINT let running queries finish; a second one does not. SIGHUP reads tables, users, certificates and
+//! folders again.
 
 use std::sync::LazyLock;
 
@@ -81,7 +82,7 @@ impl FromArgMatches for ServeSettingArgs {
 }
 
 impl ServeArgs {
-    /// What holds: flags over environment over config file. What may be given several times is taken from one of them.
+    /// The settings in force: flags over environment over config file. Repeatable settings come from one of them.
     fn config(&self, settings: &Settings) -> Result<ServeConfig, ServeError> {
         let given = |name: &str| self.serve.given.iter().any(|(setting, ..)| setting.name == name);
         let mut file = settings.serve.clone();
@@ -143,12 +144,12 @@ async fn until_told(server: &Server, args: &ServeArgs) -> anyhow::Result<()> {
     }
 }
 
-/// Reads the configuration file and what it names again.
+/// Reads the configuration file and its files again.
 async fn again(server: &Server, args: &ServeArgs) -> anyhow::Result<()> {
     let config = args.engine.resolve().and_then(|settings| Ok(args.config(&settings)?));
     match config {
         Ok(config) => Ok(server.reload_with(&config).await?),
-        // The rest is read all the same.
+        // The other files are read nevertheless.
         Err(error) => server.reload().await.map_err(anyhow::Error::from).and(Err(error)),
     }
 }

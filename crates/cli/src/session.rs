@@ -35,14 +35,14 @@ use crate::failure::{squeeze, wrong_usage};
 use crate::rows::{Row, rows_of};
 use crate::settings::Settings;
 
-/// Where tables are that are called by their name alone.
+/// Where tables are that have a name only.
 const CATALOG: &str = "datafusion";
 const SCHEMA: &str = "public";
 
-/// The threads that run queries. Dropping them waits for nobody: a cancelled query may be deep in a loop.
+/// The threads that run queries. Dropping them does not wait: a cancelled query may be in a long loop.
 pub struct Threads(Option<Runtime>);
 
-/// Stack of a thread, which takes memory as far as it is used: plans of deep statements are dropped by recursion.
+/// The stack of a thread, which takes memory as far as it is used: plans of deep statements are dropped by recursion.
 const STACK_BYTES: usize = 64 << 20;
 
 impl Threads {
@@ -54,7 +54,7 @@ impl Threads {
         Ok(Threads(Some(runtime)))
     }
 
-    /// Runs a future to its end, in this thread and on these.
+    /// Runs a future to its end, on this thread and on these.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         match &self.0 {
             Some(runtime) => runtime.block_on(future),
@@ -80,7 +80,7 @@ pub struct Session {
 
 enum Backend {
     Cooperative(CoscanContext),
-    /// The bucket counts what is read.
+    /// The bucket counts the bytes read.
     Plain(Arc<TokenBucket>),
 }
 
@@ -106,7 +106,7 @@ impl Session {
         let buffer = settings.engine_config()?.buffer_bytes;
         let memory = buffer + default_query_memory(settings.memory_bytes, buffer);
         let config = config(settings)?.with_target_partitions(settings.threads).with_information_schema(true);
-        // What coscan would use as its buffer is for queries here.
+        // The memory of coscan's buffer is for queries here.
         let runtime = RuntimeEnvBuilder::new()
             .with_memory_limit(memory as usize, 1.0)
             .build_arc()
@@ -118,8 +118,8 @@ impl Session {
         Ok(Session { ctx, backend: Backend::Plain(bucket), tiers: None })
     }
 
-    /// Opens tiers that these files define; tables under their roots are restored as queries need them. Has to be called
-    /// on the threads that run queries.
+    /// Opens the tiers of these files; tables under their roots are restored as queries need them. Must be called on
+    /// the threads that run queries.
     pub fn open_tiers(&mut self, definitions: &[PathBuf]) -> anyhow::Result<()> {
         let configs = definitions.iter().map(|path| TierConfig::read(path)).collect::<Result<Vec<_>, _>>();
         let configs = configs.map_err(tier_error)?;
@@ -132,7 +132,7 @@ impl Session {
             Backend::Plain(_) => None,
         };
         tiers.attach(&self.ctx, engine).map_err(sql_error)?;
-        // For `coscan tier status`, which asks another process for whom fragments are wanted.
+        // For `coscan tier status`, with which another process asks for whom fragments are wanted.
         let name = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_default();
         let user = TierUser(format!("{name} (process {})", std::process::id()).trim_start().to_owned());
         self.ctx.state_ref().write().config_mut().set_extension(Arc::new(user));
@@ -147,13 +147,13 @@ impl Session {
         coscan_tier::forecast(&plan).await.map_err(sql_error)
     }
 
-    /// Restores the files at a location once, to keep their footers; `progress` is told what is left.
+    /// Restores the files at a location once, to keep their footers; `progress` gets the number that is left.
     pub async fn keep_footers(&self, location: &str, progress: impl FnMut(usize, u64)) -> anyhow::Result<()> {
         let tiers = self.tiers.as_ref().ok_or_else(|| wrong_usage("no tier is defined: pass --tier FILE"))?;
         coscan_tier::keep_footers(&self.ctx, tiers, location, progress).await.map_err(sql_error)
     }
 
-    /// Makes a file, folder, pattern or URL known as a table.
+    /// Registers a file, folder, pattern or URL as a table.
     pub async fn register(&self, name: &str, location: &str) -> anyhow::Result<()> {
         match &self.backend {
             Backend::Cooperative(coscan) => coscan.register_parquet(name, location).await.map_err(sql_error),
@@ -161,7 +161,7 @@ impl Session {
         }
     }
 
-    /// Makes these files known as one table, and their metadata read before anybody asks.
+    /// Registers these files as one table, and reads their metadata.
     pub async fn register_files(&self, name: &str, files: &[PathBuf]) -> anyhow::Result<()> {
         let urls = files.iter().map(|file| file_url(file)).collect::<anyhow::Result<Vec<_>>>()?;
         let state = self.ctx.state();
@@ -179,12 +179,12 @@ impl Session {
         Ok(())
     }
 
-    /// Runs a statement; its rows come as they are made.
+    /// Runs a statement; its rows come as they are computed.
     pub async fn sql(&self, statement: &str) -> anyhow::Result<Rows> {
         self.start(statement, None).await
     }
 
-    /// As [`Self::sql`], with what its scans do counted under `account`.
+    /// As [`Self::sql`], with its scans counted under `account`.
     pub async fn sql_counted(&self, statement: &str, account: &Account) -> anyhow::Result<Rows> {
         self.start(statement, Some(account)).await
     }
@@ -199,7 +199,7 @@ impl Session {
         Ok(Rows { stream })
     }
 
-    /// How far the queries of an account are.
+    /// The progress of the queries of an account.
     pub fn progress(&self, account: &Account) -> Progress {
         let progress = account.0.progress();
         let on_their_way = match &self.backend {
@@ -231,7 +231,7 @@ impl Session {
         tables
     }
 
-    /// The error, and which table was meant if it is that there is none of that name.
+    /// The error, with the name that was probably meant if a table does not exist.
     fn with_hint(&self, error: anyhow::Error) -> anyhow::Error {
         let text = error.to_string();
         let schema = self.ctx.catalog(CATALOG).and_then(|catalog| catalog.schema(SCHEMA));
@@ -255,7 +255,7 @@ impl Session {
         Ok(all)
     }
 
-    /// What has been counted since the session was opened.
+    /// The counters since the session was opened.
     pub fn counters(&self) -> Counters {
         match &self.backend {
             Backend::Cooperative(coscan) => counters_of(&coscan.engine),
@@ -271,7 +271,7 @@ impl Session {
         }
     }
 
-    /// How devices with profiles were read, a line each.
+    /// How devices with profiles were read, one line each.
     pub fn devices_text(&self) -> String {
         let Backend::Cooperative(coscan) = &self.backend else { return String::new() };
         let line = |device: coscan_engine::DeviceUse| {
@@ -326,7 +326,7 @@ impl Session {
     }
 }
 
-/// What is counted of some statements together.
+/// The counters of some statements together.
 #[derive(Clone, Debug)]
 pub struct Account(Arc<QueryAccount>);
 
@@ -337,7 +337,7 @@ impl Account {
     }
 }
 
-/// How far statements are, as far as their scans are concerned.
+/// The progress of statements, as far as their scans are concerned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Chunks that scans announced so far.
@@ -346,7 +346,7 @@ pub struct Progress {
     /// Loads in flight, of all queries.
     pub on_their_way: u64,
     pub bytes_read: u64,
-    /// Bytes that were in memory already, or came for somebody else.
+    /// Bytes that were in memory already, or were read for another query.
     pub bytes_spared: u64,
 }
 
@@ -357,10 +357,10 @@ fn missing_table(error: &str) -> Option<&str> {
     name.rsplit('.').next()
 }
 
-/// Less alike, nobody can have meant it: a third of the letters differ.
+/// With fewer equal letters a name is not suggested: a third of them differ.
 const ALIKE_MIN: f64 = 0.66;
 
-/// The name that is most like what was typed, if one is like it.
+/// The name that is most similar to the typed one, if any is similar.
 pub fn nearest<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let typed = typed.to_lowercase();
     let likeness = |name: &str| normalized_levenshtein(&typed, &name.to_lowercase());
@@ -409,7 +409,7 @@ impl Rows {
     }
 }
 
-/// Checks that the setting `coscan.<name>` can have this value.
+/// Checks a value of the setting `coscan.<name>`.
 pub fn check_setting(name: &str, value: &str) -> Result<(), String> {
     CoscanOptions::default().set_value(name, value).map_err(|error| match error {
         DataFusionError::Configuration(text) => text,
@@ -452,12 +452,12 @@ fn counters_of(engine: &Engine) -> Counters {
     }
 }
 
-/// The query engine's errors repeat their causes in their text: only that is kept.
+/// The query engine's errors repeat their causes in their text: only the text is kept.
 fn sql_error(error: DataFusionError) -> anyhow::Error {
     anyhow!(squeeze(&error.strip_backtrace()))
 }
 
-/// A definition that makes no sense is wrong usage, all else a failure.
+/// A wrong definition is wrong usage, everything else a failure.
 fn tier_error(error: TierError) -> anyhow::Error {
     match error {
         TierError::Config { .. } => wrong_usage(squeeze(&error.to_string())),

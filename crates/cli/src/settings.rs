@@ -1,8 +1,8 @@
 //! The settings every subcommand shares: flag over environment over config file over default.
 //!
-//! The settings under `coscan.*` come from their table ([`settings`]): each has a flag, an environment variable and a key
-//! in the config file, which is TOML with the names of the flags; anything else in it is an error, because a misspelt
-//! limit is worse than none. `EngineArgs` is what the user wrote, [`Settings`] what holds.
+//! The settings under `coscan.*` come from their table ([`settings`]): each has a flag, an environment variable and a
+//! key in the config file. The file is TOML with the names of the flags; an unknown key is an error, so that a
+//! misspelt limit is not ignored. `EngineArgs` has what the user wrote, [`Settings`] the values in force.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -106,7 +106,7 @@ impl FromArgMatches for SettingArgs {
     }
 }
 
-/// Values are checked while arguments are read. Help texts list the policies that the engine can run, and no others.
+/// Values are checked while arguments are read. Help texts list the policies that the engine can run.
 fn value_parser(setting: &'static Setting) -> ValueParser {
     if setting.name == "policy" {
         return PossibleValuesParser::new(registry::sharing().map(PolicyName::as_str)).into();
@@ -119,19 +119,19 @@ fn capitalised(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// What holds after flags, environment and config file; the rest has its defaults.
+/// The values in force after flags, environment and config file; the rest has its defaults.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What was given of the engine's settings.
+    /// The engine's settings that were given.
     pub engine: EngineSettings,
     pub threads: usize,
     /// The memory this process has.
     pub memory_bytes: u64,
     /// Settings of the session, in the order in which they are set.
     pub set: Vec<(String, String)>,
-    /// Where the trace of this run goes, if it is recorded.
+    /// The trace file of this run, if it is recorded.
     pub record: Option<PathBuf>,
-    /// What the config file says to `coscan serve`.
+    /// The table of the config file for `coscan serve`.
     pub serve: toml::Table,
 }
 
@@ -163,7 +163,7 @@ impl Settings {
         self.engine.get(name).is_some() || self.set.iter().any(in_session)
     }
 
-    /// The configuration of the engine that these settings make.
+    /// The configuration of the engine with these settings.
     pub fn engine_config(&self) -> anyhow::Result<EngineConfig> {
         let config = self.engine.resolve(self.memory_bytes, self.threads);
         config.map_err(|error| wrong_usage(error.to_string()))
@@ -171,7 +171,7 @@ impl Settings {
 }
 
 impl EngineArgs {
-    /// Fills in what the user left open.
+    /// Fills in the defaults.
     pub fn resolve(&self) -> anyhow::Result<Settings> {
         let file = self.config.as_deref().map(ConfigFile::read).transpose()?.unwrap_or_default();
         let memory = self.memory.or(file.memory).map(|bytes| bytes.0).filter(|&bytes| bytes > 0);
@@ -286,7 +286,7 @@ impl FromStr for Policy {
     }
 }
 
-/// Help texts list the policies that the scan engine can run, and no others.
+/// Help texts list the policies that the scan engine can run.
 impl ValueParserFactory for Policy {
     type Parser = ValueParser;
 

@@ -1,7 +1,7 @@
 //! `coscan user`: who may connect to `coscan serve`.
 //!
-//! Passwords come from a terminal, a pipe or a variable, never from arguments, which everybody on the machine can read. A server
-//! that runs takes the new file on SIGHUP.
+//! Passwords come from a terminal, a pipe or a variable, never from arguments, which every user of the machine can
+//! read. A running server reads the new file on SIGHUP.
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use coscan_server::access::{UserEntry, UsersFile, Verifier};
 use crate::failure::wrong_usage;
 use crate::tables::plain;
 
-/// The variable a password may come from.
+/// The variable with a password.
 const PASSWORD_VARIABLE: &str = "COSCAN_PASSWORD";
 
 /// What to do with users.
@@ -107,11 +107,11 @@ fn read(path: &Path) -> anyhow::Result<UsersFile> {
     Ok(UsersFile::read(path)?)
 }
 
-/// What Ctrl-C types while it does not interrupt.
+/// The character that Ctrl-C types while it does not interrupt.
 const INTERRUPT: char = '\u{3}';
 
-/// A terminal that does not show what is typed, until this is dropped. Ctrl-C is typed like the rest meanwhile: a process that it
-/// ended would leave the terminal so.
+/// A terminal without echo, until this is dropped. Ctrl-C is typed like any key meanwhile: a process that it ended
+/// would leave the terminal without echo.
 struct Silent;
 
 impl Silent {
@@ -121,7 +121,7 @@ impl Silent {
                 "the terminal cannot be kept from showing the password: give it in {PASSWORD_VARIABLE} or by a pipe"
             );
         }
-        // Not before: what is typed ahead of it would be shown.
+        // Not before: keys typed earlier would be shown.
         eprint!("password: ");
         Ok(Silent)
     }

@@ -1,7 +1,7 @@
-//! The active buffer manager: the core's one door.
+//! The active buffer manager: the interface of the core.
 //!
-//! [`Abm::handle`] takes an event, brings the facts up to date and lets follow what has become possible. What to choose
-//! is the policy's, how it is applied the mechanism's (`mechanism/`). No I/O, no clock, no threads, no randomness.
+//! [`Abm::handle`] takes an event, updates the facts, and does everything that has become possible. The policy makes
+//! the choices, and the mechanism (`mechanism/`) applies them. No I/O, no clock, no threads, no randomness.
 
 use std::num::NonZeroU32;
 
@@ -19,10 +19,10 @@ use crate::set::ColumnSet;
 use crate::state::{Load, State};
 use crate::time::Instant;
 
-/// Decides, for any number of scans over any number of tables and one byte budget, what to read next, who
-/// gets what is there, and what goes.
+/// Decides what to read next, which scan gets which chunk, and what is evicted, for any number of scans over any
+/// number of tables and one byte budget.
 ///
-/// A host owns one and drives it in a loop: tell what happened, carry out what comes back.
+/// A host owns one and drives it in a loop: it reports what happened and carries out the actions that come back.
 ///
 /// ```
 /// use std::collections::VecDeque;
@@ -56,12 +56,12 @@ use crate::time::Instant;
 ///     abm.handle(Instant::from_nanos(now_ns), event, &mut actions);
 ///     for action in actions.drain(..) {
 ///         match action {
-///             // A real host reads here and tells when it is done.
+/// A real host reads here, and reports when it is done.
 ///             Action::Load { load, parts, .. } => {
 ///                 let columns = parts.iter().map(|part| part.column).collect();
 ///                 happened.push_back(Event::LoadFinished { load, columns });
 ///             }
-///             // ... and hands the chunk to the query, which takes its time.
+/// A real host hands the chunk to the query, which processes it.
 ///             Action::Deliver { scan, worker, .. } => {
 ///                 chunks += 1;
 ///                 happened.push_back(Event::ChunkReleased { scan, worker });
@@ -107,12 +107,12 @@ impl Abm {
         self.mechanism.set_policy(self.policy.build());
     }
 
-    /// Changes how many loads may be in flight from each store; those that are go on.
+    /// Changes how many loads may be in flight from each store. Loads that are in flight go on.
     pub fn set_loads_in_flight_max(&mut self, most: NonZeroU32) {
         self.mechanism.state.config.loads_in_flight_max = most.get();
     }
 
-    /// What the manager knows, to look at.
+    /// The facts that decisions are made on.
     pub fn state(&self) -> &State {
         &self.mechanism.state
     }
@@ -127,9 +127,8 @@ impl Abm {
         self.state().loads.len()
     }
 
-    /// The loads in flight of which nothing is wanted any more: no scan needs the chunk in the columns that are
-    /// still to come, and no point read waits for it. Cost: linear in the loads in flight and the scans that
-    /// want their chunks.
+    /// The loads in flight that nobody wants any more: no scan needs the chunk in the columns that have not arrived,
+    /// and no point read waits for it. Cost: linear in the loads in flight and the scans that want their chunks.
     pub fn unwanted_loads(&self) -> Vec<LoadId> {
         let state = self.state();
         let wanted = |load: &Load| {
@@ -166,8 +165,8 @@ impl Abm {
         if needed > budget { Err(ConfigError::BufferTooSmall { needed, budget }) } else { Ok(()) }
     }
 
-    /// Takes note of an event that happened at `now` and appends what is to be done to `actions`. A `now`
-    /// before that of an earlier event counts as that one's.
+    /// Handles an event that happened at `now`, and appends to `actions` what the host is to do. If `now` is before
+    /// the time of an earlier event, that time is used.
     ///
     /// # Panics
     /// If the host breaks the protocol: names that are unknown or used twice, a release without a delivery, an answer
@@ -194,7 +193,7 @@ impl Abm {
             Event::Decoded { table, chunk, column, bytes } => {
                 let gained = mechanism.decoded(PartKey { table, chunk, column }, bytes, actions);
                 if !gained {
-                    // Nothing is to be decided. There are many of these events.
+                    // There is nothing to decide, and these events are frequent.
                     return;
                 }
             }

@@ -1,8 +1,7 @@
-//! What the host is to do: the only way out of the core.
+//! What the host is to do: the only output of the core.
 //!
-//! Actions of one [`handle`](crate::Abm::handle) call are to be carried out in order. By the time they
-//! come out, the core already counts them as done: an evicted page's bytes may be promised to the
-//! load that follows it.
+//! The actions of one [`handle`](crate::Abm::handle) call must be carried out in order. The core counts them as done
+//! when it returns them: the bytes of an evicted page may already be reserved for the load that follows.
 
 use crate::ids::{ChunkNo, ColumnNo, LoadId, PageNo, ScanId, TableId, WorkerNo};
 
@@ -20,7 +19,7 @@ pub enum Action {
         /// What to read, smallest part first: scans that need few columns can start early.
         parts: Vec<PartLoad>,
     },
-    /// Drop the encoded bytes of these pages, and what was decoded from their part. Nobody uses them.
+    /// Drop the encoded bytes of these pages, and the arrays decoded from their part. Nobody uses them.
     Evict {
         /// The table.
         table: TableId,
@@ -35,8 +34,8 @@ pub enum Action {
         /// Their encoded bytes.
         bytes: u64,
     },
-    /// Drop the decoded arrays kept for this part; the encoded bytes stay. Slices that a worker is
-    /// reading right now live on in that worker's workspace.
+    /// Drop the decoded arrays that are kept for this part. The encoded bytes stay. Slices that a worker is reading
+    /// now stay in that worker's workspace.
     DropDecoded {
         /// The table.
         table: TableId,
@@ -45,8 +44,8 @@ pub enum Action {
         /// The column.
         column: ColumnNo,
     },
-    /// The answer to a request: this chunk is the worker's, complete in all columns of the scan, until
-    /// it is released.
+    /// The answer to a request: the worker holds this chunk, complete in all columns of the scan, until it releases
+    /// it.
     Deliver {
         /// The scan.
         scan: ScanId,
@@ -55,38 +54,38 @@ pub enum Action {
         /// The chunk.
         chunk: ChunkNo,
     },
-    /// The other answer to a request: the scan has no chunk left for this worker, ever.
+    /// The other answer to a request: the scan will never have another chunk for this worker.
     Wake {
         /// The scan.
         scan: ScanId,
         /// The worker.
         worker: WorkerNo,
     },
-    /// Please give the chunk back if its consumer is not reading: others wait for the room. Answer with
-    /// `ChunkSuspended`, or ignore it when the consumer is active; the core asks again later.
+    /// Give the chunk back if its consumer is not reading: others wait for the room. Answer with `ChunkSuspended`, or
+    /// ignore it if the consumer is active. The core asks again later.
     Suspend {
         /// The scan.
         scan: ScanId,
         /// The worker.
         worker: WorkerNo,
     },
-    /// Please give back the room that point reads have: scans cannot go on without it. Answer with `PointRoom` and
-    /// what has to stay; the core asks again later.
+    /// Give back room of point reads: scans cannot continue without it. Answer with `PointRoom` and the bytes that
+    /// have to stay. The core asks again later.
     ReturnPointRoom,
-    /// The scan cannot be completed. Its outstanding requests are answered by this; it is still to be
-    /// ended by `ScanGone`.
+    /// The scan cannot be completed. This answers its outstanding requests. The host still has to send `ScanGone`.
     Fail {
         /// The scan.
         scan: ScanId,
-        /// The chunk that is missing, if one is to blame.
+        /// The chunk that is missing, if the failure concerns one chunk.
         chunk: Option<ChunkNo>,
         /// Why.
         reason: FailReason,
     },
 }
 
-/// An unbroken run of a part's pages that are neither resident nor being read. A part with resident pages in
-/// between, which neighbours share, is read by several of these; its column is complete when all have arrived.
+/// An unbroken run of a part's pages that are neither resident nor being read. If pages in between are resident
+/// because neighbours share them, a part is read as several runs. Its column is complete when all of them have
+/// arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartLoad {
     /// The column.

@@ -1,6 +1,6 @@
-//! The transitions of pages: loads begin, arrive or fail, parts leave, decoded arrays come and go.
+//! The transitions of pages: loads begin, arrive or fail; parts are evicted; decoded arrays are added and dropped.
 //!
-//! Every byte that moves is booked in the ledger here and nowhere else.
+//! The ledger is changed only here.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -79,7 +79,7 @@ impl State {
     pub(crate) fn evict_pages(&mut self, part: PartKey, runs: Vec<Range<u32>>, actions: &mut Vec<Action>) {
         let PartKey { table, chunk, column } = part;
         if runs.is_empty() && self.decoded.contains_key(&part) {
-            // No eviction tells the host.
+            // No eviction of pages tells the host to drop them.
             actions.push(Action::DropDecoded { table, chunk, column });
         }
         self.forget_decoded(part);
@@ -127,7 +127,7 @@ impl State {
         self.recount_in_order(table);
     }
 
-    /// The pages of a part on which no part lies that is held, being completed or a target.
+    /// The pages of a part that may leave: no part lies on them that is held, being completed or a target.
     pub(crate) fn shared_pages_to_leave(&self, part: PartKey, target: Option<&Target>) -> Vec<u32> {
         let PartKey { table, chunk, column } = part;
         let t = self.table(table);
@@ -144,8 +144,8 @@ impl State {
         pages.filter(|page| t.chunks_with_page(column, *page).all(free)).collect()
     }
 
-    /// The runs of pages that evicting the part would free: those that no other part lies on which somebody
-    /// wants or which is arriving. What nobody wants keeps no neighbour.
+    /// The runs of pages that evicting the part would free. A page stays if another part lies on it that is arriving
+    /// or that somebody wants. Neighbours that nobody wants are evicted with it.
     fn droppable_pages(&self, part: PartKey) -> Vec<Range<u32>> {
         let PartKey { table, chunk, column } = part;
         let t = self.table(table);

@@ -1,4 +1,4 @@
-//! How an active buffer manager is set up, checked once. Its policy is given apart from this.
+//! The settings of an active buffer manager, checked once. Its policy is passed separately.
 
 use crate::error::ConfigError;
 use crate::time::Span;
@@ -13,15 +13,15 @@ pub struct AbmConfig {
     /// A scan is starved below this many available chunks per worker. The papers use 2: the chunk in use
     /// and the next one. Devices with long latency and much parallelism want more.
     pub starved_below: u32,
-    /// How long a worker may sit on a chunk while others are blocked for its room, before the chunk is
-    /// asked back.
+    /// How long a worker may hold a chunk without reading, while others wait for its room, before the chunk is asked
+    /// back.
     pub stall_after: Span,
-    /// The share of the budget that the workspaces of workers may take together, in percent, once one
-    /// worker is at work. More workers than there are processors only take room from the data; who goes
-    /// first is the policy's choice.
+    /// The share of the budget that the workspaces of workers may take together, in percent. One worker may always
+    /// run. More workers than processors would only take room from the data. The policy chooses which workers run
+    /// first.
     pub workspace_share_percent: u8,
-    /// How many workers can run at once. Loads leave room for this many workspaces and one more, within their
-    /// share: a buffer that data fill to the brim is emptied by one worker after another.
+    /// How many workers can run at once. Loads leave room for this many workspaces and one more, within their share.
+    /// In a buffer that is full of data only one worker at a time could run.
     pub processors: u32,
     /// The share of the budget that decoded arrays may have, in percent.
     pub decoded_share_percent: u8,

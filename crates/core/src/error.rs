@@ -1,4 +1,4 @@
-//! What cannot be set up, and why.
+//! Why a configuration or a layout is impossible.
 
 use thiserror::Error;
 
@@ -6,7 +6,7 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// The buffer cannot hold what one worker needs at the least.
+    /// The buffer cannot hold what a single worker needs.
     #[error("a buffer of {budget} bytes is too small: at least {needed} bytes are needed for progress")]
     BufferTooSmall {
         /// The smallest buffer that guarantees progress, in bytes.
@@ -20,7 +20,7 @@ pub enum ConfigError {
         /// The setting.
         setting: &'static str,
     },
-    /// A time beyond what can be counted.
+    /// A time that is too long to be counted.
     #[error("{setting} is {seconds} seconds; the maximum is {max}")]
     TooLong {
         /// The setting.

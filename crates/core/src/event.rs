@@ -1,6 +1,6 @@
-//! What can happen: the only way into the core.
+//! What can happen: the only input of the core.
 //!
-//! A host tells the [`Abm`](crate::Abm) each event once, with the time it happened. Events that break
+//! A host reports each event to the [`Abm`](crate::Abm) once, with the time at which it happened. Events that break
 //! the protocol (an unknown scan, a release without a delivery) are bugs of the host and panic.
 
 use crate::ids::{ChunkNo, ColumnNo, LoadId, ScanId, TableId, WorkerNo};
@@ -25,15 +25,15 @@ pub enum Event {
         /// The new chunks alone.
         layout: TableLayout,
     },
-    /// The data under these chunks is gone or replaced. Scans that still need one of them fail, what is
-    /// resident of them goes; nobody may register for them again.
+    /// The data under these chunks was removed or replaced. Scans that still need one of them fail, and their
+    /// resident data is dropped. No scan may register for them again.
     ChunksInvalidated {
         /// The table they belong to.
         table: TableId,
-        /// The chunks that are no more.
+        /// The chunks whose data is gone.
         chunks: ChunkSet,
     },
-    /// The table is no more: all its scans fail, all its data goes.
+    /// The table was dropped: all its scans fail, and all its data is dropped.
     TableDropped {
         /// The table.
         table: TableId,
@@ -46,8 +46,8 @@ pub enum Event {
         /// What it needs.
         spec: ScanSpec,
     },
-    /// The scan does not need these chunks after all (dynamic pruning, a reached limit). Chunks it has
-    /// finished or is using are left as they are.
+    /// The scan does not need these chunks any more (dynamic pruning, a limit that was reached). Chunks that it has
+    /// finished or is using do not change.
     ChunksUnneeded {
         /// The scan.
         scan: ScanId,
@@ -63,23 +63,23 @@ pub enum Event {
         /// The worker; it must hold no chunk.
         worker: WorkerNo,
     },
-    /// A worker has consumed the chunk it holds, or does not want the one it gave back any more: the scan
-    /// will never see that chunk again.
+    /// A worker has consumed the chunk that it holds, or no longer wants the one that it gave back. The scan will not
+    /// get that chunk again.
     ChunkReleased {
         /// The scan.
         scan: ScanId,
         /// The worker.
         worker: WorkerNo,
     },
-    /// A worker that holds a chunk is still reading it. To be sent now and then, more often than every
-    /// `stall_after`, so that a slow consumer is told from one that stopped.
+    /// A worker that holds a chunk is still reading it. To be sent more often than every `stall_after`, so that a
+    /// slow consumer is distinguished from one that stopped.
     WorkerActive {
         /// The scan.
         scan: ScanId,
         /// The worker.
         worker: WorkerNo,
     },
-    /// A worker gives back its chunk half consumed, answering [`Suspend`](crate::Action::Suspend). Its
+    /// A worker gives back a chunk that it has not finished, in answer to [`Suspend`](crate::Action::Suspend). Its
     /// next request is for the same chunk.
     ChunkSuspended {
         /// The scan.
@@ -87,11 +87,11 @@ pub enum Event {
         /// The worker.
         worker: WorkerNo,
     },
-    /// A worker of the scan turned out to need this many bytes of workspace, more than the scan announced (a page
-    /// that is larger than the metadata let expect). Holds for all its workers from now on, also for those that hold
-    /// a chunk. Room is made of what nobody holds; if the budget is exceeded all the same when the call returns, the
-    /// worker must not use more yet but give its chunk back ([`Event::ChunkSuspended`]) and ask again. The scan fails
-    /// if it can never have so much. Less than before changes nothing.
+    /// A worker of the scan needs this many bytes of workspace, more than the scan announced: a page is larger than
+    /// the metadata say. This holds for all workers of the scan from now on, including those that hold a chunk.
+    /// Chunks that nobody holds are evicted to make room. If the budget is still exceeded when the call returns, the
+    /// worker must not use more yet: it gives its chunk back ([`Event::ChunkSuspended`]) and asks again. The scan
+    /// fails if the whole budget would not suffice. Fewer bytes than before change nothing.
     WorkspaceGrown {
         /// The scan.
         scan: ScanId,
@@ -105,8 +105,8 @@ pub enum Event {
         /// The columns that are complete now.
         columns: ColumnSet,
     },
-    /// Columns of a load cannot be read, all retries included. Scans that still need that chunk with one
-    /// of those columns fail; everybody else is unharmed.
+    /// Columns of a load could not be read, after all retries. Scans that still need that chunk with one of these
+    /// columns fail; no other scan is affected.
     LoadFailed {
         /// The load.
         load: LoadId,
@@ -122,17 +122,17 @@ pub enum Event {
         chunk: ChunkNo,
         /// The part's column.
         column: ColumnNo,
-        /// Bytes held now, all of them; the event replaces what an earlier one said.
+        /// Bytes held now, in total. The event replaces an earlier one.
         bytes: u64,
     },
-    /// The scan is over: finished, cancelled or failed. Whatever it holds is free again.
+    /// The scan is over: finished, cancelled or failed. Everything it holds is released.
     ScanGone {
         /// The scan.
         scan: ScanId,
     },
-    /// The host wants to hold this many bytes for point reads, all of them; the event replaces what an earlier
-    /// one said. Less is always granted, more if what nobody holds can make room for it: what was granted is in
-    /// [`Usage::points`](crate::Usage::points) when the call returns.
+    /// The host wants to hold this many bytes for point reads, in total. The event replaces an earlier one. Less is
+    /// always granted. More is granted if chunks that nobody holds can make room for it.
+    /// [`Usage::points`](crate::Usage::points) says what was granted when the call returns.
     PointRoom {
         /// Bytes wanted now.
         bytes: u64,
@@ -149,13 +149,12 @@ pub enum Event {
         /// How many they are.
         reads: u32,
     },
-    /// The byte budget is different from now on. A smaller one is reached by evictions and, where chunks
-    /// are in use, as these are released.
+    /// The byte budget has changed. A smaller one is reached by evictions, and by releases where chunks are in use.
     BudgetChanged {
         /// The new budget in bytes.
         bytes: u64,
     },
-    /// Nothing but time has passed; due at [`Abm::next_deadline`](crate::Abm::next_deadline).
+    /// No event but the passing of time; due at [`Abm::next_deadline`](crate::Abm::next_deadline).
     TimePassed,
 }
 
@@ -172,8 +171,8 @@ pub struct ScanSpec {
     pub workers: u32,
     /// Whether chunks must come in table order.
     pub order: DeliveryOrder,
-    /// How much its needs count against others', from 1 (normal) upwards: a scan of weight 2 ages twice
-    /// as fast and counts as half as long.
+    /// The weight of its needs against those of others, from 1 (normal) upwards: a scan of weight 2 ages twice as
+    /// fast and counts as half as long.
     pub weight: u32,
     /// Bytes a worker may use beside the encoded chunk while it holds one: one decoded slice and the
     /// state of the decoders. Charged from delivery to release.
@@ -183,7 +182,7 @@ pub struct ScanSpec {
 /// The order in which a scan accepts its chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeliveryOrder {
-    /// Whatever suits the system; the point of a cooperative scan.
+    /// Any order; the point of a cooperative scan.
     Any,
     /// Ascending chunk numbers, because the plan above relies on the table's order.
     Table,

@@ -1,7 +1,7 @@
-//! What is to leave the buffer: how much room is wanted, and the parts that a policy names for it.
+//! How much room is needed, and the parts that a policy chose for it.
 //!
-//! A policy adds parts to [`Victims`], least valuable first. What may not leave is left out here, whatever the policy
-//! says; nothing is evicted yet.
+//! A policy adds parts to [`Victims`], least valuable first. Parts that may not leave are ignored here. Nothing is
+//! evicted yet.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -11,17 +11,17 @@ use crate::part::{PartKey, Target};
 use crate::state::State;
 use crate::table::runs_of;
 
-/// Room that is wanted in the buffer.
+/// Room that is needed in the buffer.
 #[derive(Clone, Debug)]
 pub struct Need {
     /// The bytes to free.
     pub bytes: u64,
-    /// The scan that will profit; `None` if the budget shrank.
+    /// The scan that needs the room; `None` if the budget shrank.
     pub scan: Option<ScanId>,
-    /// Whether a worker waits for it. Reading ahead may not take what was read ahead before and nobody
-    /// has used yet: two scans could take the same room from each other forever.
+    /// Whether a worker waits for it. Reading ahead may not evict chunks that were read ahead and not used yet: two
+    /// scans could take the same room from each other forever.
     pub urgent: bool,
-    /// What must not leave to make room for itself.
+    /// The parts for which the room is made; they must not leave.
     pub target: Option<Target>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Victim {
 pub struct Victims<'a> {
     state: &'a State,
     need: Need,
-    /// The parts, in the order in which they go, with the pages that each takes with it.
+    /// The parts in the order of eviction, with the pages that each takes with it.
     pub(crate) parts: Vec<Victim>,
     seen: BTreeSet<PartKey>,
     /// Pages that several parts lie on and that one of them takes with it.
@@ -87,8 +87,8 @@ impl<'a> Victims<'a> {
         self.enough()
     }
 
-    /// The pages that leave with the part: a page that several complete parts lie on leaves with the last of
-    /// them that is evicted, unless nobody wants the others.
+    /// The pages that leave with the part. A page on which several complete parts lie leaves with the last of them,
+    /// unless nobody wants the others.
     fn pages_leaving_with(&mut self, part: PartKey) -> Vec<Range<u32>> {
         let PartKey { table, chunk, column } = part;
         let t = self.state.table(table);

@@ -1,11 +1,11 @@
-//! Interest classes: chunks that every decision treats alike, kept together (2004 §4.1).
+//! Interest classes: sets of chunks about which every decision is the same (2004 §4.1).
 //!
-//! Two chunks of a table are in one class when the same scans want them, the same scans have claimed
-//! them, and the same columns of them are resident, arriving and pinned. Relevance functions look only at
-//! these facts, so a decision walks classes, not chunks. A class stores its chunks as runs: a scan that
-//! enters splits runs at its range's ends, a consumed chunk moves from one class to another.
+//! Two chunks of a table are in one class when the same scans want them, the same scans have claimed them, and the
+//! same columns of them are resident, arriving and pinned. Relevance functions use only these facts, so a decision
+//! visits classes, not chunks. A class stores its chunks as runs. A scan that registers splits runs at the ends of
+//! its ranges, and a chunk that is consumed moves from one class to another.
 //!
-//! This file keeps the classes; what the facts mean is for `table.rs` and the policies.
+//! This file keeps the classes. `table.rs` and the policies use them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -35,7 +35,7 @@ pub type SlotSet = BitSet<ScanSlot>;
 pub struct ClassKey {
     /// The scans that still need the chunk, those using it included.
     pub interested: SlotSet,
-    /// The scans of which a worker has been handed the chunk and has not finished it.
+    /// The scans of which a worker has been handed the chunk and has not finished it yet.
     pub claimed: SlotSet,
     /// The columns whose parts are complete in the buffer; parts without data always are.
     pub resident: ColumnSet,
@@ -79,7 +79,7 @@ pub struct Classes {
     by_key: BTreeMap<ClassKey, usize>,
 }
 
-/// Shows the runs and what is known of each, not how classes are numbered.
+/// Compares runs and their facts, not the numbers of classes.
 impl fmt::Debug for Classes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let runs = self.runs_in(0..u32::MAX).map(|(run, class)| (run, &class.key));
@@ -88,7 +88,7 @@ impl fmt::Debug for Classes {
 }
 
 impl Classes {
-    /// The classes, in no particular but a reproducible order.
+    /// The classes, in a reproducible order.
     pub fn iter(&self) -> impl Iterator<Item = &Class> {
         self.classes.iter().flatten()
     }

@@ -1,9 +1,8 @@
-//! How a table is cut: chunks, columns, parts and pages, for both storage models.
+//! How a table is divided: chunks, columns, parts and pages, for both storage models.
 //!
-//! A part is the data of one column in one chunk and lies on a contiguous run of the column's pages.
-//! Neighbouring chunks may share a page (2007 §6.1: with column storage chunk boundaries do not fall on
-//! page boundaries). Hosts whose parts share nothing, like Parquet column chunks, describe every part
-//! as a single page of the part's size.
+//! A part is the data of one column in one chunk and lies on a contiguous run of the column's pages. Neighbouring
+//! chunks may share a page (2007 §6.1: with column storage chunk boundaries do not fall on page boundaries). If parts
+//! share nothing, as column chunks of Parquet, each part is described as one page of the part's size.
 
 use std::ops::Range;
 
@@ -90,7 +89,7 @@ impl TableLayout {
     /// A row-storage table: one part per chunk, of the given sizes in bytes.
     ///
     /// # Errors
-    /// None; it is a result as that of [`Self::columns`] is.
+    /// Never; the result type is that of [`Self::columns`].
     pub fn rows(chunk_bytes: impl IntoIterator<Item = u64>) -> Result<Self, ConfigError> {
         let column = ColumnLayout::separate(chunk_bytes);
         let (storage, store, chunks) = (Storage::Row, StoreNo::default(), column.spans.len() as u32);
@@ -114,14 +113,14 @@ impl TableLayout {
         Ok(TableLayout { storage: Storage::Column, store: StoreNo::default(), chunks, columns })
     }
 
-    /// The same table on another store than the first one. A table stays where it was opened: what
-    /// `TableGrown` says of a store does not count.
+    /// The same table on another store. A table stays on the store where it was opened: the store in `TableGrown` is
+    /// ignored.
     pub fn on_store(mut self, store: StoreNo) -> Self {
         self.store = store;
         self
     }
 
-    /// The store the table is on: loads in flight are counted for each store by itself.
+    /// The store of the table. Loads in flight are counted for each store.
     pub fn store(&self) -> StoreNo {
         self.store
     }
@@ -175,7 +174,7 @@ impl TableLayout {
     /// The chunks that share `page` of `column`. Cost: logarithmic.
     pub fn chunks_of_page(&self, column: ColumnNo, page: PageNo) -> Range<u32> {
         let spans = &self.columns[column.index()].spans;
-        // Where every chunk has a page of its own, as most have, no search is needed.
+        // In most layouts every chunk has a page of its own, so that no search is needed.
         let at = page.index();
         let own = spans.get(at).is_some_and(|span| *span == (page.0..page.0 + 1));
         let before = || at == 0 || spans[at - 1].end <= page.0;

@@ -1,4 +1,4 @@
-//! The one ledger in bytes: what the budget is spent on.
+//! The ledger: how the budget is used, in bytes.
 
 /// Bytes in use, by purpose, and the budget they must fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub struct Usage {
     pub workspace: u64,
     /// Decoded arrays kept for others.
     pub decoded: u64,
-    /// What point reads beside the scans have: frames of their pages, and pages being put together.
+    /// What point reads have: frames of their pages, and pages that are being assembled.
     pub points: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The parts of chunks: the unit in which data is kept and leaves.
+//! Parts: one column of one chunk, the unit in which data is kept and evicted.
 
 use crate::ids::{ChunkNo, ColumnNo, TableId};
 use crate::set::ColumnSet;
@@ -14,7 +14,7 @@ pub struct PartKey {
     pub column: ColumnNo,
 }
 
-/// The parts that room is being made for.
+/// The parts for which room is being made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// The table.

@@ -1,16 +1,19 @@
-//! May a bulk read start, or is it the point reads' turn?
+//! Whether a bulk read may start, or point reads go first.
 //!
-//! Loads of whole chunks and reads of single pages share one device. A page behind megabytes of bulk reads takes as
-//! long as these; so page reads go first, and when they miss their target all the same, bulk phases, in which both
-//! are started, alternate with point phases, in which no bulk read is. Scans keep a guaranteed share of the time.
+//! Loads of whole chunks and reads of single pages share one device. A page read that is queued behind megabytes of
+//! bulk reads takes as long as they do, so page reads go first. If they still miss their target, phases alternate: in
+//! a bulk phase both kinds of reads are started, in a point phase only point reads are. Scans have a guaranteed share
+//! of the time.
 //!
-//! Source: Zukowski, Boncz & Kersten 2004, section 4.2, which names the two phases and leaves their length open.
-//! **Choice:** a point phase begins when the oldest point read has been waiting for longer than the target, and ends
-//! when that holds no more, or after [`LENGTH`] targets. **Choice:** a bulk phase lasts at least as long as the point
-//! phase before it, times `share / (100 - share)`, so that over any two phases bulk reads may start for at least
-//! `share` percent of the time. What is under way is never interrupted.
+//! Source: Zukowski, Boncz & Kersten 2004, section 4.2, which names the two phases and does not say how long they
+//! last.
+//! **Choice:** a point phase begins when the oldest point read has waited for longer than the target. It ends when
+//! that is no longer so, or after [`LENGTH`] targets.
+//! **Choice:** a bulk phase lasts at least as long as the point phase before it, times `share / (100 - share)`. So
+//! bulk reads may start for at least `share` percent of the time of any two phases. Reads that have started are never
+//! interrupted.
 //!
-//! Nothing is queued here and no time passes: the host asks before it starts a bulk read. Cost: constant.
+//! Nothing is queued here and no clock is read: the host asks before it starts a bulk read. Cost: constant.
 
 use crate::error::ConfigError;
 use crate::time::{Instant, Span};
@@ -35,7 +38,7 @@ enum Phase {
 }
 
 impl Phases {
-    /// Phases for a target of latency; with a target of zero there are none, and bulk reads may always start.
+    /// Phases for a target of latency. With a target of zero there are no phases, and bulk reads may always start.
     ///
     /// # Errors
     /// If the share is not a percentage.
@@ -46,13 +49,13 @@ impl Phases {
         Ok(Phases { target, bulk_share_percent, phase: Phase::Bulk { owed_until: Instant::ZERO } })
     }
 
-    /// The same with another target, before anything was asked.
+    /// The same with another target; to be used before the first question.
     pub fn with_target(self, target: Span) -> Self {
         Phases { target, ..self }
     }
 
-    /// Asks at `now` whether a bulk read may start, when the oldest point read not answered yet was asked for at
-    /// `oldest`. `Err` says when it is worth asking again, unless a point read is answered before.
+    /// Asks at `now` whether a bulk read may start. `oldest` is the time of the oldest point read that is not
+    /// answered yet. `Err` says when to ask again, unless a point read is answered before.
     ///
     /// # Errors
     /// When to ask again, if no bulk read may start now.
@@ -68,7 +71,7 @@ impl Phases {
                 Err(since + self.longest())
             }
             Phase::Point { since } => {
-                // Nobody may have asked for a while: what lasted longer than a phase may was no phase.
+                // Nobody may have asked for some time: a period longer than the longest phase was no phase.
                 let lasted = now.since(since).as_nanos().min(self.longest().as_nanos());
                 let (share, rest) =
                     (u64::from(self.bulk_share_percent), 100 - u64::from(self.bulk_share_percent));
@@ -100,7 +103,7 @@ mod tests {
         assert_eq!(phases.bulk_may_start(at(111), Some(at(100))), Err(at(151)));
         assert_eq!(phases.bulk_may_start(at(120), Some(at(105))), Err(at(151)), "another one is late now");
         assert_eq!(phases.bulk_may_start(at(125), Some(at(120))), Ok(()), "the late ones are answered");
-        // The point phase took 14 ms: half of the time is the scans', so they have as long.
+        // The point phase took 14 ms. Half of the time belongs to scans, so they have as long.
         assert_eq!(phases.bulk_may_start(at(138), Some(at(120))), Ok(()));
         assert_eq!(phases.bulk_may_start(at(139), Some(at(120))), Err(at(179)));
         assert_eq!(phases.bulk_may_start(at(179), Some(at(120))), Ok(()), "a point phase ends");

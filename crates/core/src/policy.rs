@@ -1,9 +1,9 @@
 //! What a sharing policy is asked and told, and how a manager gets one.
 //!
-//! A policy answers three questions of the mechanism: which of its available chunks a scan gets, what to read next and
-//! on whose behalf, and which parts may leave to make room. It reads [`State`] and changes nothing but its own notes.
-//! Budget, pins and progress hold whatever it answers. Those that come with this crate are in [`sharing`](crate::sharing)
-//! and [`replacement`](crate::replacement), their names in [`registry`](crate::registry).
+//! A policy answers the questions of the mechanism: which available chunk a scan gets, what to read next and for
+//! which scan, and which parts may be evicted. It reads [`State`] and changes only its own notes. Budget, pins and
+//! progress do not depend on its answers. The policies of this crate are in [`sharing`](crate::sharing) and
+//! [`replacement`](crate::replacement), their names in [`registry`](crate::registry).
 
 use std::fmt;
 use std::fmt::Debug;
@@ -16,8 +16,8 @@ use crate::scan::Scan;
 use crate::set::ColumnSet;
 use crate::state::State;
 
-/// A policy that a manager can be set to, with the name it is shown by: one of the registry
-/// ([`PolicyName`](crate::PolicyName) turns into it), or one of your own.
+/// A policy for a manager, with the name under which it is shown: one of the registry
+/// ([`PolicyName`](crate::PolicyName) converts into it), or one of your own.
 #[derive(Clone)]
 pub struct Policy {
     name: Arc<str>,
@@ -25,7 +25,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// A policy of your own: its name, and how one without notes is made.
+    /// A policy of your own: its name, and a function that makes one without notes.
     pub fn new<P: SharingPolicy + 'static>(
         name: &str,
         build: impl Fn() -> P + Send + Sync + 'static,
@@ -75,9 +75,9 @@ pub struct LoadChoice {
     pub scan: ScanId,
     /// The chunk of that scan's table.
     pub chunk: ChunkNo,
-    /// The columns to complete, those of them that are resident already included: they stay.
+    /// The columns to complete. Those of them that are resident stay.
     pub columns: ColumnSet,
-    /// Whether the scan's own columns are to be read if there is no room for all of them.
+    /// Whether to read only the scan's own columns if there is no room for all of them.
     pub or_own: bool,
 }
 
@@ -91,11 +91,11 @@ impl LoadChoice {
 /// The scans a load may be chosen for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Among {
-    /// Any scan, whether its store has a slot free for a load or not.
+    /// Any scan, whether or not its store has a free slot.
     All,
     /// Scans whose store has a slot free.
     WithSlot,
-    /// Those of which a worker waits: there is no room to read ahead.
+    /// Scans with a waiting worker: there is no room to read ahead.
     Waiting,
 }
 
@@ -110,8 +110,7 @@ impl Among {
     }
 }
 
-/// A copy of a policy with its notes, so that a manager can be copied as a whole. Every policy that is
-/// `Clone` has it.
+/// A copy of a policy with its notes, so that a manager can be cloned. Implemented for every policy that is `Clone`.
 pub trait ClonePolicy {
     /// The copy.
     fn boxed_clone(&self) -> Box<dyn SharingPolicy>;
@@ -137,34 +136,34 @@ pub trait SharingPolicy: ClonePolicy + Debug + Send {
     fn on_gone(&mut self, _scan: ScanId) {}
     /// A worker was handed a chunk.
     fn on_delivered(&mut self, _state: &State, _scan: ScanId, _chunk: ChunkNo) {}
-    /// A scan does not need a chunk any more: it consumed it, or it was pruned.
+    /// A scan does not need a chunk any more: it was consumed or pruned.
     fn on_satisfied(&mut self, _table: TableId, _scan: ScanId, _chunk: ChunkNo) {}
     /// The chosen load was issued, with these columns.
     fn on_load_issued(&mut self, _state: &State, _choice: &LoadChoice) {}
-    /// A table is no more; none of its scans is left.
+    /// A table was dropped; it has no scans any more.
     fn on_dropped(&mut self, _table: TableId) {}
 
-    /// Which available, unclaimed chunk does the scan get? `None` lets the worker wait. A scan in table
-    /// order may only be given its next chunk.
+    /// Which available, unclaimed chunk does the scan get? With `None` the worker waits. A scan in table order may
+    /// only get its next chunk.
     fn choose_chunk(&mut self, state: &State, scan: &Scan) -> Option<ChunkNo>;
 
-    /// How urgently does the scan want its next chunk? If there is not room for all workers that could be
-    /// served, those of the most urgent scans are.
+    /// How urgently does the scan want its next chunk? If there is not room for all workers that could be served, the
+    /// most urgent scans are served.
     fn urgency(&self, state: &State, scan: &Scan) -> i128;
 
-    /// Where does the scan go on if nothing moves and it has to be served by itself?
+    /// Where does the scan continue if nothing moves and the mechanism has to serve it?
     fn position(&self, scan: &Scan) -> ChunkNo;
 
-    /// What is to be read next, for one of these scans? `None` if nothing should be. The choice must lack
-    /// something that is neither resident nor being read.
+    /// What is read next, for one of these scans? `None` reads nothing. The chosen chunk must lack something that is
+    /// neither resident nor being read.
     fn choose_load(&mut self, state: &State, among: Among) -> Option<LoadChoice>;
 
-    /// Which parts go to make room? Adds to `victims`, least valuable first, as far as the policy agrees;
-    /// if that is not enough the room is not made.
+    /// Which parts are evicted? Adds to `victims`, least valuable first, as far as the policy agrees. If that is not
+    /// enough, nothing is evicted.
     fn choose_victims(&mut self, state: &State, victims: &mut Victims<'_>);
 }
 
-/// The part that a policy would have leave first to make any room for a load; for comparing policies.
+/// The part that a policy would evict first for a load, whatever its size; for comparing policies.
 pub fn first_victim(state: &State, policy: &mut dyn SharingPolicy, choice: &LoadChoice) -> Option<PartKey> {
     let scan = state.scan(choice.scan);
     let target = Target { table: scan.table, chunk: choice.chunk, columns: scan.columns.clone() };

@@ -1,6 +1,6 @@
-//! Every policy of the manager in one table: it feeds the command line, SQL settings, docs and the
-//! conformance suite. A new policy is one file and one line here. Policies of a pool of pages are in the registry
-//! of `coscan-pool`, with lines of the same form.
+//! All policies of the manager in one table, for the command line, SQL settings, docs and the conformance suite. A
+//! new policy is one file and one entry here. Policies of page pools are in the registry of `coscan-pool`, with
+//! entries of the same form.
 
 use std::fmt;
 use std::str::FromStr;
@@ -21,7 +21,7 @@ use crate::sharing::relevance_2004::Relevance2004;
 pub enum PolicyKind {
     /// Which chunk next, and for whom?
     Sharing,
-    /// Which page or chunk leaves? Scans go in table order, each by itself.
+    /// Which page or chunk is evicted? Every scan reads in table order, independently.
     Replacement,
     /// How many frames, and may it start?
     Allocation,

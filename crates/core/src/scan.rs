@@ -25,7 +25,7 @@ pub enum WorkerState {
         /// When it was handed the chunk or last showed that it is reading.
         since: Instant,
     },
-    /// It gave its chunk back half consumed and has not come back for it.
+    /// It gave its chunk back unfinished and has not asked for it again.
     Suspended {
         /// The chunk.
         chunk: ChunkNo,
@@ -111,7 +111,7 @@ impl Scan {
         self.unclaimed.first_from(ChunkNo(0))
     }
 
-    /// Whether it failed and is only waiting to be taken off the books.
+    /// Whether it failed; it stays registered until the host sends `ScanGone`.
     pub fn failed(&self) -> bool {
         self.slot.is_none()
     }
@@ -142,7 +142,7 @@ impl Scan {
         self.waiting_since().map_or(Span::ZERO, |since| now.since(since))
     }
 
-    /// The next `count` unclaimed chunks from `position` on, going round at the end of the table.
+    /// The next `count` unclaimed chunks from `position` on, continuing at the start of the table.
     pub fn upcoming(&self, position: ChunkNo, count: u32) -> impl Iterator<Item = ChunkNo> {
         let behind = self.unclaimed.runs_in(position.0..u32::MAX).flatten();
         let wrapped = self.unclaimed.runs_in(0..position.0).flatten();

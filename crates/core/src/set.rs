@@ -187,7 +187,7 @@ impl<T: Member> Default for BitSet<T> {
 }
 
 impl<T> BitSet<T> {
-    /// Whether both have no more than 64 members: sets are compared often enough for a call to count.
+    /// Whether both have no more than 64 members. Sets are compared so often that this avoids a function call.
     fn is_short(&self, other: &Self) -> bool {
         self.tail.is_empty() && other.tail.is_empty()
     }

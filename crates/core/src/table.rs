@@ -1,7 +1,7 @@
-//! One table: the state of its pages, its interest classes, and what each of its scans has in reach.
+//! One table: the state of its pages, its interest classes, and how much each of its scans has in reach.
 //!
-//! All changes to a chunk's facts go through `Table::change_chunk`, which keeps the per-scan counters
-//! in step, so that "is this scan starved" never needs a walk.
+//! Every change to a chunk's facts goes through `Table::change_chunk`, which also updates the counters of scans. So
+//! whether a scan is starved needs no search.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -20,7 +20,7 @@ pub(crate) enum PageState {
     Resident,
 }
 
-/// How much of what a scan needs is in the buffer or on its way.
+/// How much of a scan's needs is in the buffer or arriving.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reach {
     /// available(q): needed chunks that are complete for the scan's columns, those in use included.
@@ -38,12 +38,12 @@ pub struct Interest {
     pub scan: ScanId,
     /// Its columns.
     pub columns: ColumnSet,
-    /// Whether it takes chunks in table order; its reach then counts only an unbroken sequence from its
-    /// next chunk on, and it is in no starvation mask.
+    /// Whether it takes chunks in table order. Its reach then counts only the unbroken sequence from its next chunk
+    /// on, and it is in no starvation mask.
     pub in_order: bool,
     /// Its reach.
     pub reach: Reach,
-    /// Below this supply it is starved.
+    /// It is starved below this supply.
     pub starved_below: u32,
 }
 
@@ -65,7 +65,7 @@ pub struct Table {
     pub(crate) classes: Classes,
     pub(crate) pages: Vec<Vec<PageState>>,
     pub(crate) slots: Vec<Option<Interest>>,
-    /// Scans that are starved, and those on the border of it.
+    /// Scans that are starved, and scans that would be with one chunk less.
     pub(crate) starved: SlotSet,
     pub(crate) almost_starved: SlotSet,
     /// Scans that take chunks in table order.
@@ -204,7 +204,7 @@ impl Table {
         self.groups.values().map(SlotSet::len).sum()
     }
 
-    /// The mean bytes per chunk of some columns: the measure of pages in the relevance functions.
+    /// The mean bytes per chunk of some columns, by which the relevance functions count pages.
     pub fn width(&self, columns: &ColumnSet) -> u64 {
         columns.iter().map(|c| self.widths[c.index()]).sum()
     }

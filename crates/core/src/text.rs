@@ -1,7 +1,7 @@
 //! Events and actions as lines of a trace that a person can read.
 //!
-//! `t` is a table, `q` a scan, `w` a worker, `c` a chunk, `l` a load. What a reader of a trace can work out from what
-//! came before (which pages, which table a load reads) is left out.
+//! `t` is a table, `q` a scan, `w` a worker, `c` a chunk, `l` a load. What follows from earlier lines (which pages,
+//! which table a load reads) is left out.
 
 use std::fmt::{self, Display, Formatter};
 

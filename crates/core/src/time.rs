@@ -1,4 +1,4 @@
-//! Time as the core sees it: a number the host passes in.
+//! Time in the core: a number that the host passes in.
 //!
 //! There is no clock here. The engine counts from its start, the simulator from zero.
 

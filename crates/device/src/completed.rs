@@ -1,7 +1,7 @@
 //! Requests that are complete but not reported yet.
 //!
-//! A device that is made of steps goes through all of them whenever it learns the time, also when that is
-//! because of a new request; what completes on the way waits here for the next call that may report it.
+//! A device that is made of steps takes all steps that are due whenever it learns the time, also when a request is
+//! submitted. Requests that complete in between wait here for the next call that may report them.
 
 use std::collections::VecDeque;
 

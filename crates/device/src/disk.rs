@@ -1,8 +1,8 @@
-//! A disk that serves one request after the other, in the order they came.
+//! A disk that serves one request after the other, in the order of arrival.
 //!
-//! Where the head is matters only in one way: a request that begins where the last one ended costs nothing
-//! but its transfer, every other one a fixed time for seek and rotation. Tracks, zones and caches are not
-//! modelled. With a fixed cost of zero this is the perfect 50 MB/s disk of Cooperative Scans 2004, §3.1.
+//! The position of the head matters in one way only: a request that begins where the last one ended costs its
+//! transfer, every other one also a fixed time for seek and rotation. Tracks, zones and caches are not modelled. With
+//! a fixed cost of zero this is the perfect 50 MB/s disk of Cooperative Scans 2004, §3.1.
 
 use std::collections::VecDeque;
 
@@ -25,7 +25,7 @@ pub(crate) struct SeekDisk {
 }
 
 impl SeekDisk {
-    /// An idle disk whose head is nowhere in particular, so that the first request seeks.
+    /// An idle disk whose head position is unknown, so that the first request seeks.
     pub(crate) fn new(bytes_per_s: u64, seek: Span) -> Self {
         SeekDisk {
             bytes_per_s,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Disks of a device in all, so that a slip of the pen does not fill the memory.
+/// The maximum number of disks of a device, so that a typing error does not fill the memory.
 pub(crate) const MEMBERS_MAX: u64 = 4096;
 
 /// Which number of a model an error is about.
@@ -32,7 +32,7 @@ impl fmt::Display for Part {
     }
 }
 
-/// Why a model makes no sense, and what to change. Members and devices behind wrappers are checked too.
+/// Which number of a model is impossible, and what to change. Members and devices behind wrappers are checked too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
     /// A bandwidth of zero.
@@ -41,7 +41,7 @@ pub enum SpecError {
         /// Whose.
         of: Part,
     },
-    /// More than arithmetic in nanoseconds is exact for.
+    /// Above the range in which arithmetic in nanoseconds is exact.
     #[error(
         "{of}: a bandwidth of {bytes_per_s} bytes/s is more than the model computes with: use at most 1 TiB/s"
     )]
@@ -51,7 +51,7 @@ pub enum SpecError {
         /// What was asked for.
         bytes_per_s: u64,
     },
-    /// A fixed cost or delay that no run would outlast.
+    /// A fixed cost or delay that is too long.
     #[error("{of}: a time of more than a day is not a cost of a request: use a shorter one")]
     TooLong {
         /// Whose.
@@ -67,7 +67,7 @@ pub enum SpecError {
         /// What there must be.
         wanted: &'static str,
     },
-    /// More members, those of arrays in arrays included, than anybody builds on purpose.
+    /// Too many members, those of arrays in arrays included.
     #[error("an array of {0} disks in all is more than the model builds: use at most {MEMBERS_MAX}")]
     TooManyDisks(u64),
     /// A stripe unit too small to be one.

@@ -1,8 +1,8 @@
 //! Service-time models of storage devices: how long a request takes and how many are served at once.
 //!
-//! Pure like the core: no I/O, no clock, no randomness but from seeds that are passed in. Files of settings
-//! and units are the business of whoever reads them: a [`DeviceModel`] is plain numbers, a [`DeviceSpec`] one
-//! that was checked, and builds any number of idle devices.
+//! Pure like the core: no I/O, no clock, no randomness except from seeds that are passed in. A [`DeviceModel`] is
+//! plain numbers. A [`DeviceSpec`] is a model that was checked; it builds any number of idle devices. The caller
+//! reads files and units.
 //!
 //! | model | what it is | file |
 //! |---|---|---|
@@ -15,7 +15,7 @@
 //!
 //! `probe/` measures a device of any kind, simulated or not, and `replay.rs` replays traces.
 //!
-//! [`SharedRate`] is the processor sharing beneath the parallel device, for processors too.
+//! [`SharedRate`] is the processor sharing of the parallel device; simulated processors use it too.
 #![deny(missing_docs)]
 
 mod completed;
@@ -44,7 +44,7 @@ pub use spec::{DeviceModel, DeviceSpec};
 pub use transfer::transfer_time;
 pub use wrap::{Boundaries, Delay, FaultRule};
 
-/// A request's name, given by whoever submits it; no two requests under way may have the same.
+/// The id of a request, given by the caller; no two pending requests may have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RequestId(pub u64);
 
@@ -77,23 +77,23 @@ pub enum Transfer {
     Write,
 }
 
-/// What became of a request.
+/// The result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
     /// Its name.
     pub id: RequestId,
-    /// Whether its bytes were transferred. A failed request has taken its time nevertheless.
+    /// Whether its bytes were transferred. A failed request took its time too.
     pub ok: bool,
 }
 
-/// A device in virtual time: takes requests, queues them as it pleases, says when the next one is done.
+/// A device in virtual time: takes requests, queues them, says when the next one is done.
 pub trait Device: Debug {
     /// Takes a request at `now`; times never go backwards.
     fn submit(&mut self, now: Instant, request: Request);
 
-    /// Before when no request completes if nothing more is submitted; `None` if none is under way. A host
-    /// calls [`Device::advance`] then. That call may yield nothing, because a device that is made of devices
-    /// has steps of its own; the next call of this function then names a later time.
+    /// No request completes before this time if nothing more is submitted; `None` if there is none. A host calls
+    /// [`Device::advance`] then. That call may return nothing, because a device that is made of devices has steps of
+    /// its own; the next call of this function then returns a later time.
     fn next_completion(&self) -> Option<Instant>;
 
     /// Brings the device to `now` and appends what has completed by then, in order of completion.

@@ -1,9 +1,9 @@
 //! Processor sharing: jobs that divide a capacity evenly, none faster than at full speed.
 //!
-//! One algorithm for processors (n cores, each job on at most one) and for transfers that share a bandwidth.
-//! All jobs under way run equally fast, so that one number, the service each of them has received, places
-//! them all: a job ends when that number reaches what it was at the job's start plus the job's work. An
-//! event costs logarithmic time, however many jobs there are. Which jobs run at all is the caller's business.
+//! One algorithm for processors (n cores, each job on at most one) and for transfers that share a bandwidth. All jobs
+//! run equally fast, so that one number is enough for all, the service that each has received: a job ends when that
+//! number reaches its value at the job's start plus the job's work. An event costs logarithmic time, however many
+//! jobs there are. The caller decides which jobs run.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Debug;
@@ -16,8 +16,8 @@ const FRACTION_BITS: u32 = 24;
 
 /// Jobs of type `J` that share a capacity of this many jobs at full speed.
 ///
-/// Whole numbers throughout: what happens when does not depend on how often the time is passed on, and a
-/// job's end is off by less than a nanosecond per 16 million starts and ends.
+/// Whole numbers throughout: the result does not depend on how often the time is passed on, and a job's end is off by
+/// less than a nanosecond per 16 million starts and ends.
 #[derive(Debug)]
 pub struct SharedRate<J> {
     /// How many jobs can run at full speed: a fraction.

@@ -1,8 +1,8 @@
-//! What all scans of one query count together.
+//! The counters of all scans of one query.
 //!
-//! A query engine makes several scans of a query, one after another or at once. To follow a query, open an account,
-//! pass it to [`Engine::scan_for`](crate::Engine::scan_for) and read it at any time, during the query and after. No
-//! decision depends on it, except for the query's weight, which goes to the manager.
+//! A query engine makes several scans for a query, one after another or at the same time. To follow a query, open an
+//! account, pass it to [`Engine::scan_for`](crate::Engine::scan_for) and read it at any time, during the query and
+//! after. No decision depends on it, except for the query's weight, which goes to the manager.
 
 use std::sync::{Arc, MutexGuard, PoisonError};
 
@@ -23,12 +23,12 @@ struct Books {
     running: Vec<Arc<ScanCounters>>,
 }
 
-/// How far a query is, as far as its scans are concerned. What they will want later, nobody knows yet.
+/// The progress of a query: that of the scans it has begun. Scans that it begins later are not known yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueryProgress {
     /// Scans begun.
     pub scans: u64,
-    /// Of these, those that run.
+    /// Those of them that are running.
     pub running: u64,
     /// Chunks that the scans announced, without those that turned out not to be needed.
     pub chunks_wanted: u64,
@@ -39,8 +39,8 @@ pub struct QueryProgress {
 }
 
 impl QueryAccount {
-    /// An account of a query that is called `id` in [`ScanView::query`](crate::ScanView::query), and whose scans count so
-    /// much against others', from 1 (normal) upwards.
+    /// An account of a query that is called `id` in [`ScanView::query`](crate::ScanView::query), with the weight of
+    /// its scans against others', from 1 (normal) upwards.
     pub fn new(id: u64, weight: u32) -> Self {
         QueryAccount { id, weight: weight.max(1), books: Mutex::default() }
     }
@@ -50,12 +50,12 @@ impl QueryAccount {
         self.id
     }
 
-    /// How much its scans count.
+    /// The weight of its scans.
     pub fn weight(&self) -> u32 {
         self.weight
     }
 
-    /// How far it is.
+    /// Its progress.
     pub fn progress(&self) -> QueryProgress {
         let books = self.books();
         let mut progress = books.ended.clone();

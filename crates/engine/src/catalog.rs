@@ -1,14 +1,13 @@
-//! Which files and tables there are: bundles of chunks get the numbers of the buffer manager's chunks, and unused files are
-//! forgotten.
+//! The files and tables that are known: bundles of chunks get the numbers of the buffer manager's chunks, and unused
+//! files are forgotten.
 //!
-//! All files of one store under one root form a table. Chunks are numbered in the order in which files are
-//! opened; root columns of the same name are one column, whatever the file. Each version of a file is a file of its
-//! own.
+//! All files of one store under one root form a table. Chunks are numbered in the order in which files are opened.
+//! Root columns of the same name are one column in all files. Each version of a file is a file of its own.
 //!
 //! A file is *in use* while a [`FileHandle`] of it exists. An unused file stays, because its resident parts may be
-//! wanted again, until a newer version of it is known or unused files take too much memory: then the least recently
-//! used go first. Chunk numbers are never reused. A table in which more numbers belong to forgotten files than to
-//! known ones is *retired*: files opened from then on go to a new table, and the old one leaves with the last of
+//! wanted again, until a newer version of it is known, or until unused files take too much memory and it is the least
+//! recently used. Chunk numbers are never used again. A table in which more numbers belong to forgotten files than to
+//! known ones is *retired*: files opened after that go to a new table, and the old one is dropped with the last of
 //! its files.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -23,17 +22,17 @@ use crate::chunks::FileChunk;
 use crate::identity::StoreId;
 use crate::table::{Column, File, FileHandle, FileId, FileSpec, Opened, booked_bytes};
 
-/// This many chunk numbers more of files that are gone than of files that are there retire a table.
+/// A table is retired when its forgotten files have this many chunk numbers more than its known ones.
 const DEAD_CHUNKS: u32 = 1024;
 
-/// With every file that is added, at most this many others are looked at for being unused.
+/// With every file that is added, at most this many others are checked for use.
 const FILES_LOOKED_AT: usize = 64;
 
-/// Beside its footer, a file takes so much for itself and for each part, here and in the buffer manager.
+/// Beside its footer, a file takes this much for itself and for each part, here and in the buffer manager.
 const FILE_BYTES: u64 = 2048;
 const PART_BYTES: u64 = 64;
 
-/// How its columns are decoded takes so much for each leaf of its schema, for as many schemas as are kept.
+/// The decoders of its columns take this much for each leaf of its schema, for as many schemas as are kept.
 const LEAF_BYTES: u64 = 256;
 
 /// A path in a store.
@@ -52,15 +51,15 @@ pub(crate) struct Catalog {
     tables: BTreeMap<TableId, Table>,
     next_file: u64,
     next_table: u32,
-    /// Counts openings: what was used when.
+    /// Counts openings, for the order of use.
     openings: u64,
     /// Files to forget as soon as they are not in use.
     stale: BTreeSet<FileId>,
-    /// How many were still in use when they were looked at last, and how many files were added since.
+    /// How many were still in use at the last check, and how many files were added since.
     stale_kept: usize,
     added_since_stale: usize,
     bytes: u64,
-    /// How many files were added since all were looked at.
+    /// How many files were added since all were checked.
     added_since_look: usize,
 }
 
@@ -79,7 +78,7 @@ struct Known {
 #[derive(Debug)]
 struct Table {
     root: RootKey,
-    /// What its store is called while there are tables of it.
+    /// The number of its store while the store has tables.
     store_no: StoreNo,
     /// The n-th column of a name: Parquet allows several.
     columns: HashMap<(String, usize), ColumnNo>,
@@ -89,11 +88,11 @@ struct Table {
     /// Files, those without chunks included.
     open: usize,
     chunks: u32,
-    /// Chunks of files that are gone.
+    /// Chunks of forgotten files.
     dead: u32,
 }
 
-/// What adding a file to the catalog means for the buffer manager.
+/// The consequences of adding a file, for the buffer manager.
 pub(crate) struct Added {
     pub(crate) handle: FileHandle,
     /// Whether this is the table's first file.
@@ -101,7 +100,7 @@ pub(crate) struct Added {
     pub(crate) layout: TableLayout,
 }
 
-/// What left, for the buffer manager.
+/// The chunks that were forgotten, for the buffer manager.
 #[derive(Debug, Default)]
 pub(crate) struct Forgotten {
     pub(crate) tables: Vec<TableId>,
@@ -116,15 +115,15 @@ pub struct CatalogSize {
     pub files: usize,
     /// Tables.
     pub tables: usize,
-    /// Chunk numbers of all tables, those of files that are gone included.
+    /// Chunk numbers of all tables, those of forgotten files included.
     pub chunks: u64,
-    /// About this many bytes, footers included. They are beside the buffer up to a sixteenth of its size (4 MiB at the
-    /// least); beyond that the buffer is smaller by as much.
+    /// About this many bytes, footers included. They are beside the buffer up to a sixteenth of its size (at least 4
+    /// MiB); memory beyond that reduces the buffer.
     pub bytes: u64,
 }
 
 impl Catalog {
-    /// About how many bytes are known of files.
+    /// About how many bytes files take.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -138,12 +137,12 @@ impl Catalog {
         }
     }
 
-    /// Whether the handle is one of this engine.
+    /// Whether the handle belongs to this engine.
     pub(crate) fn has(&self, handle: &FileHandle) -> bool {
         self.files.get(&handle.id()).is_some_and(|known| Arc::ptr_eq(&known.file, handle.file()))
     }
 
-    /// The file that a chunk is of.
+    /// The file of a chunk.
     pub(crate) fn file_of(&self, table: TableId, chunk: ChunkNo) -> Option<&Arc<File>> {
         let (_, file) = self.tables.get(&table)?.files.range(..=chunk.0).next_back()?;
         file.has_chunk(chunk).then_some(file)
@@ -168,7 +167,7 @@ impl Catalog {
         Some(&**self.tables.get(&table)?.readers.get(column.index())?)
     }
 
-    /// The version that `spec` describes, if it is known and was not found to be gone.
+    /// The version that `spec` describes, if it is known and not found to be replaced.
     pub(crate) fn reopen(&mut self, spec: &FileSpec) -> Option<FileHandle> {
         self.openings += 1;
         let versions = self.versions.get(&spec.path_key())?;
@@ -185,7 +184,7 @@ impl Catalog {
         Some(known.handle())
     }
 
-    /// Adds a file; [`Self::reopen`] did not find it.
+    /// Adds a file that [`Self::reopen`] did not find.
     pub(crate) fn add(
         &mut self,
         spec: FileSpec,
@@ -228,7 +227,7 @@ impl Catalog {
         Ok(Added { handle, opens_table: known_table.is_none(), layout })
     }
 
-    /// What of the other versions of a path has no reason to stay becomes stale: all but the newest.
+    /// Marks all versions of a path as stale but the newest.
     pub(crate) fn supersede(&mut self, handle: &FileHandle) {
         let Some(path) = self.files.get(&handle.id()).map(|known| known.path.clone()) else { return };
         let Some(versions) = self.versions.get(&path) else { return };
@@ -237,11 +236,11 @@ impl Catalog {
             (known.file.replaced.get().is_none(), known.file.order(), known.seen)
         };
         let newest = versions.iter().copied().max_by_key(order);
-        // An old listing may name them again as long as somebody uses them.
+        // An old listing may name them again as long as they are in use.
         self.stale.extend(versions.iter().copied().filter(|id| Some(*id) != newest));
     }
 
-    /// Forgets stale files that are not in use any more, and others that are not in use if all of them take more than
+    /// Forgets stale files that are no longer in use, and other unused files if all of them take more than
     /// `bytes_max`. Cost: constant on average over all openings.
     pub(crate) fn tidy(&mut self, bytes_max: u64) -> Forgotten {
         let mut forgotten = Forgotten::default();
@@ -270,7 +269,7 @@ impl Catalog {
         let mut unused: Vec<(u64, FileId, u64)> =
             unused.map(|(id, known)| (known.used, *id, known.bytes)).collect();
         unused.sort_unstable();
-        // A quarter more than needed, so that the next look is not at once.
+        // A quarter more than needed, so that the next check is not due at once.
         let mut surplus =
             unused.iter().map(|(.., bytes)| bytes).sum::<u64>().saturating_sub(bytes_max / 4 * 3);
         let mut gone = Vec::new();
@@ -284,7 +283,7 @@ impl Catalog {
         self.forget(gone, forgotten);
     }
 
-    /// The number of a store: that of its other tables, or the lowest that no table's store has.
+    /// The number of a store: that of its other tables, or the lowest free one.
     fn store_no(&self, store: &StoreId) -> StoreNo {
         let same = self.tables.values().find(|table| table.root.0 == *store);
         same.map(|table| table.store_no).unwrap_or_else(|| {
@@ -338,7 +337,7 @@ impl Catalog {
         }
     }
 
-    /// Nothing new comes to the table; what is in it leaves when it is not in use.
+    /// No file is added to the table any more; its files are forgotten when they are not in use.
     fn retire(&mut self, id: TableId) {
         let Some(table) = self.tables.get(&id) else { return };
         if self.roots.get(&table.root) != Some(&id) {
@@ -366,7 +365,7 @@ impl Known {
     }
 }
 
-/// How the chunks of a file lie in their table.
+/// The positions of a file's chunks in their table.
 fn layout(
     chunks: &[FileChunk],
     bundles: &[Range<usize>],
@@ -397,7 +396,7 @@ impl Table {
         }
     }
 
-    /// Numbers a file's root columns; a name not seen before becomes a new column.
+    /// Numbers a file's root columns; a new name becomes a new column.
     fn unify(&mut self, metadata: &ParquetMetaData) -> Vec<Column> {
         let roots = metadata.file_metadata().schema_descr().root_schema().get_fields();
         let mut seen: HashMap<&str, usize> = HashMap::new();

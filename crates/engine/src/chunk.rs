@@ -1,7 +1,7 @@
 //! A delivered chunk: its rows, slice by slice, as Arrow arrays.
 //!
-//! Decoding happens here, on the task that asks. If the buffer manager has taken the chunk back from a consumer
-//! that stopped reading, asking for a slice requests it again first.
+//! Decoding happens here, on the task that asks for a slice. If the buffer manager has taken the chunk back from a
+//! consumer that stopped reading, asking for a slice first requests the chunk again.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use crate::segments::RequestedChunk;
 use crate::stats::ScanCounters;
 use crate::store::{Part, PinnedParts};
 
-/// A chunk of a scan, in the scan's columns. It is released when its worker goes on, or when it is dropped; small chunks
-/// that are read together are released with the last of them.
+/// A chunk of a scan, in the scan's columns. It is released when its worker asks for the next one, or when it is
+/// dropped. Small chunks that are read together are released with the last of them.
 pub struct Chunk {
-    /// What the request calls it.
+    /// Its key in the request.
     pub key: u32,
     /// Its rows.
     pub rows: usize,
@@ -34,7 +34,7 @@ pub struct Chunk {
     at: usize,
     /// Root columns of the file, ascending.
     roots: Vec<usize>,
-    /// Whether no chunk of the same bundle comes after it.
+    /// Whether it is the last chunk of its bundle.
     last: bool,
 }
 
@@ -50,10 +50,10 @@ impl Hold {
         Hold { driver, segment, claim }
     }
 
-    /// Gives the chunk back for good; does nothing the second time.
+    /// Releases the chunk; does nothing the second time.
     pub(crate) fn release(&self) {
         let mut deferred = Deferred::default();
-        // Under one lock: nobody may request the seat anew before the manager knows that it is free.
+        // Under one lock: the slot must not be requested again before the manager knows that it is free.
         self.driver.note(|locked| {
             if let Some(event) = self.segment.release(&self.claim, &mut deferred) {
                 locked.scan_event(self.segment.id, event);
@@ -62,7 +62,7 @@ impl Hold {
         deferred.wakers.into_iter().for_each(|waker| waker.wake());
     }
 
-    /// Books more room for decoding, giving the chunk back while there is none; `what` needs it.
+    /// Reserves more room for decoding, and gives the chunk back while there is none; `what` needs it.
     fn grow_workspace(&self, bytes: u64, what: String) -> Result<(), EngineError> {
         self.driver.locked(|locked| locked.grow_workspace(&self.segment, &self.claim, bytes, what))
     }
@@ -103,7 +103,7 @@ impl Drop for Busy<'_> {
 }
 
 impl Chunk {
-    /// One chunk of the bundle that is held; `last` if no other follows.
+    /// One chunk of the bundle that is held; `last` if it is the last one.
     pub(crate) fn new(
         hold: Arc<Hold>,
         wanted: RequestedChunk,
@@ -122,11 +122,11 @@ impl Chunk {
         self.rows.div_ceil(self.hold.driver.config.slice_rows)
     }
 
-    /// The arrays of the scan's columns for slice `i`. Slices may be left out; ascending order is fast,
-    /// going back decodes again. May be dropped at any point.
+    /// The arrays of the scan's columns for slice `i`. Slices may be skipped. Ascending order is fast; going back
+    /// decodes again. The future may be dropped at any point.
     ///
     /// # Errors
-    /// The data are corrupt, decoding needs more room than there can be, or the scan ended.
+    /// The data are corrupt, decoding needs more room than the buffer has, or the scan ended.
     pub async fn slice(&mut self, i: usize) -> Result<Vec<ArrayRef>, EngineError> {
         if i >= self.slices() {
             let message = format!("slice {i} of a chunk of {} slices", self.slices());
@@ -150,7 +150,7 @@ impl Chunk {
             if let Some(since) = waited.take() {
                 self.note_wait(since);
             }
-            // Busy only until it is dropped: what others wait for must not depend on this task being polled.
+            // Busy only until it is dropped: others must not wait for this task to be polled.
             let busy = Busy { hold: &self.hold, parts };
             let outcome = self.decode(&busy.parts, i, arrays, cx.waker());
             drop(busy);
@@ -168,7 +168,7 @@ impl Chunk {
         self.hold.driver.work.wait_ns.add_time(waited);
     }
 
-    /// Fills in what is missing of `arrays`, but for what others are decoding now.
+    /// Fills in the missing `arrays`, except those that others are decoding now.
     fn decode(
         &self,
         parts: &[Arc<Part>],
@@ -231,12 +231,12 @@ impl Chunk {
     }
 }
 
-/// How far decoding a slice got.
+/// The result of a step of decoding.
 enum Outcome {
     Done,
-    /// Others are decoding some of it; the waker is woken when it is worth trying again.
+    /// Others are decoding some of it; the waker is woken when it should be tried again.
     Contended,
-    /// This many bytes have to be booked first, because of this part.
+    /// This many bytes have to be reserved first, because of this part.
     NeedsRoom(u64, String),
 }
 

@@ -1,16 +1,17 @@
-//! Which rows of a file are a chunk: a row group, or rows of a large one between borders of pages.
+//! Which rows of a file are a chunk: a row group, or rows of a large row group between borders of pages.
 //!
-//! A row group that is half as large again as the target, in all of its columns, is cut into pieces of equal numbers of
-//! rows, as near as its pages allow. Every border is the first row of a page of a large column, the one near the even cut
-//! that fewest bytes of other columns' pages straddle. A part holds all pages with rows of its piece, and the column's
-//! dictionary: a page that straddles a border is part of both pieces, and so is read twice. Where that would add more than
-//! [`EXTRA_BYTES_SHARE`] allows there are fewer pieces. Row groups without a sound offset index stay whole.
+//! A row group of one and a half times the target, in all of its columns, is cut into pieces of about equal numbers
+//! of rows. Every border is the first row of a page of a large column, near the even cut, with the fewest bytes of
+//! other columns' pages across it. A part has all pages with rows of its piece, and the column's dictionary. A page
+//! across a border is part of both pieces, and so is read twice. If that would add more than [`EXTRA_BYTES_SHARE`]
+//! allows, there are fewer pieces. Row groups without a consistent offset index are not cut.
 //!
-//! Small row groups stay chunks, with statistics and rows of their own, but neighbours are one to the buffer manager, a
-//! *bundle*: they are read, kept and handed to a worker together, which then gets them one after the other. A bundle has at
-//! most `1 / BUNDLE_SHARE` of the target, so that whoever wants one row group of many reads little else.
+//! Small row groups stay chunks with statistics and rows of their own, but neighbours are one to the buffer manager,
+//! a *bundle*: they are read, kept and handed to a worker together, which then gets them one after the other. A
+//! bundle has at most `1 / BUNDLE_SHARE` of the target, so that a query that wants one row group of many reads little
+//! else.
 //!
-//! Where parts of objects are large, each is read in several ranges side by side, which begin where pages begin.
+//! Large parts of objects are read in several ranges at the same time, which begin where pages begin.
 
 use std::ops::Range;
 
@@ -21,30 +22,30 @@ use crate::io::fit;
 use crate::point::pages::Pages;
 use crate::table::{FileSpec, part_ranges};
 
-/// Pieces may read at most `1 / EXTRA_BYTES_SHARE` more than their row group has.
+/// Pieces may read at most `1 / EXTRA_BYTES_SHARE` more than their row group.
 const EXTRA_BYTES_SHARE: u64 = 8;
 
-/// A row group is cut into at most so many pieces: what is known of each stays in memory.
+/// The maximum number of pieces of a row group: each takes memory.
 const PIECES_MAX: u64 = 256;
 
-/// So many pages are looked at to cut a row group: each once for every piece.
+/// The maximum number of pages that are visited to cut a row group: each once for every piece.
 const PAGES_LOOKED_AT: u64 = 4 << 20;
 
-/// What small row groups are joined to, as a share of the target.
+/// The size to which small row groups are joined, as a share of the target.
 const BUNDLE_SHARE: u64 = 16;
 
-/// No more chunks are joined.
+/// The maximum number of chunks that are joined.
 const BUNDLE_CHUNKS_MAX: usize = 128;
 
-/// Borders are looked for at the pages of this many of the largest columns.
+/// Borders are chosen at the pages of this many of the largest columns.
 const COLUMNS_LOOKED_AT: usize = 8;
 
 /// The rows of a chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChunkRows {
-    /// The row group that they are of.
+    /// Their row group.
     pub row_group: usize,
-    /// Which of its rows.
+    /// The rows, counted within the row group.
     pub rows: Range<usize>,
 }
 
@@ -52,9 +53,9 @@ pub struct ChunkRows {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FileChunk {
     pub(crate) rows: ChunkRows,
-    /// Whether these are not all rows of the row group.
+    /// Whether these are only some rows of the row group.
     pub(crate) is_piece: bool,
-    /// By root column: byte ranges in the file, ascending, disjoint. None where there are no data.
+    /// By root column: byte ranges in the file, ascending, disjoint; empty if there are no data.
     pub(crate) parts: Vec<Vec<Range<u64>>>,
 }
 
@@ -89,7 +90,8 @@ pub(crate) fn bundles(chunks: &[FileChunk], target: u64) -> Vec<Range<usize>> {
     bundles
 }
 
-/// Cuts the parts of chunks into ranges of about so many bytes, at borders of pages, where the file says where these are.
+/// Cuts the parts of chunks into ranges of about this many bytes, at borders of pages, if the file says where they
+/// are.
 pub(crate) fn cut_parts(chunks: &mut [FileChunk], metadata: &ParquetMetaData, bytes: u64) {
     for chunk in chunks {
         for root in 0..chunk.parts.len() {
@@ -104,9 +106,9 @@ pub(crate) fn cut_parts(chunks: &mut [FileChunk], metadata: &ParquetMetaData, by
     }
 }
 
-/// Where the data pages of a column begin, ascending; `None` if the row group has no sound offset index.
+/// Where the data pages of a column begin, ascending; `None` if the row group has no consistent offset index.
 fn page_starts(metadata: &ParquetMetaData, rows: &ChunkRows, root: usize) -> Option<Vec<u64>> {
-    // Says whether the index is sound.
+    // Checks the index.
     Pages::new(metadata, rows.row_group, &[root], std::slice::from_ref(&rows.rows))?;
     let index = metadata.offset_index()?.get(rows.row_group)?;
     let schema = metadata.file_metadata().schema_descr();
@@ -118,7 +120,7 @@ fn page_starts(metadata: &ParquetMetaData, rows: &ChunkRows, root: usize) -> Opt
     Some(starts)
 }
 
-/// Whether a row group of this many encoded bytes is cut where chunks are to have `target` bytes; with zero, none is.
+/// Whether a row group of this many encoded bytes is cut for a target of `target` bytes; with zero, none is.
 pub fn is_cut(row_group_bytes: u64, target: u64) -> bool {
     pieces_wanted(row_group_bytes, target) > 1
 }
@@ -133,7 +135,7 @@ fn pieces_wanted(bytes: u64, target: u64) -> u64 {
 /// The chunks of a file, in the order of its rows.
 ///
 /// # Errors
-/// [`EngineError::Corrupt`] if the footer cannot be right.
+/// [`EngineError::Corrupt`] if the footer is inconsistent.
 pub(crate) fn chunks(spec: &FileSpec, target: u64) -> Result<Vec<FileChunk>, EngineError> {
     let mut chunks = Vec::new();
     for (row_group, parts) in part_ranges(spec)?.into_iter().enumerate() {
@@ -189,9 +191,9 @@ fn pieces(metadata: &ParquetMetaData, whole: &FileChunk, borders: &[usize]) -> O
 
 /// The pages of the largest columns of a row group.
 struct LargestColumns {
-    /// Of each column the first row and the bytes of its pages.
+    /// The first row and the bytes of each column's pages.
     columns: Vec<Vec<(usize, u64)>>,
-    /// How many pages all columns have.
+    /// The number of pages of all columns.
     of_all: u64,
 }
 
@@ -218,7 +220,7 @@ impl LargestColumns {
         Some(LargestColumns { columns, of_all })
     }
 
-    /// Borders that cut `rows` rows into so many pieces of about as many rows each, or into fewer.
+    /// Borders that cut `rows` rows into this many pieces of about as many rows each, or into fewer.
     fn borders(&self, rows: usize, wanted: usize) -> Vec<usize> {
         let mut borders: Vec<usize> = Vec::with_capacity(wanted);
         for at in 1..wanted {
@@ -243,7 +245,7 @@ impl LargestColumns {
     }
 }
 
-/// The last page that begins at or before a row, and the first behind it.
+/// The last page that begins at or before a row, and the first one after it.
 fn nearest(pages: &[(usize, u64)], row: usize) -> impl Iterator<Item = usize> {
     let behind = pages.partition_point(|(begin, _)| *begin <= row);
     let before = behind.checked_sub(1).map(|at| pages[at].0);

@@ -1,4 +1,4 @@
-//! What hosts keep with an engine, so that all of its users share it. The engine does nothing with it.
+//! Values that hosts keep with an engine, so that all of its users share them. The engine does not use them.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ impl fmt::Debug for Companions {
 }
 
 impl Companions {
-    /// The value of this type, which `make` makes if there is none.
+    /// The value of this type; made by `make` if there is none.
     pub(crate) fn get<T: Send + Sync + 'static>(&self, make: impl FnOnce() -> T) -> Arc<T> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let found = known.get(&TypeId::of::<T>()).cloned().and_then(|found| found.downcast::<T>().ok());

@@ -1,4 +1,4 @@
-//! How an engine is set up. Nothing here is read from the environment or from files, the host does that.
+//! The configuration of an engine. Nothing here is read from the environment or from files; hosts do that.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,53 +14,54 @@ pub struct EngineConfig {
     pub buffer_bytes: u64,
     /// How many loads may be in flight at once from each store.
     pub loads_in_flight: usize,
-    /// How many requests for loads are under way at once from each store; point reads may have as many again.
+    /// How many requests for loads run at the same time for each store; point reads may have as many again.
     pub io_threads: usize,
-    /// How many workers of scans can run at once; loads leave room for their workspaces.
+    /// How many workers of scans can run at the same time; loads leave room for their workspaces.
     pub processors: usize,
-    /// Whether local files are read past the page cache (`O_DIRECT`) where the file system can do that.
+    /// Whether local files are read past the page cache (`O_DIRECT`) if the file system supports that.
     pub direct_io: bool,
     /// The limit on all reads of this engine together; none by default.
     pub read_limit: Option<ReadLimit>,
-    /// What happens after a transient error.
+    /// Retries after transient errors.
     pub retry: RetryConfig,
-    /// How long a read may take, all attempts and pauses included, but not what it waits for the limit on reading;
-    /// then it fails, and with it the queries that need it. A minute by default. Reads of a store that answers no request
-    /// have a tenth of that.
+    /// How long a read may take, with all attempts and pauses, but without the time in which it waits for the limit
+    /// on reading. After that it fails, and with it the queries that need it. A minute by default. Reads of a store
+    /// that answers no request have a tenth of that.
     pub read_deadline: Duration,
-    /// Parts of one load that lie nearer to each other than this are read by one request, in bytes.
+    /// Parts of one load that are closer to each other than this are read by one request, in bytes.
     pub coalesce_gap_bytes: u64,
-    /// Profiles of devices, as `coscan device probe` writes them: reads of a device that has one are shaped by it.
+    /// Profiles of devices, as `coscan device probe` writes them. They decide how a device with a profile is read.
     pub device_profiles: Vec<PathBuf>,
-    /// How long a device without a profile may be measured when it is first read, by reads that its scan waits for; not at
+    /// How long a device without a profile may be measured when it is first read, while its scan waits; zero by
+    /// default.
     /// all by default.
     pub device_probe: Duration,
-    /// What a profile decides where there is one.
+    /// What a device's profile decides.
     pub by_profile: ByProfile,
-    /// Row groups of half as many encoded bytes again are cut into chunks of about so many, at borders of pages; small ones
-    /// are read together, up to a sixteenth of it. With zero, neither. On devices with profiles these say how many.
+    /// Row groups of one and a half times as many encoded bytes are cut into chunks of about this size, at borders of
+    /// pages. Small ones are read together, up to a sixteenth of it. With zero, neither. For devices with profiles
+    /// these give the size.
     pub chunk_bytes: u64,
-    /// Rows per slice: the unit of decoding and of hand-over.
+    /// Rows per slice: the unit of decoding and delivery.
     pub slice_rows: usize,
-    /// How long a consumer may sit on a chunk while others are blocked for its room.
+    /// How long a consumer may hold a chunk without reading while others wait for its room.
     pub stall_after: Duration,
     /// The share of the buffer that decoded arrays may have, in percent.
     pub decoded_share_percent: u8,
-    /// The share of the buffer that point reads may have, in percent; with none there are no point reads.
+    /// The share of the buffer that point reads may have, in percent; with zero there are no point reads.
     pub point_share_percent: u8,
-    /// How long a point read may wait before loads are held back for it, for at most half of the time; zero means
-    /// never.
+    /// How long a point read may wait before loads are held back for it, for at most half of the time; zero: never.
     pub point_latency: Duration,
 }
 
-/// What a device's profile decides; the rest is as it was set by hand.
+/// What a device's profile decides. Settings that were given are not changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ByProfile {
-    /// Requests and loads under way at once.
+    /// Requests and loads at the same time.
     pub requests: bool,
-    /// How far apart parts may lie that one request reads.
+    /// The largest gap that one request reads.
     pub gap: bool,
-    /// What large row groups are cut to, and small ones joined to.
+    /// The size to which large row groups are cut and small ones joined.
     pub chunks: bool,
     /// How long point reads may wait before loads are held back for them.
     pub point_latency: bool,
@@ -75,16 +76,16 @@ impl Default for ByProfile {
 /// A limit on reading, shared by all requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadLimit {
-    /// Bytes per second over all requests together; 0 means no limit on bandwidth.
+    /// Bytes per second over all requests together; 0: no limit on bandwidth.
     pub bytes_per_s: u64,
-    /// Added to every request.
+    /// Latency that is added to every request.
     pub latency: Duration,
 }
 
-/// What happens after a transient read error: wait, twice as long each time, and try again.
+/// Retries after transient read errors, with pauses that double each time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryConfig {
-    /// How often a request is tried without anything arriving, at least once.
+    /// How often a request is tried without any data arriving, at least once.
     pub attempts: u32,
     /// The wait after the first failure; the actual wait is between half of it and all of it.
     pub base_delay: Duration,
@@ -98,8 +99,8 @@ impl Default for RetryConfig {
     }
 }
 
-/// What decoded arrays have by default is no more than this for each processor. They are read while they are fresh;
-/// beyond that, memory that was never used before costs more time than decoding again saves.
+/// By default decoded arrays have no more than this for each processor, because they are read while they are fresh.
+/// Beyond that, the first use of memory costs more time than decoding again.
 const DECODED_BYTES_PER_PROCESSOR: u64 = 512 << 20;
 
 /// A quarter of the buffer, or what [`DECODED_BYTES_PER_PROCESSOR`] allows.
@@ -108,7 +109,7 @@ pub(crate) fn decoded_share_percent(buffer_bytes: u64, processors: usize) -> u8 
     most.checked_div(buffer_bytes / 100).unwrap_or(25).clamp(1, 25) as u8
 }
 
-/// What a chunk is to have by default, in encoded bytes of all columns: see `docs/order.md`.
+/// The default size of a chunk, in encoded bytes of all columns: see `docs/order.md`.
 const CHUNK_BYTES: u64 = 16 << 20;
 
 impl EngineConfig {
@@ -139,7 +140,7 @@ impl EngineConfig {
     }
 }
 
-/// No time that is set may be longer: a month.
+/// The longest time that may be set: a month.
 const TIME_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 
 fn check_time(setting: &'static str, time: Duration) -> Result<(), ConfigError> {
@@ -150,7 +151,7 @@ fn check_time(setting: &'static str, time: Duration) -> Result<(), ConfigError> 
 }
 
 impl EngineConfig {
-    /// Fails on times that nobody can wait for.
+    /// Fails on times that are too long.
     pub(crate) fn check_times(&self) -> Result<(), ConfigError> {
         check_time("stall_after", self.stall_after)?;
         check_time("device_probe", self.device_probe)?;
@@ -162,17 +163,17 @@ impl EngineConfig {
 }
 
 impl ReadLimit {
-    /// Fails on a latency that nobody can wait for.
+    /// Fails on a latency that is too long.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         check_time("read_latency", self.latency)
     }
 }
 
-/// What a program takes before it has data.
+/// The memory of a program without data.
 const PROGRAM_BYTES: u64 = 96 << 20;
 
-/// The buffer if none is given, in bytes: half of what the program itself leaves of the memory; on the smallest machines
-/// a quarter of all.
+/// The default buffer in bytes: half of the memory that the program itself leaves; on the smallest machines a quarter
+/// of all.
 pub fn default_buffer_bytes(memory_bytes: u64) -> u64 {
     (memory_bytes.saturating_sub(PROGRAM_BYTES) / 2).max(memory_bytes / 4)
 }
@@ -186,8 +187,8 @@ pub fn memory_bytes() -> u64 {
     limits.chain(machine).filter(|&bytes: &u64| bytes > 0).min().unwrap_or(1 << 30)
 }
 
-/// Where the memory limits of the process's control groups (v1 and v2) and of all groups above them are,
-/// by what /proc/self/cgroup says. Inside a container some of these files do not exist.
+/// The files with the memory limits of the process's control groups (v1 and v2) and of all groups above them,
+/// according to /proc/self/cgroup. Inside a container some of these files do not exist.
 fn limit_files(groups: &str) -> Vec<String> {
     let mut files = Vec::new();
     for line in groups.lines() {

@@ -1,7 +1,7 @@
 //! From a part's encoded bytes to Arrow arrays, slice by slice.
 //!
-//! The first scan that needs a slice decodes it; scans that come while it is kept get the same array. A decoder has
-//! no queue: a task that finds it busy is woken later and tries again, so a consumer that is no longer polled
+//! The first scan that needs a slice decodes it. Scans that need it while it is kept get the same array. A decoder
+//! has no queue: a task that finds it busy is woken later and tries again, so a consumer that is no longer polled
 //! cannot block the others.
 
 use std::any::Any;
@@ -37,9 +37,9 @@ pub(crate) struct Decoder {
     chunk: usize,
     decoding: ArrowReaderMetadata,
     data_type: DataType,
-    /// What a slice is expected to take, in bytes.
+    /// The expected bytes of a slice.
     slice_bytes: u64,
-    /// What each reader may take beside that: as expected, or as pages turned out to be.
+    /// The bytes of each reader beside that: as expected, or more if pages are larger.
     page_bytes: AtomicU64,
     kept: Mutex<Kept>,
     readers: Exclusive<Vec<SliceReader>>,
@@ -49,7 +49,7 @@ pub(crate) struct Decoder {
 #[derive(Debug, Default)]
 struct Kept {
     slices: BTreeMap<usize, ArrayRef>,
-    /// Buffers counted already: views and dictionaries share theirs between slices.
+    /// Buffers that are counted already: views and dictionaries share buffers between slices.
     counted: HashSet<usize>,
     bytes: u64,
 }
@@ -62,15 +62,15 @@ struct SliceReader {
     gate: Arc<PageGate>,
 }
 
-/// What asking for a slice gives.
+/// The answer to a request for a slice.
 pub(crate) enum Decoded {
     /// Another scan had decoded it.
     Shared(ArrayRef),
-    /// Decoded just now; kept for others or not.
+    /// Decoded now; kept for others or not.
     Fresh { array: ArrayRef, kept: bool },
-    /// Somebody is decoding this part; the waker that was given is woken when it is worth asking again.
+    /// Another task is decoding this part; the waker is woken when the request should be repeated.
     Busy,
-    /// There is a page that takes more room than there is: ask again with [`Decoder::bytes`] booked.
+    /// A page needs more room than is reserved: repeat with [`Decoder::bytes`] reserved.
     NeedsRoom,
 }
 
@@ -97,7 +97,7 @@ impl Decoder {
         self.chunk == chunk && self.data_type == *data_type
     }
 
-    /// What decoding a slice takes, as far as is known: the slice, and the pages it is made from.
+    /// What decoding a slice takes, as far as known: the slice, and the pages it is made from.
     pub(crate) fn bytes(&self) -> u64 {
         self.slice_bytes.saturating_add(self.page_bytes.load(Ordering::Relaxed))
     }
@@ -114,12 +114,12 @@ impl Decoder {
         std::mem::take(&mut *self.kept()).slices.into_values().collect()
     }
 
-    /// Forgets the decoder state; kept slices stay. A decode under way keeps its own until it is done.
+    /// Drops the decoder state; kept slices stay. A decode that is running keeps its own until it is done.
     pub(crate) fn drop_readers(&self) {
         self.readers.clear();
     }
 
-    /// Slice `at` of `part`, which this decoder belongs to. There are `spare` bytes of room beside [`Self::bytes`].
+    /// Slice `at` of `part`, which this decoder belongs to. `spare` bytes are available beside [`Self::bytes`].
     pub(crate) fn slice(
         &self,
         part: &Part,
@@ -132,7 +132,7 @@ impl Decoder {
             return Ok(Decoded::Shared(array));
         }
         let Some(mut readers) = self.readers.try_take(waker) else { return Ok(Decoded::Busy) };
-        // Whoever had them until now may have decoded this very slice.
+        // The task that had the readers before may have decoded this slice.
         if let Some(array) = self.kept().get(at) {
             return Ok(Decoded::Shared(array));
         }
@@ -179,19 +179,19 @@ impl Decoder {
             let array = array.filter(|array| array.len() == wanted).ok_or_else(|| {
                 ParquetError::EOF(format!("rows {}.. are missing, expected {wanted}", at * slice_rows))
             })?;
-            // What was larger than expected is known from now on.
+            // The actual sizes are known from now on.
             let more = (array.get_array_memory_size() as u64).saturating_sub(self.slice_bytes);
             self.page_bytes.fetch_max(more, Ordering::Relaxed);
             slice_reader.next = at + 1;
             if slice_reader.next * slice_rows < rows {
-                // The oldest give way: each worker that holds the part has room for one.
+                // The oldest are dropped: each worker that holds the part has room for one.
                 let room = (part.pins().max(1) as usize).saturating_sub(1);
                 readers.drain(..readers.len().saturating_sub(room));
                 readers.push(slice_reader);
             } else if !chunk.is_piece
                 && let Some(more) = slice_reader.reader.next()
             {
-                // Whoever believes the pages would have other rows than whoever believes the footer.
+                // The numbers of rows by pages and by footer would differ.
                 let more = more?.num_rows();
                 let message =
                     format!("there are {more} rows or more behind the {rows} that the footer claims");
@@ -242,8 +242,8 @@ impl Decoder {
     }
 }
 
-/// Fails if a leaf column's pages are too few for the rows that the footer claims, each of which has a value or a null in
-/// them: who reads on finds that out only after all the rows there are.
+/// Fails if a leaf column's pages have fewer values than the rows of the footer, each of which has a value or a null.
+/// The decoder would notice it only at the end.
 fn check_rows(part: &Part, is_piece: bool, column: &ColumnChunkMetaData, rows: u64) -> ParquetResult<()> {
     let (start, len) = column_range(column);
     if len == 0 {
@@ -268,7 +268,7 @@ fn check_rows(part: &Part, is_piece: bool, column: &ColumnChunkMetaData, rows: u
     }
 }
 
-/// The decoder meets data its authors thought impossible: that, too, is corruption.
+/// The decoder panics on data that its authors thought impossible: this is reported as corruption.
 fn corrupt_panic(panic: &(dyn Any + Send)) -> SharedSource {
     Arc::new(ParquetError::General(format!("the decoder gave up: {}", panic_message(panic))))
 }
@@ -286,10 +286,10 @@ impl Kept {
     }
 }
 
-/// What an array takes beside its buffers, in bytes: itself, its type, its place here.
+/// The bytes of an array beside its buffers: itself, its type, its place here.
 const ARRAY_BYTES: u64 = 256;
 
-/// Bytes of the array and of the buffers not in `counted` yet, which they are afterwards.
+/// Bytes of the array and of the buffers that are not in `counted`; these are added to it.
 pub(crate) fn uncounted_bytes(data: &ArrayData, counted: &mut HashSet<usize>) -> u64 {
     let nulls = data.nulls().map(|nulls| nulls.buffer());
     let own: u64 = data

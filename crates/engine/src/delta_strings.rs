@@ -1,8 +1,9 @@
-//! What a page of delta-encoded strings claims: how many, and how many bytes they have once they are put together.
+//! The sizes that a page of delta-encoded strings claims: the number of strings, and their bytes once they are
+//! assembled.
 //!
-//! The decoder makes room for as many lengths as the page's values claim, before it looks at one, and every string may
-//! repeat the one before it. So a page of some bytes can stand for gigabytes. Here lengths are summed without keeping
-//! them; nothing is made of the strings.
+//! The decoder allocates as many lengths as the page claims before it reads one, and every string may repeat the one
+//! before it. So a page of a few bytes can stand for gigabytes. Here lengths are summed without storing them, and no
+//! string is made.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::serialized_reader::SerializedPageReader;
 
-/// Whether a page of this column in this encoding, a number of the format, is one of delta-encoded strings.
+/// Whether a page of this column in this encoding (its number in the format) has delta-encoded strings.
 pub(crate) fn are_delta_strings(column: &ColumnChunkMetaData, encoding: i32) -> bool {
     const DELTA_LENGTH_BYTE_ARRAY: i32 = 6;
     const DELTA_BYTE_ARRAY: i32 = 7;
@@ -21,10 +22,10 @@ pub(crate) fn are_delta_strings(column: &ColumnChunkMetaData, encoding: i32) -> 
     strings.contains(&column.column_type()) && [DELTA_LENGTH_BYTE_ARRAY, DELTA_BYTE_ARRAY].contains(&encoding)
 }
 
-/// The bytes that all strings of a page have, which is given with its header.
+/// The bytes of all strings of a page, given with its header.
 ///
 /// # Errors
-/// There are more strings than the page's header says, or their lengths cannot be read.
+/// If there are more strings than the page's header says, or their lengths cannot be read.
 pub(crate) fn string_bytes(column: &ColumnChunkMetaData, header_and_page: Bytes) -> Result<u64> {
     let alone = ColumnChunkMetaData::builder(column.column_descr_ptr())
         .set_compression(column.compression())
@@ -70,7 +71,7 @@ fn broken(what: &str) -> ParquetError {
     ParquetError::EOF(format!("delta-encoded strings: {what}"))
 }
 
-/// What levels take before the values of a page of the first version.
+/// The bytes of levels before the values of a page of version 1.
 fn level_bytes(buf: &[u8], start: usize, encoding: Encoding, most: i16, values: u32) -> Result<usize> {
     if most == 0 {
         return Ok(0);
@@ -88,14 +89,14 @@ fn level_bytes(buf: &[u8], start: usize, encoding: Encoding, most: i16, values: 
 /// A list of lengths, in Parquet's DELTA_BINARY_PACKED encoding of 32-bit numbers.
 #[derive(Debug, PartialEq, Eq)]
 struct Lengths {
-    /// Of those that are not negative.
+    /// The sum of those that are not negative.
     sum: u64,
     /// Where the list ends.
     end: usize,
 }
 
 impl Lengths {
-    /// Reads a list of at most this many lengths, in the way of the decoder.
+    /// Reads a list of at most this many lengths, as the decoder does.
     fn read(bytes: &[u8], most: u64) -> Result<Self> {
         let mut input = Input { bytes, at: 0 };
         let (block, minis) = (input.unsigned()?, input.unsigned()?);
@@ -142,7 +143,7 @@ impl Lengths {
     }
 }
 
-/// This many bits, at most 32, from a bit on.
+/// This many bits, at most 32, from a position on.
 fn bits(bytes: &[u8], from: u64, width: u32) -> u32 {
     let at = (from / 8) as usize;
     let mut window = [0; 8];

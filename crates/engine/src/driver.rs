@@ -1,12 +1,12 @@
-//! Owns the buffer manager: feeds it events and carries out its actions.
+//! The driver owns the buffer manager: it sends events and carries out actions.
 //!
-//! One lock covers the manager, the catalog and the store, so that what is resident here and what the
-//! manager believes to be resident are the same at any time somebody else can look. The I/O queue is under it, too: a
-//! load that nobody wants any more is given up before anybody can want it again. Under the lock nothing is read,
-//! decoded, freed or woken: reads go to the environment, the rest is done after unlocking.
+//! One lock covers the manager, the catalog and the store, so that the parts that are resident here are always those
+//! that the manager believes to be resident. The I/O queue is under it, too: a load that nobody wants any more is
+//! cancelled before a scan can want it again. Under the lock nothing is read, decoded, freed or woken: reads go to
+//! the environment, the rest is done after unlocking.
 //!
-//! Here is the lock. The loop of events and actions is in `events`; what it does for loads and files is in `loads`, for
-//! scans in `scans`, for point reads in [`crate::point::drive`].
+//! This file has the lock. The loop of events and actions is in `events`, the work for loads and files in `loads`,
+//! for scans in `scans`, for point reads in [`crate::point::drive`].
 
 mod events;
 mod loads;
@@ -46,18 +46,18 @@ use crate::store::{Part, PartKey, Store};
 use crate::sync::Mutex;
 use crate::table::File;
 
-/// What the I/O queue hands back with the bytes.
+/// What the I/O queue returns with the bytes.
 pub(crate) struct LoadContext {
     load: LoadId,
     file: Arc<File>,
     chunk: ChunkNo,
-    /// What each of the request's ranges is of: a column of the table, and its position in the file.
+    /// For each of the request's ranges: a column of the table, and its position in the file.
     columns: Vec<(ColumnNo, usize)>,
     /// Where each of the ranges begins.
     starts: Vec<u64>,
 }
 
-/// What a request was made for.
+/// The purpose of a request.
 pub(crate) enum IoContext {
     Load(LoadContext),
     Blocks(BlockContext),
@@ -69,15 +69,15 @@ pub(crate) struct Driver {
     pub(crate) work: WorkCounters,
     pub(crate) bucket: Arc<TokenBucket>,
     environment: Arc<dyn Environment>,
-    /// One device is measured at a time; who needs it waits.
+    /// One device is measured at a time; others that need it wait.
     measuring: Semaphore,
     pub(crate) footers: Footers,
     pub(crate) companions: Companions,
     started: Instant,
     state: Mutex<State>,
-    /// Room for what point reads have beside their frames: whoever finds none waits.
+    /// Room of point reads beside their frames; point reads wait for it here.
     pub(crate) point_room: Semaphore,
-    /// Told whenever something was given back that may be room for a point read.
+    /// Notified whenever something was released that may be room for a point read.
     pub(crate) room_freed: Arc<Notify>,
     point_permits: usize,
 }
@@ -89,7 +89,7 @@ pub(crate) struct State {
     pub(crate) store: Store,
     pub(crate) points: Points,
     queue: Queue<IoContext>,
-    /// Parts on their way that lie in several places, and what of them has arrived.
+    /// Parts of several ranges, with the ranges that have arrived.
     arriving: HashMap<(LoadId, ColumnNo), Vec<(u64, Bytes)>>,
     pub(crate) scans: BTreeMap<ScanId, Arc<RegisteredSegment>>,
     next_scan: u64,
@@ -98,22 +98,22 @@ pub(crate) struct State {
     actions: Vec<Action>,
     /// Loads since recording began, if they are recorded.
     recorded_loads: Option<(Instant, Vec<LoadRecord>)>,
-    /// Where every event goes, if they are recorded.
+    /// The recorder of events, if they are recorded.
     recorder: Option<Recorder>,
     patience: Patience,
     pub(crate) budget: Budget,
-    /// Why nothing can be done any more: somebody panicked under the lock.
+    /// Set after a panic under the lock: nothing can be done any more.
     broken: Option<EngineError>,
 }
 
 impl State {
-    /// Why nothing can be done any more.
+    /// The error of a panic under the lock.
     pub(crate) fn broken(&self) -> Option<&EngineError> {
         self.broken.as_ref()
     }
 }
 
-/// What is to be done once the lock is free: memory to give back, tasks to wake, reads to start.
+/// What is to be done after the lock is released: memory to free, tasks to wake, reads to start.
 #[derive(Default)]
 pub(crate) struct AfterUnlock {
     parts: Vec<Arc<Part>>,
@@ -124,7 +124,7 @@ pub(crate) struct AfterUnlock {
     aborted: Vec<u64>,
 }
 
-/// The lock held, and what will have to be done after it.
+/// The lock, and what has to be done after it.
 pub(crate) struct LockedDriver<'a> {
     driver: &'a Driver,
     pub(crate) state: MutexGuard<'a, State>,
@@ -132,11 +132,11 @@ pub(crate) struct LockedDriver<'a> {
     /// For the I/O queue.
     pub(crate) requests: Vec<Request<IoContext>>,
     io: Vec<queue::Action<IoContext>>,
-    /// Somebody wants less than before: loads may be in flight that nobody wants any more.
+    /// Some scan needs less than before: loads may be in flight that nobody wants any more.
     less_wanted: bool,
-    /// Events that follow from actions being carried out.
+    /// Events that follow from actions.
     pub(crate) follow_ups: Vec<Event>,
-    /// Something was given back that may be room for a point read.
+    /// Something was released that may be room for a point read.
     pub(crate) freed: bool,
 }
 
@@ -227,11 +227,11 @@ impl Driver {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does something under the lock, and what follows from it after.
+    /// Does something under the lock, and what follows from it afterwards.
     ///
     /// # Errors
-    /// [`EngineError::Broken`], if `work` panics or somebody has before: what is under the lock cannot be trusted any
-    /// more, so nothing is done with it ever after.
+    /// [`EngineError::Broken`], if `work` panics or an earlier one did: the state under the lock cannot be trusted
+    /// any more and is not used again.
     pub(crate) fn locked<R>(&self, work: impl FnOnce(&mut LockedDriver<'_>) -> R) -> Result<R, EngineError> {
         let state = self.lock();
         if let Some(broken) = &state.broken {
@@ -270,30 +270,29 @@ impl Driver {
         outcome
     }
 
-    /// As [`Self::locked`], for those who give back or report something: a broken engine has ended everything, so that
-    /// there is nothing to be told to it.
+    /// As [`Self::locked`], for releases and reports: with a broken engine they have no effect.
     pub(crate) fn note(&self, work: impl FnOnce(&mut LockedDriver<'_>)) {
         let _broken = self.locked(work);
     }
 
-    /// Looks at what is under the lock, broken or not.
+    /// Reads what is under the lock, broken or not.
     pub(crate) fn look<R>(&self, at: impl FnOnce(&State) -> R) -> R {
         at(&self.lock())
     }
 
-    /// Ends the threads, and lets nobody wait for room.
+    /// Ends the threads and all waits for room.
     fn close(&self) {
         self.environment.close();
         self.point_room.close();
         self.room_freed.notify_waiters();
     }
 
-    /// An event of a scan, if that is still registered.
+    /// Sends an event of a scan, if the scan is still registered.
     pub(crate) fn scan_event(&self, scan: ScanId, event: Event) {
         self.note(|locked| locked.scan_event(scan, event));
     }
 
-    /// Reports how much is kept decoded of these parts now.
+    /// Reports how many decoded bytes are kept of these parts.
     pub(crate) fn decoded<'a>(&self, parts: impl Iterator<Item = &'a Arc<Part>>) {
         self.note(|locked| {
             for part in parts {
@@ -302,14 +301,14 @@ impl Driver {
                     let bytes = part.decoded_bytes();
                     locked.event(Event::Decoded { table, chunk, column, bytes });
                 } else {
-                    // It was evicted meanwhile: what was decoded belongs to nobody's account.
+                    // It was evicted meanwhile: its decoded arrays are in no ledger.
                     locked.after.arrays.append(&mut part.take_decoded());
                 }
             }
         });
     }
 
-    /// Records loads from now on, or stops doing so; hands over those recorded so far.
+    /// Records loads from now on, or stops doing so; returns those recorded so far.
     pub(crate) fn record_loads(&self, on: bool) -> Vec<LoadRecord> {
         let recorded = self.locked(|locked| {
             let fresh = on.then(|| (self.now(), Vec::new()));
@@ -319,8 +318,7 @@ impl Driver {
         recorded.unwrap_or_default()
     }
 
-    /// Records every event from now on, after a line for each table that is open; hands back the recorder
-    /// so far.
+    /// Records every event from now on, after a line for each open table; returns the recorder so far.
     pub(crate) fn record(&self, recorder: Option<Recorder>) -> Option<Recorder> {
         let mut state = self.lock();
         if let Some(recorder) = &recorder {
@@ -338,7 +336,7 @@ impl Driver {
         self.look(|state| state.queue.shapes().uses(self.bucket.limit()))
     }
 
-    /// What row groups of a file are cut to, and into which ranges its parts, if they are.
+    /// The target size of a file's chunks, and the ranges of its parts, if they are cut.
     pub(crate) fn fit(&self, name: &str, local: Option<&LocalFile>) -> (u64, Option<u64>) {
         self.look(|state| {
             let shapes = state.queue.shapes();
@@ -346,7 +344,7 @@ impl Driver {
         })
     }
 
-    /// Measures the device of a file if that has no profile, nobody has measured it before, and it is allowed.
+    /// Measures the device of a file if it has no profile, was not measured before, and measuring is allowed.
     pub(crate) async fn know_device(&self, source: &Arc<Source>) -> Result<(), EngineError> {
         let time = self.config.device_probe;
         if time.is_zero() || self.device_of(source).is_some() {
@@ -369,7 +367,7 @@ impl Driver {
         })
     }
 
-    /// The device of a file, if that has a profile.
+    /// The device of a file, if it has a profile.
     pub(crate) fn device_of(&self, source: &Source) -> Option<DeviceUse> {
         self.look(|state| {
             let shapes = state.queue.shapes();
@@ -385,10 +383,10 @@ impl Driver {
     }
 }
 
-/// Longer deadlines are none: about thirty years.
+/// Longer deadlines count as none: about thirty years.
 const DEADLINE_MAX: Duration = Duration::from_secs(1_000_000_000);
 
-/// The share of the time in which loads may start, however late point reads are.
+/// The share of the time in which loads may start even if point reads are late.
 const BULK_SHARE_PERCENT: u8 = 50;
 
 fn point_share(config: &EngineConfig) -> u64 {

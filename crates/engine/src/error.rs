@@ -1,7 +1,7 @@
-//! What can go wrong. Every error names the file, row group, column or setting, and says what to do.
+//! The errors. Every error names the file, row group, column or setting, and says what to do.
 //!
-//! Errors are `Clone`: one failed read is reported by every scan that needed it. There is no variant for
-//! "something": a new kind of failure gets a name.
+//! Errors are `Clone`: one failed read is reported by every scan that needed it. There is no general variant: a new
+//! kind of failure gets a name.
 
 use std::sync::Arc;
 
@@ -19,11 +19,11 @@ pub struct SettingError {
     pub setting: &'static str,
     /// What was given.
     pub value: String,
-    /// What may be given, with its range.
+    /// Which values are possible, with the range.
     pub wanted: String,
 }
 
-/// Why an engine, a scan or a chunk could not do what was asked.
+/// Why an engine, a scan or a chunk failed.
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum EngineError {
@@ -51,14 +51,14 @@ pub enum EngineError {
     /// fewer columns.
     #[error("{what} needs a buffer of at least {needed} bytes, coscan.buffer is {budget} bytes: raise it")]
     BufferTooSmall {
-        /// The smallest buffer that would do, in bytes.
+        /// The smallest buffer that would suffice, in bytes.
         needed: u64,
         /// The buffer there is, in bytes.
         budget: u64,
-        /// Who needs it.
+        /// What needs it.
         what: String,
     },
-    /// A part could not be read, all retries included.
+    /// A part could not be read, after all retries.
     #[error("cannot read {file}, row group {row_group}, column '{column}': {source}")]
     Read {
         /// The file's address.
@@ -106,14 +106,14 @@ pub enum EngineError {
         /// What does not fit.
         source: SharedSource,
     },
-    /// The request names something that does not exist; a bug of the caller.
+    /// The request names something that does not exist: a bug of the caller.
     #[error("invalid scan request: {0}")]
     InvalidRequest(String),
     /// The scan was dropped, or the chunk already released.
     #[error("the scan is closed")]
     Closed,
-    /// Something in the engine itself went wrong, and what it knows cannot be trusted any more: everything that was
-    /// running has ended, nothing can be begun. Start another engine, and report the panic.
+    /// A panic in the engine: its state cannot be trusted any more. Everything that was running has ended, and
+    /// nothing can be begun. Start another engine, and report the panic.
     #[error("the engine is broken because it panicked: {0}; start another one")]
     Broken(String),
     /// The engine could not start its I/O threads.
@@ -121,7 +121,7 @@ pub enum EngineError {
     Start(Arc<std::io::Error>),
 }
 
-/// What a panic said.
+/// The message of a panic.
 pub(crate) fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".into())

@@ -1,5 +1,4 @@
-//! What was read of a file, as the Parquet decoder wants to see it: bytes under their offsets in the file, with gaps.
-//! Nothing is read here.
+//! Bytes of a file for the Parquet decoder: under their offsets in the file, with gaps. Nothing is read here.
 
 use std::sync::Arc;
 
@@ -15,10 +14,10 @@ pub(crate) struct FileBytes {
     pub(crate) pieces: Vec<(u64, Bytes)>,
     /// The file's size.
     pub(crate) end: u64,
-    /// Copy pages on their way to the decoder: arrays of views point into uncompressed pages, and would
-    /// keep a whole piece in memory after the buffer manager evicted it.
+    /// Copy pages for the decoder: arrays of views point into uncompressed pages, and would keep a whole piece in
+    /// memory after the buffer manager evicted it.
     pub(crate) detach: bool,
-    /// Lets pages through that there is room for.
+    /// Admits pages for which there is room.
     pub(crate) gate: Arc<PageGate>,
     /// What the pieces are, for messages.
     pub(crate) what: &'static str,

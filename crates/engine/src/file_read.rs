@@ -11,7 +11,7 @@ use crate::table::{File, FileHandle};
 #[derive(Debug)]
 pub(crate) struct FileRead {
     pub(crate) file: Arc<File>,
-    /// As long as this is there, the file stays known.
+    /// Keeps the file known.
     pub(crate) _handle: FileHandle,
     pub(crate) roots: Vec<usize>,
     pub(crate) columns: Vec<ColumnNo>,

@@ -1,8 +1,8 @@
 //! Footers of files on this machine, each read from exactly the version it belongs to.
 //!
-//! Caches of footers commonly compare size and modification time, and both can be the same for other content. Here
-//! a footer is found by everything that tells versions apart. What is in memory anyway, because a query or the catalog has
-//! it, is not read and held a second time.
+//! Caches of footers usually compare size and modification time, and both can be the same for other content. Here a
+//! footer is found by everything that distinguishes versions. A footer that a query or the catalog has in memory is
+//! not read and held again.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -15,10 +15,10 @@ use crate::error::{EngineError, SharedSource};
 use crate::identity::{LocalFile, LocalVersion};
 use crate::sync::Mutex;
 
-/// With fewer, nobody looks which of them are forgotten.
+/// With fewer, dropped ones are not removed.
 const LOOK_AT_LEAST: usize = 64;
 
-/// The footers read last, and those that somebody has.
+/// The footers that were read last, and those in use.
 #[derive(Debug, Default)]
 pub(crate) struct Footers {
     kept: Mutex<Kept>,
@@ -27,18 +27,18 @@ pub(crate) struct Footers {
 #[derive(Debug, Default)]
 struct Kept {
     footers: HashMap<PathBuf, Footer>,
-    /// Of those that are kept for the next who asks.
+    /// The bytes of those that are kept.
     bytes: u64,
-    /// Counts reads: what was used when.
+    /// Counts reads, for the order of use.
     reads: u64,
-    /// When there are so many, those that nobody has are forgotten.
+    /// At this number, dropped ones are removed.
     look_at: usize,
 }
 
 #[derive(Debug)]
 struct Footer {
     version: LocalVersion,
-    /// As long as a query or the catalog has it, it need not be in memory a second time.
+    /// As long as a query or the catalog has it, it is not in memory a second time.
     metadata: Weak<ParquetMetaData>,
     kept: Option<Arc<ParquetMetaData>>,
     bytes: u64,
@@ -46,7 +46,7 @@ struct Footer {
 }
 
 impl Footers {
-    /// The footer of this version of a file; keeps footers of at most `bytes_max` bytes that nobody else has.
+    /// The footer of this version of a file; keeps unused footers of at most `bytes_max` bytes.
     pub(crate) fn read(
         &self,
         local: &LocalFile,
@@ -69,7 +69,7 @@ impl Kept {
         footer.metadata.upgrade()
     }
 
-    /// Returns the footer that all have from now on: somebody else may have read it at the same time.
+    /// Returns the footer that all callers share: another one may have read it at the same time.
     fn put(
         &mut self,
         local: &LocalFile,
@@ -124,7 +124,7 @@ fn read(local: &LocalFile) -> Result<ParquetMetaData, EngineError> {
     check()?;
     let reader = ParquetMetaDataReader::new().with_page_index_policy(PageIndexPolicy::Optional);
     let metadata = reader.parse_and_finish(&file);
-    // What was read while somebody was writing is neither version's.
+    // What was read during a write belongs to neither version.
     check()?;
     metadata.map_err(|error| failed(Arc::new(error)))
 }
@@ -158,7 +158,7 @@ mod tests {
         assert!(Arc::ptr_eq(&held, &footers.read(&first, 0).unwrap()), "the one that is held");
         drop(held);
         assert!(footers.kept.lock().unwrap().get(&first).is_none(), "nobody has it, and nothing is kept");
-        // Many that nobody has leave nothing behind.
+        // Many footers that are dropped leave nothing behind.
         for at in 0..500 {
             footers.read(&local(&format!("{at}")), 5000).unwrap();
         }

@@ -1,8 +1,8 @@
-//! What tells stores, files and versions of files apart.
+//! What distinguishes stores, files and versions of files.
 //!
-//! Of two versions of a remote file the one that was modified later is the newer; where times are equal, the one that
-//! was seen later. On this machine the one that was looked at last is: modification times can be set. That order says
-//! only what is worth keeping. Whether a version still exists is decided by reading it, never guessed.
+//! Of two versions of a remote file the one modified later is the newer one; if times are equal, the one that was
+//! seen later. For files on this machine it is the one that was looked at last, because modification times can be
+//! set. This order decides only which version is kept. Whether a version still exists is decided by reading it.
 
 use std::fmt;
 use std::os::unix::fs::MetadataExt;
@@ -16,7 +16,7 @@ use object_store::{ObjectMeta, ObjectStore};
 
 use crate::io::same_etag;
 
-/// Which store a file is in. What was read of a file is shared by those who name the same store, and by no others.
+/// The store of a file. Those who name the same store share what was read of a file, and no others.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct StoreId(Identity);
 
@@ -28,14 +28,14 @@ enum Identity {
 }
 
 impl StoreId {
-    /// This instance and its clones. Another one may have other credentials, or other data under the same address. A
-    /// [`FileSpec`](crate::FileSpec) with this id has to hold the instance.
+    /// This instance and its clones. Another instance may have other credentials, or other data under the same
+    /// address. A [`FileSpec`](crate::FileSpec) with this id has to hold the instance.
     pub fn instance(store: &Arc<dyn ObjectStore>) -> Self {
         StoreId(Identity::Instance(Arc::as_ptr(store).cast::<()>() as usize))
     }
 
-    /// Whoever uses this name states that all stores so named hold the same files, and that whoever may read from one
-    /// of them may read from all.
+    /// All stores with this name: the caller states that they have the same files, and that a user who may read from
+    /// one of them may read from all.
     pub fn named(name: &str) -> Self {
         StoreId(Identity::Named(name.into()))
     }
@@ -46,7 +46,7 @@ impl StoreId {
     }
 }
 
-/// A version of a file on this machine: another content has another version, unless somebody sets the clock back.
+/// A version of a file on this machine: other content has another version, unless the clock is set back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalVersion {
     device: u64,
@@ -54,12 +54,12 @@ pub struct LocalVersion {
     bytes: u64,
     /// Seconds and nanoseconds.
     modified: (i64, i64),
-    /// When anything about it changed last, which nobody can set.
+    /// When the inode changed last; users cannot set it.
     changed: (i64, i64),
 }
 
 impl LocalVersion {
-    /// The version that these facts are of.
+    /// The version with these facts.
     pub fn of(found: &std::fs::Metadata) -> Self {
         LocalVersion {
             device: found.dev(),
@@ -75,7 +75,7 @@ impl LocalVersion {
         self.device
     }
 
-    /// What is different now, if anything is.
+    /// What is different now, if anything.
     pub fn difference(&self, now: &Self) -> Option<String> {
         if self.bytes != now.bytes {
             return Some(format!("{} bytes, was {}", now.bytes, self.bytes));
@@ -86,13 +86,13 @@ impl LocalVersion {
         (self != now).then(|| "changed since it was opened".into())
     }
 
-    /// Whether its modification time is when it was last written, and not one that somebody set. Then size and
-    /// modification time tell it from other versions.
+    /// Whether its modification time is the time of the last write, and was not set. Then size and modification time
+    /// distinguish it from other versions.
     pub fn has_own_time(&self) -> bool {
         self.modified == self.changed
     }
 
-    /// Whether a listing describes this version, as far as a listing can.
+    /// Whether a listing can describe this version.
     pub fn is_listed_as(&self, meta: &ObjectMeta) -> bool {
         let (seconds, nanos) = self.modified;
         self.bytes == meta.size
@@ -107,7 +107,7 @@ pub struct LocalFile {
     pub path: PathBuf,
     /// The version that was there.
     pub version: LocalVersion,
-    /// Which look it was, counted over the process.
+    /// The number of the look, counted over the process.
     pub(crate) look: u64,
 }
 
@@ -115,21 +115,21 @@ impl LocalFile {
     /// Looks at a file. Costs a system call.
     ///
     /// # Errors
-    /// What the system says: there is no such file, or it may not be looked at.
+    /// Those of the system: the file does not exist, or may not be read.
     pub fn look(path: PathBuf) -> std::io::Result<Self> {
         static LOOKS: AtomicU64 = AtomicU64::new(0);
         let version = LocalVersion::of(&std::fs::metadata(&path)?);
         Ok(LocalFile { path, version, look: LOOKS.fetch_add(1, Ordering::Relaxed) })
     }
 
-    /// A file of a simulated machine: what a look would have found, with its number among all looks.
+    /// A file of a simulated machine: the result of a look, with its number among all looks.
     #[doc(hidden)]
     pub fn played(path: PathBuf, look: u64, inode: u64, bytes: u64, modified: (i64, i64)) -> Self {
         let version = LocalVersion { device: 1, inode, bytes, modified, changed: modified };
         LocalFile { path, version, look }
     }
 
-    /// Looks at the file that the plain store of this machine has at `location`.
+    /// Looks at the file that the local store has at `location`.
     ///
     /// # Errors
     /// As [`Self::look`]; or the location is no path on this machine.
@@ -139,7 +139,7 @@ impl LocalFile {
     }
 }
 
-/// A version of a file as somebody described it.
+/// A version of a file by its description.
 #[derive(Clone, Copy)]
 pub(crate) struct Version<'a> {
     pub(crate) local: Option<&'a LocalFile>,
@@ -156,11 +156,11 @@ impl Version<'_> {
         }
     }
 
-    /// Later versions are greater: by the look, for files of this machine, or else by the time.
+    /// Later versions are greater: by the look for files on this machine, otherwise by the time.
     pub(crate) fn order(&self) -> (u64, i64) {
         match self.local {
             Some(local) => (local.look, 0),
-            // Times come in whole seconds from some requests and not from others.
+            // Some requests report whole seconds, others more.
             None => (0, self.meta.last_modified.timestamp()),
         }
     }
@@ -172,9 +172,9 @@ impl fmt::Debug for Version<'_> {
     }
 }
 
-/// Whether two descriptions of a location mean the same object.
+/// Whether two descriptions of a location are the same object.
 fn same_object(a: &ObjectMeta, b: &ObjectMeta) -> bool {
-    // Equal tags settle it: times come in whole seconds from some requests and not from others.
+    // Equal tags decide: some requests report whole seconds, others more.
     a.size == b.size
         && match (&a.e_tag, &b.e_tag) {
             (Some(a), Some(b)) => same_etag(a, b),

@@ -1,15 +1,15 @@
-//! The newest loads, for watching: a log of fixed length that nobody has to empty.
+//! The newest loads, for monitoring: a log of fixed length.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// How many loads are remembered: some minutes of a busy engine, 300 KB.
+/// How many loads are kept: some minutes of a busy engine, 300 KB.
 const REMEMBERED: usize = 8192;
 
-/// A load, when it was asked for.
+/// A load, at the time when it was issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoadSeen {
-    /// When, since the engine started.
+    /// The time since the engine started.
     pub at: Duration,
     /// The table, by its number in [`Observation::tables`](crate::Observation::tables).
     pub table: u32,
@@ -19,18 +19,18 @@ pub struct LoadSeen {
     pub columns: u32,
 }
 
-/// What [`Engine::loads_since`](crate::Engine::loads_since) tells.
+/// The answer of [`Engine::loads_since`](crate::Engine::loads_since).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RecentLoads {
-    /// The number of the first of `loads`; loads are numbered from zero on.
+    /// The number of the first of `loads`; loads are numbered from zero.
     pub first: u64,
     /// The loads, oldest first.
     pub loads: Vec<LoadSeen>,
 }
 
 impl RecentLoads {
-    /// Where to go on.
+    /// The number with which to continue.
     pub fn next(&self) -> u64 {
         self.first + self.loads.len() as u64
     }
@@ -39,7 +39,7 @@ impl RecentLoads {
 /// The log.
 #[derive(Debug, Default)]
 pub(crate) struct LoadLog {
-    /// The number of the oldest one remembered.
+    /// The number of the oldest load in the log.
     first: u64,
     loads: VecDeque<LoadSeen>,
 }

@@ -1,7 +1,7 @@
-//! A snapshot of an engine: what is in the buffer, in flight and wanted, and how far every scan is.
+//! A snapshot of an engine: which parts are in the buffer, in flight and wanted, and the progress of every scan.
 //!
-//! It only reads, under the engine's lock, and keeps no history: to see changes, take snapshots and compare them.
-//! Its size is bounded by what the caller asks for, however large tables are.
+//! It only reads, under the engine's lock, and keeps no history: to see changes, compare snapshots. The caller bounds
+//! its size, however large tables are.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -13,30 +13,30 @@ use crate::driver::State;
 use crate::engine::Engine;
 use crate::stats::{EngineStats, ScanMetrics};
 
-/// What [`Engine::observe`] saw.
+/// The result of [`Engine::observe`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Observation {
-    /// When, since the engine started.
+    /// The time since the engine started.
     pub at: Duration,
     /// The policy in force.
     pub policy: Policy,
-    /// The size of the buffer as it was set last, in bytes.
+    /// The size of the buffer that was set last, in bytes.
     pub buffer_bytes: u64,
     /// The ledger.
     pub usage: Usage,
     /// Loads in flight.
     pub loads_in_flight: usize,
-    /// What was counted since the start.
+    /// The counters since the start.
     pub stats: EngineStats,
     /// The tables, oldest first.
     pub tables: Vec<TableView>,
-    /// The scans that are registered. A scan of the caller's is several of these where it has several tables or sets of
+    /// The scans that are registered. A scan of the caller is several of these if it has several tables or sets of
     /// columns.
     pub scans: Vec<ScanView>,
 }
 
-/// A table as a grid of cells: a row for each column, along it the chunks that there are, in their order.
+/// A table as a grid of cells: a row for each column, along it the chunks in their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableView {
     /// Its number.
@@ -45,20 +45,20 @@ pub struct TableView {
     pub file: String,
     /// How many files it has.
     pub files: usize,
-    /// The numbers of its chunks, those of files that are gone left out. A chunk's position is its place in these.
+    /// The numbers of its chunks, without those of forgotten files. A chunk's position is its place in this list.
     pub live: Vec<Range<u32>>,
-    /// The names of the columns shown: all, unless there are very many.
+    /// The names of the columns shown: all, unless there are too many.
     pub columns: Vec<String>,
-    /// How many cells a column has; each stands for as many chunks as any other, give or take one.
+    /// How many cells a column has; all stand for equally many chunks, or one more or less.
     pub cells: usize,
     /// Column by column, cell by cell.
     pub parts: Vec<PartView>,
 }
 
-/// A cell: one part, or several neighbours of a column, of which the best state and the greatest interest are shown.
+/// A cell: one part, or several neighbours of a column, with the best state and the greatest interest of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PartView {
-    /// Where it is.
+    /// Its state.
     pub state: PartState,
     /// Whether a worker holds its chunk now.
     pub held: bool,
@@ -66,7 +66,7 @@ pub struct PartView {
     pub wanted: u32,
 }
 
-/// Where a part is.
+/// The state of a part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PartState {
     /// Not in memory.
@@ -74,9 +74,9 @@ pub enum PartState {
     Absent,
     /// Being read.
     OnItsWay,
-    /// In the buffer, as it is in the file.
+    /// In the buffer, encoded.
     Encoded,
-    /// In the buffer, with decoded arrays beside it.
+    /// In the buffer, encoded and decoded.
     Decoded,
 }
 
@@ -84,7 +84,7 @@ pub enum PartState {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ScanView {
-    /// The query whose account it is counted under.
+    /// The query of its account.
     pub query: Option<u64>,
     /// The table's number.
     pub table: u32,
@@ -92,20 +92,20 @@ pub struct ScanView {
     pub columns: u32,
     /// Chunks it has not finished.
     pub chunks_needed: u32,
-    /// Of these, those it could be handed at once.
+    /// Of these, those that could be delivered at once.
     pub chunks_ready: u32,
     /// Of these, those that will be complete when the loads in flight are.
     pub chunks_on_their_way: u32,
     /// How long some worker has been waiting; zero if none is.
     pub waiting: Duration,
-    /// What was counted for the caller's scan that it is a part of.
+    /// The counters of the caller's scan that it belongs to.
     pub metrics: ScanMetrics,
 }
 
 impl Engine {
-    /// What is in the buffer, on its way and wanted, and what every scan has done. Tables are shown by at most
-    /// `parts_max` parts each: see [`TableView`]. Holds the engine's lock for a time linear in the parts shown and in the
-    /// runs of chunks that are alike.
+    /// What is in the buffer, in flight and wanted, and the counters of every scan. Tables have at most `parts_max`
+    /// cells each: see [`TableView`]. Holds the engine's lock for a time linear in the cells and in the runs of equal
+    /// chunks.
     pub fn observe(&self, parts_max: usize) -> Observation {
         let at = self.driver.since_start();
         Observation { stats: self.stats(), ..self.driver.look(|state| observe(state, at, parts_max)) }
@@ -120,7 +120,7 @@ impl Engine {
 /// More columns of a table are not shown.
 const COLUMNS_MAX: usize = 256;
 
-/// Looks at everything; the counters are for the caller to fill in.
+/// Copies everything; the caller fills in the counters.
 fn observe(state: &State, at: Duration, parts_max: usize) -> Observation {
     let core = state.abm.state();
     Observation {
@@ -153,7 +153,7 @@ fn scan_view(state: &State, scan: &Scan, at: Duration) -> Option<ScanView> {
     })
 }
 
-/// The chunk numbers of the files that there are, neighbours joined.
+/// The chunk numbers of the known files, as runs.
 fn live(state: &State, table: TableId) -> Vec<Range<u32>> {
     let mut live: Vec<Range<u32>> = Vec::new();
     for run in state.catalog.files_of(table).flat_map(|file| file.chunks().runs().collect::<Vec<_>>()) {
@@ -165,7 +165,7 @@ fn live(state: &State, table: TableId) -> Vec<Range<u32>> {
     live
 }
 
-/// A table's grid while it is drawn.
+/// A table's grid while it is filled.
 struct Grid {
     chunks: usize,
     cells: usize,
@@ -180,7 +180,7 @@ impl Grid {
         Grid { chunks, cells, columns, parts: vec![PartView::default(); columns * cells] }
     }
 
-    /// The cell of a column that a chunk's position lies in.
+    /// The cell of a column with a chunk's position.
     fn at(&mut self, column: ColumnNo, position: usize) -> Option<&mut PartView> {
         let column = column.index();
         if column >= self.columns || position >= self.chunks {
@@ -221,7 +221,7 @@ fn table_view(state: &State, id: TableId, parts_max: usize) -> TableView {
     }
 }
 
-/// Draws a run of chunks of which the first is at position `before`.
+/// Enters a run of chunks of which the first is at position `before`.
 fn draw(state: &State, id: TableId, run: Range<u32>, before: usize, grid: &mut Grid) {
     let core = state.abm.state();
     let table = core.table(id);
@@ -246,7 +246,7 @@ fn draw(state: &State, id: TableId, run: Range<u32>, before: usize, grid: &mut G
                     part.held |= class.key.pinned;
                 }
             }
-            // A part without data is complete without being in memory.
+            // A part without data is complete but not in memory.
             let has_data = |column: &ColumnNo| table.layout().part_bytes(ChunkNo(chunk), *column) > 0;
             for column in class.key.resident.iter().filter(has_data) {
                 grid.reach(column, position(chunk), PartState::Encoded);

@@ -1,8 +1,8 @@
-//! Lets the decoder have only the pages that there is room for.
+//! Passes pages to the decoder only if there is room for them.
 //!
-//! A page's header says how large the page is once it is decompressed, and the decoder allocates that much. Here
-//! the claim is read first. As long as dictionary and page fit the room that is booked for the decoder, they pass;
-//! otherwise the decoder gets an error and the caller learns how much room it needs. `chunk.rs` books it.
+//! A page's header says how large the page is once it is decompressed, and the decoder allocates that much. Here the
+//! header is read first. As long as dictionary and page fit the room that is reserved for the decoder, they pass.
+//! Otherwise the decoder gets an error, and the caller learns how much room it needs. `chunk.rs` reserves it.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,25 +17,25 @@ use crate::delta_strings::{are_delta_strings, string_bytes};
 use crate::page_header::PageHeader;
 use crate::sync::Mutex;
 
-/// Bytes that one value of a nested column may take while its levels are put together.
+/// Bytes that one value of a nested column may take while its levels are assembled.
 const NESTED_VALUE_BYTES: u64 = 8;
 
-/// What an entry of a dictionary takes at least once it is decoded.
+/// The least bytes of a decoded dictionary entry.
 const DICTIONARY_VALUE_BYTES: u64 = 8;
 
-/// This many bytes of delta-encoded strings are part of what a slice is expected to take.
+/// This many bytes of delta-encoded strings are part of the expected size of a slice.
 const STRING_BYTES_EXPECTED: u64 = 1 << 20;
 
-/// This many bytes of nested values are part of what a slice is expected to take.
+/// This many bytes of nested values are part of the expected size of a slice.
 const NESTED_BYTES_EXPECTED: u64 = 1 << 20;
 
-/// The gate of one decoder of one part. It is told before each slice how much room there is.
+/// The gate of one decoder of one part. It gets the available room before each slice.
 #[derive(Debug)]
 pub(crate) struct PageGate {
     limit: AtomicU64,
-    /// What would have been needed when a page was turned away; zero if none was.
+    /// The room that a refused page would have needed; zero if none was refused.
     refused: AtomicU64,
-    /// The most that was let through.
+    /// The most room that passed pages took.
     admitted: AtomicU64,
     state: Mutex<State>,
 }
@@ -45,7 +45,7 @@ struct State {
     leaves: Vec<Leaf>,
 }
 
-/// One leaf column of the part, and what its decoder has in memory.
+/// One leaf column of the part, and the memory of its decoder.
 #[derive(Debug)]
 struct Leaf {
     column: ColumnChunkMetaData,
@@ -56,14 +56,14 @@ struct Leaf {
     copied: bool,
     dictionary: u64,
     page: u64,
-    /// The header read last on its own, and where its page begins.
+    /// The header that was read last on its own, and where its page begins.
     read: Option<(u64, PageHeader)>,
-    /// Values of the pages that the present slice took.
+    /// Values of the pages of this slice.
     values: u64,
 }
 
 impl PageGate {
-    /// A gate for the leaf columns that a root column has in one row group.
+    /// A gate for the leaf columns of a root column in one row group.
     pub(crate) fn new<'a>(columns: impl Iterator<Item = &'a ColumnChunkMetaData>, copied: bool) -> Self {
         let leaf = |column: &ColumnChunkMetaData| {
             let (start, len) = column_range(column);
@@ -88,14 +88,14 @@ impl PageGate {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A slice begins, with room for this many bytes of pages.
+    /// Begins a slice, with room for this many bytes of pages.
     pub(crate) fn begin_slice(&self, limit: u64) {
         self.limit.store(limit, Ordering::Relaxed);
         self.refused.store(0, Ordering::Relaxed);
         self.state().leaves.iter_mut().for_each(|leaf| leaf.values = 0);
     }
 
-    /// The room that the page would have needed that was turned away.
+    /// The room that the refused page would have needed.
     pub(crate) fn refused(&self) -> Option<u64> {
         Some(self.refused.load(Ordering::Relaxed)).filter(|&bytes| bytes > 0)
     }
@@ -105,21 +105,21 @@ impl PageGate {
         self.admitted.load(Ordering::Relaxed)
     }
 
-    /// The decoder looks at what begins at `start`, which may be a header.
+    /// The decoder looks at the bytes from `start` on, which may be a header.
     pub(crate) fn header_at(&self, start: u64, bytes: &[u8]) {
         let mut state = self.state();
         let Some(leaf) = leaf_at(&mut state.leaves, start) else { return };
-        // A decoder that has read the header already looks at the page behind it.
+        // If the decoder has read the header already, it looks at the page behind it.
         if leaf.read.is_none_or(|(page, _)| page != start) {
             leaf.read = PageHeader::read(bytes).map(|header| (start + header.len as u64, header));
         }
     }
 
-    /// The decoder takes what lies at `start`: a page whose header it has read, or a header and its page. `whole` gives
-    /// header and page by the offset of the header.
+    /// The decoder reads what is at `start`: a page whose header it has read, or a header and its page. `whole`
+    /// returns header and page by the offset of the header.
     ///
     /// # Errors
-    /// There is no room for the page, or no header that says how large it is, or it claims what cannot be.
+    /// If there is no room for the page, its header cannot be read, or the header's numbers are impossible.
     pub(crate) fn page_at(
         &self,
         start: u64,
@@ -139,7 +139,7 @@ impl PageGate {
         })?;
         let claim = if leaf.compressed { header.uncompressed } else { bytes.len() as u64 };
         if header.dictionary && header.values > claim {
-            // Every entry has a byte at least, and the decoder makes room for as many as are claimed.
+            // Every entry has at least a byte, and the decoder allocates as many as are claimed.
             let values = header.values;
             return Err(ParquetError::EOF(format!("a dictionary of {claim} bytes claims {values} values")));
         }
@@ -148,14 +148,14 @@ impl PageGate {
         self.admit(&state.leaves, &header, start, 0)?;
         if let Some(column) = delta_strings {
             let strings = string_bytes(&column, whole(begin)?)?;
-            // A slice of usual strings is booked already.
+            // Usual strings are part of the reserved size of a slice.
             let expected = header.uncompressed.saturating_mul(2).max(STRING_BYTES_EXPECTED);
             self.admit(&state.leaves, &header, start, strings.saturating_sub(expected))?;
         }
         Ok(())
     }
 
-    /// Checks that there is room for what the leaves have in memory, and for `more`.
+    /// Checks that there is room for the memory of the leaves, and for `more`.
     fn admit(&self, leaves: &[Leaf], header: &PageHeader, start: u64, more: u64) -> ParquetResult<()> {
         let needed = leaves.iter().fold(more, |sum, leaf| sum.saturating_add(leaf.bytes()));
         let limit = self.limit.load(Ordering::Relaxed);
@@ -171,14 +171,14 @@ impl PageGate {
     }
 }
 
-/// Where a column chunk begins by the footer, and how long it is.
+/// Where a column chunk begins according to the footer, and how long it is.
 pub(crate) fn column_range(column: &ColumnChunkMetaData) -> (u64, u64) {
     let at = |offset: i64| u64::try_from(offset).unwrap_or(0);
     let first = column.dictionary_page_offset().filter(|&at| at > 0);
     (at(first.unwrap_or(column.data_page_offset())), at(column.compressed_size()))
 }
 
-/// The leaf whose pages lie around `start`; the last of them may be empty and begin where the column chunk ends.
+/// The leaf with pages around `start`. The last one may be empty and begin where the column chunk ends.
 fn leaf_at(leaves: &mut [Leaf], start: u64) -> Option<&mut Leaf> {
     let within = leaves.iter().position(|leaf| leaf.range.contains(&start));
     let at = within.or_else(|| leaves.iter().position(|leaf| leaf.range.end == start))?;
@@ -193,11 +193,12 @@ impl Leaf {
             (false, false) => 0,
         };
         if header.dictionary {
-            // As it was written, and decoded.
+            // Encoded and decoded.
             let decoded = len.max(size).max(header.values.saturating_mul(DICTIONARY_VALUE_BYTES));
             self.dictionary = size.saturating_add(decoded);
         } else {
-            // Delta-encoded strings are looked at before the decoder has them: for that moment they are there twice.
+            // Delta-encoded strings are checked before the decoder has them: during the check they are in memory
+            // twice.
             self.page = match are_delta_strings(&self.column, header.encoding) {
                 true => size.saturating_mul(2),
                 false => size,
@@ -213,7 +214,8 @@ impl Leaf {
     }
 }
 
-/// How many values the data pages of a column chunk claim, as far as their headers can be read; `chunk` is all of it.
+/// How many values the data pages of a column chunk claim, as far as their headers can be read; `chunk` is the whole
+/// column chunk.
 pub(crate) fn values_claimed(mut chunk: &[u8]) -> u64 {
     let mut values = 0u64;
     while let Some(header) = PageHeader::read(chunk) {

@@ -1,17 +1,17 @@
-//! The header of a Parquet page, as far as it says how much memory the page takes.
+//! The fields of a Parquet page header that say how much memory the page takes.
 //!
-//! The Parquet crate keeps its reader of page headers private, and allocates what they claim. This reader parses
-//! the same bytes (Thrift's compact protocol), so that a claim is known before it is believed. It does not look at
-//! the data and allocates nothing.
+//! The Parquet crate keeps its reader of page headers private, and allocates what they claim. This reader parses the
+//! same bytes (Thrift's compact protocol), so that a claim can be checked first. It does not look at the data and
+//! allocates nothing.
 
-/// What a header claims.
+/// The fields of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PageHeader {
     /// Bytes of the header itself.
     pub(crate) len: usize,
     /// Whether it is a dictionary page.
     pub(crate) dictionary: bool,
-    /// Bytes of the page once it is decompressed; the header cannot mean a negative number.
+    /// Bytes of the page once it is decompressed; a negative number is an error.
     pub(crate) uncompressed: u64,
     /// Bytes of the page behind the header.
     pub(crate) compressed: u64,
@@ -24,7 +24,7 @@ pub(crate) struct PageHeader {
 /// `PageType.DICTIONARY_PAGE`.
 const DICTIONARY_PAGE: i32 = 2;
 
-/// Structures in structures that are followed; honest headers have three.
+/// The deepest nesting of structures; valid headers have three levels.
 const DEPTH_MAX: u32 = 64;
 
 /// Types of fields, in the compact protocol.
@@ -59,8 +59,8 @@ impl PageHeader {
                 2 => uncompressed = Some(input.number()?),
                 3 => compressed = Some(input.number()?),
                 4 => drop(input.number()?),
-                // The headers of data pages, dictionary pages and data pages of the second version: their first field
-                // is the number of values, and as many more are numbers.
+                // The headers of data pages, dictionary pages and data pages of version 2: their first field is the
+                // number of values, and the next ones are numbers too.
                 5 => {
                     let numbers = input.numbers(4)?;
                     (values, encoding) = (values.max(count(numbers[0])), numbers[1]);
@@ -81,7 +81,7 @@ impl PageHeader {
     }
 }
 
-/// A number of values, of which none can be negative.
+/// A number of values, which cannot be negative.
 fn count(number: i32) -> u64 {
     number.max(0) as u64
 }
@@ -120,7 +120,7 @@ impl Input<'_> {
         Some((value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
-    /// A number of 32 bits; of a larger one the lower bits, as the decoder has it.
+    /// A number of 32 bits; of a larger one the lower bits, as in the decoder.
     fn number(&mut self) -> Option<i32> {
         Some(self.signed()? as i32)
     }
@@ -184,7 +184,7 @@ impl Input<'_> {
         }
     }
 
-    /// Elements of a list or a map. Booleans take no bytes here, as the decoder has it.
+    /// Elements of a list or a map. Booleans take no bytes here, as in the decoder.
     fn skip_all(&mut self, len: u64, kinds: &[u8], depth: u32) -> Option<()> {
         if kinds.iter().all(|kind| matches!(*kind, field_type::TRUE | field_type::FALSE)) {
             return Some(());

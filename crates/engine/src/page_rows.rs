@@ -1,8 +1,8 @@
-//! Whether pages have the rows that the offset index says.
+//! Checks the row numbers of the offset index against the pages.
 //!
-//! A piece of a row group is found by the offset index alone, and pages before the piece are skipped by what it says. An
-//! index that is wrong would give the rows of one piece to another. Pages of columns without lists say themselves how many
-//! rows they have; pages of lists do not, and the index is believed, as wherever pages are skipped.
+//! The offset index alone says where a piece of a row group is, and which pages before it are skipped. With a wrong
+//! index one piece would get the rows of another. Pages of columns without lists say how many rows they have. Pages
+//! of lists do not, and the index is trusted, as wherever pages are skipped.
 
 use bytes::Bytes;
 use parquet::errors::{ParquetError, Result as ParquetResult};
@@ -11,8 +11,8 @@ use parquet::file::metadata::ParquetMetaData;
 use crate::chunks::ChunkRows;
 use crate::page_header::PageHeader;
 
-/// Fails if a page of a leaf column with rows of a piece has other rows than the offset index says. `pieces` are what was
-/// read, with offsets in the file.
+/// Fails if a page of a leaf column with rows of a piece has other rows than the offset index says. `pieces` are the
+/// bytes that were read, with offsets in the file.
 pub(crate) fn check_pages(
     metadata: &ParquetMetaData,
     chunk: &ChunkRows,
@@ -46,7 +46,7 @@ pub(crate) fn check_pages(
     Ok(())
 }
 
-/// What was read from an offset on.
+/// The bytes that were read from an offset on.
 fn at(pieces: &[(u64, Bytes)], offset: i64) -> Option<&[u8]> {
     let offset = u64::try_from(offset).ok()?;
     let behind = pieces.partition_point(|(start, _)| *start <= offset);

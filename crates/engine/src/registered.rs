@@ -1,4 +1,4 @@
-//! A scan as the buffer manager knows it: what was registered, and the worker slots through which its chunks go.
+//! A registered scan: what was registered, and the worker slots through which its chunks are delivered.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::stats::ScanCounters;
 use crate::store::PinnedParts;
 use crate::table::File;
 
-/// A chunk that a caller took.
+/// A chunk that was taken by a caller.
 pub(crate) type Claim = worker_slots::Claim<ChunkNo>;
 
 /// Parts to drop and wakers to wake once no lock is held.
@@ -33,14 +33,14 @@ pub(crate) struct RegisteredSegment {
     pub(crate) registered: u64,
     /// Its position in the segments of the request.
     pub(crate) at: usize,
-    /// Whether its bundles were delivered before, and these chunks of them not handed out.
+    /// Whether its bundles were delivered before, without these chunks.
     pub(crate) again: bool,
-    /// Its chunks, as the request wants them, by bundle; none is without chunks.
+    /// Its chunks, as the request wants them, by bundle; none is empty.
     pub(crate) wanted: HashMap<ChunkNo, Vec<RequestedChunk>>,
     pub(crate) reads: Arc<[FileRead]>,
     pub(crate) counters: Arc<ScanCounters>,
     pub(crate) reader: Reader,
-    /// What each worker has booked beside its chunk, in bytes.
+    /// The bytes that each worker has reserved beside its chunk.
     workspace_bytes: AtomicU64,
     workers: usize,
     slots: WorkerSlots<ChunkNo, Arc<PinnedParts>, EngineError>,
@@ -82,12 +82,12 @@ impl RegisteredSegment {
         }
     }
 
-    /// What each worker has booked beside its chunk, in bytes.
+    /// The bytes that each worker has reserved beside its chunk.
     pub(crate) fn workspace_bytes(&self) -> u64 {
         self.workspace_bytes.load(Ordering::Relaxed)
     }
 
-    /// Notes that more is booked.
+    /// Notes that more is reserved.
     pub(crate) fn grow_workspace(&self, bytes: u64) {
         self.workspace_bytes.fetch_max(bytes, Ordering::Relaxed);
     }
@@ -141,19 +141,19 @@ impl RegisteredSegment {
         self.slots.poll_parts(claim, waker, now)
     }
 
-    /// A worker's request for a chunk, or for the one it had to give back.
+    /// A worker's request for a chunk, or for the one that it had to give back.
     pub(crate) fn requested(&self, slot: usize) -> Event {
         Event::ChunkRequested { scan: self.id, worker: worker(slot) }
     }
 
-    /// The holder has finished a step. Returns the event that is to be sent, if any: the buffer manager is told now
-    /// and then that the chunk is being read.
+    /// The holder has finished a step. Returns the event to send, if any: the buffer manager is told now and then
+    /// that the chunk is being read.
     pub(crate) fn pause(&self, claim: &Claim, now: Instant) -> Option<Event> {
         let due = self.slots.pause(claim, now);
         due.then(|| Event::WorkerActive { scan: self.id, worker: worker(claim.slot) })
     }
 
-    /// The holder is done with its chunk. Returns the event that is to be sent, if any.
+    /// The holder has finished its chunk. Returns the event to send, if any.
     pub(crate) fn release(&self, claim: &Claim, deferred: &mut Deferred) -> Option<Event> {
         let told = self.slots.release(claim, deferred);
         told.then(|| Event::ChunkReleased { scan: self.id, worker: worker(claim.slot) })

@@ -1,9 +1,9 @@
-//! What a caller asks for, checked and cut into scans of one table each.
+//! The caller's request, checked and divided into scans of one table each.
 //!
-//! The buffer manager's scans cover one table in one set of columns, name each chunk once, and are either in
-//! table order or in any. A request that does not fit becomes several scans, its *segments*: those that differ in
-//! their columns only are read at the same time, as one *stage*; where the table is another, a chunk is named
-//! again, or the order is the request's own, a further stage follows the one before.
+//! A scan of the buffer manager covers one table in one set of columns, names each chunk once, and is either in table
+//! order or in any. Any other request becomes several scans, its *segments*. Segments that differ only in their
+//! columns are read at the same time, as one *stage*. For another table, a chunk that is named again, or an order of
+//! the request's own, there is a further stage.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -27,17 +27,17 @@ pub struct ScanRequest {
     pub columns: Vec<FileColumns>,
     /// How many workers will read at once, at least one.
     pub workers: usize,
-    /// `Table`: chunks come in the order of `chunks`; where there are several workers or one is dropped, small row groups
-    /// that are read together may come later.
+    /// With `Table`, chunks come in the order of `chunks`; if there are several workers or one is dropped, small row
+    /// groups that are read together may come later.
     pub order: DeliveryOrder,
-    /// How much this scan's needs count against others', from 1 (normal) upwards.
+    /// The weight of this scan's needs against those of others, from 1 (normal) upwards.
     pub weight: u32,
-    /// Who reads; `None` for somebody who has no other scans.
+    /// The reader; `None` for one without other scans.
     pub reader: Option<Reader>,
 }
 
-/// Whoever reads a table by several scans: what one of them decodes is not kept for the others, as it is for other readers
-/// of the same columns.
+/// A reader of a table with several scans: what one of them decodes is not kept for the others, as it is for other
+/// readers of the same columns.
 #[derive(Clone, Debug, Default)]
 pub struct Reader(Arc<()>);
 
@@ -55,7 +55,7 @@ pub struct ChunkRequest {
     pub columns: usize,
     /// Its position in [`FileHandle::chunks`].
     pub chunk: usize,
-    /// What the caller calls it: greater than the keys before it in the request.
+    /// The caller's key: greater than the keys before it in the request.
     pub key: u32,
 }
 
@@ -64,7 +64,7 @@ pub struct ChunkRequest {
 pub struct FileColumns {
     /// The file.
     pub file: FileHandle,
-    /// Positions of root columns in the file, ascending. May be empty: chunks then have rows, no arrays.
+    /// Positions of root columns in the file, ascending. May be empty: chunks then have rows, but no arrays.
     pub roots: Vec<usize>,
     /// The Arrow schema to decode the whole file to, after any change of types the caller wants (views,
     /// timestamps from int96): as many fields as the file has root columns.
@@ -138,7 +138,7 @@ impl CheckedRequest {
         chunks.map(bytes).sum()
     }
 
-    /// Adds a segment; it has the workspace that the most demanding of its chunks needs.
+    /// Adds a segment; its workspace is that of its largest chunk.
     fn add(&mut self, table: TableId, group: ColumnGroup, slice_rows: usize) {
         let ColumnGroup { columns, chunks, .. } = group;
         let needed = |wanted: &RequestedChunk| {
@@ -176,7 +176,7 @@ fn stages(
     order: DeliveryOrder,
 ) -> Result<Vec<(TableId, Vec<RequestedChunk>)>, EngineError> {
     let mut stages: Vec<(TableId, Vec<RequestedChunk>)> = Vec::new();
-    // For delivery in any order: the stage of each table's n-th mention of a chunk.
+    // For delivery in any order: the stage for the n-th mention of a chunk in each table.
     let mut rounds: HashMap<(TableId, usize), usize> = HashMap::new();
     let mut mentions: HashMap<(TableId, ChunkNo, usize), usize> = HashMap::new();
     if let Some(pair) = chunks.windows(2).find(|pair| pair[0].key >= pair[1].key) {

@@ -1,15 +1,15 @@
-//! What the workers of a scan hold of their bundles and have not handed out yet.
+//! The chunks of bundles that the workers of a scan hold and have not handed out yet.
 //!
-//! A worker hands out the chunks of its bundle one by one. So that each comes exactly once, whatever becomes of the worker,
-//! and nobody is told that there is nothing more while there is, what is left of a bundle belongs to the scan: whoever finds
-//! nothing else gets half of it, or all of it if the worker is gone. These chunks are then scanned again, as a further stage
-//! of the request. This module keeps the books; it registers nothing.
+//! A worker hands out the chunks of its bundle one by one. The rest of a bundle belongs to the scan, so that each
+//! chunk comes exactly once even if the worker is dropped, and no worker ends while chunks are left: a worker that
+//! finds nothing else gets half of a rest, or all of it if its worker is gone. These chunks are then scanned again,
+//! as a further stage of the request. This module registers nothing.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use crate::segments::RequestedChunk;
 
-/// See the module's text.
+/// See the documentation of the module.
 #[derive(Debug, Default)]
 pub(crate) struct Rests {
     /// By the number of the worker; none is empty.
@@ -26,7 +26,7 @@ struct Rest {
 }
 
 impl Rests {
-    /// A worker, which has handed out all that it had, took a bundle with these chunks.
+    /// A worker that has handed out everything took a bundle with these chunks.
     pub(crate) fn put(&mut self, worker: usize, segment: usize, chunks: &[RequestedChunk]) {
         debug_assert!(!self.of.contains_key(&worker), "worker {worker} goes on with chunks in hand");
         let chunks = VecDeque::from_iter(chunks.iter().copied());
@@ -51,7 +51,8 @@ impl Rests {
         }
     }
 
-    /// Chunks for somebody who finds nothing else, with their segment: what a worker left, or half of the most that one has.
+    /// Chunks for a worker that finds nothing else, with their segment: the rest of a dropped worker, or half of the
+    /// largest rest.
     pub(crate) fn share(&mut self) -> Option<(usize, Vec<RequestedChunk>)> {
         let (&worker, rest) = self.of.iter_mut().max_by_key(|(_, rest)| (rest.left, rest.chunks.len()))?;
         let stay = if rest.left { 0 } else { rest.chunks.len() / 2 };

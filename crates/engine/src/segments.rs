@@ -13,8 +13,8 @@ use crate::file_read::FileRead;
 /// Chunks are read with others that need more columns if that adds at most `1 / EXTRA_BYTES_SHARE` of all bytes.
 const EXTRA_BYTES_SHARE: u64 = 20;
 
-/// A request becomes at most this many scans of a table at a time: each counts as a scan with the policy, and each
-/// may have a chunk ready for every worker.
+/// A request becomes at most this many scans of a table at a time: each counts as a scan for the policy, and each may
+/// have a chunk ready for every worker.
 const SEGMENTS_MAX: usize = 4;
 
 /// A chunk of a request.
@@ -24,9 +24,9 @@ pub(crate) struct RequestedChunk {
     pub(crate) bundle: ChunkNo,
     /// Its position in the file.
     pub(crate) chunk: usize,
-    /// What the request calls it.
+    /// Its key in the request.
     pub(crate) key: u32,
-    /// How it is read: a position in the request's columns.
+    /// Its file and columns: a position in the request's columns.
     pub(crate) read: usize,
 }
 
@@ -51,7 +51,8 @@ pub(crate) fn one(chunks: Vec<RequestedChunk>, reads: &[FileRead]) -> ColumnGrou
     ColumnGroup { columns, chunks, bytes: BTreeMap::new() }
 }
 
-/// The chunks in as few groups as saves most of what can be saved; groups in the order of their first chunks.
+/// The chunks in as few groups as save most of the bytes that can be saved; groups in the order of their first
+/// chunks.
 pub(crate) fn by_columns(chunks: Vec<RequestedChunk>, reads: &[FileRead]) -> Vec<ColumnGroup> {
     let sets: Vec<ColumnSet> = reads.iter().map(|read| read.columns.iter().copied().collect()).collect();
     let first = chunks.first().map(|wanted| &sets[wanted.read]);
@@ -88,8 +89,8 @@ pub(crate) fn by_bundle(chunks: &[RequestedChunk]) -> HashMap<ChunkNo, Vec<Reque
     bundles
 }
 
-/// From the largest group to the smallest: each joins the one where that costs least, if it costs little, or
-/// stays by itself.
+/// From the largest group to the smallest: each joins the group where that costs least, if it costs little, or stays
+/// alone.
 fn merged(mut groups: Vec<ColumnGroup>) -> Vec<ColumnGroup> {
     groups.sort_by_key(|group| std::cmp::Reverse(group.own_bytes()));
     let mut kept: Vec<ColumnGroup> = Vec::new();
@@ -123,7 +124,7 @@ impl ColumnGroup {
         self.bytes_of(&self.columns)
     }
 
-    /// What both would read in addition if they were one.
+    /// The bytes that both would read in addition if they were merged.
     fn extra_bytes_if_merged(&self, other: &ColumnGroup) -> u64 {
         let here = self.bytes_of(&other.columns.difference(&self.columns));
         here + other.bytes_of(&self.columns.difference(&other.columns))

@@ -1,4 +1,4 @@
-//! What the engine and its scans count. Counters only grow; nothing here decides anything.
+//! The counters of the engine and its scans. Counters only grow, and no decision depends on them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -22,7 +22,7 @@ impl Histogram {
         self.buckets[(ns.ilog2() as usize).min(39)] += 1;
     }
 
-    /// How many durations were recorded.
+    /// The number of durations.
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }
@@ -41,17 +41,17 @@ impl Histogram {
     }
 }
 
-/// What an engine has done since it started.
+/// The counters of an engine since it started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EngineStats {
     /// Bytes of parts, and of blocks for point reads, that were read; gaps of coalesced requests do not count.
     pub bytes_read: u64,
-    /// Encoded bytes that scans announced they will want, those they found ruled out later included.
+    /// Encoded bytes that scans announced, those that turned out not to be needed included.
     pub bytes_wanted: u64,
-    /// Encoded bytes of the parts that were handed to scans. What lies above `bytes_read` was shared.
+    /// Encoded bytes of the parts that were handed to scans. The difference to `bytes_read` was shared.
     pub bytes_delivered: u64,
-    /// Loads the buffer manager asked for.
+    /// Loads that the buffer manager issued.
     pub loads: u64,
     /// Requests to devices and stores, retries included.
     pub requests: u64,
@@ -65,21 +65,21 @@ pub struct EngineStats {
     pub evictions: u64,
     /// Chunks handed to workers.
     pub chunks_delivered: u64,
-    /// Chunks taken back from consumers that stood still.
+    /// Chunks taken back from consumers that stopped reading.
     pub suspensions: u64,
     /// Point reads begun.
     pub point_reads: u64,
     /// Blocks that point reads wanted.
     pub point_blocks: u64,
-    /// Blocks read for them; the rest was in frames, on its way, or came with a chunk.
+    /// Blocks read for them; the others were in frames, being read, or came with a chunk.
     pub point_blocks_read: u64,
     /// Columns of point reads that were answered by a resident chunk or by the load of one.
     pub point_columns_from_chunks: u64,
-    /// How often loads were held back for point reads that were late.
+    /// How often loads were held back because point reads were late.
     pub loads_held_back: u64,
     /// Slices decoded.
     pub slices_decoded: u64,
-    /// Slices taken from another scan's decoding.
+    /// Slices that another scan had decoded.
     pub slices_shared: u64,
     /// Time spent decoding, in nanoseconds over all workers.
     pub decode_ns: u64,
@@ -93,38 +93,38 @@ pub struct EngineStats {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct DeviceUse {
-    /// Which device: what its profile has as `device_ids`.
+    /// The device: `device_ids` of its profile.
     pub device: String,
     /// The file with the profile.
     pub profile: String,
-    /// Reads under way at once.
+    /// Reads at the same time.
     pub requests: usize,
-    /// Parts so many bytes apart are read by one request.
+    /// Parts at most this many bytes apart are read by one request.
     pub gap_bytes: u64,
-    /// Joined parts make no request larger than this.
+    /// Joined parts make no larger request than this.
     pub request_bytes: u64,
-    /// Row groups are cut to about so many encoded bytes; 0 if they stay whole.
+    /// Row groups are cut to about this many encoded bytes; 0 if they are not cut.
     pub chunk_bytes: u64,
-    /// Parts of objects are read in ranges of about so many bytes side by side; `None` for files of this machine, and where
-    /// the number of requests was set by hand.
+    /// Parts of objects are read in ranges of about this many bytes at the same time; `None` for files on this
+    /// machine, and if the number of requests was set.
     pub range_bytes: Option<u64>,
-    /// What another request costs the device when it is busy, in bytes: point reads that cost more than the scan of their
-    /// chunk are left to the scan.
+    /// What another request costs the busy device, in bytes: point reads that cost more than the scan of their chunk
+    /// are left to the scan.
     pub request_cost_bytes: u64,
     /// How long a point read may wait before loads are held back for it.
     pub point_latency: Duration,
     /// Reads that were timed.
     pub reads: u64,
-    /// Their time over what the profile says, the newest counting most; 1 before there are any. Reads that share the
-    /// device take longer than the profile's, which were timed one by one.
+    /// Their time relative to the profile, with the greatest weight for the newest; 1 before there are any. Reads
+    /// that share the device take longer than the profile's, which were timed one by one.
     pub over_profile: f64,
 }
 
-/// One load, as the buffer manager asked for it.
+/// One load, as the buffer manager issued it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoadRecord {
-    /// When, since recording began.
+    /// The time since recording began.
     pub at: Duration,
     /// The file's address.
     pub file: String,
@@ -134,11 +134,11 @@ pub struct LoadRecord {
     pub columns: usize,
 }
 
-/// What one scan has done so far.
+/// The counters of one scan.
 ///
-/// A chunk counts as *loaded* if this scan was the first to use what was read for it, as *shared* if it
-/// was read after this scan registered and another scan used it first, as *from buffer* if it was already
-/// resident when the scan registered.
+/// A chunk counts as *loaded* if this scan was the first to use it after it was read, as *shared* if it was read
+/// after this scan registered and another scan used it first, as *from buffer* if it was resident when the scan
+/// registered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ScanMetrics {
@@ -165,7 +165,7 @@ pub struct ScanMetrics {
 }
 
 impl ScanMetrics {
-    /// Adds what another scan has done.
+    /// Adds the counters of another scan.
     pub(crate) fn add(&mut self, other: &ScanMetrics) {
         self.chunks_delivered += other.chunks_delivered;
         self.chunks_from_buffer += other.chunks_from_buffer;
@@ -180,7 +180,7 @@ impl ScanMetrics {
     }
 }
 
-/// A counter that any thread may raise.
+/// A counter that any thread may increase.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
 
@@ -201,7 +201,7 @@ impl Counter {
 /// The counters behind [`ScanMetrics`], shared by the scan's workers.
 #[derive(Debug, Default)]
 pub(crate) struct ScanCounters {
-    /// The query it is part of, by the name its [`crate::QueryAccount`] has.
+    /// The query of its [`crate::QueryAccount`].
     pub(crate) query: Option<u64>,
     /// Chunks of the request, and their encoded bytes in its columns.
     pub(crate) chunks_wanted: u64,
@@ -237,7 +237,7 @@ impl ScanCounters {
     }
 }
 
-/// What all workers of an engine count together, outside of its lock.
+/// The counters of all workers of an engine, outside of its lock.
 #[derive(Debug, Default)]
 pub(crate) struct WorkCounters {
     pub(crate) slices_decoded: Counter,

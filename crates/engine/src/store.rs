@@ -1,7 +1,7 @@
-//! What is in memory: the encoded bytes of parts, and what was decoded from them.
+//! The data in memory: the encoded bytes of parts, and the arrays decoded from them.
 //!
-//! The buffer manager says what comes and goes; a part that a worker holds is pinned there, and here kept
-//! by its `Arc`. Decoder state lives only while somebody holds the part: it is that worker's workspace.
+//! The buffer manager decides what is loaded and evicted. It pins a part that a worker holds, and the worker keeps
+//! the part's `Arc`. Decoder state exists only while a worker holds the part: it is that worker's workspace.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -36,9 +36,9 @@ pub(crate) struct Part {
     pub(crate) pieces: Vec<(u64, Bytes)>,
     /// When it became resident, counted in parts.
     pub(crate) loaded: u64,
-    /// The first scan it was delivered to, plus one; zero before that.
+    /// The first scan it was delivered to, plus one; zero before.
     first_user: AtomicU64,
-    /// One for each chunk and Arrow type it is decoded to; of the latter there is almost always one.
+    /// One for each chunk and Arrow type to which it is decoded; there is almost always one type.
     decoders: Mutex<Vec<Arc<Decoder>>>,
     pins: AtomicU32,
 }
@@ -76,7 +76,8 @@ impl Part {
         if let Some(known) = decoders.iter().find(|d| d.is_for(at, field.data_type())) {
             return known.clone();
         }
-        // Whoever comes to a new chunk of a bundle is done with those before it: each holder has room for one state.
+        // A worker that begins a new chunk of a bundle has finished those before it: each holder has room for one
+        // state.
         let others = decoders.len().saturating_sub((self.pins().max(1) - 1) as usize);
         decoders[..others].iter().for_each(|decoder| decoder.drop_readers());
         let data_type = field.data_type();
@@ -87,18 +88,18 @@ impl Part {
         decoder
     }
 
-    /// Bytes of the slices kept.
+    /// Bytes of the slices that are kept.
     pub(crate) fn decoded_bytes(&self) -> u64 {
         self.decoders().iter().map(|d| d.kept_bytes()).sum()
     }
 
-    /// Takes out the slices kept, for the caller to drop outside of its locks.
+    /// Takes out the slices that are kept, for the caller to drop outside of its locks.
     pub(crate) fn take_decoded(&self) -> Vec<ArrayRef> {
         self.decoders().iter().flat_map(|d| d.take_kept()).collect()
     }
 
-    /// Whether another scan is registered that reads this column of the table: only then is it worth
-    /// keeping what was decoded. A lone scan's memory is better reused at once.
+    /// Whether another scan is registered that reads this column of the table: only then decoded arrays are worth
+    /// keeping. For a single scan it is better to use the memory again at once.
     pub(crate) fn is_shared(&self) -> bool {
         self.file.columns[self.root].readers.load(Ordering::Relaxed) > 1
     }
@@ -114,7 +115,7 @@ impl Part {
         self.pins.load(Ordering::Relaxed)
     }
 
-    /// The part in the chunk at a position of the file, for messages.
+    /// The part's position in the chunk's file, for messages.
     pub(crate) fn described(&self, at: usize) -> String {
         let (column, file) = (&self.file.columns[self.root].name, self.file.name());
         format!("decoding column '{column}' of row group {} of {file}", self.file.chunk(at).rows.row_group)
@@ -159,7 +160,7 @@ impl Drop for PinnedParts {
                 let mut decoders = part.decoders();
                 decoders.iter().for_each(|decoder| decoder.drop_readers());
                 if part.file.bundle(part.key.chunk).len() > 1 {
-                    // Small chunks have decoders that are large beside them.
+                    // The decoders of small chunks are large compared with their bytes.
                     decoders.retain(|decoder| decoder.kept_bytes() > 0);
                 }
             }
@@ -201,7 +202,7 @@ impl Store {
         self.parts.remove(&key)
     }
 
-    /// Whether `part` is what is resident under its name now.
+    /// Whether `part` is still the resident part of its key.
     pub(crate) fn holds(&self, part: &Arc<Part>) -> bool {
         self.parts.get(&part.key).is_some_and(|resident| Arc::ptr_eq(resident, part))
     }
@@ -216,7 +217,7 @@ impl Store {
         std::mem::take(&mut self.parts).into_values().collect()
     }
 
-    /// What the resident parts take, as the ledger books it.
+    /// The bytes of resident parts, as in the ledger.
     pub(crate) fn bytes(&self) -> u64 {
         self.parts.values().map(|part| booked_bytes(part.bytes())).sum()
     }

@@ -1,6 +1,6 @@
-//! A file as the engine knows it: where its parts lie, which rows are which chunk, how to decode it.
+//! A file as the engine knows it: where its parts are, which rows are which chunk, how to decode it.
 //!
-//! Which files there are is the [`Catalog`](crate::catalog::Catalog)'s business.
+//! [`Catalog`](crate::catalog::Catalog) has the known files.
 
 use std::fmt;
 use std::ops::Range;
@@ -35,14 +35,14 @@ impl fmt::Display for FileId {
 /// A Parquet file to read. Its chunks are row groups or pieces of them; columns are its root columns.
 #[derive(Clone, Debug)]
 pub struct FileSpec {
-    /// Where it lives. Reads go through the store, except for files of this machine (see `local`).
+    /// The store. Reads go through it, except for files on this machine (see `local`).
     pub store: Arc<dyn ObjectStore>,
     /// The store's address, for example `file:///` or `s3://bucket`.
     pub store_url: String,
-    /// Who else has the same store. Of no account for files of this machine, which are the same for everybody.
+    /// The identity of the store. Ignored for files on this machine, which are the same for all stores.
     pub store_id: StoreId,
-    /// The file on this machine, to be read directly, past `store`; `None` to read through the store. Whoever gives it
-    /// has read `metadata` from this version: looked before reading the footer, and again after it.
+    /// The file on this machine, to be read directly, not through `store`; `None` to read through the store. A caller
+    /// that gives it has read `metadata` from this version: it looked before reading the footer, and again after it.
     pub local: Option<LocalFile>,
     /// The version to read: path, size, modification time and ETag.
     pub meta: ObjectMeta,
@@ -84,7 +84,7 @@ impl FileSpec {
         Version { local: self.local.as_ref(), meta: &self.meta }
     }
 
-    /// Fails if the listing and the file on this machine are of different versions.
+    /// Fails if the listing and the file on this machine are different versions.
     pub(crate) fn check(&self) -> Result<(), EngineError> {
         match &self.local {
             Some(local) if !local.version.is_listed_as(&self.meta) => Err(EngineError::FileReplaced {
@@ -96,11 +96,11 @@ impl FileSpec {
     }
 }
 
-/// A version of a file that somebody uses: the engine knows it as long as there is a handle.
+/// A version of a file in use: the engine knows it as long as a handle exists.
 #[derive(Clone)]
 pub struct FileHandle(Arc<Opened>);
 
-/// What the handles of a file share.
+/// The state that the handles of a file share.
 #[derive(Debug)]
 pub(crate) struct Opened {
     file: Arc<File>,
@@ -136,8 +136,8 @@ impl FileHandle {
         roots.iter().map(|&root| self.file().chunks[chunk].part_bytes(root)).sum()
     }
 
-    /// What reading these root columns (ascending) of a chunk costs its device, in bytes, where another request costs as
-    /// much as `request_bytes`.
+    /// The cost of reading these root columns (ascending) of a chunk, in bytes, where another request costs as much
+    /// as `request_bytes`.
     pub fn chunk_cost_bytes(&self, chunk: usize, roots: &[usize], request_bytes: u64) -> u64 {
         let chunk = &self.file().chunks[chunk];
         let mut ranges: Vec<Range<u64>> =
@@ -161,7 +161,7 @@ impl fmt::Debug for FileHandle {
     }
 }
 
-/// How many schemas to decode to are remembered per file.
+/// The number of schemas to decode to that are kept per file.
 const SCHEMAS_KEPT: usize = 8;
 
 /// One version of a file.
@@ -178,7 +178,7 @@ pub(crate) struct File {
     chunks: Vec<FileChunk>,
     /// Positions of the chunks that are one to the buffer manager.
     bundles: Vec<Range<usize>>,
-    /// What is different about the file on disk, once that is known.
+    /// How the file on disk differs, once that is known.
     pub(crate) replaced: OnceLock<String>,
     /// When it was last found on this machine.
     look: AtomicU64,
@@ -214,7 +214,7 @@ impl File {
         File { id, source, metadata, table, first_chunk, columns, chunks, bundles, replaced, look, decodings }
     }
 
-    /// Somebody found this version on this machine.
+    /// This version was found on this machine.
     pub(crate) fn looked_at(&self, look: u64) {
         self.look.fetch_max(look, Ordering::Relaxed);
     }
@@ -225,7 +225,7 @@ impl File {
         (self.look.load(Ordering::Relaxed), modified)
     }
 
-    /// Whether the chunk is one of this file.
+    /// Whether the chunk belongs to this file.
     pub(crate) fn has_chunk(&self, chunk: ChunkNo) -> bool {
         chunk.0.checked_sub(self.first_chunk).is_some_and(|at| (at as usize) < self.bundles.len())
     }
@@ -234,7 +234,7 @@ impl File {
         &self.source.name
     }
 
-    /// What the buffer manager calls the bundle of the chunk at a position; `None` if there is no such chunk.
+    /// The number of the bundle with the chunk at a position; `None` if there is no such chunk.
     pub(crate) fn bundle_of(&self, at: usize) -> Option<ChunkNo> {
         let bundle = self.bundles.partition_point(|bundle| bundle.end <= at);
         (bundle < self.bundles.len()).then_some(ChunkNo(self.first_chunk + bundle as u32))
@@ -262,7 +262,7 @@ impl File {
         self.bundle(bundle).flat_map(move |at| self.chunks[at].parts[root].iter().cloned())
     }
 
-    /// The row group of a bundle's part that has what lies at an offset; the bundle's first if none has.
+    /// The row group of a bundle's part that has the bytes at an offset; the bundle's first if none has.
     pub(crate) fn row_group_at(&self, bundle: ChunkNo, root: usize, offset: u64) -> usize {
         let chunks = self.bundle(bundle);
         let has = |at: &usize| self.chunks[*at].parts[root].iter().any(|range| range.contains(&offset));
@@ -311,11 +311,11 @@ impl File {
     }
 }
 
-/// What a resident part takes beside its bytes: its names, its state here and in the buffer manager, its decoder.
+/// The bytes of a resident part beside its data: its names, its state here and in the buffer manager, its decoder.
 const PART_BYTES: u64 = 512;
 
-/// What a part of this many encoded bytes is booked with in the ledger: buffers may be larger than what is in them by
-/// [`BUFFER_SLACK`], and every part has its books. A part without data is never read.
+/// The bytes in the ledger for a part of this many encoded bytes: buffers may be larger than their data by
+/// [`BUFFER_SLACK`], and every part has its state. A part without data is never read.
 pub(crate) fn booked_bytes(bytes: u64) -> u64 {
     match bytes {
         0 => 0,
@@ -323,7 +323,7 @@ pub(crate) fn booked_bytes(bytes: u64) -> u64 {
     }
 }
 
-/// Where every column of every row group lies: checked, because a footer can be as corrupt as any page.
+/// Where every column of every row group is; checked, because a footer can be corrupt as any page.
 pub(crate) fn part_ranges(spec: &FileSpec) -> Result<Vec<Vec<Range<u64>>>, EngineError> {
     let schema = spec.metadata.file_metadata().schema_descr();
     let roots = schema.root_schema().get_fields();
@@ -368,7 +368,7 @@ pub(crate) fn part_ranges(spec: &FileSpec) -> Result<Vec<Vec<Range<u64>>>, Engin
 /// A page has a header of at least this many bytes, and 31 bits for the number of its values.
 const PAGE_HEADER_BYTES: u64 = 8;
 
-/// The most rows that a column chunk of this many bytes can have: every row has a value, null or not.
+/// The most rows of a column chunk of this many bytes: every row has a value or a null.
 fn most_rows(column: &ColumnChunkMetaData, bytes: u64) -> i64 {
     let pages = i64::try_from(bytes / PAGE_HEADER_BYTES).unwrap_or(i64::MAX);
     column.num_values().min(pages.saturating_mul(i64::from(i32::MAX)))

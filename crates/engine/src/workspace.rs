@@ -1,9 +1,9 @@
-//! How much memory a worker may need beside the encoded chunk: one decoded slice of every column, and the
-//! state of one decoder per column (a decompressed page, the dictionary).
+//! The memory that a worker may need beside the encoded chunk: one decoded slice of every column, and the state of
+//! one decoder per column (a decompressed page, the dictionary).
 //!
-//! The footer does not say this exactly. Estimates are on the high side for what is common, and never more than the
-//! column chunk's uncompressed size warrants. They are what a scan starts with: pages that turn out to be larger are not
-//! decoded before there is room for them (`page_gate.rs`).
+//! The footer does not say this exactly. Estimates are high for common files, but never above what the column chunk's
+//! uncompressed size allows. A scan starts with them. Larger pages are not decoded before there is room for them
+//! (`page_gate.rs`).
 
 use std::ops::Range;
 
@@ -13,16 +13,16 @@ use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 
 use crate::file_read::FileRead;
 
-/// Pages are rarely larger: the usual limit of writers, a mebibyte, which they look at after they exceeded it.
+/// Most pages are no larger: writers usually have a limit of a mebibyte, which they check after they exceeded it.
 const PAGE_BYTES: u64 = (1 << 20) + (1 << 17);
 
 /// The Rust writer ends pages at this many rows.
 const RUST_PAGE_ROWS: u64 = 20_000;
 
-/// What an array takes beside its values, in bytes; a list has offsets and validity beside those of its elements.
+/// The bytes of an array beside its values; a list has offsets and validity beside those of its elements.
 const ARRAY_BYTES: u64 = 512;
 
-/// What one root column of one row group is expected to need, in bytes.
+/// The expected bytes of one root column of one row group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Estimate {
     /// A decoded slice.
@@ -88,7 +88,7 @@ pub(crate) fn chunk_bytes(read: &FileRead, row_group: usize, slice_rows: usize) 
 
 fn slice_bytes(column: &ColumnChunkMetaData, data_type: &DataType, rows: u64, slice_rows: u64) -> u64 {
     let values = (column.num_values().max(0) as u64).max(1);
-    // More values than rows inside lists; the levels of nested columns are buffered, too.
+    // There are more values than rows inside lists; the levels of nested columns are buffered, too.
     let slice_values = (values as u128 * slice_rows as u128 / rows as u128) as u64 + 1;
     let descriptor = column.column_descr();
     let levels = if descriptor.max_rep_level() > 0 || descriptor.max_def_level() > 1 { 8 } else { 1 };
@@ -123,7 +123,7 @@ fn decoder_bytes(
         .map_or(0, |at| (column.data_page_offset() - at) as u64);
     let expanded = (dictionary_encoded as u128 * all as u128 / encoded as u128) as u64;
     let dictionary = expanded.min(all);
-    // Pages differ in size, so twice the mean. The dictionary is there encoded and decoded.
+    // Pages differ in size, so twice the mean. The dictionary is in memory encoded and decoded.
     let page = |pages: u64| ((all - dictionary) / pages.max(1)).saturating_mul(2).min(all);
     let rust = metadata.file_metadata().created_by().is_some_and(|by| by.starts_with("parquet-rs"));
     let page = match pages_written(metadata, row_group, leaf, column) {
@@ -134,7 +134,7 @@ fn decoder_bytes(
     page.saturating_add(dictionary.saturating_mul(2))
 }
 
-/// How many data pages there are, if offset index or footer say so.
+/// The number of data pages, if offset index or footer tell it.
 fn pages_written(
     metadata: &ParquetMetaData,
     row_group: usize,

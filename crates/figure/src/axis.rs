@@ -1,8 +1,8 @@
-//! Axes: from values to places, with ticks at round numbers, and the panel with grid and legend that the
-//! charts share.
+//! Axes: from values to positions, with ticks at round numbers, and the panel with grid and legend that the charts
+//! share.
 //!
-//! An axis decides from the data where it begins and ends unless told; values it cannot show (not finite,
-//! or not positive on a logarithmic axis) are left out by the charts through [`Span::shows`].
+//! An axis begins and ends where the data do, unless told otherwise. Charts leave out values that an axis cannot show
+//! (not finite, or not positive on a logarithmic axis); see [`Span::shows`].
 
 use crate::canvas::{Anchor, Canvas, NAME_PX, Place, Rect, SAMPLE_PX, TICK_PX, TITLE_PX, Type, text_width};
 use crate::theme::{GRID, INK, Look, MUTED};
@@ -24,9 +24,9 @@ pub struct Axis {
     pub label: String,
     /// How values are spread along it.
     pub scale: Scale,
-    /// Where it begins and ends; by default the data's extent, from zero on a linear axis.
+    /// Its beginning and end; by default the data's extent, from zero on a linear axis.
     pub range: Option<(f64, f64)>,
-    /// Where ticks stand; by default at round numbers.
+    /// The positions of ticks; by default at round numbers.
     pub ticks: Option<Vec<f64>>,
 }
 
@@ -89,13 +89,13 @@ pub struct Span {
 }
 
 impl Span {
-    /// Whether the value has a place on the axis.
+    /// Whether the axis can show the value.
     pub fn shows(&self, value: f64) -> bool {
         let slack = (self.high - self.low) * 1e-9;
         value.is_finite() && value >= self.low - slack && value <= self.high + slack
     }
 
-    /// The value's place as a share of the axis: 0 at its beginning, 1 at its end, never outside.
+    /// The value's position as a share of the axis: 0 at its beginning, 1 at its end, never outside.
     pub fn share(&self, value: f64) -> f64 {
         let part = match self.scale {
             Scale::Linear => (value - self.low) / (self.high - self.low),

@@ -1,8 +1,8 @@
 //! Grouped bars: one group per query or quantity, one bar per policy, with the spread over seeds and the
 //! paper's value beside it.
 //!
-//! A series is told by its place in the group, its colour and the marker at the bar's foot. The chart does
-//! not sort or stack.
+//! A series is recognised by its position in the group, its colour and the marker at the foot of its bars. The chart
+//! does not sort or stack.
 
 use crate::FigureError;
 use crate::axis::{

@@ -1,8 +1,8 @@
-//! The sheet that figures are drawn on: lines, bars, bands, markers and text at places in pixels.
+//! The sheet that figures are drawn on: lines, bars, bands, markers and text at positions in pixels.
 //!
-//! A thin layer over plotters' SVG backend. The backend places everything on whole units, so the sheet is
-//! drawn eight times larger and shown smaller: curves stay smooth. The first error is kept and given
-//! back at the end, so that drawing code reads as drawing. It knows nothing of axes or data.
+//! A thin layer over plotters' SVG backend. The backend rounds positions to whole units, so the sheet is drawn eight
+//! times larger and shown smaller: curves stay smooth. The first error is kept and returned at the end, so that
+//! drawing code need not handle errors. It knows nothing of axes or data.
 
 use std::cell::RefCell;
 
@@ -152,7 +152,7 @@ pub struct Canvas<'a> {
 /// Draws a figure of `width` times `height` pixels and dresses it in the theme.
 ///
 /// # Errors
-/// [`FigureError::Draw`] when the backend refuses, which it has no reason to.
+/// [`FigureError::Draw`] when the backend refuses.
 pub fn draw(
     (width, height): (f64, f64),
     words: Words<'_>,

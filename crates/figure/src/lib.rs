@@ -1,11 +1,11 @@
 //! Figures: plain data in, one self-contained SVG text out.
 //!
-//! [`theme`] says what everything looks like in light and in dark, [`canvas`] draws at places in pixels,
-//! [`axis`] turns values into places; on these stand the kinds of figures: [`line`](mod@line) charts,
-//! [`scatter`] plots, grouped [`bars`], the [`timeline`] of a run and its [`loads`].
+//! [`theme`] has the colours and looks, light and dark. [`canvas`] draws at positions in pixels. [`axis`] maps values
+//! to positions. The kinds of figures use these: [`line`](mod@line) charts, [`scatter`] plots, grouped [`bars`], the
+//! [`timeline`] of a run and its [`loads`].
 //!
-//! Nothing here reads or writes files, runs a simulation or knows an experiment. Series are told apart by
-//! shape or place as well as by colour, and text is never drawn over text.
+//! Nothing here reads or writes files, runs a simulation or knows an experiment. Series differ by shape or position
+//! as well as by colour, and text is never drawn over text.
 #![deny(missing_docs)]
 
 pub mod axis;

@@ -1,7 +1,7 @@
-//! Where pages lie: in extents of this many pages each, or in extents between boundaries.
+//! Where pages are: in extents of a fixed number of pages, or in extents between boundaries.
 //!
-//! An extent between boundaries holds the whole pages that fit; what is left, less than a page, stays empty.
-//! A page is found by its extent's first page, in a table of one number per extent (section 4 of the paper).
+//! An extent between boundaries holds the whole pages that fit; the rest, less than a page, stays empty. A page is
+//! found by its extent's first page, in a table of one number per extent (section 4 of the paper).
 
 use crate::Read;
 
@@ -54,12 +54,12 @@ impl Extents {
         Extents { first_pages, first_blocks, blocks }
     }
 
-    /// How many there are.
+    /// The number of extents.
     pub fn len(&self) -> usize {
         self.first_blocks.len()
     }
 
-    /// Whether there are none.
+    /// Whether there is no extent.
     pub fn is_empty(&self) -> bool {
         self.first_blocks.is_empty()
     }

@@ -1,5 +1,5 @@
-//! The storage manager of Lachesis (Schindler, Ailamaki, Ganger, VLDB 2003): pages lie in extents between the
-//! places that a device does not like to be read across, and scans read whole extents.
+//! The storage manager of Lachesis (Schindler, Ailamaki, Ganger, VLDB 2003): pages are in extents between the
+//! boundaries of a device, and scans read whole extents.
 //!
 //! | part | what it is | file |
 //! |---|---|---|
@@ -7,7 +7,7 @@
 //! | stream | a table or index that is read in order, as requests | `stream.rs` |
 //! | replay | requests one after the other beside random ones, in virtual time | `replay.rs` |
 //!
-//! Pure: no I/O, no clock, no randomness but from seeds. Nothing is cached here: what is asked for twice is read
+//! Pure: no I/O, no clock, no randomness except from seeds. Nothing is cached here: what is requested twice is read
 //! twice.
 
 #![deny(missing_docs)]
@@ -25,6 +25,6 @@ pub use stream::{Stream, Unit};
 pub struct Read {
     /// Its first block, of 512 bytes.
     pub block: u64,
-    /// How many.
+    /// The number of blocks.
     pub blocks: u64,
 }

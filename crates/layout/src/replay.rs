@@ -1,4 +1,4 @@
-//! Requests of a query, always this many outstanding, beside random ones of others.
+//! Replays the requests of a query, with a fixed number outstanding, beside random requests of others.
 
 use std::collections::BTreeMap;
 
@@ -8,29 +8,29 @@ use coscan_device::{Completion, Device, Request, RequestId, Transfer};
 
 use crate::Read;
 
-/// When random reads come.
+/// When random reads arrive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Arrivals {
-    /// At random, this many per second on average (a Poisson process), however long they wait.
+    /// At random, this many per second on average (a Poisson process), whether or not earlier ones are done.
     PerSecond(f64),
-    /// From a client that waits for each read, and a time before it asks for the next.
+    /// From a client that waits for each read, and then for this time before the next one.
     OneAtATime(Span),
 }
 
 /// Random reads beside the query.
 #[derive(Clone, Copy, Debug)]
 pub struct Beside {
-    /// When they come.
+    /// When they arrive.
     pub arrivals: Arrivals,
     /// Blocks of each, aligned to their length.
     pub blocks: u64,
-    /// They lie in these blocks: the first, and the one behind the last.
+    /// The blocks in which they lie: the first, and the one behind the last.
     pub within: (u64, u64),
     /// For the draws.
     pub seed: u64,
 }
 
-/// What came of a replay.
+/// The result of a replay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Replayed {
     /// From the start until the query's last request is done, in seconds.
@@ -92,7 +92,7 @@ struct Others {
     times: fastrand::Rng,
     places: fastrand::Rng,
     next_id: u64,
-    /// When the next comes, if that is known.
+    /// When the next arrives, if that is known.
     arrival: Option<Instant>,
     /// Under way, with the time they came.
     came: BTreeMap<RequestId, Instant>,
@@ -127,7 +127,7 @@ impl Others {
         }
     }
 
-    /// Whether what is done was a random read.
+    /// Whether the completed request was a random read.
     fn done(&mut self, now: Instant, completion: Completion) -> bool {
         let Some(came) = self.came.remove(&completion.id) else { return false };
         self.reads += 1;

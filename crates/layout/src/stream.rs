@@ -1,4 +1,4 @@
-//! A table or an index that is read in order: the requests that this takes.
+//! A table or an index that is read in order, as requests.
 
 use crate::{Extents, Read};
 

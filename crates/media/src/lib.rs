@@ -1,15 +1,15 @@
-//! Data on tapes, optical platters and in archive tiers: how long they take to get at, and the scheduler that
-//! decides for all users which fragment is fetched next (Sarawagi & Stonebraker, VLDB 1996).
+//! Data on tapes, optical platters and in archive tiers: how long access takes, and the scheduler that decides for
+//! all users which fragment is fetched next (Sarawagi & Stonebraker, VLDB 1996).
 //!
 //! | part | what it is | files |
 //! |---|---|---|
 //! | library | drives, platters and the arm between them: how long a switch, a seek and a transfer take, and what they cost | `model/` |
 //! | scheduler | one for all users: lists of subqueries, the cache of fragments, drives | `scheduler/` |
 //! | policies | which fragment next? `no-prefetch`, `prefetch`, `fcfs`, `tape-queue`, `reorder` | `policy/` |
-//! | offline | what is best when everything is known before: a schedule and a lower bound | `offline.rs` |
+//!  offline | a schedule and a lower bound when everything is known in advance | `offline.rs` |
 //!
-//! Pure: no I/O, no clock, no thread. A host feeds [`Scheduler::handle`] with what happened and carries out the
-//! actions that come back; a simulator does that in virtual time, a real tier with recalls and restores.
+//! Pure: no I/O, no clock, no thread. A host reports to [`Scheduler::handle`] what happened and carries out the
+//! actions that come back: a simulator in virtual time, a real tier with recalls and restores.
 //!
 //! # Driving it
 //!
@@ -26,11 +26,11 @@
 //!     let bytes = 100 << 20;
 //!     scheduler.add_fragment(Fragment { id: FragmentId(id), medium: MediumId(3), position, bytes })?;
 //! }
-//! // Two fragments in any order, and then nothing else is wanted.
+//! Two fragments in any order.
 //! let subqueries = vec![Subquery::of([FragmentId(0)]), Subquery::of([FragmentId(1)])];
 //! let (now, mut actions) = (Instant::ZERO, Vec::new());
 //! scheduler.handle(now, Event::Submit { list: ListId(1), user: UserId(7), subqueries }, &mut actions);
-//! // The platter first. The host mounts it and says so; then come the fragments.
+//! The platter first. The host mounts it and reports that; then it is asked for the fragments.
 //! assert!(matches!(actions[..], [Action::Switch { to: MediumId(3), .. }]));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -1,8 +1,8 @@
-//! What is best when everything is known before the first fetch: a schedule, and a bound that no schedule beats.
+//! A schedule when everything is known before the first fetch, and a lower bound for all schedules.
 //!
-//! The schedule mounts every medium once and sweeps it once, in the order of positions; media go to drives longest
-//! first, each to the drive that is free first (LPT), which is at most a third longer than the best such assignment. It
-//! assumes that the cache holds whatever is fetched and that processing takes no time.
+//! The schedule mounts every medium once and sweeps it once, in the order of positions. Media are assigned to drives
+//! longest first, each to the drive that is free first (LPT), which is at most a third longer than the best such
+//! assignment. It assumes that the cache holds everything that is fetched and that processing takes no time.
 
 use std::collections::BTreeMap;
 
@@ -36,8 +36,8 @@ pub fn schedule(library: &Library, fragments: &[Fragment]) -> Schedule {
     schedule
 }
 
-/// No schedule that fetches these fragments, from empty drives and an empty cache, takes less: all drives share the
-/// work without a gap, each medium is loaded at least once, and no seek is longer than none.
+/// A lower bound on the time in which these fragments can be fetched, from empty drives and an empty cache: all
+/// drives share the work without a gap, each medium is loaded at least once, and seeks take no time.
 pub fn lower_bound(library: &Library, fragments: &[Fragment]) -> Span {
     let mut media: BTreeMap<MediumId, u64> = BTreeMap::new();
     let mut longest = 0;
@@ -52,7 +52,7 @@ pub fn lower_bound(library: &Library, fragments: &[Fragment]) -> Span {
     Span::from_nanos((all / u64::from(library.drives())).max(longest))
 }
 
-/// Every medium with what its sweep takes; where nothing is mounted every fragment is a sweep of its own.
+/// Every medium with the time of its sweep. Where nothing is mounted every fragment is a sweep of its own.
 fn sweeps(library: &Library, fragments: &[Fragment]) -> Vec<(Span, MediumId, Vec<FragmentId>)> {
     if !library.mounts() {
         return fragments.iter().map(|f| (library.transfer(f.bytes), f.medium, vec![f.id])).collect();

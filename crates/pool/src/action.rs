@@ -1,8 +1,8 @@
-//! What the host of a page-level pool is to do: the only way out.
+//! What the host of a page-level pool is to do: the only output.
 
 use crate::ids::{FrameNo, PageId, QueryId};
 
-/// Something the host is to do. Actions of one call are to be carried out in order.
+/// Something the host is to do. The actions of one call must be carried out in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// The query may run.
@@ -15,23 +15,23 @@ pub enum Action {
         /// The query.
         query: QueryId,
     },
-    /// Read a page into a frame; answer with `ReadDone` or `ReadFailed`.
+    /// Read a page into a frame. Answer with `ReadDone` or `ReadFailed`.
     Read {
-        /// The frame, whose content is void.
+        /// The frame; its content is overwritten.
         frame: FrameNo,
         /// The page.
         page: PageId,
         /// The query that asked first.
         query: QueryId,
     },
-    /// Write the page in a frame, which stays readable meanwhile; answer with `WriteDone` or `WriteFailed`.
+    /// Write the page in a frame, which stays readable meanwhile. Answer with `WriteDone` or `WriteFailed`.
     Write {
         /// The frame.
         frame: FrameNo,
         /// The page.
         page: PageId,
     },
-    /// The answer to a request: the page is there, and stays until the query's next request or its end.
+    /// The answer to a request: the page is in a frame, and stays until the query's next request or its end.
     Grant {
         /// The query.
         query: QueryId,
@@ -53,7 +53,7 @@ pub enum Action {
         /// The query.
         query: QueryId,
     },
-    /// The query may go on.
+    /// The query may continue.
     Reactivate {
         /// The query.
         query: QueryId,

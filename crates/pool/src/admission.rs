@@ -1,7 +1,8 @@
-//! Who runs: admission, suspension, and what opening and closing files does to both.
+//! Which queries run: admission, suspension, and the effects of opening and closing files on both.
 //!
-//! How many may run is load control's choice, what they want the allocation policy's; here it is applied. One queue
-//! holds whoever may not run: new queries at its end, suspended ones at its front; only the first may leave it.
+//! Load control chooses how many queries may run, and the allocation policy says what they want; both are applied
+//! here. Queries that may not run wait in one queue: new ones join it at its end, suspended ones at its front, and
+//! only the first may leave.
 
 use crate::action::Action;
 use crate::allocation::load_control::Load;
@@ -114,7 +115,7 @@ impl Pool {
         }
     }
 
-    /// Makes the pages of a file void; frames that are in use or with the device become empty afterwards.
+    /// Invalidates the pages of a file. Frames that are in use, being read or being written become empty afterwards.
     pub(crate) fn drop_file(&mut self, file: FileId) {
         let open = self.state.queries.instances.values().any(|instance| instance.file == file);
         assert!(!open, "file {file} is dropped while it is open");

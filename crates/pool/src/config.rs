@@ -8,7 +8,7 @@ use crate::registry::AllocationName;
 pub struct PoolConfig {
     /// The frames.
     pub frames: u32,
-    /// Who owns frames and which one leaves.
+    /// Who owns frames and which page is evicted.
     pub allocation: AllocationName,
     /// How many queries run at once.
     pub load_control: LoadControlName,

@@ -1,4 +1,4 @@
-//! What cannot be set up: pools and page replacement policies.
+//! Why a pool or a page replacement policy cannot be set up.
 
 use thiserror::Error;
 
@@ -48,7 +48,7 @@ pub enum PageSetupError {
         /// The number asked for.
         frames: usize,
     },
-    /// The policy looks ahead and was not told what comes.
+    /// The policy needs the references in advance and did not get them.
     #[error("policy '{name}' is offline: give it all references in advance")]
     NeedsFuture {
         /// The policy.

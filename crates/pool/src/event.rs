@@ -1,14 +1,14 @@
-//! What happens to a page-level pool: the only way in.
+//! What happens to a page-level pool: the only input.
 //!
-//! The host names queries, file instances and files; it never uses a name of a query or an instance twice. Nothing
-//! here says what the pool does about it: see [`action`](crate::action).
+//! The host names queries, file instances and files. It never uses a name of a query or an instance twice. The
+//! answers of the pool are in [`action`](crate::action).
 
 use coscan_core::Span;
 
 use crate::ids::{FileId, FrameNo, InstanceId, QueryId};
 use crate::locality::{LocalReplacement, Pattern};
 
-/// What a query is known to want before it runs.
+/// What a query says about its needs before it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
     /// Its hot set (Sacco & Schkolnick 1982), in pages.
@@ -39,8 +39,8 @@ pub enum Event {
         /// What it will want.
         demand: Demand,
     },
-    /// A running query opened a file. It goes on, unless the answer is
-    /// [`Deactivate`](crate::Action::Deactivate): then it stands still until reactivated.
+    /// A running query opened a file. It continues, unless the answer is [`Deactivate`](crate::Action::Deactivate):
+    /// then it waits until it is reactivated.
     FileOpened {
         /// The query.
         query: QueryId,
@@ -55,8 +55,8 @@ pub enum Event {
         /// How to replace inside the locality set.
         replacement: LocalReplacement,
     },
-    /// A running query wants a page, and is done with the one before. Answered by
-    /// [`Grant`](crate::Action::Grant), now or later; the query may be deactivated in between.
+    /// A running query wants a page and has finished with the one before. Answered by
+    /// [`Grant`](crate::Action::Grant), now or later; the query may be deactivated before that.
     PageRequested {
         /// The query.
         query: QueryId,
@@ -69,28 +69,28 @@ pub enum Event {
         /// The processor time the query has used.
         cpu: Span,
     },
-    /// What was to be read into a frame is there.
+    /// A page was read into a frame.
     ReadDone {
         /// The frame.
         frame: FrameNo,
     },
-    /// It cannot be read, all retries included. Who waited for it is told.
+    /// A page could not be read, after all retries. The queries that waited for it are told.
     ReadFailed {
         /// The frame.
         frame: FrameNo,
     },
-    /// What was to be written from a frame is safe.
+    /// The page in a frame was written.
     WriteDone {
         /// The frame.
         frame: FrameNo,
     },
-    /// It could not be written: the page is still dirty, and the pool will ask again when it wants the frame.
+    /// It could not be written: the page is still dirty, and the pool asks again when it needs the frame.
     WriteFailed {
         /// The frame.
         frame: FrameNo,
     },
-    /// The device has nothing to do. Worth telling while [`Pool::wants_to_write`](crate::Pool::wants_to_write) holds:
-    /// one write comes back.
+    /// The device is idle. To be sent while [`Pool::wants_to_write`](crate::Pool::wants_to_write) holds; the answer
+    /// is one write.
     DeviceIdle,
     /// A query closed a file.
     FileClosed {
@@ -99,12 +99,12 @@ pub enum Event {
         /// The instance.
         instance: InstanceId,
     },
-    /// A file is no more (a temporary result): its pages are void and need not be written. Nobody has it open.
+    /// A file was deleted (a temporary result): its pages are dropped and need not be written. No query has it open.
     FileDropped {
         /// The file.
         file: FileId,
     },
-    /// A query is over, or was cancelled: whatever it holds is free again. Valid in every state of the query.
+    /// A query finished or was cancelled: everything it holds is released. Valid in every state of the query.
     QueryEnded {
         /// The query.
         query: QueryId,

@@ -1,7 +1,7 @@
-//! The facts about frames: what is in them, who owns and who uses them.
+//! The facts about frames: their pages, owners and users.
 //!
-//! Nothing is chosen here, and nothing is read or written: operations keep the books and panic when the mechanism
-//! would break them.
+//! Nothing is chosen, read or written here. Operations update the facts and panic if the mechanism would make them
+//! inconsistent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::ids::{FileId, FrameNo, PageId, QueryId, SetId};
 pub enum Transfer {
     /// Nothing.
     Idle,
-    /// Its page is on the way in.
+    /// Its page is being read.
     Reading,
     /// Its page is being written.
     Writing,
@@ -30,7 +30,7 @@ pub struct Frame {
     pub(crate) to_clean: bool,
     /// The query that gets the frame once its page is written.
     pub(crate) promised_to: Option<QueryId>,
-    /// The page's file is no more; the frame becomes empty when the device is done with it.
+    /// The page's file was deleted; the frame becomes empty when the device has finished with it.
     pub(crate) doomed: bool,
     /// When it was used or released last, in steps of the pool's counter; its place in the free list.
     pub(crate) used: u64,
@@ -39,7 +39,7 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// The page in it or on the way in; none if it is empty.
+    /// The page in it or being read into it; `None` if it is empty.
     pub fn page(&self) -> Option<PageId> {
         self.page
     }
@@ -54,13 +54,13 @@ impl Frame {
         self.pins
     }
 
-    /// Whether it can be reused without writing anything first.
+    /// Whether it can be reused without a write.
     pub fn is_clean(&self) -> bool {
         !self.dirty && self.transfer == Transfer::Idle
     }
 
-    /// Whether its page may leave: nobody uses it, it is not on the way in, and no other request has been promised
-    /// the frame. A page that is dirty or being written may leave; the request then waits for the write.
+    /// Whether its page may be evicted: no query uses it, it is not being read, and the frame is not promised to
+    /// another request. A page that is dirty or being written may be evicted; the request then waits for the write.
     pub fn may_leave(&self) -> bool {
         self.pins == 0 && self.transfer != Transfer::Reading && self.promised_to.is_none() && !self.doomed
     }
@@ -117,7 +117,7 @@ impl Frames {
         &self.frames[frame.index()]
     }
 
-    /// Where a page is or will be.
+    /// The frame that a page is in or being read into.
     pub fn find(&self, page: PageId) -> Option<FrameNo> {
         self.table.get(&page).copied()
     }
@@ -127,7 +127,7 @@ impl Frames {
         self.frames.iter().enumerate().map(|(at, frame)| (FrameNo(at as u32), frame))
     }
 
-    /// The frame without owner that was used longest ago and may leave: an empty one, else one with a clean page,
+    /// The least recently used frame without owner that may be evicted: an empty one, else one with a clean page,
     /// else one whose page must be written first.
     pub fn oldest_free(&self) -> Option<FrameNo> {
         let candidates = || self.free.iter().map(|(_, frame)| *frame).filter(|f| self.get(*f).may_leave());
@@ -150,7 +150,7 @@ impl Frames {
         &mut self.frames[frame.index()]
     }
 
-    /// Notes a use of the frame: to the young end of the free list if it is on it.
+    /// Notes a use of the frame: on the free list it becomes the most recently used.
     pub(crate) fn touch(&mut self, frame: FrameNo) {
         self.clock += 1;
         let clock = self.clock;
@@ -177,8 +177,8 @@ impl Frames {
         };
     }
 
-    /// Gives the frame to a set, from the free list or from another set. Whoever owns it may change it again: it is
-    /// not to be written now.
+    /// Moves the frame to a set, from the free list or from another set. Its new owner may change it again, so that
+    /// it is not to be written now.
     pub(crate) fn take(&mut self, frame: FrameNo, set: SetId) {
         let f = self.get_mut(frame);
         assert!(f.page.is_some() && f.transfer != Transfer::Reading, "{frame} has no page to own yet");
@@ -189,7 +189,7 @@ impl Frames {
         }
     }
 
-    /// Takes the frame from its set: to the young end of the free list.
+    /// Takes the frame from its set and makes it the most recently used on the free list.
     pub(crate) fn release(&mut self, frame: FrameNo) {
         if self.get_mut(frame).owner.take().is_some() {
             let used = self.get(frame).used;
@@ -212,7 +212,7 @@ impl Frames {
         self.free.insert((0, frame));
     }
 
-    /// Puts a page into an empty frame; it is young and has no owner.
+    /// Puts a page into an empty frame without owner; the frame counts as used now.
     pub(crate) fn fill(&mut self, frame: FrameNo, page: PageId, transfer: Transfer) {
         let f = self.get_mut(frame);
         assert!(f.page.is_none(), "{frame} is not empty");

@@ -1,7 +1,8 @@
 //! The pool: an event goes in, actions come out.
 //!
-//! [`Pool::handle`] dispatches and settles what follows. Requests, frames and write-back are in `serve`, admission and
-//! files in `admission`; who owns a frame and which one leaves is the allocation policy's choice.
+//! [`Pool::handle`] dispatches the event and does everything that has become possible. Requests, frames and
+//! write-back are in `serve`, admission and files in `admission`. The allocation policy chooses who owns a frame and
+//! which page is evicted.
 
 use std::collections::VecDeque;
 
@@ -71,7 +72,7 @@ impl Pool {
         })
     }
 
-    /// What the pool knows, to look at.
+    /// The facts that policies read.
     pub fn state(&self) -> &PoolState {
         &self.state
     }
@@ -86,8 +87,8 @@ impl Pool {
         self.state.frames.oldest_delayed().is_some()
     }
 
-    /// Takes note of an event that happened at `now` and appends what is to be done to `actions`. A `now` before
-    /// that of an earlier event counts as that one's.
+    /// Handles an event that happened at `now`, and appends to `actions` what the host is to do. If `now` is before
+    /// the time of an earlier event, that time is used.
     ///
     /// # Panics
     /// If the host breaks the protocol: names of queries or instances that are unknown or used twice, requests of
@@ -128,7 +129,7 @@ impl Pool {
         self.settle(actions);
     }
 
-    /// Serves and activates whoever can be now.
+    /// Serves and activates all queries for which that is possible now.
     fn settle(&mut self, actions: &mut Vec<Action>) {
         loop {
             while self.room_changed || self.load_changed {
@@ -145,7 +146,7 @@ impl Pool {
         }
     }
 
-    /// Carries out what the policy answered.
+    /// Carries out the steps of the policy.
     pub(crate) fn apply(&mut self) {
         let mut steps = std::mem::take(&mut self.steps);
         for step in steps.drain(..) {

@@ -37,7 +37,7 @@ pub struct Reference {
     pub cpu: Span,
 }
 
-/// Whether a query takes part.
+/// Whether a query is running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// It has not been admitted.
@@ -48,7 +48,7 @@ pub enum Phase {
     Suspended,
 }
 
-/// What the answer to a request waits for.
+/// What a request waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lacking {
     /// A frame.
@@ -77,7 +77,7 @@ impl Query {
         self.demand
     }
 
-    /// Whether it takes part.
+    /// Whether it is running.
     pub fn phase(&self) -> Phase {
         self.phase
     }

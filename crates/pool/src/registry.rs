@@ -1,4 +1,4 @@
-//! Every policy of the pool: one entry here feeds the names, the command line, docs and the conformance tests.
+//! All policies of the pool: one entry feeds the names, the command line, docs and the conformance tests.
 //!
 //! Policies of the manager of sharing scans are in the registry of `coscan-core`.
 

@@ -1,6 +1,6 @@
-//! How requests are served: finding pages, getting frames for them, writing what has to be written before.
+//! How requests are served: finding pages, getting frames for them, writing dirty pages before.
 //!
-//! Which frame is the allocation policy's choice; here it is only applied.
+//! The allocation policy chooses the frame; here the choice is applied.
 
 use crate::action::Action;
 use crate::event::Access;
@@ -10,7 +10,7 @@ use crate::pool::Pool;
 use crate::queries::{Lacking, Phase, Reference};
 
 impl Pool {
-    /// A running query wants a page, and is done with the one before.
+    /// A running query wants a page and has finished with the one before.
     pub(crate) fn request(&mut self, query: QueryId, reference: Reference, actions: &mut Vec<Action>) {
         self.assert_running(query);
         self.unpin(query);
@@ -56,8 +56,8 @@ impl Pool {
             self.lack(query, Lacking::Write(frame));
             return;
         }
-        // A clean page leaves before an older one whose write is put off. That one's turn has come: a device that
-        // is never idle would let such frames pile up until there is no other.
+        // A clean page is evicted before an older one whose write is delayed. The older one must be written now: if
+        // the device were never idle, such frames would accumulate until there is no other.
         let used = f.used;
         if let Some(older) = self.state.frames.oldest_delayed()
             && self.state.frames.get(older).used < used
@@ -93,7 +93,7 @@ impl Pool {
     pub(crate) fn read_done(&mut self, frame: FrameNo, actions: &mut Vec<Action>) {
         let waiters = self.end_read(frame);
         if waiters.is_empty() {
-            // Whoever wanted the page is gone, or its file is.
+            // The query that wanted the page has ended, or its file was deleted.
             self.evict(frame);
         }
         for query in waiters {
@@ -127,7 +127,7 @@ impl Pool {
         }
     }
 
-    /// The device has nothing to do: writes the frame whose turn it is.
+    /// The device is idle: writes the next frame.
     pub(crate) fn device_idle(&mut self, actions: &mut Vec<Action>) {
         if let Some(frame) = self.state.frames.oldest_delayed() {
             self.write(frame, actions);
@@ -166,7 +166,7 @@ impl Pool {
         if self.state.frames.find(page).is_none() && f.may_leave() && f.is_clean() {
             self.use_frame(query, frame, actions);
         } else {
-            // The page came by another's request, or somebody uses the frame again.
+            // Another request has read the page, or a query uses the frame again.
             self.serve(query, actions);
         }
     }
@@ -191,7 +191,7 @@ impl Pool {
         }
     }
 
-    /// Empties a frame whose page is void once nobody holds it.
+    /// Empties a frame whose page is invalid once no query holds it.
     pub(crate) fn bury(&mut self, frame: FrameNo) {
         let f = self.state.frames.get(frame);
         if f.doomed && f.pins == 0 && f.transfer == Transfer::Idle {
@@ -199,21 +199,21 @@ impl Pool {
         }
     }
 
-    /// Tries again for everybody who lacks a frame, in order.
+    /// Tries again for all queries that lack a frame, in order.
     pub(crate) fn serve_waiting(&mut self, actions: &mut Vec<Action>) {
         for query in std::mem::take(&mut self.waiting_for_frame) {
             self.serve(query, actions);
         }
     }
 
-    /// Whether queries lack frames and nothing is under way that would free one.
+    /// Whether queries lack frames and nothing is pending that would free one.
     pub(crate) fn is_stuck(&self) -> bool {
         let mut active = self.state.queries.queries.values().filter(|q| q.phase == Phase::Active);
         active.all(|q| matches!(q.request, Some((_, Lacking::Frame))))
             && self.state.frames.frames.iter().all(|f| f.transfer == Transfer::Idle)
     }
 
-    /// The mechanism's last resort: the oldest frame of all for the first that lacks one, whoever owns it.
+    /// The mechanism's last resort: gives the oldest frame, whatever its owner, to the first query that lacks one.
     pub(crate) fn force(&mut self, actions: &mut Vec<Action>) -> bool {
         let frames = self.state.frames.iter().filter(|(_, f)| f.may_leave());
         let Some((frame, _)) = frames.min_by_key(|(frame, f)| (!f.is_clean(), f.used, *frame)) else {

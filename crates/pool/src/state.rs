@@ -1,11 +1,11 @@
-//! What a pool knows, for policies to read.
+//! The facts of a pool, for policies.
 
 use coscan_core::Instant;
 
 use crate::frames::Frames;
 use crate::queries::Queries;
 
-/// What a pool knows, for policies to read.
+/// The facts of a pool, for policies.
 #[derive(Clone, Debug)]
 pub struct PoolState {
     /// Frames and resident pages.

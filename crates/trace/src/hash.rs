@@ -1,7 +1,7 @@
-//! A run as a number two runs can be compared by.
+//! A run as one number, so that two runs can be compared.
 //!
-//! The hash is over the numbers in events and actions, not over the text or any type's layout in memory, so that it is
-//! the same on every platform and with every version of the compiler.
+//! The hash covers the numbers in events and actions, not their text or layout in memory, so that it is the same on
+//! every platform and with every version of the compiler.
 
 use coscan_core::{Action, ChunkSet, ColumnSet, Event, FailReason, Instant};
 
@@ -40,7 +40,7 @@ impl TraceHash {
         chunks.runs().for_each(|run| self.words(&[u64::from(run.start), u64::from(run.end)]));
     }
 
-    /// Takes note of an event.
+    /// Adds an event.
     pub fn event(&mut self, now: Instant, event: &Event) {
         self.word(now.as_nanos());
         match event {
@@ -91,7 +91,7 @@ impl TraceHash {
         }
     }
 
-    /// Takes note of an action.
+    /// Adds an action.
     pub fn action(&mut self, action: &Action) {
         match action {
             Action::Load { load, table, chunk, parts } => {

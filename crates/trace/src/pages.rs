@@ -1,6 +1,5 @@
-//! The trace string of a query: what its access methods did to pages, in order, with the processor time it had
-//! used by then (Chou & DeWitt 1985, section 4.1). [`save`] and [`load`] keep such traces in files, for everyone who
-//! wants database traces with file instances and hints.
+//! The trace string of a query: what its access methods did to pages, in order, with the processor time that it had
+//! used by then (Chou & DeWitt 1985, section 4.1). [`save`] and [`load`] keep such traces in files.
 
 mod lines;
 
@@ -9,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 pub use lines::{PagesError, VERSION, load, save};
 
-/// All that one execution of a query did to pages.
+/// The accesses to pages of one execution of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueryTrace {
     /// The query's name, as in `I` to `VI`.
@@ -32,8 +31,8 @@ pub struct TracedFile {
     pub name: String,
     /// Its length in pages.
     pub pages: u32,
-    /// True for a file that belongs to this execution alone (a temporary result): never shared. The first access to
-    /// each of its pages is a write: before it the page is nowhere to be read from.
+    /// True for a file of this execution alone (a temporary result): never shared. The first access to each of its
+    /// pages is a write, because there is nothing to read before it.
     pub temporary: bool,
 }
 

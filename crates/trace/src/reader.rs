@@ -19,7 +19,7 @@ pub enum TraceError {
         /// What the system says.
         error: std::io::Error,
     },
-    /// A line is not what the format says.
+    /// A line is not in the format.
     #[error("{}, line {line}: {what}; was it written by `--record`, and completely?", path.display())]
     Malformed {
         /// The file.
@@ -42,7 +42,7 @@ pub enum TraceError {
 /// Reads a whole trace.
 ///
 /// # Errors
-/// If a line cannot be read, or is no record.
+/// If a line cannot be read, or is not a record.
 pub fn read(path: &Path) -> Result<(Header, Vec<Line>), TraceError> {
     let io = |error| TraceError::Io { path: path.to_owned(), error };
     let malformed = |line: usize, what: String| TraceError::Malformed { path: path.to_owned(), line, what };

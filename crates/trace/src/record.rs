@@ -45,8 +45,8 @@ pub type Runs = Vec<(u32, u32)>;
 /// Columns as a list of their numbers.
 pub type Columns = Vec<u32>;
 
-/// An event of the core, or one of the actions that answer it. Names of tables, scans, workers, loads,
-/// chunks and columns are the core's numbers.
+/// An event of the core, or one of its actions. Tables, scans, workers, loads, chunks and columns are named by the
+/// core's numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 #[allow(missing_docs, reason = "the fields are those of the core's events and actions")]
@@ -55,9 +55,9 @@ pub enum Record {
     TableOpened { table: u32, layout: Layout },
     /// Chunks joined a table.
     TableGrown { table: u32, layout: Layout },
-    /// The data under chunks is gone.
+    /// The data under chunks was removed or replaced.
     ChunksInvalidated { table: u32, chunks: Runs },
-    /// A table is no more.
+    /// A table was dropped.
     TableDropped { table: u32 },
     /// A scan announced what it will read.
     ScanRegistered {
@@ -70,17 +70,17 @@ pub enum Record {
         weight: u32,
         workspace_bytes: u64,
     },
-    /// A scan does not need chunks after all.
+    /// A scan does not need chunks any more.
     ChunksUnneeded { scan: u64, chunks: Runs },
     /// A worker wants a chunk.
     ChunkRequested { scan: u64, worker: u32 },
-    /// A worker is done with its chunk.
+    /// A worker has finished a chunk.
     ChunkReleased { scan: u64, worker: u32 },
     /// A worker is still reading.
     WorkerActive { scan: u64, worker: u32 },
-    /// A worker gave its chunk back half consumed.
+    /// A worker gave its chunk back unfinished.
     ChunkSuspended { scan: u64, worker: u32 },
-    /// A scan's workers need more than announced.
+    /// A scan's workers need more workspace than announced.
     WorkspaceGrown { scan: u64, bytes: u64 },
     /// Columns of a load arrived.
     LoadFinished { load: u64, columns: Columns },
@@ -94,7 +94,7 @@ pub enum Record {
     PointRoom { bytes: u64 },
     /// Point reads wait for pages of a chunk.
     PointsWaiting { table: u32, chunk: u32, columns: Columns, reads: u32 },
-    /// The budget is another.
+    /// The budget changed.
     BudgetChanged { bytes: u64 },
     /// Nothing but time passed.
     TimePassed,
@@ -102,13 +102,13 @@ pub enum Record {
     Load { load: u64, table: u32, chunk: u32, columns: Columns, bytes: u64 },
     /// Action: a chunk was handed out.
     Deliver { scan: u64, worker: u32, chunk: u32 },
-    /// Action: a worker was told that there is nothing left for it.
+    /// Action: a worker was told that no chunk is left for it.
     Wake { scan: u64, worker: u32 },
     /// Action: a scan cannot be completed.
     Fail { scan: u64 },
 }
 
-/// How a table, or what joins it, is cut.
+/// How a table, or the chunks added to it, is divided.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Layout {
@@ -249,7 +249,7 @@ impl From<&Event> for Record {
 }
 
 impl Record {
-    /// The line for an action, if it is one of those that are recorded.
+    /// The line for an action, if actions of this kind are recorded.
     pub fn of_action(action: &Action) -> Option<Self> {
         match action {
             Action::Load { load, table, chunk, parts } => Some(Record::Load {

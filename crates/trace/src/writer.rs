@@ -1,4 +1,4 @@
-//! Writing a trace beside the work that is recorded: lines go through a queue to a thread of their own.
+//! Writing a trace while the engine runs: lines go through a queue to a thread.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -8,12 +8,12 @@ use std::thread::JoinHandle;
 
 use crate::record::{Header, Line, Record};
 
-/// Lines that wait to be written. Whoever records faster than the disk writes waits for it: a trace with gaps could not
-/// be replayed.
+/// Lines that wait to be written. If recording is faster than the disk, it waits: a trace with gaps could not be
+/// replayed.
 const LINES_WAITING: usize = 1 << 16;
 
-/// Writes a trace; recording a line costs a copy of its facts. A full disk does not stop what is recorded:
-/// writing ends there, and [`Recorder::finish`] says so.
+/// Writes a trace. Recording a line costs a copy of its facts. A full disk does not stop the engine: writing ends,
+/// and [`Recorder::finish`] reports it.
 #[derive(Debug)]
 pub struct Recorder {
     lines: Option<SyncSender<Line>>,
@@ -24,7 +24,7 @@ impl Recorder {
     /// Begins a trace in a new file.
     ///
     /// # Errors
-    /// There is a file of that name already: nothing is ever overwritten. Or it cannot be written.
+    /// If a file of that name exists, because nothing is overwritten, or if it cannot be written.
     pub fn create(path: &Path, header: &Header) -> io::Result<Self> {
         let file = File::create_new(path).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => {
@@ -54,10 +54,10 @@ impl Recorder {
         }
     }
 
-    /// Writes what is under way.
+    /// Writes the lines that are still in the queue.
     ///
     /// # Errors
-    /// Something could not be written: the trace is not complete.
+    /// If something could not be written: the trace is not complete.
     pub fn finish(mut self) -> io::Result<()> {
         self.end()
     }
@@ -75,7 +75,7 @@ impl Recorder {
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        // Who wants to know calls `finish`.
+        // Errors are reported by `finish`.
         let _ = self.end();
     }
 }

@@ -9,7 +9,7 @@ use crate::ids::Id;
 /// Bytes of a record.
 pub(crate) const RECORD_BYTES: usize = 24;
 
-/// The next use in a record is not looked at: it is computed when it is needed, also for a part of a trace.
+/// The next use in a record is ignored. It is computed when it is needed, also for a part of a trace.
 pub(super) fn oracle_general(input: &mut dyn BufRead, sink: &mut Sink<'_>) -> Result<(), Stop> {
     let mut record = [0; RECORD_BYTES];
     for number in 1_u64.. {

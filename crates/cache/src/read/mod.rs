@@ -1,8 +1,7 @@
 //! Trace files: opened, decompressed, and read request by request.
 //!
-//! Compression is told from the first bytes of a file (gzip, zstd), its format from its name unless it is
-//! given. Content that is not as the format says ends in an error that names the line or record; nothing is
-//! skipped or mended, except blank lines.
+//! Compression is recognised by the first bytes of a file (gzip, zstd), the format by its name unless it is given.
+//! Wrong content is an error that names the line or record. Only blank lines are skipped.
 
 mod binary;
 mod table;
@@ -32,13 +31,13 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Why reading ends before the file does.
+/// Why reading stops before the end of the file.
 pub(crate) enum Stop {
-    /// There are as many requests as were asked for.
+    /// As many requests as wanted have been read.
     Enough,
-    /// The file or what it is unpacked by failed.
+    /// Reading or decompressing failed.
     Io(io::Error),
-    /// The content is not as the format says.
+    /// The content is not in the format.
     Bad(At, String),
     /// There are more requests than a trace can have.
     TooLong,
@@ -50,7 +49,7 @@ impl From<io::Error> for Stop {
     }
 }
 
-/// Takes requests; says when to stop.
+/// Takes requests, and returns an error to stop.
 type Sink<'a> = dyn FnMut(Request<'_>) -> Result<(), Stop> + 'a;
 
 const BUFFER_BYTES: usize = 1 << 18;

@@ -6,7 +6,7 @@ use super::{Request, Sink, Stop};
 use crate::At;
 use crate::ids::{Id, parse_number};
 
-/// The most blocks one line of an ARC trace may stand for: published traces stay below a thousand.
+/// The most blocks of one line of an ARC trace: published traces have fewer than a thousand.
 const RUN_MAX: u64 = 1 << 24;
 
 /// Takes the text of a line and where it is.
@@ -28,7 +28,7 @@ fn lines(input: &mut dyn BufRead, on_line: &mut OnLine<'_>) -> Result<(), Stop> 
     Ok(())
 }
 
-/// What a line says, as far as an error shows it.
+/// A line as errors show it.
 fn shown(text: &[u8]) -> String {
     String::from_utf8_lossy(&text[..text.len().min(60)]).escape_debug().to_string()
 }

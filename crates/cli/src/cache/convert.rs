@@ -1,4 +1,4 @@
-//! `coscan cache convert`: a trace in another format, for other simulators or for a faster start.
+//! `coscan cache convert`: a trace in another format.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -40,13 +40,13 @@ impl Target {
         match self {
             Target::OracleGeneral => Ok(Format::OracleGeneral),
             Target::Ids => Ok(Format::Ids),
-            // Which column is read is of no account here, the header is.
+            // The column that is read does not matter here, the header does.
             Target::Csv => "csv:obj_id".parse(),
         }
     }
 }
 
-/// Writes the trace again and says how much of it there was.
+/// Writes the trace and reports its size.
 pub fn run(args: &ConvertArgs) -> anyhow::Result<()> {
     if same_file(&args.trace.path, &args.out) {
         return Err(wrong_usage("OUT is the trace itself: write to another file"));
@@ -59,7 +59,7 @@ pub fn run(args: &ConvertArgs) -> anyhow::Result<()> {
         requests_max: args.trace.requests,
     };
     let converted = coscan_cache::convert(&options).map_err(|error| match error {
-        // Where the trace's format is given this can only be about the other file.
+        // If the trace's format is given, the error can only concern the other file.
         CacheError::UnknownExtension { path, .. } => wrong_usage(format!(
             "cannot tell the format of {} from its name: use --to oracle-general, ids or csv",
             path.display()

@@ -1,9 +1,7 @@
-//! `coscan cache`: page replacement by itself. A trace of references goes in, how often each policy misses comes
-//! out.
+//! `coscan cache`: page replacement alone. Counts the misses of each policy on a trace of references.
 //!
-//! What formats say, how policies are run and what is drawn is the laboratory's business (`coscan-cache`); this
-//! module turns arguments into calls, and says which errors are wrong usage. Scans, queries and times are
-//! elsewhere.
+//! `coscan-cache` reads formats, runs policies and draws. This module turns arguments into calls, and decides which
+//! errors are wrong usage.
 
 mod convert;
 mod run;
@@ -50,7 +48,7 @@ struct TraceArgs {
 }
 
 impl TraceArgs {
-    /// The format that was given, or that the name of the file means.
+    /// The given format, or that of the file's name.
     fn format(&self) -> anyhow::Result<Format> {
         match &self.format {
             Some(format) => Ok(format.clone()),
@@ -61,12 +59,12 @@ impl TraceArgs {
     }
 }
 
-/// Whether two paths lead to the same file, which both have to do for that.
+/// Whether two paths are the same file; both must exist.
 fn same_file(one: &Path, other: &Path) -> bool {
     matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
-/// Says which errors are the caller's: what was asked for, as opposed to what is in a file.
+/// Marks errors of the caller as wrong usage, as opposed to errors in a file.
 fn blame(error: CacheError) -> anyhow::Error {
     match error {
         CacheError::UnknownExtension { .. }

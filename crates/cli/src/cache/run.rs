@@ -56,7 +56,7 @@ fn page_policy() -> impl TypedValueParser<Value = PagePolicyName> {
     PossibleValuesParser::new(names).try_map(|name| name.parse::<PagePolicyName>())
 }
 
-/// Runs the trace under the policies and prints what came of it.
+/// Runs the trace under the policies and prints the results.
 pub fn run(args: &RunArgs) -> anyhow::Result<()> {
     let options = RunOptions {
         trace: args.trace.path.clone(),
@@ -87,7 +87,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Those that were named, each once; otherwise all, the ones that know the future last.
+/// The named policies, each once; by default all, those that know the future last.
 fn policies(named: &[PagePolicyName]) -> Vec<PagePolicyName> {
     if named.is_empty() {
         let knows_future = |policy: &PagePolicyName| policy.info().traits.contains(&Trait::Offline);

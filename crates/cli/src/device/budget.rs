@@ -7,19 +7,19 @@ use std::time::{Duration, Instant};
 
 use coscan_device::probe::ProbeError;
 
-/// Rests are taken once so much is owed, so that sleeping is exact enough.
+/// Rests are taken once this much is due, so that sleeping is exact enough.
 const REST_MIN: Duration = Duration::from_millis(5);
 
-/// What a measurement may take.
+/// The limits of a measurement.
 #[derive(Debug)]
 pub struct Budget {
     until: Instant,
     bytes_max: u64,
     bytes: AtomicU64,
-    /// Of the time, how much may pass in reads: 1 for all of it.
+    /// The share of the time in which to read, up to 1.
     share: f64,
     owed: Duration,
-    /// Nobody wants to wait any longer.
+    /// The longest limit.
     stopped: Arc<AtomicBool>,
 }
 
@@ -41,7 +41,7 @@ impl Budget {
         }
     }
 
-    /// After reads that took so long: leaves the device to others for as long as the share asks.
+    /// After reads that took this long: rests as long as the share requires.
     pub fn rest(&mut self, busy: Duration) {
         self.owed += busy.mul_f64(1.0 / self.share - 1.0);
         if self.owed >= REST_MIN {

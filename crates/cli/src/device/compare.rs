@@ -1,4 +1,4 @@
-//! `coscan device compare`: two profiles side by side, and where they differ for sure.
+//! `coscan device compare`: two profiles side by side, and their certain differences.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -62,7 +62,7 @@ fn name(profile: &Profile) -> String {
     if profile.device.is_empty() { "unnamed".to_owned() } else { profile.device.clone() }
 }
 
-/// Two values differ if their bounds have nothing in common, or one was found and the other not.
+/// Two values differ if their bounds do not overlap, or only one was found.
 fn differs(a: &Line, b: &Line) -> bool {
     let apart = |a: Estimate, b: Estimate| a.high < b.low || b.high < a.low;
     match (a.estimate, b.estimate) {

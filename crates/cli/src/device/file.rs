@@ -1,4 +1,4 @@
-//! Files and block devices as something to time: reads past the page cache, threads for reads in flight.
+//! Files and block devices as targets: reads past the page cache, with threads for reads in flight.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -17,7 +17,7 @@ use rustix::fs::OFlags;
 
 use super::budget::Budget;
 
-/// What direct reads want of addresses, offsets and lengths on any common device.
+/// The alignment that direct reads need of addresses, offsets and lengths on common devices.
 const BLOCK: u64 = 4096;
 
 /// An open file or block device.
@@ -32,7 +32,7 @@ pub struct FileTarget {
 }
 
 impl FileTarget {
-    /// Opens it for reading, and for writing back what was read if it `may_write`.
+    /// Opens it for reading, and for writing if it `may_write`.
     pub fn open(path: &Path, budget: Budget, may_write: bool) -> anyhow::Result<Self> {
         let shown = path.display();
         let kind = fs::metadata(path).with_context(|| format!("cannot open {shown}"))?.file_type();
@@ -64,7 +64,7 @@ impl FileTarget {
         Some(format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device)))
     }
 
-    /// What the kernel says of the device beneath.
+    /// The kernel's description of the device.
     pub fn declared(&self) -> BTreeMap<String, String> {
         let Some(device) = self.device_id() else { return BTreeMap::new() };
         let folder = PathBuf::from(format!("/sys/dev/block/{device}"));
@@ -113,7 +113,7 @@ impl FileTarget {
         Ok(begun.elapsed().as_secs_f64())
     }
 
-    /// Carries out requests in as many threads as may be in flight, each taking the next one.
+    /// Carries out requests in as many threads as may be in flight; each takes the next one.
     fn together<T: Sync>(
         &self,
         requests: &[T],
@@ -177,7 +177,7 @@ impl Target for FileTarget {
         if !self.may_write {
             return Err(ProbeError::ReadOnly);
         }
-        // What is to be written back, read before anything is timed.
+        // The bytes that are written back are read before anything is timed.
         let mut requests = Vec::with_capacity(samples.len());
         for (sample, kind) in samples {
             let mut contents = Aligned::default();

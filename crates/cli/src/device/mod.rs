@@ -1,8 +1,8 @@
-//! `coscan device`: what storage is like, measured, and measurements compared.
+//! `coscan device`: storage devices, measured and compared.
 //!
-//! What is asked of a device and what follows from the answers is the business of `coscan-device`; here are
-//! the things that can be asked: files and block devices (`file.rs`), objects (`object.rs`), within the limits
-//! of `budget.rs`. Nothing is ever written to what is measured.
+//! `coscan-device` decides which requests are made and what follows from their times. Here are the targets, files and
+//! block devices (`file.rs`) and objects (`object.rs`), within the limits of `budget.rs`. Nothing is written to a
+//! target unless `--writes` is given.
 
 mod budget;
 mod compare;

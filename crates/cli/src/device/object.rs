@@ -1,4 +1,4 @@
-//! An object in a store as something to time: ranges of it.
+//! Ranges of an object in a store as a target.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,7 +14,7 @@ use url::Url;
 
 use super::budget::Budget;
 
-/// Ranges are multiples of this: fine enough for parts, coarse enough not to ask forever.
+/// Ranges are multiples of this: small enough for parts, large enough for a bounded search.
 const BLOCK: u64 = 64 << 10;
 
 /// An object and the store it is in.

@@ -1,4 +1,4 @@
-//! A profile as people read it: what the device says of itself beside what was found.
+//! A profile for people: what the device says of itself, and what was found.
 
 use bytesize::ByteSize;
 use comfy_table::Table;
@@ -6,14 +6,14 @@ use coscan_device::probe::{Estimate, Profile};
 
 use crate::tables;
 
-/// What there is to say about one property, in one line.
+/// One property in one line.
 pub struct Line {
     pub name: &'static str,
     pub estimate: Option<Estimate>,
     pub unit: Unit,
 }
 
-/// What a number counts.
+/// The unit of a number.
 #[derive(Clone, Copy)]
 pub enum Unit {
     Seconds,

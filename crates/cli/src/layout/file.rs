@@ -1,4 +1,4 @@
-//! A Parquet file with its column chunks elsewhere.
+//! Copies a Parquet file with its column chunks at other positions.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
@@ -14,10 +14,10 @@ use parquet::file::writer::TrackedWrite;
 use super::place::Units;
 use crate::partial::Partial;
 
-/// What a file begins with.
+/// The first bytes of a file.
 const MAGIC: &[u8] = b"PAR1";
 
-/// What a layout changed.
+/// The result of a layout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Laid {
     /// Column chunks.
@@ -56,7 +56,7 @@ pub fn lay_out(from: &Path, to: &Path, units: &Units) -> anyhow::Result<Laid> {
     let Mover { laid, shifts, .. } = mover;
     let metadata = with_places(metadata, groups, &shifts)?;
     ParquetMetaDataWriter::new_with_tracked(out, &metadata).finish()?;
-    // Nobody tells whether the last bytes were written: they are if there is a footer.
+    // Whether the last bytes were written is not checked: they were if there is a footer.
     let written = File::open(&partial.at)?;
     ParquetMetaDataReader::new()
         .parse_and_finish(&written)
@@ -122,7 +122,7 @@ impl Mover<'_> {
         };
         // Some writers say 0 for none.
         let dictionary = column.dictionary_page_offset().filter(|at| *at > 0);
-        // Indexes are written anew behind everything else.
+        // Indexes are written again behind everything else.
         let mut builder = column
             .clone()
             .into_builder()
@@ -133,7 +133,7 @@ impl Mover<'_> {
             .set_offset_index_length(None)
             .set_column_index_offset(None)
             .set_column_index_length(None);
-        // A filter without a length has it in front of itself, where this program does not look.
+        // A filter without a length has it in front of itself, which this program does not read.
         let filter = column.bloom_filter_offset().zip(column.bloom_filter_length());
         builder = match filter {
             Some((offset, length)) => {
@@ -156,7 +156,7 @@ impl Mover<'_> {
     }
 }
 
-/// Where a chunk is; a footer can say anything.
+/// The position of a chunk, checked: a footer can contain anything.
 fn range(column: &ColumnChunkMetaData) -> anyhow::Result<(u64, u64)> {
     let first = column.dictionary_page_offset().filter(|at| *at > 0).unwrap_or(column.data_page_offset());
     let range = u64::try_from(first).ok().zip(u64::try_from(column.compressed_size()).ok());
@@ -164,7 +164,7 @@ fn range(column: &ColumnChunkMetaData) -> anyhow::Result<(u64, u64)> {
     range.context("the footer says an impossible place for it")
 }
 
-/// The metadata with chunks, and the pages of offset indexes, where they are now.
+/// The metadata with the new positions of chunks and of the pages of offset indexes.
 fn with_places(
     metadata: ParquetMetaData,
     groups: Vec<RowGroupMetaData>,
@@ -255,7 +255,7 @@ mod tests {
             file[at..at + column.bloom_filter_length().unwrap() as usize].to_vec()
         };
         assert_eq!(bytes(&from), bytes(&to));
-        // Once is enough.
+        // The second layout changes nothing.
         let again = lay_out(&to, &from, &units).unwrap();
         assert_eq!((again.crossings, again.crossings_before), (0, 0));
     }

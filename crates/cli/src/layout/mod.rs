@@ -1,8 +1,9 @@
 //! `coscan layout`: moves the column chunks of a Parquet file so that they do not cross the boundaries of a device
 //! needlessly.
 //!
-//! Nothing is decoded: chunks are copied byte by byte, with room between them, and the footer says where they are now.
-//! Where boundaries are is said by hand or by a profile; what they cost is for `coscan device probe` to find out.
+//! Nothing is decoded: chunks are copied byte by byte, with room between them, and the footer gets their new
+//! positions. Boundaries are given as arguments or by a profile; `coscan device probe` measures what crossing them
+//! costs.
 
 mod file;
 mod place;
@@ -19,7 +20,7 @@ use crate::settings::Bytes;
 pub use file::lay_out;
 pub use place::Units;
 
-/// Room between chunks, in percent of the data, if nothing is said.
+/// The default room between chunks, in percent of the data.
 pub const WASTE_PERCENT: u8 = 10;
 
 /// Arguments of `coscan layout`.
@@ -50,7 +51,7 @@ pub struct LayoutArgs {
     waste_max: u8,
 }
 
-/// Writes the file and says what it changed.
+/// Writes the file and reports what changed.
 pub fn run(args: &LayoutArgs) -> anyhow::Result<()> {
     let (unit, offset) = match (&args.unit, &args.profile) {
         (Some(unit), _) => (unit.0, args.offset.0),

@@ -1,4 +1,4 @@
-//! Where chunks go, given where boundaries are. Pure.
+//! The positions of chunks for given boundaries. Pure.
 
 /// Boundaries, and how much room may be left so that chunks do not cross them.
 #[derive(Clone, Copy, Debug)]
@@ -12,7 +12,7 @@ pub struct Units {
 }
 
 impl Units {
-    /// How many boundaries lie inside of these bytes.
+    /// How many boundaries are inside of these bytes.
     pub fn crossings(&self, start: u64, bytes: u64) -> u64 {
         match bytes {
             0 => 0,
@@ -20,8 +20,8 @@ impl Units {
         }
     }
 
-    /// Where a chunk goes that could begin at `at`: there, or at the next boundary if it then crosses fewer, and the
-    /// room that this leaves is not too much beside `data` bytes before it and its own.
+    /// The position of a chunk that could begin at `at`: there, or at the next boundary if it then crosses fewer, and
+    /// the room is not too much compared with the `data` bytes before it and its own.
     pub fn place(&self, at: u64, bytes: u64, room: u64, data: u64) -> u64 {
         let next = self.next(at);
         let allowed = u128::from(data + bytes) * u128::from(self.waste_percent) / 100;
@@ -29,7 +29,7 @@ impl Units {
         if worth && u128::from(room + next - at) <= allowed { next } else { at }
     }
 
-    /// Which unit a byte is in.
+    /// The unit of a byte.
     fn nth(&self, byte: u64) -> u64 {
         (byte + self.unit - self.offset % self.unit) / self.unit
     }
@@ -62,7 +62,7 @@ mod tests {
                 data += bytes;
                 assert!(place >= at && units.crossings(place, bytes) <= units.crossings(at, bytes));
                 assert!(room * 100 <= data * u64::from(units.waste_percent), "{units:?}");
-                // By counting.
+                // The same result by counting.
                 let inside =
                     (place + 1..place + bytes).filter(|byte| byte % units.unit == units.offset % units.unit);
                 assert_eq!(inside.count() as u64, units.crossings(place, bytes), "{units:?} {place} {bytes}");

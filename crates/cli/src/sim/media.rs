@@ -11,7 +11,7 @@ use super::shown;
 use crate::failure::wrong_usage;
 use crate::tables;
 
-/// Runs the scenario under policies of slow media, those of the scenario if none is named, and prints what came of it.
+/// Runs the scenario under policies of slow media, by default those of the scenario, and prints the results.
 pub fn run(scenario: &MediaScenario, named: &[String], seeds: &[u64], as_json: bool) -> anyhow::Result<()> {
     let policies = match named {
         [] => scenario.policies.clone(),

@@ -1,7 +1,7 @@
 //! `coscan sim`: the buffer manager in virtual time. Nothing is read from any table.
 //!
-//! What a scenario or a trace means, and how it runs, is the simulator's business (`coscan-sim`); this
-//! module turns arguments into calls and results into tables, JSON and figures.
+//! `coscan-sim` reads and runs scenarios and traces. This module turns arguments into calls and results into tables,
+//! JSON and figures.
 
 mod disk;
 mod engine;
@@ -88,7 +88,7 @@ impl ThreadsArg {
     }
 }
 
-/// The policies that were named, or those there are otherwise.
+/// The policies that were named, or the default ones.
 fn policies_or(named: &[Policy], otherwise: impl FnOnce() -> Vec<PolicyName>) -> Vec<PolicyName> {
     if named.is_empty() { otherwise() } else { named.iter().map(|policy| policy.0).collect() }
 }
@@ -113,7 +113,7 @@ fn figures_table<'a, P: Display + 'a>(
     table
 }
 
-/// A figure as people read it: three digits that matter, whole numbers where they are large.
+/// A figure for people: three significant digits, whole numbers if they are large.
 fn shown(value: f64) -> String {
     match value.abs() {
         large if large >= 1e7 => format!("{:.1} M", value / 1e6),

@@ -55,7 +55,7 @@ pub struct RunArgs {
     threads: ThreadsArg,
 }
 
-/// Policies of scans and of slow media; which of them, the scenario says.
+/// Policies of scans and of slow media; the scenario decides which of them.
 fn any_policy() -> PossibleValuesParser {
     let scans = registry::sharing().map(PolicyName::as_str);
     PossibleValuesParser::new(scans.chain(coscan_media::PolicyName::all().map(|name| name.as_str())))
@@ -101,7 +101,7 @@ fn run_media(args: &RunArgs) -> anyhow::Result<()> {
     media::run(&scenario, &args.policy, &seeds, args.json)
 }
 
-/// A file if there is one, else an experiment of that name.
+/// The file of that name if there is one, otherwise the experiment.
 fn open(scenario: &str, settings: &[Setting]) -> anyhow::Result<Scenario> {
     let path = Path::new(scenario);
     if !path.exists()
@@ -112,7 +112,7 @@ fn open(scenario: &str, settings: &[Setting]) -> anyhow::Result<Scenario> {
     Ok(Scenario::load(path, settings)?)
 }
 
-/// Runs the first seed once more with everything noted, and writes what was asked for.
+/// Runs the first seed again with all details, and writes the requested files.
 fn observe(args: &RunArgs, scenario: &Scenario, policies: &[PolicyName], seed: u64) -> anyhow::Result<()> {
     let point = &scenario.points[0];
     let workload = point.recipe.draw(seed);

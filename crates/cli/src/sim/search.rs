@@ -1,4 +1,4 @@
-//! `coscan sim fuzz` and `coscan sim check`: searching for what goes wrong in the buffer manager.
+//! `coscan sim fuzz` and `coscan sim check`: search for broken promises of the buffer manager.
 
 use std::fs;
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! `coscan sim sqlfuzz`: searching for wrong answers to SQL.
+//! `coscan sim sqlfuzz`: search for wrong answers to SQL.
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -55,7 +55,7 @@ pub fn run(args: &SqlfuzzArgs) -> anyhow::Result<()> {
         most_failures: args.failures.unwrap_or(usize::MAX),
         ..Campaign::new(args.seeds.clone())
     };
-    // A panic in a query is a finding like any other and is reported with its seed.
+    // A panic in a query is a finding and is reported with its seed.
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         if !std::thread::current().name().is_some_and(|name| name.starts_with("tokio")) {

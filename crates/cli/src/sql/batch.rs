@@ -1,4 +1,4 @@
-//! Runs SQL that nobody types: commands, files, pipes.
+//! Runs SQL of commands, files and pipes.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use super::statements;
 use crate::failure::{one_line, wrong_usage};
 use crate::session::Session;
 
-/// What a statement did.
+/// The result of a statement.
 pub struct Done {
     pub rows: u64,
     pub took: Duration,
-    /// Whether there was a result at all.
+    /// Whether it had a result.
     pub has_columns: bool,
 }
 
@@ -72,8 +72,8 @@ pub async fn run_script(
     Ok(())
 }
 
-/// Runs all commands at the same time and prints their results in the order of the commands. All of
-/// them run to their end; then the failures are reported.
+/// Runs all commands at the same time and prints their results in the order of the commands. All of them run to their
+/// end; then failures are reported.
 pub async fn run_commands(
     session: &Arc<Session>,
     commands: &[String],

@@ -1,6 +1,6 @@
-//! What the tab key offers: commands, words of SQL, tables, and columns of the tables that the line names.
+//! Completion with the tab key: commands, words of SQL, tables, and columns of the tables that the line names.
 //!
-//! It looks at words, not at grammar.
+//! It uses words, not grammar.
 
 use rustyline::completion::{Completer, Pair};
 use rustyline::highlight::Highlighter;
@@ -69,7 +69,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// What the word before `pos` may become, and where that word begins. `before` was typed on the lines above.
+    /// The possible words before `pos`, and where that word begins. `before` has the lines above.
     fn offers(&self, line: &str, pos: usize) -> (usize, Vec<String>) {
         let typed = &line[..pos];
         if typed.starts_with('\\') && !typed.contains(char::is_whitespace) {
@@ -99,7 +99,7 @@ impl Names {
         (start, fitting)
     }
 
-    /// The columns of a table, or of whatever the line calls so.
+    /// The columns of a table, or of an alias in the line.
     fn columns_of(&self, name: &str, line: &str) -> Vec<&str> {
         let exact = self.tables.iter().filter(|(table, _)| table.eq_ignore_ascii_case(name));
         let named = self.tables.iter().filter(|(table, _)| names(line, table));
@@ -123,12 +123,12 @@ fn is_plain(name: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
-/// A column as SQL finds it: in quotes unless it is in small letters.
+/// A column's name in SQL: in quotes unless it is in small letters.
 fn quoted(name: &str) -> String {
     if is_plain(name) { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }
 
-/// A table as SQL finds it: in any case.
+/// A table by its name in SQL, in any case.
 fn quoted_table(name: &str) -> String {
     if is_plain(&name.to_lowercase()) { name.to_owned() } else { quoted(name) }
 }

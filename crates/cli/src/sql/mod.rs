@@ -1,10 +1,10 @@
 //! `coscan sql`: SQL over Parquet files.
 //!
-//! `statements.rs` cuts text into statements, `output.rs` prints results, `progress.rs` says how far a long statement is,
-//! `batch.rs` runs what the command line, a file or a pipe gives. `shell.rs` talks to a person: it has commands
-//! (`command.rs`), completes names (`complete.rs`) and shows what is larger than the terminal page by page (`pager.rs`).
-//! `dry_run.rs` says what queries would restore from slow tiers. Several `--command`s run at the same time on one engine,
-//! which is the point of coscan; the statements of one run one after another.
+//! `statements.rs` splits text into statements, `output.rs` prints results, `progress.rs` shows the progress of a
+//! long statement, `batch.rs` runs the SQL of the command line, a file or a pipe. `shell.rs` is interactive: it has
+//! commands (`command.rs`), completes names (`complete.rs`) and shows results that are larger than the terminal in a
+//! pager (`pager.rs`). `dry_run.rs` says what queries would restore from slow tiers. Several `--command`s run at the
+//! same time on one engine, so that they share reads; the statements of one run one after another.
 
 mod batch;
 mod command;
@@ -64,7 +64,7 @@ pub struct SqlArgs {
     pub engine: EngineArgs,
 }
 
-/// A table's name and where it lies.
+/// A table's name and where it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableArg {
     pub name: String,
@@ -75,7 +75,7 @@ impl FromStr for TableArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        // A path may hold `=` itself (year=2024/..): what stands before it must be a name.
+        // A path may contain `=` itself (year=2024/..): the text before it must be a name.
         if let Some((name, location)) = text.split_once('=')
             && is_name(name)
             && !location.is_empty()
@@ -98,7 +98,7 @@ fn is_name(text: &str) -> bool {
         && chars.all(|c| c.is_alphanumeric() || c == '_')
 }
 
-/// Opens the tables and runs what was asked for: commands, a file, a pipe, or a shell.
+/// Opens the tables and runs the statements: commands, a file, a pipe, or a shell.
 pub fn run(args: &SqlArgs) -> anyhow::Result<()> {
     let settings = args.engine.resolve()?;
     let threads = Threads::start(settings.threads)?;
@@ -114,7 +114,7 @@ pub fn run(args: &SqlArgs) -> anyhow::Result<()> {
         anyhow::Ok(session)
     })?);
     let outcome = statements(args, &threads, &session);
-    // What was recorded before a statement failed is worth having.
+    // A recording is kept even if a statement failed.
     session.finish_recording()?;
     outcome
 }
@@ -127,7 +127,7 @@ fn read_stdin() -> anyhow::Result<String> {
     io::read_to_string(io::stdin()).context("cannot read SQL from stdin")
 }
 
-/// Runs what was asked for.
+/// Runs the statements.
 fn statements(args: &SqlArgs, threads: &Threads, session: &Arc<Session>) -> anyhow::Result<()> {
     if args.dry_run {
         let mut texts = args.command.clone();

@@ -1,6 +1,6 @@
-//! Results in the formats people and programs read.
+//! Results in formats for people and programs.
 //!
-//! Everything but the table is printed batch by batch, as it arrives.
+//! All formats but the table are printed batch by batch, as rows arrive.
 
 use std::io::Write;
 
@@ -29,7 +29,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Whether it is printed when all rows are there.
+    /// Whether it is printed when all rows have arrived.
     pub fn waits_for_all(self) -> bool {
         matches!(self, Format::Table | Format::Expanded)
     }
@@ -49,7 +49,7 @@ impl<W: Write> Printer<W> {
     /// A printer for a result with these columns.
     pub fn new(format: Format, schema: SchemaRef, mut out: W) -> anyhow::Result<Self> {
         match format {
-            // A statement like SET has no columns: no header, not an empty one.
+            // A statement like SET has no columns: no header is printed.
             Format::Csv if schema.fields().is_empty() => {}
             Format::Csv => out.write_all(&as_csv(&RecordBatch::new_empty(schema.clone()), true)?)?,
             Format::Json => out.write_all(b"[")?,
@@ -60,7 +60,7 @@ impl<W: Write> Printer<W> {
 
     /// Prints or collects a batch.
     pub fn write(&mut self, batch: RecordBatch) -> anyhow::Result<()> {
-        // Text is made apart from writing it, because arrow's writers turn what the pipe says into text.
+        // Text is made separately from writing it, because arrow's writers turn errors of the pipe into text.
         match self.format {
             Format::Csv if self.schema.fields().is_empty() => {}
             Format::Csv => self.out.write_all(&as_csv(&batch, false)?)?,
@@ -79,10 +79,10 @@ impl<W: Write> Printer<W> {
         Ok(())
     }
 
-    /// Prints what is left and says how many rows there were.
+    /// Prints the rest and returns the number of rows.
     pub fn finish(mut self) -> anyhow::Result<u64> {
         match self.format {
-            // A statement like SET has no columns and nothing to show.
+            // A statement like SET has no columns and no output.
             Format::Table if !self.schema.fields().is_empty() => {
                 if self.collected.is_empty() {
                     self.collected.push(RecordBatch::new_empty(self.schema));

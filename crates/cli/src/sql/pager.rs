@@ -1,5 +1,5 @@
-//! Shows what is larger than the terminal page by page, in the program of the environment: `COSCAN_PAGER`, `PAGER`, or
-//! `less`, which lets one go sideways, too.
+//! Shows results that are larger than the terminal in the program of the environment: `COSCAN_PAGER`, `PAGER`, or
+//! `less`, which can scroll sideways.
 
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
@@ -7,12 +7,12 @@ use std::process::{Command, Stdio};
 /// Width and height of the terminal, in characters.
 pub type Size = (usize, usize);
 
-/// Whether the text does not fit a terminal of this size, with two lines left for what follows it.
+/// Whether the text is larger than the terminal, with two lines left for what follows it.
 fn is_larger(text: &str, (width, height): Size) -> bool {
     text.lines().count() + 2 > height || text.lines().any(|line| line.chars().count() > width)
 }
 
-/// Prints a text, page by page if it does not fit and there is a program for that.
+/// Prints a text, in a pager if it does not fit and there is one.
 pub fn print(text: &str, terminal: Option<Size>) -> io::Result<()> {
     if terminal.is_some_and(|size| is_larger(text, size)) && page(text) {
         return Ok(());
@@ -33,10 +33,10 @@ fn page(text: &str) -> bool {
     }
     let Ok(mut child) = command.spawn() else { return false };
     if let Some(mut input) = child.stdin.take() {
-        // Whoever leaves early does not want the rest.
+        // A reader that leaves early does not want the rest.
         let _ = input.write_all(text.as_bytes());
     }
-    // The shell says 127 for a program that is not there.
+    // The exit code of the shell for a missing program is 127.
     child.wait().is_ok_and(|status| status.code() != Some(127))
 }
 

@@ -1,7 +1,7 @@
-//! How far statements are, on one line of the terminal, for those that take longer than a second.
+//! The progress of statements on one line of the terminal, for those that take longer than a second.
 //!
-//! Only a terminal sees it. It counts the chunks that scans have announced so far: what a plan announces later, a join's
-//! second side for instance, is added when it is known.
+//! Only a terminal shows it. It counts the chunks that scans have announced so far; those that a plan announces
+//! later, for example the second side of a join, are added then.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::session::{Account, Progress, Session};
 /// Statements that take less show nothing.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How often the line is drawn anew.
+/// How often the line is updated.
 const TICK: Duration = Duration::from_millis(100);
 
 /// A bar for some statements; it goes away when dropped.
@@ -28,12 +28,12 @@ pub struct Bar {
 }
 
 impl Bar {
-    /// For one statement that prints as it likes; inside a runtime.
+    /// For one statement that prints its own output; inside a runtime.
     pub fn start(session: &Arc<Session>) -> Self {
         Self::watch(session, false)
     }
 
-    /// For several statements at once that print when the bar is gone; inside a runtime.
+    /// For several statements that print when the bar is gone; inside a runtime.
     pub fn for_several(session: &Arc<Session>) -> Self {
         Self::watch(session, true)
     }
@@ -52,7 +52,7 @@ impl Bar {
                 shown.set_position(progress.chunks_done.min(progress.chunks_wanted));
                 shown.set_message(described(&progress));
                 if shown.is_hidden() {
-                    // From now on the line is drawn, with all that it says.
+                    // From now on the line is shown.
                     shown.set_draw_target(ProgressDrawTarget::stderr());
                 }
                 tokio::time::sleep(TICK).await;
@@ -61,12 +61,12 @@ impl Bar {
         Bar { account, line, ticks, shared }
     }
 
-    /// What the statements are to be counted on.
+    /// The account of the statements.
     pub fn account(&self) -> &Account {
         &self.account
     }
 
-    /// A statement is about to print: both may go to the same terminal.
+    /// A statement is about to print: its output and the bar may go to the same terminal.
     pub fn make_way(&self) {
         if !self.shared {
             self.hide();
@@ -86,7 +86,7 @@ impl Drop for Bar {
     }
 }
 
-/// In words.
+/// As text.
 fn described(progress: &Progress) -> String {
     if progress.chunks_wanted == 0 {
         return "planning, or nothing to scan".to_owned();

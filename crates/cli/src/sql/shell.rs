@@ -23,7 +23,7 @@ use super::statements;
 use crate::failure::one_line;
 use crate::session::{Session, Threads};
 
-/// Files that run files that run files.
+/// The maximum nesting of files that run files.
 const INCLUDES_MAX: usize = 16;
 
 struct Shell<'a> {
@@ -32,15 +32,15 @@ struct Shell<'a> {
     format: Format,
     timing: bool,
     pager: bool,
-    /// Width and height, unless the output is none.
+    /// Width and height of the terminal, unless the output is none.
     terminal: Option<pager::Size>,
-    /// Where results go instead.
+    /// The file for results, if any.
     output: Option<File>,
-    /// What was typed of a statement.
+    /// The beginning of a statement.
     pending: String,
     last: Option<String>,
     includes: usize,
-    /// Ctrl-C, also between two looks at it.
+    /// Ctrl-C, also between two checks.
     interrupts: Signal,
 }
 
@@ -51,7 +51,7 @@ enum Flow {
     Leave,
 }
 
-/// Talks to the person at the terminal until they leave.
+/// Reads and runs lines until the user leaves.
 pub fn run(threads: &Threads, session: &Arc<Session>, format: Format) -> anyhow::Result<()> {
     let config = Config::builder().completion_type(CompletionType::List).build();
     let mut editor: Editor<Names, DefaultHistory> = Editor::with_config(config)?;
@@ -71,7 +71,7 @@ pub fn run(threads: &Threads, session: &Arc<Session>, format: Format) -> anyhow:
     };
     let history = history_file();
     if let Some(path) = &history {
-        // No history yet is no error.
+        // A missing history is no error.
         let _ = editor.load_history(path);
     }
     println!("coscan {}; \\? for help", env!("CARGO_PKG_VERSION"));
@@ -87,7 +87,7 @@ pub fn run(threads: &Threads, session: &Arc<Session>, format: Format) -> anyhow:
                 }
                 shell.terminal =
                     editor.dimensions().map(|(width, height)| (usize::from(width), usize::from(height)));
-                // What was pressed while nothing ran cancels nothing.
+                // Keys pressed while nothing ran cancel nothing.
                 while shell.interrupts.recv().now_or_never().is_some() {}
                 if shell.line(&line)? == Flow::Leave {
                     break;
@@ -115,7 +115,7 @@ fn history_file() -> Option<PathBuf> {
 }
 
 impl Shell<'_> {
-    /// Takes a line: statements, the beginning of one, a command, or a statement and a command that runs it.
+    /// Handles a line: statements, the beginning of one, a command, or a statement and a command that runs it.
     fn line(&mut self, line: &str) -> anyhow::Result<Flow> {
         self.pending.push_str(line);
         self.pending.push('\n');
@@ -142,7 +142,7 @@ impl Shell<'_> {
         }
     }
 
-    /// Runs a statement; its failure is printed and the shell goes on. False if it was cancelled or failed.
+    /// Runs a statement; its failure is printed and the shell continues. False if it was cancelled or failed.
     fn statement(&mut self, statement: &str, format: Format) -> anyhow::Result<bool> {
         let mut text = Vec::new();
         let (threads, session, output) = (self.threads, self.session, &self.output);
@@ -250,7 +250,7 @@ impl Shell<'_> {
         }
     }
 
-    /// The statement that was typed, without its semicolon, or the last one.
+    /// The present statement, without its semicolon, or the last one.
     fn current(&mut self) -> Option<String> {
         let typed = std::mem::take(&mut self.pending);
         if !statements::is_blank(&typed) {
@@ -269,7 +269,7 @@ impl Shell<'_> {
         Ok(())
     }
 
-    /// Runs a statement again and again, until it fails or Ctrl-C is pressed.
+    /// Repeats a statement until it fails or Ctrl-C is pressed.
     fn watch(&mut self, every: Duration) -> anyhow::Result<()> {
         let Some(statement) = self.current() else { return Ok(()) };
         let pager = std::mem::replace(&mut self.pager, false);

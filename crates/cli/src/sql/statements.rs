@@ -1,6 +1,6 @@
-//! Cuts text into SQL statements at semicolons that are not in a string, a name or a comment.
+//! Splits text into SQL statements at semicolons that are not in a string, a name or a comment.
 //!
-//! It understands no SQL beyond that.
+//! It does not parse SQL otherwise.
 
 /// The statements in `text`, without their semicolons and without empty ones, and what follows the last
 /// semicolon.
@@ -27,7 +27,7 @@ pub fn all(text: &str) -> Vec<&str> {
     statements
 }
 
-/// What stands before the first backslash that is in no string, name or comment, and what stands from it on.
+/// The text before the first backslash that is in no string, name or comment, and the text from it on.
 pub fn command_in(text: &str) -> Option<(&str, &str)> {
     let mut at = 0;
     while at < text.len() {
@@ -54,13 +54,13 @@ fn push<'a>(statements: &mut Vec<&'a str>, text: &'a str) {
     }
 }
 
-/// Bytes of the token that `rest` begins with: a string, a quoted name, a comment or one character. What
-/// is not closed goes to the end.
+/// The length in bytes of the token at the beginning of `rest`: a string, a quoted name, a comment or one character.
+/// An unclosed token goes to the end.
 fn skip(rest: &str) -> usize {
     let until =
         |from: usize, end: &str| rest[from..].find(end).map_or(rest.len(), |at| from + at + end.len());
     match rest.as_bytes() {
-        // A doubled quote is read as two strings, which comes to the same.
+        // A doubled quote is read as two strings, with the same result.
         [b'\'', ..] => until(1, "'"),
         [b'"', ..] => until(1, "\""),
         [b'-', b'-', ..] => until(2, "\n"),

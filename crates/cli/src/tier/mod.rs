@@ -1,6 +1,6 @@
-//! `coscan tier`: a look at tiers of slow storage from outside, and what has to be done before the first query.
+//! `coscan tier`: the status of tiers of slow storage, and preparations before the first query.
 //!
-//! Tiers themselves are `coscan-tier`'s business; this module prints what they tell.
+//! This module prints the results of `coscan-tier`.
 
 mod status;
 

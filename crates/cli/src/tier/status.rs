@@ -1,4 +1,4 @@
-//! `coscan tier status`: what the process that has a tier wrote down last.
+//! `coscan tier status`: the last status that the process of a tier wrote.
 
 use std::collections::HashSet;
 use std::io::{self, Write};

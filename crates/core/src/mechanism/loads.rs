@@ -1,4 +1,4 @@
-//! What was to be read is there, or cannot be read; what was read has been decoded.
+//! Loads arrive or fail; parts are decoded.
 
 use super::Mechanism;
 use crate::action::{Action, FailReason};
@@ -39,7 +39,7 @@ impl Mechanism {
     /// The host holds this many bytes of decoded arrays for the part. Returns whether room was gained.
     pub(crate) fn decoded(&mut self, part: PartKey, bytes: u64, actions: &mut Vec<Action>) -> bool {
         if !self.state.recency.contains(part) {
-            // The part left while it was being decoded: what is held of it is its worker's.
+            // The part was evicted while it was being decoded: the arrays are charged to the worker that holds them.
             if bytes > 0 {
                 let PartKey { table, chunk, column } = part;
                 actions.push(Action::DropDecoded { table, chunk, column });

@@ -1,18 +1,17 @@
-//! The mechanism applies what policies choose and guarantees what no policy may break.
+//! The mechanism applies what policies choose, and keeps the promises that hold under every policy.
 //!
-//! An event changes the facts first: `tables`, `scans`, `loads`. Then [`Mechanism::settle`] lets follow what has become
+//! An event changes the facts first: `tables`, `scans`, `loads`. Then [`Mechanism::settle`] does what has become
 //! possible, in one loop over
 //!
 //! - `room`: frees bytes, decoded arrays before encoded ones;
 //! - `serve`: hands chunks to waiting workers;
-//! - `schedule`: issues loads, and gets things moving when nothing moves.
+//! - `schedule`: issues loads, and overrides the policy when workers wait and nothing moves.
 //!
-//! **Progress.** A waiting worker needs its chunk's absent parts and its workspace to fit. If the policy
-//! makes no room, no load is in flight, and every worker that holds a chunk has held it for longer than
-//! `stall_after`, the mechanism overrides the policy: the scan that has waited longest gets its next chunk,
-//! first by evicting anything nobody holds, then by asking chunks back from workers that are not
-//! consuming. So the smallest sufficient buffer is the largest single need,
-//! [`Abm::minimum_buffer`](crate::Abm::minimum_buffer), whatever the number of scans.
+//! **Progress.** A waiting worker needs room for its chunk's absent parts and for its workspace. If the policy makes
+//! no room, no load is in flight, and every worker that holds a chunk has held it for longer than `stall_after`, the
+//! mechanism overrides the policy. The scan that has waited longest gets its next chunk: first by evicting anything
+//! that nobody holds, then by asking chunks back from workers that are not reading. So the smallest sufficient buffer
+//! is the largest single need, [`Abm::minimum_buffer`](crate::Abm::minimum_buffer), whatever the number of scans.
 
 mod loads;
 mod room;
@@ -30,7 +29,7 @@ use crate::policy::SharingPolicy;
 use crate::state::State;
 use crate::time::Instant;
 
-/// The facts, the policy, and what is under way.
+/// The facts, the policy, and the notes of the mechanism.
 #[derive(Clone, Debug)]
 pub(crate) struct Mechanism {
     pub(crate) state: State,
@@ -39,7 +38,7 @@ pub(crate) struct Mechanism {
     dirty: BTreeSet<ScanId>,
     /// Scans with a worker whose chunk is available while its workspace does not fit.
     lacking_room: BTreeSet<ScanId>,
-    /// Whether the budget, not the share of workspaces, is what one of them lacks.
+    /// Whether one of them lacks budget, not only share of workspaces.
     room_denied: bool,
     /// Workers that asked for a chunk they had to give back.
     resuming: BTreeSet<(ScanId, WorkerNo)>,
@@ -50,7 +49,7 @@ pub(crate) struct Mechanism {
     dropped: BTreeSet<TableId>,
 }
 
-/// What the mechanism did to get a scan going that nothing else would.
+/// What the mechanism did for a scan that could not continue otherwise.
 enum Forced {
     /// A load is in flight.
     Loading,
@@ -75,7 +74,7 @@ impl Mechanism {
         }
     }
 
-    /// Puts another policy in charge of the scans that are running.
+    /// Changes the policy while scans are running.
     pub(crate) fn set_policy(&mut self, policy: Box<dyn SharingPolicy>) {
         self.policy = policy;
         let running: Vec<ScanId> = self.state.scans().map(|s| s.id).collect();

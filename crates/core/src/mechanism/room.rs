@@ -1,8 +1,8 @@
-//! Freeing bytes. Either all the room that is needed is made or nothing is touched.
+//! Freeing bytes. Either all the room that is needed is made, or nothing is evicted.
 //!
-//! Decoded arrays can be made again from the encoded bytes, so they go first: those nobody wants, then
-//! those above their share of the budget. Then pages no complete part lies on, then the parts the policy
-//! names. What is left of the decoded arrays is the last resort.
+//! Decoded arrays can be made again from the encoded bytes, so they go first: those that nobody wants, then those
+//! above their share of the budget. Next are pages without a complete part, then the parts that the policy chooses.
+//! The remaining decoded arrays come last.
 
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ enum Leaving {
     Part(PartKey, Vec<Range<u32>>),
 }
 
-/// The next thing to go when the policy is overridden.
+/// The next to be evicted when the policy is overridden.
 enum ToForce {
     Decoded(PartKey),
     Orphan((TableId, ColumnNo, u32)),
@@ -79,8 +79,8 @@ impl Mechanism {
         self.state.usage.total() + bytes <= self.state.usage.budget
     }
 
-    /// Frees room until `need.bytes` are free, or nothing is left that nobody holds. Unlike the policy's
-    /// way this goes step by step, because only then every shared page is sure to go with its last part.
+    /// Frees room until `need.bytes` are free, or until everything that is left is held. Parts go one by one, unlike
+    /// under a policy, because only then every shared page leaves with its last part.
     pub(crate) fn force_room(&mut self, need: Need, actions: &mut Vec<Action>) -> bool {
         while !self.fits(need.bytes) {
             match next_forced(&self.state, need.target.as_ref()) {
@@ -117,9 +117,9 @@ impl Mechanism {
         }
     }
 
-    /// Drops decoded arrays beyond their share, and more of them if the budget is exceeded. Free room is no reason to
-    /// keep more: memory that is used again is in reach of the processor, memory that was never used has to be
-    /// cleared by the system first, which costs more than to decode again.
+    /// Drops decoded arrays beyond their share, and more of them if the budget is exceeded. They are dropped even if
+    /// there is free room: memory that is used again is in the processor's caches, while the system has to clear
+    /// memory on its first use, which costs more than decoding again.
     pub(crate) fn trim_decoded(&mut self, actions: &mut Vec<Action>) {
         let used = self.state.usage;
         let excess = (used.total().saturating_sub(used.budget))
@@ -136,12 +136,12 @@ impl Mechanism {
         }
     }
 
-    /// Point reads want to hold this many bytes. They get more only if that can be done without touching what is held:
-    /// by the policy's choice, or else by force, because what they want is little and their share is bounded.
+    /// Point reads want to hold this many bytes. They get more only if nothing that is held has to leave: first by
+    /// the policy's choice, then by force, because their share is small and bounded.
     pub(crate) fn point_room(&mut self, bytes: u64, actions: &mut Vec<Action>) {
         let more = bytes.saturating_sub(self.state.usage.points);
         let need = Need { bytes: more, scan: None, urgent: false, target: None };
-        // What can never be granted evicts nobody.
+        // What can never be granted evicts nothing.
         let possible = bytes <= self.state.usage.budget;
         let made = |mechanism: &mut Self, actions: &mut Vec<Action>| {
             mechanism.make_room(need.clone(), actions) || mechanism.force_room(need.clone(), actions)
@@ -151,8 +151,7 @@ impl Mechanism {
         }
     }
 
-    /// Asks for the room that point reads have, but not more often than every `stall_after`. Returns whether it
-    /// asked.
+    /// Asks point reads for their room, at most once in `stall_after`. Returns whether it asked.
     pub(crate) fn ask_points_back(&mut self, actions: &mut Vec<Action>) -> bool {
         let again = |asked| self.state.now.since(asked) >= self.state.config.stall_after;
         let asks = self.state.usage.points > 0 && self.points_asked.is_none_or(again);
@@ -163,7 +162,7 @@ impl Mechanism {
         asks
     }
 
-    /// Brings the buffer under a budget that shrank, as far as nobody holds it.
+    /// Evicts what nobody holds until the buffer is under a budget that shrank.
     pub(crate) fn reclaim(&mut self, actions: &mut Vec<Action>) {
         if !self.fits(0) {
             let need = Need { bytes: 0, scan: None, urgent: true, target: None };
@@ -174,7 +173,7 @@ impl Mechanism {
     }
 }
 
-/// The next thing to go when the policy is overridden.
+/// The next to be evicted when the policy is overridden.
 fn next_forced(state: &State, target: Option<&Target>) -> Option<ToForce> {
     if let Some(part) = state.decoded_recency.oldest().next() {
         return Some(ToForce::Decoded(part));
@@ -191,8 +190,8 @@ fn decoded_share(state: &State) -> u64 {
     state.usage.budget / 100 * u64::from(state.config.decoded_share_percent)
 }
 
-/// Adds decoded arrays: unwanted ones and those above their share, or, as the last resort, all the rest. Looks at no more
-/// than it takes: this happens with every slice that is decoded, and there may be very many small parts.
+/// Adds decoded arrays: unwanted ones and those above their share, or, as the last resort, all others. Visits only as
+/// many as are needed: this happens with every decoded slice, and there may be very many small parts.
 fn plan_decoded(state: &State, list: &mut EvictionList, last_resort: bool) {
     let share = decoded_share(state);
     let mut wanted = state.usage.decoded - state.decoded_unwanted;

@@ -1,4 +1,4 @@
-//! Scans register, ask, end and fail.
+//! Scans register, ask for chunks, end and fail.
 
 use super::Mechanism;
 use crate::action::{Action, FailReason};
@@ -86,8 +86,8 @@ impl Mechanism {
         self.resuming.retain(|(scan, _)| *scan != id);
     }
 
-    /// Whether the scan is registered and has not failed. Events of a scan that failed may be under way
-    /// when the host learns of it, and are ignored.
+    /// Whether the scan is registered and has not failed. The host may send events of a scan before it learns that
+    /// the scan failed; these are ignored.
     pub(crate) fn is_live(&self, id: ScanId) -> bool {
         !self.state.scan(id).failed()
     }
@@ -123,7 +123,7 @@ impl Mechanism {
         }
     }
 
-    /// The budget that what is left of the scan needs.
+    /// The budget that the rest of the scan needs.
     pub(crate) fn needed_by(&self, id: ScanId) -> u64 {
         let scan = self.state.scan(id);
         let layout = &self.state.table(scan.table).layout;

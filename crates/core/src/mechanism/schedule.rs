@@ -1,4 +1,4 @@
-//! Issuing loads, and getting things moving when nothing moves.
+//! Issuing loads, and overriding the policy when nothing moves.
 
 use super::{Forced, Mechanism};
 use crate::action::{Action, FailReason};
@@ -66,7 +66,7 @@ impl Mechanism {
         let (table, waits, workspace) = (scan.table, scan.waiting_since().is_some(), scan.workspace_bytes);
         let absent = self.state.table(table).absent_bytes(*chunk, columns);
         assert!(absent > 0, "the policy chose to load {chunk} of {table}, which lacks nothing");
-        // Room for the chunk alone would not get a worker going: data leaves the workspaces their share.
+        // With room for the chunk alone no worker could run: workspaces keep their share.
         let beside = self.workspace_reserve().max(if waits { workspace } else { 0 });
         let bytes = absent + beside.min(self.state.usage.budget.saturating_sub(absent));
         let mut targeted = scan.columns.clone();
@@ -74,7 +74,7 @@ impl Mechanism {
         let need = Need {
             bytes,
             scan: Some(choice.scan),
-            // What was read for a worker that only lacks its workspace is not to be read again and again.
+            // A chunk whose worker only lacks its workspace must not be read again and again.
             urgent: waits && self.lacking_room.is_empty(),
             target: Some(Target { table, chunk: *chunk, columns: targeted }),
         };
@@ -92,9 +92,9 @@ impl Mechanism {
         self.policy.on_load_issued(&self.state, choice);
     }
 
-    /// The scan to override the policy for: workers wait, and nothing is under way that could serve them. Loads from
-    /// other stores are under way only as long as they are young: a store that does not answer brings nothing. While
-    /// these are, or a worker is taken to be reading the chunk it holds, a deadline is set instead.
+    /// The scan for which the policy is overridden: workers wait, and nothing is pending that could serve them. Loads
+    /// from other stores count only for a limited time, because a store may not answer. While these are in flight, or
+    /// a worker is assumed to be reading its chunk, a deadline is set instead.
     pub(super) fn stuck(&mut self) -> Option<ScanId> {
         let scan = self.longest_waiting()?;
         let youngest = self.state.loads.values().map(|load| load.issued).max();
@@ -111,9 +111,10 @@ impl Mechanism {
         Some(scan)
     }
 
-    /// Asks for room that is held, for a scan that nothing else can help; fails it if even the whole budget would not.
+    /// Asks for room that is held, for a scan that nothing else can help. Fails the scan if the whole budget would
+    /// not suffice.
     pub(super) fn ask_for_room(&mut self, id: ScanId, actions: &mut Vec<Action>) {
-        // Room of point reads that was asked back lately may still be on its way.
+        // Room of point reads that was asked for a short time ago may still come.
         let asked = self.ask_points_back(actions) || self.ask_back(actions) || self.state.usage.points > 0;
         if asked {
             self.deadline = Some(self.state.now + self.state.config.stall_after);
@@ -141,7 +142,7 @@ impl Mechanism {
         holding.max().filter(|until| *until > self.state.now)
     }
 
-    /// Gets the scan's next chunk going by evicting anything nobody holds.
+    /// Gives the scan its next chunk by evicting anything that nobody holds.
     pub(super) fn force(&mut self, id: ScanId, actions: &mut Vec<Action>) -> Forced {
         let Some((worker, chunk)) = self.next_for(id) else { return Forced::Nothing };
         let scan = self.state.scan(id);

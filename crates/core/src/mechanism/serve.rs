@@ -10,7 +10,7 @@ use crate::ids::{ChunkNo, ScanId, WorkerNo};
 use crate::part::Target;
 use crate::scan::WorkerState;
 
-/// What became of a waiting worker.
+/// The result for a waiting worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Served {
     /// It was handed a chunk, or told that there is none left.
@@ -24,9 +24,9 @@ enum Served {
 }
 
 impl Mechanism {
-    /// Serves the waiting workers of the scans in `self.dirty`, and those that lacked room before, the
-    /// most urgent first. Once one lacks room the less urgent ones are not handed anything either: what
-    /// becomes free is for the one that waits for it.
+    /// Serves the waiting workers of the scans in `self.dirty`, and those that lacked room before, the most urgent
+    /// first. If one lacks room, the less urgent ones get nothing either, so that the room that becomes free goes to
+    /// the first.
     pub(crate) fn serve(&mut self, actions: &mut Vec<Action>) {
         let mut refused = None;
         self.dirty.append(&mut self.lacking_room);

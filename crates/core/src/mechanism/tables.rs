@@ -1,4 +1,4 @@
-//! Tables come, go, and lose chunks.
+//! Tables are opened, grow, are dropped, and lose chunks.
 
 use super::Mechanism;
 use crate::action::{Action, FailReason};
@@ -65,8 +65,8 @@ impl Mechanism {
         columns.iter().map(|column| t.chunks_on(column, t.layout.span(chunk, column))).collect()
     }
 
-    /// Drops what is resident of those of `chunks` whose data is gone, except what a load in flight keeps for now. Cost:
-    /// linear in the runs of `chunks` and in what is resident of them.
+    /// Drops the resident data of those of `chunks` whose data is gone, except what a load in flight still keeps.
+    /// Cost: linear in the runs of `chunks` and in their resident parts.
     pub(crate) fn evict_invalid(&mut self, table: TableId, chunks: &ChunkSet, actions: &mut Vec<Action>) {
         let t = self.state.table(table);
         let gone: ChunkSet = chunks.runs().flat_map(|run| t.invalid.runs_in(run)).collect();

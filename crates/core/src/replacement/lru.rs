@@ -1,4 +1,4 @@
-//! LRU: what has not been used for longest leaves first. It knows nothing of what scans announce.
+//! LRU: the part that has not been used for longest is evicted first. What scans announce is not used.
 //!
 //! Cost: constant per part, logarithmic in the parts for a use.
 

@@ -1,13 +1,12 @@
-//! Which chunk leaves?
+//! Which chunk is evicted while scans read independently?
 //!
-//! The part of a decision that is about eviction alone: the order of reads and deliveries is somebody
-//! else's. [`lru`] looks back: what was used last stays. Predictive buffer management ([`pbm`]) looks ahead, as scans
-//! announce what they will read: [`next_use`] predicts when a part is consumed next, and what is consumed
-//! last leaves first, found by a [`timeline`] of buckets or by [`sampling`].
+//! The policies here decide on eviction alone, not on the order of reads and deliveries. [`lru`] looks at the past.
+//! Predictive buffer management ([`pbm`]) uses what scans have announced: [`next_use`] predicts when a part is
+//! consumed next, and the part with the latest next use is evicted first. It is found in a [`timeline`] of buckets or
+//! by [`sampling`].
 //!
-//! Policies that evict and nothing else leave scans in table order: see
-//! [`sequential`](crate::sharing::sequential). What leaves a pool of single pages, under policies that know nothing of
-//! scans, is answered in `coscan-pool`.
+//! Under these policies scans read in table order: see [`sequential`](crate::sharing::sequential). Replacement in a
+//! pool of single pages, which knows nothing of scans, is in `coscan-pool`.
 
 pub mod lru;
 pub mod next_use;
@@ -26,8 +25,8 @@ use crate::scan::Scan;
 use crate::state::State;
 use crate::time::Instant;
 
-/// What leaves while every scan goes its own way. It is told what a [`SharingPolicy`](crate::policy::SharingPolicy) is
-/// told; the question has no default.
+/// Which parts are evicted while scans read independently. Gets the notifications of a
+/// [`SharingPolicy`](crate::policy::SharingPolicy); the question has no default.
 pub trait Replacement: Clone + Debug + Send + 'static {
     /// A scan registered (or was there when the policy was switched in).
     fn on_registered(&mut self, _state: &State, _scan: &Scan) {}
@@ -44,14 +43,13 @@ pub trait Replacement: Clone + Debug + Send + 'static {
     fn choose_victims(&mut self, state: &State, victims: &mut Victims<'_>);
 }
 
-/// A way to find the parts that are consumed last. It knows the complete parts that some scan wants from
-/// what it is told, and may be behind on those that left meanwhile: the buffer is asked before a part is
-/// named.
+/// A way to find the parts that are consumed last. It learns of complete parts that some scan wants by notifications,
+/// and may still list parts that were evicted since: the caller checks that a part is resident.
 pub trait Predictive: Clone + Debug + Default + Send {
     /// The chunk's parts arrived or left, or the interest in them changed.
     fn refresh(&mut self, state: &State, next_use: &NextUse, table: TableId, chunk: ChunkNo);
 
-    /// The chunks with a part whose prediction has not come true by `now`; they are to be refreshed.
+    /// The chunks with a part whose prediction did not come true by `now`; they have to be refreshed.
     fn overdue(&mut self, now: Instant) -> Vec<(TableId, ChunkNo)>;
 
     /// Adds parts that some scan wants to `victims`, the one consumed last first, until there are enough.

@@ -1,18 +1,18 @@
 //! When is a part consumed next? The prediction of predictive buffer management.
 //!
-//! A scan in table order comes to a chunk after it has consumed the chunks in between: its distance in
-//! chunks times its pace. A part is consumed next by the scan that comes to it first, among those that
-//! need its column and have not been handed the chunk yet. What a scan has been handed it is using now;
-//! if it had to give the chunk back nobody knows when it will return.
+//! A scan in table order reaches a chunk after it has consumed the chunks before it: the time is the distance in
+//! chunks times the scan's pace. A part is consumed next by the scan that reaches it first, among those that need its
+//! column and have not been handed the chunk yet. A chunk that was handed out is in use now. If the scan had to give
+//! it back, the time of its return is unknown.
 //!
 //! Source: Switakowski, Boncz, Zukowski, VLDB 2012, section 3: distance over speed, here in chunks.
-//! **Choice:** the pace is the time between deliveries, over as many chunks as the scan has workers because
-//! these come in bursts; a new sample counts for an eighth. Before the first sample a scan is taken to be
-//! as fast as the device when all running scans share it: the mean time of a load times their number. A
-//! scan that has not moved for longer than its pace is as slow as that shows: a consumer that stopped
-//! reading must not keep its data.
-//! Cost: an event is logarithmic in the scans, a registration and a pruning linear in the scan's runs of
-//! chunks; a prediction is logarithmic in the runs for each interested scan.
+//! **Choice:** the pace is the time between deliveries, averaged over as many deliveries as the scan has workers
+//! because they come in bursts; a new sample has a weight of one eighth. Before the first sample a scan is assumed to
+//! be as fast as the device when all running scans share it: the mean time of a load times their number. A scan that
+//! has not been handed a chunk for longer than its pace counts as slower accordingly: a consumer that stopped reading
+//! must not keep its data.
+//! **Cost:** an event is logarithmic in the scans. A registration and a pruning are linear in the scan's runs of
+//! chunks. A prediction is logarithmic in the runs for each interested scan.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -39,7 +39,7 @@ pub struct NextUse {
 struct Progress {
     table: TableId,
     workers: u32,
-    /// It goes on here.
+    /// Where it continues.
     position: ChunkNo,
     ranks: Ranks,
     /// When it was last handed a chunk; its registration before the first.
@@ -135,7 +135,7 @@ impl NextUse {
         self.scans.insert(scan.id, Progress::new(state, scan));
     }
 
-    /// A scan is gone; returns its table and the chunks it may have had ahead.
+    /// A scan ended; returns its table and the chunks that may have been ahead of it.
     pub(crate) fn leave(&mut self, scan: ScanId) -> Option<(TableId, ChunkSet)> {
         self.pruned.remove(&scan);
         let gone = self.scans.remove(&scan)?;
@@ -143,14 +143,14 @@ impl NextUse {
         Some((gone.table, gone.ranks.runs.into_iter().map(|(run, _)| ahead(run)).collect()))
     }
 
-    /// A scan was handed a chunk and goes on behind it.
+    /// A scan was handed a chunk and continues behind it.
     pub(crate) fn advance(&mut self, now: Instant, scan: ScanId, chunk: ChunkNo) {
         if let Some(progress) = self.scans.get_mut(&scan) {
             progress.advance(now, chunk);
         }
     }
 
-    /// A scan does not need a chunk any more. If it has not come to it the chunk was pruned.
+    /// A scan does not need a chunk any more. If the scan has not reached it, the chunk was pruned.
     pub(crate) fn satisfied(&mut self, scan: ScanId, chunk: ChunkNo) {
         if self.scans.get(&scan).is_some_and(|progress| chunk >= progress.position) {
             self.pruned.insert(scan);

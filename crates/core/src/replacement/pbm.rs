@@ -1,20 +1,19 @@
-//! PBM, predictive buffer management: every scan by itself in table order, and what is consumed last
-//! leaves first.
+//! PBM, predictive buffer management: every scan reads in table order, and the part that is consumed last is evicted
+//! first.
 //!
-//! Scans say what they will read, so the buffer can look ahead: parts that no scan has asked for leave
-//! first, the one unwanted for longest before the others, then those whose next consumption is furthest.
-//! Delivery and loads are those of `normal`. How the furthest part is found is the parameter: a
-//! [`Timeline`] of buckets or [`Sampling`].
+//! Scans announce what they will read, so evictions can use the future. Parts that no scan wants are evicted first,
+//! the one that has been unwanted for longest before the others, then those whose next use is latest. Delivery and
+//! loads are those of `normal`. The parameter is how the latest part is found: a [`Timeline`] of buckets, or
+//! [`Sampling`].
 //!
 //! Source: Switakowski, Boncz, Zukowski, VLDB 2012; sampling: Vanderkooy, 2023.
-//! **Choice:** residency is by part, not by page. A prediction is renewed when a scan registers, is handed
-//! the chunk, has consumed or pruned it or is gone, not whenever a pace changes.
-//! A scan that is cancelled leaves predictions behind that nobody will fulfil: the chunks it had ahead are
-//! predicted anew. Two workers at one chunk do no harm: what anybody holds stays, and each scan counts
-//! until it has been handed the chunk.
-//! Bounded wait: as `normal`.
-//! Cost: an event is logarithmic; registration and end of a scan are linear in the resident chunks of its
-//! need, which it pays for by consuming them. Eviction looks at the chunks that changed since the last one.
+//! **Choice:** residency is by part, not by page. A prediction is renewed when a scan registers, is handed the chunk,
+//! has consumed or pruned it, or ends; not whenever a pace changes. When a scan is cancelled, the chunks that were
+//! ahead of it are predicted again. Several workers at one chunk need no special treatment: parts that are held stay,
+//! and each scan counts until it has been handed the chunk.
+//! **Bounded wait:** as `normal`.
+//! **Cost:** an event is logarithmic. Registration and end of a scan are linear in the resident chunks that it needs.
+//! Eviction visits the chunks that changed since the last eviction.
 //!
 //! [`Timeline`]: super::timeline::Timeline
 //! [`Sampling`]: super::sampling::Sampling
@@ -41,9 +40,9 @@ pub struct LastConsumed<P> {
     order: P,
     /// Chunks of which a part is new or has another next use than was predicted.
     changed: BTreeMap<TableId, BTreeSet<ChunkNo>>,
-    /// What scans that are gone had ahead.
+    /// The chunks that were ahead of scans that ended.
     abandoned: Vec<(TableId, ChunkSet)>,
-    /// Whether the parts are known that were there when this policy came to be in charge.
+    /// Whether the parts are known that were resident when this policy took over.
     took_over: bool,
 }
 
@@ -67,7 +66,7 @@ impl<P: Predictive> LastConsumed<P> {
         self.changed.retain(|table, _| state.tables.contains_key(table));
     }
 
-    /// Brings what is predicted up to date.
+    /// Renews the predictions.
     fn predict(&mut self, state: &State) {
         self.settle(state);
         self.next_use.recount(state);

@@ -1,15 +1,15 @@
-//! The sampling variant of predictive buffer management: ten parts drawn at random, and the one consumed
-//! last of them leaves.
+//! The sampling variant of predictive buffer management: of ten parts drawn at random, the one consumed last is
+//! evicted.
 //!
-//! There is no timeline to keep and every prediction is as fresh as the scans' positions; the price is
-//! that the part which leaves is only likely to be among the furthest.
+//! There is no timeline to maintain, and every prediction uses the present positions of scans. In exchange the
+//! evicted part is only likely to be among the latest.
 //!
 //! Source: Vanderkooy, 2023, on sampling for predictive buffer management.
-//! **Choice:** the furthest of a batch is set aside even if it may not leave, or frees nothing because a
-//! neighbour needs its pages, and another batch is drawn: the next best of the same ten may be wanted soon.
-//! A part that may leave is found if there is one. The draws come from a hash of the time and a counter:
-//! the same run draws the same parts.
-//! Cost: a victim takes ten predictions, and ten more for each part set aside.
+//! **Choice:** the latest part of a batch is set aside if it may not leave, or if it frees nothing because a
+//! neighbour needs its pages. Then another batch is drawn, because the second of the same ten may be wanted soon. If
+//! any part may leave, one is found. The draws come from a hash of the time and a counter: the same run draws the
+//! same parts.
+//! **Cost:** a victim takes ten predictions, and ten more for each part that is set aside.
 
 use std::collections::BTreeMap;
 
@@ -31,14 +31,13 @@ pub struct Sampling {
     index: BTreeMap<PartKey, usize>,
 }
 
-/// An evenly spread sequence of numbers that follows from where it starts (SplitMix64; Steele, Lea, Flood,
-/// OOPSLA 2014).
+/// A pseudo-random sequence that is determined by its start (SplitMix64; Steele, Lea, Flood, OOPSLA 2014).
 struct Numbers {
     at: u64,
 }
 
 impl Numbers {
-    /// The sequence that starts at a time: no two evictions need the same one, no state has to be kept.
+    /// The sequence that starts at a time: two evictions need not use the same one, and no state is kept.
     fn from(now: Instant) -> Self {
         Numbers { at: Numbers { at: now.as_nanos() }.next() }
     }
@@ -102,7 +101,7 @@ impl Predictive for Sampling {
         }
     }
 
-    /// Nothing is predicted before it is asked for.
+    /// Predictions are made when they are asked for.
     fn overdue(&mut self, _now: Instant) -> Vec<(TableId, ChunkNo)> {
         Vec::new()
     }

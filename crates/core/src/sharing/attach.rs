@@ -1,15 +1,14 @@
 //! Attach: a new scan joins a running one.
 //!
-//! It looks for the running scan with the largest remaining overlap and starts at that scan's position,
-//! goes to the end of its own need, wraps around and finishes where it began. From there on both read the
-//! same chunks at the same time, until one is faster: then they detach, and nothing brings them together
-//! again.
+//! It chooses the running scan with the largest remaining overlap and starts at that scan's position, reads to the
+//! end of its own need, and wraps around to where it began. Both read the same chunks at the same time until one is
+//! faster. After that they stay apart.
 //!
-//! Source: Zukowski et al., VLDB 2007, section 3; overlap in column storage section 6.2: chunks in common
-//! times the bytes per chunk of the columns in common.
-//! **Choice:** a scan that must be in table order starts at its beginning and is joined like any other.
-//! Everything else as in `normal`.
-//! Cost: a registration is linear in the running scans and their runs of chunks.
+//! Source: Zukowski et al., VLDB 2007, section 3; overlap in column storage section 6.2: chunks in common times the
+//! bytes per chunk of the columns in common.
+//! **Choice:** a scan that must read in table order starts at its beginning; others join it as any other scan.
+//! Everything else is as in `normal`.
+//! **Cost:** a registration is linear in the running scans and their runs of chunks.
 
 use std::cmp::Reverse;
 
@@ -22,7 +21,7 @@ use crate::state::State;
 /// See the module's text.
 pub type Attach = Sequential<Join, Lru>;
 
-/// At the position of the running scan that has most left in common with the new one.
+/// At the position of the running scan whose remaining need overlaps most with the new one's.
 #[derive(Clone, Debug, Default)]
 pub struct Join;
 

@@ -1,4 +1,5 @@
-//! What several policies ask of the state: who waits for how long, which chunks a scan could be handed or lacks.
+//! What several policies compute from the state: how long scans have waited, which chunks a scan could be handed or
+//! lacks.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -21,12 +22,12 @@ pub fn next_in_order(state: &State, scan: &Scan) -> Option<ChunkNo> {
     scan.next_in_order().filter(|c| state.is_available(scan, *c))
 }
 
-/// So many decoded parts, or gaps between unclaimed chunks, are looked at for [`freshly_decoded`].
+/// How many decoded parts, or gaps between unclaimed chunks, are visited for [`freshly_decoded`].
 const DECODED_PARTS_LOOKED_AT: usize = 256;
 
-/// The available, unclaimed chunk of which most is decoded in the scan's columns: what others have just had decoded
-/// costs this scan no decoding, and as long as it is kept. Where thousands of small chunks are kept decoded, the best of
-/// the first few hundred parts will do. Cost: bounded.
+/// The available, unclaimed chunk of which most is decoded in the scan's columns. It costs this scan no decoding as
+/// long as the arrays are kept. If thousands of small chunks are kept decoded, only the first few hundred parts are
+/// compared. Cost: bounded.
 pub fn freshly_decoded(state: &State, scan: &Scan) -> Option<ChunkNo> {
     let first_part = |chunk| PartKey { table: scan.table, chunk: ChunkNo(chunk), column: ColumnNo(0) };
     let mut looks = DECODED_PARTS_LOOKED_AT;
@@ -54,7 +55,7 @@ pub fn freshly_decoded(state: &State, scan: &Scan) -> Option<ChunkNo> {
     best.map(|(_, Reverse(chunk))| chunk)
 }
 
-/// The next chunk of a scan in table order, else the available, unclaimed one that fewest others want; the
+/// The next chunk of a scan in table order; for other scans the available, unclaimed one that fewest others want, the
 /// lowest of equals.
 pub fn least_wanted(state: &State, scan: &Scan) -> Option<ChunkNo> {
     if scan.in_order() {
@@ -94,15 +95,15 @@ pub(crate) fn lacks(class: &Class, slot: ScanSlot, interest: &Interest) -> bool 
     class.key.interested.contains(slot) && !class.key.supplies(&interest.columns)
 }
 
-/// The first of a scan's upcoming chunks from `position` on that is not on its way, looking as far ahead
-/// as the scan may be supplied: `starved_below` chunks per worker, those in hand included.
+/// The first of a scan's upcoming chunks from `position` on that is neither resident nor arriving, within the
+/// distance that the scan may be supplied: `starved_below` chunks per worker, including those in use.
 pub fn first_unsupplied(state: &State, scan: &Scan, position: ChunkNo) -> Option<ChunkNo> {
     let in_hand = scan.claimed_count();
     let ahead = (state.config.starved_below * scan.workers).saturating_sub(in_hand);
     scan.upcoming(position, ahead).find(|c| !state.is_supplied(scan, *c))
 }
 
-/// The parts of a class's chunks, for eviction: columns that nobody wants are gone by then.
+/// The parts of a class's chunks that could be evicted. Columns that nobody wants have been evicted by then.
 pub(crate) fn parts_of<'a>(
     table: TableId,
     classes: &'a Classes,
@@ -113,7 +114,7 @@ pub(crate) fn parts_of<'a>(
         .flat_map(move |chunk| class.key.resident.iter().map(move |column| PartKey { table, chunk, column }))
 }
 
-/// The next chunks of scans in table order, which are of no use to them if they leave.
+/// The next chunks of scans in table order: these scans can use nothing else.
 pub fn in_order_windows(state: &State) -> BTreeSet<(TableId, ChunkNo)> {
     let mut windows = BTreeSet::new();
     for (id, table) in state.tables() {

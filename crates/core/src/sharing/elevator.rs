@@ -1,22 +1,25 @@
-//! Elevator: one cursor per table for everybody.
+//! Elevator: one cursor per table for all scans.
 //!
-//! Chunks are read strictly in table order, wrapping at the end and skipping what nobody needs, in the
-//! union of the columns needed there. What has been read stays until all scans that were waiting for it
-//! have used it; only then there is room for the next. Fewest reads of all, and everyone goes at the pace
-//! of the slowest.
+//! Chunks are read strictly in table order, wrapping at the end and skipping chunks that nobody needs, in the union
+//! of the columns needed there. A chunk stays until all scans that waited for it have used it; only then there is
+//! room for the next. It reads least of all policies, and every scan is as slow as the slowest.
 //!
 //! Source: Zukowski, Boncz, Kersten 2004, section 3.1; Zukowski et al., VLDB 2007, section 3.
-//! **Choices:** a scan takes what was read for it in the order of reading; what it finds in the window when it
-//! comes it may use after that, but does not hold. A scan
-//! that sits on a chunk for longer than `stall_after` holds nothing up any more. With several tables the
-//! one whose scan has waited longest reads next. A scan in table order joins when the cursor comes to its
-//! next chunk. A stop is made for all its users or not yet; only if the whole buffer could not hold the
-//! union of their columns it is made for one scan alone. Of what has left the window and is wanted by
-//! scans that came later, that goes first which the cursor comes to last. What the mechanism reads when
-//! nothing else moves leaves cursor and window alone.
-//! Cost: a load is linear in the runs of chunks that the cursor skips and in the scans that use the stop;
-//! handing out a chunk is logarithmic in the window, or in the chunks if nothing was read for the scan; the end
-//! of a scan is linear in the stops that wait for it, making room in what has left the window.
+//! **Choices:**
+//! - A scan takes the chunks that were read for it in the order of reading. Chunks that were in the window when it
+//!   registered may be used after that, but the scan does not keep them there.
+//! - A scan that holds a chunk for longer than `stall_after` does not delay the cursor.
+//! - With several tables, the one whose scan has waited longest reads next.
+//! - A scan in table order joins when the cursor reaches its next chunk.
+//! - The cursor stops at a chunk for all its users or not at all. Only if the whole buffer could not hold the union
+//!   of their columns, the chunk is read for one scan.
+//! - Of the chunks that have left the window and are wanted by later scans, the one that the cursor reaches last is
+//!   evicted first.
+//! - Chunks that the mechanism reads because nothing else moves change neither cursor nor window.
+//!
+//! **Cost:** a load is linear in the runs of chunks that the cursor skips and in the scans that use the stop. Handing
+//! out a chunk is logarithmic in the window, or in the chunks if nothing was read for the scan. The end of a scan is
+//! linear in the stops that wait for it, and making room in the chunks that have left the window.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,8 +41,8 @@ pub struct Elevator {
     sweeps: BTreeMap<TableId, Sweep>,
 }
 
-/// The cursor of one table and the stops it made that somebody still waits for. The cursor only goes
-/// forward, so the window is in cyclic order from its oldest stop on.
+/// The cursor of one table, and the stops that some scan still waits for. The cursor only moves forward, so the
+/// window is in cyclic order from its oldest stop on.
 #[derive(Clone, Debug, Default)]
 struct Sweep {
     cursor: ChunkNo,
@@ -57,7 +60,7 @@ struct Sweep {
 #[derive(Clone, Debug)]
 struct Stop {
     age: u64,
-    /// The scans for which the chunk was read and which have not used it up.
+    /// The scans for which the chunk was read and which have not used it yet.
     waiting: BTreeSet<ScanId>,
 }
 
@@ -88,7 +91,7 @@ impl Sweep {
         self.by_age.first_key_value().map_or(self.cursor, |(_, chunk)| *chunk)
     }
 
-    /// A scan does not wait for a stop any more.
+    /// Removes a scan from the users of a stop.
     fn strike(&mut self, chunk: ChunkNo, scan: ScanId) {
         let Some(stop) = self.window.get_mut(&chunk) else { return };
         let (age, waited) = (stop.age, stop.waiting.remove(&scan));
@@ -126,7 +129,7 @@ struct Candidate {
     users: Vec<ScanSlot>,
 }
 
-/// Whether the scan would use a chunk of this class that the cursor brings, and when it needs its load.
+/// Whether the scan would use a chunk of this class that the cursor reads, and when it needs its load.
 fn waits_for(state: &State, table: &Table, class: &Class, slot: ScanSlot, chunk: ChunkNo) -> bool {
     let interest = table.interest(slot);
     let scan = state.scan(interest.scan);
@@ -134,7 +137,7 @@ fn waits_for(state: &State, table: &Table, class: &Class, slot: ScanSlot, chunk:
     next && lacks(class, slot, interest) && !state.is_stalled(scan)
 }
 
-/// The next chunk from `cursor` on that somebody lacks, going round.
+/// The next chunk from `cursor` on that a scan lacks, continuing at the start of the table.
 fn next_stop(state: &State, table: &Table, cursor: ChunkNo) -> Option<Candidate> {
     let end = table.layout().chunk_count();
     let rounds = [cursor.0.min(end)..end, 0..cursor.0.min(end)];
@@ -263,7 +266,7 @@ impl SharingPolicy for Elevator {
         for (id, table) in state.tables() {
             let sweep = self.sweeps.entry(id).or_default();
             if table.chunks_with_data() > sweep.window.len() + sweep.outside.len() {
-                // Read before this policy was in charge.
+                // It was read before this policy took over.
                 let all = table.with_data(0..u32::MAX);
                 sweep.outside.extend(all.filter(|chunk| !sweep.window.contains_key(chunk)));
             }

@@ -1,8 +1,8 @@
 //! Which chunk next, and for whom? One policy, one file.
 //!
-//! [`normal`] and [`attach`] give every scan a position of its own ([`sequential`]); [`elevator`] has one cursor for all
-//! scans of a table; [`relevance`] and [`relevance_2004`] weigh all scans against each other. What leaves the buffer
-//! while scans go their own way is the question of [`replacement`](crate::replacement). What a policy is asked is in
+//! Under [`normal`] and [`attach`] every scan has a position of its own ([`sequential`]). [`elevator`] has one cursor
+//! for all scans of a table. [`relevance`] and [`relevance_2004`] compare the needs of all scans. Eviction while
+//! scans read independently is in [`replacement`](crate::replacement). The questions to a policy are in
 //! [`policy`](crate::policy).
 
 pub mod attach;

@@ -1,8 +1,7 @@
-//! Normal: does every scan by itself, as database systems do.
+//! Normal: every scan reads for itself, as database systems do.
 //!
-//! Every scan wants its chunks in table order, the next one prefetched while the current one is
-//! processed; loads are first come first served, eviction is LRU over parts. Scans profit from each
-//! other only by accident.
+//! Every scan reads its chunks in table order and prefetches the next one while it processes the current one. Loads
+//! are first come first served, eviction is LRU over parts. Scans share a chunk only by accident.
 //!
 //! Source: Zukowski et al., VLDB 2007, section 3. Choices, bound on waiting and cost are those of `sequential`.
 

@@ -1,34 +1,33 @@
-//! Relevance: load, keep and hand out what matters most to everybody.
+//! Relevance: load, keep and hand out the chunks that help most scans.
 //!
-//! The scan with the highest query relevance (starved, short, waiting for long) gets the next load; the
-//! chunk is the one that helps most starved scans per byte to be read; what leaves helps fewest scans
-//! that are close to starving per byte kept; a scan is handed the chunk fewest others still want, so that
-//! it can go.
+//! The scan with the highest query relevance (starved, short, waiting for long) gets the next load. It loads the
+//! chunk that helps most starved scans per byte. The chunk that helps fewest nearly starved scans per byte is evicted
+//! first. A scan is handed the chunk that fewest other scans still want, so that the chunk can be evicted soon.
 //!
-//! Source: Zukowski et al., VLDB 2007; row functions section 4 and Fig. 3, column functions section 6 and
-//! Fig. 11. Which set is used depends on the table's storage model.
-//! **Choices**, where the paper is silent:
-//! - Waiting time counts in mean load times, so that the policy does not depend on the device's speed.
-//! - A chunk on its way counts as available: with several loads in flight a scan would otherwise trigger
-//!   the same need twice. With one load in flight this is the paper's definition.
-//! - Pages are counted by the column's mean bytes per chunk. Chunks of one interest class are then
-//!   equally relevant, and a decision looks at classes, never at chunks.
+//! Source: Zukowski et al., VLDB 2007; row functions section 4 and Fig. 3, column functions section 6 and Fig. 11.
+//! The table's storage model decides which set is used.
+//! **Choices**, where the paper says nothing:
+//! - Waiting time is measured in mean load times, so that the policy does not depend on the device's speed.
+//! - A chunk that is being loaded counts as available: with several loads in flight a scan would otherwise cause the
+//!   same load twice. With one load in flight this is the paper's definition.
+//! - Pages are counted by the column's mean bytes per chunk. Chunks of one interest class are then equally relevant,
+//!   and a decision visits classes, never chunks.
 //! - A starved scan's weight divides the chunks it needs and multiplies its waiting time.
-//! - Chunks of equal keep relevance go by fewest interested scans; parts nobody wants go first, least
-//!   recently used first.
-//! - Of the available chunks one comes first that is kept decoded, before useRelevance is asked: where processors are
-//!   as scarce as bandwidth, a decode that is shared counts as much as a read. The papers keep nothing decoded.
-//! - In column storage a chunk is useful to a scan, and needed by the trigger, if it is complete for its
-//!   columns. Chunks that lack some are kept by their keep relevance only: the buffer could fill up with
-//!   chunks that nobody can be handed and nobody may evict.
+//! - Chunks of equal keep relevance are evicted by fewest interested scans. Parts that nobody wants are evicted
+//!   first, least recently used first.
+//! - Available chunks that are kept decoded are handed out first, before useRelevance is asked: where processors are
+//!   as scarce as bandwidth, a shared decode counts as much as a read. The papers keep nothing decoded.
+//! - In column storage a chunk is useful to a scan, and needed by the trigger, if it is complete for its columns.
+//!   Incomplete chunks are kept by their keep relevance only: otherwise the buffer could fill up with chunks that no
+//!   scan can be handed and that may not be evicted.
 //! - A point read that waits for pages of a chunk (2004, section 4.2) counts as one more starved scan in the load
-//!   relevance of that chunk, if the load brings one of its columns: it is answered by the load. Point reads alone
-//!   cause no loads.
-//! - A scan in table order asks for its next chunk only, and keeps the next ones from leaving.
+//!   relevance of that chunk, if the load reads one of its columns: the load answers it. Point reads alone cause no
+//!   loads.
+//! - A scan in table order asks for its next chunk only, and its next chunks are not evicted.
 //!
-//! Bounded wait: a starved scan that still needs C chunks, among n running scans, is chosen after at most
-//! n (C + 1) loads: its relevance grows by 1/n per load time, that of a scan that is served starts anew.
-//! Cost: a decision is linear in scans, interest classes and chunks that point reads wait for.
+//! **Bounded wait:** a starved scan that still needs C chunks, among n running scans, is chosen after at most
+//! `n (C + 1)` loads: its relevance grows by 1/n per load time, that of a scan that is served starts anew.
+//! **Cost:** a decision is linear in scans, interest classes and chunks that point reads wait for.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -77,8 +76,8 @@ fn running(state: &State) -> u64 {
     state.tables().map(|(_, table)| u64::from(table.running())).sum()
 }
 
-/// What a scan's needs count against those of others: the time waited minus running scans times chunks
-/// needed times the time of a load, which is the paper's formula times running scans, in integers.
+/// How much a scan's needs count: the time it has waited, minus running scans times chunks needed times the time of a
+/// load. That is the paper's formula times running scans, in integers.
 fn relevance_among(state: &State, scan: &Scan, running: u64) -> i128 {
     let weight = i128::from(scan.weight);
     let unit = i128::from(state.load_time_ns().max(1));
@@ -195,7 +194,7 @@ impl Relevance {
         best.map(|(_, chunk, columns)| LoadChoice { scan: scan.id, chunk, columns, or_own: true })
     }
 
-    /// Chunks that may be evicted though somebody wants them, least relevant first.
+    /// Chunks that may be evicted although a scan wants them, least relevant first.
     fn keep_order<'a>(
         &self,
         state: &'a State,
@@ -278,7 +277,7 @@ impl SharingPolicy for Relevance {
     }
 }
 
-/// Whether something the scan needs is neither there nor on its way; says yes for scans in table order.
+/// Whether something that the scan needs is neither resident nor arriving; always true for scans in table order.
 fn could_load(state: &State, scan: &Scan) -> bool {
     scan.in_order() || state.interest(scan).reach.supplied < scan.chunks_needed()
 }

@@ -1,17 +1,17 @@
 //! Relevance 2004: the first relevance functions, over equivalence classes.
 //!
-//! The scan that has waited longest gets a chunk it wants that also helps most of the other starved scans;
-//! if nobody is starved, the chunk that interests most scans is read ahead. What leaves interests fewest
-//! scans, unless it is the only thing some scan has.
+//! The scan that has waited longest gets a chunk that it wants and that helps most other starved scans. If no scan is
+//! starved, the chunk that interests most scans is read ahead. The chunk that interests fewest scans is evicted,
+//! unless it is the only one that some scan has.
 //!
-//! Source: Zukowski, Boncz, Kersten, CWI INS-E0411, 2004, sections 3.1 and 4.1. A scan is starved here if
-//! it has no available chunk at all.
-//! **Choices:** which available chunk a scan is handed is open in the report; it is the one fewest others
-//! want, as in 2007. Reading ahead for nobody in particular evicts only chunks that interest fewer scans,
-//! and stops when every scan has `starved_below` chunks per worker in reach. In column storage a load
-//! reads the columns of all starved scans it helps.
-//! Waiting: the scan that has waited longest is served next. No bound is promised, as none is tested.
-//! Cost: a decision is linear in scans and interest classes.
+//! Source: Zukowski, Boncz, Kersten, CWI INS-E0411, 2004, sections 3.1 and 4.1. A scan is starved here if it has no
+//! available chunk at all.
+//! **Choices:** the report does not say which available chunk a scan is handed; it is the one that fewest others
+//! want, as in 2007. Reading ahead that no scan waits for evicts only chunks that interest fewer scans, and stops
+//! when every scan has `starved_below` chunks per worker in reach. In column storage a load reads the columns of all
+//! starved scans that it helps.
+//! **Waiting:** the scan that has waited longest is served next. No bound is promised, and none is tested.
+//! **Cost:** a decision is linear in scans and interest classes.
 
 use std::cmp::Reverse;
 

@@ -1,13 +1,14 @@
-//! Every scan by itself: scans go through their chunks in a fixed circular order, loads are served first come first
+//! Independent scans: every scan reads its chunks in a fixed circular order, and loads are served first come first
 //! served.
 //!
-//! Where a scan starts ([`Start`]) and what leaves the buffer ([`Replacement`]) are the parameters; `normal`, `attach`
-//! and the policies of predictive buffer management differ in nothing else.
+//! Parameters are where a scan starts ([`Start`]) and what is evicted ([`Replacement`]). `normal`, `attach` and the
+//! policies of predictive buffer management differ in nothing else.
 //!
-//! **Choice:** a request is as old as the delivery of the chunk before it, because prefetching asks for the next chunk at
-//! that moment.
-//! Bounded wait: between two loads for a scan every other scan is served at most `starved_below` times per worker.
-//! Cost: a delivery is logarithmic in the runs of chunks; choosing a load is linear in the scans that need none.
+//! **Choice:** a request is as old as the delivery of the chunk before it, because prefetching asks for the next
+//! chunk at that moment.
+//! **Bounded wait:** between two loads for a scan every other scan is served at most `starved_below` times per
+//! worker.
+//! **Cost:** a delivery is logarithmic in the runs of chunks. Choosing a load is linear in the scans that need none.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -23,7 +24,7 @@ use crate::time::Instant;
 
 /// Where does a scan begin?
 pub trait Start: Clone + Debug + Default + Send + 'static {
-    /// The chunk from which a new scan goes forward; `running` knows where the others are.
+    /// The chunk from which a new scan reads forward; `running` knows the positions of the others.
     fn position(&self, state: &State, running: &Sequences, new: &Scan) -> ChunkNo;
 }
 
@@ -115,7 +116,7 @@ impl Sequences {
         }
     }
 
-    /// The scan was handed `chunk` and goes on behind it.
+    /// The scan was handed `chunk` and continues behind it.
     fn advance(&mut self, state: &State, scan: ScanId, chunk: ChunkNo) {
         self.position.insert(scan, ChunkNo(chunk.0 + 1));
         self.requeue(scan, state.now());
@@ -128,12 +129,12 @@ impl Sequences {
         self.queue.insert((now, scan));
     }
 
-    /// Where a scan goes on.
+    /// Where a scan continues.
     pub fn position(&self, scan: ScanId) -> ChunkNo {
         self.position.get(&scan).copied().unwrap_or_default()
     }
 
-    /// The scan's next chunk, if it is there. Cost: logarithmic in the runs of chunks.
+    /// The scan's next chunk, if it is available. Cost: logarithmic in the runs of chunks.
     fn choose_chunk(&self, state: &State, scan: &Scan) -> Option<ChunkNo> {
         if scan.in_order() {
             return next_in_order(state, scan);
@@ -141,7 +142,7 @@ impl Sequences {
         scan.upcoming(self.position(scan.id), 1).next().filter(|c| state.is_available(scan, *c))
     }
 
-    /// The oldest request that is not on its way. Cost: linear in the scans that are fully supplied.
+    /// The oldest request whose chunk is not being loaded. Cost: linear in the scans that are fully supplied.
     fn choose_load(&self, state: &State, among: Among) -> Option<LoadChoice> {
         self.queue.iter().find_map(|(_, id)| {
             let scan = Some(state.scan(*id)).filter(|scan| among.admits(state, scan))?;

@@ -1,4 +1,4 @@
-//! The buffer of a disk: segments, each a run of blocks, the least recently used one given up first.
+//! The buffer of a disk: segments, each a run of blocks; the least recently used one is reused first.
 
 /// What a segment is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,21 +21,21 @@ pub(super) struct Segment {
     pub end: u64,
     /// Where reading ahead ends.
     pub read_until: u64,
-    /// Of a dirty segment, the first block that is not on the disk.
+    /// The first block of a dirty segment that is not on the disk.
     pub unwritten: u64,
     /// Commands that move data out of it or into it.
     pub users: u32,
-    /// When it was last taken, as a count.
+    /// A count that says when it was last taken.
     used: u64,
 }
 
 impl Segment {
-    /// Forgets what is in it and begins anew.
+    /// Empties the segment and begins again.
     pub fn restart(&mut self, state: State, at: u64) {
         *self = Segment { state, start: at, end: at, read_until: at, unwritten: at, ..self.clone() };
     }
 
-    /// Gives up the oldest blocks where there is no room for blocks up to `end`.
+    /// Drops the oldest blocks if there is no room for blocks up to `end`.
     pub fn wrap(&mut self, end: u64, size: u64) {
         self.start = self.start.max(end.saturating_sub(size).min(self.end));
     }
@@ -72,7 +72,7 @@ impl Cache {
         Cache { segments: vec![empty; segments as usize], size: u64::from(size), count: 0 }
     }
 
-    /// Where a read's blocks are; the freshest data first, whole before part.
+    /// Where a read's blocks are: the newest data first, complete before partial.
     pub fn find(&self, first: u64, end: u64, stream_hits: bool) -> Hit {
         let freshness = |state| match state {
             State::Dirty => 3,
@@ -93,8 +93,8 @@ impl Cache {
         }
     }
 
-    /// A segment for blocks that are in none: an empty one, or the least recently used clean one that no
-    /// command uses. A write takes one that it makes stale anyhow.
+    /// A segment for blocks that are in none: an empty one, or the least recently used clean one that no command
+    /// uses. A write prefers the one that it makes stale.
     pub fn victim(&self, stale: Option<(u64, u64)>) -> Option<usize> {
         let free = |segment: &Segment| match segment.state {
             State::Empty => true,
@@ -114,7 +114,7 @@ impl Cache {
         self.segments[at].users += 1;
     }
 
-    /// Clean data that a write replaces is forgotten.
+    /// Drops clean data that a write replaces.
     pub fn forget(&mut self, first: u64, end: u64, except: Option<usize>) {
         for (at, segment) in self.segments.iter_mut().enumerate() {
             if Some(at) != except

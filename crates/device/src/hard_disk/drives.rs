@@ -1,8 +1,8 @@
 //! Drives whose figures are known, and drives derived from published ones.
 //!
 //! The Atlas 10K is stated: zones, skews, spares, slipped sectors, seek curve, overheads and buffer are those
-//! measured on one drive for DiskSim (CMU-PDL-08-101). No such figures of the others are public: they are derived
-//! from the tables of Schindler et al. (FAST 2002 and VLDB 2003), and each number says where it is from.
+//! measured on one drive for DiskSim (CMU-PDL-08-101). There are no such figures of the others: they are derived from
+//! the tables of Schindler et al. (FAST 2002 and VLDB 2003), and each number names its source.
 
 use coscan_core::Span;
 
@@ -152,7 +152,7 @@ struct Derived {
     head_switch_us: u64,
     /// Time by which a track is turned against the one before, where the head and where the cylinder changes.
     skew_us: (u64, u64),
-    /// Times of the Atlas 10K's seek curve, multiplied by so much.
+    /// Times of the Atlas 10K's seek curve, multiplied by this factor.
     seek_time: f64,
     zero_latency: bool,
     /// Time of a block on the bus, in nanoseconds.

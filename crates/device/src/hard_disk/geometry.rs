@@ -113,7 +113,7 @@ struct Placed {
 }
 
 impl Geometry {
-    /// Zones in the order of their cylinders, checked by whoever calls.
+    /// Zones in the order of their cylinders, checked by the caller.
     pub fn new(heads: u32, order: TrackOrder, zones: &[Zone]) -> Self {
         let (mut placed, mut first_cylinder, mut first_block) = (Vec::new(), 0, 0);
         for zone in zones {

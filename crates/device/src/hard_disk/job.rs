@@ -1,4 +1,4 @@
-//! What the mechanism is at: reading into a segment, or writing from it, block after block as they pass.
+//! What the mechanism is doing: reading into a segment, or writing from it, block after block.
 
 use super::cache::Segment;
 use super::mechanism::Pass;
@@ -8,7 +8,7 @@ use super::mechanism::Pass;
 pub(super) struct Job {
     pub segment: usize,
     pub pass: Pass,
-    /// The block behind the last that a command waits for.
+    /// The block behind the last that a command needs.
     pub goal: u64,
     /// A write that was combined with this one in the buffer and is next: the block behind its last.
     pub then: Option<u64>,

@@ -1,7 +1,7 @@
 //! Arm, heads and rotation: when which sector passes which head.
 //!
-//! The mechanism goes in steps: a seek, the wait for a sector, then sector after sector. What is done with a
-//! sector that passes is the drive's business.
+//! The mechanism moves in steps: a seek, the wait for a sector, then sector after sector. The drive decides what is
+//! done with a sector that passes.
 
 use coscan_core::Span;
 
@@ -16,7 +16,7 @@ pub(super) fn picos(span: Span) -> Picos {
     span.as_nanos() * 1000
 }
 
-/// What the mechanism is about to finish.
+/// The step of the mechanism.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// Arrive on the track of this block.
@@ -96,7 +96,7 @@ impl Mechanism {
         seek + if length == 0 { 0 } else { self.period - length }
     }
 
-    /// The arm is there.
+    /// The arm has arrived.
     pub fn arrive(&mut self, pass: &mut Pass, block: u64) {
         let track = self.geometry.track_of(block);
         (self.cylinder, self.head) = (track.cylinder, track.head);
@@ -106,7 +106,7 @@ impl Mechanism {
         pass.track = Some(track);
     }
 
-    /// Goes on with a block from where the heads are: waits for it on this track, or seeks.
+    /// Continues with a block from the present position: waits for it on this track, or seeks.
     pub fn go_on(&self, pass: &mut Pass, from: Picos, block: u64) {
         match &pass.track {
             Some(track) if block < track.end => {

@@ -1,8 +1,8 @@
 //! An array of disks, levels 0, 1, 4 and 5, as in Cooperative Scans 2004, §3.2 (Table 3).
 //!
-//! `striping.rs` says which bytes of which members a request consists of; this file submits them to the
-//! members, which queue them as they please, and puts the answers together. A request is done when all its
-//! pieces are. Members do not fail and are not rebuilt: a piece that fails fails its request.
+//! `striping.rs` says which bytes of which members a request consists of. This file submits them to the members,
+//! which queue them, and combines the answers. A request is done when all its pieces are done. Members do not fail as
+//! a whole and are not rebuilt: a piece that fails fails its request.
 
 mod level;
 mod striping;

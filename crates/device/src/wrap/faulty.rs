@@ -1,7 +1,6 @@
 //! A device some of whose requests fail.
 //!
-//! Failing costs what succeeding would have. Which requests fail is decided when they are submitted, by
-//! rules; what a host does about it is its own business.
+//! A failed request takes as long as a successful one. Rules decide at submission which requests fail.
 
 use std::collections::BTreeSet;
 

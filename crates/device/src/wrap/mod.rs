@@ -1,7 +1,7 @@
-//! Devices around a device: each changes one thing and hands the rest on.
+//! Devices around a device: each changes one thing and passes everything else on.
 //!
-//! A wrapper answers for how long requests were under way with what the device behind it says: time that a
-//! request spends in the wrapper is not the device's.
+//! The busy time of a wrapper is that of the device behind it: time that a request spends in the wrapper is not
+//! counted.
 
 mod delayed;
 mod faulty;

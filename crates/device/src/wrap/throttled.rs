@@ -10,8 +10,8 @@ use crate::completed::Completed;
 use crate::transfer::transfer_time;
 use crate::{Completion, Device, Request};
 
-/// In any span of time no more bytes go on to the device than a full bucket and what the rate earns in it.
-/// A request larger than the bucket waits until its excess has been earned too.
+/// In any span of time the device gets no more bytes than a full bucket and what the rate earns in it. A request
+/// larger than the bucket waits until the rest has been earned too.
 #[derive(Debug)]
 pub(crate) struct Throttled {
     bytes_per_s: u64,

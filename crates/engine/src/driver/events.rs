@@ -1,5 +1,5 @@
-//! The loop of events and actions: what happens is told to the buffer manager, what it answers is carried out. Then what
-//! is due later: the alarm, and those who wait for room too long.
+//! The loop of events and actions: events are sent to the buffer manager, and its actions are carried out. Then
+//! deadlines are handled: the alarm, and point reads that wait too long for room.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,20 +15,20 @@ use crate::point::patience::Patience;
 use crate::registered::RegisteredSegment;
 use crate::store::PartKey;
 
-/// What an event came from, as far as errors of scans have to name it.
+/// The cause of an event, for the errors of scans that fail by it.
 pub(super) enum Cause {
     /// A load failed with this error.
     Load(EngineError),
-    /// What this says needs more room than was booked.
+    /// This needs more room than was reserved.
     Growth(String),
     Other,
 }
 
 impl LockedDriver<'_> {
-    /// What is done before the lock is given up.
+    /// Work before the lock is released.
     pub(super) fn finish(&mut self) {
         let (usage, points) = (self.state.abm.usage(), &self.state.points);
-        // Blocks that were on their way when the budget shrank have nobody to ask for their room again.
+        // Blocks that arrived after the budget shrank have nobody else to give their room back.
         let too_much = usage.total() > usage.budget && points.count() == 0;
         if usage.points > 0 && (too_much || points.is_idle(self.clock())) {
             let room = self.return_point_room();
@@ -42,12 +42,12 @@ impl LockedDriver<'_> {
         self.driver.environment.set_alarm(self.next_deadline());
     }
 
-    /// A deadline of those who wait for room may have passed.
+    /// A deadline of the point reads that wait for room may have passed.
     pub(super) fn look_after_patience(&mut self) {
         let now = self.clock();
         let deadline = self.state.patience.deadline(self.driver.config.stall_after);
         if deadline.is_some_and(|at| at <= now) {
-            // Point reads wait that nobody but these can make room for.
+            // Point reads wait, and only these can make room for them.
             self.suspend_stalled();
             if !self.freed {
                 self.state.patience.give_up(now);
@@ -56,7 +56,7 @@ impl LockedDriver<'_> {
         }
     }
 
-    /// Takes back the chunks of consumers that stand still.
+    /// Takes back the chunks of consumers that have stopped reading.
     fn suspend_stalled(&mut self) {
         let scans: Vec<Arc<RegisteredSegment>> = self.state.scans.values().cloned().collect();
         for segment in scans {
@@ -74,7 +74,7 @@ impl LockedDriver<'_> {
         &mut self.state.patience
     }
 
-    /// Ends everything: somebody panicked, and what he was changing is half changed.
+    /// Ends everything: a panic left the state half changed.
     pub(super) fn break_down(&mut self, panic: String) -> EngineError {
         tracing::error!(%panic, "the engine is broken: all its scans end");
         let error = EngineError::Broken(panic);
@@ -88,7 +88,7 @@ impl LockedDriver<'_> {
         error
     }
 
-    /// An event of a scan, if that is still registered.
+    /// Sends an event of a scan, if the scan is still registered.
     pub(crate) fn scan_event(&mut self, scan: ScanId, event: Event) {
         if self.state.scans.contains_key(&scan) {
             self.event(event);
@@ -105,7 +105,7 @@ impl LockedDriver<'_> {
         coscan_core::Instant::from_nanos((self.clock() - self.driver.started).as_nanos() as u64)
     }
 
-    /// When something is due, if nothing else happens before.
+    /// The next deadline if no event comes before.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         let core = self.state.abm.next_deadline();
         let core = core.map(|at| self.driver.started + Duration::from_nanos(at.as_nanos()));
@@ -113,12 +113,12 @@ impl LockedDriver<'_> {
         core.into_iter().chain(self.state.queue.next_deadline()).chain(patience).min()
     }
 
-    /// Tells the buffer manager and carries out what it answers, and what that leads to.
+    /// Sends an event to the buffer manager, carries out its actions, and sends the events that follow from them.
     pub(crate) fn event(&mut self, event: Event) {
         self.event_because(event, &Cause::Other);
     }
 
-    /// As [`Self::event`], for an event by which scans may fail: `cause` goes into their errors.
+    /// As [`Self::event`], for an event by which scans may fail: `cause` is part of their errors.
     pub(super) fn event_because(&mut self, event: Event, cause: &Cause) {
         let mut events = VecDeque::from([event]);
         while let Some(event) = events.pop_front() {
@@ -197,7 +197,7 @@ impl LockedDriver<'_> {
     }
 }
 
-/// Whether room may be free, or what nobody holds, after such an event.
+/// Whether such an event may have freed room, or released something.
 fn may_free(event: &Event) -> bool {
     matches!(
         event,

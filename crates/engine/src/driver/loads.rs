@@ -1,4 +1,4 @@
-//! What the driver does for loads and files: requests to the I/O queue, their outcomes, files that are added and
+//! The driver's work for loads and files: requests to the I/O queue, their results, files that are added and
 //! replaced.
 
 use std::collections::HashSet;
@@ -24,13 +24,13 @@ use crate::store::PartKey;
 use crate::table::{File, FileHandle, FileSpec};
 
 impl LockedDriver<'_> {
-    /// Tells the I/O queue; what it answers is done at the end of the locked.
+    /// Sends an event to the I/O queue; its answers are handled before the lock is released.
     pub(super) fn io(&mut self, event: queue::Event<IoContext>) {
         let now = self.clock();
         self.state.queue.handle(now, event, &mut self.io);
     }
 
-    /// Hands requests to the I/O queue and carries out what it answers, and what that leads to.
+    /// Sends requests to the I/O queue and carries out its answers, and what follows from them.
     pub(super) fn settle_io(&mut self) {
         loop {
             let requests = std::mem::take(&mut self.requests);
@@ -57,7 +57,7 @@ impl LockedDriver<'_> {
         }
     }
 
-    /// Gives up loads that nobody wants any more. They fail under this very lock, before anybody can want them again.
+    /// Cancels loads that nobody wants any more. They fail under this lock, before a scan can want them again.
     fn cancel_unwanted(&mut self) {
         let loads: HashSet<LoadId> = self.state.abm.unwanted_loads().into_iter().collect();
         if !loads.is_empty() {
@@ -68,7 +68,7 @@ impl LockedDriver<'_> {
         }
     }
 
-    /// A part of a load arrived, or will not.
+    /// A part of a load arrived or failed.
     fn loaded(&mut self, context: &LoadContext, outcome: Outcome) {
         match outcome {
             Outcome::Arrived(at, bytes) => {
@@ -86,14 +86,14 @@ impl LockedDriver<'_> {
         }
     }
 
-    /// All of a part, if the range that arrived is the last of it.
+    /// The whole part, if the range that arrived is its last one.
     fn pieces(&mut self, context: &LoadContext, at: usize, bytes: Bytes) -> Option<Vec<(u64, Bytes)>> {
         let ((column, root), start) = (context.columns[at], context.starts[at]);
         let ranges = context.file.part_ranges(context.chunk, root).count();
         if ranges == 1 {
             return Some(vec![(start, bytes)]);
         }
-        // What belongs to a part that failed is not awaited any more.
+        // The other ranges of a part that failed are ignored.
         let Entry::Occupied(mut arriving) = self.state.arriving.entry((context.load, column)) else {
             return None;
         };
@@ -184,14 +184,14 @@ impl LockedDriver<'_> {
         }
     }
 
-    /// Adds a file that is not known, and forgets files in exchange.
+    /// Adds a file that is not known, and forgets others if necessary.
     pub(crate) fn add_file(
         &mut self,
         spec: FileSpec,
         chunks: Vec<FileChunk>,
         bundles: Vec<Range<usize>>,
     ) -> Result<FileHandle, EngineError> {
-        // Somebody else may have opened it since.
+        // Another task may have opened it since.
         if let Some(handle) = self.state.catalog.reopen(&spec) {
             return Ok(handle);
         }
@@ -214,7 +214,7 @@ impl LockedDriver<'_> {
         Ok(added.handle)
     }
 
-    /// Fails unless all handles are of this engine.
+    /// Fails unless all handles belong to this engine.
     pub(crate) fn check_handles<'a>(
         &self,
         handles: impl IntoIterator<Item = &'a FileHandle>,
@@ -227,7 +227,7 @@ impl LockedDriver<'_> {
         }
     }
 
-    /// Nothing of this version of the file is to be used any more.
+    /// This version of the file is not used any more.
     pub(crate) fn replaced(&mut self, file: &Arc<File>, detail: String) {
         if file.replaced.set(detail).is_ok() {
             self.event(Event::ChunksInvalidated { table: file.table, chunks: file.chunks() });

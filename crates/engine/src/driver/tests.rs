@@ -1,4 +1,4 @@
-//! What a panic under the driver's lock does to everybody.
+//! The effects of a panic under the driver's lock.
 
 use std::sync::{Condvar, Mutex};
 
@@ -14,7 +14,7 @@ use crate::environment::Cancel;
 use crate::io::{RangeReader, ReadError, Source};
 use crate::test_support::{config, open, policy, request, sample};
 
-/// Reads stand still as long as the gate is shut.
+/// Reads wait while the gate is closed.
 struct Gate {
     inner: Arc<dyn RangeReader>,
     shut: Arc<(Mutex<bool>, Condvar)>,

@@ -65,8 +65,8 @@ impl Alarm {
         false
     }
 
-    /// Starts the thread, which calls what is left of `host` at every deadline. A panic there is a bug of the engine,
-    /// which the engine itself tells everybody who waits; without an alarm they would wait forever.
+    /// Starts the thread, which calls `host`, if it still exists, at every deadline. A panic there is a bug of the
+    /// engine, which the engine reports to all who wait; without an alarm they would wait forever.
     pub(super) fn start(self: &Arc<Self>, host: Weak<dyn Host>) -> std::io::Result<()> {
         let alarm = self.clone();
         let run = move || {

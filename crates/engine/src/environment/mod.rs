@@ -1,13 +1,13 @@
-//! The world around an engine: its clock, its alarm, and whoever reads. Everything else in the engine is told the time
-//! and never waits.
+//! The environment of an engine: its clock, its alarm, and its readers. Everything else in the engine gets the time
+//! as an argument and never waits.
 //!
 //! ```text
 //! Engine ──────────── now, set_alarm, start, abort ────────────> Environment
 //!        <─────────── alarm, arrived, ended (Host) ─────────────
 //! ```
 //!
-//! There is one for real (`threads.rs`) and one that a simulation owns (the crate `coscan-engine-sim`), which decides by
-//! a seed what happens next. This module is no part of the stable interface.
+//! There is a real one (`threads.rs`) and a simulated one (the crate `coscan-engine-sim`), in which a seed decides
+//! what happens next. This module is not part of the stable interface.
 
 mod alarm;
 pub(crate) mod clock;
@@ -28,60 +28,61 @@ pub use crate::io::object::request as read_object;
 use crate::io::{ReadError, Source};
 pub use crate::sync::{Point, interleave};
 
-/// What an engine needs of the world. Calls return at once; none of them may call the host back from within, except
-/// that `start` may report that the attempt has ended.
+/// What an engine needs of its environment. Calls return at once. None of them may call the host back, except that
+/// `start` may report that the attempt has ended.
 pub trait Environment: Send + Sync + 'static {
     /// The time; it never goes back.
     fn now(&self) -> Instant;
 
-    /// A number to spread retries with.
+    /// A seed for the jitter of retries.
     fn seed(&self) -> u64;
 
-    /// Whom to call from now on. Called once, before anything else but [`now`](Self::now) and [`seed`](Self::seed).
+    /// The host to call from now on. Called once, before anything else but [`now`](Self::now) and
+    /// [`seed`](Self::seed).
     ///
     /// # Errors
     /// If the environment cannot be started.
     fn connect(&self, host: Weak<dyn Host>) -> std::io::Result<()>;
 
-    /// Has [`Host::alarm`] called at that time, or never; what was set before does not count any more.
+    /// Sets the time at which [`Host::alarm`] is called, or none; replaces the time set before.
     fn set_alarm(&self, at: Option<Instant>);
 
-    /// Begins to read.
+    /// Begins a read.
     fn start(&self, attempt: Attempt);
 
-    /// Nobody wants this attempt any more. It still has to end; how soon is up to the environment.
+    /// Aborts an attempt that nobody wants any more. It still has to end; the environment decides how soon.
     fn abort(&self, attempt: u64);
 
-    /// The engine is no more: nobody has to be called.
+    /// The engine has ended: the host is not called any more.
     fn close(&self);
 
-    /// Measures the device under a file for so long, and then tells what was found, if anything was.
+    /// Measures the device of a file for this long, and then reports the result, if there is one.
     fn measure(&self, source: Arc<Source>, time: Duration, tell: Box<dyn FnOnce(Option<Profile>) + Send>) {
         let _ = (source, time);
         tell(None);
     }
 }
 
-/// What the world tells an engine.
+/// What the environment reports to an engine.
 pub trait Host: Send + Sync {
-    /// The time that the alarm was set to has come. Calls in vain do no harm.
+    /// The time of the alarm has come. Spurious calls are allowed.
     fn alarm(&self);
 
     /// A part of an attempt, by its position there, has arrived.
     fn arrived(&self, attempt: u64, part: usize, bytes: Bytes);
 
-    /// Nothing more will come of an attempt. Every attempt ends once.
+    /// An attempt has ended. Every attempt ends once.
     fn ended(&self, attempt: u64, outcome: Result<(), ReadError>);
 
-    /// Recomputes everything and compares, then says what the engine holds; `None` if it is in the middle of
-    /// something. `quiet` promises that nobody is inside the engine, so that parts may be looked into.
+    /// Recomputes everything and compares, then says what the engine holds; `None` if a change is in progress.
+    /// `quiet` promises that no other task is inside the engine, so that parts may be inspected.
     ///
     /// # Panics
-    /// If something is not as it must be.
+    /// If something is inconsistent.
     fn audit(&self, quiet: bool) -> Option<Audit>;
 }
 
-/// One try at reading parts of a file, ascending and disjoint.
+/// An attempt to read parts of a file, ascending and disjoint.
 #[derive(Debug)]
 pub struct Attempt {
     /// Its name, used once.
@@ -92,18 +93,18 @@ pub struct Attempt {
     pub ranges: Vec<Range<u64>>,
 }
 
-/// What an engine holds at one moment.
+/// What an engine holds at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Audit {
     /// The ledger.
     pub usage: Usage,
-    /// Encoded bytes of resident parts, counted anew.
+    /// Encoded bytes of resident parts, counted again.
     pub resident_bytes: u64,
-    /// Encoded bytes of parts that have arrived in part, counted anew.
+    /// Encoded bytes of parts that have arrived partly, counted again.
     pub arrived_bytes: u64,
-    /// Bytes of decoded arrays that are kept for others, counted anew if it was quiet.
+    /// Bytes of decoded arrays that are kept for others, counted again if it was quiet.
     pub decoded_bytes: Option<u64>,
-    /// Bytes of point reads and their frames, counted anew.
+    /// Bytes of point reads and their frames, counted again.
     pub point_bytes: u64,
     /// Scans that are registered.
     pub scans: usize,
@@ -111,13 +112,13 @@ pub struct Audit {
     pub loads: usize,
     /// Point reads that have begun and not ended.
     pub point_reads: usize,
-    /// Permits for point reads' room that are free, and all there are.
+    /// Free permits for point reads' room, and all permits.
     pub free_permits: usize,
     /// See `free_permits`.
     pub point_permits: usize,
     /// Requests that are not answered yet.
     pub requests: usize,
-    /// Attempts that have not ended, those that nobody wants any more included.
+    /// Attempts that have not ended, aborted ones included.
     pub attempts: usize,
 }
 
@@ -140,17 +141,17 @@ impl fmt::Debug for Cancel {
 }
 
 impl Cancel {
-    /// Says so.
+    /// Cancels.
     pub(crate) fn cancel(&self) {
         self.cancelled.send_replace(true);
     }
 
-    /// Whether it was said.
+    /// Whether it was cancelled.
     pub fn is_cancelled(&self) -> bool {
         *self.cancelled.borrow()
     }
 
-    /// Completes when it is said.
+    /// Completes when it is cancelled.
     pub async fn cancelled(&self) {
         let mut receiver = self.cancelled.subscribe();
         // Cannot fail: `self` holds the sender.

@@ -1,7 +1,7 @@
 //! The real environment: the system's clock, and threads that read.
 //!
-//! A thread carries out one attempt at a time. There are as many threads as attempts under way, which the queue
-//! bounds ([`crate::io::queue`]); idle threads end after a while. Closing the environment does not wait for them.
+//! A thread carries out one attempt at a time. There are as many threads as attempts, which the queue bounds
+//! ([`crate::io::queue`]); idle threads end after some time. Closing the environment does not wait for them.
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "the real environment")]
 
 use std::collections::{HashMap, VecDeque};
@@ -23,7 +23,7 @@ use crate::io::{RangeReader, ReadError, Source};
 /// A thread without work ends after this time.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// See the module's text.
+/// See the documentation of the module.
 pub(crate) struct Threads {
     shared: Arc<Shared>,
     alarm: Arc<Alarm>,
@@ -39,7 +39,7 @@ struct Shared {
 #[derive(Default)]
 struct Work {
     waiting: VecDeque<(Attempt, Cancel)>,
-    /// Of the attempts that have not ended.
+    /// Cancels the attempts that have not ended.
     cancels: HashMap<u64, Cancel>,
     idle: usize,
     closed: bool,
@@ -84,7 +84,7 @@ impl Environment for Threads {
         let shared = self.shared.clone();
         let spawned = thread::Builder::new().name("coscan-io".into()).spawn(move || shared.run());
         if let Err(error) = spawned {
-            // Somebody else may have taken it meanwhile.
+            // Another thread may have taken it meanwhile.
             let mut work = self.shared.work();
             let before = work.waiting.len();
             work.waiting.retain(|(attempt, _)| attempt.no != no);
@@ -104,7 +104,7 @@ impl Environment for Threads {
     fn measure(&self, source: Arc<Source>, time: Duration, tell: Box<dyn FnOnce(Option<Profile>) + Send>) {
         let reader = self.shared.reader.clone();
         let measure = move || tell(measure(&*reader, &source, time));
-        // Who waits is told by what is dropped if there is no thread.
+        // If there is no thread, dropping the attempt tells those who wait.
         let _ = thread::Builder::new().name("coscan-measure".into()).spawn(measure);
     }
 
@@ -164,7 +164,7 @@ impl Shared {
     fn end(&self, attempt: u64, outcome: Result<(), ReadError>) {
         self.work().cancels.remove(&attempt);
         if let Some(host) = self.host().as_ref().and_then(Weak::upgrade) {
-            // A panic in the engine is told by the engine; this thread has others to read for.
+            // The engine reports its own panics; this thread continues to read for others.
             if let Err(panic) = catch_unwind(AssertUnwindSafe(|| host.ended(attempt, outcome))) {
                 tracing::error!(panic = panic_message(&*panic), "a panic after a read");
             }

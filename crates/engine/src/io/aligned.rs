@@ -1,11 +1,10 @@
-//! Memory that a device can write to directly: aligned, of fixed capacity, turned into `Bytes` without a
-//! copy.
+//! Memory that a device can write to directly: aligned, of fixed capacity, converted to `Bytes` without a copy.
 //!
-//! Fresh memory costs a page fault per 4 KiB, about as much as copying it; so a little of what was freed
-//! last is kept for the next read of that size. The parts of a column are alike from row group to row
-//! group. What is kept is small, constant and beside the ledger.
+//! Fresh memory costs a page fault per 4 KiB, about as much as copying it. So some buffers that were freed last are
+//! kept for the next read of that size, because the parts of a column have similar sizes in all row groups. What is
+//! kept is small, constant and beside the ledger.
 //!
-//! Fresh memory is not cleared either: a buffer knows how far it has been filled, and shows no more than that.
+//! Fresh memory is not cleared either: a buffer knows how far it has been filled, and gives access to no more.
 #![expect(clippy::disallowed_types, reason = "local files are read in the real environment alone")]
 
 use std::alloc::{Layout, alloc, dealloc};
@@ -18,7 +17,7 @@ use bytes::Bytes;
 
 use super::BUFFER_SLACK;
 
-/// What `O_DIRECT` wants of addresses, offsets and lengths on any common device.
+/// The alignment that `O_DIRECT` needs of addresses, offsets and lengths on common devices.
 pub(super) const ALIGN: u64 = 4096;
 
 pub(super) fn align_down(at: u64) -> u64 {
@@ -60,14 +59,14 @@ impl AlignedBuf {
     /// All of the memory, to be written to.
     pub(super) fn room(&mut self) -> &mut [MaybeUninit<u8>] {
         // SAFETY: the memory is ours for `layout.size()` bytes and borrowed by nobody else; bytes without a value are
-        // `MaybeUninit`s as well. Whoever takes values out of filled bytes again breaks `set_filled`'s contract.
+        // `MaybeUninit`s as well. A caller that takes values out of filled bytes breaks the contract of `set_filled`.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().cast(), self.layout.size()) }
     }
 
-    /// Says that the bytes before `end` have values now.
+    /// Declares that the bytes before `end` have values now.
     ///
     /// # Safety
-    /// They must: all between what was filled before and `end` was written, and `end` is within the capacity.
+    /// All bytes between what was filled before and `end` were written, and `end` is within the capacity.
     pub(super) unsafe fn set_filled(&mut self, end: usize) {
         debug_assert!(end <= self.capacity());
         self.filled = self.filled.max(end);
@@ -94,8 +93,8 @@ impl AlignedBuf {
         self.layout.size()
     }
 
-    /// The bytes in `range`. Where they fill the buffer it is kept alive for them and goes to `spare` after that. A few
-    /// bytes in a large buffer are copied: what is kept must not be much more than what is booked.
+    /// The bytes in `range`. If they fill the buffer it is kept alive for them and goes to `spare` after that. A few
+    /// bytes in a large buffer are copied, so that memory is not much more than the ledger says.
     ///
     /// # Panics
     /// If not all of them are filled.
@@ -118,7 +117,7 @@ impl Drop for AlignedBuf {
 }
 
 struct Filled {
-    /// Always there until it is dropped.
+    /// `Some` until it is dropped.
     buffer: Option<AlignedBuf>,
     spare: Arc<Spare>,
 }
@@ -137,7 +136,7 @@ impl Drop for Filled {
     }
 }
 
-/// Buffers freed lately.
+/// Buffers that were freed last.
 #[derive(Default)]
 pub(super) struct Spare {
     /// The oldest first.
@@ -152,7 +151,7 @@ impl Spare {
         self.buffers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A buffer of at least `len` bytes, and not so much larger that what is read into it would be copied.
+    /// A buffer of at least `len` bytes, but not so much larger that its bytes would be copied.
     pub(super) fn take(&self, len: u64) -> std::io::Result<AlignedBuf> {
         let wanted = align_up(len.max(1)) as usize;
         let most = wanted + wanted / (2 * BUFFER_SLACK as usize);

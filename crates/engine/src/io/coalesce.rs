@@ -5,18 +5,18 @@ use std::ops::Range;
 /// Joined parts never make a request larger than this; a single part may be.
 pub(crate) const REQUEST_BYTES_MAX: u64 = 16 << 20;
 
-/// Parts per request: stays far below the 1024 buffers that one `preadv` takes.
+/// Parts per request: far below the 1024 buffers of one `preadv`.
 const REQUEST_PARTS_MAX: usize = 256;
 const _: () = assert!(2 * REQUEST_PARTS_MAX < 1024);
 
 /// Which parts one request may read together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Joins {
-    /// Neighbours at most so many bytes apart.
+    /// Neighbours at most this many bytes apart.
     pub(crate) gap: u64,
     /// Joined parts never make a request larger than this; a single part may be.
     pub(crate) bytes_max: u64,
-    /// Not across these places: bytes from one to the next, and from the start of the file to the first.
+    /// Not across these boundaries: bytes from one to the next, and from the start of the file to the first.
     pub(crate) boundary: Option<(u64, u64)>,
 }
 
@@ -30,14 +30,14 @@ impl Joins {
     pub(crate) fn cut_between(&self, end: u64, start: u64) -> bool {
         self.boundary.is_some_and(|(period, offset)| {
             let before = |at: u64| (at + period - offset % period) / period;
-            // A boundary at the very end of the first part counts, one at its last byte does not.
+            // A boundary at the end of the first part counts; one within its last byte does not.
             before(start) > before(end.saturating_sub(1))
         })
     }
 }
 
-/// Groups parts into requests: neighbours that `joins` lets go together. Takes ranges in order of urgency, returns groups
-/// of their positions: by offset inside, the group with the most urgent part first.
+/// Groups parts into requests: neighbours that `joins` allows. Takes ranges in order of urgency, returns groups of
+/// their positions: by offset inside, the group with the most urgent part first.
 pub(crate) fn coalesce(ranges: &[Range<u64>], joins: &Joins) -> Vec<Vec<usize>> {
     let mut by_offset: Vec<usize> = (0..ranges.len()).collect();
     by_offset.sort_by_key(|&at| ranges[at].start);

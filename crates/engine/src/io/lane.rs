@@ -1,39 +1,38 @@
-//! What waits for one store, and how many of its reads are under way.
+//! The requests that wait for one store, and the number of its reads.
 //!
-//! Every store has slots of its own: one that does not answer holds up nobody else. Bulk requests, for loads of
-//! chunks, have this many slots; point reads go first and may have as many again. If point reads are late all the same,
-//! bulk requests are held back in phases ([`coscan_core::phases`]).
+//! Every store has slots of its own, so that a store that does not answer delays no other. Bulk requests, for loads
+//! of chunks, have this many slots. Point reads go first and may have as many again. If point reads are late
+//! nevertheless, bulk requests are held back in phases ([`coscan_core::phases`]).
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use coscan_core::Phases;
 
-/// A request's name in the queue.
+/// The id of a request in the queue.
 pub(super) type RequestNo = u64;
 
-/// Further requests of a store that let one run out of time are given 1/n of the time until
-/// anything arrives from it.
+/// After a request of a store ran out of time, the others are given 1/n of the time until anything arrives from it.
 const DEAD_SHARE: u32 = 10;
 
-/// See the module's text.
+/// See the documentation of the module.
 #[derive(Debug)]
 pub(super) struct Lane {
-    /// Which device of the store, by [`Shapes`](super::shape::Shapes).
+    /// The device of the store, by [`Shapes`](super::shape::Shapes).
     pub(super) device: usize,
     /// Bulk requests, and point reads, that wait for a slot.
     pub(super) bulk: VecDeque<RequestNo>,
     pub(super) points: VecDeque<RequestNo>,
     bulk_busy: usize,
     points_busy: usize,
-    /// Point reads that are not answered yet, by when they were asked for.
+    /// Point reads that are not answered yet, by the time of their request.
     unanswered: BTreeSet<(Instant, RequestNo)>,
     phases: Phases,
     /// Until when bulk requests are held back.
     pub(super) held_until: Option<Instant>,
     /// Requests that have a slot and wait for the limit on reading.
     limited: usize,
-    /// When anything arrived last, or was let through by the limit.
+    /// When anything arrived last, or the limit admitted a request.
     moved: Instant,
     /// When anything arrived last.
     arrived: Instant,
@@ -78,8 +77,8 @@ impl Lane {
         if point { &mut self.points } else { &mut self.bulk }
     }
 
-    /// The next request that has a slot, which it takes, and whether bulk requests are held back from now on.
-    /// `time` is how the phases count it.
+    /// The next request that has a slot, which it takes, and whether bulk requests are held back from now on. `time`
+    /// is that of the phases.
     pub(super) fn next(
         &mut self,
         now: Instant,
@@ -123,12 +122,12 @@ impl Lane {
         *busy -= 1;
     }
 
-    /// A point read that was asked for at that time is answered, or given up.
+    /// A point read that was requested at that time is answered or cancelled.
     pub(super) fn answered(&mut self, asked: Instant, no: RequestNo) {
         self.unanswered.remove(&(asked, no));
     }
 
-    /// The store lives.
+    /// The store has answered.
     pub(super) fn alive(&mut self, now: Instant) {
         (self.arrived, self.moved) = (now, now);
         self.dead = false;
@@ -145,18 +144,18 @@ impl Lane {
         self.moved = now;
     }
 
-    /// Since when nothing has moved for a request that waits for a slot; `None` if others wait for the limit: that is
-    /// not the store's fault.
+    /// Since when nothing has moved for a request that waits for a slot; `None` if others wait for the limit, because
+    /// then the store is not the cause.
     pub(super) fn stands_since(&self, submitted: Instant) -> Option<Instant> {
         (self.limited == 0).then_some(self.moved.max(submitted))
     }
 
-    /// A request that began then ran out of time.
+    /// A request that began at that time ran out of time.
     pub(super) fn ran_out(&mut self, begun: Instant) {
         self.dead |= self.arrived <= begun;
     }
 
-    /// How long a request of this store may take, if it may take `deadline` with one that answers.
+    /// How long a request of this store may take, if it may take `deadline` for a store that answers.
     pub(super) fn patience(&self, deadline: Duration) -> Duration {
         if self.dead { deadline / DEAD_SHARE } else { deadline }
     }

@@ -1,9 +1,9 @@
 //! A shared limit on reading: one token bucket for all requests.
 //!
-//! Concurrent requests share the bandwidth instead of each having it, which is what makes an experiment about sharing
-//! I/O honest. The bucket only says when; callers do the waiting. What waits is known here, so that a limit that
-//! changes, or a request that is given up, moves everybody who waits. All of it lies under one lock; [`Pace`] has no
-//! clock of its own.
+//! All requests together have the bandwidth, not each of them; without that an experiment about shared I/O would mean
+//! nothing. The bucket only computes times; callers wait. It knows the requests that wait, so that a change of the
+//! limit, or a request that is cancelled, changes the times of the others. Everything is under one lock; [`Pace`] has
+//! no clock of its own.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -31,12 +31,12 @@ type Clock = dyn Fn() -> Instant + Send + Sync;
 pub struct TokenBucket {
     clock: Box<Clock>,
     pace: Mutex<Pace>,
-    /// Told whenever requests that wait may be due at another time.
+    /// Notified whenever waiting requests may be due at another time.
     changed: watch::Sender<()>,
     hosts: Mutex<Vec<Weak<dyn Host>>>,
 }
 
-/// What a bucket has let through, or will when those who wait have waited.
+/// What a bucket has admitted, including requests that still wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Granted {
     /// Requests for at least one byte.
@@ -49,20 +49,20 @@ pub struct Granted {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Ticket(u64);
 
-/// Who was promised what.
+/// The times that were promised.
 #[derive(Debug)]
 struct Pace {
     limit: Option<ReadLimit>,
-    /// When everything granted so far will have been transferred.
+    /// When everything admitted so far will have been transferred.
     free_at: Instant,
-    /// When what point reads were granted will have been transferred at their share of the bandwidth.
+    /// When the admitted point reads will have been transferred at their share of the bandwidth.
     points_free_at: Instant,
     waiting: BTreeMap<Ticket, Waiting>,
     next: u64,
     granted: Granted,
 }
 
-/// A request that has not gone ahead yet.
+/// A request that has not started yet.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     /// Its bytes, for [`Granted`].
@@ -109,8 +109,8 @@ impl TokenBucket {
         self.pace().limit
     }
 
-    /// Changes the limit, for requests that wait already, too: these are planned anew, in their order, with what of
-    /// them is not transferred yet.
+    /// Changes the limit, also for requests that wait: they are planned again, in their order, with the bytes that
+    /// are not transferred yet.
     pub fn set_limit(&self, limit: Option<ReadLimit>) {
         let now = (self.clock)();
         self.pace().set_limit(now, limit);
@@ -123,35 +123,35 @@ impl TokenBucket {
         hosts.into_iter().for_each(|host| host.alarm());
     }
 
-    /// Rings the host's alarm whenever the limit changes.
+    /// Calls the host's alarm whenever the limit changes.
     pub(crate) fn tell(&self, host: Weak<dyn Host>) {
         self.hosts.lock().unwrap_or_else(PoisonError::into_inner).push(host);
     }
 
-    /// What it has let through so far.
+    /// What it has admitted so far.
     pub fn granted(&self) -> Granted {
         self.pace().granted
     }
 
-    /// A place for a request of this many bytes. Point reads come before all bulk reads that wait, which pay for it;
-    /// but they overtake with no more than their share of the bandwidth, so that bulk reads keep the rest.
+    /// A place for a request of this many bytes. Point reads go before all bulk reads that wait, which are delayed by
+    /// it. They may overtake with no more than their share of the bandwidth, so that bulk reads keep the rest.
     pub(crate) fn reserve(&self, now: Instant, bytes: u64, point: bool) -> Ticket {
         self.pace().reserve(now, bytes, point)
     }
 
-    /// When the request may go ahead, as things stand.
+    /// When the request may start, as planned now.
     pub(crate) fn due(&self, ticket: Ticket) -> Option<Instant> {
         self.pace().due(ticket)
     }
 
-    /// The request leaves: it goes ahead, or is given up before it is due.
+    /// The request leaves: it starts, or is cancelled before it is due.
     pub(crate) fn leave(&self, now: Instant, ticket: Ticket) {
         if self.pace().leave(now, ticket) {
             self.changed.send_replace(());
         }
     }
 
-    /// Takes `bytes` out and waits until they may be used. May be dropped at any point.
+    /// Takes `bytes` and waits until they may be used. The future may be dropped at any point.
     #[expect(clippy::disallowed_methods, reason = "waits on the caller's runtime, outside of any engine")]
     pub async fn wait(&self, bytes: u64) {
         let mut changed = self.changed.subscribe();
@@ -192,7 +192,7 @@ impl Pace {
         ticket
     }
 
-    /// Promises a time to a request of which this many bytes are left.
+    /// Assigns a time to a request of which this many bytes are left.
     fn plan(&mut self, now: Instant, ticket: Ticket, asked: u64, bytes: f64, first: bool) {
         let (begin, finish) = match self.limit.map(|limit| limit.bytes_per_s).filter(|rate| *rate > 0) {
             None => (now, now),
@@ -232,7 +232,7 @@ impl Pace {
     }
 
     fn set_limit(&mut self, now: Instant, limit: Option<ReadLimit>) {
-        // What was transferred by now was so at the old pace.
+        // What has been transferred by now was so at the old rate.
         let waiting = std::mem::take(&mut self.waiting);
         let left = waiting.into_iter().map(|(ticket, w)| (ticket, Waiting { bytes: w.left(now), ..w }));
         let left: Vec<_> = left.collect();
@@ -248,7 +248,7 @@ impl Pace {
         (self.free_at, self.points_free_at) = (now, now);
         for (ticket, waiting) in left {
             if waiting.finish <= now {
-                // It waits for the latency alone.
+                // It only waits for the latency.
                 self.waiting.insert(ticket, waiting);
             } else {
                 self.plan(now, ticket, waiting.asked, waiting.bytes, waiting.first);
@@ -345,8 +345,8 @@ mod tests {
         assert!((95..=101).contains(&steps), "{steps} tenths of a second for ten");
     }
 
-    /// Whatever is asked, in any order: what waits is done in the time that its bytes take, in its order, and
-    /// nothing is lost.
+    /// Any sequence of requests: the waiting ones finish in the time that their bytes take, in their order, and none
+    /// is lost.
     #[test]
     fn the_pace_holds_in_random_histories() {
         for seed in 0..300 {

@@ -1,6 +1,6 @@
 //! A store that obeys a shared limit on reading: for comparing a plain engine under the same limit.
 //!
-//! It is no part of an engine: it waits on the caller's runtime.
+//! It is not part of an engine: it waits on the caller's runtime.
 
 use std::ops::Range;
 use std::sync::Arc;

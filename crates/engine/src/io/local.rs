@@ -1,7 +1,7 @@
 //! Local files: from the page cache if the data is there, else by `O_DIRECT`, else buffered.
 //!
-//! Each part is read into memory of its own by one scattering read. Files are opened per request: an
-//! open costs microseconds and makes a file replaced by rename visible. No threads here.
+//! Each part is read into memory of its own by one scattered read. Files are opened per request: an open costs
+//! microseconds and makes a file that was replaced by a rename visible. There are no threads here.
 
 use std::fs::{File, OpenOptions};
 use std::ops::Range;
@@ -26,8 +26,7 @@ pub(super) struct LocalReader {
     spare: Arc<Spare>,
 }
 
-/// The buffers of one request, back to back in the file: one per part, and one per gap of a sector or
-/// more between parts.
+/// The buffers of one request, adjacent in the file: one per part, and one per gap of a sector or more between parts.
 struct Scatter {
     start: u64,
     /// Bytes from `start` that must arrive.
@@ -39,8 +38,8 @@ struct Piece {
     /// Which part it is for; none for a gap.
     part: Option<usize>,
     start: u64,
-    /// Bytes of the file that are read into it. A part's last sector is read into the next piece if that
-    /// begins in the same sector; the buffer has room for it all the same.
+    /// Bytes of the file that are read into it. A part's last sector is read into the next piece if that begins in
+    /// the same sector; the buffer still has room for it.
     len: u64,
     buffer: AlignedBuf,
 }
@@ -76,7 +75,7 @@ impl LocalReader {
         }
         let direct = OpenOptions::new().read(true).custom_flags(OFlags::DIRECT.bits() as i32).open(path);
         let refused = match direct {
-            // A file renamed into place since the first open must not be mixed with what was cached.
+            // A file that was renamed into place since the first open must not be mixed with cached bytes.
             Ok(direct) if same_file(file, &direct)? => {
                 match scatter.fill(&direct, align_down(cached), ReadWriteFlags::empty()) {
                     Err(ReadError::Io(error)) if refuses_direct(&error) => error,
@@ -133,7 +132,7 @@ impl Scatter {
         Ok(Scatter { start, wanted: parts[parts.len() - 1].end - start, pieces })
     }
 
-    /// One read at `at` bytes from the start into what lies behind, as far as the pieces that begin before `end`.
+    /// One read from `at` bytes after the start, into the pieces that begin before `end`.
     fn read_once(&mut self, file: &File, at: u64, end: u64, flags: ReadWriteFlags) -> Result<u64, Errno> {
         let (position, end) = (self.start + at, self.start.saturating_add(end));
         let mut buffers: Vec<libc::iovec> = Vec::with_capacity(self.pieces.len());
@@ -161,7 +160,7 @@ impl Scatter {
         Ok(read)
     }
 
-    /// A read brought `bytes` bytes from `at` bytes after the start.
+    /// A read returned `bytes` bytes from `at` bytes after the start.
     fn note_filled(&mut self, at: u64, bytes: u64) {
         let (from, to) = (self.start + at, self.start + at + bytes);
         for piece in &mut self.pieces {
@@ -175,8 +174,8 @@ impl Scatter {
         }
     }
 
-    /// Copies the pieces that the page cache holds, up to the first that it does not hold as a whole; returns how
-    /// far that is. Asking first spares a read ahead of what is then read directly.
+    /// Copies the pieces that the page cache holds, up to the first that it does not hold completely; returns how far
+    /// that is. Asking the page cache first avoids its read-ahead for bytes that are then read directly.
     fn probe(&mut self, file: &File) -> u64 {
         let whole = |piece: &&Piece| {
             let bytes = piece.len.min((self.start + self.wanted).saturating_sub(piece.start));
@@ -201,7 +200,7 @@ impl Scatter {
                 Ok(0) => return Err(ReadError::Short { wanted: self.wanted, got: at }),
                 Err(Errno::INTR) => {}
                 Err(errno) => return Err(ReadError::Io(errno.into())),
-                // A direct read that stopped inside a sector goes on at that sector's start.
+                // A direct read that stopped inside a sector continues at that sector's start.
                 Ok(n) if at + n < self.wanted && n >= ALIGN => at = align_down(at + n),
                 Ok(n) => at += n,
             }

@@ -5,9 +5,9 @@
 //!                                                                                            local | object
 //! ```
 //!
-//! A request is one contiguous read; its parts are reported one by one as they arrive, each in memory of
-//! its own, so that dropping one part frees exactly that part. What is read when is decided in [`queue`], which is
-//! pure and lies under the driver's lock. Nothing here knows the buffer manager.
+//! A request is one contiguous read. Its parts are reported one by one as they arrive, each in memory of its own, so
+//! that dropping one part frees exactly that part. [`queue`] decides what is read when; it is pure and under the
+//! driver's lock. Nothing here knows the buffer manager.
 
 mod aligned;
 pub(crate) mod coalesce;
@@ -37,7 +37,7 @@ use thiserror::Error;
 use crate::environment::Cancel;
 use crate::identity::{LocalFile, Version};
 
-/// The memory that a part is handed over in is larger than the part by at most 1/`BUFFER_SLACK`.
+/// The memory of a part is larger than the part by at most 1/`BUFFER_SLACK`.
 pub(crate) const BUFFER_SLACK: u64 = 32;
 
 /// Where the bytes of a file come from.
@@ -47,7 +47,7 @@ pub struct Source {
     pub name: String,
     /// The store that holds it.
     pub store: Arc<dyn ObjectStore>,
-    /// Which store that is: what is read from one store has slots of its own.
+    /// The id of the store: each store has slots of its own.
     pub store_no: StoreNo,
     /// The version that was opened.
     pub meta: ObjectMeta,
@@ -63,9 +63,9 @@ impl Source {
 
 /// Reads one request. Wrap it to inject faults: see [`Engine::with_reader`](crate::Engine::with_reader).
 pub trait RangeReader: Send + Sync + 'static {
-    /// Reads `parts` (ascending, disjoint) and reports each by its position as it arrives; blocks the
-    /// calling I/O thread. After an error only the parts not reported are asked for again. A reader that may have to
-    /// wait for long returns as soon as it is told to by `cancel`.
+    /// Reads `parts` (ascending, disjoint) and reports each by its position as it arrives; blocks the calling I/O
+    /// thread. After an error only the parts that were not reported are requested again. A reader that may wait long
+    /// returns as soon as `cancel` says so.
     fn read(
         &self,
         source: &Source,
@@ -78,24 +78,24 @@ pub trait RangeReader: Send + Sync + 'static {
 /// Why a request failed.
 #[derive(Debug, Error)]
 pub enum ReadError {
-    /// The operating system said no.
+    /// An error of the operating system.
     #[error(transparent)]
     Io(#[from] std::io::Error),
-    /// The object store said no.
+    /// An error of the object store.
     #[error(transparent)]
     Store(#[from] object_store::Error),
-    /// Fewer bytes than asked for.
+    /// Fewer bytes than requested.
     #[error("short read: {got} of {wanted} bytes")]
     Short {
-        /// Bytes asked for.
+        /// Bytes requested.
         wanted: u64,
         /// Bytes that came.
         got: u64,
     },
-    /// The file is another one than was opened.
+    /// The file is not the version that was opened.
     #[error("file replaced: {0}")]
     Replaced(String),
-    /// The reader panicked; a bug in it.
+    /// The reader panicked: a bug of the reader.
     #[error("the reader panicked: {0}")]
     Panicked(String),
     /// The device or the store did not answer in time: all attempts and pauses count.
@@ -104,18 +104,18 @@ pub enum ReadError {
         after.as_secs_f64(), deadline.as_millis()
     )]
     TimedOut {
-        /// How long it was waited for.
+        /// How long it took.
         after: Duration,
         /// How long a read may take.
         deadline: Duration,
     },
-    /// Nobody wants the bytes any more.
+    /// The request was cancelled.
     #[error("the read was cancelled")]
     Cancelled,
 }
 
 impl ReadError {
-    /// Whether the same request may succeed if it is tried again.
+    /// Whether the same request may succeed if it is repeated.
     pub fn is_transient(&self) -> bool {
         use std::io::ErrorKind;
         match self {

@@ -1,7 +1,7 @@
 //! Everything that is not a local file: one conditional range request through `object_store`.
 //!
-//! Runs on a small runtime of its own that starts with the first request: the caller's runtime may be
-//! busy computing, or there may be none.
+//! Runs on a small runtime of its own that starts with the first request: the caller's runtime may be busy computing,
+//! or missing.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -26,7 +26,7 @@ impl ObjectReader {
         }
         let runtime =
             Builder::new_multi_thread().worker_threads(1).thread_name("coscan-store").enable_all().build()?;
-        // Another thread may have been faster; a runtime must not be dropped by blocking.
+        // Another thread may have been faster. Dropping a runtime here must not block.
         if let Err(second) = self.runtime.set(runtime) {
             second.shutdown_background();
         }
@@ -57,11 +57,11 @@ impl Drop for ObjectReader {
     }
 }
 
-/// Reads parts of an object, if it is still the version that was opened: one request for all of them, each reported as
-/// it is complete.
+/// Reads parts of an object, if it is still the version that was opened: one request for all of them, each reported
+/// when it is complete.
 ///
 /// # Errors
-/// As [`ReadError`] says; parts that were reported are good all the same.
+/// See [`ReadError`]; parts that were reported are valid nevertheless.
 pub async fn request(
     source: &Source,
     parts: &[Range<u64>],
@@ -104,7 +104,7 @@ fn check_version(found: &ObjectMeta, opened: &ObjectMeta) -> Result<(), ReadErro
     }
 }
 
-/// Distributes the stream over the parts as it comes in.
+/// Distributes the stream over the parts as it arrives.
 async fn scatter(
     result: GetResult,
     parts: &[Range<u64>],

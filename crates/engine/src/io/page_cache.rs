@@ -1,7 +1,7 @@
-//! Asks the kernel what of a file is in its page cache, without touching the data.
+//! Asks the kernel which bytes of a file are in its page cache, without touching the data.
 //!
-//! A read with `RWF_NOWAIT` would tell the same, but where data is missing it starts to read ahead, and a direct
-//! read of the same bytes then reads them from the device a second time.
+//! A read with `RWF_NOWAIT` would tell the same, but if data are missing it starts to read ahead, and a direct read
+//! of the same bytes then reads them from the device a second time.
 
 use std::fs::File;
 use std::mem::size_of;
@@ -55,8 +55,8 @@ struct Cachestat {
 
 const _: () = assert!(size_of::<CachestatRange>() == 16 && size_of::<Cachestat>() == 40);
 
-/// How many bytes of `bytes` from `offset` on, which lie on whole pages, are in the page cache; `None` if the kernel
-/// does not tell: it is older, forbids the call, or has a number that is not known here.
+/// How many of the `bytes` bytes from `offset` on, which cover whole pages, are in the page cache. `None` if the
+/// kernel does not tell: it is older, forbids the call, or has a number that is not known here.
 #[cfg(target_os = "linux")]
 pub(super) fn cached_bytes(file: &File, offset: u64, bytes: u64) -> Option<u64> {
     let number = SYS_CACHESTAT?;
@@ -70,7 +70,7 @@ pub(super) fn cached_bytes(file: &File, offset: u64, bytes: u64) -> Option<u64> 
     (outcome == 0).then(|| found.cached.saturating_mul(rustix::param::page_size() as u64))
 }
 
-/// Only Linux tells.
+/// Only Linux has it.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn cached_bytes(_file: &File, _offset: u64, _bytes: u64) -> Option<u64> {
     None

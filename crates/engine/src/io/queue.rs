@@ -1,5 +1,5 @@
-//! The I/O queue: which request is read when, what is tried again, and what is given up. Pure: it is told the time and
-//! what happened, and says what to do; it neither reads nor waits.
+//! The I/O queue: which request is read when, which are repeated, and which fail. Pure: it gets the time and events,
+//! and returns actions; it neither reads nor waits.
 //!
 //! ```text
 //! submitted ── lane: a slot of its store ──> limit ──> attempt ──> parts arrive ──> answered
@@ -7,13 +7,13 @@
 //!                 └──── pause, twice as long each time ───┴──> failed: for good, too often, out of time
 //! ```
 //!
-//! **Time.** A request may take `read_deadline`, all attempts and pauses included; what it waits for a slot or for the
-//! limit on reading does not count. While it waits for a slot it fails if for that long nothing has arrived from its
-//! store and nobody there waits for the limit. Once a request of a store ran out of time while nothing came, the store counts as dead and
-//! the others have a tenth of the time, until anything arrives.
+//! **Time.** A request may take `read_deadline`, with all attempts and pauses, but without the time in which it waits
+//! for a slot or for the limit on reading. While it waits for a slot, it fails if for that long nothing has arrived
+//! from its store and no request there waits for the limit. Once a request of a store ran out of time while nothing
+//! arrived, the store counts as dead, and the other requests have a tenth of the time until anything arrives.
 //!
-//! **Giving up.** An attempt that is given up is aborted, and keeps its slot until it has ended: a store whose reads
-//! cannot be aborted never has more than its slots under way.
+//! **Cancelling.** An attempt that is cancelled is aborted, and keeps its slot until it has ended: a store whose
+//! reads cannot be aborted never has more reads than slots.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -38,11 +38,11 @@ pub(crate) struct Request<T> {
     pub(crate) ranges: Vec<Range<u64>>,
     /// Whether a point read waits for it.
     pub(crate) point: bool,
-    /// What the receiver of the outcome needs to know, handed back with it.
+    /// The purpose of the request, returned with the result.
     pub(crate) context: T,
 }
 
-/// What became of a part, or of all parts of a request that are still missing.
+/// The result for a part, or for all parts of a request that are still missing.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     Arrived(usize, Bytes),
@@ -63,11 +63,11 @@ pub(crate) enum Event<T> {
         attempt: u64,
         outcome: Result<(), ReadError>,
     },
-    /// Nothing but time has passed, or the limit on reading has changed.
+    /// Only time has passed, or the limit on reading has changed.
     TimePassed,
 }
 
-/// What is to be done.
+/// What the driver is to do.
 #[derive(Debug)]
 pub(crate) enum Action<T> {
     Start(Attempt),
@@ -92,7 +92,7 @@ pub(crate) struct IoCounters {
     pub(crate) held_back: u64,
 }
 
-/// See the module's text.
+/// See the documentation of the module.
 pub(crate) struct Queue<T> {
     settings: Settings,
     shapes: Shapes,
@@ -100,7 +100,7 @@ pub(crate) struct Queue<T> {
     started: Instant,
     random: fastrand::Rng,
     lanes: Vec<Lane>,
-    /// By store, and within one by the device that has a profile.
+    /// By store, and within a store by device with a profile.
     lane_of: BTreeMap<(StoreNo, usize), usize>,
     requests: BTreeMap<RequestNo, Pending<T>>,
     attempts: BTreeMap<u64, Reading>,
@@ -119,11 +119,11 @@ struct Pending<T> {
     submitted: Instant,
     /// When it came into the queue of its store last.
     queued: Instant,
-    /// The time that it has taken until its clock stopped, and since when that runs again.
+    /// The time that it has taken until its clock stopped, and the time at which the clock started again.
     used: Duration,
     runs_since: Option<Instant>,
     missing: Vec<usize>,
-    /// Attempts in a row that brought nothing.
+    /// Attempts in a row without data.
     failures: u32,
     stage: Stage,
 }
@@ -140,12 +140,12 @@ enum Stage {
 struct Reading {
     lane: usize,
     point: bool,
-    /// What it is for, unless nobody wants it any more.
+    /// The request, unless it was cancelled.
     request: Option<RequestNo>,
-    /// Which parts of the request were asked for.
+    /// The parts of the request that it reads.
     asked: Vec<usize>,
     begun: Instant,
-    /// Reads under way then, this one included.
+    /// Reads at that time, this one included.
     at_once: usize,
     wanted: u64,
     got: u64,
@@ -186,7 +186,7 @@ impl<T> Queue<T> {
         &self.shapes
     }
 
-    /// How each device is read, to add what was measured.
+    /// How each device is read, for new measurements.
     pub(crate) fn shapes_mut(&mut self) -> &mut Shapes {
         &mut self.shapes
     }
@@ -196,8 +196,8 @@ impl<T> Queue<T> {
         (self.requests.len(), self.attempts.len())
     }
 
-    /// Takes note of what happened at `now` and appends what is to be done. Cost: linear in the stores and in what is
-    /// under way, which is bounded by their slots.
+    /// Handles an event that happened at `now` and appends actions. Cost: linear in the stores and in the reads that
+    /// are running, which their slots bound.
     pub(crate) fn handle(&mut self, now: Instant, event: Event<T>, actions: &mut Vec<Action<T>>) {
         match event {
             Event::Submitted(requests) => requests.into_iter().for_each(|r| self.submit(now, r)),
@@ -208,8 +208,8 @@ impl<T> Queue<T> {
         self.advance(now, actions);
     }
 
-    /// Gives up the requests whose contexts say so: they are reported as failed, at once. Reads of local files that
-    /// have begun are left alone: they cannot be aborted, are over soon, and what they bring may be of use.
+    /// Cancels the requests whose contexts say so: they fail at once. Reads of local files that have begun are not
+    /// touched: they cannot be aborted, end soon, and their data may be used.
     pub(crate) fn cancel(
         &mut self,
         now: Instant,
@@ -271,12 +271,12 @@ impl<T> Queue<T> {
         self.lanes.len() - 1
     }
 
-    /// As the phases count time.
+    /// The time of the phases.
     fn time(started: Instant) -> impl Fn(Instant) -> coscan_core::Instant {
         move |at| coscan_core::Instant::from_nanos(at.saturating_duration_since(started).as_nanos() as u64)
     }
 
-    /// Everything that may go on goes on.
+    /// Continues everything that may continue.
     fn advance(&mut self, now: Instant, actions: &mut Vec<Action<T>>) {
         loop {
             let late: BTreeSet<RequestNo> =
@@ -312,7 +312,7 @@ impl<T> Queue<T> {
         due.into_iter().for_each(|no| self.begin(now, no, actions));
     }
 
-    /// When a request that waits for the limit may go ahead.
+    /// When a request that waits for the limit may start.
     fn due(&self, no: RequestNo) -> Option<Instant> {
         match self.requests.get(&no)?.stage {
             Stage::Limited { ticket } => self.bucket.due(ticket),
@@ -320,7 +320,8 @@ impl<T> Queue<T> {
         }
     }
 
-    /// When requests will have run out of time: those under way, and the one of each store that has waited longest.
+    /// When requests will have run out of time: those that are read, and the one of each store that has waited
+    /// longest.
     fn running_out(&self) -> impl Iterator<Item = (Instant, RequestNo)> {
         let reading = self.attempts.values().filter_map(|reading| reading.request);
         let pausing = self.pausing.iter().map(|(_, no)| *no);
@@ -415,7 +416,7 @@ impl<T> Queue<T> {
             return;
         };
         let error = outcome.err().unwrap_or(ReadError::Short { wanted, got });
-        // Attempts that bring some parts are no failures in a row.
+        // Attempts that return some parts do not count as failures in a row.
         pending.failures = if got > 0 { 1 } else { pending.failures + 1 };
         let pause = if error.is_transient() {
             backoff(&self.settings.retry, pending.failures, self.random.f64())
@@ -433,7 +434,7 @@ impl<T> Queue<T> {
         self.pausing.insert((until, no));
     }
 
-    /// The request is over.
+    /// The request has ended.
     fn forget(&mut self, no: RequestNo) -> Option<Pending<T>> {
         let pending = self.requests.remove(&no)?;
         if pending.request.point {
@@ -442,7 +443,7 @@ impl<T> Queue<T> {
         Some(pending)
     }
 
-    /// The request is over, without what is missing; it leaves whatever it waits for.
+    /// The request ends without the missing parts; it leaves the queue that it waits in.
     fn fail(&mut self, now: Instant, no: RequestNo, error: ReadError, actions: &mut Vec<Action<T>>) {
         let Some(pending) = self.forget(no) else { return };
         let (lane, point) = (&mut self.lanes[pending.lane], pending.request.point);
@@ -467,7 +468,7 @@ impl<T> Queue<T> {
 }
 
 impl<T> Pending<T> {
-    /// What passes from now on does not count.
+    /// The time from now on does not count.
     fn stop_clock(&mut self, now: Instant) {
         if let Some(since) = self.runs_since.take() {
             self.used += now - since;

@@ -1,12 +1,12 @@
-//! How reads of a device are shaped: how many at once, how far apart parts may lie that one request reads, how much it
-//! may read; and, by `fit.rs`, what follows for chunks, ranges of objects and point reads.
+//! How reads of a device are shaped: how many run at the same time, which gaps are read, how large a request may be;
+//! and, in `fit.rs`, what follows for chunks, ranges of objects and point reads.
 //!
-//! Constants hold unless a device has a profile ([`coscan_device::probe::Profile`]). Then reading `n` bytes takes
-//! t0 + n / B, so that a gap is worth reading if it is shorter than t0 x B, and a request is efficient when its bytes
-//! take nine times as long as it takes to begin. Of that gap, as much counts as requests cost a busy device: the rest
-//! of t0 passes while it serves others. What requests really take corrects t0 and B while the engine runs; requests that
-//! share the device take longer, as the profile says. What was set by hand wins. Who measures is `coscan device probe`, or the environment at a device's
-//! first use.
+//! Constants are used unless a device has a profile ([`coscan_device::probe::Profile`]). With a profile, reading `n`
+//! bytes takes t0 + n / B. A gap is worth reading if it is shorter than t0 x B, and a request is efficient when its
+//! bytes take nine times as long as t0. For a busy device only a part of that gap counts, because the rest of t0
+//! passes while it serves others. Measured times of requests correct t0 and B while the engine runs; requests that
+//! share the device take longer, as the profile says. Settings that were given have priority. `coscan device probe`
+//! measures devices, or the environment at a device's first use.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -23,13 +23,13 @@ use crate::identity::LocalFile;
 use crate::point::frames::BLOCK_BYTES;
 use crate::stats::DeviceUse;
 
-/// Gaps are never longer than this, whatever a device costs: their bytes pass through memory.
+/// Gaps are never longer than this, because their bytes pass through memory.
 const GAP_BYTES_MAX: u64 = 4 << 20;
-/// Boundaries are nearer to each other than any file is long.
+/// Boundaries further apart than any file is long are ignored.
 const PERIOD_MAX: u64 = 1 << 48;
-/// Reads under way at once: one more than the device serves keeps it busy while the next is prepared.
+/// Reads at the same time: one more than the device serves keeps it busy while the next is prepared.
 const REQUESTS: std::ops::RangeInclusive<usize> = 2..=64;
-/// What was learned leaves t0 and B within this factor of the profile.
+/// What is learned stays within this factor of the profile's t0 and B.
 const CORRECTION_MAX: f64 = 8.0;
 
 /// Time of a read: t0 + n / B.
@@ -44,26 +44,26 @@ impl Line {
         self.fixed_s + bytes as f64 / self.bytes_per_s
     }
 
-    /// What takes nine tenths of its time for its bytes.
+    /// The size at which nine tenths of the time are for the bytes.
     fn request_bytes(self) -> u64 {
         fit::request_bytes(self.fixed_s, self.bytes_per_s)
     }
 }
 
-/// Many requests at once, as the profile has them.
+/// The profile's numbers for many requests at the same time.
 #[derive(Clone, Debug, PartialEq)]
 struct Together {
-    /// Requests at once, ascending, and how many times as long each takes as one alone.
+    /// Requests at the same time, ascending, and how many times as long each takes as one alone.
     slowdown: Vec<(f64, f64)>,
-    /// What a gap costs and a request spares a busy device, over what they do when nothing else is read.
+    /// The cost of a gap and of a request on a busy device, relative to those on an idle one.
     gap_share: f64,
 }
 
 impl Together {
-    /// By the throughput of several requests at once. One of `n` bytes occupies a busy device for `n` over the throughput
-    /// of such requests; what that leaves beside the bytes, which pass at the throughput of large requests, is
-    /// what another request costs. Without large ones measured, bytes are taken to pass as fast as for one alone,
-    /// and nothing is known if many small ones are faster than that.
+    /// By the throughput of several requests at the same time. One of `n` bytes occupies a busy device for `n` over
+    /// the throughput of such requests. The time beyond that of its bytes, at the throughput of large requests, is
+    /// the cost of another request. If large ones were not measured, bytes are assumed to be as fast as for one
+    /// alone; if many small ones are faster than that, nothing is known.
     fn new(depth: &Depth, line: Line) -> Self {
         let known = depth.throughput.iter().filter(|seen| seen.requests > 0 && seen.bytes_per_s.value > 0.0);
         let rates: Vec<(f64, f64)> =
@@ -84,8 +84,8 @@ impl Together {
         Together { slowdown: alone.map_or_else(Vec::new, slowdown), gap_share }
     }
 
-    /// How many times as long a request takes with so many under way, itself included: between what was measured in
-    /// proportion, beyond it the device is taken to be full.
+    /// How many times as long a request takes with this many running, itself included: interpolated between
+    /// measurements; beyond them the device is assumed to be full.
     fn slowdown(&self, requests: f64) -> f64 {
         let Some(above) = self.slowdown.iter().position(|(measured, _)| *measured >= requests) else {
             return self.slowdown.last().map_or(1.0, |(measured, slower)| slower * requests / measured);
@@ -105,21 +105,21 @@ struct Profiled {
     line: Line,
     /// If it was measured.
     together: Option<Together>,
-    /// Where requests to the file that was measured, or to any object, should not cross; and whether that costs more
+    /// Boundaries for requests to the file that was measured, or to any object, and whether crossing one costs more
     /// than another request.
     boundary: Option<(u64, u64)>,
     measured: PathBuf,
     learned: Learned,
 }
 
-/// What holds where no profile decides.
+/// The values without a profile.
 #[derive(Clone, Copy, Debug)]
 struct Constants {
     requests: usize,
     gap: u64,
     chunk_bytes: u64,
     point_latency: Duration,
-    /// The whole buffer, which is shared by all devices.
+    /// The buffer, which all devices share.
     buffer_bytes: u64,
 }
 
@@ -146,7 +146,7 @@ pub(crate) struct Shapes {
 }
 
 impl Shapes {
-    /// Every device as the constants say.
+    /// All devices by the constants.
     #[cfg(test)]
     pub(crate) fn constant(requests: usize) -> Self {
         let point_latency = Duration::ZERO;
@@ -157,7 +157,7 @@ impl Shapes {
     /// By the profiles that the configuration names.
     ///
     /// # Errors
-    /// [`EngineError::DeviceProfile`] if one cannot be read or does not say enough.
+    /// [`EngineError::DeviceProfile`] if one cannot be read or lacks numbers.
     pub(crate) fn new(config: &EngineConfig) -> Result<Self, EngineError> {
         let profiled = config.device_profiles.iter().map(|path| Profiled::read(path));
         Ok(Shapes {
@@ -183,13 +183,13 @@ impl Shapes {
         self.profiled.iter().position(|profiled| profiled.has(name, local)).map_or(0, |at| at + 1)
     }
 
-    /// What row groups of the file with that address are cut to; with zero, not at all.
+    /// The size to which row groups of the file with that address are cut; zero: not at all.
     pub(crate) fn chunk_bytes(&self, name: &str, local: Option<&LocalFile>) -> u64 {
         self.profiled(self.at(name, local))
             .map_or(self.constants.chunk_bytes, |profiled| self.chunk_bytes_of(profiled))
     }
 
-    /// The ranges in which parts of that object are read; `None` if each is one.
+    /// The ranges in which parts of that object are read; `None` if each part is one range.
     pub(crate) fn range_bytes(&self, name: &str, local: Option<&LocalFile>) -> Option<u64> {
         let profiled = self.profiled(self.at(name, local)).filter(|_| local.is_none());
         profiled.and_then(|profiled| self.range_bytes_of(profiled))
@@ -200,13 +200,13 @@ impl Shapes {
         self.profiled(device).map(|profiled| self.point_latency_of(profiled))
     }
 
-    /// The id of a file's device, if it has no profile and nobody has asked before: who asks is to measure it.
+    /// The id of a file's device, if it has no profile and was not asked for before: the caller has to measure it.
     pub(crate) fn first_use(&mut self, source: &Source) -> Option<String> {
         let id = device_id(&source.name, source.local.as_ref());
         (self.of(source) == 0 && self.tried.insert(id.clone())).then_some(id)
     }
 
-    /// What was measured of a device at its first use; nothing changes if that says too little.
+    /// The profile of a device that was measured at its first use; ignored if it lacks numbers.
     pub(crate) fn measured(&mut self, id: String, mut profile: Profile) {
         profile.device_ids = vec![id];
         match Profiled::new("measured at first use".to_owned(), &profile) {
@@ -215,7 +215,7 @@ impl Shapes {
         }
     }
 
-    /// Bulk reads under way at once.
+    /// Bulk reads at the same time.
     pub(crate) fn requests(&self, device: usize) -> usize {
         match self.profiled(device) {
             Some(profiled) if self.by_profile.requests => profiled.requests,
@@ -223,7 +223,7 @@ impl Shapes {
         }
     }
 
-    /// What requests for a file may join, under the limit on reading in force.
+    /// The parts that requests for a file may join, under the limit on reading in force.
     pub(crate) fn joins(&self, source: &Source, limit: Option<ReadLimit>) -> Joins {
         match self.profiled(self.of(source)) {
             Some(profiled) => {
@@ -234,7 +234,7 @@ impl Shapes {
         }
     }
 
-    /// A read of so many bytes took so long, with `at_once` of them under way on average, itself included.
+    /// A read of this many bytes took this long, with `at_once` running on average, itself included.
     pub(crate) fn observe(&mut self, device: usize, bytes: u64, at_once: f64, took: Duration) {
         if let Some(profiled) = device.checked_sub(1).and_then(|at| self.profiled.get_mut(at)) {
             let alone_s = took.as_secs_f64()
@@ -261,13 +261,13 @@ impl Shapes {
         self.profiled.iter().enumerate().map(of).collect()
     }
 
-    /// The gap that is read on a device with a profile: where that does not say how the device serves many requests, no
-    /// longer than the constant, because the bytes of a gap may cost more than a request.
+    /// The gap that is read on a device with a profile. If the profile has no numbers for many requests, the gap is
+    /// at most the constant, because the bytes of a gap may cost more than a request.
     fn gap_of(&self, profiled: &Profiled, limit: Option<ReadLimit>) -> u64 {
         if self.by_profile.gap { self.request_cost_of(profiled, limit) } else { self.constants.gap }
     }
 
-    /// What another request costs a busy device, in bytes.
+    /// The cost of another request on a busy device, in bytes.
     fn request_cost_of(&self, profiled: &Profiled, limit: Option<ReadLimit>) -> u64 {
         match profiled.together.as_ref() {
             Some(_) => profiled.gap(limit),
@@ -300,7 +300,7 @@ impl Shapes {
     }
 }
 
-/// What profiles call the device of a file: `major:minor`, or the beginning of an object's address.
+/// The name of a file's device in profiles: `major:minor`, or the beginning of an object's address.
 fn device_id(name: &str, local: Option<&LocalFile>) -> String {
     match local {
         Some(file) => {
@@ -363,7 +363,8 @@ impl Profiled {
         }
     }
 
-    /// Boundaries of a file are known of the file that was measured only: others lie elsewhere on the device.
+    /// Boundaries of a file are known only for the file that was measured: those of others are elsewhere on the
+    /// device.
     fn boundary_of(&self, source: &Source) -> Option<(u64, u64)> {
         let known = source.local.as_ref().is_none_or(|file| file.path == self.measured);
         self.boundary.filter(|_| known)
@@ -406,7 +407,7 @@ impl Sums {
     }
 }
 
-/// What reads really took, the older the less it counts, beside what the profile says.
+/// Measured times of reads with decreasing weight, beside the profile.
 #[derive(Debug)]
 struct Learned {
     prior: Sums,
@@ -416,9 +417,9 @@ struct Learned {
     expected_s: f64,
 }
 
-/// How much less a read counts with every later one.
+/// By how much the weight of a read decreases with every later one.
 const FADING: f64 = 0.98;
-/// The profile counts as so many reads of each of two sizes.
+/// The profile counts as this many reads of each of two sizes.
 const PRIOR_READS: f64 = 4.0;
 const PRIOR_BYTES: [u64; 2] = [64 << 10, 8 << 20];
 
@@ -439,12 +440,12 @@ impl Learned {
         self.reads += 1;
     }
 
-    /// How much longer reads take than the profile says of as many at once; 1 before there are any.
+    /// How much longer reads take than the profile says for as many at the same time; 1 before there are any.
     fn over_profile(&self) -> f64 {
         if self.expected_s > 0.0 { self.took_s / self.expected_s } else { 1.0 }
     }
 
-    /// The line through all, within bounds of the profile's.
+    /// The line through all, within the bounds around the profile's.
     fn line(&self, profile: Line) -> Line {
         let [weight, x, y, xx, xy] = [
             self.prior.weight + self.seen.weight,
@@ -460,7 +461,7 @@ impl Learned {
             value.clamp(of / CORRECTION_MAX, of * CORRECTION_MAX)
         };
         let fixed_s = within(fixed_s, profile.fixed_s);
-        // A slope that is not positive says that size did not matter.
+        // A slope that is not positive means that size did not matter.
         let bytes_per_s = if slope > 0.0 { 1.0 / slope } else { f64::MAX };
         Line { fixed_s, bytes_per_s: within(bytes_per_s, profile.bytes_per_s) }
     }

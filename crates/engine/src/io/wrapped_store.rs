@@ -1,4 +1,4 @@
-//! A store around another that reads in its own way and does everything else as that one.
+//! A store around another one that reads in its own way and passes on everything else.
 
 use std::fmt;
 use std::ops::Range;
@@ -13,7 +13,7 @@ use object_store::{
     PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions, Result,
 };
 
-/// How a [`WrappedStore`] reads. What is not overridden is read as the store inside does.
+/// How a [`WrappedStore`] reads. What is not overridden is read by the store inside.
 #[async_trait]
 pub trait Reads: fmt::Debug + Send + Sync + 'static {
     /// The name of the wrapped store, for messages.
@@ -46,7 +46,7 @@ pub trait Reads: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// A store that reads as `R` says.
+/// A store that reads as `R` does.
 #[derive(Debug)]
 pub struct WrappedStore<R> {
     inner: Arc<dyn ObjectStore>,

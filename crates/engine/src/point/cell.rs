@@ -1,7 +1,7 @@
-//! What one point read has gathered so far, and who waits for it.
+//! The bytes that one point read has gathered so far, and the task that waits for them.
 //!
-//! The driver fills it in, the read's own task takes it out; neither needs the other's lock. Bytes are copied as they
-//! come, so that a frame or a part that leaves the buffer is not kept in memory by a read that nobody polls.
+//! The driver fills it, the read's own task takes the bytes out; neither needs the other's lock. Bytes are copied
+//! when they arrive, so that a read that is not polled keeps no evicted frame or part in memory.
 
 use std::ops::Range;
 use std::task::{Context, Poll, Waker};
@@ -19,11 +19,11 @@ pub(crate) fn blocks_of(range: &Range<u64>, block_bytes: u64) -> Range<u32> {
     (range.start / block_bytes) as u32..range.end.div_ceil(block_bytes) as u32
 }
 
-/// How a point read went on.
+/// The result of a point read.
 pub(crate) enum Gathered {
     /// All pages.
     Bytes(Vec<ColumnBytes>),
-    /// Its room was wanted by scans: it is to be read by a scan, too.
+    /// Scans needed its room: a scan has to read the rows.
     Revoked,
 }
 
@@ -32,7 +32,7 @@ pub(crate) enum Gathered {
 struct Piece {
     range: Range<u64>,
     bytes: Vec<u8>,
-    /// Blocks still to come, ascending.
+    /// Missing blocks, ascending.
     missing: Vec<u32>,
 }
 
@@ -47,7 +47,7 @@ struct Column {
 #[derive(Debug)]
 struct Columns(Vec<Column>);
 
-/// See the module's text.
+/// See the documentation of the module.
 #[derive(Debug)]
 pub(crate) struct Cell {
     handoff: Handoff<Columns, EngineError>,
@@ -60,7 +60,7 @@ impl Gathering for Columns {
 }
 
 impl Cell {
-    /// For these pages; numbers of the columns in the table beside them.
+    /// For these pages, with the numbers of the columns in the table.
     pub(crate) fn new(columns: Vec<(ColumnNo, ColumnPages)>, block_bytes: u64) -> Self {
         let piece = |range: Range<u64>| {
             let bytes = vec![0; (range.end - range.start) as usize];
@@ -87,7 +87,7 @@ impl Cell {
         });
     }
 
-    /// All of a column's part is at hand: bytes at their offsets in the file. Returns whether it was wanted.
+    /// A column's whole part is resident: bytes at their offsets in the file. Returns whether it was wanted.
     pub(crate) fn put_part(&self, column: ColumnNo, part: &[(u64, Bytes)]) -> bool {
         let wanted = self.handoff.with(|columns| {
             let column = columns.0.iter_mut().find(|c| c.no == column)?;
@@ -101,7 +101,7 @@ impl Cell {
         wanted.flatten().unwrap_or(false)
     }
 
-    /// The blocks still missing, ascending.
+    /// The missing blocks, ascending.
     pub(crate) fn missing(&self) -> Vec<u32> {
         let missing = self.handoff.with(|columns| {
             let pieces = columns.0.iter().flat_map(|column| &column.pieces);
@@ -113,33 +113,33 @@ impl Cell {
         missing
     }
 
-    /// The first root column that needs this block, if one does.
+    /// The first root column that needs this block, if any.
     pub(crate) fn root_of(&self, block: u32) -> Option<usize> {
         let needs = |column: &&Column| column.pieces.iter().any(|piece| piece.missing.contains(&block));
         self.handoff.with(|columns| columns.0.iter().find(needs).map(|column| column.root)).flatten()
     }
 
-    /// Whether nothing is awaited any more.
+    /// Whether nothing is missing any more.
     pub(crate) fn is_settled(&self) -> bool {
         self.handoff.is_settled()
     }
 
-    /// The pages are not available.
+    /// The pages cannot be read.
     pub(crate) fn fail(&self, error: EngineError) {
         self.handoff.fail(error);
     }
 
-    /// Gives up what was gathered, unless the task has taken it. Returns whether there is nothing left of it.
+    /// Drops what was gathered, unless the task has taken it. Returns whether nothing is left of it.
     pub(crate) fn revoke(&self) -> bool {
         self.handoff.revoke()
     }
 
-    /// Who is to be woken now that it is settled.
+    /// The task to wake when it is complete.
     pub(crate) fn take_waker(&self) -> Option<Waker> {
         self.handoff.take_waker()
     }
 
-    /// Takes out what was gathered once it is complete.
+    /// Takes out the bytes if they are complete.
     pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<Result<Gathered, EngineError>> {
         self.handoff.poll(cx).map(|outcome| match outcome {
             Outcome::Complete(Columns(columns)) => {
@@ -153,7 +153,7 @@ impl Cell {
 }
 
 impl Piece {
-    /// Copies what of `bytes`, which begin at `start` in the file, lies in the range.
+    /// Copies those of `bytes`, which begin at `start` in the file, that lie in the range.
     fn copy(&mut self, start: u64, bytes: &[u8]) {
         let from = self.range.start.max(start);
         let to = self.range.end.min(start + bytes.len() as u64);

@@ -1,7 +1,7 @@
 //! From the pages of a point read to Arrow arrays: the same decoder as for chunks, over bytes with gaps.
 //!
-//! Column by column, so that an error says which one is corrupt. Whatever the decoder asks for that was not read is
-//! an error, never a read.
+//! Column by column, so that an error names the corrupt one. Bytes that the decoder asks for and that were not read
+//! are an error; nothing is read here.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -32,22 +32,22 @@ pub(crate) struct ColumnBytes {
     pub(crate) pieces: Vec<(u64, Bytes)>,
 }
 
-/// What to make of them.
+/// The types to decode to.
 #[derive(Debug)]
 pub(crate) struct Target<'a> {
     pub(crate) file: &'a File,
-    /// Footer and offset index: those that the pages were chosen by.
+    /// Footer and offset index by which the pages were chosen.
     pub(crate) metadata: &'a Arc<ParquetMetaData>,
     pub(crate) row_group: usize,
     pub(crate) schema: &'a SchemaRef,
     pub(crate) rows: &'a [Range<usize>],
     pub(crate) batch_rows: usize,
-    /// The room that is booked for pages, in bytes.
+    /// The room that is reserved for pages, in bytes.
     pub(crate) room: u64,
 }
 
-/// The selected rows in batches: for every batch the arrays of all columns. `None` if a page takes more room than is
-/// booked: pages are larger than the footer lets expect.
+/// The selected rows in batches: for every batch the arrays of all columns. `None` if a page takes more room than
+/// reserved, because pages are larger than the footer says.
 pub(crate) fn decode(
     target: &Target<'_>,
     columns: Vec<ColumnBytes>,
@@ -110,11 +110,11 @@ fn decode_column(
         .with_projection(mask)
         .with_batch_size(target.batch_rows)
         .with_row_selection(RowSelection::from_consecutive_ranges(target.rows.iter().cloned(), total))
-        // Pages that were not read are to be skipped, not decoded and filtered.
+        // Pages that were not read must be skipped, not decoded and filtered.
         .with_row_selection_policy(RowSelectionPolicy::Selectors)
         .build()?;
     let mut wanted: usize = target.rows.iter().map(ExactSizeIterator::len).sum();
-    // As many as come: how many rows there are is what the file claims.
+    // Without a capacity: the number of rows is only the file's claim.
     let mut arrays = Vec::new();
     for batch in reader {
         let array = batch?.column(0).clone();

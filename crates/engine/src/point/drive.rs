@@ -1,8 +1,8 @@
-//! What the driver does for point reads: room in the ledger, frames, and whoever can answer first.
+//! The driver's work for point reads: room in the ledger, frames, and the fastest source of bytes.
 //!
-//! A column of a point read is answered by the part that is resident, by blocks in frames, by blocks that are read,
-//! or by the load of its chunk, whichever comes first. Everything here happens under the driver's lock; bytes are
-//! copied, because a point read has few of them, but nothing is read or decoded.
+//! A column of a point read is answered by the resident part, by blocks in frames, by blocks that are read, or by the
+//! load of its chunk, whichever comes first. Everything here happens under the driver's lock. Bytes are copied,
+//! because a point read has few of them, but nothing is read or decoded.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,22 +21,23 @@ use crate::io::queue::{Outcome, Request};
 use crate::store::{Part, PartKey};
 use crate::table::File;
 
-/// Room grows in steps of this many bytes, so that a point read does not mean an eviction each.
+/// Room grows in steps of this many bytes, so that not every point read causes an eviction.
 const ROOM_STEP: u64 = 1 << 20;
 
 impl LockedDriver<'_> {
-    /// The most that point reads may have now: their share of the budget, and no more than they began with.
+    /// The most that point reads may have now: their share of the budget, and at most their initial limit.
     fn point_share(&self) -> u64 {
         let percent = u64::from(self.config().point_share_percent);
         (self.state.abm.usage().budget / 100 * percent).min(self.state.points.share)
     }
 
-    /// What point reads may have beside the frames now, a single one or all together.
+    /// The most that point reads may have beside the frames now, one of them or all together.
     pub(crate) fn point_read_bytes_max(&self) -> u64 {
         Points::read_bytes_max(self.point_share())
     }
 
-    /// Begins a point read of some of these rows that will need `room` bytes beside the frames; `None` if there is no room for it.
+    /// Begins a point read of some of these rows that will need `room` bytes beside the frames; `None` if there is no
+    /// room for it.
     pub(crate) fn begin_point(
         &mut self,
         file: &Arc<File>,
@@ -70,7 +71,7 @@ impl LockedDriver<'_> {
         }
         let missing = cell.missing();
         if !missing.is_empty() && self.state.points.frames.count() == 0 {
-            // The share of point reads has no room for a single block.
+            // The share of point reads is smaller than a block.
             return Ok(None);
         }
         let frames_more = (missing.len() as u64).min(self.state.points.frames.count()) * BLOCK_BYTES;
@@ -106,7 +107,7 @@ impl LockedDriver<'_> {
         Ok(Some((read, cell)))
     }
 
-    /// Takes room for this many bytes more; returns whether the ledger and the share allow it.
+    /// Reserves this many bytes more; returns whether the ledger and the share allow it.
     fn book_points(&mut self, more: u64) -> bool {
         let needed = self.state.points.held() + more;
         let has = self.state.abm.usage().points;
@@ -114,7 +115,7 @@ impl LockedDriver<'_> {
             return true;
         }
         let share = self.point_share();
-        // The frames of a read that evicts others need no room of their own.
+        // A read that evicts other frames needs no room for its own.
         let bytes = needed.next_multiple_of(ROOM_STEP).min(share);
         if bytes > has {
             self.event(Event::PointRoom { bytes });
@@ -122,7 +123,7 @@ impl LockedDriver<'_> {
         self.state.abm.usage().points >= needed.min(share)
     }
 
-    /// A point read has become arrays of this many bytes. Returns whether there is room for them.
+    /// The arrays of a point read have this many bytes. Returns whether there is room for them.
     pub(crate) fn resize_point(&mut self, read: u64, bytes: u64) -> bool {
         let Some(pending) = self.state.points.reads.get_mut(&read) else { return false };
         let before = std::mem::replace(&mut pending.room, 0);
@@ -135,7 +136,7 @@ impl LockedDriver<'_> {
         fits
     }
 
-    /// A point read is over, or nobody wants its outcome any more.
+    /// A point read has ended or was dropped.
     pub(crate) fn end_point(&mut self, read: u64) {
         let now = self.now();
         let Some(pending) = self.state.points.reads.remove(&read) else { return };
@@ -149,7 +150,8 @@ impl LockedDriver<'_> {
         self.do_for_points(effects, None);
     }
 
-    /// Reads and frees what the frames want, hands on what they have; `failure` is why blocks could not be read.
+    /// Reads and frees blocks as the frames ask, and passes on the blocks in them; `failure` is why blocks could not
+    /// be read.
     fn do_for_points(&mut self, effects: Effects, failure: Option<&Arc<ReadError>>) {
         let Effects { reads, answers, freed } = effects;
         self.after.bytes.extend(freed);
@@ -170,7 +172,7 @@ impl LockedDriver<'_> {
         }
     }
 
-    /// Wakes a read that waits for nothing any more.
+    /// Wakes a read for which nothing is missing any more.
     fn settle_point(&mut self, read: u64) {
         let Some(pending) = self.state.points.reads.get_mut(&read) else { return };
         if !pending.waits || !pending.cell.is_settled() {
@@ -182,7 +184,7 @@ impl LockedDriver<'_> {
         self.announce_points(table, chunk);
     }
 
-    /// Tells the buffer manager how many point reads wait for a chunk.
+    /// Reports to the buffer manager how many point reads wait for a chunk.
     fn announce_points(&mut self, table: TableId, chunk: ChunkNo) {
         let (reads, columns) = self.state.points.waiting_for(table, chunk);
         self.event(Event::PointsWaiting { table, chunk, columns, reads });
@@ -212,7 +214,7 @@ impl LockedDriver<'_> {
         }
     }
 
-    /// The I/O threads have read a block, or could not.
+    /// A block was read, or could not be read.
     pub(crate) fn blocks_read(&mut self, context: &BlockContext, outcome: Outcome) {
         let now = self.now();
         let mut effects = Effects::default();
@@ -240,7 +242,7 @@ impl LockedDriver<'_> {
         }
     }
 
-    /// A part of a chunk arrived by a load: it answers point reads that wait for pages of it.
+    /// A load brought a part of a chunk: it answers point reads that wait for pages of it.
     pub(crate) fn part_for_points(&mut self, part: &Arc<Part>) {
         let PartKey { table, chunk, column } = part.key;
         let here = |pending: &Pending| {
@@ -256,7 +258,8 @@ impl LockedDriver<'_> {
         }
     }
 
-    /// Scans want the room of point reads back: those that still wait are left to scans. Returns what has to stay.
+    /// Scans need the room of point reads: scans will read what these still wait for. Returns the bytes that have to
+    /// stay.
     pub(crate) fn return_point_room(&mut self) -> Event {
         let now = self.now();
         let mut effects = Effects::default();
@@ -274,8 +277,8 @@ impl LockedDriver<'_> {
         }
         points.frames.clear(now, &mut effects);
         self.after.bytes.append(&mut effects.freed);
-        // Blocks that queued for a frame may have had one just before their read ended, too: whatever the pool was told
-        // to be under way has to come to an end.
+        // Blocks that waited for a frame may have got one just before their read ended: every read that the pool was
+        // told of has to end.
         self.read_blocks(effects.reads);
         for (table, chunk) in given_up {
             let columns = ColumnSet::new();

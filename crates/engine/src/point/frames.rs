@@ -1,14 +1,14 @@
 //! The frames of point reads: a page-level pool over blocks of files.
 //!
 //! Pages of Parquet files have any size, frames have one: a frame holds an aligned block of [`BLOCK_BYTES`], and a
-//! page is read as the blocks it touches. The pool is the core's ([`coscan_pool`]) under DBMIN; each block that
-//! a point read wants is one query of it, which ends as soon as its bytes are copied, so that no read holds frames
-//! while it waits for others. Blocks then stay on the free list, the least recently used first to go. Blocks of a
-//! dictionary are another matter: every point read of its row group wants them again. Once a block was wanted so
-//! often that the locality model calls it worth keeping, its query stays open, and with it its locality set.
+//! page is read as the blocks it touches. The pool is [`coscan_pool`] under DBMIN. Each block that a point read wants
+//! is one query of the pool, which ends as soon as its bytes are copied, so that no read holds frames while it waits
+//! for others. Blocks then stay on the free list and are evicted least recently used first. Blocks of a dictionary
+//! are different: every point read of its row group wants them again. Once a block was wanted so often that the
+//! locality model calls it worth keeping, its query stays open, and with it its locality set.
 //!
-//! Nothing is read here: what is to be read is handed to the driver. It knows nothing of the ledger either, but says
-//! how much memory it has.
+//! Nothing is read here: the driver gets the blocks to read. The ledger is not known here either, but the memory in
+//! use is reported.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
@@ -25,14 +25,14 @@ use coscan_pool::{
 
 use crate::table::File;
 
-/// The bytes of a frame. Data pages have tens to hundreds of kilobytes: larger blocks read more beside them, smaller
-/// ones make more requests of the pool.
+/// The bytes of a frame. Data pages have tens to hundreds of kilobytes: with larger blocks more other bytes are read,
+/// with smaller ones the pool has more requests.
 pub(crate) const BLOCK_BYTES: u64 = 32 << 10;
 
-/// Kept dictionaries have at most 1/n of the frames.
+/// Dictionaries that are kept have at most 1/n of the frames.
 const HOT_SHARE: usize = 4;
 
-/// Blocks whose references are counted, per frame; beyond that counting starts anew.
+/// Blocks whose references are counted, per frame; beyond that counting starts again.
 const COUNTED_PER_FRAME: usize = 16;
 
 /// A block to read.
@@ -42,13 +42,13 @@ pub(crate) struct ToRead {
     pub(crate) block: u32,
 }
 
-/// What became of a block that a read wants.
+/// The result for a block that a read wants.
 pub(crate) enum Answer {
     Here { read: u64, block: u32, bytes: Bytes },
     Failed { read: u64, block: u32 },
 }
 
-/// What is to be done after a call.
+/// What the driver is to do after a call.
 #[derive(Default)]
 pub(crate) struct Effects {
     pub(crate) reads: Vec<ToRead>,
@@ -60,7 +60,7 @@ pub(crate) struct Effects {
 /// A block that a point read wants.
 pub(crate) struct WantedBlock {
     pub(crate) block: u32,
-    /// Whether a dictionary lies in it.
+    /// Whether it is part of a dictionary.
     pub(crate) dictionary: bool,
 }
 
@@ -75,7 +75,7 @@ struct BlockRequest {
     sent: bool,
 }
 
-/// See the module's text.
+/// See the documentation of the module.
 #[derive(Debug)]
 pub(crate) struct Frames {
     pool: Option<Pool>,
@@ -85,14 +85,14 @@ pub(crate) struct Frames {
     reading: usize,
     requests: BTreeMap<QueryId, BlockRequest>,
     of_read: BTreeMap<u64, Vec<QueryId>>,
-    /// Queries that keep a dictionary's block, by block; the first was kept first.
+    /// Queries that keep a dictionary's block, by block, oldest first.
     hot: VecDeque<(PageId, QueryId)>,
     wanted: BTreeMap<PageId, u64>,
     next_query: u64,
 }
 
 impl Frames {
-    /// This many frames; with none, nothing can be read.
+    /// This many frames; with zero, nothing can be read.
     pub(crate) fn new(frames: u32) -> Self {
         Frames {
             pool: pool(frames),
@@ -111,12 +111,12 @@ impl Frames {
         self.memory.len() as u64
     }
 
-    /// Bytes in frames, those on their way included.
+    /// Bytes in frames, those being read included.
     pub(crate) fn bytes(&self) -> u64 {
         (self.memory.iter().flatten().count() + self.reading) as u64 * BLOCK_BYTES
     }
 
-    /// Has these blocks of a file brought for a point read, whose name is used once.
+    /// Requests these blocks of a file for a point read, whose name is used once.
     pub(crate) fn want(
         &mut self,
         now: Instant,
@@ -175,7 +175,7 @@ impl Frames {
         self.forget_empty(frame, effects);
     }
 
-    /// A read is over: it wants nothing any more.
+    /// A read has ended: it wants nothing any more.
     pub(crate) fn end(&mut self, now: Instant, read: u64, effects: &mut Effects) {
         for query in self.of_read.remove(&read).unwrap_or_default() {
             if self.requests.remove(&query).is_some() {
@@ -184,7 +184,7 @@ impl Frames {
         }
     }
 
-    /// Gives back the memory of the frames of all files that no read wants blocks of.
+    /// Frees the frames of blocks that no read wants.
     pub(crate) fn clear(&mut self, now: Instant, effects: &mut Effects) {
         for (_, query) in std::mem::take(&mut self.hot) {
             self.send(now, Event::QueryEnded { query }, effects);
@@ -221,8 +221,8 @@ impl Frames {
         actions.extend(more);
     }
 
-    /// Opens an admitted query's file. If its locality set does not fit beside those of the others, the query stands
-    /// still until it is reactivated.
+    /// Opens an admitted query's file. If its locality set does not fit beside those of the others, the query waits
+    /// until it is reactivated.
     fn open(&mut self, now: Instant, query: QueryId, actions: &mut VecDeque<Action>) -> Vec<Event> {
         let Some(request) = self.requests.get(&query) else { return Vec::new() };
         let (file, instance) = (PoolFile(request.file.id.0 as u32), InstanceId(query.0));
@@ -234,7 +234,7 @@ impl Frames {
         if stopped { Vec::new() } else { self.request(query) }
     }
 
-    /// The request of a query that runs, if it has not made it yet.
+    /// The request of a running query, if it has not been made yet.
     fn request(&mut self, query: QueryId) -> Vec<Event> {
         let Some(request) = self.requests.get_mut(&query).filter(|request| !request.sent) else {
             return Vec::new();
@@ -244,7 +244,7 @@ impl Frames {
         vec![Event::PageRequested { query, instance, number, access: Access::Read, cpu: Span::ZERO }]
     }
 
-    /// Does what the pool wants; returns what it is to be told.
+    /// Carries out the pool's actions; returns the events that follow.
     fn carry_out(
         &mut self,
         now: Instant,
@@ -280,12 +280,12 @@ impl Frames {
                 }
                 vec![Event::QueryEnded { query }]
             }
-            // Nothing is ever changed here, and whoever has to wait is told when the wait is over.
+            // Nothing is ever changed here, and a query that has to wait is told when the wait ends.
             Action::Write { .. } | Action::Wait { .. } | Action::Deactivate { .. } => Vec::new(),
         }
     }
 
-    /// Leaves the query open that holds a dictionary's block; ends the ones kept longest if there are too many.
+    /// Leaves the query of a dictionary's block open; ends the oldest ones if there are too many.
     fn keep(&mut self, page: PageId, query: QueryId) -> Vec<Event> {
         if self.hot.iter().any(|(hot, _)| *hot == page) {
             return vec![Event::QueryEnded { query }];
@@ -295,7 +295,7 @@ impl Frames {
         self.hot.drain(..surplus).map(|(_, query)| Event::QueryEnded { query }).collect()
     }
 
-    /// What was read for a read that is gone is in no frame.
+    /// A block that was read for a read that has ended is in no frame.
     fn forget_empty(&mut self, frame: FrameNo, effects: &mut Effects) {
         let Some(pool) = &self.pool else { return };
         let f = pool.state().frames.get(frame);
@@ -311,7 +311,7 @@ fn pool(frames: u32) -> Option<Pool> {
     Pool::new(PoolConfig { frames, allocation, load_control, seed: 0 }).ok()
 }
 
-/// The blocks that these ranges touch, ascending, and whether a dictionary lies in each.
+/// The blocks that these ranges touch, ascending, and whether each is part of a dictionary.
 pub(crate) fn wanted(blocks: &[u32], dictionaries: &[Range<u64>]) -> Vec<WantedBlock> {
     let of_dictionary = |block: u32| {
         let start = u64::from(block) * BLOCK_BYTES;
@@ -363,7 +363,7 @@ mod tests {
             Host { frames: Frames::new(frames), file: file().await, reads: 0 }
         }
 
-        /// Has blocks brought by a new read, reads what is missing, and ends it; how many were read.
+        /// Requests blocks for a new read, reads the missing ones, and ends it; returns how many were read.
         fn read(&mut self, blocks: &[u32], dictionary: bool) -> usize {
             let blocks: Vec<_> = blocks.iter().map(|&block| WantedBlock { block, dictionary }).collect();
             let mut effects = Effects::default();

@@ -6,10 +6,10 @@
 //!                                          frames: blocks of files under the core's page-level pool
 //! ```
 //!
-//! Such a read does not register with the buffer manager. Its room (frames, pages being put together, arrays being
-//! decoded) is in the same ledger, within a share of the budget; its requests go first in the same I/O queue, under
-//! the same limit, with the same retries and checks of the file's version. Whoever wants rows that are no point read,
-//! or finds no room for one, registers a scan: whether to is the caller's decision ([`point_cost`]).
+//! Such a read does not register with the buffer manager. Its room (frames, pages being assembled, arrays being
+//! decoded) is in the same ledger, within a share of the budget. Its requests go first in the same I/O queue, with
+//! the same limit, retries and checks of the file's version. If rows are not worth a point read, or there is no room
+//! for one, the caller registers a scan; [`point_cost`] helps to decide.
 
 mod cell;
 mod decode;
@@ -56,16 +56,16 @@ pub struct PointRequest {
     pub schema: SchemaRef,
     /// The file's footer with its offset index; the engine may know the file without one.
     pub metadata: Arc<ParquetMetaData>,
-    /// What to do while there is no room: wait for it, because no scan could read the row group instead, or leave
-    /// the rows to a scan.
+    /// Whether to wait while there is no room, because no scan could read the row group instead, or to leave the rows
+    /// to a scan.
     pub wait_for_room: bool,
 }
 
-/// The rows of a point read. They count in the ledger until this is dropped; who keeps arrays for longer accounts for
-/// them himself, as with the arrays of a chunk.
+/// The rows of a point read. They count in the ledger until this is dropped; a caller that keeps arrays longer has to
+/// account for them, as with the arrays of a chunk.
 #[derive(Debug)]
 pub struct PointRows {
-    /// Of each batch the arrays of all columns.
+    /// For each batch the arrays of all columns.
     pub batches: Vec<Vec<ArrayRef>>,
     _room: Room,
 }
@@ -88,24 +88,25 @@ impl Drop for Room {
     }
 }
 
-/// What an attempt at a point read came to.
+/// The result of an attempt at a point read.
 enum Attempt {
     Rows(PointRows),
     /// There is no room for it now. It needs this many bytes beside the frames.
     NoRoom(u64),
-    /// It will never have the room.
+    /// It will never have room.
     TooLarge,
 }
 
 impl Engine {
     /// Reads the rows of a request by their pages: in batches of at most
-    /// [`slice_rows`](crate::EngineConfig::slice_rows) rows, of each the arrays of all columns. `None` if it has to be
-    /// read by a scan: there is no offset index, no room, or what room there was is wanted by scans. May be dropped at
-    /// any point.
+    /// [`slice_rows`](crate::EngineConfig::slice_rows) rows, each with the arrays of all columns. `None` if a scan
+    /// has to read them: there is no offset index, no room, or scans need the room. The future may be dropped at any
+    /// point.
     ///
     /// # Errors
-    /// As a scan: the file was replaced, a page cannot be read or decoded, the request makes no sense. With
-    /// [`wait_for_room`](PointRequest::wait_for_room) also [`EngineError::BufferTooSmall`], if nobody gives room back.
+    /// As a scan: the file was replaced, a page cannot be read or decoded, the request is inconsistent. With
+    /// [`wait_for_room`](PointRequest::wait_for_room) also [`EngineError::BufferTooSmall`], if nobody gives room
+    /// back.
     pub async fn point_read(&self, request: &PointRequest) -> Result<Option<PointRows>, EngineError> {
         let driver = &self.driver;
         driver.locked(|locked| locked.check_handles([&request.file]))??;
@@ -137,7 +138,7 @@ impl Engine {
         }
     }
 
-    /// Reads if there are `room` bytes beside the frames.
+    /// Reads if `room` bytes beside the frames are available.
     async fn attempt(
         &self,
         file: &Arc<File>,
@@ -150,7 +151,7 @@ impl Engine {
             return Ok(Attempt::TooLarge);
         }
         let Ok(permits) = driver.point_room.acquire_many(permits(room)).await else {
-            // Closed: the driver says why.
+            // Closed: the driver has the error.
             return driver.locked(|_| Attempt::TooLarge);
         };
         let rows = rows_between(&request.rows);
@@ -178,7 +179,7 @@ impl Engine {
         let batches = decode::decode(&target, columns)?;
         driver.work.decode_ns.add_time(driver.now() - started);
         let Some(batches) = batches else { return Ok(Attempt::TooLarge) };
-        // From here on it is the arrays that have the room, for as long as the caller works on them.
+        // From here on the arrays have the room, for as long as the caller uses them.
         let bytes = array_bytes(&batches);
         let fits = driver.locked(|locked| locked.resize_point(read, bytes))?;
         drop(permits);
@@ -222,11 +223,11 @@ fn sound(rows: &[Range<usize>], total: usize) -> bool {
         && rows.windows(2).all(|pair| pair[0].end <= pair[1].start)
 }
 
-/// Pages of a few bytes may be as much larger than their share of the column chunk.
+/// Pages of a few bytes may be larger than their share of the column chunk by this much.
 const PAGE_SLACK_BYTES: u64 = 8 << 10;
 
-/// What decoding these pages may need: those of one column after the other uncompressed, and the arrays made of the
-/// data pages.
+/// The bytes that decoding these pages may need: the uncompressed pages of one column after the other, and the arrays
+/// of the data pages.
 fn decoded_bytes(metadata: &ParquetMetaData, row_group: usize, pages: &Pages) -> u64 {
     let schema = metadata.file_metadata().schema_descr();
     let leaves = metadata.row_group(row_group).columns();
@@ -242,7 +243,7 @@ fn decoded_bytes(metadata: &ParquetMetaData, row_group: usize, pages: &Pages) ->
         let expanded = |bytes: u64| {
             u64::try_from(u128::from(bytes).saturating_mul(plain) / encoded.max(1)).unwrap_or(u64::MAX)
         };
-        // The dictionary is there as it was written and decoded; pages are not all compressed equally well.
+        // A dictionary is in memory encoded and decoded; pages are not compressed equally.
         let dictionaries = expanded(column.dictionary_bytes()).saturating_mul(2);
         let pages = expanded(column.bytes() - column.dictionary_bytes());
         let pages = pages.saturating_add(pages / 4).saturating_add(PAGE_SLACK_BYTES);

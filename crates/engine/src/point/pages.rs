@@ -1,7 +1,7 @@
 //! Which bytes of a row group a selection of rows needs: data pages by the offset index, and dictionary pages.
 //!
-//! The offset index can be corrupt, as any page. One that does not fit its column chunk is ignored: the row group
-//! is then read by a scan, which does not need it.
+//! The offset index can be corrupt, as any page. One that does not fit its column chunk is ignored: a scan then reads
+//! the row group, without using it.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ use crate::io::fit::cost_bytes;
 pub(crate) struct ColumnPages {
     /// The root column's position in the file.
     pub(crate) root: usize,
-    /// Byte ranges in the file, ascending and disjoint; touching ones are one.
+    /// Byte ranges in the file, ascending and disjoint; adjacent ones are merged.
     pub(crate) ranges: Vec<Range<u64>>,
     /// Dictionary pages among them.
     pub(crate) dictionaries: Vec<Range<u64>>,
@@ -40,9 +40,9 @@ pub struct PointCost {
     pub cost_bytes: u64,
 }
 
-/// What it costs to read `rows` (ascending, disjoint) of these root columns page by page, where another request costs as
-/// much as `request_bytes`; `None` if the file does not say where its pages are. Cost: linear in the pages of these
-/// columns.
+/// The cost of reading `rows` (ascending, disjoint) of these root columns page by page, where another request costs
+/// as much as `request_bytes`; `None` if the file does not say where its pages are. Cost: linear in the pages of
+/// these columns.
 pub fn point_cost(
     metadata: &ParquetMetaData,
     row_group: usize,
@@ -63,7 +63,7 @@ pub fn point_cost(
 }
 
 impl Pages {
-    /// The pages with these rows; `None` if there is no offset index for one of the columns, or one that cannot be.
+    /// The pages with these rows; `None` if a column has no offset index or an inconsistent one.
     pub(crate) fn new(
         metadata: &ParquetMetaData,
         row_group: usize,
@@ -108,7 +108,7 @@ impl Pages {
         Some(Pages { columns })
     }
 
-    /// Where the data pages lie, ascending. Dictionaries begin their column, before all of its data pages.
+    /// Where the data pages are, ascending. A dictionary is at the beginning of its column, before all data pages.
     fn data_ranges(&self) -> Vec<Range<u64>> {
         let of_column = |column: &ColumnPages| -> Vec<Range<u64>> {
             let dictionaries = &column.dictionaries;
@@ -141,7 +141,7 @@ impl ColumnPages {
     }
 }
 
-/// Pages follow each other inside the column chunk and cover its rows.
+/// Pages are adjacent inside the column chunk and cover its rows.
 fn are_sound(
     locations: &[parquet::file::page_index::offset_index::PageLocation],
     chunk: &Range<u64>,
@@ -163,7 +163,7 @@ fn are_sound(
         })
 }
 
-/// The same bytes as ascending ranges that do not touch.
+/// The same bytes as ascending ranges that are not adjacent.
 fn joined(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     ranges.sort_unstable_by_key(|range| range.start);
     let mut joined: Vec<Range<u64>> = Vec::with_capacity(ranges.len());

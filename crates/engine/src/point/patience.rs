@@ -1,5 +1,5 @@
-//! Who waits for room, and for how long nobody has given any back: what the driver keeps of it. The waiting itself
-//! is in `room`.
+//! Who waits for room, and for how long nothing has been released: the driver's notes. The waiting itself is in
+//! `room`.
 
 use std::time::{Duration, Instant};
 
@@ -7,24 +7,24 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Default)]
 pub(crate) struct Patience {
     pub(super) waiting: usize,
-    /// When something was given back last, or the first of those who wait came.
+    /// When something was released last, or the first waiter came.
     pub(super) since: Option<Instant>,
-    /// How often nobody gave anything back for long.
+    /// How often nothing was released for long.
     pub(super) given_up: u64,
 }
 
 impl Patience {
-    /// When to look for consumers that stand still.
+    /// When to look for consumers that have stopped reading.
     pub(crate) fn deadline(&self, stall_after: Duration) -> Option<Instant> {
         self.since.map(|since| since + stall_after)
     }
 
-    /// Something was given back, which may be room.
+    /// Something was released that may be room.
     pub(crate) fn note_progress(&mut self, now: Instant) {
         self.since = (self.waiting > 0).then_some(now);
     }
 
-    /// Nobody has given anything back since the deadline was set, and nobody who was asked now.
+    /// Nothing was released since the deadline was set, and nobody who was asked gave anything.
     pub(crate) fn give_up(&mut self, now: Instant) {
         self.given_up += 1;
         self.note_progress(now);

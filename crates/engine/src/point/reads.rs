@@ -1,6 +1,6 @@
-//! The point reads of an engine: which there are, what they wait for, and what they hold.
+//! The point reads of an engine: what they wait for, and what they hold.
 //!
-//! What is done for them is in `drive`.
+//! The work for them is in `drive`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,15 +15,15 @@ use super::frames::{BLOCK_BYTES, Frames};
 use crate::error::EngineError;
 use crate::table::File;
 
-/// The unit in which room is handed out to point reads that wait for it, in bytes.
+/// The unit of room for point reads that wait for it, in bytes.
 const PERMIT_BYTES: u64 = 1 << 10;
 
-/// The permits for this many bytes: the same rounding for the room that there is and for what a read wants of it.
+/// The permits for this many bytes, with the same rounding for the available room and for the room of a read.
 pub(crate) fn permits(bytes: u64) -> u32 {
     u32::try_from(bytes.div_ceil(PERMIT_BYTES)).unwrap_or(u32::MAX)
 }
 
-/// After this time without point reads, their room goes back to the scans.
+/// After this time without point reads, their room is given back to the scans.
 const IDLE: Duration = Duration::from_secs(10);
 
 /// The point reads of an engine.
@@ -43,7 +43,7 @@ pub(super) struct Pending {
     pub(super) file: Arc<File>,
     pub(super) row_group: usize,
     pub(super) chunk: ChunkNo,
-    /// Whether all its rows are of that chunk, whose parts then have all its pages.
+    /// Whether all its rows are in that chunk, whose parts then have all its pages.
     pub(super) in_one_chunk: bool,
     pub(super) columns: ColumnSet,
     pub(super) cell: Arc<Cell>,
@@ -67,22 +67,22 @@ impl Points {
         Points { frames: Frames::new(frames), reads, next_read: 0, share, used }
     }
 
-    /// What a single read may have beside the frames; the same for all reads together.
+    /// The most that a single read may have beside the frames; the same for all reads together.
     pub(crate) fn read_bytes_max(share: u64) -> u64 {
         share / 4 * 3
     }
 
-    /// What all reads have beside the frames.
+    /// The bytes of all reads beside the frames.
     pub(super) fn rooms(&self) -> u64 {
         self.reads.values().map(|read| read.room).sum()
     }
 
-    /// Bytes that they hold, beside the frames and in them.
+    /// The bytes that they hold, beside the frames and in them.
     pub(crate) fn held(&self) -> u64 {
         self.frames.bytes() + self.rooms()
     }
 
-    /// Ends all reads, and wakes those who wait for one.
+    /// Ends all reads, and wakes their tasks.
     pub(crate) fn fail_all(&mut self, error: &EngineError, wakers: &mut Vec<Waker>) {
         for pending in std::mem::take(&mut self.reads).into_values() {
             pending.cell.fail(error.clone());
@@ -99,7 +99,7 @@ impl Points {
         (reads as u32, columns)
     }
 
-    /// Whether their room should go back because nobody has used it for long.
+    /// Whether their room should be given back because nobody has used it for long.
     pub(crate) fn is_idle(&self, now: Instant) -> bool {
         self.reads.is_empty() && now.saturating_duration_since(self.used) >= IDLE
     }

@@ -1,7 +1,7 @@
-//! Waiting for room: until some is given back, or for so long that none will be.
+//! Waiting for room: until some is released, or until it is certain that none will be.
 //!
-//! A waiter holds nothing. Consumers that have stopped reading are asked for their chunks, as they are for scans
-//! that cannot go on.
+//! A waiter holds nothing. Consumers that have stopped reading are asked for their chunks, as for scans that cannot
+//! continue.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use crate::driver::Driver;
 use crate::error::EngineError;
 
-/// One who waits for room.
+/// A task that waits for room.
 pub(crate) struct RoomWaiter {
     driver: Arc<Driver>,
 }
@@ -32,7 +32,7 @@ impl Driver {
 }
 
 impl RoomWaiter {
-    /// Completes when something was given back after this call; false if nobody will give anything.
+    /// Completes when something was released after this call; false if nothing will be released.
     pub(crate) fn next_change(
         &self,
     ) -> Result<impl Future<Output = Result<bool, EngineError>> + use<>, EngineError> {

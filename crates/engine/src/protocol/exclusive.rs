@@ -7,7 +7,7 @@ use std::task::Waker;
 
 use crate::sync::{Mutex, MutexGuard};
 
-/// See the module's text.
+/// See the documentation of the module.
 #[derive(Debug)]
 pub(crate) struct Exclusive<T> {
     inner: Mutex<Inner<T>>,
@@ -15,15 +15,15 @@ pub(crate) struct Exclusive<T> {
 
 #[derive(Debug)]
 struct Inner<T> {
-    /// `None` while somebody works on it.
+    /// `None` while a task works on it.
     value: Option<T>,
-    /// It was cleared while somebody worked on it.
+    /// It was cleared while a task worked on it.
     cleared: bool,
-    /// Those who found it taken.
+    /// The tasks that found it taken.
     waiting: Vec<Waker>,
 }
 
-/// The value in somebody's hands; free again when this is dropped.
+/// The value while a task works on it; free again when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Taken<'a, T: Default> {
     of: &'a Exclusive<T>,
@@ -31,7 +31,7 @@ pub(crate) struct Taken<'a, T: Default> {
 }
 
 impl<T: Default> Exclusive<T> {
-    /// A value that nobody works on.
+    /// A value that no task works on.
     pub(crate) fn new(value: T) -> Self {
         Exclusive { inner: Mutex::new(Inner { value: Some(value), cleared: false, waiting: Vec::new() }) }
     }
@@ -40,7 +40,7 @@ impl<T: Default> Exclusive<T> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the value, or has `waker` woken when it is free.
+    /// Takes the value, or wakes `waker` when it is free.
     pub(crate) fn try_take(&self, waker: &Waker) -> Option<Taken<'_, T>> {
         let mut inner = self.inner();
         match inner.value.take() {
@@ -54,7 +54,7 @@ impl<T: Default> Exclusive<T> {
         }
     }
 
-    /// Puts the default in the value's place: at once, or as soon as whoever works on it is done.
+    /// Replaces the value by the default: at once, or as soon as the task that works on it is done.
     pub(crate) fn clear(&self) {
         let mut inner = self.inner();
         let before = match &mut inner.value {

@@ -1,7 +1,7 @@
-//! What one side gathers and the other takes out once: gathered, failed or revoked, whichever comes first.
+//! Something that one side gathers and the other takes once: complete, failed or revoked, whichever comes first.
 //!
-//! The side that gathers works in steps and wakes the other when nothing is awaited any more; when that is, the
-//! gathered value says itself ([`Gathering`]).
+//! The gathering side works in steps and wakes the other when nothing is missing any more; the gathered value says
+//! when that is ([`Gathering`]).
 
 use std::sync::PoisonError;
 use std::task::{Context, Poll, Waker};
@@ -14,7 +14,7 @@ pub(crate) trait Gathering {
     fn is_complete(&self) -> bool;
 }
 
-/// See the module's text.
+/// See the documentation of the module.
 #[derive(Debug)]
 pub(crate) struct Handoff<G, E> {
     inner: Mutex<Inner<G, E>>,
@@ -35,14 +35,14 @@ enum State<G, E> {
     Taken,
 }
 
-/// What the other side gets.
+/// The result for the other side.
 #[derive(Debug)]
 pub(crate) enum Outcome<G, E> {
     Complete(G),
     Failed(E),
-    /// It is not available any more.
+    /// It was revoked.
     Revoked,
-    /// It was taken out before.
+    /// It was taken before.
     Taken,
 }
 
@@ -56,7 +56,7 @@ impl<G: Gathering, E> Handoff<G, E> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at, or adds to, what was gathered; `None` once that was given up or taken out.
+    /// Reads, or adds to, what was gathered; `None` once that was dropped or taken.
     pub(crate) fn with<R>(&self, step: impl FnOnce(&mut G) -> R) -> Option<R> {
         match &mut self.inner().state {
             State::Gathering(gathering) => Some(step(gathering)),
@@ -64,18 +64,18 @@ impl<G: Gathering, E> Handoff<G, E> {
         }
     }
 
-    /// Whether nothing is awaited any more.
+    /// Whether nothing is missing any more.
     pub(crate) fn is_settled(&self) -> bool {
         self.inner().is_settled()
     }
 
-    /// Gives up what was gathered, because of `error`. The first reason to give up counts.
+    /// Drops what was gathered, because of `error`. The first reason counts.
     pub(crate) fn fail(&self, error: E) {
         let given_up = self.inner().replace(State::Failed(error));
         drop(given_up);
     }
 
-    /// Gives up what was gathered. Returns whether nothing is left of it: what was taken out cannot be put back.
+    /// Drops what was gathered. Returns whether nothing is left of it; a value that was taken cannot be revoked.
     pub(crate) fn revoke(&self) -> bool {
         let mut inner = self.inner();
         let given_up = inner.replace(State::Revoked);
@@ -85,12 +85,12 @@ impl<G: Gathering, E> Handoff<G, E> {
         gone
     }
 
-    /// Who is to be woken now that it is settled.
+    /// The task to wake when it is complete.
     pub(crate) fn take_waker(&self) -> Option<Waker> {
         self.inner().waker.take()
     }
 
-    /// Takes out what there is once nothing is awaited any more.
+    /// Takes the result once nothing is missing any more.
     pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<Outcome<G, E>> {
         let mut inner = self.inner();
         if !inner.is_settled() {
@@ -114,7 +114,7 @@ impl<G: Gathering, E> Inner<G, E> {
         }
     }
 
-    /// Another state in the place of what is being gathered, which is returned; no other state is left.
+    /// Replaces the gathering state, which is returned; any other state stays.
     fn replace(&mut self, state: State<G, E>) -> Option<State<G, E>> {
         matches!(self.state, State::Gathering(_)).then(|| std::mem::replace(&mut self.state, state))
     }

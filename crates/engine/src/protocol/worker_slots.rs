@@ -1,9 +1,10 @@
-//! The worker slots of one registered scan: which are asked for, delivered, held or suspended, and who waits.
+//! The worker slots of one registered scan: which are requested, delivered, held or suspended, and which callers
+//! wait.
 //!
-//! The buffer manager knows workers by number; here a number is a *slot*. Slots and the callers are not tied to each
-//! other: a chunk that arrives for a caller who is gone is taken by the next one, so dropping a waiting future at any
-//! point loses nothing. This module keeps the books; it sends no events, wakes nobody and frees nothing: what is to
-//! be done without a lock comes back as [`Deferred`].
+//! The buffer manager knows workers by number; here a number is a *slot*. A slot does not belong to a caller: a chunk
+//! that arrives for a caller who is gone is taken by the next one, so dropping a waiting future at any point loses
+//! nothing. This module sends no events, wakes nobody and frees nothing: what has to be done without a lock is
+//! returned as [`Deferred`].
 //!
 //! `C` names a chunk, `P` is its parts in memory, `E` why a scan ended.
 
@@ -13,10 +14,10 @@ use std::time::{Duration, Instant};
 
 use crate::sync::{Mutex, MutexGuard};
 
-/// See the module's text.
+/// See the documentation of the module.
 #[derive(Debug)]
 pub(crate) struct WorkerSlots<C, P, E> {
-    /// A consumer that does nothing with its chunk for so long stands still.
+    /// A consumer that does not read its chunk for this long has stopped.
     stall_after: Duration,
     books: Mutex<Books<C, P, E>>,
 }
@@ -29,7 +30,7 @@ struct Books<C, P, E> {
     /// The buffer manager has no further chunk for this scan.
     drained: bool,
     ended: Option<E>,
-    /// Tells chunks apart that are held in one slot one after another.
+    /// Distinguishes chunks that are held in one slot one after another.
     serial: u64,
 }
 
@@ -37,15 +38,15 @@ struct Books<C, P, E> {
 enum Slot<C, P> {
     Idle,
     Requested,
-    /// Delivered, and nobody has taken it yet.
+    /// Delivered, and not taken yet.
     Ready {
         chunk: C,
         parts: P,
         since: Instant,
     },
-    /// Delivered, and given back before anybody took it.
+    /// Delivered, and given back before it was taken.
     Suspended,
-    /// Its holder was done with it while it was suspended: to be released as soon as it returns.
+    /// Its holder finished with it while it was suspended: to be released as soon as it returns.
     Discarded,
     Held(Held<P>),
 }
@@ -53,19 +54,19 @@ enum Slot<C, P> {
 #[derive(Debug)]
 struct Held<P> {
     serial: u64,
-    /// `None` while the chunk is suspended because its consumer stood still.
+    /// `None` while the chunk is suspended because its consumer stopped.
     parts: Option<P>,
-    /// Suspended and asked for again.
+    /// Suspended and requested again.
     requested: bool,
-    /// The consumer is decoding right now.
+    /// The consumer is decoding now.
     busy: bool,
     polled: Instant,
-    /// When the buffer manager was last told that the consumer reads.
+    /// When the buffer manager was last told that the consumer is reading.
     reported: Instant,
     waker: Option<Waker>,
 }
 
-/// A chunk that a caller took.
+/// A chunk that was taken by a caller.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Claim<C> {
     pub(crate) slot: usize,
@@ -73,37 +74,37 @@ pub(crate) struct Claim<C> {
     pub(crate) chunk: C,
 }
 
-/// How a caller gets on with its wait for a chunk.
+/// The state of a caller's wait for a chunk.
 #[derive(Debug)]
 pub(crate) enum ChunkPoll<C, E> {
     Ready(Claim<C>),
     /// Send a request for this slot and poll again.
     Request(usize),
     Pending,
-    /// There will be no further chunk.
+    /// No chunk is left.
     Drained,
     Failed(E),
 }
 
-/// How a holder gets on with its wait for the parts of its chunk.
+/// The state of a holder's wait for the parts of its chunk.
 #[derive(Debug)]
 pub(crate) enum PartsPoll<P, E> {
     Ready(P),
     /// Send a request for this slot and poll again.
     Request(usize),
     Pending,
-    /// It has released the chunk.
+    /// The chunk was released.
     Released,
     Failed(E),
 }
 
-/// What a delivery was.
+/// The kind of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Delivery {
     New,
     /// A chunk that had been suspended.
     Resumed,
-    /// As above, and its holder does not want it any more: to be released.
+    /// As above, but its holder does not want it any more: to be released.
     Unwanted,
 }
 
@@ -142,7 +143,7 @@ impl<C: Copy, P: Clone, E: Clone> WorkerSlots<C, P, E> {
         outcome
     }
 
-    /// The caller does not wait any more.
+    /// The caller has stopped waiting.
     pub(crate) fn withdraw(&self, caller: usize) {
         if let Some(waiting) = self.books().waiting.get_mut(caller) {
             *waiting = None;
@@ -169,8 +170,8 @@ impl<C: Copy, P: Clone, E: Clone> WorkerSlots<C, P, E> {
         PartsPoll::Request(claim.slot)
     }
 
-    /// The holder has finished a step. Returns whether the buffer manager is to be told that the chunk is being read,
-    /// as it is now and then.
+    /// The holder has finished a step. Returns whether to tell the buffer manager that the chunk is being read; that
+    /// is due now and then.
     pub(crate) fn pause(&self, claim: &Claim<C>, now: Instant) -> bool {
         let mut books = self.books();
         let Some(held) = books.held(claim) else { return false };
@@ -183,7 +184,7 @@ impl<C: Copy, P: Clone, E: Clone> WorkerSlots<C, P, E> {
         due
     }
 
-    /// The holder is done with its chunk. Returns whether the buffer manager is to be told.
+    /// The holder has finished its chunk. Returns whether to tell the buffer manager.
     pub(crate) fn release(&self, claim: &Claim<C>, deferred: &mut Deferred<P>) -> bool {
         let mut books = self.books();
         let Some(held) = books.held(claim) else { return false };
@@ -195,7 +196,7 @@ impl<C: Copy, P: Clone, E: Clone> WorkerSlots<C, P, E> {
         !coming
     }
 
-    /// The holder gives its chunk back to get it again later. Returns its parts, if it had them.
+    /// The holder gives its chunk back and will get it again. Returns its parts, if it had them.
     pub(crate) fn give_back(&self, claim: &Claim<C>) -> Option<P> {
         self.books().held(claim)?.parts.take()
     }
@@ -233,7 +234,7 @@ impl<C: Copy, P: Clone, E: Clone> WorkerSlots<C, P, E> {
         }
     }
 
-    /// The buffer manager has nothing more for this slot.
+    /// The buffer manager has no chunk left for this slot.
     pub(crate) fn drain(&self, slot: usize, deferred: &mut Deferred<P>) {
         let mut books = self.books();
         books.drained = true;
@@ -243,14 +244,14 @@ impl<C: Copy, P: Clone, E: Clone> WorkerSlots<C, P, E> {
         books.wake_all(deferred);
     }
 
-    /// The buffer manager asks the chunk back; returns whether it is given.
+    /// The buffer manager asks for the chunk; returns whether it is given back.
     pub(crate) fn suspend(&self, slot: usize, now: Instant, deferred: &mut Deferred<P>) -> bool {
         let mut books = self.books();
         let anybody_waits = books.waiting.iter().any(Option::is_some);
         let stalled = |since: Instant| now.saturating_duration_since(since) >= self.stall_after;
         match &mut books.slots[slot] {
             Slot::Held(held) if !held.busy && stalled(held.polled) => {
-                // Asked twice before the first answer was heard: it is given back only once.
+                // It was asked for twice before the first answer arrived: it is given back only once.
                 let parts = held.parts.take();
                 let given = parts.is_some();
                 deferred.parts.extend(parts);
@@ -269,7 +270,7 @@ impl<C: Copy, P: Clone, E: Clone> WorkerSlots<C, P, E> {
         }
     }
 
-    /// Ends the scan: everything goes, everybody is told why. The first reason counts.
+    /// Ends the scan: everything is released, and all callers get the error. The first reason counts.
     pub(crate) fn end(&self, error: E, deferred: &mut Deferred<P>) {
         let mut books = self.books();
         books.ended.get_or_insert(error);

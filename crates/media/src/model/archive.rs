@@ -1,4 +1,4 @@
-//! An archive tier of an object store: nothing is mounted, a restore takes a while, requests and bytes are paid for.
+//! An archive tier of an object store: nothing is mounted, a restore takes hours, and requests and bytes have prices.
 //!
 //! Delays and prices are inputs: providers change both, and they differ by region and class.
 

@@ -1,14 +1,14 @@
-//! LTO tape libraries: tracks run back and forth along the tape, so that what is near in bytes may be far on the
-//! tape and the other way round.
+//! LTO tape libraries: tracks run back and forth along the tape, so that positions that are close in bytes may be far
+//! apart on the tape, and the reverse.
 //!
 //! The tape is written in *wraps* that alternate in direction, in four *bands*. A position in bytes becomes a wrap
-//! and a longitudinal position (LPOS). The time to locate is the linear model that a production archive (CTA at
-//! CERN) fitted to its drives: fixed costs for a change of wrap, of band and of direction, for turning round and for
+//! and a longitudinal position (LPOS). The time to locate is the linear model that a production archive (CTA at CERN)
+//! fitted to its drives: fixed costs for a change of wrap, of band and of direction, for turning round and for
 //! stepping back, and a share for the distance in LPOS.
 //!
 //! **Choices**: the fitted constants are those of LTO-7 drives with M8 media and are used for both generations; only
-//! wraps, capacity and rates differ. A wrap holds the same number of bytes everywhere. The landing zone at either
-//! end of the tape is taken as the outer 2 % of the LPOS range. Rewinding at an unload takes the stated rewind time in
+//! wraps, capacity and rates differ. Every wrap holds the same number of bytes. The landing zone at either end of the
+//! tape is taken as the outer 2 % of the LPOS range. Rewinding at an unload takes the stated rewind time in
 //! proportion to the LPOS.
 
 use coscan_core::Span;
@@ -95,7 +95,7 @@ impl Lto {
         self.facts().medium_bytes
     }
 
-    /// Mounting takes two moves if something has to go first.
+    /// Mounting takes two moves if another cartridge has to be removed first.
     pub(super) fn switch(&self, head: Option<u64>) -> Switch {
         let facts = self.facts();
         let Some(head) = head else {
@@ -137,7 +137,7 @@ impl Lto {
             + 5.22 * one(a.forward != b.forward)
             + 11.32 * one(a.wrap == b.wrap && backwards)
             + 0.000_619_2 * a.lpos.abs_diff(b.lpos) as f64;
-        // A file that follows at once is read on, whatever the model says of turning round.
+        // A file that follows directly is read on, whatever the model says of turning round.
         let onward = to.checked_sub(from).map(|gap| time_for(gap, self.bytes_per_s).as_nanos());
         let nanos = (seconds.max(0.0) * 1e9) as u64;
         Span::from_nanos(onward.map_or(nanos, |onward| onward.min(nanos)))

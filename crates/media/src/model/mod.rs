@@ -1,9 +1,9 @@
-//! How long a library takes to bring a fragment, and what that costs.
+//! How long a library takes to fetch a fragment, and what that costs.
 //!
-//! Three kinds: a *robot* whose drives seek at a constant rate (the tape stacker and the optical jukebox of 1996),
-//! an *LTO library* whose drives locate by wraps and bands, and an *archive* tier that mounts nothing and answers
-//! after a delay. All are plain numbers that are checked once. The scheduler estimates with a library, a simulator
-//! takes it for the truth.
+//! There are three kinds: a *robot* whose drives seek at a constant rate (the tape stacker and the optical jukebox of
+//! 1996), an *LTO library* whose drives locate by wraps and bands, and an *archive* tier that mounts nothing and
+//! answers after a delay. All are plain numbers that are checked once. The scheduler estimates with a library; a
+//! simulator uses it as the truth.
 //!
 //! Positions on a medium are bytes from its beginning.
 
@@ -20,7 +20,7 @@ pub use robot::Robot;
 use coscan_core::Span;
 use thiserror::Error;
 
-/// A library that makes sense.
+/// A library whose numbers were checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Library(Kind);
 
@@ -31,19 +31,19 @@ enum Kind {
     Archive(Archive),
 }
 
-/// What a switch of media is made of. The three follow each other; only the middle one needs an arm.
+/// The three steps of a switch of media, one after the other; only the middle one needs an arm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Switch {
     /// The drive alone: rewind and eject what is mounted.
     pub unload: Span,
-    /// An arm carries media between drive and shelf; so many arms, so many of these at once.
+    /// An arm carries media between drive and shelf; there are as many of these at once as arms.
     pub exchange: Span,
     /// The drive alone: load until it is ready to read.
     pub load: Span,
 }
 
 impl Switch {
-    /// All of it, when no arm has to be waited for.
+    /// The sum, if no arm has to be waited for.
     pub fn total(&self) -> Span {
         Span::from_nanos(
             self.unload
@@ -54,7 +54,7 @@ impl Switch {
     }
 }
 
-/// What makes no sense in a library, and what to change.
+/// Which number of a library is impossible, and what to change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum LibraryError {
     /// Nothing could be read.
@@ -63,15 +63,15 @@ pub enum LibraryError {
     /// Nothing could be mounted.
     #[error("a library with several media needs at least 1 arm")]
     NoArm,
-    /// A rate of zero or more than arithmetic in nanoseconds is exact for.
+    /// A rate of zero, or above the range in which arithmetic in nanoseconds is exact.
     #[error("{setting} is {bytes_per_s} bytes/s: use 1 byte/s to 1 TiB/s")]
     Rate {
         /// Which.
         setting: &'static str,
-        /// What was asked for.
+        /// Its value.
         bytes_per_s: u64,
     },
-    /// A time that nobody waits for.
+    /// A time that is too long.
     #[error("{setting} is longer than 30 days: use a shorter time")]
     TooLong {
         /// Which.
@@ -159,7 +159,7 @@ impl Library {
         }
     }
 
-    /// Whether media have to be mounted; if not, a switch takes no time and media mean nothing.
+    /// Whether media have to be mounted. If not, a switch takes no time and media are ignored.
     pub fn mounts(&self) -> bool {
         !matches!(self.0, Kind::Archive(_))
     }
@@ -173,7 +173,7 @@ impl Library {
         }
     }
 
-    /// What it takes to mount another medium in a drive whose head is at `head`; `None` if the drive is empty.
+    /// The switch to another medium in a drive whose head is at `head`; `None` if the drive is empty.
     pub fn switch(&self, head: Option<u64>) -> Switch {
         match &self.0 {
             Kind::Robot(robot) => robot.switch(),
@@ -191,7 +191,7 @@ impl Library {
         }
     }
 
-    /// How long it takes to read so many bytes once the head is there. For an archive: to restore and read them.
+    /// How long it takes to read this many bytes once the head is there. For an archive: to restore and read them.
     pub fn transfer(&self, bytes: u64) -> Span {
         match &self.0 {
             Kind::Robot(robot) => time_for(bytes, robot.bytes_per_s),
@@ -200,7 +200,7 @@ impl Library {
         }
     }
 
-    /// What it costs to fetch a fragment of so many bytes.
+    /// What it costs to fetch a fragment of this many bytes.
     pub fn price(&self, bytes: u64) -> Price {
         match &self.0 {
             Kind::Archive(archive) => archive.price(bytes),

@@ -1,4 +1,4 @@
-//! What fetching costs, in millionths of whatever currency the host's prices are in.
+//! The cost of fetching, in millionths of the currency of the host's prices.
 
 use std::fmt;
 use std::iter::Sum;
@@ -12,7 +12,7 @@ impl Price {
     /// Nothing.
     pub const ZERO: Price = Price(0);
 
-    /// So many millionths.
+    /// This many millionths.
     pub const fn from_millionths(millionths: u64) -> Self {
         Price(millionths)
     }

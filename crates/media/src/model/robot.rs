@@ -1,10 +1,10 @@
 //! A robot with drives that seek at a constant rate: 1996, Table 1.
 //!
-//! A switch takes one stated time, which includes rewinding; so the head is at the beginning after it. A seek takes a
-//! start-up time and the distance at the seek rate, or the start-up time alone on a disk.
+//! A switch takes one stated time, which includes rewinding, so that the head is at the beginning after it. A seek
+//! takes a start-up time and the distance at the seek rate, or only the start-up time on a disk.
 //!
-//! **Choices** where the paper is silent: a fetch that begins where the last one ended needs no seek; of a switch, so
-//! much needs an arm as `exchange` says, for the devices of the paper nothing, because it gives the sum only.
+//! **Choices** where the paper says nothing: a fetch that begins where the last one ended needs no seek. `exchange`
+//! says for how much of a switch an arm is needed: none for the devices of the paper, which gives the sum only.
 
 use coscan_core::Span;
 

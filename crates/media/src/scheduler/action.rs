@@ -1,21 +1,21 @@
-//! What to do: everything the scheduler asks of a host.
+//! What the host is to do: the only output of the scheduler.
 
 use std::fmt;
 
 use crate::ids::{DriveId, FragmentId, ListId, MediumId};
 use crate::policy::Why;
 
-/// Something to be carried out. Actions of one call are carried out in their order.
+/// Something the host is to do. Actions of one call must be carried out in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Mount a medium; answer with [`Event::Switched`](super::event::Event::Switched) or `Failed`. A library that
-    /// mounts nothing is never asked.
+    /// Mount a medium; answer with [`Event::Switched`](super::event::Event::Switched) or `Failed`. Never sent to a
+    /// library that mounts nothing.
     Switch {
         /// The drive. It is idle.
         drive: DriveId,
-        /// What is mounted now.
+        /// The mounted medium.
         from: Option<MediumId>,
-        /// What is wanted.
+        /// The medium to mount.
         to: MediumId,
         /// Why this medium, and now.
         why: Why,
@@ -37,15 +37,15 @@ pub enum Action {
     /// Run these subqueries together, in one pass; answer with `Done` for each, together or one by one. Their
     /// fragments stay in the cache until then. A list has one batch at a time.
     ///
-    /// The batch is complete: whatever combination of its inputs' fragments one pass would join is in it, and
-    /// nothing that was joined before.
+    /// The batch is complete: it has every combination of its inputs' fragments that one pass would join, and none
+    /// that was joined before.
     Ready {
         /// The list.
         list: ListId,
         /// Places in the list, ascending.
         subqueries: Vec<u32>,
     },
-    /// These subqueries will never be ready. The list goes on with the others unless it is cancelled.
+    /// These subqueries will never be ready. The list continues with the others unless it is cancelled.
     Unready {
         /// The list.
         list: ListId,
@@ -64,24 +64,24 @@ pub enum Action {
 /// Why a subquery will never be ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// A fragment could not be read, however often it was tried.
+    /// A fragment could not be read after all attempts.
     Unreadable {
         /// The fragment.
         fragment: FragmentId,
         /// How often it was tried, mounts included.
         attempts: u32,
     },
-    /// The disk of the cache had no room for a fragment, however much was evicted.
+    /// The disk of the cache had no room for a fragment, even after evictions.
     CacheFull {
         /// The fragment.
         fragment: FragmentId,
     },
-    /// A fragment is not on its medium any more.
+    /// A fragment is no longer on its medium.
     Gone {
         /// The fragment.
         fragment: FragmentId,
     },
-    /// A fragment that a running subquery used left the cache.
+    /// A fragment was lost from the cache while a running subquery used it.
     Lost {
         /// The fragment.
         fragment: FragmentId,
@@ -93,7 +93,7 @@ pub enum Reason {
         /// What the cache may hold, in bytes.
         budget: u64,
     },
-    /// Nobody said where a fragment is.
+    /// The place of a fragment is not known.
     Unknown {
         /// The fragment.
         fragment: FragmentId,

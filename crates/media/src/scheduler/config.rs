@@ -1,4 +1,4 @@
-//! What a scheduler is set up with.
+//! The settings of a scheduler.
 
 use coscan_core::Span;
 use thiserror::Error;
@@ -6,23 +6,23 @@ use thiserror::Error;
 /// Settings of a scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchedulerConfig {
-    /// What the cache of fragments may hold, in bytes: those there, those on their way.
+    /// The budget of the cache of fragments in bytes, those being fetched included.
     pub cache_bytes: u64,
-    /// A list that has had nothing to run for so long goes first, whatever the policy thinks. The
-    /// documentation of [`Scheduler`](crate::Scheduler) has the bound that follows.
+    /// A list that has had nothing to run for this long goes first, whatever the policy chooses. The documentation of
+    /// [`Scheduler`](crate::Scheduler) has the resulting bound.
     pub patience: Span,
-    /// How often a fragment or a medium is tried before those who want it are told.
+    /// How often a fragment or a medium is tried before its lists are told that it failed.
     pub attempts: u32,
 }
 
 impl SchedulerConfig {
-    /// A cache of so many bytes, a patience of an hour, three attempts.
+    /// A cache of this many bytes, a patience of an hour, three attempts.
     pub const fn new(cache_bytes: u64) -> Self {
         SchedulerConfig { cache_bytes, patience: Span::from_millis(3_600_000), attempts: 3 }
     }
 }
 
-/// What cannot be set up.
+/// Why a scheduler cannot be set up.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ConfigError {
     /// A setting that must be at least 1 is 0.
@@ -34,9 +34,9 @@ pub enum ConfigError {
     /// No such policy.
     #[error("there is no policy '{name}' for slow media; there are {known}")]
     UnknownPolicy {
-        /// What was asked for.
+        /// The name asked for.
         name: String,
-        /// What there is, separated by commas.
+        /// The names there are, separated by commas.
         known: String,
     },
 }

@@ -1,5 +1,5 @@
-//! Gives idle drives something to do: what goes first, or else what the policy chooses. Room is made here, too, and what
-//! drives report is taken note of.
+//! Idle drives: they get what goes first, or else what the policy chooses. Room is made here too, and the answers of
+//! drives are handled here.
 
 use crate::ids::{DriveId, FragmentId, ListId, MediumId};
 use crate::policy::{Choice, Demand, View, Why};
@@ -10,8 +10,8 @@ use super::event::Fault;
 use super::state::{Doing, Drive, List, Place, SubStatus, Target};
 
 impl Scheduler {
-    /// Puts the list that has waited longest first if it has waited for too long, or if fetching leads nowhere: the
-    /// whole cache was filled twice over and nobody could run anything.
+    /// Puts the list that has waited longest first if it has waited too long, or if fetching makes no progress: the
+    /// whole cache was filled twice and no list could run anything.
     pub(super) fn name_overdue(&mut self) {
         if self.state.target.is_some() {
             return;
@@ -25,14 +25,14 @@ impl Scheduler {
         }
     }
 
-    /// Puts the list that has waited longest first, because nothing goes on; says whether there is one.
+    /// Puts the list that has waited longest first because nothing moves; returns whether there is one.
     pub(super) fn name_stalled(&mut self) -> bool {
         let Some(id) = self.longest_waiting() else { return false };
         self.put_first(id, Why::Stalled { list: id });
         true
     }
 
-    /// Whether lists wait, nothing moves, and nothing will by itself.
+    /// Whether lists wait, nothing moves, and no event is pending that would change that.
     pub(super) fn is_stalled(&self) -> bool {
         let idle = |drive: &Drive| drive.doing == Doing::Nothing;
         self.deadline.is_none()
@@ -49,7 +49,7 @@ impl Scheduler {
         waiting.min_by_key(|(id, list)| (list.since, **id)).map(|(id, _)| *id)
     }
 
-    /// Of the list's subqueries the one that lacks the fewest bytes goes first.
+    /// The list's subquery that lacks the fewest bytes goes first.
     fn put_first(&mut self, id: ListId, why: Why) {
         let state = &self.state;
         let lacking = |fragments: &[FragmentId]| -> u64 {
@@ -58,7 +58,7 @@ impl Scheduler {
         };
         let subs = state.lists[&id].subs.iter().enumerate();
         let wanted = subs.filter(|(_, sub)| sub.status == SubStatus::Wanted);
-        // A list that runs in order cannot begin with another than its first.
+        // A list that runs in order has to begin with its first subquery.
         let at_once = if let Demand::InOrder { .. } = self.policy.demand() { 1 } else { usize::MAX };
         let wanted = wanted.take(at_once);
         let first = wanted.min_by_key(|(at, sub)| (lacking(&sub.fragments), *at));
@@ -68,7 +68,7 @@ impl Scheduler {
         }
     }
 
-    /// Gives every idle drive something to do, if there is something.
+    /// Gives every idle drive something to do, if possible.
     pub(super) fn busy_drives(&mut self, actions: &mut Vec<Action>) {
         self.deadline = None;
         for at in 0..self.state.drives.len() {
@@ -80,7 +80,7 @@ impl Scheduler {
             if !self.pursue_target(drive, actions) {
                 self.ask_policy(drive, actions);
             }
-            // Where nothing is mounted, what one drive has nothing to do for the others have not either.
+            // Where nothing is mounted, all drives have the same choice.
             let alike = !self.state.library.mounts();
             let idle = self.state.drives[at].doing == Doing::Nothing;
             if self.state.queue.is_empty() || alike && idle {
@@ -89,7 +89,7 @@ impl Scheduler {
         }
     }
 
-    /// Brings the subquery that goes first forward, if this drive can.
+    /// Continues the subquery that goes first, if this drive can.
     fn pursue_target(&mut self, drive: DriveId, actions: &mut Vec<Action>) -> bool {
         let Some(target) = self.state.target else { return false };
         let of = self.state.drives[drive.0 as usize];
@@ -109,7 +109,7 @@ impl Scheduler {
             self.send(drive, id, target.why, actions);
             return true;
         }
-        // The room it needs is held by what runs; nobody else may take it meanwhile.
+        // Running subqueries hold the room it needs; no other list may take it meanwhile.
         true
     }
 
@@ -154,7 +154,8 @@ impl Scheduler {
         actions.push(Action::Fetch { drive, fragment: id, why });
     }
 
-    /// Evicts, first to leave first, until so many bytes more fit; what goes first keeps what it needs.
+    /// Evicts until this many more bytes fit, in the order of eviction. The subquery that goes first keeps what it
+    /// needs.
     fn make_room(&mut self, bytes: u64, actions: &mut Vec<Action>) {
         while self.state.used_bytes.saturating_add(bytes) > self.state.config.cache_bytes {
             let leaves = self.state.leaves.iter().map(|(.., id)| *id);
@@ -163,8 +164,8 @@ impl Scheduler {
         }
     }
 
-    /// Makes room for all that the subquery that goes first lacks, at the cost of whatever is not in use; says
-    /// whether there is enough.
+    /// Makes room for everything that the subquery that goes first lacks, by evicting anything that is not in use.
+    /// Returns whether there is enough.
     fn make_room_for_target(&mut self, actions: &mut Vec<Action>) -> bool {
         let lacking = self.state.reserved_bytes();
         self.make_room(lacking, actions);
@@ -196,7 +197,7 @@ impl Scheduler {
         actions.push(Action::Evict { fragment: id });
     }
 
-    /// Evicts until the cache is within a budget that shrank, as far as nothing in use goes.
+    /// Evicts until the cache is within a budget that shrank, except for fragments in use.
     pub(super) fn shrink(&mut self, actions: &mut Vec<Action>) {
         self.make_room(0, actions);
         let over = |state: &super::state::State| state.used_bytes > state.config.cache_bytes;
@@ -304,7 +305,7 @@ impl Scheduler {
         }
     }
 
-    /// Evicts so many bytes of what may leave, or all of it: the disk has less room than it was said to have.
+    /// Evicts this many bytes, or everything that may be evicted: the disk has less room than configured.
     fn evict_bytes(&mut self, bytes: u64, actions: &mut Vec<Action>) {
         let until = self.state.used_bytes.saturating_sub(bytes);
         while self.state.used_bytes > until {

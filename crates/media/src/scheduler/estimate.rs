@@ -1,7 +1,7 @@
-//! What a list would cost before anything is fetched, and when everybody can expect what he waits for.
+//! What a list would cost before anything is fetched, and when each list can be expected to finish.
 //!
-//! An outlook plays a copy of the scheduler forward with the library's times and executors that take none; it is as good
-//! as the library's numbers, and says nothing of lists still to come.
+//! An outlook simulates a copy of the scheduler with the library's times and executors that take no time. It is as
+//! good as the library's numbers, and does not know lists that come later.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ use super::state::{Doing, Place};
 pub struct Estimate {
     /// Fragments wanted, each once.
     pub fragments: usize,
-    /// Those of them that are in the cache or on their way.
+    /// Those of them that are cached or being fetched.
     pub cached: usize,
     /// Bytes to fetch.
     pub bytes: u64,
@@ -32,16 +32,16 @@ pub struct Estimate {
     pub price: Price,
     /// How long drives would work for it if they did nothing else and the cache held everything.
     pub alone: Span,
-    /// When it would be finished if it were submitted now, with all that is pending; `None` if it never would.
+    /// When it would be finished if it were submitted now, with all that is pending; `None` if never.
     pub expected: Option<Instant>,
 }
 
 /// When lists can expect to be finished.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outlook {
-    /// By list; one that is not in it would never be.
+    /// By list; a list that is missing would never finish.
     pub finished: BTreeMap<ListId, Instant>,
-    /// What remains to be paid.
+    /// The cost that remains.
     pub price: Price,
     /// Media still to be mounted.
     pub switches: u64,
@@ -49,11 +49,11 @@ pub struct Outlook {
     pub bytes: u64,
 }
 
-/// An outlook gives up after so many events: it is for people, who do not wait.
+/// An outlook gives up after this many events, so that it returns soon.
 const EVENTS_MAX: usize = 2_000_000;
 
 impl Scheduler {
-    /// What these subqueries would take: the dry run. Unknown fragments count as nothing.
+    /// What these subqueries would take: the dry run. Unknown fragments count as empty.
     pub fn estimate(&self, now: Instant, user: UserId, subqueries: &[Subquery]) -> Estimate {
         let wanted: BTreeSet<FragmentId> = subqueries.iter().flat_map(Subquery::fragments).collect();
         let held = || wanted.iter().filter_map(|id| self.state.fragments.get(id));
@@ -81,7 +81,7 @@ impl Scheduler {
         }
     }
 
-    /// When each pending list can expect to be finished, and what that still costs.
+    /// When each pending list can be expected to finish, and the cost until then.
     pub fn outlook(&self, now: Instant) -> Outlook {
         let mut copy = self.clone();
         let running: Vec<(ListId, Vec<u32>)> =
@@ -102,7 +102,7 @@ impl Scheduler {
         outlook
     }
 
-    /// What drives are doing, and when they will be done if the library's times hold.
+    /// What drives are doing, and when they will have finished by the library's times.
     fn begun(&self, now: Instant) -> BTreeMap<(Instant, DriveId), Event> {
         let drives = self.state.drives.iter().enumerate();
         let begun = drives.filter_map(|(at, of)| {
@@ -117,23 +117,23 @@ impl Scheduler {
         begun.collect()
     }
 
-    /// How long the library says that a drive takes to mount something else than it has.
+    /// How long a drive takes to mount another medium, by the library's times.
     pub fn switch_time(&self, drive: DriveId) -> Span {
         let of = &self.state.drives[drive.0 as usize];
         self.state.library.switch(of.mounted.map(|_| of.head)).total()
     }
 
-    /// How long the library says that a drive takes to fetch a fragment of what is mounted.
+    /// How long a drive takes to fetch a fragment of the mounted medium, by the library's times.
     ///
     /// # Panics
-    /// If nobody said where the fragment is.
+    /// If the place of the fragment is not known.
     pub fn fetch_time(&self, drive: DriveId, id: FragmentId) -> Span {
         let (library, fragment) = (&self.state.library, self.state.held(id).fragment);
         let seek = library.locate(self.state.drives[drive.0 as usize].head, fragment.position);
         Span::from_nanos(seek.as_nanos().saturating_add(library.transfer(fragment.bytes).as_nanos()))
     }
 
-    /// Plays forward until nothing is left to do.
+    /// Simulates until nothing is left to do.
     fn play(
         &mut self,
         now: Instant,

@@ -1,44 +1,44 @@
-//! What happened: everything a host tells the scheduler.
+//! What happened: the only input of the scheduler.
 
 use crate::ids::{DriveId, FragmentId, ListId, UserId};
 
 use super::fragment::Subquery;
 
-/// Something that happened. The host reports it once, with the time, in the order of times.
+/// Something that happened. The host reports it once, with its time, in the order of times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A schedule node asks for its list. Subqueries are named by their place in it.
+    /// A schedule node submits its list. Subqueries are named by their position in it.
     Submit {
         /// The list, never used before.
         list: ListId,
-        /// Who asks.
+        /// Its owner.
         user: UserId,
         /// Sets of fragments, each wanted together; in any order unless the policy says otherwise.
         subqueries: Vec<Subquery>,
     },
-    /// Nobody wants the list any more and nobody reads its fragments.
+    /// The list was cancelled, and none of its fragments is being read.
     Cancel {
         /// The list; one that is unknown or finished is ignored.
         list: ListId,
     },
-    /// The executor is done with these subqueries of a batch it was handed: their fragments may leave.
+    /// The executor has finished these subqueries of a batch: their fragments may be evicted.
     Done {
         /// The list.
         list: ListId,
         /// Places in the list; those that are not running are ignored.
         subqueries: Vec<u32>,
     },
-    /// A drive has mounted what it was told to, and its head is at the beginning.
+    /// A drive has mounted the medium, and its head is at the beginning.
     Switched {
         /// The drive.
         drive: DriveId,
     },
-    /// A drive has fetched what it was told to; the fragment is in the cache.
+    /// A drive has fetched the fragment; it is in the cache.
     Fetched {
         /// The drive.
         drive: DriveId,
     },
-    /// A drive could not do what it was told to.
+    /// A drive could not carry out its action.
     Failed {
         /// The drive.
         drive: DriveId,
@@ -60,25 +60,25 @@ pub enum Event {
         /// The fragment.
         fragment: FragmentId,
     },
-    /// The cache may hold so many bytes from now on.
+    /// The budget of the cache changed.
     Budget {
         /// Bytes.
         bytes: u64,
     },
-    /// The time that [`Scheduler::next_deadline`](super::Scheduler::next_deadline) named has come.
+    /// The time of [`Scheduler::next_deadline`](super::Scheduler::next_deadline) has come.
     Tick,
 }
 
-/// Why a drive did not do what it was told to.
+/// Why a drive could not carry out its action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The medium could not be mounted or the fragment not be read; it is tried again a few times.
+    /// The medium could not be mounted, or the fragment not be read. It is tried again a few times.
     Medium,
-    /// There is no such fragment: nobody needs to try again.
+    /// There is no such fragment. It is not tried again.
     Gone,
-    /// The disk of the cache has no room for the fragment: as much as it needs is evicted, and it is tried again a few
-    /// times.
+    /// The disk of the cache has no room for the fragment. As many bytes as it needs are evicted, and it is tried
+    /// again a few times.
     CacheFull,
-    /// The drive itself is out of service until it is back; nothing is held against the medium.
+    /// The drive is out of service until it is back. This does not count as a failure of the medium.
     Drive,
 }

@@ -1,13 +1,13 @@
-//! What can be fetched, and what is wanted together.
+//! Fragments, and the sets in which they are wanted.
 
 use thiserror::Error;
 
 use crate::ids::{FragmentId, MediumId};
 
-/// What lies contiguously on one medium and is fetched by one request.
+/// Contiguous data on one medium that one request fetches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fragment {
-    /// Its name, for good.
+    /// Its name, which never changes.
     pub id: FragmentId,
     /// The medium it is on.
     pub medium: MediumId,
@@ -20,7 +20,7 @@ pub struct Fragment {
 /// What is wrong with a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum FragmentError {
-    /// The name is taken by a fragment at another place.
+    /// The name belongs to a fragment at another place.
     #[error("fragment {0} is known at another place or with another size: use a new id for new data")]
     Differs(FragmentId),
     /// It has no bytes.

@@ -46,7 +46,7 @@ impl Scheduler {
         self.finish_if_over(id, actions);
     }
 
-    /// Why a subquery can never be ready, if it cannot.
+    /// Why a subquery can never be ready; `None` if it can.
     fn refusal(&self, id: ListId, at: u32, subquery: &Subquery) -> Option<Reason> {
         let (budget, bytes) = (self.state.config.cache_bytes, self.state.sub((id, at)).bytes);
         let unknown = subquery.inputs.iter().flatten().find(|id| !self.state.fragments.contains_key(*id));
@@ -57,7 +57,7 @@ impl Scheduler {
         }
     }
 
-    /// The subqueries as they are kept, and where each cell is. Of two with the same cell the first has it.
+    /// The subqueries as they are stored, and the index of cells. If two have the same cell, the index has the first.
     fn subs(&self, subqueries: &[Subquery]) -> (Vec<Sub>, BTreeMap<Vec<u32>, u32>) {
         let mut numbers: BTreeMap<(usize, &[FragmentId]), u32> = BTreeMap::new();
         let mut cells = BTreeMap::new();
@@ -78,7 +78,7 @@ impl Scheduler {
         (subs, cells)
     }
 
-    /// Asks for as many subqueries of a list as the policy wants at a time.
+    /// Requests as many subqueries of a list as the policy wants at a time.
     pub(super) fn advance(&mut self, id: ListId) {
         let Some(list) = self.state.lists.get_mut(&id) else { return };
         let over = |sub: &Sub| matches!(sub.status, SubStatus::Done | SubStatus::Failed);
@@ -112,7 +112,7 @@ impl Scheduler {
         self.finish_if_over(id, actions);
     }
 
-    /// Unpins what a subquery read that runs no more.
+    /// Unpins the fragments of a subquery that has finished.
     fn release(&mut self, sub: SubRef, status: SubStatus) {
         let now = self.state.now;
         let list = self.state.lists.get_mut(&sub.0).expect("known list");
@@ -149,7 +149,7 @@ impl Scheduler {
         }
     }
 
-    /// Tells every list that these subqueries of its will never be ready.
+    /// Tells every list that these of its subqueries will never be ready.
     pub(super) fn fail(&mut self, subs: &[SubRef], reason: Reason, actions: &mut Vec<Action>) {
         let mut by_list: BTreeMap<ListId, Vec<u32>> = BTreeMap::new();
         for sub in subs {
@@ -182,7 +182,7 @@ impl Scheduler {
         }
     }
 
-    /// Tells everybody who wants a fragment that it will not come.
+    /// Tells every list that wants a fragment that it will not be fetched.
     pub(super) fn fail_fragment(&mut self, id: FragmentId, reason: Reason, actions: &mut Vec<Action>) {
         let held = self.state.held_mut(id);
         held.attempts = 0;
@@ -203,7 +203,7 @@ impl Scheduler {
             Some(held) if held.place == Place::Absent && fits(held.fragment.bytes) => {
                 self.state.set_place(id, Place::Resident);
             }
-            // What is there already, or comes at this moment, stays.
+            // It stays if it is cached or arrives now.
             Some(held) if held.place != Place::Absent => {}
             _ => actions.push(Action::Evict { fragment: id }),
         }

@@ -1,31 +1,35 @@
-//! One scheduler for all users: it knows what everybody wants, what is cached, what is mounted and where the heads are,
-//! and decides what every drive does next.
+//! One scheduler for all users. It knows what every list wants, what is cached, what is mounted and where the heads
+//! are, and decides what every drive does next.
 //!
-//! [`Scheduler::handle`] is the one door. A host reports what happened (`event.rs`) and carries out what comes back
-//! (`action.rs`). The facts are in `state.rs`; `lists.rs` begins and ends lists, `serve.rs` hands out what is ready,
-//! `drives.rs` gives drives something to do, `estimate.rs` looks ahead, `invariants.rs` recomputes all of it.
+//! [`Scheduler::handle`] is the interface. A host reports what happened (`event.rs`) and carries out the actions that
+//! come back (`action.rs`). The facts are in `state.rs`; `lists.rs` begins and ends lists, `serve.rs` hands out
+//! subqueries that are ready, `drives.rs` gives drives something to do, `estimate.rs` looks ahead, `invariants.rs`
+//! recomputes everything.
 //!
 //! # Promises
 //!
 //! - Every subquery of a list that is not cancelled is handed out exactly once, or reported as never ready.
-//! - What one pass over a batch joins is the batch: nothing twice, nothing that is not in the list.
-//! - The cache never holds more than its budget, what is on its way included, except for what running subqueries read
-//!   when the budget shrinks.
-//! - A fragment in use is not evicted and not fetched twice at a time.
-//! - A batch has its first subquery, and where there are other lists more only as long as half of the cache is not in
-//!   use: an executor that pauses with a batch keeps nobody from the rest.
+//! - One pass over a batch joins exactly the batch: nothing twice, and nothing that is not in the list.
+//! - The cache never exceeds its budget, fragments being fetched included, except for those that running subqueries
+//!   read when the budget shrinks.
+//! - A fragment in use is not evicted, and no fragment is fetched twice at the same time.
+//! - A batch has its first subquery. If there are other lists, it has more only as long as half of the cache is not
+//!   in use: an executor that pauses with a batch does not stop the other lists.
 //!
-//! # How long a list can be put off
+//! # How long a list can wait
 //!
-//! A list *waits* while it has nothing to run. When it has waited for longer than `patience`, it is overdue, and the one that has waited longest goes first: its subquery that lacks the fewest bytes
-//! is fetched next, by every drive that comes free and can, with whatever room it takes; other lists are handed
-//! nothing that would leave no room for it. So, from the moment at which it is first among the overdue, it waits for
-//! one action of each drive that was begun before, for running subqueries to be done if they hold the room it needs, and for
-//! its own switches and fetches:
+//! A list *waits* while it has nothing to run. When it has waited for longer than `patience` it is overdue. Of the
+//! overdue lists the one that has waited longest goes first: its subquery that lacks the fewest bytes is fetched
+//! next, by every drive that becomes free and can fetch it, with whatever room it needs. Other lists are handed
+//! nothing that would leave no room for it. So from the moment at which it is first among the overdue, it waits for
+//! one earlier action of each drive, for running subqueries to finish if they hold the room it needs, and for its own
+//! switches and fetches:
 //!
 //! `wait <= patience + (1 + overdue before it) x (longest action + longest run + n x (longest switch + longest fetch))`
 //!
 //! with `n` the fragments of the subquery, on one drive. Overdue before it are at most the lists that waited longer:
+//! a list that was served goes to the end. `tests/fairness.rs` measures it. The same is done, whatever the patience,
+//! when nothing moves, and when the cache was filled twice and nothing became ready.
 //! once served, a list goes to the end. `tests/fairness.rs` measures it. The same is done, whatever the patience, when
 //! nothing moves, and when the cache was filled twice over and nothing became ready.
 
@@ -58,7 +62,7 @@ use state::State;
 pub struct Scheduler {
     state: State,
     policy: Box<dyn MediaPolicy>,
-    /// When a policy that waits wants to be asked again.
+    /// When a policy that waits has to be asked again.
     deadline: Option<Instant>,
 }
 
@@ -89,10 +93,10 @@ impl Scheduler {
         Ok(Scheduler { state: State::new(config, library, policy.keeps_wanted()), policy, deadline: None })
     }
 
-    /// Says where a fragment is. To say it again is no mistake.
+    /// Says where a fragment is. It may be said more than once.
     ///
     /// # Errors
-    /// If the name stands for another fragment, or the fragment has no bytes.
+    /// If the name belongs to another fragment, or the fragment has no bytes.
     pub fn add_fragment(&mut self, fragment: Fragment) -> Result<(), FragmentError> {
         if fragment.bytes == 0 {
             return Err(FragmentError::Empty(fragment.id));
@@ -107,7 +111,7 @@ impl Scheduler {
         }
     }
 
-    /// Forgets a fragment that nobody wants and that is not in the cache; says whether it did.
+    /// Forgets a fragment that is not wanted and not in the cache; returns whether it did.
     pub fn forget_fragment(&mut self, id: FragmentId) -> bool {
         let unused = |held: &state::Held| {
             held.place == state::Place::Absent && held.wanted_by.is_empty() && held.pins == 0
@@ -124,11 +128,11 @@ impl Scheduler {
         self.state.fragments.get(&id).map(|held| held.fragment)
     }
 
-    /// Takes note of what happened at `now` and appends what is to be done. Times must not go backwards; one that
-    /// does counts as the latest known.
+    /// Handles an event that happened at `now`, and appends to the actions what the host is to do. If `now` is before
+    /// the time of an earlier event, that time is used.
     ///
     /// # Panics
-    /// If the host reports what cannot be: a list's name used twice, a drive that does not exist, or an answer from a
+    /// If the host breaks the protocol: a list's name used twice, a drive that does not exist, or an answer from a
     /// drive that was asked nothing.
     pub fn handle(&mut self, now: Instant, event: Event, actions: &mut Vec<Action>) {
         self.state.now = self.state.now.max(now);
@@ -148,12 +152,12 @@ impl Scheduler {
         self.settle(actions);
     }
 
-    /// When to call with [`Event::Tick`] if nothing happens before; `None` if there is nothing to wait for.
+    /// When to send [`Event::Tick`] if nothing happens before; `None` if that is not needed.
     pub fn next_deadline(&self) -> Option<Instant> {
         self.deadline
     }
 
-    /// Which subqueries of a list are asked for at a time.
+    /// Which subqueries of a list are requested at a time.
     fn demand(&self) -> Demand {
         self.policy.demand()
     }

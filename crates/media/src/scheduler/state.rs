@@ -1,6 +1,5 @@
 //! The facts: fragments, lists, drives and the cache, with the indices that make decisions cheap. Every change of a
-//! place, a want or a pin goes through here, so that counts and indices stay right; what is decided from them is not
-//! this file's business.
+//! place, a want or a pin goes through here, so that counts and indices stay right. Nothing is decided here.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +12,7 @@ use super::config::SchedulerConfig;
 use super::fragment::Fragment;
 use super::status::Totals;
 
-/// A subquery: its list and its place there.
+/// A subquery: its list and its position there.
 pub(crate) type SubRef = (ListId, u32);
 
 /// Where a fragment is, beside its medium.
@@ -24,30 +23,30 @@ pub(crate) enum Place {
     Resident,
 }
 
-/// A fragment and what is known of it.
+/// A fragment and its state.
 #[derive(Clone, Debug)]
 pub(crate) struct Held {
     pub fragment: Fragment,
     pub place: Place,
     /// Running subqueries that read it.
     pub pins: u32,
-    /// Subqueries that are asked for and not handed out.
+    /// Subqueries that are requested and not handed out.
     pub wanted_by: BTreeSet<SubRef>,
     /// How many of them each list has.
     pub lists: BTreeMap<ListId, u32>,
     /// How many of them have all their fragments in the cache.
     pub complete: u32,
-    /// How many of them lack this one alone.
+    /// How many of them lack only this one.
     pub completes: u32,
-    /// When it was first wanted without having been handed out since, in the order of requests.
+    /// When it was first wanted and not handed out since, in the order of requests.
     pub asked: Option<(u64, Instant)>,
     /// A counter of uses.
     pub last_used: u64,
     /// Failed attempts since the last success.
     pub attempts: u32,
-    /// Its key among what may leave, if it may.
+    /// Its key among the fragments that may be evicted, if it may.
     leaves_as: Option<(u64, u64)>,
-    /// Its key among what is pending, if it is.
+    /// Its key among the pending fragments, if it is pending.
     waits_as: Option<u64>,
 }
 
@@ -80,7 +79,7 @@ pub(crate) struct Sub {
     pub bytes: u64,
     /// Fragments that are not in the cache.
     pub missing: u32,
-    /// Fragments that are neither there nor on their way.
+    /// Fragments that are neither cached nor being fetched.
     pub lacking: u32,
     pub status: SubStatus,
 }
@@ -92,16 +91,16 @@ pub(crate) struct List {
     /// Since when it has had nothing to run.
     pub since: Instant,
     pub subs: Vec<Sub>,
-    /// Wanted subqueries whose fragments are all there.
+    /// Wanted subqueries whose fragments are all cached.
     pub ready: BTreeSet<u32>,
     pub running: BTreeSet<u32>,
-    /// Places by cell.
+    /// Positions by cell.
     pub cells: BTreeMap<Vec<u32>, u32>,
-    /// The first that is neither done nor failed, for lists that run in order.
+    /// The first that has neither finished nor failed, for lists that run in order.
     pub cursor: usize,
-    /// Whether the first subqueries were asked for.
+    /// Whether the first subqueries were requested.
     pub asked_for: bool,
-    /// Neither done nor failed.
+    /// Neither finished nor failed.
     pub left: usize,
     pub failed: usize,
 }
@@ -128,26 +127,26 @@ pub(crate) struct State {
     pub now: Instant,
     pub config: SchedulerConfig,
     pub library: Library,
-    /// Whether what is wanted least leaves first.
+    /// Whether the least wanted is evicted first.
     pub keeps_wanted: bool,
     pub fragments: BTreeMap<FragmentId, Held>,
     pub media: BTreeMap<MediumId, MediumQueue>,
-    /// All that is pending, in the order of requests.
+    /// All pending fragments, in the order of requests.
     pub queue: BTreeSet<(u64, FragmentId)>,
     pub lists: BTreeMap<ListId, List>,
     pub drives: Vec<Drive>,
     /// Failed mounts since the last success.
     pub mount_attempts: BTreeMap<MediumId, u32>,
-    /// Bytes there and on their way.
+    /// Bytes cached and being fetched.
     pub used_bytes: u64,
     /// Bytes of fragments that running subqueries read.
     pub pinned_bytes: u64,
-    /// What may leave, first to leave first.
+    /// Fragments that may be evicted, in the order of eviction.
     pub leaves: BTreeSet<(u64, u64, FragmentId)>,
     pub leaves_bytes: u64,
-    /// Bytes of what may leave and is wanted by nobody.
+    /// Bytes of fragments that may be evicted and are not wanted.
     pub unwanted_bytes: u64,
-    /// The subquery that goes first, whatever the policy thinks.
+    /// The subquery that goes first, whatever the policy chooses.
     pub target: Option<Target>,
     /// Bytes fetched since something was handed out.
     pub idle_bytes: u64,
@@ -230,7 +229,7 @@ impl State {
         self.counter
     }
 
-    /// Asks for a subquery that was kept for later.
+    /// Requests a subquery that was kept for later.
     pub fn want(&mut self, sub: SubRef) {
         let fragments = self.sub(sub).fragments.clone();
         let asked = self.tick();
@@ -276,7 +275,7 @@ impl State {
         }
     }
 
-    /// Moves a fragment, and with it the counts of everybody who wants it.
+    /// Moves a fragment, and updates the counts of all lists that want it.
     pub fn set_place(&mut self, id: FragmentId, place: Place) {
         let held = self.held(id);
         let (before, bytes) = (held.place, held.fragment.bytes);
@@ -310,7 +309,7 @@ impl State {
         self.index(id);
     }
 
-    /// If a subquery has all its fragments: enters that at its list and its fragments, or takes it back.
+    /// Enters at its list and its fragments that a subquery has all its fragments, or undoes that.
     fn mark_complete(&mut self, sub: SubRef, enter: bool) {
         if self.sub(sub).missing > 0 {
             return;
@@ -329,7 +328,7 @@ impl State {
         }
     }
 
-    /// If a subquery lacks one fragment alone: enters that at the fragment, or takes it back.
+    /// Enters at the fragment that a subquery lacks only this one, or undoes that.
     fn mark_last_lacking(&mut self, sub: SubRef, enter: bool) {
         let of = self.sub(sub);
         if of.lacking != 1 {
@@ -366,14 +365,14 @@ impl State {
         self.index(id);
     }
 
-    /// Brings the indices up to date for a fragment.
+    /// Updates the indices for a fragment.
     fn index(&mut self, id: FragmentId) {
         let keeps_wanted = self.keeps_wanted;
         let held = self.fragments.get_mut(&id).expect("known fragment");
         let (bytes, medium, position) = (held.fragment.bytes, held.fragment.medium, held.fragment.position);
         let wanted = held.wanted_by.len() as u64;
         let may_leave = held.place == Place::Resident && held.pins == 0 && held.complete == 0;
-        // Wanted at all goes before how often, so that `unwanted_bytes` can be told from the key.
+        // Whether it is wanted at all goes before how often, so that `unwanted_bytes` follows from the key.
         let rank = if keeps_wanted { wanted } else { 0 };
         let leaves_as = may_leave.then_some((rank, held.last_used));
         if leaves_as != held.leaves_as {
@@ -420,7 +419,7 @@ impl State {
         self.drives.iter().position(|drive| drive.in_service && has(drive)).map(|at| DriveId(at as u32))
     }
 
-    /// Bytes that must be left for the subquery that goes first: what of it is neither there nor on its way.
+    /// Bytes to reserve for the subquery that goes first: its fragments that are neither cached nor being fetched.
     pub fn reserved_bytes(&self) -> u64 {
         let Some(target) = self.target else { return 0 };
         let absent = self.sub(target.sub).fragments.iter().map(|id| self.held(*id));
@@ -432,7 +431,7 @@ impl State {
         self.target.is_some_and(|target| self.held(id).wanted_by.contains(&target.sub))
     }
 
-    /// Bytes of what may leave that the subquery that goes first needs.
+    /// Bytes of evictable fragments that the subquery that goes first needs.
     fn target_leaves_bytes(&self, unwanted_only: bool) -> u64 {
         let Some(target) = self.target else { return 0 };
         let held = self.sub(target.sub).fragments.iter().map(|id| self.held(*id));
@@ -440,13 +439,13 @@ impl State {
         counted.map(|held| held.fragment.bytes).sum()
     }
 
-    /// Bytes that can be had for a fragment without taking what somebody wants, beyond what is reserved.
+    /// Bytes available for a fragment without evicting wanted ones, beyond what is reserved.
     pub fn free_bytes(&self) -> u64 {
         let unwanted = self.unwanted_bytes - self.target_leaves_bytes(true);
         (self.config.cache_bytes + unwanted).saturating_sub(self.used_bytes + self.reserved_bytes())
     }
 
-    /// Bytes that can be had for a fragment by taking whatever may leave, beyond what is reserved.
+    /// Bytes available for a fragment by evicting anything that may be evicted, beyond what is reserved.
     pub fn room_bytes(&self) -> u64 {
         let leaves = self.leaves_bytes - self.target_leaves_bytes(false);
         (self.config.cache_bytes + leaves).saturating_sub(self.used_bytes + self.reserved_bytes())

@@ -1,4 +1,4 @@
-//! What a scheduler knows, for people: what is pending, mounted and cached, and for whom.
+//! The state of a scheduler for people: what is pending, mounted and cached, and for whom.
 
 use coscan_core::Instant;
 
@@ -17,11 +17,11 @@ pub struct Status {
     pub drives: Vec<DriveStatus>,
     /// Fragments in the cache, with their size in bytes and how many subqueries still want them.
     pub cached: Vec<(FragmentId, u64, usize)>,
-    /// Fragments wanted and neither there nor on their way, by medium and position.
+    /// Fragments that are wanted and neither cached nor being fetched, by medium and position.
     pub pending: Vec<FragmentId>,
-    /// Bytes of the cache taken, by what is there and on its way.
+    /// Bytes of the cache in use, fragments being fetched included.
     pub used_bytes: u64,
-    /// What the cache may hold.
+    /// The budget of the cache.
     pub budget_bytes: u64,
     /// What happened since the start.
     pub totals: Totals,
@@ -32,7 +32,7 @@ pub struct Status {
 pub struct ListStatus {
     /// The list.
     pub list: ListId,
-    /// Who asked.
+    /// Its owner.
     pub user: UserId,
     /// When it was submitted.
     pub submitted: Instant,
@@ -81,7 +81,7 @@ pub struct Totals {
     /// Fragments evicted.
     pub evictions: u64,
     /// How often a list was put first because it had waited for longer than the patience, or because nothing else
-    /// could go on.
+    /// could continue.
     pub overrides: u64,
 }
 
@@ -131,7 +131,7 @@ impl Scheduler {
         }
     }
 
-    /// For whom a fragment is wanted or in use, each user once.
+    /// The users who want or use a fragment, each once.
     pub fn users_of(&self, id: FragmentId) -> Vec<UserId> {
         let reads = |list: &List| {
             let open =

@@ -1,16 +1,19 @@
 //! How many frames is each open file worth, and how is it to replace inside them?
 //!
-//! Every open file instance has a locality set: a desired size and a way to replace, both told when it is opened,
-//! from the query locality set model. Frames outside locality sets are on the free list, whose pages can still be
-//! found; local replacement moves no pages, it only keeps the image of what the instance is working with.
+//! Every open file instance has a locality set: a desired size and a way to replace pages in it, both given when the
+//! instance is opened, from the query locality set model. Frames outside locality sets are on the free list, and
+//! their pages can still be found. Changes of a locality set move no pages; the set only records which pages the
+//! instance is working with.
 //!
 //! Source: DBMIN, Chou & DeWitt 1985, section 3.2. A request finds its page (1) in the instance's own set: only the
-//! order of use changes; (2) in memory outside the set: if it has an owner it is simply used, else the set takes it,
-//! and if the set is above its size then, it releases one page by its own replacement; (3) missing: it is read into
-//! the oldest frame of the free list, then as (2). Queries run while the sizes add up to less than all frames.
-//! **Choice:** the page just taken is not the one released: under MRU and LIFO that is the one before it.
-//! **Choice:** where locality sets take all frames (without load control, or a query alone) a page of the own set
-//! leaves for the missing one.
+//! order of use changes; (2) in memory outside the set: if the page has an owner it is simply used, otherwise it
+//! joins the set, and if the set is then larger than its size it releases one page by its own replacement; (3) not in
+//! memory: it is read into the oldest frame of the free list, then as in (2). Queries run while the sizes add up to
+//! less than all frames.
+//! **Choice:** the page that has just joined is not the one that is released: under MRU and LIFO it is the one before
+//! it.
+//! **Choice:** where locality sets have all frames (without load control, or for a single query) a page of the own
+//! set leaves for the missing one.
 //! **Choice:** while a query is suspended its sets are empty and do not count.
 //! Cost: logarithmic in the locality set.
 
@@ -25,10 +28,10 @@ use crate::locality::LocalReplacement;
 use crate::queries::{Instance, Reference};
 use crate::state::PoolState;
 
-/// A page on its way in needs a frame before the set it goes to has released one.
+/// A page that is being read needs a frame before its set has released one.
 const SPARE_FRAMES: u32 = 1;
 
-/// See the module's text.
+/// See the documentation of the module.
 #[derive(Debug, Default)]
 pub struct Dbmin {
     sets: Sets<LocalitySet>,

@@ -1,14 +1,14 @@
 //! How much room does each type of page get?
 //!
-//! Every type of page has its own domain of frames, of a size that never changes, with LRU inside. A domain that
-//! has no frame to give borrows one of another.
+//! Every type of page has its own domain of frames with a fixed size and LRU. A domain without a free frame borrows
+//! one from another domain.
 //!
-//! Source: Reiter 1976, as described in Chou & DeWitt 1985, section 2.1. The weakness they name is intended to show:
-//! domains are static, and nothing protects one user from another.
-//! **Choice:** there are two domains, as pages do not tell their level in an index: pages of indexes, with a quarter
-//! of the frames (at least one), and all others. A borrowed frame goes back by being the first victim of its
-//! borrower, which is above its size then.
-//! Cost: logarithmic in the domain.
+//! Source: Reiter 1976, as described in Chou & DeWitt 1985, section 2.1. The weakness that they name is kept on
+//! purpose: domains are static, and nothing protects one user from another.
+//! **Choice:** there are two domains, because pages do not tell their level in an index: pages of indexes, with a
+//! quarter of the frames (at least one), and all others. A borrower is above its size, so the frame that it borrowed
+//! is its first victim.
+//! **Cost:** logarithmic in the domain.
 
 use super::ordered::Ordered;
 use super::page_type::PageType;

@@ -1,14 +1,14 @@
-//! Which of all pages leaves, whoever it belongs to?
+//! Which of all pages is evicted, whatever query it belongs to?
 //!
-//! One replacement policy over all frames: nothing is known of queries or files, nobody owns a frame, and there is
-//! no demand that load control could add up. The replacement policy is any [`PageReplacement`].
+//! One replacement policy over all frames: it knows nothing of queries or files, no frame has an owner, and no query
+//! has a demand for load control. The replacement policy is any [`PageReplacement`].
 //!
-//! Source: Chou & DeWitt 1985, section 4.2 (RAND, FIFO, CLOCK). CLOCK there prefers clean pages: on the first sweep
-//! an unreferenced dirty page is scheduled for writing and passed over, on the second it is as good as any.
-//! A replacement policy is told which pages are dirty; what it passes over for that is written when the device is
-//! idle.
-//! **Choice:** pages that left stay known for policies with a history, as many as eight times the frames.
-//! Cost: what the replacement policy costs, and a look-up; a victim costs a look at every dirty page.
+//! Source: Chou & DeWitt 1985, section 4.2 (RAND, FIFO, CLOCK). Their CLOCK prefers clean pages: in the first sweep
+//! it schedules an unreferenced dirty page for writing and passes over it, in the second it takes any unreferenced
+//! page. A replacement policy is told which pages are dirty. Dirty pages that it passes over are written when the
+//! device is idle.
+//! **Choice:** policies with a history remember up to eight evicted pages per frame.
+//! **Cost:** that of the replacement policy, and a look-up. A victim costs a look at every dirty page.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -28,7 +28,7 @@ const HISTORY_PER_FRAME: usize = 8;
 pub struct Global {
     replacement: Box<dyn PageReplacement>,
     directory: Directory,
-    /// Pages that the replacement policy takes for dirty: it is told of writes when a victim is looked for.
+    /// Pages that the replacement policy takes for dirty. It learns of writes when a victim is needed.
     dirty: Vec<PageSlot>,
 }
 
@@ -128,8 +128,8 @@ struct Directory {
     /// By frame: whose page was admitted to it last.
     in_frames: Vec<PageSlot>,
     entries: Vec<Entry>,
-    /// Pages that left, oldest first, each with the number of its departure; those that came back are in it still,
-    /// under a number that is not their last.
+    /// Evicted pages, oldest first, each with the number of its eviction. Pages that came back stay in it under a
+    /// number that is not their last.
     gone: VecDeque<(PageSlot, u64)>,
     departures: u64,
     history_max: usize,
@@ -162,7 +162,7 @@ impl Directory {
         self.entries[slot.0 as usize].frame
     }
 
-    /// The slot of a page that is in a frame or has just come to it.
+    /// The slot of a page that is in a frame or has just been read.
     fn slot_in(&mut self, frame: FrameNo, page: PageId) -> PageSlot {
         self.resident(frame, page).unwrap_or_else(|| self.slot(page))
     }
@@ -188,7 +188,7 @@ impl Directory {
         std::mem::replace(&mut self.entries[slot.0 as usize].dirty, dirty) != dirty
     }
 
-    /// Notes that the page left; a page that left long before may be forgotten for it.
+    /// Notes that the page was evicted. A page that was evicted long before may be forgotten for it.
     fn evict(&mut self, slot: PageSlot) -> Option<PageSlot> {
         self.departures += 1;
         let entry = &mut self.entries[slot.0 as usize];

@@ -1,7 +1,7 @@
 //! Which type of page is worth least?
 //!
-//! Pages are grouped by type, the groups have a fixed ranking, and a victim is looked for from the lowest group
-//! upwards, by LRU inside. No group has a size: a high group grows until the lower ones are empty.
+//! Pages are grouped by type, and the groups have a fixed order. A victim is taken from the lowest group that has
+//! one, by LRU. No group has a size: a high group can grow until the lower ones are empty.
 //!
 //! Source: group LRU (Hawthorn, in Nyberg 1984), as described in Chou & DeWitt 1985, section 2.1.
 //! **Choice:** from low to high: pages that are passed once, pages accessed at random, pages read again, indexes.

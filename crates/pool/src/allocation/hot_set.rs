@@ -1,7 +1,7 @@
 //! How many frames must a query have so that its loops stay in memory?
 //!
-//! Every query gets a private LRU list of its hot set size, and runs only if that many frames are available. What
-//! it drops goes to the free list, where it can still be found.
+//! Every query gets a private LRU list of its hot set size, and runs only if that many frames are available. Pages
+//! that it drops go to the free list, where they can still be found.
 //!
 //! Source: Sacco & Schkolnick 1982, as described in Chou & DeWitt 1985, sections 2.3 and 4.2.
 //! **Choice:** a query whose list is full drops its oldest page before it asks for a frame, so that hot sets may add

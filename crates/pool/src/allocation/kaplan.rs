@@ -1,15 +1,16 @@
 //! Which relation can spare a page?
 //!
-//! Every relation in use has a resident set; the sets stand in a list of priority with the free list on top. A
-//! victim is looked for from the top: inside a set the page used last leaves, but never the very last one, the
+//! Every relation in use has a resident set. The sets are in an order of priority, with the free list first. A victim
+//! is taken from the first set that has one: the page that was used last, except the very last one, which is the
 //! relation's active page.
 //!
-//! Source: the "new" algorithm of Kaplan 1980, as described in Chou & DeWitt 1985, section 2.2. Where a relation
-//! stands is decided by heuristics: near the top if its pages are unlikely to be used again.
-//! **Choice:** a relation stands where the most demanding of its open instances puts it, ranked by type of page (see
-//! `page_type`); among equals the one in use longest is on top. Queries that share a relation share its set and its
-//! one active page. If nothing is left but active pages, the relation gives its own. The set is released when nobody has the relation open.
-//! Cost: a victim is linear in the relations in use and in the pages in use in their sets.
+//! Source: the "new" algorithm of Kaplan 1980, as described in Chou & DeWitt 1985, section 2.2. Heuristics decide the
+//! place of a relation: near the front if its pages are unlikely to be used again.
+//! **Choice:** the most demanding of a relation's open instances decides its place, by type of page (see
+//! `page_type`); of equals the one that has been in use longest is first. Queries that share a relation share its set
+//! and its active page. If only active pages are left, the relation gives its own. The set is released when no query
+//! has the relation open.
+//! **Cost:** a victim is linear in the relations in use and in the pages in use in their sets.
 
 use std::collections::BTreeMap;
 

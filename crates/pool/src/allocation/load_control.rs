@@ -1,24 +1,24 @@
 //! How many queries may run at once?
 //!
-//! Two ways to answer. By predicted demand: a query runs while the frames that all running queries want for
-//! themselves fit; what a query wants the allocation policy says. By feedback: the device is measured, and when it
-//! is busier than a threshold, one query less may run, else one more.
+//! There are two answers. By predicted demand: a query runs if the frames that all running queries want for
+//! themselves fit; the allocation policy says how many a query wants. By feedback: if the device is busier than a
+//! threshold, one query less may run, otherwise one more.
 //!
 //! Source: Chou & DeWitt 1985, sections 3.2 and 4.2 (demand; the query that asks for more is the one that stops, as
-//! in VMOS) and 4.3 (feedback: estimator, optimizer, control switch; the "50 % rule" of Leroudier & Potier 1976, with
-//! 87 % found to be best).
-//! **Choice:** a query that is alone always runs, whatever it wants: else nothing would.
-//! **Choice:** the estimator is a moving mean in which the last sample counts for half; the optimizer changes its
-//! mind by one query per sample; the control switch stops queries when they fault, like the other kind, and starts
-//! the first that waits.
-//! Cost: constant; adding up demands is linear in the running queries.
+//! in VMOS) and 4.3 (feedback: estimator, optimizer, control switch; the "50 % rule" of Leroudier & Potier 1976; they
+//! found 87 % to be best).
+//! **Choice:** a query that is alone always runs, whatever it wants.
+//! **Choice:** the estimator is a moving mean in which the last sample has a weight of one half. The optimizer
+//! changes the number by one query per sample. The control switch stops queries when they fault, as under predicted
+//! demand, and starts the first that waits.
+//! **Cost:** constant; adding up demands is linear in the running queries.
 
 use std::fmt::{self, Debug};
 use std::str::FromStr;
 
 use crate::error::PoolConfigError;
 
-/// What is known of the load when it is to be decided about.
+/// The load for which a decision is needed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
     /// Frames of the pool.
@@ -33,17 +33,17 @@ pub struct Load {
 
 /// Decides whether queries may run.
 pub trait LoadControl: Debug + Send {
-    /// Whether a query that wants this many frames may run beside the load there is.
+    /// Whether a query that wants this many frames may run beside this load.
     fn admits(&self, load: Load, wanted: u32) -> bool;
 
-    /// Whether a query that runs, and has just asked for more, must stop. It is part of the load.
+    /// Whether a running query that has just asked for more must stop. It is part of the load.
     fn sheds(&self, load: Load) -> bool;
 
     /// The device was busy for this many thousandths of the time.
     fn on_utilisation(&mut self, permille: u32, active: u32);
 }
 
-/// Everybody runs.
+/// All queries run.
 #[derive(Clone, Copy, Debug)]
 struct Unlimited;
 
@@ -79,9 +79,9 @@ impl LoadControl for Predicted {
 #[derive(Clone, Copy, Debug)]
 struct Feedback {
     threshold_permille: u32,
-    /// The estimator's opinion.
+    /// The estimate of utilisation.
     estimate_permille: u32,
-    /// The optimizer's: how many may run.
+    /// How many queries may run, by the optimizer.
     active_max: u32,
 }
 
@@ -134,7 +134,7 @@ impl LoadControlName {
                 return Err(PoolConfigError::Threshold { threshold_permille });
             }
             LoadControlName::Feedback { threshold_permille } => {
-                // Nothing is known of the device before the first sample: everybody may run.
+                // Nothing is known of the device before the first sample: all queries may run.
                 Box::new(Feedback { threshold_permille, estimate_permille: 0, active_max: u32::MAX })
             }
         })

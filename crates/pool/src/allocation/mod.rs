@@ -1,10 +1,10 @@
-//! Whose frame is a frame, and which one does a request get? The allocation policies of the page-level pool.
+//! Who owns a frame, and which one does a request get? The allocation policies of the page-level pool.
 //!
-//! A policy keeps frames apart in sets (of a query, a file instance, a domain, a relation), or does not. It is told
-//! of every reference and answers with [`Step`]s: this frame belongs to that set, that one is released to the free
-//! list. It is asked for a victim when a request needs a frame. It never moves anything itself: the mechanism in
-//! `pool` applies what it answers, keeps the list of frames without owner in order of use, writes dirty
-//! frames after their release, and admits and suspends queries as [`load_control`] says.
+//! A policy may divide frames into sets (of a query, a file instance, a domain, a relation). It is told of every
+//! reference and answers with [`Step`]s: a frame joins a set, or is released to the free list. It is asked for a
+//! victim when a request needs a frame. The mechanism in `pool` applies its answers, keeps the frames without owner
+//! in order of use, writes dirty frames after their release, and admits and suspends queries as [`load_control`]
+//! says.
 //!
 //! | name | frames are kept apart by | replacement |
 //! |---|---|---|
@@ -36,7 +36,7 @@ use crate::queries::{Instance, Reference};
 use crate::state::PoolState;
 use coscan_core::Span;
 
-/// What a policy has the mechanism do.
+/// What the mechanism does for a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// The frame belongs to a set from now on.
@@ -46,19 +46,20 @@ pub enum Step {
         /// The set.
         set: SetId,
     },
-    /// The frame belongs to nobody; its page can still be found. If it is dirty it is written when the device is idle.
+    /// The frame has no owner any more; its page can still be found. If it is dirty it is written when the device is
+    /// idle.
     Release {
         /// The frame.
         frame: FrameNo,
     },
-    /// The frame is likely to leave soon: if it is dirty it is written when the device is idle.
+    /// The frame is likely to be evicted soon: if it is dirty it is written when the device is idle.
     Clean {
         /// The frame.
         frame: FrameNo,
     },
 }
 
-/// Decides who owns frames and which one leaves.
+/// Decides who owns frames and which page is evicted.
 pub trait AllocationPolicy: Debug + Send {
     /// A query has started; it may have to wait before it runs.
     fn on_query_started(&mut self, _query: QueryId, _demand: Demand) {}
@@ -66,7 +67,7 @@ pub trait AllocationPolicy: Debug + Send {
     /// A query is over; its files are closed already.
     fn on_query_ended(&mut self, _query: QueryId, _steps: &mut Vec<Step>) {}
 
-    /// A query was suspended: what it owns is to be released.
+    /// A query was suspended: its sets must be released.
     fn on_suspended(&mut self, _state: &PoolState, _query: QueryId, _steps: &mut Vec<Step>) {}
 
     /// A file was opened.
@@ -93,7 +94,7 @@ pub trait AllocationPolicy: Debug + Send {
     /// A page leaves its frame; `owner` is the set it belonged to, if any.
     fn on_evict(&mut self, frame: FrameNo, page: PageId, owner: Option<SetId>);
 
-    /// The frame for a missing page, among those of which [`may_leave`](crate::Frame::may_leave) holds. None:
+    /// The frame for a missing page, among those for which [`may_leave`](crate::Frame::may_leave) holds. With `None`
     /// the request waits until something changes.
     fn choose_victim(
         &mut self,
@@ -102,10 +103,10 @@ pub trait AllocationPolicy: Debug + Send {
         steps: &mut Vec<Step>,
     ) -> Option<FrameNo>;
 
-    /// The frames a query wants for itself, as far as the policy can tell; for load control.
+    /// The frames that a query wants for itself, as far as the policy knows; for load control.
     fn demand(&self, query: QueryId) -> u32;
 
-    /// Frames that must be left over when all demands are met, for the policy to make progress.
+    /// Frames that must be left over when all demands are met, so that the policy can make progress.
     fn spare_frames(&self) -> u32;
 
     /// Appends every frame that it holds to be owned, with its set; for checks.

@@ -1,14 +1,14 @@
-//! The types of pages that the page-type-oriented policies tell apart.
+//! The types of pages for the policies that treat types differently.
 //!
-//! A reference says through which instance it comes, not at which level of an index the page lies. **Choice:** the
-//! type of a page is that of the last reference to it, by the pattern of the instance.
+//! A reference names the instance, not the level of an index on which the page lies. **Choice:** the type of a page
+//! is that of the last reference to it, by the pattern of the instance.
 
 use crate::locality::Pattern;
 
 /// Types of pages, least worth keeping first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum PageType {
-    /// Data and leaves that are passed once.
+    /// Data and leaves that are read once.
     Passed,
     /// Data that is accessed at random.
     Random,

@@ -1,6 +1,6 @@
-//! Sets of frames by owner: what policies that keep frames apart have in common.
+//! Sets of frames by owner, for the policies that divide frames.
 //!
-//! How large a set is and which of its frames leaves is the policy's.
+//! The policy decides how large a set is and which of its frames is released.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub(super) trait Members {
     /// The frames in it, first to leave first.
     fn frames(&self) -> impl Iterator<Item = FrameNo>;
 
-    /// A page has left its frame.
+    /// A page was evicted from its frame.
     fn lose(&mut self, frame: FrameNo, page: PageId);
 }
 
@@ -27,7 +27,7 @@ impl Members for Ordered {
     }
 }
 
-/// What a policy passes on to the field that holds its [`Sets`].
+/// The notifications that a policy forwards to the field with its [`Sets`].
 macro_rules! frames_are_in {
     ($sets:ident) => {
         fn on_evict(&mut self, frame: FrameNo, page: PageId, owner: Option<SetId>) {
@@ -78,7 +78,7 @@ impl<S: Members> Sets<S> {
         Some(set)
     }
 
-    /// A page has left its frame, which belonged to `owner`.
+    /// A page was evicted from a frame of the set `owner`.
     pub(super) fn on_evict(&mut self, frame: FrameNo, page: PageId, owner: Option<SetId>) {
         if let Some(set) = owner.and_then(|id| self.sets.get_mut(&id)) {
             set.lose(frame, page);

@@ -1,18 +1,17 @@
-//! What has a query used lately?
+//! Which pages has a query used lately?
 //!
-//! A query keeps the pages it used within a window of its own processor time. The working set is recomputed when
-//! the query faults and when its time slice ends, not at every reference.
+//! A query keeps the pages that it used within a window of its own processor time. The working set is computed again
+//! when the query faults and when its time slice ends, not at every reference.
 //!
-//! Source: Denning 1968, with the two windows (10 ms and 15 ms) of Chou & DeWitt 1985, section 4.2; which one a query
-//! gets it says itself ([`Demand::working_set_window`]). A query that needs a frame when all belong to
-//! working sets is suspended, by load control.
-//! A working set is one of pages, and its time is the query's own: a query that is suspended loses its frames but not
-//! its working set, which counts until the pages fall out of the window, resident or not.
-//! **Choice:** the demand of a query is its working set and the page it is faulting for; of a new one the mean of the
-//! others. A page that another query holds is not in it: each page has one holder.
-//! **Choice:** a query that finds no frame without owner although it may run (without load control, or alone)
-//! drops its own oldest page.
-//! Cost: a reference is logarithmic in the working set, a fault linear in what falls out of it.
+//! Source: Denning 1968, with the two windows (10 ms and 15 ms) of Chou & DeWitt 1985, section 4.2; the query says
+//! which one it gets ([`Demand::working_set_window`]). Load control suspends a query that needs a frame when all
+//! belong to working sets. A working set consists of pages, and its time is the query's own. A suspended query loses
+//! its frames but not its working set, which counts until the pages fall out of the window, resident or not.
+//! **Choice:** the demand of a query is its working set and the page it is faulting for; that of a new query is the
+//! mean of the others. A page that another query holds is not in it: each page has one holder.
+//! **Choice:** a query that finds no frame without owner although it may run (without load control, or alone) drops
+//! its own oldest page.
+//! **Cost:** a reference is logarithmic in the working set, a fault linear in the pages that fall out of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,7 +41,7 @@ struct Recent {
 #[derive(Clone, Copy, Debug)]
 struct Use {
     last: Span,
-    /// Where the query holds it; none if it lost it.
+    /// Which query holds it; `None` if its frame was lost.
     frame: Option<FrameNo>,
 }
 

@@ -1,8 +1,8 @@
-//! How many frames does a query need until it stops reading pages again, if all its frames are one LRU list? (The
-//! hot set model of Sacco & Schkolnick, VLDB 1982, as Chou & DeWitt 1985 describe it in section 2.3.)
+//! How many frames does a query need so that it reads no page twice, if all its frames are one LRU list? (The hot set
+//! model of Sacco & Schkolnick, VLDB 1982, as Chou & DeWitt 1985 describe it in section 2.3.)
 //!
-//! The model that DBMIN is compared with: one number for a whole query, right for LRU and blind to the phases of a
-//! query. It shares the plans of the query locality set model and none of its rules.
+//! DBMIN is compared with this model. It gives one number for a whole query, suits LRU, and does not know the phases
+//! of a query. It uses the plans of the query locality set model and none of its rules.
 
 use super::plan::{Instance, QueryPlan};
 use super::set::Reference;
@@ -14,15 +14,15 @@ impl Instance {
     fn loop_pages(&self) -> (u32, u32) {
         match &self.reference {
             Reference::LoopingSequential { file } => (1, file.pages.max(1)),
-            // From the root to a leaf: the root is wanted again after a leaf has been read.
+            // The path from the root to a leaf: the root is needed again after a leaf has been read.
             Reference::LoopingHierarchical { index, .. } => (index.height().max(1), index.height().max(1)),
             Reference::ClusteredSequential { file, cluster } => (1, file.pages_of(*cluster)),
             Reference::ClusteredRandom { file, cluster } => {
                 (1, u32::try_from(*cluster).unwrap_or(u32::MAX).clamp(1, file.pages.max(1)))
             }
             Reference::HierarchicalThenClustered { index, cluster } => (1, index.leaves().pages_of(*cluster)),
-            // A hash file is searched all over: its pages are a loop, even if they come in no order. A relation
-            // whose records are wanted less often than it has pages has none.
+            // A hash file is searched everywhere: its pages are a loop, even if they come in no order. A relation
+            // with fewer requests for records than pages has none.
             Reference::IndependentRandom { file, accesses } if *accesses > u64::from(file.pages) => {
                 (1, file.pages.max(1))
             }
@@ -35,7 +35,7 @@ impl Instance {
 }
 
 /// The hot points of a query, in pages and ascending: the buffer sizes at which the number of its page faults drops
-/// because one more loop fits. The first is one frame for each stream of pages; then the loops join it, the
+/// because one more loop fits. The first is one frame for each stream of pages. Each following one adds a loop, the
 /// smallest first.
 pub fn hot_points(plan: &QueryPlan) -> Vec<u32> {
     let loops: Vec<_> = plan.instances().iter().map(Instance::loop_pages).collect();

@@ -1,10 +1,10 @@
-//! How many pages will a database operation want again, and how soon?
+//! How many pages will a database operation use again, and how soon?
 //!
-//! The query locality set model of Chou & DeWitt (VLDB 1985, section 3): every open file instance is referenced
-//! in one of a few patterns, and the pattern says how many frames are worth having (the locality set) and how to
-//! replace inside them. Here are the patterns; [`yao`] estimates what random accesses touch, [`set`] has the rule of
-//! each pattern, [`plan`] says which patterns a query consists of, and [`hot_set`] is the model that the paper
-//! compares with. What frames a pool gives is not said here: that is for an allocation policy.
+//! The query locality set model of Chou & DeWitt (VLDB 1985, section 3): every open file instance is referenced in
+//! one of a few patterns. The pattern says how many frames are worth having (the locality set) and how to replace
+//! pages in them. The patterns are here; [`yao`] estimates how many pages random accesses touch, [`set`] has the rule
+//! of each pattern, [`plan`] says which patterns a query consists of, and [`hot_set`] is the model that the paper
+//! compares with. An allocation policy decides which frames a pool gives.
 
 pub mod hot_set;
 pub mod plan;
@@ -34,7 +34,7 @@ pub enum Pattern {
     LoopingHierarchical,
 }
 
-/// Which page of a locality set leaves.
+/// Which page of a locality set is evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LocalReplacement {
     /// The one that came first.

@@ -1,12 +1,12 @@
 //! Which file instances does a query open, and how will it reference each? (Chou & DeWitt 1985, section 3.1: every
 //! operation is a composition of simple patterns.)
 //!
-//! A plan here is what the six queries of the paper need: a selection, perhaps a join, perhaps a stored result. It
-//! is not a query optimizer: access paths are given, and so are the statistics (sizes, tuples selected, clusters).
+//! A plan here is what the six queries of the paper need: a selection, perhaps a join, perhaps a stored result.
+//! Access paths and statistics (sizes, selected tuples, clusters) are given; nothing is optimized.
 
 use super::set::{FileSize, IndexSize, LocalityModel, LocalitySet, Reference};
 
-/// A query: a selection, joined with something or not, the result stored or not.
+/// A query: a selection, optionally a join, and whether the result is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueryPlan {
     /// The relation that is selected from; it is the outer relation of a join.

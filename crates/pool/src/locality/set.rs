@@ -1,16 +1,15 @@
 //! How many frames is a file instance worth, and how should it replace inside them? (Chou & DeWitt 1985, section
 //! 3.2: one rule for each pattern.)
 //!
-//! Nothing here knows a query or a buffer pool: [`plan`](super::plan) says which references a query makes, an
-//! allocation policy what becomes of the answer.
+//! Queries and buffer pools are not known here: [`plan`](super::plan) says which references a query makes, and an
+//! allocation policy uses the answer.
 
 use super::yao::pages_touched;
 use super::{LocalReplacement, Pattern};
 
-/// The least residual value at which a page is worth keeping that the rules for random references use unless told
-/// otherwise: a page must be wanted ten more times. The paper leaves the threshold open; every value from 3 to 60
-/// makes the locality sets of its six queries as large as the hot sets of Table 2, which they are said to resemble
-/// (section 4.1.1).
+/// The default threshold of the rules for random references: a page is kept if it will be used ten more times or
+/// more. The paper does not give the threshold. Every value from 3 to 60 makes the locality sets of its six queries
+/// as large as the hot sets of Table 2, which they are said to resemble (section 4.1.1).
 pub const DEFAULT_BETA: f64 = 10.0;
 
 /// What the rules depend on besides the references.
@@ -145,7 +144,7 @@ impl LocalityModel {
         if self.worth_keeping(accesses, touched) { rounded(touched) } else { 1 }
     }
 
-    /// The levels below the root that fit and are worth keeping; the root; one frame to pass the others through.
+    /// The levels below the root that fit and are worth keeping, the root, and one frame for the other pages.
     fn hierarchical(&self, index: &IndexSize, accesses: u64) -> u32 {
         let Some(below_root) = index.level_pages.get(1..).filter(|levels| !levels.is_empty()) else {
             return 1;

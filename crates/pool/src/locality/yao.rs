@@ -1,7 +1,7 @@
 //! How many pages do random record accesses touch? (Yao, CACM 1977; used by Chou & DeWitt 1985, section 3.2.)
 //!
-//! Only additions, multiplications and divisions, so that the same numbers come out everywhere. What the answer
-//! is used for is the business of [`set`](super::set).
+//! Only additions, multiplications and divisions are used, so that the result is the same everywhere.
+//! [`set`](super::set) uses it.
 
 /// Yao's formula: the expected number of distinct pages touched when `accesses` different records out of `records`
 /// are drawn, the records lying evenly on `pages` pages (so `p = records / pages` on each):

@@ -1,21 +1,21 @@
-//! ARC: recency or frequency, which has been the better guide lately?
+//! ARC: which has been the better guide lately, recency or frequency?
 //!
-//! Pages seen once lately (T1) and pages seen twice (T2) are kept apart, each in the order of use, and what left
-//! either is remembered (B1, B2). A page that comes back from B1 says that T1 was too short, one from B2 that T2
-//! was; the target for T1, p, moves accordingly.
+//! Pages seen once lately (T1) and pages seen twice (T2) are in separate lists in the order of use, and evicted pages
+//! of both are remembered (B1, B2). A page that comes back from B1 shows that T1 was too short, one from B2 that T2
+//! was. The target size of T1, p, changes accordingly.
 //!
 //! Paper: Megiddo, Modha: ARC: A Self-Tuning, Low Overhead Replacement Cache, FAST 2003, section III, figure 4.
-//! Deviations, none of which changes what a pool does that always fills a frame it has freed:
-//! - The paper deletes from B1 and B2 before it fetches a page, here that is done when the page has arrived:
-//!   |T1| + |B1| is at most c, and all four lists are at most 2c. Where the paper drops the page of T1 without
-//!   remembering it, it is remembered until then.
+//! Deviations, none of which changes the decisions of a pool that always fills a frame it has freed:
+//! - The paper deletes from B1 and B2 before it fetches a page; here that is done when the page has arrived: |T1| +
+//!   |B1| is at most c, and all four lists are at most 2c. Where the paper drops the page of T1 without remembering
+//!   it, it is remembered until then.
 //! - p is a real number, as the steps |B2| / |B1| are.
-//! - p moves when a victim is asked for, once for each page that comes back, and not again if its read fails
-//!   and is tried once more.
-//! - When no page of the list that REPLACE names may leave, the other list gives one. Pages in use are passed over
-//!   and keep their place.
+//! - p changes when a victim is chosen, once for each page that comes back, and not again if its read fails and is
+//!   repeated.
+//! - If no page of the list that REPLACE names may be evicted, the other list gives one. Pages in use are skipped and
+//!   keep their place.
 //!
-//! Cost: constant per reference and per eviction, plus the pages in use that are passed over.
+//! **Cost:** constant per reference and per eviction, plus the skipped pages in use.
 
 use super::list::Lists;
 use super::setup::PageSetup;

@@ -1,12 +1,12 @@
-//! Which page leaves? What every replacement policy of the page-level pool answers, one policy to a file.
+//! Which page is evicted? The replacement policies of the page-level pool, one per file.
 //!
-//! Blind to the past: [`random`]. By the order of arrival: [`linked::Fifo`], and with a second chance [`clock`],
+//! Without history: [`random`]. By the order of arrival: [`linked::Fifo`], and with a second chance [`clock`],
 //! [`sieve`], [`s3_fifo`]. By recency: [`linked::Lru`], its opposite [`linked::Mru`]. By recency and frequency:
-//! [`lru_k`], [`two_q`], [`arc`](mod@arc). With knowledge of the [`future`]: [`opt`], which no policy betters.
+//! [`lru_k`], [`two_q`], [`arc`](mod@arc). With knowledge of the [`future`]: [`opt`], the lower bound on misses.
 //!
-//! An owner (a pool, a simulator) keeps the directory, the frames and the pins; policies keep an order. They
-//! know pages as dense slots and keep their notes in arrays. Memory: a policy has some bytes for each slot it was
-//! ever told of, 12 for most.
+//! An owner (a pool, a simulator) keeps the directory, the frames and the pins; policies keep an order. They know
+//! pages as dense slots and keep their notes in arrays. Memory: some bytes for each slot that a policy was told of,
+//! 12 for most policies.
 
 pub mod arc;
 pub mod clock;
@@ -49,35 +49,34 @@ pub trait PageReplacement: Debug + Send {
     /// A resident page was evicted; a policy with a history may remember it.
     fn on_evict(&mut self, page: PageSlot);
 
-    /// A page is no more, resident or remembered: whatever is known of it is void, its slot may be given to
-    /// another page.
+    /// A page was removed, resident or remembered: the policy forgets it, and its slot may be used for another page.
     fn on_forget(&mut self, page: PageSlot);
 
-    /// A resident page was changed and has to be written before it leaves. A policy that does not ask what leaving
-    /// costs has no use for it.
+    /// A resident page was changed and has to be written before it is evicted. Policies that do not consider the cost
+    /// of eviction ignore this.
     fn on_dirty(&mut self, _page: PageSlot) {}
 
     /// A resident page is the same as its copy on the device again.
     fn on_clean(&mut self, _page: PageSlot) {}
 
-    /// Hands over the pages that the last choice of a victim passed over because they were dirty: the owner may write
-    /// them before they are met again. A policy that does not ask what leaving costs passes over none.
+    /// Returns the pages that the last choice of a victim skipped because they were dirty: the owner may write them
+    /// before their next turn. Policies that do not consider the cost of eviction skip none.
     fn take_passed_over(&mut self, _each: &mut dyn FnMut(PageSlot)) {}
 
-    /// Plays a whole reference string as [`misses`] does. It is here, with a body, to be compiled for each policy:
-    /// whoever holds a boxed one pays for one virtual call in a run instead of several for each reference.
+    /// Replays a whole reference string as [`misses`] does. It is a provided method so that it is compiled for each
+    /// policy: a boxed policy then costs one virtual call per run instead of several per reference.
     fn replay(&mut self, references: &[PageSlot], frames: usize) -> u64 {
         misses(self, references, frames)
     }
 }
 
-/// How often a page has to be read when `references` meet an empty pool of `frames` frames under a policy made for
-/// as many, nothing being pinned or forgotten.
+/// How often a page has to be read when `references` are replayed on an empty pool of `frames` frames, under a policy
+/// made for as many, with no page pinned or forgotten.
 ///
 /// Cost: that of the policy, and a byte for each slot.
 ///
 /// # Panics
-/// When there is no frame, or the policy names no victim though every page may leave.
+/// When there is no frame, or the policy names no victim though every page may be evicted.
 pub fn misses<P: PageReplacement + ?Sized>(policy: &mut P, references: &[PageSlot], frames: usize) -> u64 {
     assert!(frames > 0, "a pool has at least one frame");
     let slots = references.iter().max().map_or(0, |page| page.0 as usize + 1);

@@ -1,14 +1,15 @@
 //! OPT: which page is needed again last?
 //!
-//! With the future known, the page whose next reference lies furthest ahead leaves, and one that is never referenced
-//! again before all others. No policy that reads a page when it is referenced, and not before, misses less often.
+//! With the future known, the page whose next reference is furthest ahead is evicted, and a page that is never
+//! referenced again before all others. No policy that reads pages only when they are referenced misses less often.
 //!
 //! Paper: Belady: A Study of Replacement Algorithms for a Virtual-Storage Computer, IBM Systems Journal 1966 (MIN);
-//! in this form and proven: Mattson, Gecsei, Slutz, Traiger, IBM Systems Journal 1970. Silent there: among pages
-//! never referenced again the one that has known it for longest leaves; it makes no difference to the misses. A page
-//! that comes is always kept, even if it is needed later than all others. Pages in use are passed over.
+//! in this form and proven: Mattson, Gecsei, Slutz, Traiger, IBM Systems Journal 1970. **Choice:** among pages that
+//! are never referenced again the one that has been so for longest is evicted; this does not change the number of
+//! misses. A page that is read is always kept, even if it is needed later than all others. Pages in use are skipped.
 //!
-//! Cost: constant per reference and per eviction: next uses are positions, no two alike, in a set with one bit for
+//! **Cost:** constant per reference and per eviction, plus the skipped pages in use. Next uses are distinct positions
+//! in a set with one bit for each reference to come.
 //! each reference to come; plus the pages in use that are passed over.
 
 use super::future::Future;

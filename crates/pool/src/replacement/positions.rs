@@ -1,7 +1,8 @@
-//! A set of numbers below a bound from which the greatest is found in constant time.
+//! A set of numbers below a bound whose greatest is found in constant time.
 //!
-//! A tree of words: a bit of the lowest level is a number, a bit of the next says that a word of this one is not
-//! empty. With 64 bits to a word six levels do for all 32-bit numbers; memory is a bit per number and a 63rd.
+//! A tree of words: a bit of the lowest level is a number; a bit of the next level says that a word of the level
+//! below is not empty. With 64 bits per word six levels suffice for all 32-bit numbers. Memory is a bit per number
+//! and a 63rd more.
 
 /// Numbers below a bound.
 #[derive(Clone, Debug)]

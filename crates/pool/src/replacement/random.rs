@@ -1,15 +1,14 @@
 //! RANDOM: any page.
 //!
-//! Every resident page is as likely to leave as any other. It needs no order at all, and no reference string can
-//! be made to defeat it.
+//! Every resident page is equally likely to be evicted. No order is kept, and no reference string is the worst case.
 //!
 //! Paper: Belady: A Study of Replacement Algorithms for a Virtual-Storage Computer, IBM Systems Journal 1966 (RAND).
-//! Silent there: pages in use; after eight draws that met one the next page that may leave goes, in the order of
-//! frames. The generator is SplitMix64 (Steele, Lea, Flood, OOPSLA 2014), so that the same seed gives the same
+//! **Choice:** after eight draws that found a page in use, the next page in the order of frames that may be evicted
+//! is taken. The generator is SplitMix64 (Steele, Lea, Flood, OOPSLA 2014), so that the same seed gives the same
 //! victims everywhere.
 //!
-//! Cost: a hit costs nothing, an admission and an eviction are constant; when most pages are in use, linear in the
-//! frames.
+//! **Cost:** a hit costs nothing; an admission and an eviction are constant, or linear in the frames when most pages
+//! are in use.
 
 use super::setup::PageSetup;
 use super::{MayLeave, PageReplacement};
@@ -21,7 +20,7 @@ const DRAWS: u32 = 8;
 /// Not resident.
 const NOWHERE: u32 = u32::MAX;
 
-/// Any page leaves.
+/// Any page may be evicted.
 #[derive(Clone, Debug)]
 pub struct Random {
     /// The resident pages, in no order.

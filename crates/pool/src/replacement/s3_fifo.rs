@@ -1,9 +1,9 @@
 //! S3-FIFO: was the page used again while it was new?
 //!
-//! Three queues in the order of arrival. New pages enter a small one of a tenth of the frames; those that were used
-//! at least twice more by the time they reach its end move to the main queue, all others leave, and a ghost queue
-//! remembers them: who comes back while remembered enters the main queue at once. In the main queue a page
-//! gets another turn for every use, three at most.
+//! Three queues in the order of arrival. New pages enter a small one of a tenth of the frames. Pages that were used
+//! at least twice more when they reach its end move to the main queue. All others are evicted, and a ghost queue
+//! remembers them: a page that comes back while it is remembered enters the main queue at once. In the main queue a
+//! page gets another turn for every use, three at most.
 //!
 //! Paper: Yang, Zhang, Qiu, Yue, Rashmi: FIFO Queues are All You Need for Cache Eviction, SOSP 2023, section 4,
 //! algorithm 1. Where the paper is silent or its authors later decided otherwise, this is their libCacheSim:

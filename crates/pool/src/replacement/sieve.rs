@@ -1,14 +1,13 @@
 //! SIEVE: which page was not visited since the hand last passed, the hand going from old to new?
 //!
-//! As CLOCK, with one difference: a page that is spared stays where it is, and new pages are added at the newest
-//! end instead of behind the hand. New pages are thus sifted quickly, and those that were spared gather at the old
-//! end.
+//! As CLOCK, with one difference: a page that is spared stays in its place, and new pages are added at the newest end
+//! instead of behind the hand. So new pages are examined soon, and pages that were spared gather at the old end.
 //!
 //! Paper: Zhang, Yang, Yue, Vigfusson, Rashmi: SIEVE is Simpler than LRU, NSDI 2024, section 3, algorithm 1.
-//! Silent there: pages in use; the hand passes them and leaves their bit. When the hand has passed the newest page
-//! it starts at the oldest at the next eviction, as there.
+//! **Choice:** the hand passes over pages in use and leaves their bit. When the hand has passed the newest page it
+//! starts at the oldest at the next eviction, as in the paper.
 //!
-//! Cost: a hit is one store; an eviction is amortised constant, plus the pages in use that are passed over.
+//! **Cost:** a hit is one store; an eviction is amortised constant, plus the skipped pages in use.
 
 use super::list::Lists;
 use super::setup::PageSetup;
@@ -18,7 +17,7 @@ use crate::ids::PageSlot;
 const RESIDENT: usize = 0;
 const VISITED: u8 = 1;
 
-/// The page the hand finds unvisited leaves; what it spares stays in place.
+/// The hand evicts the first unvisited page; pages that it spares stay in place.
 #[derive(Clone, Debug)]
 pub struct Sieve {
     /// In the order of arrival.
@@ -51,7 +50,7 @@ impl PageReplacement for Sieve {
     }
 
     fn choose_victim(&mut self, _incoming: PageSlot, may_leave: MayLeave<'_>) -> Option<PageSlot> {
-        // The first turn may clear every bit, the second finds what may leave.
+        // The first turn may clear every bit; the second finds a page that may be evicted.
         for _ in 0..2 * self.pages.len(RESIDENT) {
             let page = self.hand.or_else(|| self.pages.oldest(RESIDENT))?;
             self.hand = Some(page);

@@ -1,8 +1,8 @@
 //! 2Q: was the page used again after it had left?
 //!
-//! New pages enter a queue in the order of arrival (A1in), in which uses do not count: they are likely to belong
-//! together. Who leaves it is remembered (A1out). Only a page that comes back while remembered enters the
-//! main queue (Am), which is in the order of use. As good as LRU-2, without its logarithm.
+//! New pages enter a queue in the order of arrival (A1in), in which uses do not count, because uses soon after each
+//! other are likely to be related. Pages that leave it are remembered (A1out). Only a page that comes back while it
+//! is remembered enters the main queue (Am), which is in the order of use. As good as LRU-2, without its logarithm.
 //!
 //! Paper: Johnson, Shasha: 2Q: A Low Overhead High Performance Buffer Management Replacement Algorithm, VLDB 1994,
 //! the full version, with the settings its authors recommend: A1in has a quarter of the frames, A1out remembers half
@@ -25,7 +25,8 @@ const A1IN: usize = 0;
 const A1OUT: usize = 1;
 const AM: usize = 2;
 
-/// A page leaves that did not come back after it had left, or the least recently used of those that did.
+/// A page is evicted that did not come back after its first eviction, or else the least recently used of those that
+/// did.
 #[derive(Clone, Debug)]
 pub struct TwoQ {
     queues: Lists<3>,

@@ -1,8 +1,8 @@
 //! Traces of pages as a file: text, one JSON object per line.
 //!
-//! For each execution of a query a header, which says how many lines belong to it, and then a line for everything
-//! that happened. A file holds any number of them one after another. What is loaded is consistent: nobody who plays
-//! a trace needs to ask whether an instance is open or a page exists. Nothing is played here.
+//! For each execution of a query there is a header, which says how many lines belong to it, and then a line for each
+//! access. A file holds any number of executions one after another. Loading checks consistency: a host that replays a
+//! trace need not check that an instance is open or a page exists.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -31,7 +31,7 @@ pub enum PagesError {
         /// What the system says.
         error: io::Error,
     },
-    /// A line is not what the format says.
+    /// A line is not in the format.
     #[error("{}, line {line}: {what}; page traces are written by `coscan_trace::pages::save`", path.display())]
     Malformed {
         /// The file.
@@ -62,7 +62,7 @@ struct Header {
     hot_set_pages: u32,
     cpu_ns: u64,
     files: Vec<TracedFile>,
-    /// The lines that follow.
+    /// The lines that follow the header.
     records: usize,
 }
 
@@ -188,7 +188,7 @@ impl<B: BufRead> Lines<'_, B> {
     }
 }
 
-/// Knows what may come next in a trace.
+/// Knows which lines may follow in a trace.
 struct Checker<'a> {
     files: &'a [TracedFile],
     last_ns: u64,
