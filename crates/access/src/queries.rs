@@ -125,14 +125,6 @@ impl Query {
     /// All six.
     pub const ALL: [Query; 6] = [Query::I, Query::II, Query::III, Query::IV, Query::V, Query::VI];
 
-    /// Runs the query.
-    ///
-    /// # Errors
-    /// If a file cannot be read.
-    pub fn run(self, database: &Database, settings: &Settings) -> Result<Execution, AccessError> {
-        run::run(self, database, settings)
-    }
-
     /// How many tuples it selects.
     pub fn selected(self) -> u16 {
         match self {

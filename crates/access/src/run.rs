@@ -18,20 +18,25 @@ use crate::queries::{Execution, NestedLoops, Query, Settings};
 use crate::tracer::{File, Instance, Tracer};
 use crate::wisconsin::{Attribute, TUPLE_BYTES};
 
-/// Runs a query.
-pub(crate) fn run(query: Query, database: &Database, settings: &Settings) -> Result<Execution, AccessError> {
-    let plan = query.plan(database);
-    let sets = plan.locality_sets(&settings.model);
-    let mut running = Running { database, tracer: Tracer::new(settings.cpu), sets, rows: vec![] };
-    let keys = query.keys(settings.seed);
-    match query {
-        Query::I | Query::II => running.select(query, keys)?,
-        Query::III | Query::IV => running.index_join(query, keys)?,
-        Query::V => running.nested_loops(keys, settings.nested_loops)?,
-        Query::VI => running.hash_join(keys, query.selected())?,
+impl Query {
+    /// Runs the query.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub fn run(self, database: &Database, settings: &Settings) -> Result<Execution, AccessError> {
+        let plan = self.plan(database);
+        let sets = plan.locality_sets(&settings.model);
+        let mut running = Running { database, tracer: Tracer::new(settings.cpu), sets, rows: vec![] };
+        let keys = self.keys(settings.seed);
+        match self {
+            Query::I | Query::II => running.select(self, keys)?,
+            Query::III | Query::IV => running.index_join(self, keys)?,
+            Query::V => running.nested_loops(keys, settings.nested_loops)?,
+            Query::VI => running.hash_join(keys, self.selected())?,
+        }
+        let hot_set = hot_set_pages(&plan, settings.model.frames);
+        Ok(Execution { trace: running.tracer.finish(&self.to_string(), hot_set), rows: running.rows })
     }
-    let hot_set = hot_set_pages(&plan, settings.model.frames);
-    Ok(Execution { trace: running.tracer.finish(&query.to_string(), hot_set), rows: running.rows })
 }
 
 /// A query while it runs.

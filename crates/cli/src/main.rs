@@ -15,7 +15,8 @@
 //! | `allocator` | where memory comes from |
 //! | `failure`, `progress`, `tables`, `rows`, `counters`, `cpu` | how things are said and measured |
 //!
-//! Only `session` knows the query engine's and the scan engine's interfaces, and only `session` and `tier` those of tiers.
+//! Only `session` knows the interfaces of the query engine and of the scan engine, and only `settings` their settings;
+//! `session` and `tier` know those of tiers.
 
 mod allocator;
 mod bench;

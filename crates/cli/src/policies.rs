@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::session::registry;
+use crate::settings::registry;
 use crate::tables;
 
 /// Arguments of `coscan policies`.

@@ -1,7 +1,7 @@
 //! A SQL session with tables in it: cooperative, or the plain query engine under the same limits.
 //!
-//! The only module that knows the interfaces of the scan engine and of the query engine. It takes
-//! [`Settings`], never arguments, and prints nothing.
+//! The only module that knows the interfaces of the scan engine and of the query engine, except for their settings. It
+//! takes [`Settings`], never arguments, and prints nothing.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,10 +24,6 @@ use futures::StreamExt;
 use object_store::local::LocalFileSystem;
 use tokio::runtime::Runtime;
 use url::Url;
-
-pub use coscan_datafusion::options::{Setting, settings};
-pub use coscan_engine::settings::{EngineSettings, engine_setting};
-pub use coscan_engine::{ConfigError, EngineConfig, PolicyName, memory_bytes, registry};
 
 use crate::allocator::give_back_when_short;
 use crate::counters::Counters;
@@ -407,14 +403,6 @@ impl Rows {
     pub async fn next(&mut self) -> Option<anyhow::Result<RecordBatch>> {
         Some(self.stream.next().await?.map_err(sql_error))
     }
-}
-
-/// Checks a value of the setting `coscan.<name>`.
-pub fn check_setting(name: &str, value: &str) -> Result<(), String> {
-    CoscanOptions::default().set_value(name, value).map_err(|error| match error {
-        DataFusionError::Configuration(text) => text,
-        other => squeeze(&other.strip_backtrace()),
-    })
 }
 
 /// The settings of the query engine.

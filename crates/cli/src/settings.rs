@@ -14,12 +14,14 @@ use bytesize::ByteSize;
 use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser, ValueParserFactory};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
+use coscan_datafusion::CoscanOptions;
+use datafusion::common::DataFusionError;
 
-use crate::failure::wrong_usage;
-use crate::session::{
-    EngineConfig, EngineSettings, PolicyName, Setting, check_setting, engine_setting, memory_bytes, registry,
-    settings,
-};
+pub use coscan_datafusion::options::{Setting, settings};
+pub use coscan_engine::settings::{EngineSettings, engine_setting};
+pub use coscan_engine::{ConfigError, EngineConfig, PolicyName, memory_bytes, registry};
+
+use crate::failure::{squeeze, wrong_usage};
 
 /// Options of the engine.
 #[derive(Args, Clone, Debug, Default)]
@@ -255,6 +257,14 @@ fn toml_text(value: &toml::Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
+/// Checks a value of the setting `coscan.<name>`.
+fn check_setting(name: &str, value: &str) -> Result<(), String> {
+    CoscanOptions::default().set_value(name, value).map_err(|error| match error {
+        DataFusionError::Configuration(text) => text,
+        other => squeeze(&other.strip_backtrace()),
+    })
+}
+
 /// Cores this process may use.
 pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
@@ -282,7 +292,7 @@ impl FromStr for Policy {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        name.parse().map(Policy).map_err(|error: crate::session::ConfigError| error.to_string())
+        name.parse().map(Policy).map_err(|error: ConfigError| error.to_string())
     }
 }
 

@@ -4,7 +4,7 @@ use crate::ids::{ChunkNo, ColumnNo, TableId};
 use crate::set::ColumnSet;
 
 /// One part of one chunk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PartKey {
     /// The table.
     pub table: TableId,

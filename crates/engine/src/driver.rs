@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use arrow::array::ArrayRef;
 use bytes::Bytes;
-use coscan_core::{Abm, AbmConfig, Action, ChunkNo, ColumnNo, Event, LoadId, Phases, ScanId, Span};
+use coscan_core::{Abm, AbmConfig, Action, ChunkNo, ColumnNo, Event, LoadId, PartKey, Phases, ScanId, Span};
 use tokio::sync::{Notify, Semaphore};
 
 use coscan_trace::{Record, Recorder};
@@ -42,7 +42,7 @@ use crate::point::patience::Patience;
 use crate::point::reads::{BlockContext, Points, permits};
 use crate::registered::{Deferred, RegisteredSegment};
 use crate::stats::{DeviceUse, EngineStats, LoadRecord, WorkCounters};
-use crate::store::{Part, PartKey, Store};
+use crate::store::{Part, Store};
 use crate::sync::Mutex;
 use crate::table::File;
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 
 use arrow::array::ArrayRef;
 use bytes::Bytes;
-use coscan_core::{ChunkNo, ColumnNo, TableId};
+use coscan_core::PartKey;
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 
 use crate::decode::Decoder;
@@ -17,14 +17,6 @@ use crate::error::EngineError;
 use crate::sync::Mutex;
 use crate::table::{File, booked_bytes};
 use crate::workspace::Estimate;
-
-/// A part's name in the buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct PartKey {
-    pub(crate) table: TableId,
-    pub(crate) chunk: ChunkNo,
-    pub(crate) column: ColumnNo,
-}
 
 /// One root column of one bundle of chunks.
 #[derive(Debug)]

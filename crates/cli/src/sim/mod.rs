@@ -18,8 +18,7 @@ use clap::{Args, Subcommand};
 use coscan_repro::experiments;
 use coscan_sim::outcome::{Measurement, QUANTITIES, Quantity};
 
-use crate::session::PolicyName;
-use crate::settings::Policy;
+use crate::settings::{Policy, PolicyName};
 use crate::tables;
 
 /// Arguments of `coscan sim`.

@@ -12,8 +12,7 @@ use coscan_sim::replay::{Arrivals, Recording, WhatIf};
 use serde_json::{Map, Value, json};
 
 use super::{figures_table, of, policies_or};
-use crate::session::PolicyName;
-use crate::settings::{Bytes, Policy};
+use crate::settings::{Bytes, Policy, PolicyName};
 
 /// Arguments of `coscan sim replay`.
 #[derive(Args, Debug)]

@@ -17,8 +17,7 @@ use coscan_sim::scenario::{MediaScenario, Scenario, Setting};
 
 use super::{ThreadsArg, figures_table, media, policies_or, shown};
 use crate::failure::wrong_usage;
-use crate::session::{PolicyName, registry};
-use crate::settings::Policy;
+use crate::settings::{Policy, PolicyName, registry};
 
 /// Arguments of `coscan sim run`.
 #[derive(Args, Debug)]

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use coscan_core::{Action, Event, ScanId, WorkerNo};
+use coscan_core::{Action, Event, PartKey, ScanId, WorkerNo};
 use coscan_trace::Record;
 
 use super::LockedDriver;
@@ -13,7 +13,6 @@ use crate::config::EngineConfig;
 use crate::error::EngineError;
 use crate::point::patience::Patience;
 use crate::registered::RegisteredSegment;
-use crate::store::PartKey;
 
 /// The cause of an event, for the errors of scans that fail by it.
 pub(super) enum Cause {

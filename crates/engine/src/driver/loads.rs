@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use coscan_core::{ChunkNo, ColumnNo, ColumnSet, Event, LoadId, PartLoad, TableId};
+use coscan_core::{ChunkNo, ColumnNo, ColumnSet, Event, LoadId, PartKey, PartLoad, TableId};
 
 use super::events::Cause;
 use super::{IoContext, LoadContext, LockedDriver};
@@ -20,7 +20,6 @@ use crate::io::coalesce::coalesce;
 use crate::io::queue::{self, Outcome, Request};
 use crate::load_log::LoadSeen;
 use crate::stats::LoadRecord;
-use crate::store::PartKey;
 use crate::table::{File, FileHandle, FileSpec};
 
 impl LockedDriver<'_> {

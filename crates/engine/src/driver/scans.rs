@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use coscan_core::{ChunkNo, ColumnSet, Event, FailReason, ScanId, TableId, WorkerNo};
+use coscan_core::{ChunkNo, ColumnSet, Event, FailReason, PartKey, ScanId, TableId, WorkerNo};
 
 use super::LockedDriver;
 use super::events::Cause;
@@ -14,7 +14,7 @@ use crate::registered::{Claim, RegisteredSegment};
 use crate::request::CheckedRequest;
 use crate::segments::{self, RequestedChunk};
 use crate::stats::ScanCounters;
-use crate::store::{Part, PartKey, PinnedParts};
+use crate::store::{Part, PinnedParts};
 
 impl LockedDriver<'_> {
     /// Decoding the chunk of a worker takes `bytes`, more than was reserved, because of `what`. Its scan has that

@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use coscan_core::{ChunkNo, ColumnNo, ColumnSet, Event, TableId};
+use coscan_core::{ChunkNo, ColumnNo, ColumnSet, Event, PartKey, TableId};
 
 use super::cell::Cell;
 use super::frames::{Answer, BLOCK_BYTES, Effects, ToRead, wanted};
@@ -18,7 +18,7 @@ use crate::error::EngineError;
 use crate::io::ReadError;
 use crate::io::coalesce::{Joins, coalesce};
 use crate::io::queue::{Outcome, Request};
-use crate::store::{Part, PartKey};
+use crate::store::Part;
 use crate::table::File;
 
 /// Room grows in steps of this many bytes, so that not every point read causes an eviction.

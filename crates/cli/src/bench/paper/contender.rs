@@ -11,8 +11,8 @@ use super::stats::Cost;
 use crate::bench::run::run_streams;
 use crate::bench::workload::{Outcome, Workload};
 use crate::cpu;
-use crate::session::{Load, PolicyName, Session};
-use crate::settings::Settings;
+use crate::session::{Load, Session};
+use crate::settings::{PolicyName, Settings};
 
 /// One column of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
