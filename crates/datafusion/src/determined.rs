@@ -1,4 +1,4 @@
-//! Whether a plan says all that its result depends on, so that equal plans have equal results.
+//! Whether a plan contains everything that its result depends on, so that equal plans have equal results.
 
 use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::common::Result;

@@ -1,4 +1,4 @@
-//! The first rows of a result, held back while somebody may still change how it is made.
+//! The first rows of a result, which are held back while the plan may still change.
 
 use std::collections::VecDeque;
 

@@ -1,7 +1,7 @@
-//! A value that several tasks need and one of them makes.
+//! A value that several tasks need and that is computed once.
 //!
-//! Unlike with `tokio::sync::OnceCell`, nobody depends on who began: every task that waits drives the making on when it is
-//! polled, so that a task that is not polled any more, as a partition that is left alone, keeps no other one waiting.
+//! Unlike with `tokio::sync::OnceCell`, no task depends on the one that began: every waiting task continues the
+//! computation when it is polled, so that a task that is not polled any more delays no other one.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};

@@ -1,6 +1,6 @@
-//! A reader of a file's metadata that never asks for what lies outside the file.
+//! A reader of a file's metadata that never requests bytes outside the file.
 //!
-//! Footers say where page indexes and bloom filters are, and stores make room for as many bytes as they are asked for.
+//! Footers say where page indexes and bloom filters are, and stores allocate as many bytes as are requested.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
-//! What DataFusion counts of files, in one set of counters for a partition.
+//! DataFusion's counters of files, in one set for each partition.
 //!
 //! DataFusion has some fifty counters for each file, which stay as long as the plan: 18 kB, more than most files of a
-//! table of very many have. Here a file has them only while it is planned; then they are added up by name.
+//! table of many small files have. Here a file has them only while it is planned; then they are added up by name.
 
 use std::mem::discriminant;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,8 +1,8 @@
 //! Whether pruning leaves so few pages of a chunk that only these are read, as a point read.
 //!
-//! Few in bytes is not few for every device: pages that are far apart are a request each, and a disk that moves its head for
-//! each may be done with the whole chunk sooner. Where a device's profile says what requests cost, a point read must not
-//! cost the device more than the scan of the chunk.
+//! Few in bytes is not few for every device: pages that are far apart are a request each, and a disk that moves its
+//! head for each may read the whole chunk sooner. If a device's profile has the costs of requests, a point read must
+//! not cost the device more than the scan of the chunk.
 
 use coscan_engine::point_cost;
 use datafusion::parquet::file::metadata::ParquetMetaData;

@@ -1,12 +1,12 @@
-//! Filters that joins fill: a hash join that has its build side knows which keys of the other side can match, and says so
-//! to the scans below. Rows that cannot match are left behind here, before they are copied, sent to another partition and
-//! looked up.
+//! Filters that joins fill: a hash join that has its build side knows which keys of the other side can match, and
+//! tells the scans below. Rows that cannot match are dropped here, before they are copied, sent to another partition
+//! and looked up.
 //!
-//! No result depends on this: the join looks every row up again. So a filter is used only when it is final, rows of which
-//! it cannot be computed stay in, numbers that are equal without having the same bits (zeros of both signs) are not asked
-//! of it, and a filter that drops too few rows for what it costs is given up. In a table that is clustered by the key, rows
-//! with equal keys follow each other, and each key is looked up once; elsewhere what the filter said about an integer is
-//! [kept](crate::file::known_keys).
+//! No result depends on this: the join looks every row up again. So a filter is used only when it is final. Rows for
+//! which it cannot be computed are kept, and so are numbers that are equal without having the same bits (zeros of
+//! both signs). A filter that drops too few rows for its cost is not used any more. In a table that is clustered by
+//! the key, rows with equal keys follow each other, and each key is looked up once; elsewhere the filter's answer
+//! about an integer is [kept](crate::file::known_keys).
 
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;

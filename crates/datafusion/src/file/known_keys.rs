@@ -1,8 +1,9 @@
-//! What the filter of a join said about integer keys, two bits a key: each key is asked about once, however many rows have it.
+//! The answers of a join's filter about integer keys, in two bits a key: each key is looked up once, however many
+//! rows have it.
 //!
-//! A filter of a join hashes every key and looks it up in the build side, twice if that is in partitions. Many rows have
-//! the key of a row before them; for these two bits say the same. The filter itself says which keys it cannot be true for:
-//! those below the least and above the greatest of the build side.
+//! The filter of a join hashes every key and looks it up in the build side, twice if that is partitioned. Many rows
+//! have a key that an earlier row had; for these the two bits give the answer. Keys below the least and above the
+//! greatest of the build side never match.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;

@@ -1,8 +1,8 @@
 //! One file of a scan: which of its rows are needed, in which columns, and what is computed of them.
 //!
-//! [`plan`] follows DataFusion's own scan step by step; [`pruning`] and [`always_true`] say what statistics tell,
-//! [`variant`] and [`row_filter`] how row groups are read, [`join_filter`] and [`known_keys`] which rows no join above
-//! wants. Nothing here reads data or knows of other scans.
+//! [`plan`] follows DataFusion's own scan step by step. [`pruning`] and [`always_true`] use statistics, [`variant`]
+//! and [`row_filter`] say how row groups are read, [`join_filter`] and [`known_keys`] which rows no join above wants.
+//! Nothing here reads data or knows other scans.
 
 pub(crate) mod always_true;
 pub(crate) mod bounded_reader;

@@ -1,7 +1,7 @@
-//! What is made of the expressions of a query for files of one schema: how their row groups are read.
+//! What is computed from the expressions of a query for files of one schema: how their row groups are read.
 //!
-//! Most files of a table have the same schema. What is made for the first is used for those after it as long as all
-//! expressions are equal; made for each of many wide files it would take more memory than their data.
+//! Most files of a table have the same schema. What is computed for the first is used for the following ones as long
+//! as all expressions are equal. For each of many wide files it would take more memory than their data.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

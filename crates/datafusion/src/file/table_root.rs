@@ -1,5 +1,5 @@
-//! Which files belong together: the scan of a folder and the scan of one file in it should meet in the
-//! engine as scans of one table.
+//! Which files belong to one table: the scan of a folder and the scan of one file in it should be scans of one table
+//! in the engine.
 //!
 //! A scan does not know the folder its table was registered with, and may see only some of its files. So
 //! the root is computed from each file alone: its folder, without the `key=value` levels of a partitioned

@@ -1,4 +1,4 @@
-//! How a query is run, one run after the other.
+//! The runs of a query, one after the other.
 
 use super::frugal::FrugalJoins;
 use super::run::{MemoryRequest, Refused};

@@ -1,9 +1,9 @@
 //! How many rows a batch has at most, by the width of a plan's rows.
 //!
-//! Operators put batches together until they have a number of rows. What exchanges and hash joins hold in batches on their
-//! way is in no account, and 8,192 rows of four kilobytes are 32 MiB for each partition. Where statistics tell that rows
-//! are wide, a batch of a query under load control has fewer. A filter above a scan has its number from the planner and is
-//! not concerned; strings in dictionaries are wider than their statistics say.
+//! Operators collect rows until a batch has a certain number. Batches that exchanges and hash joins hold are not
+//! accounted for, and 8,192 rows of four kilobytes are 32 MiB for each partition. If statistics show that rows are
+//! wide, a batch of a query under load control has fewer. The planner gives a filter above a scan its own number,
+//! which does not change. Strings in dictionaries are wider than their statistics say.
 
 use std::sync::Arc;
 

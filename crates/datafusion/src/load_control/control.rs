@@ -1,7 +1,8 @@
-//! The door: the facts under one lock, whom to wake when they change, and somebody who looks while others wait.
+//! Admission of queries: the facts under one lock, the tasks to wake when they change, and a thread that looks while
+//! queries wait.
 //!
-//! Time opens the door, too (`state.rs` says when), so a thread looks every [`LOOK`] as long as somebody waits. Nobody is
-//! woken under the lock.
+//! Admission also depends on time (`state.rs` says how), so the thread looks every [`LOOK`] as long as a query waits.
+//! No task is woken under the lock.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Poll, Waker};
@@ -11,14 +12,14 @@ use super::gauge::Gauge;
 use super::run::{Phase, Refused, RunId};
 use super::state::{Arrival, Asking, Line, Pressure, State};
 
-/// How often somebody looks whether time has opened the door.
+/// How often waiting queries are checked for admission by time.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// It waited longer than it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooLate;
 
-/// The door, and what is known of everybody behind and before it.
+/// Admission: the queries that wait and those that run.
 #[derive(Debug)]
 pub(crate) struct LoadControl {
     state: Mutex<State>,
@@ -64,7 +65,7 @@ impl LoadControl {
         self.gauge.is_low()
     }
 
-    /// Somebody comes to the door.
+    /// A query asks for admission.
     pub(crate) fn arrive(&self, arrival: Arrival, now: Instant) -> RunId {
         self.lock().arrive(arrival, now)
     }
@@ -101,7 +102,7 @@ impl LoadControl {
         waits
     }
 
-    /// Has a thread look as long as somebody waits. If there can be none, the door opens when somebody leaves.
+    /// Starts a thread that checks as long as queries wait. If no thread can be started, queries are admitted when others end.
     pub(crate) fn look<T: Send + Sync + 'static>(&self, owner: &Arc<T>, of: fn(&T) -> &LoadControl) {
         let mut looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
         if !*looks {

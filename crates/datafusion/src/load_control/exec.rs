@@ -1,9 +1,9 @@
-//! The root of a plan under load control: it waits at the door, gives the operators their pool, and runs the query again
-//! when a refusal ended it.
+//! The root of a plan under load control: it waits for admission, gives the operators their pool, and runs the query
+//! again after a refusal ended it.
 //!
-//! A further run is planned anew, because what plans learn while they run (filters of joins, thresholds of sorts) holds
-//! for that run only. It is possible as long as nobody has seen a row: the first rows are held back until there are
-//! more than a little of them. What writes is never run again.
+//! A further run is planned again, because filters of joins and thresholds of sorts that a plan learned hold for one
+//! run only. It is possible as long as no row was output: the first rows are held back until there are more than a
+//! few. Statements that write are never run again.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub(crate) struct Query {
     pub(crate) about: Arc<About>,
     /// How it is planned anew; `None` if it may run once only.
     pub(crate) again: Option<Again>,
-    /// How long it waits at the door at most.
+    /// How long it waits for admission at most.
     pub(crate) patience: Option<Duration>,
     /// Of its rows.
     pub(crate) schema: SchemaRef,
@@ -132,7 +132,7 @@ impl<S: Stream<Item = Result<RecordBatch>> + Unpin> RecordBatchStream for Batche
     }
 }
 
-/// A place at the door or behind it, given up when dropped.
+/// A run that waits or is admitted; it ends when this is dropped.
 struct Ticket {
     id: RunId,
     query: Arc<Query>,
@@ -202,7 +202,7 @@ impl Execution {
         }
     }
 
-    /// Waits at the door and opens the plan.
+    /// Waits for admission and opens the plan.
     async fn begin(&mut self) -> Result<()> {
         let control = &self.query.lender.control;
         self.runs += 1;

@@ -1,4 +1,4 @@
-//! What a run is planned with that has to make do: settings by which operators need the least memory.
+//! The settings of a run with little memory: those with which operators need least.
 
 use datafusion::execution::session_state::SessionState;
 use datafusion::prelude::SessionConfig;

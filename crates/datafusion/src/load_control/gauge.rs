@@ -1,4 +1,4 @@
-//! How much memory the process really has, beside what anybody accounts for.
+//! How much memory the process really has in use, whether or not it is accounted for.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -1,8 +1,8 @@
 //! What the buffer lends to operators, and when it gets that back.
 //!
-//! A loan is a number: the buffer is smaller by so much, as soon as chunks in use are released, and operators may have so
-//! much more. Nobody waits for a loan. It shrinks to what operators use when a query ends, and when an ended query's
-//! operators give back the last of what they had.
+//! A loan is a number: the buffer is smaller by that much, as soon as chunks in use are released, and operators may
+//! have that much more. No query waits for a loan. It shrinks to what operators use when a query ends, and when the
+//! operators of an ended query release the last of their memory.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

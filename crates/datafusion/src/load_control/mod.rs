@@ -1,15 +1,16 @@
 //! Load control: which queries run, and what memory their operators may have.
 //!
-//! The engine's buffer bounds what scans hold. Hash tables, sorts and what joins collect are beside it, and many queries
-//! at once want more of that than there is. Here a query whose plan has such operators ([`demand`]) waits at the door while
-//! others hold what it needs ([`state`], [`control`]), but not for those whose readers have stopped ([`turn`]); its
-//! operators take memory through a pool of its own ([`pool`]), which refuses them so that they spill, and which borrows
-//! from the buffer when operators need more than their share ([`lender`]). A query that failed because of a refusal, and
-//! of which nobody has seen a row, runs again with more, at last alone and with joins that spill ([`exec`],
-//! [`attempt`], [`frugal`]). What then still does not fit is an error that says which query and how much.
+//! The engine's buffer bounds what scans hold. Hash tables, sorts and the build sides of joins are beside it, and
+//! many queries at the same time want more of that memory than there is. A query whose plan has such operators
+//! ([`demand`]) waits for admission while others hold what it needs ([`state`], [`control`]), but not for those whose
+//! readers have stopped ([`turn`]). Its operators take memory through a pool of its own ([`pool`]). The pool refuses
+//! requests so that operators spill, and borrows from the buffer when operators need more than their share
+//! ([`lender`]). A query that failed because of a refusal, and of which no row was output, runs again with more
+//! memory, at last alone and with joins that spill ([`exec`], [`attempt`], [`frugal`]). If it still does not fit, the
+//! error says which query and how much.
 //!
-//! Memory that operators do not account for is seen at the process itself ([`gauge`]), and batches of wide rows, which are
-//! most of it, have fewer rows ([`batch_rows`]). Processors are not scheduled here.
+//! Memory that operators do not account for is seen at the process itself ([`gauge`]). Batches of wide rows, which
+//! are most of it, have fewer rows ([`batch_rows`]). Processors are not scheduled here.
 
 mod attempt;
 mod batch_rows;

@@ -1,9 +1,10 @@
-//! Random worlds of queries at the door: demands, refusals and further runs, cancellations and panics at every point, readers
-//! that stop, plans that are kept, a limit, a buffer and a process that change. Time is played, and one seed decides.
+//! Random worlds of queries under admission: demands, refusals and further runs, cancellations and panics at every
+//! point, readers that stop, plans that are kept, a limit, a buffer and a process that change. Time is simulated, and
+//! one seed decides.
 //!
-//! Always: what is booked is what operators have, grants stay within limit, loans and the stated excess. When the faults
-//! stop, everybody ends except those whose readers have stopped, without these, and with what plans keep. Then these end,
-//! too, and nothing is left: no run, no byte, no loan. Faults planted in the host have to be found.
+//! At every step the accounts equal what operators have, and grants stay within limit, loans and the stated excess.
+//! When the faults stop, every query ends except those whose readers have stopped. Then these end too, and nothing is
+//! left: no run, no byte, no loan. Faults planted in the host have to be found.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -34,7 +35,7 @@ enum Fault {
     None,
     /// To poll somebody who was woken.
     WakeUp,
-    /// To look at the door while time passes.
+    /// To check admission while time passes.
     Look,
     /// To settle the loans when a query ends.
     Loan,
@@ -84,7 +85,7 @@ struct Query {
     attempt: Attempt,
     runs: u32,
     first: Option<RunId>,
-    /// The run at the door or behind it.
+    /// The run, waiting or admitted.
     run: Option<RunId>,
     inside: bool,
     has: u64,

@@ -1,4 +1,5 @@
-//! Puts plans under load control: the session's planner plans, and what needs memory gets a root that asks for it.
+//! Puts plans under load control: the session's planner plans, and a plan that needs memory gets a root that asks for
+//! it.
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -70,8 +71,8 @@ impl QueryPlanner for LoadControlPlanner {
         })?;
         let options = session.config_options().extensions.get::<CoscanOptions>();
         let wanted = options.is_some_and(|options| options.enabled && options.load_control);
-        // It may have been made with plans of this planner in it, as tables that are queries are. One of them at the door,
-        // inside the other, would wait for that.
+        // It may contain plans of this planner, from tables that are queries. An inner one that waits for admission would
+        // wait for the outer one.
         let plan = without::<LoadControl>(plan)?;
         let endless = plan.boundedness().is_unbounded();
         if !wanted || endless || !needs_memory(&plan) || is_explained(logical) || is_view(logical) {

@@ -1,7 +1,8 @@
-//! The memory of one query's operators: a pool that asks load control, and the buffer when that has no more.
+//! The memory of one query's operators: a pool that asks load control, and then the buffer.
 //!
-//! A session may have a pool of its own in front, as the server's users have: what a query takes counts there as well. The
-//! pool of those outside load control is [`QueryPool::outside`]; what comes there through a query's pool is charged already.
+//! A session may have a pool of its own in front, as the server's users have: memory of a query counts there as well.
+//! The pool of queries outside load control is [`QueryPool::outside`]; requests that come there through a query's
+//! pool are charged already.
 
 use std::cell::Cell;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! A run of a query: what it is promised, what it has, and whether those at the door wait for it.
+//! A run of a query: what it is promised, what it has, and whether waiting queries wait for it.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -107,7 +107,7 @@ impl Run {
         Run { about, attempt: 0, place, phase, since: now, looked, turn, used: 0, peak: 0, refused: None }
     }
 
-    /// What counts of it at the door.
+    /// Its charge for admission.
     pub(crate) fn charge(&self) -> u64 {
         match self.phase {
             Phase::Waiting { .. } => 0,
@@ -116,7 +116,7 @@ impl Run {
         }
     }
 
-    /// Whether those at the door wait for it.
+    /// Whether waiting queries wait for it.
     pub(super) fn is_waited_for(&self, now: Instant) -> bool {
         match self.phase {
             Phase::Waiting { .. } | Phase::Outside => false,

@@ -1,4 +1,4 @@
-//! What all sessions of an engine share of load control, and how much memory it has to give if nobody says.
+//! The load control that all sessions of an engine share, and its default memory.
 
 use std::sync::Arc;
 

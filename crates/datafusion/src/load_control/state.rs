@@ -1,14 +1,15 @@
-//! Who is in, who waits, and what everybody may have: the facts behind the door. Time is an argument.
+//! Which queries are admitted, which wait, and how much memory each may have. Time is an argument.
 //!
-//! A run that is in is charged what it was promised or what its operators have, whichever is more. The charges of all
-//! stay within the limit at the door: who comes waits, in the order of arrival, until its request fits beside them. A promise
-//! is kept, with two exceptions. That of a plan nobody knows yet follows what it turns out to need, looked at every
-//! [`TRIAL`], so that many small queries are not held up by a guess and many growing ones are not let in at once. And a
-//! query whose reader has not read for [`UNREAD`] loses what it does not use.
+//! An admitted run is charged what it was promised or what its operators have, whichever is more. The charges of all
+//! runs stay within the limit of admission: queries wait, in the order of arrival, until their request fits. A
+//! promise is kept, with two exceptions. The promise of a plan that is not known yet follows what it turns out to
+//! need, checked every [`TRIAL`], so that a guess does not delay many small queries and many growing ones are not
+//! admitted at once. And a query whose reader has not read for [`UNREAD`] loses what it does not use.
 //!
-//! Nobody waits for ever. Whoever is in never waits for memory: who asks for more than there is gets a refusal. Waited for
-//! are runs that go on, and for [`ENDING`] what operators of ended runs still have (a plan that somebody keeps may have it
-//! for good). When there are none of these, the first one at the door comes in with whatever is left.
+//! No query waits forever. An admitted query never waits for memory: if it asks for more than there is, it is
+//! refused. Others wait only for runs that make progress, and for [`ENDING`] for memory that operators of ended runs
+//! still have (a plan that is kept may have it as long as it exists). If there are none of these, the first waiting
+//! query is admitted with whatever is left.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -56,7 +57,7 @@ pub(crate) struct State {
     peaks: HashMap<u64, u64>,
 }
 
-/// Somebody who comes to the door.
+/// A query that asks for admission.
 #[derive(Clone, Debug)]
 pub(crate) struct Arrival {
     pub(crate) about: Arc<About>,
@@ -102,7 +103,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Whether those at the door wait for it.
+    /// Whether waiting queries wait for it.
     pub(crate) fn is_waited_for(&self) -> bool {
         matches!(self.state, "running" | "ending")
     }
@@ -121,7 +122,7 @@ impl State {
         self.runs.iter().filter(|(id, _)| Some(**id) != but).map(|(_, run)| run.charge()).sum()
     }
 
-    /// Whether somebody is at the door.
+    /// Whether a query waits for admission.
     pub(crate) fn somebody_waits(&self) -> bool {
         self.runs.values().any(|run| matches!(run.phase, Phase::Waiting { .. }))
     }

@@ -1,4 +1,4 @@
-//! The rules of the door, by hand.
+//! The rules of admission, one by one.
 
 use std::task::Waker;
 

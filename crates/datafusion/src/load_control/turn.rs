@@ -1,6 +1,7 @@
-//! Whose turn it is: a query's, or its reader's, who has rows or a wake-up and does nothing with them.
+//! Whether a query can continue or waits for its reader, who has rows or was woken and does nothing.
 //!
-//! A query that is not read keeps its memory and gets no further. Others wait for those who go on, so it has to be known.
+//! A query that is not read keeps its memory and makes no progress. Others wait only for queries that make progress,
+//! so this has to be known.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! `SELECT * FROM coscan_queries()`: who runs, who waits, and for whom.
+//! `SELECT * FROM coscan_queries()`: which queries run, which wait, and for which others.
 
 use std::sync::Arc;
 

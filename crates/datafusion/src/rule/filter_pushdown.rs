@@ -1,7 +1,7 @@
 //! Filters right above a cooperative scan become part of it.
 //!
-//! The scan knows which columns only the filter needs; DataFusion's `FilterExec` does not. It evaluates the filter
-//! on the arrays that all scans share, and copies the passing rows once, in the wanted columns only.
+//! The scan knows which columns only the filter needs; DataFusion's `FilterExec` does not. The scan evaluates the
+//! filter on the arrays that all scans share, and copies the passing rows once, in the wanted columns only.
 //! [`eligibility::filter_into_scan`] says when this is right.
 
 use std::sync::Arc;

@@ -1,12 +1,12 @@
 //! Partial aggregations over grouping sets say nothing of order.
 //!
-//! DataFusion lets such an aggregation claim what holds for its input: rows in order of a key, or a key that is the same
-//! in all rows. Where a set leaves the key out it is null, so neither holds. The final aggregation believes it and gives a
-//! group out as soon as the key changes. That does no harm while the partial one has every group once; but when it is
-//! refused memory it passes on what it has, groups come again, and the final one would give them twice. So nothing is
-//! claimed here, and the final aggregation keeps its groups to the end.
+//! DataFusion lets such an aggregation claim the order of its input: rows in order of a key, or a key that is equal
+//! in all rows. If a set leaves the key out it is null, so neither holds. The final aggregation relies on the claim
+//! and outputs a group as soon as the key changes. That is harmless while the partial aggregation outputs every group
+//! once. If it is refused memory it passes on its groups, groups come again, and the final one would output them
+//! twice. So nothing is claimed here, and the final aggregation keeps its groups to the end.
 //!
-//! What else DataFusion makes of the claim stays as it is: an order by the key that it left out, for instance.
+//! Other consequences of the claim in DataFusion's plan stay, for instance a sort by the key that was left out.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
-//! Scans below a sort that keeps a few rows begin with the chunks that hold them.
+//! Scans below a sort that keeps a few rows begin with the chunks that have them.
 //!
-//! The sort's own filter rules the others out once it has rows. It does so in any order of chunks, but in the worst one,
-//! the newest rows of a table that is read from its oldest, only after all of them.
+//! The sort's own filter rules out the other chunks once it has rows. It does so in any order of chunks, but in the
+//! worst order, when a table is read from its oldest rows and the newest are wanted, only after all of them.
 
 use std::sync::Arc;
 

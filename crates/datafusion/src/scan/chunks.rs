@@ -1,7 +1,7 @@
 //! Batches that come with the position of their chunk, for operators that use the order of rows.
 //!
 //! Any number of workers share one registration; chunks come in any order. Unlike the streams of
-//! [`crate::scan::stream`] these say when a chunk is used up. Inside a chunk rows keep the order of the file.
+//! [`crate::scan::stream`], these report the end of a chunk. Rows of a chunk keep the order of the file.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
-//! Pruning while the scan runs: the filters that joins and top-k operators fill in later.
+//! Pruning while the scan runs: by the filters of joins and top-k operators that are filled later.
 //!
-//! Whenever such a filter has changed, the chunks that have not been handed out yet are checked against it, by the
-//! statistics of their file and of their row group. Checks take at most about a tenth of the time. Results do not
-//! depend on them: after any failure the chunks stay in.
+//! When such a filter has changed, the chunks that have not been handed out yet are checked against it, by the
+//! statistics of their file and of their row group. Checks take at most about a tenth of the time. No result depends
+//! on them: after a failure the chunks are kept.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
-//! What a scan will read: its files, and which of their chunks.
+//! What a scan reads: files, and some of their chunks.
 //!
-//! The engine says what the chunks of a file are: row groups, or pieces of large ones. The position of a chunk in
-//! [`ScanPlan::chunks`] is its name, here and, as its key, in the engine.
+//! The engine decides what the chunks of a file are: row groups, or pieces of large ones. A chunk is named by its
+//! position in [`ScanPlan::chunks`], which is also its key in the engine.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};

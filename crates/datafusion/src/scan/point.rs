@@ -1,7 +1,7 @@
 //! Point reads: chunks of which pruning leaves so few pages that only these are read.
 //!
-//! A partition has the engine read the pages, or, where the engine has no room for that, scans the chunk by itself.
-//! Which chunks are point reads is decided in `file/few_pages.rs`; how pages are read, by the engine.
+//! A partition asks the engine to read the pages, or, if the engine has no room for that, scans the chunk alone.
+//! `file/few_pages.rs` decides which chunks are point reads.
 
 use std::sync::Arc;
 

@@ -1,14 +1,14 @@
-//! One announcement to the engine of what a scan will read, and the partitions that pull from it.
+//! One registration with the engine of what a scan will read, and the partitions that take chunks from it.
 //!
-//! When the order of rows is free, the partitions of an execution ([`crate::scan::execution`]) share one registration and
-//! whoever asks first gets the next chunk. Otherwise each partition has its own. A registration begins with the first
-//! partition that is polled, not when it is opened: only then do the filters of joins have their values,
-//! and nobody reserves chunks for a partition that never runs. It ends with the last partition.
+//! If the order of rows is free, the partitions of an execution ([`crate::scan::execution`]) share one registration,
+//! and the first that asks gets the next chunk. Otherwise each partition has its own. A registration begins with the
+//! first partition that is polled, not when it is opened: only then do the filters of joins have their values, and no
+//! chunk is reserved for a partition that never runs. It ends with the last partition.
 //!
-//! Where a limit wants the first rows of an order, the chunks that hold them are announced before the others, which may not
-//! be needed any more then: see [`crate::scan::first`].
+//! If a limit wants the first rows of an order, the chunks with these rows are registered before the others, which
+//! may not be needed any more then: see [`crate::scan::first`].
 //!
-//! Chunks of which pruning leaves a few pages are not announced: they are point reads, see [`crate::scan::point`].
+//! Chunks of which pruning leaves a few pages are not registered: they are point reads, see [`crate::scan::point`].
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

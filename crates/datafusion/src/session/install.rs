@@ -1,4 +1,4 @@
-//! How an existing DataFusion session becomes cooperative: one rule, one set of options, and planners around its own.
+//! Makes an existing DataFusion session cooperative: one rule, one set of options, and planners around its own.
 
 use std::sync::Arc;
 

@@ -2,9 +2,8 @@
 //! (`COSCAN_POLICY=elevator`) and from a configuration file.
 //!
 //! Some belong to a session ([`SESSION_SETTINGS`]), the others to the engine that all sessions share
-//! ([`ENGINE_SETTINGS`]). The latter take effect the moment they are set, for everybody; only sessions that may
-//! administer the engine set them. Reading configuration files is left to the caller, who hands the pairs to
-//! [`CoscanOptions::set_value`].
+//! ([`ENGINE_SETTINGS`]). The latter take effect at once and for all sessions; only sessions that may administer the
+//! engine can set them. The caller reads configuration files and passes the pairs to [`CoscanOptions::set_value`].
 
 use std::any::Any;
 use std::fmt;

@@ -1,13 +1,13 @@
-//! Queries that are equal, read the same versions of the same files and are under way at the same time run once.
+//! Queries that are equal, read the same versions of the same files and run at the same time run once.
 //!
-//! A board that thirty people have open asks the same questions thirty times. Cooperative scans read and decode for all of
-//! them together; what is computed above the scans is the same as well, and so is the result. The first such query runs
-//! ([`runs`]); those that come while it does take its rows. Nothing is kept for later: with the last of them the result
-//! is gone.
+//! A dashboard that thirty people have open sends each query thirty times. Cooperative scans read and decode for all
+//! of them together; the work above the scans is equal as well, and so is the result. The first such query runs
+//! ([`runs`]), and those that come meanwhile take its rows. Nothing is kept for later: with the last of them the
+//! result is dropped.
 //!
-//! When two queries are equal is said in one place ([`key`]). Only results that come at the end and are small are shared
-//! ([`planner`]): whoever joins has to wait for the end, and nobody has to wait for a slow reader. A query whose result
-//! turns out to be large, or that fails, is its own affair; those that joined it run by themselves.
+//! [`key`] says when two queries are equal. Only results that come at the end and are small are shared ([`planner`]):
+//! a query that joins has to wait for the end anyway, and no query waits for a slow reader. If the result turns out
+//! to be large, or the first query fails, those that joined it run alone.
 
 mod exec;
 mod key;

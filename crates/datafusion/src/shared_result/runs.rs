@@ -1,5 +1,5 @@
-//! Which queries run whose results may be shared, and how they run: whoever waits drives the one run on, so that a query
-//! whose reader stops keeps nobody waiting.
+//! The queries that run and whose results may be shared. Every query that waits also drives the run, so that a query
+//! whose reader stops delays no other.
 
 use std::any::Any;
 use std::collections::VecDeque;
