@@ -32,8 +32,7 @@ pub(crate) fn set_up() {
     use_small_pages();
 }
 
-/// Huge pages are cleared completely on their first use. For arrays that are freed soon this took more memory and
-/// more time than the page table entries that it saved.
+/// Huge pages are cleared completely on their first use, although arrays need only a part of them and are freed soon.
 fn use_small_pages() {
     #[cfg(target_os = "linux")]
     if std::env::var_os("MIMALLOC_ALLOW_THP").is_none() {

@@ -99,8 +99,8 @@ impl Default for RetryConfig {
     }
 }
 
-/// By default decoded arrays have no more than this for each processor, because they are read while they are fresh.
-/// Beyond that, the first use of memory costs more time than decoding again.
+/// By default decoded arrays have no more than this for each processor: scans read them soon after they were decoded, and
+/// the system has to clear memory on its first use.
 const DECODED_BYTES_PER_PROCESSOR: u64 = 512 << 20;
 
 /// A quarter of the buffer, or what [`DECODED_BYTES_PER_PROCESSOR`] allows.

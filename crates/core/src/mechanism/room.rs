@@ -118,8 +118,8 @@ impl Mechanism {
     }
 
     /// Drops decoded arrays beyond their share, and more of them if the budget is exceeded. They are dropped even if
-    /// there is free room: memory that is used again is in the processor's caches, while the system has to clear
-    /// memory on its first use, which costs more than decoding again.
+    /// there is free room: memory that is used again is in the processor's caches, while the system has to clear memory
+    /// on its first use.
     pub(crate) fn trim_decoded(&mut self, actions: &mut Vec<Action>) {
         let used = self.state.usage;
         let excess = (used.total().saturating_sub(used.budget))

@@ -9,8 +9,7 @@
 //! - If nothing there may be fetched, the medium whose oldest request has waited longest, so that no request waits
 //!   forever. Of several that have waited equally long, the one with the highest worth: the lists served, times the
 //!   bytes that complete subqueries or fit into the free room, per time of the switch, the seeks and the transfer.
-//!   That worth alone, or weighed against waiting, delays rare requests: on an LTO-9 library with 200 users it gave
-//!   no better mean latency and a 99th percentile a third to two thirds higher.
+//!   That worth alone, or weighed against waiting, delays rare requests (`docs/slow-media.md`).
 //! - A fragment that needs more room than is free may evict the least wanted ones only if it completes a subquery.
 //!
 //! The scheduler overrides it for lists that have waited too long. O(wanted fragments of a medium) for a decision on
