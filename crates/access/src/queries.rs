@@ -48,9 +48,8 @@ use fastrand::Rng;
 
 use crate::cpu::CpuModel;
 use crate::database::{A_PRIME_TUPLES, A_TUPLES, Database};
-use crate::error::AccessError;
 use crate::wisconsin::TUPLE_BYTES;
-use crate::{btree, hash, heap, run};
+use crate::{btree, hash, heap};
 
 /// A query of Table 3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

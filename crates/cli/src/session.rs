@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use coscan_datafusion::{AnyCaseSchema, CoscanContext, CoscanOptions, default_query_memory, with_account};
+use coscan_datafusion::{AnyCaseSchema, CoscanContext, default_query_memory, with_account};
 use coscan_engine::{Engine, LimitedStore, LoadRecord, QueryAccount, TokenBucket};
 use coscan_tier::{Forecast, TierConfig, TierError, TierUser, Tiers, with_options};
 use datafusion::common::DataFusionError;
