@@ -17,6 +17,7 @@ use crate::report::{Block, Row, Section};
 use coscan_figure::axis::Axis;
 use coscan_figure::line::{Draw, LineChart, LinePanel, Point, Series};
 use coscan_sim::host::{self, Observe};
+use coscan_sim::operator::Operator;
 use coscan_sim::scenario::Basis;
 use coscan_sim::workload::{Query, Stream, Table, Workload, World};
 
@@ -157,6 +158,7 @@ fn workload(streams: u32, share: u32, chunks: u32) -> Workload {
             weight: 1,
             workspace_bytes: 0,
             work: work.clone(),
+            operator: Operator::Scan,
             cancel_after: None,
         }
     };

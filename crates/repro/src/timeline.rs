@@ -35,7 +35,8 @@ struct Recorder {
     cores: u32,
     /// The first chunk's lane of every table.
     lanes: Vec<u32>,
-    tables: Vec<TableId>,
+    /// The query and the table of every scan.
+    scans: BTreeMap<ScanId, (usize, TableId)>,
     /// Loads in flight: what they read, when they were issued, how many columns are still to come.
     loads: BTreeMap<LoadId, (TableId, ChunkNo, Instant, u32)>,
     /// Since when a lane's chunk has data in the buffer.
@@ -75,7 +76,7 @@ impl Recorder {
             },
             cores: world.cores,
             lanes,
-            tables: workload.queries().map(|(_, query)| query.table).collect(),
+            scans: BTreeMap::new(),
             loads: BTreeMap::new(),
             resident: BTreeMap::new(),
             touched: Vec::new(),
@@ -103,7 +104,8 @@ impl Recorder {
         *count -= 1;
         if *count == 0 {
             if *since < now {
-                self.timeline.queries[scan.0 as usize].waits.push((at(*since), at(now)));
+                let query = self.scans[&scan].0;
+                self.timeline.queries[query].waits.push((at(*since), at(now)));
             }
             self.waiting.remove(&scan);
         }
@@ -119,9 +121,16 @@ impl Recorder {
 }
 
 impl Watch for Recorder {
+    fn opened(&mut self, now: Instant, scan: ScanId, query: usize, table: TableId) {
+        let first = !self.scans.values().any(|(of, _)| *of == query);
+        self.scans.insert(scan, (query, table));
+        if first {
+            self.timeline.queries[query].start_s = at(now);
+        }
+    }
+
     fn event(&mut self, now: Instant, event: &Event) {
         match event {
-            Event::ScanRegistered { scan, .. } => self.timeline.queries[scan.0 as usize].start_s = at(now),
             Event::LoadFinished { load, columns } | Event::LoadFailed { load, columns } => {
                 let entry = self.loads.get_mut(load).expect("the load was issued");
                 entry.3 -= columns.len();
@@ -145,7 +154,7 @@ impl Watch for Recorder {
             }
             Action::Evict { table, chunk, column, .. } => self.touched.push((*table, *chunk, *column)),
             Action::Deliver { scan, worker, chunk } => {
-                let lane = self.lane(self.tables[scan.0 as usize], *chunk);
+                let lane = self.lane(self.scans[scan].1, *chunk);
                 self.processing.insert((*scan, *worker), (lane, now));
                 self.served(now, *scan);
             }
@@ -175,7 +184,7 @@ impl Watch for Recorder {
 
     fn processed(&mut self, now: Instant, scan: ScanId, worker: WorkerNo) {
         if let Some((chunk, since)) = self.processing.remove(&(scan, worker)) {
-            let query = scan.0 as usize;
+            let query = self.scans[&scan].0;
             let processing = Processing { query, chunk, start_s: at(since), end_s: at(now) };
             self.timeline.processing.push(processing);
         }
@@ -183,7 +192,8 @@ impl Watch for Recorder {
 
     fn ended(&mut self, now: Instant, scan: ScanId) {
         self.waiting.remove(&scan);
-        self.timeline.queries[scan.0 as usize].end_s = at(now);
+        let query = self.scans[&scan].0;
+        self.timeline.queries[query].end_s = at(now);
     }
 
     fn use_of(&mut self, now: Instant, processing: usize, requests: usize) {

@@ -31,6 +31,8 @@ pub struct Measurement {
     pub requests: f64,
     /// Bytes read.
     pub bytes: f64,
+    /// The most bytes that operators kept at one time, beside the buffer or of it.
+    pub operator_bytes: f64,
     /// Bytes that the same deliveries, in their order, would cost at least with the same buffer: what OPT, which
     /// knows the future, reads. NaN where deliveries were not noted or a single one exceeds the buffer.
     pub opt_bytes: f64,
@@ -70,6 +72,7 @@ impl Measurement {
             loads: record.loads as f64,
             requests: record.requests as f64,
             bytes: record.bytes as f64,
+            operator_bytes: record.operator_bytes_max as f64,
             opt_bytes,
             once_bytes,
             latency_s: mean(finished().map(|(q, _)| q.latency_s())),
@@ -86,9 +89,9 @@ fn bounds(world: &World, workload: &Workload, record: &RunRecord) -> (f64, f64) 
     let Some(delivered) = &record.deliveries else { return (f64::NAN, f64::NAN) };
     let queries: Vec<&Query> = workload.queries().map(|(_, query)| query).collect();
     let mut deliveries = Deliveries::default();
-    for Delivery { query, table, chunk } in delivered {
+    for Delivery { query, side, table, chunk } in delivered {
         let layout = &world.tables[table.index()].layout;
-        deliveries.add_chunk(*table, layout, *chunk, &queries[*query].columns);
+        deliveries.add_chunk(*table, layout, *chunk, queries[*query].reads(*side).1);
     }
     let later = workload.budget_changes.iter().map(|(_, bytes)| *bytes);
     let buffer = later.fold(world.buffer_bytes, u64::max);
@@ -265,6 +268,9 @@ fn policy_json(policy: &PolicyOutcome) -> Value {
     let mut all = serde_json::Map::new();
     for quantity in QUANTITIES {
         all.insert(quantity.key.to_owned(), json!(policy.summary(quantity.of).median));
+    }
+    if policy.runs.iter().any(|run| run.operator_bytes > 0.0) {
+        all.insert("operator_bytes".to_owned(), json!(policy.summary(|run| run.operator_bytes).median));
     }
     let kinds: std::collections::BTreeSet<&String> =
         policy.runs.iter().flat_map(|run| run.latencies_s.keys()).collect();

@@ -11,6 +11,7 @@ use coscan_device::{DeviceModel, DeviceSpec, SpecError};
 use coscan_trace::{Column, Header, Layout, Line, Record};
 use thiserror::Error;
 
+use crate::operator::Operator;
 use crate::workload::{Query, Stream, Table, Workload, World};
 
 /// Why a trace cannot be replayed.
@@ -391,6 +392,7 @@ fn query_of(seen: &Seen, layout: &TableLayout) -> Query {
         weight: seen.spec.weight,
         workspace_bytes: seen.spec.workspace_bytes,
         work: layout.all_chunks().iter().map(work).collect::<Vec<Span>>().into(),
+        operator: Operator::Scan,
         cancel_after: ended.map(|ended| Span::from_nanos(ended - seen.began)),
     }
 }

@@ -13,6 +13,7 @@ use coscan_core::{
 use coscan_device::{DeviceModel, DeviceSpec};
 
 use crate::cpu::Scheduler;
+use crate::operator::{Operator, Side};
 
 /// The machine and the tables.
 #[derive(Clone, Debug)]
@@ -31,9 +32,13 @@ pub struct World {
     pub scheduler: Scheduler,
     /// Processor time that a request to the device takes beside it; what is read has arrived when both are done.
     pub io_cost: Span,
+    /// And for each megabyte (10⁶ bytes) of it.
+    pub io_cost_per_mb: Span,
     /// For how many workers the buffer manager keeps room, see
     /// [`AbmConfig::processors`]; matters only where workers take room of the buffer.
     pub processors: u32,
+    /// Whether what operators keep takes room of the buffer.
+    pub operator_memory: OperatorMemory,
     /// Where the tables are stored.
     pub device: DeviceSpec,
     /// Bytes of decoded arrays that the host keeps of a part once a worker has had it, by table, chunk and
@@ -54,7 +59,9 @@ impl World {
             cores: 1,
             scheduler: Scheduler::ProcessorSharing,
             io_cost: Span::ZERO,
+            io_cost_per_mb: Span::ZERO,
             processors: 1,
+            operator_memory: OperatorMemory::Beside,
             device: DeviceSpec::new(device).expect("the model is sound"),
             decoded: BTreeMap::new(),
         }
@@ -71,6 +78,16 @@ impl World {
             ..AbmConfig::new(self.buffer_bytes)
         }
     }
+}
+
+/// Where the memory of operators comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OperatorMemory {
+    /// It is beside the buffer, as much as there is need of.
+    #[default]
+    Beside,
+    /// The buffer has so much less, down to a quarter of its size; the rest is beside it.
+    OfBuffer,
 }
 
 /// A table and its name.
@@ -131,26 +148,57 @@ pub struct Query {
     pub workspace_bytes: u64,
     /// Processor time for each chunk of the table, by chunk number.
     pub work: Arc<[Span]>,
+    /// What it does with its chunks, and what else it reads for that.
+    pub operator: Operator,
     /// When it is cancelled, counted from its start, if it is still running then.
     pub cancel_after: Option<Span>,
 }
 
 impl Query {
-    /// What its scan announces.
-    pub fn spec(&self) -> ScanSpec {
+    /// What a scan of these chunks announces, of its own table or of its operator's input.
+    ///
+    /// # Panics
+    /// If the operator has no input and the scan is one of it.
+    pub fn spec(&self, side: Side, chunks: ChunkSet, order: DeliveryOrder) -> ScanSpec {
+        let (table, columns) = self.reads(side);
         ScanSpec {
-            table: self.table,
-            columns: self.columns.clone(),
-            chunks: self.chunks.clone(),
+            table,
+            columns: columns.clone(),
+            chunks,
             workers: self.workers,
-            order: self.order,
+            order,
             weight: self.weight,
             workspace_bytes: self.workspace_bytes,
         }
     }
 
-    /// Processor time for one chunk.
+    /// The table and the columns it reads.
+    ///
+    /// # Panics
+    /// If the operator has no input and that is asked for.
+    pub fn reads(&self, side: Side) -> (TableId, &ColumnSet) {
+        match side {
+            Side::Own => (self.table, &self.columns),
+            Side::Input => {
+                let input = self.operator.input().expect("the operator has an input");
+                (input.table, &input.columns)
+            }
+        }
+    }
+
+    /// Processor time for one chunk of its own.
     pub fn work_for(&self, chunk: ChunkNo) -> Span {
         self.work[chunk.index()]
+    }
+
+    /// Processor time for one chunk of either side.
+    ///
+    /// # Panics
+    /// If the operator has no input and the chunk is one of it.
+    pub fn work_of(&self, side: Side, chunk: ChunkNo) -> Span {
+        match side {
+            Side::Own => self.work_for(chunk),
+            Side::Input => self.operator.input().expect("the operator has an input").work[chunk.index()],
+        }
     }
 }

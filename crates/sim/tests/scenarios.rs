@@ -345,3 +345,107 @@ fn mistakes_in_devices_are_reported_with_file_line_and_key() {
         check(&changed, key, says);
     }
 }
+
+/// A table with a key, and a class with this operator; `more` are other keys of the class.
+fn with_operator(operator: &str, more: &str) -> String {
+    format!(
+        "name = \"t\"\ntitle = \"t\"\npolicies = [\"relevance\"]\n\
+         [system]\ncores = 1\nbuffer = \"32MB\"\n\
+         [device]\n{PERFECT}\
+         [table.t]\nstorage = \"row\"\nchunks = 8\nchunk_size = \"8MB\"\nrows = 800\nkey = {{ values = 160 }}\n\
+         [class.c]\ncost = \"1us/chunk\"\n{more}operator = {{ {operator} }}\n\
+         [[stream]]\nstart = \"0s\"\nqueries = [{{ class = \"c\" }}]\n"
+    )
+}
+
+/// What the operator of that class keeps at most, in bytes, and how often the table is read.
+#[track_caller]
+fn kept_by(text: &str) -> (f64, f64) {
+    let scenario = Scenario::parse("test.toml", text, &[]).unwrap_or_else(|e| panic!("{e}"));
+    let outcome = run_scenario(&scenario, &scenario.policies, &[1], 1).unwrap();
+    let run = &outcome.points[0].policies[0].runs[0];
+    assert_eq!(run.unfinished, 0);
+    (run.operator_bytes, run.bytes / 64e6)
+}
+
+const SIDE: &str = "{ cost = \"1us/chunk\" }";
+
+#[test]
+fn every_operator_can_be_written_and_keeps_what_it_says() {
+    let kept = |operator: &str| kept_by(&with_operator(operator, ""));
+    let (ordered, read) = kept("kind = \"ordered-aggregation\", group = \"10B\"");
+    assert!(ordered <= 70.0 && read == 1.0, "{ordered} of at most seven groups at borders");
+    assert_eq!(kept("kind = \"hash-aggregation\", group = \"10B\""), (1600.0, 1.0));
+    let hash = kept(&format!("kind = \"hash-join\", row = \"10B\", build = {SIDE}"));
+    assert_eq!(hash.0, 8000.0);
+    let merge = |start| kept(&format!("kind = \"merge-join\", start = \"{start}\", inner = {SIDE}"));
+    for start in ["beginning", "matching"] {
+        let (kept, read) = merge(start);
+        assert!((8e6..=24e6).contains(&kept) && read == 1.0, "{start}: {kept} {read}");
+    }
+    assert_eq!(kept("kind = \"sorted\", memory = \"20MB\""), (0.0, 1.0), "alone, chunks come in order");
+    let (top, read) = kept("kind = \"top\", limit = 150, row = \"4B\", pass = \"50%\"");
+    assert!(top == 600.0 && read < 0.7, "{top} {read}");
+    let whole = with_operator("kind = \"cooperative-merge-join\"", "")
+        .replace("values = 160", "values = 160, split = false");
+    assert_eq!(kept_by(&whole), (0.0, 1.0));
+}
+
+/// Each mistake in an operator with other keys of its class, the key it is reported for, and what the message says.
+const OPERATOR_MISTAKES: &[(&str, &str, &str, &str)] = &[
+    (
+        "kind = \"sort\"",
+        "",
+        "class.c.operator.kind",
+        "there is no operator 'sort'; there are ordered-aggregation",
+    ),
+    ("kind = \"top\", row = \"1B\"", "", "class.c.operator", "'top' needs limit"),
+    ("kind = \"top\", row = \"1B\", limit = 0", "", "class.c.operator.limit", "must be at least 1"),
+    ("kind = \"sorted\", memory = \"1MB\", row = \"1B\"", "", "class.c.operator.row", "'sorted' has no row"),
+    ("kind = \"sorted\", memroy = \"1MB\"", "", "class.c.operator.memroy", "unknown field"),
+    (
+        "kind = \"cooperative-merge-join\"",
+        "",
+        "class.c.operator",
+        "needs chunks with keys of their own: set split = false",
+    ),
+    (
+        "kind = \"merge-join\", start = \"matching\", inner = { cost = \"1us/chunk\" }",
+        "workers = 2\n",
+        "class.c.workers",
+        "a merge join has one worker",
+    ),
+    (
+        "kind = \"merge-join\", start = \"matching\", inner = { cost = \"1us/chunk\" }",
+        "in_order = true\n",
+        "class.c.in_order",
+        "keeps to an order anyway",
+    ),
+    (
+        "kind = \"hash-join\", row = \"1B\", build = { cost = \"1us/chunk\", table = \"u\" }",
+        "",
+        "class.c.operator.build.table",
+        "there is no table 'u'; there are t",
+    ),
+];
+
+#[test]
+fn mistakes_in_operators_are_reported_with_their_key() {
+    for (operator, more, key, says) in OPERATOR_MISTAKES {
+        let message = error(&with_operator(operator, more), &[]);
+        assert!(message.contains(key) && message.contains(says), "{operator}: {message}");
+    }
+    let fine = with_operator("kind = \"sorted\", memory = \"1MB\"", "");
+    let changed = |from: &str, to: &str| error(&fine.replace(from, to), &[]);
+    let message = changed("key = { values = 160 }", "");
+    assert!(message.contains("give table.t a key = { values = .. }"), "{message}");
+    let message = changed("values = 160", "values = 801");
+    assert!(
+        message.contains("table.t.key.values: 801 values are more than the table's 800 rows"),
+        "{message}"
+    );
+    let message = changed("values = 160", "values = 7, split = false");
+    assert!(message.contains("7 values are fewer than the table's 8 chunks"), "{message}");
+    let message = changed("rows = 800\n", "");
+    assert!(message.contains("table.t.key: a key needs the number of rows"), "{message}");
+}

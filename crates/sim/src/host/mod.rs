@@ -8,7 +8,10 @@
 //! At one instant the device's completions come first, then the processors', then what was planned.
 //! What is chosen is the core's business, how long things take the models'; no policy is in here.
 
+mod consumer;
+mod join;
 mod observer;
+mod queries;
 mod record;
 
 use std::cmp::Reverse;
@@ -21,12 +24,15 @@ use coscan_core::{
 use coscan_device::{Completion, Device, Request, RequestId, Transfer};
 use thiserror::Error;
 
+pub use consumer::Kept;
 pub use observer::{Delivery, Observe, Watch};
 pub use record::{Ending, QueryRecord, RunRecord, seconds};
 
 use crate::cpu::{Cpu, Job};
+use crate::operator::Side;
 use crate::placement::Placement;
-use crate::workload::{Query, Workload, World};
+use crate::workload::{OperatorMemory, Query, Workload, World};
+use consumer::{Ask, Consumer};
 use observer::Observer;
 
 /// Why a run did not end.
@@ -58,7 +64,7 @@ pub fn run(
     policy: PolicyName,
     observe: Observe,
 ) -> Result<RunRecord, RunError> {
-    Simulation::new(world, workload, policy, Observer::new(observe, workload, None))?.run()
+    Simulation::new(world, workload, policy, Observer::new(observe, None))?.run()
 }
 
 /// As [`run`], while `watch` looks on.
@@ -72,25 +78,27 @@ pub fn run_watched(
     observe: Observe,
     watch: &mut dyn Watch,
 ) -> Result<RunRecord, RunError> {
-    Simulation::new(world, workload, policy, Observer::new(observe, workload, Some(watch)))?.run()
+    Simulation::new(world, workload, policy, Observer::new(observe, Some(watch)))?.run()
 }
 
-/// Something planned.
+/// Something planned. Queries are named by their position among [`Workload::queries`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
-    Arrival(ScanId),
-    Cancel(ScanId),
+    Arrival(usize),
+    Cancel(usize),
     Budget(u64),
 }
 
 /// Something to be done at once.
 #[derive(Debug)]
 enum Step {
-    Register(ScanId),
-    Request(ScanId, WorkerNo),
+    Begin(usize),
+    Ask(usize, Ask),
     Release(ScanId, WorkerNo),
+    /// Operators keep more or less than before.
+    Budget,
     Decoded(TableId, ChunkNo, ColumnNo),
-    End(ScanId, Ending),
+    End(usize, Ending),
 }
 
 /// A query and how far it is.
@@ -102,8 +110,12 @@ struct Running<'a> {
     followed: bool,
     start: Option<Instant>,
     end: Option<(Instant, Ending)>,
-    /// Workers that have not been told that nothing is left.
-    workers_left: u32,
+    consumer: Consumer<'a>,
+    /// The scan that is open, by side.
+    open: [Option<ScanId>; 2],
+    /// It has registered a scan.
+    opened: bool,
+    kept_max: Kept,
 }
 
 impl Running<'_> {
@@ -111,6 +123,19 @@ impl Running<'_> {
         self.start.is_some() && self.end.is_none()
     }
 }
+
+/// A scan that is or was registered.
+#[derive(Clone, Copy, Debug)]
+struct Scan {
+    query: usize,
+    side: Side,
+    is_open: bool,
+    /// Workers that have not been told that nothing is left.
+    workers_left: u32,
+}
+
+/// What a worker is processing.
+type Held = BTreeMap<(ScanId, WorkerNo), ChunkNo>;
 
 /// What a request in flight reads.
 #[derive(Clone, Copy, Debug)]
@@ -134,11 +159,20 @@ struct Simulation<'a> {
     decoded: &'a BTreeMap<(TableId, ChunkNo, ColumnNo), u64>,
     cpu: Cpu,
     io_cost: Span,
+    io_cost_per_mb: Span,
     agenda: BinaryHeap<Reverse<(Instant, u64, Due)>>,
     planned: u64,
     steps: VecDeque<Step>,
-    /// By number of the scan.
-    scans: Vec<Running<'a>>,
+    queries: Vec<Running<'a>>,
+    /// The first scan of a query has its number, further ones those behind.
+    scans: Vec<Scan>,
+    held: Held,
+    operator_memory: OperatorMemory,
+    /// What the buffer has if operators take nothing of it.
+    buffer: u64,
+    /// What operators keep, now and at most.
+    kept_bytes: u64,
+    kept_bytes_max: u64,
     /// What each request in flight reads; free entries are listed in `free_requests`.
     requests: Vec<Option<Reading>>,
     free_requests: Vec<usize>,
@@ -148,6 +182,7 @@ struct Simulation<'a> {
     bytes: u64,
     events: u64,
     /// Kept for their allocations.
+    asks: Vec<Ask>,
     actions: Vec<Action>,
     read: Vec<Completion>,
     processed: Vec<Job>,
@@ -169,10 +204,17 @@ impl<'a> Simulation<'a> {
             decoded: &world.decoded,
             cpu: Cpu::new(world.cores, world.scheduler),
             io_cost: world.io_cost,
+            io_cost_per_mb: world.io_cost_per_mb,
             agenda: BinaryHeap::new(),
             planned: 0,
             steps: VecDeque::new(),
+            queries: Vec::new(),
             scans: Vec::new(),
+            held: Held::new(),
+            operator_memory: world.operator_memory,
+            buffer: world.buffer_bytes,
+            kept_bytes: 0,
+            kept_bytes_max: 0,
             requests: Vec::new(),
             free_requests: Vec::new(),
             observer,
@@ -180,6 +222,7 @@ impl<'a> Simulation<'a> {
             request_count: 0,
             bytes: 0,
             events: 0,
+            asks: Vec::new(),
             actions: Vec::new(),
             read: Vec::new(),
             processed: Vec::new(),
@@ -195,18 +238,23 @@ impl<'a> Simulation<'a> {
     fn plan_arrivals(&mut self, workload: &'a Workload) {
         for (at, stream) in workload.streams.iter().enumerate() {
             if !stream.queries.is_empty() {
-                self.plan(stream.start, Due::Arrival(ScanId(self.scans.len() as u64)));
+                self.plan(stream.start, Due::Arrival(self.queries.len()));
             }
             let last = stream.queries.len().saturating_sub(1);
-            self.scans.extend(stream.queries.iter().enumerate().map(|(n, query)| Running {
+            self.queries.extend(stream.queries.iter().enumerate().map(|(n, query)| Running {
                 query,
                 stream: at,
                 followed: n < last,
                 start: None,
                 end: None,
-                workers_left: query.workers,
+                consumer: Consumer::new(query),
+                open: [None; 2],
+                opened: false,
+                kept_max: Kept::default(),
             }));
         }
+        let first = |query| Scan { query, side: Side::Own, is_open: false, workers_left: 0 };
+        self.scans = (0..self.queries.len()).map(first).collect();
         for (at, bytes) in &workload.budget_changes {
             self.plan(*at, Due::Budget(*bytes));
         }
@@ -222,7 +270,7 @@ impl<'a> Simulation<'a> {
             self.now = at;
             self.turn();
         }
-        let unfinished = self.scans.iter().filter(|s| s.is_running()).count();
+        let unfinished = self.queries.iter().filter(|q| q.is_running()).count();
         if unfinished > 0 {
             return Err(RunError::Stuck { policy: self.policy, at: self.now, unfinished });
         }
@@ -303,78 +351,44 @@ impl<'a> Simulation<'a> {
 
     fn consumed(&mut self, scan: ScanId, worker: WorkerNo) {
         self.observer.processed(self.now, scan, worker);
+        let chunk = self.held.remove(&(scan, worker)).expect("the worker had a chunk");
+        let Scan { query, side, .. } = self.scans[scan.0 as usize];
         self.steps.push_back(Step::Release(scan, worker));
-        self.steps.push_back(Step::Request(scan, worker));
+        self.ask(query, |consumer, asks| consumer.consumed(side, worker, chunk, asks));
         self.settle();
     }
 
     fn happen(&mut self, due: Due) {
         match due {
-            Due::Arrival(scan) => self.steps.push_back(Step::Register(scan)),
-            Due::Cancel(scan) if self.running(scan).is_running() => {
-                self.steps.push_back(Step::End(scan, Ending::Cancelled));
+            Due::Arrival(query) => self.steps.push_back(Step::Begin(query)),
+            Due::Cancel(query) => self.steps.push_back(Step::End(query, Ending::Cancelled)),
+            Due::Budget(bytes) => {
+                self.buffer = bytes;
+                self.send_budget();
             }
-            Due::Cancel(_) => {}
-            Due::Budget(bytes) => self.send(Event::BudgetChanged { bytes }),
         }
         self.settle();
-    }
-
-    fn running(&mut self, scan: ScanId) -> &mut Running<'a> {
-        &mut self.scans[scan.0 as usize]
     }
 
     /// Does what is to be done at once, until nothing is.
     fn settle(&mut self) {
         while let Some(step) = self.steps.pop_front() {
             match step {
-                Step::Register(scan) => self.register(scan),
-                Step::Request(scan, worker) if self.running(scan).is_running() => {
-                    self.observer.requested(self.now, scan);
-                    self.send(Event::ChunkRequested { scan, worker });
-                }
-                Step::Release(scan, worker) if self.running(scan).is_running() => {
+                Step::Begin(query) => self.begin(query),
+                Step::Ask(query, ask) if self.queries[query].is_running() => self.carry(query, ask),
+                Step::Release(scan, worker) if self.scans[scan.0 as usize].is_open => {
                     self.send(Event::ChunkReleased { scan, worker });
                 }
-                Step::Request(..) | Step::Release(..) => {}
+                Step::Ask(..) | Step::Release(..) => {}
+                Step::Budget => self.send_budget(),
                 Step::Decoded(table, chunk, column) => {
                     if let Some(bytes) = self.decoded.get(&(table, chunk, column)).copied() {
                         self.send(Event::Decoded { table, chunk, column, bytes });
                     }
                 }
-                Step::End(scan, ending) if self.running(scan).is_running() => self.end(scan, ending),
+                Step::End(query, ending) if self.queries[query].is_running() => self.end(query, ending),
                 Step::End(..) => {}
             }
-        }
-    }
-
-    fn register(&mut self, scan: ScanId) {
-        let now = self.now;
-        let running = self.running(scan);
-        running.start = Some(now);
-        let query = running.query;
-        if let Some(after) = query.cancel_after {
-            self.plan(now + after, Due::Cancel(scan));
-        }
-        self.steps.extend((0..query.workers).map(|worker| Step::Request(scan, WorkerNo(worker))));
-        self.send(Event::ScanRegistered { scan, spec: query.spec() });
-    }
-
-    fn end(&mut self, scan: ScanId, ending: Ending) {
-        let now = self.now;
-        let running = self.running(scan);
-        running.end = Some((now, ending));
-        let (followed, workers) = (running.followed, running.query.workers);
-        if ending != Ending::Finished {
-            for worker in 0..workers {
-                self.cpu.cancel(now, Job::Chunk(scan, WorkerNo(worker)));
-                self.observer.processed(now, scan, WorkerNo(worker));
-            }
-        }
-        self.observer.ended(now, scan);
-        self.send(Event::ScanGone { scan });
-        if followed {
-            self.steps.push_back(Step::Register(ScanId(scan.0 + 1)));
         }
     }
 
@@ -402,14 +416,14 @@ impl<'a> Simulation<'a> {
             }
             Action::Deliver { scan, worker, chunk } => self.deliver(scan, worker, chunk),
             Action::Wake { scan, .. } => {
-                let running = self.running(scan);
-                running.workers_left -= 1;
-                if running.workers_left == 0 {
-                    self.steps.push_back(Step::End(scan, Ending::Finished));
+                let Scan { query, side, .. } = self.scans[scan.0 as usize];
+                self.scans[scan.0 as usize].workers_left -= 1;
+                if self.scans[scan.0 as usize].workers_left == 0 {
+                    self.ask(query, |consumer, asks| consumer.exhausted(side, asks));
                 }
             }
             Action::Fail { scan, reason, .. } => {
-                self.steps.push_back(Step::End(scan, Ending::Failed(reason)))
+                self.steps.push_back(Step::End(self.scans[scan.0 as usize].query, Ending::Failed(reason)));
             }
             // A simulated worker that holds a chunk is processing it. What is dropped has no bytes here.
             Action::Suspend { .. }
@@ -420,7 +434,10 @@ impl<'a> Simulation<'a> {
     }
 
     fn submit(&mut self, load: LoadId, table: TableId, part: &PartLoad) {
-        let busy = if self.io_cost > Span::ZERO { 2 } else { 1 };
+        let per_mb = u128::from(self.io_cost_per_mb.as_nanos()) * u128::from(part.bytes) / 1_000_000;
+        let per_mb = u64::try_from(per_mb).unwrap_or(u64::MAX);
+        let cost = Span::from_nanos(self.io_cost.as_nanos().saturating_add(per_mb));
+        let busy = if cost > Span::ZERO { 2 } else { 1 };
         let reading = Reading { load, column: part.column, failed: false, busy };
         let slot = self.free_requests.pop().unwrap_or_else(|| {
             self.requests.push(None);
@@ -428,7 +445,7 @@ impl<'a> Simulation<'a> {
         });
         self.requests[slot] = Some(reading);
         if busy == 2 {
-            self.cpu.start(self.now, Job::Read(slot), self.io_cost);
+            self.cpu.start(self.now, Job::Read(slot), cost);
         }
         self.request_count += 1;
         self.bytes += part.bytes;
@@ -438,17 +455,19 @@ impl<'a> Simulation<'a> {
     }
 
     fn deliver(&mut self, scan: ScanId, worker: WorkerNo, chunk: ChunkNo) {
-        let query = self.running(scan).query;
-        let work = query.work_for(chunk);
+        let Scan { query, side, .. } = self.scans[scan.0 as usize];
+        let query = self.queries[query].query;
+        let work = query.work_of(side, chunk);
         if !self.decoded.is_empty() {
-            let parts = query.columns.iter().map(|column| Step::Decoded(query.table, chunk, column));
-            self.steps.extend(parts);
+            let (table, columns) = query.reads(side);
+            self.steps.extend(columns.iter().map(|column| Step::Decoded(table, chunk, column)));
         }
+        self.held.insert((scan, worker), chunk);
         self.cpu.start(self.now, Job::Chunk(scan, worker), work);
     }
 
     fn into_record(self) -> RunRecord {
-        let queries: Vec<QueryRecord> = self.scans.iter().map(record_of).collect();
+        let queries: Vec<QueryRecord> = self.queries.iter().map(record_of).collect();
         let (end, observed) = (self.now, self.observer.finish());
         RunRecord {
             queries,
@@ -456,6 +475,7 @@ impl<'a> Simulation<'a> {
             loads: self.loads,
             requests: self.request_count,
             bytes: self.bytes,
+            operator_bytes_max: self.kept_bytes_max,
             cpu_busy: self.cpu.busy(),
             device_busy: self.device.busy(),
             events: self.events,
@@ -466,8 +486,9 @@ impl<'a> Simulation<'a> {
     }
 }
 
-fn record_of(scan: &Running<'_>) -> QueryRecord {
-    let start = scan.start.expect("every query of a stream arrives");
-    let (end, ending) = scan.end.expect("no query is unfinished");
-    QueryRecord { stream: scan.stream, kind: scan.query.kind, start, end, ending }
+fn record_of(running: &Running<'_>) -> QueryRecord {
+    let start = running.start.expect("every query of a stream arrives");
+    let (end, ending) = running.end.expect("no query is unfinished");
+    let Running { stream, query, kept_max, .. } = running;
+    QueryRecord { stream: *stream, kind: query.kind, start, end, ending, kept_max: *kept_max }
 }

@@ -1,11 +1,12 @@
 //! What is noted while a run goes on. Observing changes nothing in the run.
 
+use std::collections::BTreeMap;
 use std::fmt::{Debug, Write};
 
 use coscan_core::{Abm, Action, ChunkNo, Event, Instant, ScanId, TableId, WorkerNo};
 use coscan_trace::TraceHash;
 
-use crate::workload::Workload;
+use crate::operator::Side;
 
 /// What to note beside the numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,8 +22,10 @@ pub struct Observe {
 /// A chunk that was handed to a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// The query, as its position among [`Workload::queries`].
+    /// The query, as its position among [`Workload::queries`](crate::workload::Workload::queries).
     pub query: usize,
+    /// Which of the things that it reads.
+    pub side: Side,
     /// The table.
     pub table: TableId,
     /// The chunk.
@@ -31,6 +34,8 @@ pub struct Delivery {
 
 /// Looks on while a run goes on: the events and actions of the core, and what workers and the device do.
 pub trait Watch: Debug {
+    /// A query is about to register a scan. One that joins has several, together or one after the other.
+    fn opened(&mut self, _now: Instant, _scan: ScanId, _query: usize, _table: TableId) {}
     /// An event is about to be handled.
     fn event(&mut self, _now: Instant, _event: &Event) {}
     /// The core answered with an action.
@@ -41,7 +46,7 @@ pub trait Watch: Debug {
     fn requested(&mut self, _now: Instant, _scan: ScanId) {}
     /// A worker is done with its chunk.
     fn processed(&mut self, _now: Instant, _scan: ScanId, _worker: WorkerNo) {}
-    /// A query is over.
+    /// A scan is over.
     fn ended(&mut self, _now: Instant, _scan: ScanId) {}
     /// From now on this many workers are processing and this many requests are in flight.
     fn use_of(&mut self, _now: Instant, _processing: usize, _requests: usize) {}
@@ -63,19 +68,28 @@ pub(super) struct Observer<'a> {
     text: Option<String>,
     watch: Option<&'a mut dyn Watch>,
     deliveries: Option<Vec<Delivery>>,
-    /// The table of every query.
-    tables: Vec<TableId>,
+    /// What every scan belongs to.
+    scans: BTreeMap<ScanId, (usize, Side, TableId)>,
 }
 
 impl<'a> Observer<'a> {
-    pub fn new(observe: Observe, workload: &Workload, watch: Option<&'a mut dyn Watch>) -> Self {
+    pub fn new(observe: Observe, watch: Option<&'a mut dyn Watch>) -> Self {
         Observer {
             check: observe.check,
             hash: TraceHash::default(),
             text: observe.text.then(String::new),
             watch,
             deliveries: observe.deliveries.then(Vec::new),
-            tables: workload.queries().map(|(_, query)| query.table).collect(),
+            scans: BTreeMap::new(),
+        }
+    }
+
+    pub fn opened(&mut self, now: Instant, scan: ScanId, query: usize, side: Side, table: TableId) {
+        if self.deliveries.is_some() {
+            self.scans.insert(scan, (query, side, table));
+        }
+        if let Some(watch) = &mut self.watch {
+            watch.opened(now, scan, query, table);
         }
     }
 
@@ -98,8 +112,8 @@ impl<'a> Observer<'a> {
             watch.action(now, action);
         }
         if let (Some(deliveries), Action::Deliver { scan, chunk, .. }) = (&mut self.deliveries, action) {
-            let query = scan.0 as usize;
-            deliveries.push(Delivery { query, table: self.tables[query], chunk: *chunk });
+            let (query, side, table) = self.scans[scan];
+            deliveries.push(Delivery { query, side, table, chunk: *chunk });
         }
     }
 

@@ -2,6 +2,7 @@
 
 use coscan_core::{FailReason, Instant, Span};
 
+use super::consumer::Kept;
 use super::observer::Delivery;
 
 /// How a query ended.
@@ -28,6 +29,8 @@ pub struct QueryRecord {
     pub end: Instant,
     /// How it ended.
     pub ending: Ending,
+    /// The most that its operator kept, and all that it did.
+    pub kept_max: Kept,
 }
 
 impl QueryRecord {
@@ -50,6 +53,8 @@ pub struct RunRecord {
     pub requests: u64,
     /// Bytes read.
     pub bytes: u64,
+    /// The most bytes that the operators of all queries kept at one time.
+    pub operator_bytes_max: u64,
     /// Processor time used, all cores together.
     pub cpu_busy: Span,
     /// For how long the device was busy.

@@ -7,12 +7,15 @@ use coscan_core::{ChunkSet, DeliveryOrder, Instant, PolicyName, Span, TableId, r
 use super::device::device;
 use super::draw::{Class, Kind, Random, Recipe, chunks_of_share};
 use super::error::KeyError;
-use super::file::{ClassFile, QueryFile, RandomFile, ScenarioFile, SchedulerFile, SystemFile};
-use super::table::TableInfo;
+use super::file::{
+    ClassFile, OperatorMemoryFile, QueryFile, RandomFile, ScenarioFile, SchedulerFile, SystemFile,
+};
+use super::operator::{ClassInfo, operator};
+use super::table::{TableInfo, table_named};
 use super::units::{BufferSize, Percent};
 use crate::cpu::Scheduler;
 use crate::placement::Placement;
-use crate::workload::{Stream, Table, World};
+use crate::workload::{OperatorMemory, Stream, Table, World};
 
 /// The policies a file names, or all there are.
 pub(super) fn policies(file: &ScenarioFile) -> Result<Vec<PolicyName>, KeyError> {
@@ -73,6 +76,11 @@ fn world(file: &ScenarioFile, tables: Vec<TableInfo>) -> Result<World, KeyError>
         cores: at_least_one("cores", system.cores)?,
         scheduler: scheduler(system)?,
         io_cost: system.io_cost.map_or(Span::ZERO, |time| time.0),
+        io_cost_per_mb: system.io_cost_per_mb.map_or(Span::ZERO, |time| time.0),
+        operator_memory: match system.operator_memory {
+            OperatorMemoryFile::Beside => OperatorMemory::Beside,
+            OperatorMemoryFile::OfBuffer => OperatorMemory::OfBuffer,
+        },
         device,
         tables,
         ..World::plain()
@@ -114,17 +122,8 @@ fn build_class(
     tables: &[TableInfo],
 ) -> Result<Class, KeyError> {
     let key = |key: &str| format!("class.{name}.{key}");
-    let known = || file.table.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-    let table = match &class.table {
-        Some(wanted) => tables.iter().position(|t| t.table.name == *wanted).ok_or_else(|| {
-            KeyError::new(key("table"), format!("there is no table '{wanted}'; there are {}", known()))
-        })?,
-        None if tables.len() == 1 => 0,
-        None => {
-            let message = format!("there are several tables: say which of {}", known());
-            return Err(KeyError::new(format!("class.{name}"), message));
-        }
-    };
+    let path = format!("class.{name}");
+    let table = table_named(&path, class.table.as_deref(), tables)?;
     let info = &tables[table];
     let columns = info.columns(class.columns.as_deref()).map_err(|e| KeyError::new(key("columns"), e))?;
     let hertz = file.system.clock.map(|clock| clock.0);
@@ -133,12 +132,17 @@ fn build_class(
         Some(0) => Err(KeyError::new(key(name), "must be at least 1")),
         value => Ok(value.unwrap_or(1)),
     };
+    let order = if class.in_order { DeliveryOrder::Table } else { DeliveryOrder::Any };
+    let workers = at_least_one("workers", class.workers)?;
+    let about = ClassInfo { path: &path, table: info, columns: &columns, order, workers };
+    let operator = class.operator.as_ref().map(|file| operator(&about, file, tables, hertz)).transpose()?;
     Ok(Class {
         table: TableId(table as u32),
         chunks: info.chunks(),
         columns,
-        order: if class.in_order { DeliveryOrder::Table } else { DeliveryOrder::Any },
-        workers: at_least_one("workers", class.workers)?,
+        order,
+        operator: operator.unwrap_or_default(),
+        workers,
         weight: at_least_one("weight", class.weight)?,
         work,
     })

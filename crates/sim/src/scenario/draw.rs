@@ -8,6 +8,7 @@ use fastrand::Rng;
 use std::sync::Arc;
 
 use super::file::Assign;
+use crate::operator::Operator;
 use crate::workload::{Query, Stream, Workload};
 
 /// What queries of a class have in common.
@@ -17,6 +18,7 @@ pub(super) struct Class {
     pub chunks: u32,
     pub columns: ColumnSet,
     pub order: DeliveryOrder,
+    pub operator: Operator,
     pub workers: u32,
     pub weight: u32,
     pub work: Arc<[Span]>,
@@ -34,6 +36,7 @@ impl Class {
             weight: self.weight,
             workspace_bytes: 0,
             work: self.work.clone(),
+            operator: self.operator.clone(),
             cancel_after: None,
         }
     }
@@ -176,6 +179,7 @@ mod tests {
             chunks: 10,
             columns: ColumnSet::first(1),
             order: DeliveryOrder::Any,
+            operator: Operator::Scan,
             workers: 1,
             weight: 1,
             work: vec![Span::from_millis(100); 10].into(),

@@ -8,6 +8,7 @@ use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
 use super::device::DeviceFile;
+use super::operator::OperatorFile;
 use super::units::{BufferSize, Bytes, Cost, Count, Frequency, Percent, Time};
 
 /// The whole file.
@@ -86,10 +87,22 @@ pub struct SystemFile {
     pub scheduler: SchedulerFile,
     pub sleep_credit: Option<Time>,
     pub io_cost: Option<Time>,
+    pub io_cost_per_mb: Option<Time>,
     pub clock: Option<Frequency>,
     pub buffer: BufferSize,
     pub loads_in_flight: Option<u32>,
     pub starved_below: Option<u32>,
+    #[serde(default)]
+    pub operator_memory: OperatorMemoryFile,
+}
+
+/// Where the memory of operators comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OperatorMemoryFile {
+    #[default]
+    Beside,
+    OfBuffer,
 }
 
 /// Who goes first where there are more workers than processors.
@@ -113,6 +126,17 @@ pub struct TableFile {
     pub rows_per_chunk: Option<Count>,
     pub page: Option<Bytes>,
     pub columns: Option<Vec<ColumnFile>>,
+    /// The column by which the table is clustered.
+    pub key: Option<KeyFile>,
+}
+
+/// The values of a column by which a table is clustered.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeyFile {
+    pub values: Count,
+    /// Whether a value may lie in several chunks; it may unless the file says otherwise.
+    pub split: Option<bool>,
 }
 
 /// How rows are stored.
@@ -141,6 +165,7 @@ pub struct ClassFile {
     pub columns: Option<Vec<String>>,
     #[serde(default)]
     pub in_order: bool,
+    pub operator: Option<OperatorFile>,
     pub workers: Option<u32>,
     pub weight: Option<u32>,
 }

@@ -10,6 +10,7 @@ mod draw;
 mod error;
 mod file;
 mod media;
+mod operator;
 mod overrides;
 mod table;
 mod units;

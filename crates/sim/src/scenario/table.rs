@@ -5,8 +5,9 @@ use std::sync::Arc;
 use coscan_core::{ChunkNo, ColumnLayout, ColumnNo, ColumnSet, Span, TableLayout};
 
 use super::error::KeyError;
-use super::file::{ColumnFile, StorageFile, TableFile};
+use super::file::{ColumnFile, KeyFile, StorageFile, TableFile};
 use super::units::{Cost, span};
+use crate::operator::{ChunkKeys, ChunkRows, spread};
 use crate::workload::Table;
 
 /// A table and what costs are counted by.
@@ -19,6 +20,8 @@ pub(super) struct TableInfo {
     /// How full each chunk is, 0 to 1.
     fill: Vec<f64>,
     bytes: Vec<u64>,
+    /// The keys of each chunk, if the table is clustered by one.
+    keys: Option<Vec<ChunkKeys>>,
 }
 
 impl TableInfo {
@@ -27,11 +30,38 @@ impl TableInfo {
     /// # Errors
     /// The first key that makes no sense.
     pub fn new(name: &str, file: &TableFile) -> Result<Self, KeyError> {
-        match file.storage {
+        let info = match file.storage {
             StorageFile::Row => row_table(name, file),
             StorageFile::Column => column_table(name, file),
-        }
-        .map_err(|error| KeyError { key: format!("table.{name}{}", error.key), ..error })
+        };
+        info.and_then(|info| info.clustered(file.key))
+            .map_err(|error| KeyError { key: format!("table.{name}{}", error.key), ..error })
+    }
+
+    fn clustered(self, key: Option<KeyFile>) -> Result<Self, KeyError> {
+        let Some(key) = key else { return Ok(self) };
+        let Some(rows) = &self.rows else {
+            return Err(KeyError::new(".key", "a key needs the number of rows of the table: give rows"));
+        };
+        let keys = spread(rows, key.values.0, key.split.unwrap_or(true));
+        let keys = keys.map_err(|error| KeyError::new(".key.values", error.to_string()))?;
+        Ok(TableInfo { keys: Some(keys), ..self })
+    }
+
+    /// What operators know of each chunk, in these columns.
+    ///
+    /// # Errors
+    /// If the table has no key.
+    pub fn chunk_rows(&self, columns: &ColumnSet) -> Result<Arc<[ChunkRows]>, String> {
+        let name = &self.table.name;
+        let (Some(keys), Some(rows)) = (&self.keys, &self.rows) else {
+            return Err(format!(
+                "an operator needs a table that is clustered by a key: give table.{name} a key = {{ values = .. }}"
+            ));
+        };
+        let bytes = |chunk| self.bytes_used(chunk, columns).round() as u64;
+        let of = |(chunk, keys)| ChunkRows { keys, rows: rows[chunk], bytes: bytes(chunk) };
+        Ok(keys.iter().copied().enumerate().map(of).collect())
     }
 
     pub fn chunks(&self) -> u32 {
@@ -98,6 +128,21 @@ impl TableInfo {
     }
 }
 
+/// The table of this name; the only one if none is given. `path` is where the name belongs.
+pub(super) fn table_named(path: &str, name: Option<&str>, tables: &[TableInfo]) -> Result<usize, KeyError> {
+    let known = || tables.iter().map(|info| info.table.name.as_str()).collect::<Vec<_>>().join(", ");
+    match name {
+        Some(wanted) => tables.iter().position(|info| info.table.name == *wanted).ok_or_else(|| {
+            KeyError::new(
+                format!("{path}.table"),
+                format!("there is no table '{wanted}'; there are {}", known()),
+            )
+        }),
+        None if tables.len() == 1 => Ok(0),
+        None => Err(KeyError::new(path, format!("there are several tables: say which of {}", known()))),
+    }
+}
+
 /// A table has no more parts, in chunks and columns, than this.
 const PARTS_MAX: u64 = 1 << 26;
 
@@ -155,6 +200,7 @@ fn row_table(name: &str, file: &TableFile) -> Result<TableInfo, KeyError> {
         rows,
         fill: bytes.iter().map(|b| *b as f64 / chunk as f64).collect(),
         bytes,
+        keys: None,
     })
 }
 
@@ -195,6 +241,7 @@ fn column_table(name: &str, file: &TableFile) -> Result<TableInfo, KeyError> {
         bytes: (0..layout.chunk_count()).map(|c| layout.chunk_bytes(ChunkNo(c), &all)).collect(),
         rows: Some(rows),
         table: Table { name: name.to_owned(), layout },
+        keys: None,
     })
 }
 

@@ -1,0 +1,279 @@
+//! How a query goes through its chunks: what it registers, when it asks for the next chunk, what it keeps meanwhile.
+//!
+//! A [`Consumer`] knows neither time nor the buffer. It is told what happened to its scans and answers with what to do
+//! next ([`Ask`]). It asks for the next chunk of a side only when it can take it, so no chunk of the buffer is held by
+//! a worker that waits for another: what has to wait is kept in the operator's own memory, and counted.
+
+use std::collections::BTreeSet;
+
+use coscan_core::{ChunkNo, ChunkSet, DeliveryOrder, WorkerNo};
+
+use super::join::{HashJoin, Merge};
+use crate::operator::{BorderGroups, ChunkRows, Operator, Side, bytes_of};
+use crate::workload::Query;
+
+/// What a query does next; one after the other.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Ask {
+    /// Registers a scan. A side has at most one at a time.
+    Open(Side, ChunkSet, DeliveryOrder),
+    /// A worker asks for a chunk.
+    Request(Side, WorkerNo),
+    /// The scan of its own chunks does not need these.
+    Strike(ChunkSet),
+    /// The scan of this side is over.
+    Close(Side),
+    /// The query is over.
+    Finish,
+}
+
+/// What an operator keeps and has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// Bytes kept now.
+    pub bytes: u64,
+    /// Groups, chunks or rows that are kept now.
+    pub count: u64,
+    /// What came out so far: groups of an aggregation, rows of a build side, pairs of chunks that a merge joined, chunks
+    /// that were given on in order, rows of the first ones. Nothing for plain scans.
+    pub output: u64,
+}
+
+/// A query in a run.
+#[derive(Debug)]
+pub(super) struct Consumer<'a> {
+    query: &'a Query,
+    state: State<'a>,
+    kept: Kept,
+}
+
+#[derive(Debug)]
+enum State<'a> {
+    Scan,
+    Ordered { rows: &'a [ChunkRows], group_bytes: u64, borders: BorderGroups<()> },
+    Hashed { rows: &'a [ChunkRows], group_bytes: u64, borders: BorderGroups<()> },
+    HashJoin(HashJoin<'a>),
+    Merge(Box<Merge<'a>>),
+    Sorted(Sorted<'a>),
+    Top(Top<'a>),
+}
+
+impl<'a> Consumer<'a> {
+    pub fn new(query: &'a Query) -> Self {
+        let borders =
+            |rows: &[ChunkRows]| BorderGroups::of(query.chunks.iter().map(|c| rows[c.index()].keys));
+        let state = match &query.operator {
+            Operator::Scan => State::Scan,
+            Operator::OrderedAggregation { rows, group_bytes } => {
+                State::Ordered { rows, group_bytes: *group_bytes, borders: borders(rows) }
+            }
+            Operator::HashAggregation { rows, group_bytes } => {
+                State::Hashed { rows, group_bytes: *group_bytes, borders: borders(rows) }
+            }
+            Operator::HashJoin { build, row_bytes, .. } => State::HashJoin(HashJoin::new(build, *row_bytes)),
+            Operator::MergeJoin { inner, rows, start } => {
+                State::Merge(Box::new(Merge::new(query, inner, rows, *start)))
+            }
+            Operator::Sorted { rows, memory } => State::Sorted(Sorted::new(query, rows, *memory)),
+            Operator::Top { rows, limit, pass_per_mille, row_bytes } => State::Top(Top {
+                rows,
+                limit: *limit,
+                pass_per_mille: *pass_per_mille,
+                row_bytes: *row_bytes,
+                at_first: match query.order {
+                    DeliveryOrder::Any => query.workers as usize,
+                    DeliveryOrder::Table => usize::MAX,
+                },
+                taken: BTreeSet::new(),
+                announced: ChunkSet::new(),
+                later: query.chunks.clone(),
+            }),
+        };
+        Consumer { query, state, kept: Kept::default() }
+    }
+
+    /// What is kept now.
+    pub fn kept(&self) -> Kept {
+        self.kept
+    }
+
+    /// It arrives.
+    pub fn begin(&mut self, asks: &mut Vec<Ask>) {
+        let query = self.query;
+        match &mut self.state {
+            State::HashJoin(_) => open(query, Side::Input, query.operator.input_chunks(&query.chunks), asks),
+            State::Merge(merge) => merge.begin(asks),
+            State::Sorted(sorted) => open(query, Side::Own, sorted.next_window(), asks),
+            State::Top(top) => open(query, Side::Own, top.first(), asks),
+            _ => open(query, Side::Own, query.chunks.clone(), asks),
+        }
+    }
+
+    /// A worker has processed a chunk and given it back.
+    pub fn consumed(&mut self, side: Side, worker: WorkerNo, chunk: ChunkNo, asks: &mut Vec<Ask>) {
+        let next = Ask::Request(side, worker);
+        match &mut self.state {
+            State::Scan => asks.push(next),
+            State::Ordered { rows, group_bytes, borders } => {
+                self.kept.output += aggregate(borders, rows[chunk.index()]);
+                self.kept.count = borders.waiting() as u64;
+                self.kept.bytes = self.kept.count * *group_bytes;
+                asks.push(next);
+            }
+            State::Hashed { rows, group_bytes, borders } => {
+                self.kept.output += aggregate(borders, rows[chunk.index()]);
+                self.kept.count = self.kept.output + borders.waiting() as u64;
+                self.kept.bytes = self.kept.count * *group_bytes;
+                asks.push(next);
+            }
+            State::HashJoin(join) => {
+                join.take(side, chunk, &mut self.kept);
+                asks.push(next);
+            }
+            State::Merge(merge) => merge.take(side, chunk, &mut self.kept, asks),
+            State::Sorted(sorted) => {
+                sorted.take(chunk, &mut self.kept);
+                asks.push(next);
+            }
+            State::Top(top) => {
+                top.take(chunk, &mut self.kept, asks);
+                asks.push(next);
+            }
+        }
+    }
+
+    /// No worker of the scan of this side gets another chunk.
+    pub fn exhausted(&mut self, side: Side, asks: &mut Vec<Ask>) {
+        let query = self.query;
+        let own = match &mut self.state {
+            State::HashJoin(_) if side == Side::Input => query.chunks.clone(),
+            State::Sorted(sorted) => sorted.next_window(),
+            State::Top(top) => top.others(),
+            _ => ChunkSet::new(),
+        };
+        if own.is_empty() {
+            asks.push(Ask::Finish);
+        } else {
+            asks.push(Ask::Close(side));
+            open(query, Side::Own, own, asks);
+        }
+    }
+}
+
+/// Registers a scan, and all its workers ask.
+fn open(query: &Query, side: Side, chunks: ChunkSet, asks: &mut Vec<Ask>) {
+    let order = if side == Side::Own { query.order } else { DeliveryOrder::Any };
+    asks.push(Ask::Open(side, chunks, order));
+    asks.extend((0..query.workers).map(|worker| Ask::Request(side, WorkerNo(worker))));
+}
+
+/// Takes a chunk's first and last group, and returns how many groups are complete now, those between them included.
+fn aggregate(borders: &mut BorderGroups<()>, rows: ChunkRows) -> u64 {
+    let keys = rows.keys;
+    let ends = [Some(keys.first), (keys.last != keys.first).then_some(keys.last)];
+    let between = (keys.last - keys.first).saturating_sub(1);
+    let mut done = Vec::new();
+    borders.take(keys, ends.into_iter().flatten().map(|key| (key, ())), |(), ()| {}, &mut done);
+    between + done.len() as u64
+}
+
+/// Gives chunks on in order; of a window that fits into memory they come in any.
+#[derive(Debug)]
+struct Sorted<'a> {
+    rows: &'a [ChunkRows],
+    memory: u64,
+    /// Chunks behind the window.
+    later: ChunkSet,
+    /// Chunks of the window that were not given on.
+    open: ChunkSet,
+    waiting: BTreeSet<ChunkNo>,
+}
+
+impl<'a> Sorted<'a> {
+    fn new(query: &Query, rows: &'a [ChunkRows], memory: u64) -> Self {
+        let (later, open, waiting) = (query.chunks.clone(), ChunkSet::new(), BTreeSet::new());
+        Sorted { rows, memory, later, open, waiting }
+    }
+
+    /// The next chunks of which all but the first one to be given on can wait.
+    fn next_window(&mut self) -> ChunkSet {
+        let mut waiting = 0;
+        let fits = |(at, chunk): &(usize, ChunkNo)| {
+            waiting += if *at == 0 { 0 } else { bytes_of(self.rows, *chunk) };
+            waiting <= self.memory
+        };
+        self.open = self.later.iter().enumerate().take_while(fits).map(|(_, chunk)| chunk).collect();
+        self.open.iter().for_each(|chunk| self.later.remove(chunk));
+        self.open.clone()
+    }
+
+    fn take(&mut self, chunk: ChunkNo, kept: &mut Kept) {
+        self.waiting.insert(chunk);
+        while let Some(next) = self.open.first_from(ChunkNo(0)).filter(|next| self.waiting.contains(next)) {
+            self.waiting.remove(&next);
+            self.open.remove(next);
+            kept.output += 1;
+        }
+        kept.count = self.waiting.len() as u64;
+        kept.bytes = self.waiting.iter().map(|chunk| bytes_of(self.rows, *chunk)).sum();
+    }
+}
+
+/// The rows with the least keys.
+#[derive(Debug)]
+struct Top<'a> {
+    rows: &'a [ChunkRows],
+    limit: u64,
+    pass_per_mille: u64,
+    row_bytes: u64,
+    /// How many chunks are announced before the others.
+    at_first: usize,
+    /// By their greatest key.
+    taken: BTreeSet<(u64, ChunkNo)>,
+    /// Announced, and not struck off.
+    announced: ChunkSet,
+    later: ChunkSet,
+}
+
+impl Top<'_> {
+    /// The first chunks, one for each worker; an in-order scan takes one after the other anyway.
+    fn first(&mut self) -> ChunkSet {
+        self.announced = self.later.iter().take(self.at_first).collect();
+        self.announced.iter().for_each(|chunk| self.later.remove(chunk));
+        self.announced.clone()
+    }
+
+    /// The others.
+    fn others(&mut self) -> ChunkSet {
+        self.announced = std::mem::take(&mut self.later);
+        self.announced.clone()
+    }
+
+    fn passing(&self, chunk: ChunkNo) -> u64 {
+        self.rows[chunk.index()].rows * self.pass_per_mille / 1000
+    }
+
+    /// Chunks that begin at or behind a key below which there are rows enough are not needed.
+    fn take(&mut self, chunk: ChunkNo, kept: &mut Kept, asks: &mut Vec<Ask>) {
+        self.taken.insert((self.rows[chunk.index()].keys.last, chunk));
+        let mut found = 0;
+        let enough = self.taken.iter().find(|(_, chunk)| {
+            found += self.passing(*chunk);
+            found >= self.limit
+        });
+        if let Some((bound, _)) = enough {
+            let from = self.rows.partition_point(|rows| rows.keys.first < *bound) as u32;
+            let unneeded = |chunks: &ChunkSet| chunks.runs_in(from..u32::MAX).collect::<ChunkSet>();
+            unneeded(&self.later).iter().for_each(|chunk| self.later.remove(chunk));
+            let struck = unneeded(&self.announced);
+            struck.iter().for_each(|chunk| self.announced.remove(chunk));
+            if !struck.is_empty() {
+                asks.push(Ask::Strike(struck));
+            }
+        }
+        let all: u64 = self.taken.iter().map(|(_, chunk)| self.passing(*chunk)).sum();
+        kept.count = all.min(self.limit);
+        kept.output = kept.count;
+        kept.bytes = kept.count * self.row_bytes;
+    }
+}

@@ -1,0 +1,141 @@
+//! How joins go through their two sides.
+
+use coscan_core::{ChunkNo, ChunkSet, DeliveryOrder, WorkerNo};
+
+use super::consumer::{Ask, Kept};
+use crate::operator::{ChunkRows, Input, Key, Matches, MergeStart, Side};
+use crate::workload::Query;
+
+/// The build side is kept as a whole, then the own chunks go by.
+#[derive(Debug)]
+pub(super) struct HashJoin<'a> {
+    build: &'a Input,
+    row_bytes: u64,
+}
+
+impl<'a> HashJoin<'a> {
+    pub fn new(build: &'a Input, row_bytes: u64) -> Self {
+        HashJoin { build, row_bytes }
+    }
+
+    pub fn take(&mut self, side: Side, chunk: ChunkNo, kept: &mut Kept) {
+        if side == Side::Input {
+            kept.count += self.build.rows[chunk.index()].rows;
+            kept.output = kept.count;
+            kept.bytes = kept.count * self.row_bytes;
+        }
+    }
+}
+
+/// Both sides in the order of the key; the one that is behind takes the next chunk. A chunk is kept until all chunks of
+/// the other side with keys in common were taken.
+#[derive(Debug)]
+pub(super) struct Merge<'a> {
+    query: &'a Query,
+    /// By side.
+    rows: [&'a [ChunkRows]; 2],
+    matches: Matches,
+    /// The chunks of both sides of every part of the way that is left, by side.
+    parts: Vec<[ChunkSet; 2]>,
+    /// What is left of this part.
+    left: [ChunkSet; 2],
+    /// The greatest key that this part has taken.
+    reached: [Option<Key>; 2],
+    /// The outer chunk that says where to start has not come yet.
+    starts: bool,
+}
+
+/// A merge has one worker, whose sides take turns.
+const WORKER: WorkerNo = WorkerNo(0);
+
+impl<'a> Merge<'a> {
+    pub fn new(
+        query: &'a Query,
+        inner: &'a Input,
+        rows: &'a std::sync::Arc<[ChunkRows]>,
+        start: MergeStart,
+    ) -> Self {
+        let chunks = [query.chunks.clone(), query.operator.input_chunks(&query.chunks)];
+        let [own, input] = chunks.clone();
+        let matching = start == MergeStart::Matching;
+        Merge {
+            query,
+            rows: [rows, &inner.rows],
+            matches: Matches::new((rows.clone(), own), (inner.rows.clone(), input)),
+            left: if matching { Default::default() } else { chunks.clone() },
+            parts: if matching { vec![chunks] } else { Vec::new() },
+            reached: [None; 2],
+            starts: matching,
+        }
+    }
+
+    pub fn begin(&mut self, asks: &mut Vec<Ask>) {
+        if self.starts {
+            asks.push(Ask::Open(Side::Own, self.query.chunks.clone(), DeliveryOrder::Any));
+            asks.push(Ask::Request(Side::Own, WORKER));
+        } else {
+            self.open(asks);
+            self.go_on(asks);
+        }
+    }
+
+    pub fn take(&mut self, side: Side, chunk: ChunkNo, kept: &mut Kept, asks: &mut Vec<Ask>) {
+        kept.output += self.matches.take(side, chunk).len() as u64;
+        (kept.count, kept.bytes) = self.matches.kept();
+        self.reached[side as usize] = Some(self.rows[side as usize][chunk.index()].keys.last);
+        if std::mem::take(&mut self.starts) {
+            asks.push(Ask::Close(Side::Own));
+            self.divide(chunk);
+            self.open(asks);
+        } else {
+            self.left[side as usize].remove(chunk);
+        }
+        self.go_on(asks);
+    }
+
+    /// The way from the chunk where the outer side started to the end, and from the beginning to it. The inner side takes
+    /// every chunk once: those with keys of the first chunk belong to the first part.
+    fn divide(&mut self, start: ChunkNo) {
+        let [own, input] = self.parts.pop().expect("the way was not divided yet");
+        let first = self.rows[Side::Own as usize][start.index()].keys.first;
+        let inner = |chunk: ChunkNo| self.rows[Side::Input as usize][chunk.index()].keys.last >= first;
+        let (ahead, behind): (Vec<ChunkNo>, Vec<ChunkNo>) =
+            own.iter().filter(|c| *c != start).partition(|c| *c > start);
+        let (inner_ahead, inner_behind): (Vec<ChunkNo>, Vec<ChunkNo>) = input.iter().partition(|c| inner(*c));
+        let set = |chunks: Vec<ChunkNo>| chunks.into_iter().collect::<ChunkSet>();
+        self.parts.push([set(behind), set(inner_behind)]);
+        self.left = [set(ahead), set(inner_ahead)];
+    }
+
+    fn open(&self, asks: &mut Vec<Ask>) {
+        for side in [Side::Own, Side::Input] {
+            let chunks = &self.left[side as usize];
+            if !chunks.is_empty() {
+                asks.push(Ask::Open(side, chunks.clone(), DeliveryOrder::Table));
+            }
+        }
+    }
+
+    /// Asks for the next chunk of the side that is behind; of the outer one if both are level.
+    fn go_on(&mut self, asks: &mut Vec<Ask>) {
+        loop {
+            let behind = match [self.left[0].is_empty(), self.left[1].is_empty()] {
+                [false, false] if self.reached[0] <= self.reached[1] => Some(Side::Own),
+                [false, true] => Some(Side::Own),
+                [_, false] => Some(Side::Input),
+                [true, true] => None,
+            };
+            if let Some(side) = behind {
+                asks.push(Ask::Request(side, WORKER));
+                return;
+            }
+            let Some(part) = self.parts.pop() else {
+                asks.push(Ask::Finish);
+                return;
+            };
+            asks.extend([Ask::Close(Side::Own), Ask::Close(Side::Input)]);
+            (self.left, self.reached) = (part, [None; 2]);
+            self.open(asks);
+        }
+    }
+}
