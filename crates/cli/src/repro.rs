@@ -1,4 +1,4 @@
-//! `coscan repro`: the papers' experiments, run and compared.
+//! `coscan repro`: the papers' experiments, run and compared, and ours.
 
 use std::fs;
 use std::io::{self, Write};
@@ -57,7 +57,10 @@ pub fn run(args: &ReproArgs) -> anyhow::Result<()> {
     if args.json {
         writeln!(out, "{}", serde_json::to_string_pretty(&report.scoreboard)?)?;
     } else {
-        write!(out, "{}", report.scoreboard.text(WIDTH))?;
+        write!(out, "{}", report.unscored_tables())?;
+        if !report.scoreboard.rows.is_empty() {
+            write!(out, "{}", report.scoreboard.text(WIDTH))?;
+        }
         if let Some(path) = &args.html {
             writeln!(out, "Report with figures: {}", path.display())?;
         }

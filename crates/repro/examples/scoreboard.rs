@@ -1,4 +1,4 @@
-//! The scoreboard of some experiments as JSON: `cargo run --release -p coscan-repro --example scoreboard -- scan07-fig2`
+//! The scoreboard of some experiments as JSON, and the tables of those that have none: `cargo run --release -p coscan-repro --example scoreboard -- scan07-fig2`
 
 use std::error::Error;
 
@@ -9,6 +9,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .nth(1)
         .ok_or("usage: scoreboard EXPERIMENT, as far as it is the beginning of its name")?;
     let report = reproduce(Some(&only), 1, |name| eprintln!("{name}"))?;
+    print!("{}", report.unscored_tables());
     println!("{}", serde_json::to_string_pretty(&report.scoreboard)?);
     Ok(())
 }

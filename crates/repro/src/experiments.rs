@@ -1,4 +1,4 @@
-//! The papers' experiments that come with coscan: one scenario file each, one line each in this list.
+//! The experiments that come with coscan, the papers' and ours: one scenario file each, one line each in this list.
 
 use coscan_sim::scenario::{Scenario, ScenarioError, Setting};
 
@@ -26,9 +26,13 @@ static EXPERIMENTS: &[Experiment] = experiments! {
     "scan07-fig7"
     "scan07-table3"
     "scan07-table4"
+    "order-aggregation"
+    "order-join"
+    "order-sorted"
+    "chunk-size"
 };
 
-/// All experiments, in the order of the papers.
+/// All experiments, in the order of the papers, and ours behind them.
 pub fn all() -> &'static [Experiment] {
     EXPERIMENTS
 }

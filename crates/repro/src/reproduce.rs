@@ -5,7 +5,7 @@ use coscan_sim::run::run_scenario;
 use crate::error::ReproError;
 use crate::experiments::{self, Experiment};
 use crate::report::{Finding, Provenance, Report, Scoreboard};
-use crate::{chunked_io, cost, judge, lachesis, reuse, sections, slow_media, throughput};
+use crate::{chunked_io, cost, judge, lachesis, ours, reuse, sections, slow_media, throughput};
 
 /// Something that can be reproduced.
 enum Subject {
@@ -29,7 +29,10 @@ impl Subject {
                 let scenario = experiment.scenario()?;
                 let outcome = run_scenario(&scenario, &scenario.policies, &scenario.seeds, threads)?;
                 let rows = judge::rows(experiment.name, &scenario, &outcome);
-                let section = sections::section(experiment.name, &scenario, &outcome)?;
+                let section = match ours::is_one(&scenario) {
+                    true => ours::section(experiment.name, &scenario, &outcome)?,
+                    false => sections::section(experiment.name, &scenario, &outcome)?,
+                };
                 Ok(Finding { rows, section })
             }
         }

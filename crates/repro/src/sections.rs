@@ -176,7 +176,7 @@ fn leading_number(label: &str) -> Option<f64> {
 }
 
 /// A panel per figure and value of the outer key, a curve per policy over the inner one.
-fn curves(scenario: &Scenario, points: &[PointOutcome]) -> Result<Block, ReproError> {
+pub(crate) fn curves(scenario: &Scenario, points: &[PointOutcome]) -> Result<Block, ReproError> {
     let mut groups: BTreeMap<usize, (String, Vec<&PointOutcome>)> = BTreeMap::new();
     let mut order: Vec<String> = Vec::new();
     for point in points {

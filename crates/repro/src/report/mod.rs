@@ -116,6 +116,14 @@ impl Report {
         .into_string()
     }
 
+    /// The tables of the sections that have no rows on the scoreboard, as text (Markdown).
+    pub fn unscored_tables(&self) -> String {
+        let scored =
+            |section: &&Section| self.scoreboard.rows.iter().any(|row| row.experiment == section.experiment);
+        let unscored = self.sections.iter().filter(|section| !scored(section));
+        unscored.map(Section::tables).collect()
+    }
+
     fn contents(&self) -> Markup {
         html! {
             nav aria-label="Contents" {
@@ -185,6 +193,18 @@ fn score(row: &Row) -> Markup {
 }
 
 impl Section {
+    /// Its tables, as Markdown under its title; nothing if it has none.
+    fn tables(&self) -> String {
+        let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+        let tables = self.blocks.iter().filter_map(|block| {
+            let Block::Table { caption, header, rows } = block else { return None };
+            let rows: String = rows.iter().map(|row| line(row)).collect();
+            Some(format!("\n{caption}\n\n{}|{}\n{rows}", line(header), "---|".repeat(header.len())))
+        });
+        let tables: String = tables.collect();
+        if tables.is_empty() { tables } else { format!("{}\n{tables}\n", self.title) }
+    }
+
     fn html(&self) -> Markup {
         let id = anchor(&self.experiment);
         html! {
