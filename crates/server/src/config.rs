@@ -299,6 +299,13 @@ pub const SERVE_SETTINGS: &[ServeSetting] = &[
         |config, value| config.limits.set("queries", value)
     ),
     setting!(
+        "user-planning",
+        "N",
+        "statements of a user that are read and planned at once, others wait; 0 for no limit",
+        "8",
+        |config, value| config.limits.set("planning", value)
+    ),
+    setting!(
         "user-memory",
         "BYTES",
         "memory for sorts, joins and aggregates of a user's queries together; 0 for no limit",

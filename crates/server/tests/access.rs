@@ -147,6 +147,24 @@ async fn flight_takes_tokens_and_tickets_of_their_user_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn columns_of_flight_may_have_equal_names() {
+    let world = World::with_users(|_, _| {}).await;
+    let mut client = flight(&world).await;
+    client.handshake("ann", "ann").await.unwrap();
+    let sql =
+        "SELECT count(*), count(*), id AS a, id AS a FROM t WHERE id = 1 GROUP BY id FETCH FIRST 1 ROW ONLY";
+    let info = client.execute(sql.to_owned(), None).await.unwrap();
+    let names = |schema: &arrow::datatypes::Schema| {
+        schema.fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>().join(",")
+    };
+    let batches = client.do_get(info.endpoint[0].ticket.clone().unwrap()).await.unwrap();
+    let batches: Vec<_> = batches.try_collect().await.unwrap();
+    assert_eq!(names(batches[0].schema_ref()), "count,count,a,a");
+    assert_eq!(names(&info.clone().try_decode_schema().unwrap()), "count,count,a,a");
+    assert_eq!((batches[0].num_rows(), batches[0].num_columns()), (1, 4));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_takes_too_long_or_says_too_much_is_cut_off() {
     let world = World::with_users(|config, _| config.set("handshake-timeout", "2").unwrap()).await;
     let startup = b"\0\0\0\x11\0\x03\0\0user\0ann\0\0";

@@ -16,12 +16,14 @@ pub(crate) fn where_set(name: &str) -> String {
 }
 
 /// What a user may use. Zero means no limit.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Connections at once.
     pub connections: usize,
     /// Queries that run at once; others wait.
     pub queries: usize,
+    /// Statements that are read and planned at once; others wait.
+    pub planning: usize,
     /// Bytes for sorts, joins and aggregates of all queries together.
     pub memory_bytes: usize,
     /// Bytes of one result.
@@ -33,10 +35,24 @@ pub struct Limits {
     pub priority: u32,
 }
 
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            connections: 0,
+            queries: 0,
+            planning: 8,
+            memory_bytes: 0,
+            result_bytes: 0,
+            statement_timeout: Duration::ZERO,
+            priority: 0,
+        }
+    }
+}
+
 impl Limits {
     /// The names under which limits are set.
-    pub const NAMES: [&str; 6] =
-        ["connections", "queries", "memory", "result", "statement-timeout", "priority"];
+    pub const NAMES: [&str; 7] =
+        ["connections", "queries", "planning", "memory", "result", "statement-timeout", "priority"];
 
     /// Sets a limit by its name.
     ///
@@ -47,6 +63,7 @@ impl Limits {
         match name {
             "connections" => self.connections = number(value, 0..=1_000_000)?,
             "queries" => self.queries = number(value, 0..=1_000_000)?,
+            "planning" => self.planning = number(value, 0..=1_000_000)?,
             "memory" => self.memory_bytes = bytes(value, 0..=1 << 50)? as usize,
             "result" => self.result_bytes = bytes(value, 0..=1 << 50)?,
             "statement-timeout" => {
@@ -67,13 +84,15 @@ pub struct Use {
     /// Bytes reserved by queries.
     pub(crate) memory: AtomicUsize,
     pub(crate) queries: Arc<Semaphore>,
+    pub(crate) planning: Arc<Semaphore>,
 }
 
 impl Use {
     pub(crate) fn new(limits: &Limits) -> Arc<Self> {
-        let queries = if limits.queries == 0 { Semaphore::MAX_PERMITS } else { limits.queries };
-        let queries = Arc::new(Semaphore::new(queries));
-        Arc::new(Use { connections: AtomicUsize::new(0), memory: AtomicUsize::new(0), queries })
+        let turns =
+            |limit: usize| Arc::new(Semaphore::new(if limit == 0 { Semaphore::MAX_PERMITS } else { limit }));
+        let (queries, planning) = (turns(limits.queries), turns(limits.planning));
+        Arc::new(Use { connections: AtomicUsize::new(0), memory: AtomicUsize::new(0), queries, planning })
     }
 
     /// Connections there are.

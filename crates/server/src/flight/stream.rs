@@ -15,17 +15,21 @@ use futures::{Stream, StreamExt, TryStreamExt};
 use tonic::Status;
 
 use super::caller::failed;
-use crate::sql::{QueryError, Results};
+use crate::sql::{QueryError, Results, shown};
 
 /// Messages of a result.
 pub(crate) type Messages = Pin<Box<dyn Stream<Item = Result<FlightData, Status>> + Send + 'static>>;
 
 /// The columns as clients get them.
 pub(crate) fn told(schema: &Schema) -> SchemaRef {
-    let plain = |field: &Arc<Field>| match field.data_type() {
-        DataType::Utf8View => Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8)),
-        DataType::BinaryView => Arc::new(field.as_ref().clone().with_data_type(DataType::Binary)),
-        _ => field.clone(),
+    let plain = |field: &Arc<Field>| {
+        let data_type = match field.data_type() {
+            DataType::Utf8View => DataType::Utf8,
+            DataType::BinaryView => DataType::Binary,
+            other => other.clone(),
+        };
+        let name = shown(field.name()).to_owned();
+        Arc::new(field.as_ref().clone().with_data_type(data_type).with_name(name))
     };
     let fields: Vec<_> = schema.fields().iter().map(plain).collect();
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))

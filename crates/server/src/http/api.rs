@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::Http;
 use super::guard::Peer;
 use crate::access::{AccessError, User};
-use crate::sql::{Protocol, QueryError, Stop};
+use crate::sql::{Protocol, QueryError, Stop, shown};
 
 /// A result that is shown has at most so many rows, and about so many letters.
 const ROWS_SHOWN: usize = 1000;
@@ -99,7 +99,7 @@ pub(crate) async fn sql(
     let mut results = session.query(statement.sql.trim().trim_end_matches(';')).await?;
     let account = results.query().account().clone();
     let schema = results.schema();
-    let column = |field: &Arc<datafusion::arrow::datatypes::Field>| json!({ "name": field.name(), "type": field.data_type().to_string(), "number": field.data_type().is_numeric() });
+    let column = |field: &Arc<datafusion::arrow::datatypes::Field>| json!({ "name": shown(field.name()), "type": field.data_type().to_string(), "number": field.data_type().is_numeric() });
     let columns: Vec<Value> = schema.fields().iter().map(column).collect();
     let (mut rows, mut letters, mut more) = (Vec::new(), 0, false);
     while let Some(batch) = results.next().await {

@@ -2,12 +2,11 @@
 //!
 //! `datafusion-pg-catalog` rewrites most of them: a correlated subquery in the list of columns becomes NULL, operators and
 //! casts of PostgreSQL become those of the query engine. Here is what it leaves: arrays of subqueries, patterns with an escape
-//! character, correlated subqueries inside of expressions, columns without names of their own, tables of `information_schema`.
+//! character, correlated subqueries inside of expressions, tables of `information_schema`.
 //!
 //! What is rewritten may mean less than it did, where the catalogs have nothing to say (see [`NOTHING_IN`]). It never reads a
 //! table of the user: `statement` keeps those away.
 
-use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::LazyLock;
 
@@ -60,7 +59,8 @@ pub(super) fn read(sql: &str, plain: Option<&[Statement]>) -> Result<Vec<Stateme
         before.changed.then(|| plain.iter().map(ToString::to_string).collect::<Vec<_>>().join(";\n"))
     });
     let mut statements = GIVEN.parse(before.as_deref().unwrap_or(sql))?;
-    let _ = statements.visit(&mut After);
+    let reads = visit_relations(&statements, |_| ControlFlow::Break(())).is_break();
+    let _ = statements.visit(&mut After { reads });
     Ok(statements)
 }
 
@@ -98,15 +98,13 @@ impl VisitorMut for Before {
 }
 
 /// What is changed after the other rewrites.
-struct After;
+struct After {
+    /// Whether a catalog is read.
+    reads: bool,
+}
 
 impl VisitorMut for After {
     type Break = ();
-
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        named(&mut query.body);
-        ControlFlow::Continue(())
-    }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         let other = match expr {
@@ -115,7 +113,7 @@ impl VisitorMut for After {
                 _ => None,
             },
             // Of what there is none: options of sequences, collations of columns.
-            Expr::Function(function) if is_called(&function.name, "json_build_object") => {
+            Expr::Function(function) if self.reads && is_called(&function.name, "json_build_object") => {
                 parsed("CAST(NULL AS TEXT)")
             }
             // Positions in an array with one dimension.
@@ -225,25 +223,6 @@ fn is_called(function: &ObjectName, name: &str) -> bool {
 
 fn parsed(sql: &str) -> Option<Expr> {
     Parser::new(&PostgreSqlDialect {}).try_with_sql(sql).and_then(|mut parser| parser.parse_expr()).ok()
-}
-
-/// Gives names to columns that would have the same.
-fn named(body: &mut SetExpr) {
-    match body {
-        SetExpr::SetOperation { left, right, .. } => [left, right].into_iter().for_each(|side| named(side)),
-        SetExpr::Select(select) => {
-            let mut seen = HashSet::new();
-            for (at, item) in select.projection.iter_mut().enumerate() {
-                if let SelectItem::UnnamedExpr(expr) = item
-                    && !seen.insert(expr.to_string())
-                {
-                    let alias = Ident::with_quote('"', format!("?column?{}", at + 1));
-                    *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
-                }
-            }
-        }
-        _ => {}
-    }
 }
 
 /// The one column that a plain SELECT without groups has.
@@ -407,12 +386,6 @@ mod tests {
         let text =
             rewritten(r"SELECT 1 FROM pg_catalog.pg_class c WHERE c.relname LIKE 'a/_\' || '%' ESCAPE '/'");
         assert!(text.contains(r"'a\_\\' || '%'") && !text.contains("ESCAPE"), "{text}");
-    }
-
-    #[test]
-    fn columns_have_names_of_their_own() {
-        let text = rewritten("SELECT NULL, NULL, relname FROM pg_catalog.pg_class");
-        assert!(text.starts_with("SELECT NULL, NULL AS \"?column?2\", relname"), "{text}");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use pgwire::messages::data::{DataRow, RowDescription};
 use pgwire::types::format::FormatOptions;
 
 use super::request::Request;
-use crate::sql::{Cancel, QueryError, Results, RunningQuery, modifier};
+use crate::sql::{Cancel, QueryError, Results, RunningQuery, modifier, shown_schema};
 
 /// What the client is told about columns.
 pub(crate) fn fields(
@@ -30,7 +30,7 @@ pub(crate) fn fields(
         let (given, wanted) = (formats.len(), schema.fields().len());
         return Err(super::error::violation(format!("the client sent {given} formats for {wanted} columns")));
     }
-    let fields = arrow_schema_to_pg_fields(schema, format, None)?;
+    let fields = arrow_schema_to_pg_fields(&shown_schema(schema), format, None)?;
     let told = fields.into_iter().zip(schema.fields()).map(|(field, of)| {
         let field = field.with_format_options(text.clone());
         match modifier(of.data_type()) {

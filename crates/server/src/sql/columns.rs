@@ -171,7 +171,7 @@ pub(super) async fn information(
 }
 
 /// A type's name in SQL, and its short name.
-fn type_names(data_type: &DataType) -> (String, String) {
+pub(super) fn type_names(data_type: &DataType) -> (String, String) {
     let short =
         arrow_pg::datatypes::into_pg_type(data_type).map_or("text".to_owned(), |of| of.name().to_owned());
     let long = match short.as_str() {

@@ -9,6 +9,7 @@
 //! | `tables`, `catalog` | which tables there are, which of them a user sees |
 //! | `pg_catalog`, `columns` | what PostgreSQL's own tables say about them |
 //! | `activity` | who is connected and what runs, as PostgreSQL's table of it has it |
+//! | `dialect` | what PostgreSQL's SQL says that the query engine's says otherwise |
 //! | `types` | which names of types clients use |
 //! | `tiers` | tables whose files lie in an archive or on tape |
 //! | `functions` | functions of PostgreSQL that clients call when they connect |
@@ -26,6 +27,7 @@ mod again;
 mod bounded;
 mod catalog;
 mod columns;
+mod dialect;
 mod error;
 mod functions;
 mod memory;
@@ -43,6 +45,7 @@ mod types;
 mod work;
 
 pub(crate) use columns::modifier;
+pub(crate) use dialect::{shown, shown_schema};
 pub use error::QueryError;
 pub(crate) use functions::POSTGRES_VERSION;
 pub(crate) use nesting::check as check_nesting;

@@ -18,17 +18,18 @@ use datafusion_pg_catalog::pg_catalog::context::EmptyContextProvider;
 use datafusion_pg_catalog::pg_catalog::{
     PgCatalogStaticTables, create_current_database_udf, setup_pg_catalog,
 };
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use super::activity::Viewer;
 use super::again::Execution;
 use super::bounded::{BoundConstants, BoundOperators, Room};
 use super::catalog::{PUBLIC, catalogs};
+use super::dialect::{Literals, translated};
 use super::memory::UserPool;
 use super::results::{Bounds, Ending, start, stoppable};
 use super::types::CatalogTypes;
-use super::work::{Unfinished, Work};
+use super::work::Work;
 use super::{Cancel, Protocol, QueryError, Registry, Results, SessionEntry, Tables, permissions};
 use crate::access::{AccessError, Audit, Role, User, where_set};
 use crate::config::ServeConfig;
@@ -146,6 +147,8 @@ impl SessionBase {
             .with_create_default_catalog_and_schema(false)
             .with_information_schema(true)
             .with_extension(Arc::new(Viewer { user: user.name.clone(), admin: user.role.admin }));
+        // Times with a zone have one, and now() is such a time.
+        config.options_mut().execution.time_zone.get_or_insert_with(|| "+00:00".to_owned());
         config.set_extension(Arc::new(TierUser(user.name.clone())));
         if let Some(options) = config.options_mut().extensions.get_mut::<CoscanOptions>() {
             options.administrator = user.role.admin;
@@ -159,6 +162,7 @@ impl SessionBase {
             .with_runtime_env(Arc::new(runtime))
             .with_catalog_list(self.seen(&user.role, database)?)
             .with_type_planner(Arc::new(CatalogTypes))
+            .with_analyzer_rule(Arc::new(Literals))
             .with_analyzer_rule(Arc::new(BoundOperators(room.clone())))
             .with_optimizer_rule(Arc::new(BoundConstants(room.clone())))
             .build();
@@ -211,6 +215,17 @@ impl Drop for Session {
     }
 }
 
+/// A turn in this queue, whose length is set there.
+async fn turn(
+    queue: Arc<Semaphore>,
+    setting: impl FnOnce() -> String,
+) -> Result<OwnedSemaphorePermit, QueryError> {
+    match tokio::time::timeout(TURN_WITHIN, queue.acquire_owned()).await {
+        Ok(Ok(turn)) => Ok(turn),
+        _ => Err(QueryError::Busy { waited: TURN_WITHIN, setting: setting() }),
+    }
+}
+
 /// How a statement is planned and run.
 #[derive(Clone, Debug)]
 pub struct Run {
@@ -258,7 +273,9 @@ impl Session {
         let (state, sql) = (self.context.state(), with_options(sql).into_owned());
         let planning = self.planning(async move {
             super::nesting::check(&sql)?;
-            state.create_logical_plan(&sql).await.map_err(QueryError::from)
+            let dialect = state.config().options().sql_parser.dialect;
+            let statement = translated(state.sql_to_statement(&sql, &dialect)?)?;
+            state.statement_to_plan(statement).await.map_err(QueryError::from)
         });
         let plan = self.within(run, planning).await???;
         self.check(&plan)?;
@@ -268,18 +285,26 @@ impl Session {
     /// Plans a statement that was read elsewhere, and checks that the user may run it.
     pub(crate) async fn plan_statement(&self, statement: Statement) -> Result<LogicalPlan, QueryError> {
         let state = self.context.state();
-        let plan = self.planning(async move { state.statement_to_plan(statement).await }).await??;
+        let planning =
+            async move { state.statement_to_plan(translated(statement)?).await.map_err(QueryError::from) };
+        let plan = self.planning(planning).await??;
         self.check(&plan)?;
         Ok(plan)
     }
 
-    /// Reads or plans, apart from connections and operators; given up when this is dropped.
+    /// Reads or plans when the user's turn to do so has come, apart from connections and operators; given up when this is dropped.
+    /// A planner that is busy keeps its turn until it ends.
     pub(crate) async fn planning<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, QueryError> {
+        let turn = turn(self.entry.user.used.planning.clone(), || where_set("planning")).await?;
         self.room.begins();
-        self.base.work.plan(work).await.ok_or_else(QueryError::panicked)
+        let planning = async move {
+            let _turn = turn;
+            work.await
+        };
+        self.base.work.plan(planning).await.ok_or_else(QueryError::panicked)
     }
 
     /// Does this unless the statement is stopped or its time is over.
@@ -375,18 +400,14 @@ impl Session {
         let mut ending = Ending::new(self.base.clone(), self.entry.clone(), query.clone());
         let mut turns = Vec::new();
         let begun = async {
-            let queues = [
-                (&self.entry.user.used.queries, where_set("queries")),
-                (&self.base.queries, "max-queries (the server's flag --max-queries)".to_owned()),
-            ];
-            for (queue, setting) in queues {
-                let turn = tokio::time::timeout(TURN_WITHIN, queue.clone().acquire_owned()).await;
-                turns.extend(turn.map_err(|_| QueryError::Busy { waited: TURN_WITHIN, setting })?.ok());
-            }
+            turns.push(turn(self.entry.user.used.queries.clone(), || where_set("queries")).await?);
+            let of_all = || "max-queries (the server's flag --max-queries)".to_owned();
+            turns.push(turn(self.base.queries.clone(), of_all).await?);
             query.runs();
             let (context, of) = (self.context.clone(), query.clone());
-            let started = self.base.work.spawn(Execution::begin(context, plan, of));
-            Ok::<_, QueryError>(Unfinished(started).await.map_err(|_| QueryError::panicked())??)
+            // The optimizer may compute for seconds, too: not on the threads of operators.
+            let begun = self.base.work.plan(Execution::begin(context, plan, of)).await;
+            Ok::<_, QueryError>(begun.ok_or_else(QueryError::panicked)??)
         };
         let begun = stoppable(&query.cancel, deadline, begun).await;
         let execution = match begun.and_then(|begun| begun) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::Result;
 use datafusion::logical_expr::planner::TypePlanner;
-use datafusion::sql::sqlparser::ast::DataType as Named;
+use datafusion::sql::sqlparser::ast::{DataType as Named, ExactNumberInfo};
 use datafusion_pg_catalog::pg_catalog::oid_type_planner::PgOidTypePlanner;
 
 /// Names of things, which are texts, and single letters; what else catalogs have is known to `datafusion-pg-catalog`.
@@ -16,6 +16,14 @@ impl TypePlanner for CatalogTypes {
     fn plan_type_field(&self, named: &Named) -> Result<Option<FieldRef>> {
         if let Some(known) = PgOidTypePlanner.plan_type_field(named)? {
             return Ok(Some(known));
+        }
+        // FLOAT is of double precision unless it says otherwise.
+        if let Named::Float(digits) = named {
+            let of = match digits {
+                ExactNumberInfo::Precision(digits) if *digits <= 24 => DataType::Float32,
+                _ => DataType::Float64,
+            };
+            return Ok(Some(Arc::new(Field::new("", of, true))));
         }
         let name = named.to_string().to_ascii_lowercase();
         Ok(match name.strip_prefix("pg_catalog.").unwrap_or(&name) {

@@ -96,6 +96,32 @@ async fn what_a_client_keeps_counts_for_its_user() {
     client.prepare(&sql).await.unwrap();
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_plans_so_many_statements_at_once_and_the_others_can_be_stopped() {
+    let world = World::with_users(|config, _| config.set("user-planning", "1").unwrap()).await;
+    let connect = async |user: &str| world.connect(user, user).await.unwrap();
+    let (busy, waiting, other) = (connect("ann").await, connect("ann").await, connect("bob").await);
+    let slow = super::planned_for_seconds();
+    let planned = tokio::spawn(async move { busy.simple_query(&slow).await.map(drop) });
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let token = waiting.cancel_token();
+    let cancel = async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        assert_eq!(first(&other.simple_query("SELECT 1").await.unwrap()), Some("1"), "another user plans");
+        world.cancel(&token).await;
+    };
+    let (stopped, ()) = tokio::join!(waiting.simple_query("SELECT 1"), cancel);
+    assert_eq!(code(&stopped.unwrap_err()), "57014", "by request");
+    let cancel = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        world.cancel(&token).await;
+    };
+    let (stopped, ()) = tokio::join!(waiting.prepare("SELECT 1"), cancel);
+    assert_eq!(code(&stopped.err().unwrap()), "57014", "while it is prepared");
+    assert!(!planned.is_finished(), "the planner was done before the others had asked");
+    planned.abort();
+}
+
 /// What dashboards ask of PostgreSQL that the query engine does not have.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn functions_of_postgresql_are_there() {

@@ -1,11 +1,12 @@
-//! An interval times a number, which the query engine does not have: `n * interval '1 second'`.
+//! An interval times a number, which the query engine does not have (`n * interval '1 second'`), and the length of an interval, by
+//! which PostgreSQL compares them.
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{AsArray, IntervalMonthDayNanoArray};
+use datafusion::arrow::array::{AsArray, Int64Array, IntervalMonthDayNanoArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
-    DataType, Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit,
+    DataType, Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
 };
 use datafusion::common::{Result, exec_datafusion_err, plan_err};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility};
@@ -13,6 +14,9 @@ use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl,
 /// Days that a part of a month has, and nanoseconds of a day, as PostgreSQL counts them.
 const DAYS: f64 = 30.0;
 const NANOSECONDS: f64 = 86_400e9;
+
+/// The name of `interval * number` in plans.
+pub(super) const TIMES: &str = "interval_times";
 
 /// `interval * number`.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -26,7 +30,7 @@ impl Default for Times {
 
 impl ScalarUDFImpl for Times {
     fn name(&self) -> &str {
-        "interval_times"
+        TIMES
     }
 
     fn signature(&self) -> &Signature {
@@ -57,6 +61,53 @@ impl ScalarUDFImpl for Times {
         let products = rows.map(product).collect::<Result<IntervalMonthDayNanoArray>>()?;
         Ok(ColumnarValue::Array(Arc::new(products)))
     }
+}
+
+/// How long an interval is, in microseconds: a month has thirty days, and a day 24 hours.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct Microseconds(Signature);
+
+impl Default for Microseconds {
+    fn default() -> Self {
+        Microseconds(Signature::user_defined(Volatility::Immutable))
+    }
+}
+
+impl ScalarUDFImpl for Microseconds {
+    fn name(&self) -> &str {
+        "interval_microseconds"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.0
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        match types {
+            [DataType::Interval(_)] => Ok(vec![DataType::Interval(IntervalUnit::MonthDayNano)]),
+            [DataType::Duration(_)] => Ok(vec![DataType::Duration(TimeUnit::Microsecond)]),
+            _ => plan_err!("only intervals have a length"),
+        }
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Int64)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let spans = args.args[0].to_array(args.number_rows)?;
+        let Some(intervals) = spans.as_primitive_opt::<IntervalMonthDayNanoType>() else {
+            return Ok(ColumnarValue::Array(cast(&spans, &DataType::Int64)?));
+        };
+        let lengths = intervals.iter().map(|interval| interval.map(microseconds));
+        Ok(ColumnarValue::Array(Arc::new(lengths.collect::<Int64Array>())))
+    }
+}
+
+fn microseconds(interval: IntervalMonthDayNano) -> i64 {
+    let days = i128::from(interval.months) * DAYS as i128 + i128::from(interval.days);
+    let length = days * (NANOSECONDS as i128 / 1000) + i128::from(interval.nanoseconds / 1000);
+    i64::try_from(length).unwrap_or(if length < 0 { i64::MIN } else { i64::MAX })
 }
 
 /// What is left of months becomes days, what is left of days becomes time.
@@ -96,6 +147,17 @@ fn whole(number: f64) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lengths_are_those_of_postgres() {
+        let day = 86_400_000_000;
+        for ((months, days, nanoseconds), length) in
+            [((1, 0, 0), 30 * day), ((0, 1, 0), day), ((0, -1, 1500), 1 - day), ((0, 0, -2000), -2)]
+        {
+            assert_eq!(microseconds(IntervalMonthDayNano::new(months, days, nanoseconds)), length);
+        }
+        assert!(microseconds(IntervalMonthDayNano::new(i32::MAX, i32::MAX, i64::MAX)) > 0);
+    }
 
     #[test]
     fn products_are_those_of_postgres() {

@@ -5,10 +5,13 @@
 //! | `answer` | the same whatever is asked |
 //! | `cancel` | whether a statement was stopped |
 //! | `interval` | an interval so many times |
+//! | `clock` | what time it is now, and the type of a value |
 //! | `make` | a date, a time or an interval put together from numbers |
+//! | `ordered` | the value at a place among ordered ones |
 //! | `pattern` | the part of a text that fits a pattern |
 //! | `privileges` | what the user may do |
-//! | `template` | dates and times by PostgreSQL's templates |
+//! | `template` | dates and times read by PostgreSQL's templates |
+//! | `to_char` | times and numbers written by PostgreSQL's templates |
 //! | `syntax` | what operators and special forms of SQL become |
 //! | `text` | something computed from its arguments |
 //! | `time` | what lies between two times, and what a clock elsewhere shows |
@@ -17,14 +20,17 @@
 
 mod answer;
 mod cancel;
+mod clock;
 mod interval;
 mod make;
+mod ordered;
 mod pattern;
 mod privileges;
 mod syntax;
 mod template;
 mod text;
 mod time;
+mod to_char;
 
 use std::sync::Arc;
 
@@ -127,10 +133,13 @@ pub(crate) fn register(context: &SessionContext) {
     if let Ok(none) = ScalarValue::try_new_null(&DataType::Struct(element.into_iter().collect())) {
         answer("_pg_expandarray", none);
     }
+    clock::register(context);
     make::register(context);
+    ordered::register(context);
     template::register(context);
     text::register(context);
     time::register(context);
+    to_char::register(context);
 }
 
 /// Registers what tells who asks, and what they may do.

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::{DFSchema, Result};
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
+use datafusion::functions::datetime::date_part;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
-use datafusion::logical_expr::{Expr, ExprSchemable, ScalarUDF};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, ScalarUDF, cast, lit};
+use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
-use super::interval::Times;
+use super::interval::{Microseconds, Times};
 use super::pattern::Substring;
 
 /// The same state, with PostgreSQL's meaning of these before the query engine's.
@@ -23,6 +25,7 @@ pub(crate) fn with_syntax(state: SessionState) -> SessionState {
 struct Postgres {
     substring: Arc<ScalarUDF>,
     times: Arc<ScalarUDF>,
+    microseconds: Arc<ScalarUDF>,
 }
 
 impl Postgres {
@@ -30,6 +33,23 @@ impl Postgres {
         Postgres {
             substring: Arc::new(ScalarUDF::from(Substring::default())),
             times: Arc::new(ScalarUDF::from(Times::default())),
+            microseconds: Arc::new(ScalarUDF::from(Microseconds::default())),
+        }
+    }
+
+    fn planned(&self, expr: &RawBinaryExpr, left: &DataType, right: &DataType) -> Option<Expr> {
+        match (is_interval(left), is_interval(right)) {
+            (true, false) if expr.op == BinaryOperator::Multiply && right.is_numeric() => {
+                Some(self.times.call(vec![expr.left.clone(), expr.right.clone()]))
+            }
+            (false, true) if expr.op == BinaryOperator::Multiply && left.is_numeric() => {
+                Some(self.times.call(vec![expr.right.clone(), expr.left.clone()]))
+            }
+            (true, false) if expr.op == BinaryOperator::Divide && right.is_numeric() => {
+                let factor = lit(1.0) / cast(expr.right.clone(), DataType::Float64);
+                Some(self.times.call(vec![expr.left.clone(), factor]))
+            }
+            _ => None,
         }
     }
 }
@@ -38,23 +58,109 @@ fn is_interval(of: &DataType) -> bool {
     matches!(of, DataType::Interval(_))
 }
 
-impl ExprPlanner for Postgres {
-    /// An interval times a number.
-    fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
-        if expr.op != BinaryOperator::Multiply {
-            return Ok(PlannerResult::Original(expr));
+fn is_span(of: &DataType) -> bool {
+    matches!(of, DataType::Interval(_) | DataType::Duration(_))
+}
+
+/// A time of day lost: the query engine adds whole days to a date, PostgreSQL makes a time of it first. What is known to have
+/// whole days only is left alone: it stays a date, which files are skipped by.
+fn is_whole_days(interval: &Expr) -> bool {
+    match interval {
+        Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(of)), _) => of.nanoseconds == 0,
+        Expr::Literal(ScalarValue::IntervalDayTime(Some(of)), _) => of.milliseconds == 0,
+        Expr::Literal(ScalarValue::IntervalYearMonth(_), _) => true,
+        Expr::Negative(inner) => is_whole_days(inner),
+        Expr::ScalarFunction(of) if of.func.name() == super::interval::TIMES => {
+            let whole = |factor: &Expr| match factor {
+                Expr::Literal(factor, _) => factor.data_type().is_integer(),
+                _ => false,
+            };
+            matches!(&of.args[..], [interval, factor] if is_whole_days(interval) && whole(factor))
         }
+        _ => false,
+    }
+}
+
+/// Whether this is a part of a time, or a sum of some: a whole number here, and one with a fraction to PostgreSQL's division.
+fn is_part(expr: &Expr) -> bool {
+    match expr {
+        Expr::ScalarFunction(of) => of.func.name() == "date_part",
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            matches!(op, Operator::Plus | Operator::Minus | Operator::Multiply)
+                && (is_part(left) || is_part(right))
+        }
+        Expr::Negative(inner) => is_part(inner),
+        _ => false,
+    }
+}
+
+impl ExprPlanner for Postgres {
+    fn plan_binary_op(
+        &self,
+        mut expr: RawBinaryExpr,
+        schema: &DFSchema,
+    ) -> Result<PlannerResult<RawBinaryExpr>> {
         let (Ok(left), Ok(right)) = (expr.left.get_type(schema), expr.right.get_type(schema)) else {
             return Ok(PlannerResult::Original(expr));
         };
-        Ok(match (is_interval(&left), is_interval(&right)) {
-            (true, false) if right.is_numeric() => {
-                PlannerResult::Planned(self.times.call(vec![expr.left, expr.right]))
+        if let Some(planned) = self.planned(&expr, &left, &right) {
+            return Ok(PlannerResult::Planned(planned));
+        }
+        let time = DataType::Timestamp(TimeUnit::Nanosecond, None);
+        match expr.op {
+            BinaryOperator::Plus | BinaryOperator::Minus
+                if left == DataType::Date32 && is_interval(&right) && !is_whole_days(&expr.right) =>
+            {
+                expr.left = cast(expr.left, time);
             }
-            (false, true) if left.is_numeric() => {
-                PlannerResult::Planned(self.times.call(vec![expr.right, expr.left]))
+            BinaryOperator::Plus
+                if is_interval(&left) && right == DataType::Date32 && !is_whole_days(&expr.left) =>
+            {
+                expr.right = cast(expr.right, time);
             }
-            _ => PlannerResult::Original(expr),
+            BinaryOperator::Divide
+                if left.is_integer()
+                    && right.is_integer()
+                    && (is_part(&expr.left) || is_part(&expr.right)) =>
+            {
+                expr.left = cast(expr.left, DataType::Float64);
+            }
+            BinaryOperator::Eq
+            | BinaryOperator::NotEq
+            | BinaryOperator::Lt
+            | BinaryOperator::LtEq
+            | BinaryOperator::Gt
+            | BinaryOperator::GtEq
+                if is_span(&left) && is_span(&right) && (is_interval(&left) || is_interval(&right)) =>
+            {
+                // Thirty hours are more than a day.
+                expr.left = self.microseconds.call(vec![expr.left]);
+                expr.right = self.microseconds.call(vec![expr.right]);
+            }
+            _ => {}
+        }
+        Ok(PlannerResult::Original(expr))
+    }
+
+    /// Seconds with their fraction, and parts that the query engine does not have.
+    fn plan_extract(&self, args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
+        let part = match &args[..] {
+            [Expr::Literal(part, _), _] => part.try_as_str().flatten().map(str::to_ascii_lowercase),
+            _ => None,
+        };
+        let (Some(part), Some(of)) = (part, args.get(1).cloned()) else {
+            return Ok(PlannerResult::Original(args));
+        };
+        let whole = |part: &str| date_part().call(vec![lit(part), of.clone()]);
+        let share = |of: f64| cast(whole("microsecond"), DataType::Float64) / lit(of);
+        let years = |more: i32, each: i32| (whole("year") + lit(more)) / lit(each);
+        Ok(match part.as_str() {
+            "second" | "seconds" | "sec" | "secs" => PlannerResult::Planned(share(1e6)),
+            "millisecond" | "milliseconds" | "msec" => PlannerResult::Planned(share(1e3)),
+            "decade" => PlannerResult::Planned(years(0, 10)),
+            "century" => PlannerResult::Planned(years(99, 100)),
+            "millennium" => PlannerResult::Planned(years(999, 1000)),
+            _ => PlannerResult::Original(args),
         })
     }
 

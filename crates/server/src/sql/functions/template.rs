@@ -1,7 +1,7 @@
-//! Templates of dates and times: `to_char`, `to_date` and `to_timestamp` take PostgreSQL's, as `YYYY-MM-DD HH24:MI:SS`.
+//! Templates by which dates and times are read: `to_date` and `to_timestamp` take PostgreSQL's, as `YYYY-MM-DD HH24:MI:SS`.
 //!
 //! The query engine knows those of `strftime`, which have percent signs; a template with one is left as it is. What is not
-//! known of a template is refused: written out as it stands it would be a wrong answer. Templates that are columns rather than
+//! known of a template is refused: taken as it stands it would be a wrong answer. Templates that are columns rather than
 //! constants are the query engine's.
 
 use std::sync::Arc;
@@ -62,9 +62,9 @@ const PARTS: [(&str, &str); 42] = [
     ("Q", "%q"),
 ];
 
-/// Makes the functions that write and read dates and times know PostgreSQL's templates.
+/// Makes the functions that read dates and times know PostgreSQL's templates.
 pub(super) fn register(context: &SessionContext) {
-    for name in ["to_char", "to_date", "to_timestamp"] {
+    for name in ["to_date", "to_timestamp"] {
         if let Ok(inner) = context.udf(name) {
             context.register_udf(ScalarUDF::from(Templated { inner }));
         }

@@ -1,0 +1,420 @@
+//! Clauses and expressions, each replaced by one that means the same.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, CastKind, DataType, Expr, Fetch, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentList, FunctionArguments, Ident, Interval, LimitClause, Query, Select, SelectItem,
+    TableAlias, TableAliasColumnDef, TableFactor, TimezoneInfo, UnaryOperator, Value, ValueWithSpan,
+    VisitorMut,
+};
+
+use super::interval::in_words;
+use crate::sql::QueryError;
+
+/// Functions that return rows, of one column with their name, and the function of a list that the query engine has instead.
+const ROWS_OF: [(&str, &str); 2] =
+    [("generate_series", "generate_series"), ("string_to_table", "string_to_array")];
+
+/// What PostgreSQL has as words without parentheses.
+const WORDS: [&str; 3] = ["localtimestamp", "localtime", "current_catalog"];
+
+/// Functions that the query engine has by another name.
+const RENAMED: [(&str, &str); 8] = [
+    ("ceiling", "ceil"),
+    ("current_catalog", "current_database"),
+    ("every", "bool_and"),
+    ("gen_random_uuid", "uuid"),
+    ("sign", "signum"),
+    ("statement_timestamp", "now"),
+    ("transaction_timestamp", "now"),
+    ("variance", "var_samp"),
+];
+
+/// Names of the order by bytes, which is the only one there is.
+const BY_BYTES: [&str; 4] = ["c", "posix", "ucs_basic", "default"];
+
+/// Replaces them.
+pub(super) struct Forms;
+
+impl VisitorMut for Forms {
+    type Break = QueryError;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<QueryError> {
+        match query.fetch.take() {
+            Some(fetch) => limit(query, fetch).map_or_else(ControlFlow::Break, ControlFlow::Continue),
+            None => ControlFlow::Continue(()),
+        }
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<QueryError> {
+        for item in &mut select.projection {
+            if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item
+                && let Expr::Function(function) = expr
+                && let Some((name, list)) = rows_of(function)
+            {
+                function.name = Ident::new(list).into();
+                let rows = call("unnest", vec![expr.clone()]);
+                *item = match item {
+                    SelectItem::ExprWithAlias { alias, .. } => {
+                        SelectItem::ExprWithAlias { expr: rows, alias: alias.clone() }
+                    }
+                    _ => SelectItem::ExprWithAlias { expr: rows, alias: Ident::new(name) },
+                };
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// The column of a function that returns rows has the name of its table.
+    fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<QueryError> {
+        let (name, args, alias) = match factor {
+            TableFactor::Table { name, args: Some(args), alias, with_ordinality: false, .. } => {
+                (name, &mut args.args, alias)
+            }
+            TableFactor::Function { name, args, alias, with_ordinality: false, .. } => (name, args, alias),
+            _ => return ControlFlow::Continue(()),
+        };
+        if name.to_string().eq_ignore_ascii_case("generate_series") {
+            // A step may be written as a text.
+            if let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(step))) = args.get_mut(2)
+                && let Some(given) = text(step)
+            {
+                *step = interval(given);
+            }
+            let named = Ident::new("generate_series");
+            let alias = alias.get_or_insert_with(|| TableAlias {
+                explicit: true,
+                name: named,
+                columns: Vec::new(),
+                at: None,
+            });
+            if alias.columns.is_empty() {
+                let column = TableAliasColumnDef { name: alias.name.clone(), data_type: None };
+                alias.columns.push(column);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<QueryError> {
+        match replaced(expr) {
+            Ok(Some(other)) => *expr = other,
+            Ok(None) => {}
+            Err(error) => return ControlFlow::Break(error),
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn unsupported(what: String) -> QueryError {
+    QueryError::other("0A000", what)
+}
+
+/// `FETCH FIRST n ROWS ONLY` as a limit.
+fn limit(query: &mut Query, fetch: Fetch) -> Result<(), QueryError> {
+    if fetch.with_ties || fetch.percent {
+        return Err(unsupported(
+            "FETCH FIRST ... WITH TIES and PERCENT are not supported: use FETCH FIRST n ROWS ONLY".to_owned(),
+        ));
+    }
+    let rows = fetch.quantity.unwrap_or_else(|| Expr::value(Value::Number("1".to_owned(), false)));
+    match &mut query.limit_clause {
+        Some(LimitClause::LimitOffset { limit: limit @ None, .. }) => *limit = Some(rows),
+        None => {
+            query.limit_clause =
+                Some(LimitClause::LimitOffset { limit: Some(rows), offset: None, limit_by: Vec::new() });
+        }
+        Some(_) => {
+            return Err(QueryError::other("42601", "a query has LIMIT or FETCH FIRST, not both"));
+        }
+    }
+    Ok(())
+}
+
+fn rows_of(function: &Function) -> Option<(&'static str, &'static str)> {
+    let name = function.name.to_string();
+    let plain = function.over.is_none() && function.filter.is_none();
+    ROWS_OF.into_iter().find(|(rows, _)| plain && name.eq_ignore_ascii_case(rows))
+}
+
+fn call(name: &str, args: Vec<Expr>) -> Expr {
+    let args = args.into_iter().map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).collect();
+    let list = FunctionArgumentList { duplicate_treatment: None, args, clauses: Vec::new() };
+    Expr::Function(Function {
+        name: Ident::new(name).into(),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(list),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })
+}
+
+/// What a word without parentheses means: times on the session's clock.
+fn word(name: &str) -> Option<Expr> {
+    let here = || call("to_local_time", vec![call("now", Vec::new())]);
+    match name {
+        "localtimestamp" => Some(here()),
+        "localtime" => Some(cast(here(), DataType::Time(None, TimezoneInfo::None))),
+        "current_catalog" => Some(call("current_database", Vec::new())),
+        _ => None,
+    }
+}
+
+fn cast(expr: Expr, data_type: DataType) -> Expr {
+    Expr::Cast { kind: CastKind::Cast, expr: Box::new(expr), data_type, array: false, format: None }
+}
+
+fn nested(expr: &Expr) -> Box<Expr> {
+    Box::new(Expr::Nested(Box::new(expr.clone())))
+}
+
+fn text(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Value(ValueWithSpan {
+            value: Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text),
+            ..
+        }) => Some(text),
+        _ => None,
+    }
+}
+
+fn literal(text: String) -> Expr {
+    Expr::value(Value::SingleQuotedString(text))
+}
+
+fn interval(given: &str) -> Expr {
+    Expr::Interval(Interval {
+        value: Box::new(literal(in_words(given).unwrap_or_else(|| given.to_owned()))),
+        leading_field: None,
+        leading_precision: None,
+        last_field: None,
+        fractional_seconds_precision: None,
+    })
+}
+
+fn replaced(expr: &mut Expr) -> Result<Option<Expr>, QueryError> {
+    Ok(match expr {
+        Expr::SimilarTo { negated, expr, pattern, escape_char } => {
+            let escape = match escape_char.take().map(|escape| escape.value.into_string()) {
+                None => Some('\\'),
+                Some(escape) => escape.and_then(|text| text.chars().next()),
+            };
+            let Some(pattern) = text(pattern) else {
+                return Err(unsupported("the pattern of SIMILAR TO has to be a constant".to_owned()));
+            };
+            let op = if *negated { BinaryOperator::PGRegexNotMatch } else { BinaryOperator::PGRegexMatch };
+            let right = Box::new(literal(similar(pattern, escape)));
+            Some(Expr::Nested(Box::new(Expr::BinaryOp { left: expr.clone(), op, right })))
+        }
+        Expr::Collate { expr, collation } => {
+            let name = collation.0.last().map(|part| part.to_string().replace('"', "").to_ascii_lowercase());
+            match name {
+                Some(name) if BY_BYTES.contains(&name.as_str()) => Some(expr.as_ref().clone()),
+                _ => {
+                    return Err(unsupported(format!(
+                        "the collation {collation} is not supported: texts are ordered by their bytes, which is COLLATE \"C\""
+                    )));
+                }
+            }
+        }
+        Expr::Interval(Interval { value, leading_field: None, .. }) => {
+            if let Some(words) = text(value).and_then(in_words) {
+                **value = literal(words);
+            }
+            None
+        }
+        Expr::Cast { expr, data_type: DataType::Interval { .. }, .. } => text(expr).map(interval),
+        Expr::Identifier(name)
+            if name.quote_style.is_none() && WORDS.contains(&name.value.to_ascii_lowercase().as_str()) =>
+        {
+            word(&name.value.to_ascii_lowercase())
+        }
+        Expr::AtTimeZone { timestamp, time_zone } if text(time_zone).is_some() => {
+            Some(call("timezone", vec![time_zone.as_ref().clone(), timestamp.as_ref().clone()]))
+        }
+        Expr::Function(function) => called(function),
+        Expr::BinaryOp { left, op, right } => exact(left, op, right),
+        _ => None,
+    })
+}
+
+/// Functions with other arguments.
+fn called(function: &mut Function) -> Option<Expr> {
+    let name = function.name.to_string().to_ascii_lowercase();
+    let FunctionArguments::List(list) = &function.args else {
+        return word(&name);
+    };
+    if let Some((_, other)) = RENAMED.into_iter().find(|(known, _)| *known == name) {
+        function.name = Ident::new(other).into();
+        return None;
+    }
+    let args: Vec<&Expr> = list
+        .args
+        .iter()
+        .filter_map(|arg| match arg {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
+            _ => None,
+        })
+        .collect();
+    match (name.as_str(), &args[..]) {
+        // What PostgreSQL says it means.
+        ("date_trunc", [field, time, zone]) => {
+            let zone = || (*zone).clone();
+            let time = cast((*time).clone(), DataType::Timestamp(None, TimezoneInfo::WithTimeZone));
+            let there = call("date_trunc", vec![(*field).clone(), call("timezone", vec![zone(), time])]);
+            Some(call("timezone", vec![zone(), there]))
+        }
+        ("current_timestamp" | "current_time" | "localtimestamp" | "localtime", [digits]) => {
+            let now = word(&name).unwrap_or_else(|| call(&name, Vec::new()));
+            Some(match digits.to_string().as_str() {
+                "0" => call("date_trunc", vec![literal("second".to_owned()), now]),
+                "1" | "2" | "3" => call("date_trunc", vec![literal("millisecond".to_owned()), now]),
+                _ => now,
+            })
+        }
+        ("mod", [of, by]) => {
+            let (left, right) = (nested(of), nested(by));
+            Some(Expr::Nested(Box::new(Expr::BinaryOp { left, op: BinaryOperator::Modulo, right })))
+        }
+        ("date", [time]) => Some(cast((*time).clone(), DataType::Date)),
+        ("generate_series", [from, to, step]) => {
+            let step = interval(text(step)?);
+            Some(call("generate_series", vec![(*from).clone(), (*to).clone(), step]))
+        }
+        _ => None,
+    }
+}
+
+/// Sums and products of decimal constants, which are exact in PostgreSQL: 0.06 + 0.01 is 0.07.
+fn exact(left: &Expr, op: &BinaryOperator, right: &Expr) -> Option<Expr> {
+    let ((a, a_scale), (b, b_scale)) = (decimal(left)?, decimal(right)?);
+    if a_scale.max(b_scale) == 0 {
+        return None;
+    }
+    let aligned = |value: i128, scale: u32, to: u32| value.checked_mul(10_i128.checked_pow(to - scale)?);
+    let scale = a_scale.max(b_scale);
+    let (value, scale) = match op {
+        BinaryOperator::Plus => {
+            (aligned(a, a_scale, scale)?.checked_add(aligned(b, b_scale, scale)?)?, scale)
+        }
+        BinaryOperator::Minus => {
+            (aligned(a, a_scale, scale)?.checked_sub(aligned(b, b_scale, scale)?)?, scale)
+        }
+        BinaryOperator::Multiply => (a.checked_mul(b)?, a_scale + b_scale),
+        _ => return None,
+    };
+    let digits = format!("{:0>width$}", value.unsigned_abs(), width = scale as usize + 1);
+    let (whole, fraction) = digits.split_at(digits.len() - scale as usize);
+    let number = Expr::value(Value::Number(format!("{whole}.{fraction}"), false));
+    Some(match value < 0 {
+        true => Expr::Nested(Box::new(Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number) })),
+        false => number,
+    })
+}
+
+fn decimal(expr: &Expr) -> Option<(i128, u32)> {
+    let Expr::Value(ValueWithSpan { value: Value::Number(number, _), .. }) = expr else { return None };
+    let number = number.to_string();
+    let (whole, fraction) = number.split_once('.').unwrap_or((&number, ""));
+    let digits = format!("{whole}{fraction}");
+    if digits.len() > 15 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    Some((digits.parse().ok()?, u32::try_from(fraction.len()).ok()?))
+}
+
+/// A pattern of SIMILAR TO as a regular expression: it has to fit the whole text.
+fn similar(pattern: &str, escape: Option<char>) -> String {
+    let (mut regex, mut rest) = (String::from("^(?s:"), pattern.chars());
+    let mut in_set = false;
+    while let Some(c) = rest.next() {
+        match c {
+            c if Some(c) == escape => {
+                if let Some(next) = rest.next() {
+                    if !next.is_alphanumeric() {
+                        regex.push('\\');
+                    }
+                    regex.push(next);
+                }
+            }
+            ']' => {
+                in_set = false;
+                regex.push(c);
+            }
+            _ if in_set => {
+                if c == '\\' {
+                    regex.push('\\');
+                }
+                regex.push(c);
+            }
+            '[' => {
+                in_set = true;
+                regex.push(c);
+            }
+            '%' => regex.push_str(".*"),
+            '_' => regex.push('.'),
+            '(' => regex.push_str("(?:"),
+            '.' | '^' | '$' | '\\' => {
+                regex.push('\\');
+                regex.push(c);
+            }
+            c => regex.push(c),
+        }
+    }
+    regex.push_str(")$");
+    regex
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion::sql::sqlparser::ast::VisitMut;
+    use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+    use datafusion::sql::sqlparser::parser::Parser;
+
+    fn translated(sql: &str) -> Result<String, QueryError> {
+        let mut statements = Parser::parse_sql(&PostgreSqlDialect {}, sql).unwrap();
+        match statements.visit(&mut Forms) {
+            ControlFlow::Break(error) => Err(error),
+            ControlFlow::Continue(()) => Ok(statements[0].to_string()),
+        }
+    }
+
+    #[test]
+    fn forms_are_replaced() {
+        for (sql, other) in [
+            ("SELECT a FROM t FETCH FIRST 2 ROWS ONLY", "SELECT a FROM t LIMIT 2"),
+            ("SELECT a FROM t OFFSET 3 FETCH NEXT ROW ONLY", "SELECT a FROM t LIMIT 1 OFFSET 3"),
+            ("SELECT a SIMILAR TO '(a|b)%.'", "SELECT (a ~ '^(?s:(?:a|b).*\\.)$')"),
+            ("SELECT a NOT SIMILAR TO 'x_'", "SELECT (a !~ '^(?s:x.)$')"),
+            ("SELECT a COLLATE \"C\" FROM t", "SELECT a FROM t"),
+            ("SELECT '1 day 02:00:00'::interval", "SELECT INTERVAL '1 day 02 hours 00 minutes 00 seconds'"),
+            ("SELECT interval '1 day'", "SELECT INTERVAL '1 day'"),
+            ("SELECT localtimestamp", "SELECT to_local_time(now())"),
+            ("SELECT ceiling(a), mod(a, 2) FROM t", "SELECT ceil(a), ((a) % (2)) FROM t"),
+            ("SELECT n FROM generate_series(1, 2) n", "SELECT n FROM generate_series(1, 2) AS n (n)"),
+            (
+                "SELECT * FROM generate_series(1, 2)",
+                "SELECT * FROM generate_series(1, 2) AS generate_series (generate_series)",
+            ),
+            ("SELECT generate_series(1, 2)", "SELECT unnest(generate_series(1, 2)) AS generate_series"),
+            ("SELECT 0.06 + 0.01, 1 + 2, 0.1 * 0.1", "SELECT 0.07, 1 + 2, 0.01"),
+            ("SELECT 0.01 - 0.06", "SELECT (-0.05)"),
+        ] {
+            let told = translated(sql).unwrap();
+            assert_eq!(told.replace(" AS n (n)", " n (n)"), other.replace(" AS n (n)", " n (n)"), "{sql}");
+        }
+        for sql in [
+            "SELECT a FROM t FETCH FIRST 2 ROWS WITH TIES",
+            "SELECT a FROM t LIMIT 1 FETCH FIRST 2 ROWS ONLY",
+            "SELECT a COLLATE \"de_DE\" FROM t",
+            "SELECT a SIMILAR TO b FROM t",
+        ] {
+            assert!(translated(sql).is_err(), "{sql}");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Intervals as PostgreSQL writes them and takes them: with a clock (`1 day 02:30:00`), backwards (`1 day ago`), in ISO 8601
+//! (`P1DT2H`).
+
+/// The same interval in words that the query engine reads; nothing if it reads this text itself, or nobody does.
+pub(super) fn in_words(text: &str) -> Option<String> {
+    let text = text.trim();
+    if let Some(rest) = text.strip_prefix('P') {
+        return iso(rest);
+    }
+    let mut words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+    let backwards = words.last().is_some_and(|last| last.eq_ignore_ascii_case("ago"));
+    if backwards {
+        words.pop();
+    }
+    let mut changed = backwards;
+    if words.first().is_some_and(|first| first == "@") {
+        words.remove(0);
+        changed = true;
+    }
+    for word in &mut words {
+        if let Some(clock) = clock(word) {
+            *word = clock;
+            changed = true;
+        }
+    }
+    if !changed {
+        return None;
+    }
+    let text = words.join(" ");
+    Some(if backwards { turned(&text) } else { text })
+}
+
+/// Hours, minutes and seconds of `-02:30:00.5`.
+fn clock(word: &str) -> Option<String> {
+    let (sign, digits) = match word.strip_prefix('-') {
+        Some(rest) => ("-", rest),
+        None => ("", word.strip_prefix('+').unwrap_or(word)),
+    };
+    let parts: Vec<&str> = digits.split(':').collect();
+    let whole = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let (last, first) = parts.split_last()?;
+    let seconds = last.split_once('.').map_or(whole(last), |(one, two)| whole(one) && whole(two));
+    if !(2..=3).contains(&parts.len()) || !first.iter().all(|part| whole(part)) || !seconds {
+        return None;
+    }
+    let units = ["hours", "minutes", "seconds"];
+    let named = parts.iter().zip(units).map(|(part, unit)| format!("{sign}{part} {unit}"));
+    Some(named.collect::<Vec<_>>().join(" "))
+}
+
+/// Every number with the other sign.
+fn turned(text: &str) -> String {
+    let turn = |word: &str| match word.strip_prefix('-') {
+        Some(rest) => rest.to_owned(),
+        None if word.starts_with(|c: char| c.is_ascii_digit() || c == '.') => format!("-{word}"),
+        None => word.to_owned(),
+    };
+    text.split_whitespace().map(turn).collect::<Vec<_>>().join(" ")
+}
+
+/// What follows the P of ISO 8601, with units.
+fn iso(rest: &str) -> Option<String> {
+    let (dates, times) = rest.split_once('T').unwrap_or((rest, ""));
+    let mut words = Vec::new();
+    for (part, units) in [
+        (dates, &[('Y', "years"), ('M', "months"), ('W', "weeks"), ('D', "days")][..]),
+        (times, &[('H', "hours"), ('M', "minutes"), ('S', "seconds")][..]),
+    ] {
+        let mut number = String::new();
+        for c in part.chars() {
+            match units.iter().find(|(letter, _)| *letter == c) {
+                Some((_, unit)) if !number.is_empty() => {
+                    words.push(format!("{} {unit}", std::mem::take(&mut number)));
+                }
+                None if c.is_ascii_digit() || matches!(c, '.' | '-') => number.push(c),
+                _ => return None,
+            }
+        }
+        if !number.is_empty() {
+            return None;
+        }
+    }
+    (!words.is_empty()).then(|| words.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_words;
+
+    #[test]
+    fn intervals_become_words() {
+        for (text, words) in [
+            ("1 year 2 months 3 days 04:05:06", "1 year 2 months 3 days 04 hours 05 minutes 06 seconds"),
+            ("01:30", "01 hours 30 minutes"),
+            ("-00:00:01.5", "-00 hours -00 minutes -01.5 seconds"),
+            ("1 day 2 hours ago", "-1 day -2 hours"),
+            ("@ 1 minute", "1 minute"),
+            ("P1Y2M3DT4H5M6.5S", "1 years 2 months 3 days 4 hours 5 minutes 6.5 seconds"),
+            ("PT1H", "1 hours"),
+        ] {
+            assert_eq!(in_words(text).as_deref(), Some(words), "{text}");
+        }
+        for own in ["1 day", "1.5 hours", "", "P", "P1", "PX", "1:x", "a:b:c:d"] {
+            assert_eq!(in_words(own), None, "{own}");
+        }
+    }
+}

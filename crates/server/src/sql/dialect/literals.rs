@@ -1,0 +1,242 @@
+//! Casts that mean something else to PostgreSQL: texts that become times, intervals or lists, in forms that the query engine does not
+//! read, and numbers with a fraction that become whole ones, which it cuts and PostgreSQL rounds.
+//!
+//! What becomes what is known when types are, so this is a rule on plans: `at > 'epoch'` is a cast there.
+
+use datafusion::arrow::array::{ArrayRef, StringArray};
+use datafusion::arrow::compute::{CastOptions, cast_with_options};
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::utils::SingleRowListArrayBuilder;
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::functions::datetime::{current_date, now, to_local_time};
+use datafusion::functions::math::round;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, TryCast, cast, lit};
+use datafusion::optimizer::AnalyzerRule;
+
+use super::interval::in_words;
+
+/// Replaces them.
+#[derive(Debug)]
+pub(crate) struct Literals;
+
+impl AnalyzerRule for Literals {
+    fn name(&self) -> &str {
+        "literals_of_postgres"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+        let in_node = |node: LogicalPlan| {
+            let names = NamePreserver::new(&node);
+            let schema = merge_schema(&node.inputs());
+            node.map_expressions(|expr| {
+                let name = names.save(&expr);
+                let changed = expr.transform_up(|expr| Ok(casted(expr, &schema, config)))?;
+                Ok(match changed.transformed {
+                    true => changed.update_data(|expr| name.restore(expr)),
+                    false => changed,
+                })
+            })
+        };
+        Ok(plan.transform_up_with_subqueries(in_node)?.data)
+    }
+}
+
+/// What PostgreSQL makes of a cast.
+fn casted(expr: Expr, schema: &DFSchema, config: &ConfigOptions) -> Transformed<Expr> {
+    let (of, to) = match &expr {
+        Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field }) => {
+            (expr.as_ref(), field.data_type())
+        }
+        _ => return Transformed::no(expr),
+    };
+    let text = match of {
+        Expr::Literal(text, _) => text.try_as_str().flatten(),
+        _ => None,
+    };
+    let other = match text {
+        Some(text) => read(text, to, config),
+        None if to.is_integer() => whole(of, to, schema),
+        None => None,
+    };
+    match other {
+        Some(other) => Transformed::yes(other),
+        None => Transformed::no(expr),
+    }
+}
+
+/// A number with a fraction as a whole one.
+fn whole(of: &Expr, to: &DataType, schema: &DFSchema) -> Option<Expr> {
+    let is_round = |of: &Expr| matches!(of, Expr::ScalarFunction(of) if of.func.name() == "round");
+    let from = of.get_type(schema).ok()?;
+    let has_fraction = from.is_floating() || matches!(from, DataType::Decimal128(_, scale) if scale > 0);
+    (has_fraction && !is_round(of)).then(|| cast(round().call(vec![of.clone()]), to.clone()))
+}
+
+/// The text as a value of the type; nothing if the query engine reads it as well.
+fn read(text: &str, to: &DataType, config: &ConfigOptions) -> Option<Expr> {
+    let now = || now(config).call(vec![]);
+    match to {
+        DataType::Timestamp(_, zone) => Some(match word(text)? {
+            Word::Epoch => cast(lit("1970-01-01T00:00:00"), to.clone()),
+            Word::Now if zone.is_none() => cast(to_local_time().call(vec![now()]), to.clone()),
+            Word::Now => cast(now(), to.clone()),
+            Word::Day(days) => cast(day(days), to.clone()),
+            Word::Text(text) => cast(lit(text), to.clone()),
+        }),
+        DataType::Date32 => Some(match word(text)? {
+            Word::Epoch => lit(ScalarValue::Date32(Some(0))),
+            Word::Now => current_date().call(vec![]),
+            Word::Day(days) => day(days),
+            Word::Text(text) => cast(lit(text), to.clone()),
+        }),
+        DataType::Interval(_) => Some(cast(lit(in_words(text)?), to.clone())),
+        DataType::List(of) => Some(cast(list(text, of.data_type())?, to.clone())),
+        _ => None,
+    }
+}
+
+/// Today, or so many days from it.
+fn day(days: i32) -> Expr {
+    let today = cast(current_date().call(vec![]), DataType::Int32);
+    cast(today + lit(days), DataType::Date32)
+}
+
+/// What a text says about time.
+#[derive(Debug, PartialEq)]
+enum Word {
+    Epoch,
+    Now,
+    /// Midnight so many days from today.
+    Day(i32),
+    /// The same in digits that the query engine reads.
+    Text(String),
+}
+
+fn word(text: &str) -> Option<Word> {
+    let text = text.trim();
+    Some(match text.to_ascii_lowercase().as_str() {
+        "epoch" => Word::Epoch,
+        "now" => Word::Now,
+        "today" => Word::Day(0),
+        "tomorrow" => Word::Day(1),
+        "yesterday" => Word::Day(-1),
+        _ => Word::Text(in_full(text)?),
+    })
+}
+
+/// A time with its seconds, a date with all its digits: `2024-3-9 17:05` becomes `2024-03-09 17:05:00`.
+fn in_full(text: &str) -> Option<String> {
+    let (date, time) = text.split_once([' ', 'T']).unwrap_or((text, ""));
+    let slashes = date.contains('/');
+    let mut parts = date.split(['-', '/']);
+    let (year, month, day) = (parts.next()?, parts.next()?, parts.next()?);
+    let digits = |part: &str, most: usize| {
+        (1..=most).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    if parts.next().is_some() || year.len() != 4 || !digits(year, 4) || !digits(month, 2) || !digits(day, 2) {
+        return None;
+    }
+    let short_date = slashes || month.len() < 2 || day.len() < 2;
+    let date = format!("{year}-{month:0>2}-{day:0>2}");
+    if time.is_empty() {
+        return short_date.then_some(date);
+    }
+    // The zone begins at a sign, a space or a letter.
+    let end = time.find(|c: char| !c.is_ascii_digit() && !matches!(c, ':' | '.')).unwrap_or(time.len());
+    let (clock, zone) = time.split_at(end);
+    let parts: Vec<&str> = clock.split(':').collect();
+    match parts[..] {
+        [hour, minute] if digits(hour, 2) && digits(minute, 2) => {
+            Some(format!("{date} {hour:0>2}:{minute}:00{}", zone.trim_start()))
+        }
+        [hour, minute, second] if short_date || hour.len() < 2 => {
+            Some(format!("{date} {hour:0>2}:{minute}:{second}{}", zone.trim_start()))
+        }
+        _ => None,
+    }
+}
+
+/// The elements of `{1,2,NULL}`, as a list of that type; nothing if it is no such text, or an element does not fit.
+fn list(text: &str, of: &DataType) -> Option<Expr> {
+    let elements = elements(text.trim())?;
+    let texts: ArrayRef = std::sync::Arc::new(StringArray::from(elements));
+    let strict = CastOptions { safe: false, ..CastOptions::default() };
+    let values = cast_with_options(&texts, of, &strict).ok()?;
+    Some(lit(SingleRowListArrayBuilder::new(values).with_nullable(true).build_list_scalar()))
+}
+
+fn elements(text: &str) -> Option<Vec<Option<String>>> {
+    let inside = text.strip_prefix('{')?.strip_suffix('}')?;
+    let (mut elements, mut element, mut quoted) = (Vec::new(), String::new(), false);
+    if inside.trim().is_empty() {
+        return Some(elements);
+    }
+    let mut end = |element: &mut String, quoted: &mut bool| {
+        let text = std::mem::take(element);
+        let quoted = std::mem::take(quoted);
+        let text = if quoted { text } else { text.trim().to_owned() };
+        elements.push((quoted || !text.eq_ignore_ascii_case("null")).then_some(text));
+    };
+    let mut rest = inside.chars();
+    while let Some(c) = rest.next() {
+        match c {
+            '"' => {
+                quoted = true;
+                element.clear();
+                loop {
+                    match rest.next()? {
+                        '"' => break,
+                        '\\' => element.push(rest.next()?),
+                        c => element.push(c),
+                    }
+                }
+            }
+            ',' => end(&mut element, &mut quoted),
+            // Lists of lists have other types.
+            '{' | '}' => return None,
+            '\\' => element.push(rest.next()?),
+            c if quoted && c.is_whitespace() => {}
+            c => element.push(c),
+        }
+    }
+    end(&mut element, &mut quoted);
+    Some(elements)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_written_in_full() {
+        for (text, full) in [
+            ("2024-03-09 17:05", "2024-03-09 17:05:00"),
+            ("2024-3-9", "2024-03-09"),
+            ("2024/03/09", "2024-03-09"),
+            ("2024-3-9 7:05:06.5", "2024-03-09 07:05:06.5"),
+            ("2024-03-09T17:05Z", "2024-03-09 17:05:00Z"),
+            ("2024-03-09 17:05 +02", "2024-03-09 17:05:00+02"),
+        ] {
+            assert_eq!(word(text), Some(Word::Text(full.to_owned())), "{text}");
+        }
+        for own in ["2024-03-09", "2024-03-09 17:05:06", "2024-03-09T17:05:06.5Z", "x", "", "1-2", "99-1-1"] {
+            assert_eq!(word(own), None, "{own}");
+        }
+        assert_eq!(word(" Tomorrow "), Some(Word::Day(1)));
+    }
+
+    #[test]
+    fn lists_are_read() {
+        let texts = |list: &[Option<&str>]| Some(list.iter().map(|text| text.map(str::to_owned)).collect());
+        assert_eq!(elements("{1, 2,NULL}"), texts(&[Some("1"), Some("2"), None]));
+        assert_eq!(elements(r#"{"a,b","NULL", "c\"d" }"#), texts(&[Some("a,b"), Some("NULL"), Some("c\"d")]));
+        assert_eq!(elements("{}"), texts(&[]));
+        for no in ["1", "{1", "{{1},{2}}", "{\"a}"] {
+            assert_eq!(elements(no), None, "{no}");
+        }
+    }
+}

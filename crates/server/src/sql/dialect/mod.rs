@@ -1,0 +1,59 @@
+//! What PostgreSQL's SQL says that the query engine's says otherwise, or not at all.
+//!
+//! | module | what becomes what |
+//! |---|---|
+//! | `forms` | clauses and expressions: FETCH FIRST, SIMILAR TO, COLLATE, `date_trunc` in a time zone, intervals with a clock |
+//! | `names` | columns without a name get PostgreSQL's, and columns with equal names may stand side by side |
+//! | `literals` | texts that are cast to times: 'now', 'epoch', times without seconds; lists in braces |
+//!
+//! `forms` and `names` change the statement as it was read, `literals` the plan, where types are known.
+
+mod forms;
+mod interval;
+mod literals;
+mod names;
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{Statement as Ast, VisitMut};
+
+pub(crate) use literals::Literals;
+pub(crate) use names::{shown, shown_schema};
+
+use super::QueryError;
+
+/// The statement in the query engine's SQL.
+///
+/// # Errors
+///
+/// It has a form that the query engine would give another meaning.
+pub(crate) fn translated(mut statement: Statement) -> Result<Statement, QueryError> {
+    translate(&mut statement)?;
+    Ok(statement)
+}
+
+fn translate(statement: &mut Statement) -> Result<(), QueryError> {
+    match statement {
+        Statement::Statement(ast) => translate_ast(ast),
+        Statement::Explain(explain) => translate(&mut explain.statement),
+        _ => Ok(()),
+    }
+}
+
+fn translate_ast(ast: &mut Ast) -> Result<(), QueryError> {
+    // Names are those of what was written.
+    match ast {
+        Ast::Query(query) => names::name_columns(query),
+        Ast::Explain { statement, .. } => {
+            if let Ast::Query(query) = statement.as_mut() {
+                names::name_columns(query);
+            }
+        }
+        _ => {}
+    }
+    match ast.visit(&mut forms::Forms) {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(()),
+    }
+}

@@ -1,0 +1,351 @@
+//! Names of columns: PostgreSQL's for those that have none, and equal ones side by side.
+//!
+//! The query engine names a column without a name after its expression, and refuses two columns with the same name. PostgreSQL
+//! calls `count(*)` `count` and has as many of them as one likes. Here such columns get a name of their own that ends with
+//! [`MARK`] and a number; whoever is told the columns of a result is told them without.
+//!
+//! Only columns that somebody may see or name are looked at: those of the statement, of subqueries in FROM and of WITH.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::sql::sqlparser::ast::{
+    AccessExpr, DataType, Distinct, Expr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr,
+    TableFactor, TableWithJoins, TrimWhereField, Value,
+};
+
+/// A letter that is not seen and that nobody writes.
+const MARK: char = '\u{2063}';
+
+/// The name as it is told.
+pub(crate) fn shown(name: &str) -> &str {
+    name.split_once(MARK).map_or(name, |(name, _)| name)
+}
+
+/// The columns as they are told.
+pub(crate) fn shown_schema(schema: &SchemaRef) -> SchemaRef {
+    if schema.fields().iter().all(|field| !field.name().contains(MARK)) {
+        return schema.clone();
+    }
+    let fields = schema.fields().iter().map(|field| match shown(field.name()) {
+        name if name.len() == field.name().len() => field.clone(),
+        name => Arc::new(field.as_ref().clone().with_name(name)),
+    });
+    Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
+}
+
+/// Names the columns of a query.
+pub(super) fn name_columns(query: &mut Query) {
+    if let Some(with) = &mut query.with {
+        with.cte_tables.iter_mut().for_each(|table| name_columns(&mut table.query));
+    }
+    body(&mut query.body, query.order_by.as_mut());
+}
+
+fn body(of: &mut SetExpr, order: Option<&mut OrderBy>) {
+    match of {
+        SetExpr::Select(of) => select(of, order),
+        SetExpr::Query(query) => name_columns(query),
+        SetExpr::SetOperation { left, right, .. } => {
+            body(left, None);
+            body(right, None);
+        }
+        _ => {}
+    }
+}
+
+fn select(select: &mut Select, order: Option<&mut OrderBy>) {
+    select.from.iter_mut().for_each(table);
+    let mut order = match order.map(|order| &mut order.kind) {
+        Some(OrderByKind::Expressions(by)) => by.iter_mut().map(|by| &mut by.expr).collect(),
+        _ => Vec::new(),
+    };
+    let is_all =
+        |item: &SelectItem| matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..));
+    let all = select.projection.iter().any(is_all);
+    let mut seen = HashSet::new();
+    // What a name in ORDER BY means that was the name of a column only to PostgreSQL.
+    let mut only_here: Vec<(String, usize)> = Vec::new();
+    for (at, item) in select.projection.iter_mut().enumerate() {
+        let (expr, named) = match item {
+            SelectItem::UnnamedExpr(expr) => (expr.clone(), None),
+            SelectItem::ExprWithAlias { expr, alias } => (expr.clone(), Some(alias.clone())),
+            _ => continue,
+        };
+        let column = named.is_none() && column_name(&expr).is_some();
+        let (name, of_column) = match &named {
+            Some(alias) => (folded(alias), false),
+            None => figured(&expr),
+        };
+        let first = seen.insert(name.clone());
+        let stays = first && (named.is_some() || (column && !all));
+        if stays || (named.is_some() && all) {
+            continue;
+        }
+        let marked = !first || all || (of_column && !order.is_empty());
+        if marked && first && of_column && !column {
+            only_here.push((name.clone(), at + 1));
+        }
+        if matches!(select.distinct, Some(Distinct::Distinct)) {
+            // The query engine looks for what it sorts by among the columns as they are named.
+            order.iter_mut().filter(|by| ***by == expr).for_each(|by| **by = position(at + 1));
+        }
+        let name = if marked { format!("{name}{MARK}{}", at + 1) } else { name };
+        *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) };
+    }
+    if all {
+        return;
+    }
+    for by in order {
+        if let Expr::Identifier(name) = &*by
+            && let Some((_, at)) = only_here.iter().find(|(known, _)| *known == folded(name))
+        {
+            *by = position(*at);
+        }
+    }
+}
+
+fn table(of: &mut TableWithJoins) {
+    std::iter::once(&mut of.relation)
+        .chain(of.joins.iter_mut().map(|join| &mut join.relation))
+        .for_each(factor);
+}
+
+fn factor(of: &mut TableFactor) {
+    match of {
+        TableFactor::Derived { subquery, .. } => name_columns(subquery),
+        TableFactor::NestedJoin { table_with_joins, .. } => table(table_with_joins),
+        _ => {}
+    }
+}
+
+fn position(at: usize) -> Expr {
+    Expr::value(Value::Number(at.to_string(), false))
+}
+
+fn folded(name: &Ident) -> String {
+    match name.quote_style {
+        Some(_) => name.value.clone(),
+        None => name.value.to_ascii_lowercase(),
+    }
+}
+
+fn column_name(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::Identifier(name) => Some(folded(name)),
+        Expr::CompoundIdentifier(path) => path.last().map(folded),
+        Expr::Nested(inner) => column_name(inner),
+        _ => None,
+    }
+}
+
+/// The name that PostgreSQL gives a column (`FigureColname` there), and whether it is that of a column that is read.
+fn figured(expr: &Expr) -> (String, bool) {
+    match figure(expr) {
+        Some(Figure { name, of_column, .. }) => (name.into_owned(), of_column),
+        None => ("?column?".to_owned(), false),
+    }
+}
+
+struct Figure {
+    name: Cow<'static, str>,
+    /// Whether a cast or CASE around it leaves it the name.
+    strong: bool,
+    of_column: bool,
+}
+
+fn figure(expr: &Expr) -> Option<Figure> {
+    let strong = |name: &'static str| Some(Figure { name: name.into(), strong: true, of_column: false });
+    if let Some(name) = column_name(expr) {
+        return Some(Figure { name: name.into(), strong: true, of_column: true });
+    }
+    match expr {
+        Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => figure(inner),
+        Expr::Function(function) => {
+            let name = function.name.0.last().and_then(|part| part.as_ident()).map(folded)?;
+            Some(Figure { name: name.into(), strong: true, of_column: false })
+        }
+        Expr::Cast { expr, data_type, .. } => figure(expr)
+            .filter(|figure| figure.strong)
+            .or_else(|| Some(Figure { name: type_name(data_type), strong: false, of_column: false })),
+        Expr::TypedString(typed) => {
+            Some(Figure { name: type_name(&typed.data_type), strong: false, of_column: false })
+        }
+        Expr::Interval(_) => Some(Figure { name: "interval".into(), strong: false, of_column: false }),
+        Expr::Case { else_result, .. } => else_result
+            .as_ref()
+            .and_then(|other| figure(other))
+            .filter(|figure| figure.strong)
+            .or(Some(Figure { name: "case".into(), strong: false, of_column: false })),
+        Expr::Subquery(query) => of_subquery(&query.body),
+        Expr::CompoundFieldAccess { root, access_chain } => {
+            let field = access_chain.iter().rev().find_map(|access| match access {
+                AccessExpr::Dot(field) => column_name(field),
+                AccessExpr::Subscript(_) => None,
+            });
+            match field {
+                Some(name) => Some(Figure { name: name.into(), strong: true, of_column: false }),
+                None => figure(root),
+            }
+        }
+        Expr::Exists { .. } => strong("exists"),
+        Expr::Array(_) => strong("array"),
+        Expr::Tuple(_) => strong("row"),
+        Expr::Extract { .. } => strong("extract"),
+        Expr::AtTimeZone { .. } => strong("timezone"),
+        Expr::Position { .. } => strong("position"),
+        Expr::Substring { .. } => strong("substring"),
+        Expr::Overlay { .. } => strong("overlay"),
+        Expr::Ceil { .. } => strong("ceil"),
+        Expr::Floor { .. } => strong("floor"),
+        Expr::Trim { trim_where: Some(TrimWhereField::Leading), .. } => strong("ltrim"),
+        Expr::Trim { trim_where: Some(TrimWhereField::Trailing), .. } => strong("rtrim"),
+        Expr::Trim { .. } => strong("btrim"),
+        _ => None,
+    }
+}
+
+fn of_subquery(body: &SetExpr) -> Option<Figure> {
+    match body {
+        SetExpr::Select(select) => match select.projection.first()? {
+            SelectItem::UnnamedExpr(expr) => figure(expr).map(|figure| Figure { of_column: false, ..figure }),
+            SelectItem::ExprWithAlias { alias, .. } => {
+                Some(Figure { name: folded(alias).into(), strong: true, of_column: false })
+            }
+            _ => None,
+        },
+        SetExpr::Query(query) => of_subquery(&query.body),
+        SetExpr::SetOperation { left, .. } => of_subquery(left),
+        _ => None,
+    }
+}
+
+/// PostgreSQL's own name of a type.
+fn type_name(of: &DataType) -> Cow<'static, str> {
+    match of {
+        DataType::SmallInt(_) | DataType::Int2(_) => "int2".into(),
+        DataType::Int(_) | DataType::Integer(_) | DataType::Int4(_) => "int4".into(),
+        DataType::BigInt(_) | DataType::Int8(_) => "int8".into(),
+        DataType::Real | DataType::Float4 => "float4".into(),
+        DataType::Float(_) | DataType::Double(_) | DataType::DoublePrecision | DataType::Float8 => {
+            "float8".into()
+        }
+        DataType::Numeric(_) | DataType::Decimal(_) | DataType::Dec(_) => "numeric".into(),
+        DataType::Boolean | DataType::Bool => "bool".into(),
+        DataType::Varchar(_) | DataType::CharVarying(_) | DataType::CharacterVarying(_) => "varchar".into(),
+        DataType::Char(_) | DataType::Character(_) => "bpchar".into(),
+        DataType::Timestamp(_, zone) => match zone.to_string().contains("WITH TIME ZONE") {
+            true => "timestamptz".into(),
+            false => "timestamp".into(),
+        },
+        DataType::Interval { .. } => "interval".into(),
+        other => {
+            let name = other.to_string().to_ascii_lowercase();
+            let name = name.rsplit('.').next().unwrap_or_default();
+            let letters = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            name.chars().filter(|&c| letters(c)).collect::<String>().into()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion::sql::sqlparser::ast::Statement;
+    use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+    use datafusion::sql::sqlparser::parser::Parser;
+
+    fn query(sql: &str) -> Query {
+        match Parser::parse_sql(&PostgreSqlDialect {}, sql).unwrap().remove(0) {
+            Statement::Query(query) => *query,
+            other => panic!("{other}"),
+        }
+    }
+
+    /// Asked of PostgreSQL 15.
+    #[test]
+    fn names_are_those_of_postgres() {
+        for (expr, name) in [
+            ("1", "?column?"),
+            ("true", "?column?"),
+            ("'a'::text", "text"),
+            ("id::text", "id"),
+            ("count(*)::int", "count"),
+            ("(1+1)::int", "int4"),
+            ("1.5::float", "float8"),
+            ("date '2024-01-01'", "date"),
+            ("interval '1 day'", "interval"),
+            ("timestamp 'now'", "timestamp"),
+            ("CASE WHEN true THEN 1 END", "case"),
+            ("CASE WHEN true THEN 1 ELSE max(id) END", "max"),
+            ("coalesce(id, 1)", "coalesce"),
+            ("nullif(1, 2)", "nullif"),
+            ("extract(year from at)", "extract"),
+            ("at AT TIME ZONE 'UTC'", "timezone"),
+            ("position('a' in name)", "position"),
+            ("substring(name from 2)", "substring"),
+            ("trim(name)", "btrim"),
+            ("trim(leading 'a' from name)", "ltrim"),
+            ("(SELECT max(id) FROM t)", "max"),
+            ("(SELECT id FROM t LIMIT 1)", "id"),
+            ("exists(SELECT 1)", "exists"),
+            ("ARRAY[1]", "array"),
+            ("(ARRAY[1, 2])[1]", "array"),
+            ("current_date", "current_date"),
+            ("name || 'a'", "?column?"),
+            ("-id", "?column?"),
+            ("name LIKE 'a'", "?column?"),
+            ("ceil(1.5)", "ceil"),
+            ("id::numeric(10, 2)", "id"),
+            ("sum(id) OVER ()", "sum"),
+            ("pg_catalog.now()", "now"),
+            ("name COLLATE \"C\"", "name"),
+            ("1::bigint", "int8"),
+            ("'a'::varchar(3)", "varchar"),
+            ("1::double precision", "float8"),
+            ("'2024-01-01'::timestamptz", "timestamptz"),
+            ("'10:00'::time", "time"),
+            ("'t'::regclass", "regclass"),
+            ("'{}'::jsonb", "jsonb"),
+        ] {
+            let SetExpr::Select(select) = *query(&format!("SELECT {expr} FROM t")).body else { panic!() };
+            let SelectItem::UnnamedExpr(expr) = &select.projection[0] else { panic!() };
+            assert_eq!(figured(expr).0, name, "{expr}");
+        }
+    }
+
+    #[test]
+    fn equal_names_become_different_ones() {
+        for (sql, other) in [
+            ("SELECT 1, 1", "SELECT 1 AS \"?column?\", 1 AS \"?column?|2\""),
+            ("SELECT id, id FROM t", "SELECT id, id AS \"id|2\" FROM t"),
+            ("SELECT id AS a, name AS a FROM t", "SELECT id AS a, name AS \"a|2\" FROM t"),
+            ("SELECT id, id::text FROM t", "SELECT id, id::TEXT AS \"id|2\" FROM t"),
+            ("SELECT id::text FROM t ORDER BY id", "SELECT id::TEXT AS \"id|1\" FROM t ORDER BY 1"),
+            ("SELECT id::text FROM t ORDER BY t.id", "SELECT id::TEXT AS \"id|1\" FROM t ORDER BY t.id"),
+            ("SELECT *, id FROM t", "SELECT *, id AS \"id|2\" FROM t"),
+            (
+                "SELECT DISTINCT upper(a) FROM t ORDER BY upper(a)",
+                "SELECT DISTINCT upper(a) AS \"upper\" FROM t ORDER BY 1",
+            ),
+            (
+                "WITH q AS (SELECT 1, 1) SELECT x FROM (SELECT max(a), max(a), 2 AS x FROM q) AS s",
+                "WITH q AS (SELECT 1 AS \"?column?\", 1 AS \"?column?|2\") SELECT x FROM (SELECT max(a) AS \"max\", max(a) AS \
+                 \"max|2\", 2 AS x FROM q) AS s",
+            ),
+            ("SELECT id FROM t WHERE EXISTS (SELECT 1, 1)", "SELECT id FROM t WHERE EXISTS (SELECT 1, 1)"),
+        ] {
+            let mut query = query(sql);
+            name_columns(&mut query);
+            assert_eq!(query.to_string().replace(MARK, "|"), other, "{sql}");
+        }
+    }
+
+    #[test]
+    fn marks_are_not_shown() {
+        assert_eq!(shown(&format!("a{MARK}2")), "a");
+        assert_eq!(shown("a"), "a");
+    }
+}
