@@ -1,10 +1,13 @@
 //! Whether a plan contains everything that its result depends on, so that equal plans have equal results.
 
+use datafusion::catalog::TableProvider;
 use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::common::Result;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::listing::ListingTable;
 use datafusion::logical_expr::{Expr, LogicalPlan, Volatility, WindowFunctionDefinition};
+
+use crate::clustered::ClusteredTable;
 
 /// Whether the result depends on nothing but the plan and the tables it names, and these are plain files.
 pub(crate) fn is_determined(logical: &LogicalPlan) -> Result<bool> {
@@ -12,7 +15,7 @@ pub(crate) fn is_determined(logical: &LogicalPlan) -> Result<bool> {
     logical.apply_with_subqueries(|node| {
         determined &= match node {
             LogicalPlan::TableScan(scan) => {
-                source_as_provider(&scan.source).is_ok_and(|provider| provider.is::<ListingTable>())
+                source_as_provider(&scan.source).is_ok_and(|provider| is_listing(provider.as_ref()))
             }
             LogicalPlan::Projection(_)
             | LogicalPlan::Filter(_)
@@ -40,6 +43,11 @@ pub(crate) fn is_determined(logical: &LogicalPlan) -> Result<bool> {
         Ok(if determined { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
     })?;
     Ok(determined)
+}
+
+/// Whether a table is nothing but files, whatever is declared of their order.
+fn is_listing(table: &dyn TableProvider) -> bool {
+    table.is::<ListingTable>() || table.is::<ClusteredTable>()
 }
 
 /// Whether an expression is the same for everybody, whatever the time and the session.

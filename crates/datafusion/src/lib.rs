@@ -9,6 +9,7 @@
 //! that make plans elsewhere. The engine decides what is read next and what stays in memory.
 #![deny(missing_docs)]
 
+mod clustered;
 mod determined;
 mod error;
 mod file;

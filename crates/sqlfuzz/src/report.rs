@@ -85,7 +85,7 @@ pub(crate) fn script(seed: u64, case: &Case, found: &Found) -> String {
         let _ = writeln!(text, "SET coscan.{name} = '{value}';");
     }
     for table in &case.database.tables {
-        let _ = writeln!(text, "{};", table.declaration(""));
+        let _ = writeln!(text, "{};", table.declaration("", true));
     }
     for (at, test) in case.tests.iter().enumerate() {
         if settings.policies.len() > 1 {

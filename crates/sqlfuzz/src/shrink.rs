@@ -217,6 +217,7 @@ fn smaller_tables(table: &Table) -> Vec<Table> {
         (table.hive, Table { hive: false, ..table.clone() }),
         (table.ordered, Table { ordered: false, ..table.clone() }),
         (table.declared, Table { declared: false, ..table.clone() }),
+        (table.clustered_with.is_some(), Table { clustered_with: None, ..table.clone() }),
     ] {
         if on {
             all.push(off);

@@ -67,8 +67,8 @@ impl<'a> World<'a> {
     pub(crate) async fn new(case: &'a Case) -> Result<Self> {
         let files = Files::write(case).await?;
         let engine = case.settings.engine()?;
-        let declared = async |session: SessionContext| files.declare(case, session).await;
-        let plain = declared(case.settings.plain()?).await?;
+        let declared = async |session: SessionContext| files.declare(case, session, true).await;
+        let plain = files.declare(case, case.settings.plain()?, false).await?;
         let pools = [(); SESSIONS].map(|()| case.settings.refusals.map(RefusingPool::new));
         let cooperative = [
             declared(case.settings.cooperative(&engine, pools[0].as_ref())?).await?,
@@ -82,7 +82,7 @@ impl<'a> World<'a> {
         &self,
         way: impl Fn(&Settings) -> Result<SessionContext>,
     ) -> Result<SessionContext> {
-        self.files.declare(self.case, way(&self.case.settings)?).await
+        self.files.declare(self.case, way(&self.case.settings)?, false).await
     }
 
     /// Another policy takes over. An engine that refuses is broken, which queries tell.
@@ -179,12 +179,12 @@ impl Files {
         Ok(Files { root, memory, _folder: folder })
     }
 
-    /// The session with the case's tables.
-    async fn declare(&self, case: &Case, session: SessionContext) -> Result<SessionContext> {
+    /// The session with the case's tables; `coscan`: it knows coscan's options.
+    async fn declare(&self, case: &Case, session: SessionContext, coscan: bool) -> Result<SessionContext> {
         let url = Url::parse("mem://tables").map_err(|error| DataFusionError::External(Box::new(error)))?;
         session.register_object_store(&url, Arc::clone(&self.memory));
         for table in &case.database.tables {
-            let sql = table.declaration(&self.root);
+            let sql = table.declaration(&self.root, coscan);
             let declared = async { session.sql(&sql).await?.collect().await };
             declared.await.map_err(|error| error.context(sql.clone()))?;
         }

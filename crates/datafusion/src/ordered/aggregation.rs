@@ -10,8 +10,8 @@ use datafusion::execution::memory_pool::MemoryConsumer;
 
 use super::borders::Borders;
 use super::groups::GroupTable;
+use super::measured::{Key, clustering};
 use super::node::{Books, ByChunksExec, Choice, ChunkOperator};
-use super::ranges::Clustering;
 use super::spec::AggregateSpec;
 use super::steps::Step;
 use super::worker::{Shared, Worker};
@@ -30,6 +30,8 @@ pub(crate) struct Candidate {
     pub(crate) column: String,
     /// The type that groups have.
     pub(crate) data_type: DataType,
+    /// Whether chunks are declared to be clustered by it.
+    pub(crate) declared: bool,
 }
 
 /// What is aggregated.
@@ -63,10 +65,17 @@ impl ChunkOperator for ChunkAggregation {
         let plan = scan.plan().await?;
         let mut reasons = Vec::new();
         for candidate in &self.candidates {
-            let Some(clustering) = Clustering::of(&plan, &candidate.column, &candidate.data_type)? else {
-                reasons.push(format!("chunks are not clustered by {}", candidate.column));
-                continue;
-            };
+            let Candidate { column, data_type, declared, .. } = candidate;
+            let clustering =
+                match clustering(&scan, &plan, Key { column, data_type, declared: *declared }, partitions)
+                    .await?
+                {
+                    Ok(clustering) => clustering,
+                    Err(why) => {
+                        reasons.push(why);
+                        continue;
+                    }
+                };
             let why = clustering.values_of(&candidate.column);
             if !self.always && !clustering.is_worthwhile() {
                 reasons.push(why);

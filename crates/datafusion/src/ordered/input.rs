@@ -8,6 +8,7 @@ use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::Result;
 use datafusion::execution::TaskContext;
 
+use super::measured::{Key, clustering};
 use super::ranges::Clustering;
 use super::steps::Step;
 use crate::scan::CScan;
@@ -26,6 +27,8 @@ pub(crate) struct ChunkInput {
     /// The column of the files that the key is, and its type.
     pub(crate) column: String,
     pub(crate) data_type: DataType,
+    /// Whether chunks are declared to be clustered by it.
+    pub(crate) declared: bool,
 }
 
 /// An input whose footers are known and whose chunks are clustered. The partitions of an execution share it.
@@ -37,22 +40,18 @@ pub(super) struct ClusteredInput {
 }
 
 impl ChunkInput {
-    /// The input for so many workers; `None` if statistics do not prove that its chunks are clustered. Costs footers that
-    /// are not cached.
+    /// The input for so many workers, or why its chunks are not known to be clustered. Costs footers that are not cached, and
+    /// keys that have to be read first.
     pub(super) async fn clustered(
         &self,
         workers: usize,
         context: &Arc<TaskContext>,
-    ) -> Result<Option<ClusteredInput>> {
+    ) -> Result<std::result::Result<ClusteredInput, String>> {
         let scan = Arc::new(SharedScan::new(&self.scan, workers, context)?);
         let plan = scan.plan().await?;
-        let Some(clustering) = Clustering::of(&plan, &self.column, &self.data_type)? else { return Ok(None) };
-        Ok(Some(ClusteredInput { planned: self.clone(), scan, plan, clustering }))
-    }
-
-    /// Why [`Self::clustered`] gave nothing.
-    pub(super) fn not_clustered(&self) -> String {
-        format!("chunks are not clustered by {}", self.column)
+        let key = Key { column: &self.column, data_type: &self.data_type, declared: self.declared };
+        let clustering = clustering(&scan, &plan, key, workers).await?;
+        Ok(clustering.map(|clustering| ClusteredInput { planned: self.clone(), scan, plan, clustering }))
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use coscan_operators::RestExec;
 use datafusion::arrow::array::RecordBatch;
-use datafusion::common::{JoinType, NullEquality, Result, internal_datafusion_err};
+use datafusion::common::{JoinType, NullEquality, Result, internal_datafusion_err, internal_err};
 use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::ExecutionPlan;
@@ -98,7 +98,9 @@ impl ChunkOperator for ChunkJoin {
     type Worker = JoinWorker;
 
     fn condition(&self) -> String {
-        let clustered = format!("chunks are clustered by {} and {}", self.left.column, self.right.column);
+        let declared = if self.left.declared || self.right.declared { ", as is declared" } else { "" };
+        let (left, right) = (&self.left.column, &self.right.column);
+        let clustered = format!("chunks are clustered by {left} and {right}{declared}");
         if self.always {
             return clustered;
         }
@@ -110,11 +112,21 @@ impl ChunkOperator for ChunkJoin {
         partitions: usize,
         context: Arc<TaskContext>,
     ) -> Result<Choice<SharedJoin>> {
-        let Some(left) = self.left.clustered(partitions, &context).await? else {
-            return Ok(Choice::Otherwise(self.left.not_clustered()));
-        };
-        let Some(right) = self.right.clustered(partitions, &context).await? else {
-            return Ok(Choice::Otherwise(self.right.not_clustered()));
+        // No key is read for a side if statistics do not prove the other one, which is not declared.
+        let right_first = self.left.declared && !self.right.declared;
+        let sides = if right_first { [&self.right, &self.left] } else { [&self.left, &self.right] };
+        let mut inputs = Vec::with_capacity(2);
+        for side in sides {
+            match side.clustered(partitions, &context).await? {
+                Ok(input) => inputs.push(input),
+                Err(why) => return Ok(Choice::Otherwise(why)),
+            }
+        }
+        if right_first {
+            inputs.reverse();
+        }
+        let Ok([left, right]) = <[ClusteredInput; 2]>::try_from(inputs) else {
+            return internal_err!("a join has two sides");
         };
         let outer_is_left = match self.outer {
             OuterSide::Left => true,
@@ -167,7 +179,9 @@ fn is_worthwhile(outer: &ClusteredInput, inner: &ClusteredInput, partitions: usi
     let once = (outer.rows_of_all() + inner.rows_of_all()).max(1);
     let read = rows_read(outer, inner) as f64 / once as f64;
     let chunks = format!("{chunks} chunks of {column} with their matches");
-    (read <= ROWS_READ_MAX, format!("{chunks}, {read:.2} rows read for each row at most"))
+    let before = |side: &ClusteredInput| side.clustering.read_before(&side.planned.column);
+    let why = format!("{chunks}, {read:.2} rows read for each row at most{}{}", before(outer), before(inner));
+    (read <= ROWS_READ_MAX, why)
 }
 
 /// Rows that are read for each row that there is.

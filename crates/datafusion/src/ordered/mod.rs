@@ -11,7 +11,8 @@
 //! Window functions over partitions by such a column are computed chunk by chunk, too (`window`).
 //!
 //! Nothing is taken on trust but statistics, by which DataFusion prunes as well, and these are checked against the
-//! groups that are found. That rows of a chunk are sorted makes it fast, not right: keys out of order are hashed, within
+//! groups that are found. Where a table is declared to be clustered and statistics do not prove it, its keys are read
+//! before (`measured`). That rows of a chunk are sorted makes it fast, not right: keys out of order are hashed, within
 //! the chunk. Whether chunks are clustered is known when footers are, at the first poll; until then the plan that
 //! DataFusion made stands by (`node`).
 
@@ -23,6 +24,8 @@ mod inner;
 mod input;
 mod join;
 mod kept;
+mod known_ranges;
+mod measured;
 mod node;
 mod piece_ranges;
 mod ranges;

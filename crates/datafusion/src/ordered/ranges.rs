@@ -17,6 +17,7 @@ use datafusion::parquet::arrow::parquet_column;
 use crate::file::plan::FilePlan;
 use crate::ordered::piece_ranges::piece_range;
 use crate::rule::eligibility::bounds_in_order;
+use crate::scan::column::Roots;
 use crate::scan::plan::ScanPlan;
 
 /// The range of one chunk.
@@ -47,37 +48,47 @@ pub(crate) struct Clustering {
     pub(crate) borders: Vec<Border>,
     /// The chunks that hold values, in the order of their ranges.
     in_order: Vec<usize>,
+    /// How many chunks had their keys read to find out, for this query.
+    pub(crate) keys_read: usize,
 }
 
-impl Clustering {
-    /// How the chunks of `plan` are clustered by the column of that name, which has this type in every file; `None` if
-    /// statistics do not prove that they are.
+/// What statistics say of a column of the files of a plan.
+pub(crate) struct Statistics {
+    /// By position of the chunk in the plan; none where they say nothing.
+    pub(crate) ranges: Vec<Option<ChunkRange>>,
+    /// Where the column is, by position of the file.
+    pub(crate) roots: Roots,
+}
+
+impl Statistics {
+    /// Of the column of that name; `None` if it does not have this type in every file.
     pub(crate) fn of(plan: &ScanPlan, column: &str, data_type: &DataType) -> Result<Option<Self>> {
-        let mut chunks = Vec::with_capacity(plan.chunks.len());
+        let (mut ranges, mut roots) = (Vec::with_capacity(plan.chunks.len()), vec![None; plan.files.len()]);
         let mut known: Option<(usize, FileRanges)> = None;
         for chunk in &plan.chunks {
-            let ranges = match known.take() {
-                Some((file, ranges)) if file == chunk.file => ranges,
-                _ => match FileRanges::new(&plan.files[chunk.file], column, data_type)? {
-                    Some(ranges) => ranges,
+            let file = &plan.files[chunk.file];
+            let of_file = match known.take() {
+                Some((file, of_file)) if file == chunk.file => of_file,
+                _ => match FileRanges::new(file, column, data_type)? {
+                    Some(of_file) => of_file,
                     None => return Ok(None),
                 },
             };
-            let file = &plan.files[chunk.file];
             let whole = file.metadata.row_group(chunk.row_group).num_rows() == chunk.rows.len() as i64;
-            let range = match whole {
-                true => ranges.of(file, chunk.row_group)?,
-                false => piece_range(file, column, ranges.leaf, chunk)?,
-            };
-            let Some(range) = range else { return Ok(None) };
-            chunks.push(range);
-            known = Some((chunk.file, ranges));
+            ranges.push(match whole {
+                true => of_file.of(file, chunk.row_group)?,
+                false => piece_range(file, column, of_file.leaf, chunk)?,
+            });
+            roots[chunk.file] = Some(of_file.root);
+            known = Some((chunk.file, of_file));
         }
-        Ok(Clustering::new(chunks))
+        Ok(Some(Statistics { ranges, roots }))
     }
+}
 
+impl Clustering {
     /// The clustering of chunks with these ranges; `None` if they overlap.
-    fn new(mut chunks: Vec<ChunkRange>) -> Option<Self> {
+    pub(crate) fn new(mut chunks: Vec<ChunkRange>) -> Option<Self> {
         let mut in_order: Vec<usize> = (0..chunks.len()).filter(|&at| chunks[at].bounds.is_some()).collect();
         let mut comparable = true;
         in_order.sort_by(|&a, &b| {
@@ -116,7 +127,12 @@ impl Clustering {
             }
             borders.push(Border { value: ScalarValue::Null, chunks: with_nulls });
         }
-        Some(Clustering { chunks, borders, in_order })
+        Some(Clustering { chunks, borders, in_order, keys_read: 0 })
+    }
+
+    /// The same, found by reading the keys of so many chunks.
+    pub(crate) fn after_reading(self, keys_read: usize) -> Self {
+        Clustering { keys_read, ..self }
     }
 
     /// The chunks whose ranges have values in common with `range`.
@@ -159,7 +175,18 @@ impl Clustering {
     /// What [`Self::is_worthwhile`] goes by, in words.
     pub(crate) fn values_of(&self, column: &str) -> String {
         let (several, chunks) = (self.with_several_values(), self.chunks.len());
-        format!("{several} of {chunks} chunks hold more than one value of {column}")
+        format!(
+            "{several} of {chunks} chunks hold more than one value of {column}{}",
+            self.read_before(column)
+        )
+    }
+
+    /// What finding out has cost, in words: nothing, as a rule.
+    pub(crate) fn read_before(&self, column: &str) -> String {
+        match self.keys_read {
+            0 => String::new(),
+            read => format!(", {column} of {read} chunks was read before, as it is declared"),
+        }
     }
 
     fn with_several_values(&self) -> usize {
@@ -173,6 +200,7 @@ struct FileRanges {
     low: Arc<dyn Array>,
     high: Arc<dyn Array>,
     leaf: usize,
+    root: usize,
 }
 
 impl FileRanges {
@@ -189,7 +217,7 @@ impl FileRanges {
         let converter = StatisticsConverter::try_new(column, schema, parquet)?;
         let low = converter.row_group_mins(file.metadata.row_groups())?;
         let high = converter.row_group_maxes(file.metadata.row_groups())?;
-        Ok(Some(FileRanges { low, high, leaf }))
+        Ok(Some(FileRanges { low, high, leaf, root }))
     }
 
     fn of(&self, file: &FilePlan, row_group: usize) -> Result<Option<ChunkRange>> {

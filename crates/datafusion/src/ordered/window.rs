@@ -119,8 +119,9 @@ impl ChunkOperator for ChunkWindow {
         partitions: usize,
         context: Arc<TaskContext>,
     ) -> Result<Choice<SharedWindow>> {
-        let Some(input) = self.input.clustered(partitions, &context).await? else {
-            return Ok(Choice::Otherwise(self.input.not_clustered()));
+        let input = match self.input.clustered(partitions, &context).await? {
+            Ok(input) => input,
+            Err(why) => return Ok(Choice::Otherwise(why)),
         };
         let why = input.clustering.values_of(&self.input.column);
         if !self.always && !input.clustering.is_worthwhile() {

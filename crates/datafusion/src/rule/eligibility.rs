@@ -384,9 +384,13 @@ pub(crate) fn clustering_column(scan: &FileScanConfig, column: usize) -> Option<
     };
     let field = table.file_schema().fields().get(at)?;
     let of = field.data_type();
-    let ordered =
-        !of.is_nested() && !of.is_floating() && !matches!(of, DataType::Dictionary(..)) && compares(of);
-    ordered.then(|| (field.name().clone(), of.clone()))
+    clusters(of).then(|| (field.name().clone(), of.clone()))
+}
+
+/// Whether chunks may be clustered by values of the type: one a row, in one order, of which none but null is left out of
+/// statistics.
+pub(crate) fn clusters(of: &DataType) -> bool {
+    !of.is_nested() && !of.is_floating() && !matches!(of, DataType::Dictionary(..)) && compares(of)
 }
 
 /// Decimal arithmetic in an expression is tried in 64 bits if nothing in it is volatile: where 64 bits do not hold the

@@ -74,7 +74,7 @@ pub fn rewrite_plan(
     let shares = config.execution.enable_file_stream_work_stealing;
     let order_aware = if shares { options.order_aware } else { OrderAware::Never };
     let plan = if options.order_aware == OrderAware::Never { plan } else { limits::wanted_first(plan)? };
-    finished(ordered::by_chunks(plan, order_aware, &finished)?)
+    finished(ordered::by_chunks(plan, order_aware, &config.catalog, &finished)?)
 }
 
 /// `plan` with aggregations at scans, narrow arithmetic and joins that yield. What aggregations by chunks stand for is

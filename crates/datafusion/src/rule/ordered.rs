@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use datafusion::common::Result;
+use datafusion::common::config::CatalogOptions;
 use datafusion::common::tree_node::{TransformedResult, TreeNode};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::physical_expr::expressions::Column;
@@ -29,6 +30,7 @@ use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{Distribution, ExecutionPlan, ExecutionPlanProperties};
 
 use super::{eligibility, with_narrow_arithmetic};
+use crate::clustered::{ClusteredWith, matches_declared};
 use crate::ordered::{
     AggregateSpec, Candidate, ChunkAggregation, ChunkInput, ChunkJoin, ChunkWindow, OrderedAggregateExec,
     OrderedJoinExec, OrderedWindowExec, OuterSide, Step, sort_chunks,
@@ -46,49 +48,61 @@ struct ReliedOn {
     partitioning: bool,
 }
 
+/// How a plan is rewritten.
+#[derive(Clone, Copy)]
+struct How<'a> {
+    /// Wherever it is right, worthwhile or not.
+    always: bool,
+    /// How the names of tables are completed.
+    catalog: &'a CatalogOptions,
+    finish: &'a dyn Fn(Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>>,
+}
+
 /// `plan` with aggregations and joins by chunks. `finish` does to what stands by what is done to the rest of the plan.
 pub(super) fn by_chunks(
     plan: Arc<dyn ExecutionPlan>,
     when: OrderAware,
+    catalog: &CatalogOptions,
     finish: &dyn Fn(Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>>,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     if when == OrderAware::Never {
         return Ok(plan);
     }
+    let how = How { always: when == OrderAware::Always, catalog, finish };
     // Whoever asked for the result may have asked for its order, which DataFusion then gives in one partition.
     let order = plan.output_partitioning().partition_count() == 1;
-    rewritten(plan, ReliedOn { order, partitioning: false }, when == OrderAware::Always, finish)
+    rewritten(plan, ReliedOn { order, partitioning: false }, how)
 }
 
 fn rewritten(
     node: Arc<dyn ExecutionPlan>,
     relied_on: ReliedOn,
-    always: bool,
-    finish: &dyn Fn(Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>>,
+    how: How<'_>,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let partitioning = node.output_partitioning().clone();
     let partitioned = relied_on.partitioning && partitioning.partition_count() > 1;
     let by_hash = matches!(partitioning, Partitioning::Hash(..));
     if (by_hash || !partitioned)
-        && let Some(aggregation) = aggregation(&node, relied_on, always)?
+        && let Some(aggregation) = aggregation(&node, relied_on, how)?
     {
-        let exec: Arc<dyn ExecutionPlan> = Arc::new(OrderedAggregateExec::new(aggregation, finish(node)?));
+        let exec: Arc<dyn ExecutionPlan> =
+            Arc::new(OrderedAggregateExec::new(aggregation, (how.finish)(node)?));
         if partitioned {
             return Ok(Arc::new(RepartitionExec::try_new(exec, partitioning)?));
         }
         return Ok(exec);
     }
-    if !partitioned && let Some(join) = join(&node, relied_on, always)? {
-        return Ok(Arc::new(OrderedJoinExec::new(join, finish(node)?)));
+    if !partitioned && let Some(join) = join(&node, relied_on, how)? {
+        return Ok(Arc::new(OrderedJoinExec::new(join, (how.finish)(node)?)));
     }
-    if !partitioned && let Some(window) = window(&node, relied_on, always)? {
-        return Ok(Arc::new(OrderedWindowExec::new(window, finish(node)?)));
+    if !partitioned && let Some(window) = window(&node, relied_on, how)? {
+        return Ok(Arc::new(OrderedWindowExec::new(window, (how.finish)(node)?)));
     }
     let children = node.children();
     let mut changed = false;
     let mut replaced = Vec::with_capacity(children.len());
     for (at, child) in children.into_iter().enumerate() {
-        let new = rewritten(Arc::clone(child), of_input(&node, at, relied_on), always, finish)?;
+        let new = rewritten(Arc::clone(child), of_input(&node, at, relied_on), how)?;
         changed |= !Arc::ptr_eq(&new, child);
         replaced.push(new);
     }
@@ -120,7 +134,7 @@ fn of_input(node: &Arc<dyn ExecutionPlan>, at: usize, relied_on: ReliedOn) -> Re
 fn aggregation(
     node: &Arc<dyn ExecutionPlan>,
     relied_on: ReliedOn,
-    always: bool,
+    how: How<'_>,
 ) -> Result<Option<ChunkAggregation>> {
     let Some(last) = node.downcast_ref::<AggregateExec>() else { return Ok(None) };
     if last.mode().output_mode() != AggregateOutputMode::Final
@@ -140,18 +154,24 @@ fn aggregation(
         return Ok(None);
     }
     let spec = Arc::new(AggregateSpec::new(first, last.schema())?);
-    Ok(Some(ChunkAggregation { spec, scan: scan.clone(), steps: steps.into(), candidates, always }))
+    Ok(Some(ChunkAggregation {
+        spec,
+        scan: scan.clone(),
+        steps: steps.into(),
+        candidates,
+        always: how.always,
+    }))
 }
 
 /// How the join that the node is is done by chunks; `None` if it cannot be.
-fn join(node: &Arc<dyn ExecutionPlan>, relied_on: ReliedOn, always: bool) -> Result<Option<ChunkJoin>> {
+fn join(node: &Arc<dyn ExecutionPlan>, relied_on: ReliedOn, how: How<'_>) -> Result<Option<ChunkJoin>> {
     let Some(planned) = node.downcast_ref::<HashJoinExec>() else { return Ok(None) };
     if relied_on.order && node.output_ordering().is_some() {
         return Ok(None);
     }
     let Some(outer) = OuterSide::of(*planned.join_type()) else { return Ok(None) };
     // The side that DataFusion takes to be small is collected by everybody: little is to be gained.
-    if !always && *planned.partition_mode() != PartitionMode::Partitioned {
+    if !how.always && *planned.partition_mode() != PartitionMode::Partitioned {
         return Ok(None);
     }
     let partitions = node.output_partitioning().partition_count();
@@ -161,7 +181,7 @@ fn join(node: &Arc<dyn ExecutionPlan>, relied_on: ReliedOn, always: bool) -> Res
     let filtered = |steps: &[Step], scan: &CScan| {
         scan.has_filter() || steps.iter().any(|step| matches!(step, Step::Filter(..)))
     };
-    if !always && (filtered(&left_steps, left) || filtered(&right_steps, right)) {
+    if !how.always && (filtered(&left_steps, left) || filtered(&right_steps, right)) {
         return Ok(None);
     }
     for (steps, scan) in [(&left_steps, left), (&right_steps, right)] {
@@ -178,14 +198,21 @@ fn join(node: &Arc<dyn ExecutionPlan>, relied_on: ReliedOn, always: bool) -> Res
         if let (Some(left), Some(right)) = (left, right)
             && left.data_type == right.data_type
         {
-            return Ok(Some(ChunkJoin { left, right, outer, join: Arc::clone(node), always }));
+            let declared = matches_declared(
+                (left.scan.config(), &left.column),
+                (right.scan.config(), &right.column),
+                how.catalog,
+            );
+            let [left, right] =
+                [left, right].map(|side| ChunkInput { declared: side.declared || declared, ..side });
+            return Ok(Some(ChunkJoin { left, right, outer, join: Arc::clone(node), always: how.always }));
         }
     }
     Ok(None)
 }
 
 /// How the window functions that end in `node` are computed by chunks; `None` if they cannot be.
-fn window(node: &Arc<dyn ExecutionPlan>, relied_on: ReliedOn, always: bool) -> Result<Option<ChunkWindow>> {
+fn window(node: &Arc<dyn ExecutionPlan>, relied_on: ReliedOn, how: How<'_>) -> Result<Option<ChunkWindow>> {
     if window_functions(node).is_none() || (relied_on.order && node.output_ordering().is_some()) {
         return Ok(None);
     }
@@ -204,7 +231,7 @@ fn window(node: &Arc<dyn ExecutionPlan>, relied_on: ReliedOn, always: bool) -> R
         tracing::debug!("window functions rely on what is constant in each partition");
         return Ok(None);
     }
-    Ok(Some(ChunkWindow { input, nodes, always }))
+    Ok(Some(ChunkWindow { input, nodes, always: how.always }))
 }
 
 /// The nodes from window functions down to the first sort, and what that sorts. Each window function has a sort below it,
@@ -272,7 +299,8 @@ fn clustered_by(
     let column = steps.iter().rev().try_fold(key, |column, step| step.source(column))?;
     let (column, data_type) = eligibility::clustering_column(scan.config(), column)?;
     let (scan, steps, schema) = (scan.clone(), steps.to_vec().into(), input.schema());
-    Some(ChunkInput { scan, steps, schema, key, column, data_type })
+    let declared = is_declared(&scan, &column);
+    Some(ChunkInput { scan, steps, schema, key, column, data_type, declared })
 }
 
 /// The node that aggregates rows: `last` itself, or the partial aggregation below it.
@@ -329,7 +357,15 @@ fn candidates(first: &AggregateExec, steps: &[Step], scan: &CScan) -> Vec<Candid
         let column = expr.downcast_ref::<Column>()?.index();
         let column = steps.iter().rev().try_fold(column, |column, step| step.source(column))?;
         let (column, data_type) = eligibility::clustering_column(scan.config(), column)?;
-        Some(Candidate { group, column, data_type })
+        let declared = is_declared(scan, &column);
+        Some(Candidate { group, column, data_type, declared })
     };
     groups.filter_map(candidate).collect()
+}
+
+/// Whether the scan's table is declared to be clustered by a column, whatever the other table.
+fn is_declared(scan: &CScan, column: &str) -> bool {
+    let mut files = scan.config().file_groups.iter().flat_map(|group| group.iter());
+    let declared = files.next().and_then(|file| file.extensions.get::<ClusteredWith>());
+    declared.is_some_and(|declared| declared.keys().any(|key| key == column))
 }

@@ -5,8 +5,9 @@
 
 use std::sync::Arc;
 
+use coscan_engine::{Engine, QueryAccount, ScanMetrics};
 use datafusion::arrow::array::RecordBatch;
-use datafusion::common::Result;
+use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::metrics::BaselineMetrics;
 
@@ -59,6 +60,26 @@ impl SharedScan {
             baseline: self.baseline.clone(),
             context: Arc::clone(&self.context),
         })
+    }
+
+    /// What it reads through.
+    pub(crate) fn engine(&self) -> &Engine {
+        self.scan.engine()
+    }
+
+    /// What the query's scans are counted under.
+    pub(super) fn account(&self) -> Option<&Arc<QueryAccount>> {
+        self.planner.account.as_ref()
+    }
+
+    /// A scan for this one has done so much.
+    pub(super) fn count(&self, done: &ScanMetrics) {
+        self.counters.add(done);
+    }
+
+    /// What follows from an error.
+    pub(super) fn failed(&self, error: &DataFusionError) {
+        forget_replaced(error, &self.context);
     }
 
     /// All chunks that are read. Costs footers that are not cached.

@@ -4,6 +4,7 @@
 //! does: schema, partitions, orderings, statistics, filters. Only reading is different.
 
 pub(crate) mod chunks;
+pub(crate) mod column;
 pub(crate) mod dynamic;
 pub(crate) mod execution;
 pub(crate) mod first;

@@ -1,15 +1,21 @@
-//! Makes an existing DataFusion session cooperative: one rule, one set of options, and planners around its own.
+//! Makes an existing DataFusion session cooperative: one rule, one set of options, an option of tables, and planners around
+//! its own.
 
 use std::sync::Arc;
 
 use coscan_engine::Engine;
+use datafusion::datasource::listing_table_factory::ListingTableFactory;
 use datafusion::execution::session_state::SessionStateBuilder;
 
+use crate::clustered::ClusteredTables;
 use crate::load_control;
 use crate::rule::CooperativeScans;
 use crate::session::options::CoscanOptions;
 use crate::shared_result;
 use crate::shared_subplan::SubplanPlanner;
+
+/// What makes tables of Parquet files is known by this name.
+const PARQUET: &str = "PARQUET";
 
 /// Adds to a session under construction the rule that makes its scans cooperative and the settings
 /// under `coscan.*`.
@@ -22,6 +28,9 @@ pub fn install(mut builder: SessionStateBuilder, engine: Engine) -> SessionState
     let mut options = config.options().extensions.get::<CoscanOptions>().cloned().unwrap_or_default();
     options.attach(engine.clone());
     config.options_mut().extensions.insert(options);
+    let factories = builder.table_factories().get_or_insert_default();
+    let plain = factories.get(PARQUET).cloned().unwrap_or_else(|| Arc::new(ListingTableFactory::new()));
+    factories.insert(PARQUET.to_owned(), Arc::new(ClusteredTables::new(plain)));
     let rule = Arc::new(CooperativeScans::new(engine.clone()));
     let mut builder = builder.with_config(config).with_physical_optimizer_rule(rule);
     let own_planner = builder.query_planner().take();

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Plants faults in operators that work chunk by chunk, which the tests `ordered*` have to find, and in what makes queries
-# and parts of a query equal, for the tests `shared_results` and `shared_subplans`: see crates/check/plant.sh.
+# Plants faults in operators that work chunk by chunk, which the tests `ordered*` and `clustered` have to find, and in what
+# makes queries and parts of a query equal, for the tests `shared_results` and `shared_subplans`: see crates/check/plant.sh.
 # Usage: planted/run.sh [faults | shared_results | shared_subplans [NAME]]
 here=$(cd "$(dirname "$0")" && pwd)
 plant() {
@@ -13,7 +13,7 @@ lists=${1:-faults shared_results shared_subplans}
 missed=0
 for list in $lists; do
     case $list in
-        faults) tests=ordered ;;
+        faults) tests="ordered clustered" ;;
         shared_results | shared_subplans) tests=$list ;;
         *) echo "there is no list $list" >&2; exit 2 ;;
     esac

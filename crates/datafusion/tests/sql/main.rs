@@ -1,6 +1,7 @@
 //! Cooperative scans seen through SQL.
 
 mod aggregates;
+mod clustered;
 mod corpus;
 mod data;
 mod decided;

@@ -262,7 +262,7 @@ async fn clustered_tables_give_what_plain_datafusion_gives() {
 }
 
 /// The seeds of random tables: `COSCAN_TEST_SEEDS=A..B`, or some.
-fn seeds() -> std::ops::Range<u64> {
+pub(crate) fn seeds() -> std::ops::Range<u64> {
     let Ok(seeds) = std::env::var("COSCAN_TEST_SEEDS") else { return 0..12 };
     let bounds = seeds.split_once("..").map(|(from, to)| (from.parse(), to.parse()));
     let Some((Ok(from), Ok(to))) = bounds else { panic!("COSCAN_TEST_SEEDS={seeds} is not A..B") };

@@ -12,7 +12,40 @@ use crate::shapes::Shapes;
 /// One to three tables.
 pub(crate) fn draw(dice: &mut Dice, shapes: &Shapes) -> Database {
     let tables = dice.weighted(&[(3, 1), (4, 2), (2, 3)]);
-    Database { tables: (0..tables).map(|number| table(&mut dice.fork(), number, shapes)).collect() }
+    let mut tables: Vec<Table> = (0..tables).map(|number| table(&mut dice.fork(), number, shapes)).collect();
+    declare_matches(&mut dice.fork(), &mut tables);
+    Database { tables }
+}
+
+/// Some tables are declared to be clustered by a key of another one, or their own. It is true of some.
+fn declare_matches(dice: &mut Dice, tables: &mut [Table]) {
+    for at in 0..tables.len() {
+        if !dice.one_in(3) {
+            continue;
+        }
+        let other = dice.pick(tables);
+        let keys = |table: &Table| -> Vec<String> {
+            table
+                .columns
+                .iter()
+                .filter(|column| is_key(&column.kind))
+                .map(|column| column.name.clone())
+                .collect()
+        };
+        let (own, others) = (keys(&tables[at]), keys(other));
+        // By the first column, which is a number of its own for each row, joins are drawn most often.
+        let column = |dice: &mut Dice, of: &[String]| {
+            if dice.one_in(2) { of[0].clone() } else { dice.pick(of).clone() }
+        };
+        let (own, others) = (column(dice, &own), column(dice, &others));
+        tables[at].clustered_with = Some(format!("{} ({own} = {others})", other.name));
+    }
+}
+
+fn is_key(kind: &Kind) -> bool {
+    let of = kind.arrow();
+    of.is_integer()
+        || matches!(of, DataType::Utf8 | DataType::Date32 | DataType::Decimal128(..) | DataType::Boolean)
 }
 
 fn table(dice: &mut Dice, number: usize, shapes: &Shapes) -> Table {
@@ -35,7 +68,16 @@ fn table(dice: &mut Dice, number: usize, shapes: &Shapes) -> Table {
     }
     let files = files(dice, &columns, declared && !old);
     let hive = dice.one_in(6);
-    Table { name: format!("t{number}"), columns, files, writer: Writer::draw(dice), declared, ordered, hive }
+    Table {
+        name: format!("t{number}"),
+        columns,
+        files,
+        writer: Writer::draw(dice),
+        declared,
+        ordered,
+        hive,
+        clustered_with: None,
+    }
 }
 
 fn id(dice: &mut Dice, ordered: bool) -> Column {

@@ -56,6 +56,8 @@ pub(crate) struct Table {
     pub(crate) ordered: bool,
     /// Files lie in folders `p=value`.
     pub(crate) hive: bool,
+    /// The table is declared to cooperative sessions to be clustered by a key like this, which it may not be.
+    pub(crate) clustered_with: Option<String>,
 }
 
 /// A column of a table.
@@ -105,8 +107,8 @@ impl Table {
         }
     }
 
-    /// The statement that declares the table, whose folder is at `root`.
-    pub(crate) fn declaration(&self, root: &str) -> String {
+    /// The statement that declares the table, whose folder is at `root`, to DataFusion, or with coscan's options as well.
+    pub(crate) fn declaration(&self, root: &str, coscan: bool) -> String {
         let mut sql = format!("CREATE EXTERNAL TABLE {} ", self.name);
         let mut columns: Vec<String> = Vec::new();
         for column in self.columns.iter().filter(|_| self.declared) {
@@ -124,6 +126,9 @@ impl Table {
         }
         if self.ordered {
             sql += "WITH ORDER (id ASC) ";
+        }
+        if let Some(clustered_with) = self.clustered_with.as_ref().filter(|_| coscan) {
+            let _ = write!(sql, "OPTIONS ('coscan.clustered_with' '{clustered_with}') ");
         }
         let _ = write!(sql, "LOCATION '{root}{}/'", self.name);
         sql

@@ -1,0 +1,57 @@
+//! Ranges of keys that were found by reading: an engine's sessions share them, so that keys of a version of a file are read
+//! once. Oldest files are forgotten first.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, PoisonError};
+
+use coscan_engine::FileId;
+use datafusion::arrow::datatypes::DataType;
+
+use super::ranges::ChunkRange;
+
+/// More ranges are not kept. One takes some two hundred bytes, and at most what [`super::measured`] allows for keys.
+const RANGES_MAX: usize = 1 << 15;
+
+/// A column of a version of a file, as values of a type.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct FileColumn {
+    pub(super) file: FileId,
+    pub(super) root: usize,
+    pub(super) data_type: DataType,
+}
+
+/// See the module's text.
+#[derive(Default)]
+pub(super) struct KnownRanges(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    /// By the chunk's position in its file.
+    columns: HashMap<FileColumn, HashMap<usize, ChunkRange>>,
+    oldest_first: VecDeque<FileColumn>,
+    ranges: usize,
+}
+
+impl KnownRanges {
+    /// The range of a chunk, if it is known.
+    pub(super) fn get(&self, column: &FileColumn, chunk: usize) -> Option<ChunkRange> {
+        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.columns.get(column)?.get(&chunk).cloned()
+    }
+
+    /// A chunk was read, and has this range.
+    pub(super) fn insert(&self, column: &FileColumn, chunk: usize, range: ChunkRange) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let State { columns, oldest_first, ranges } = &mut *state;
+        let known = columns.entry(column.clone()).or_insert_with(|| {
+            oldest_first.push_back(column.clone());
+            HashMap::new()
+        });
+        *ranges += usize::from(known.insert(chunk, range).is_none());
+        while *ranges > RANGES_MAX
+            && let Some(oldest) = oldest_first.pop_front()
+        {
+            *ranges -= columns.remove(&oldest).map_or(0, |forgotten| forgotten.len());
+        }
+    }
+}
