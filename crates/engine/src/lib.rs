@@ -65,6 +65,7 @@ mod table;
 #[path = "../tests/support/mod.rs"]
 #[allow(clippy::disallowed_methods, reason = "tests live in the real world")]
 mod test_support;
+mod traffic;
 mod workspace;
 
 pub use account::{QueryAccount, QueryProgress};
@@ -88,3 +89,4 @@ pub use request::{ChunkRequest, FileColumns, Reader, ScanRequest};
 pub use scan::{ScanHandle, Worker};
 pub use stats::{DeviceUse, EngineStats, Histogram, LoadRecord, ScanMetrics};
 pub use table::{FileHandle, FileId, FileSpec};
+pub use traffic::{ChunkColumns, Traffic};

@@ -10,6 +10,7 @@ use datafusion::execution::memory_pool::MemoryConsumer;
 
 use super::borders::Borders;
 use super::groups::GroupTable;
+use super::in_order::{WHEN, as_they_come};
 use super::measured::{Key, clustering};
 use super::node::{Books, ByChunksExec, Choice, ChunkOperator};
 use super::spec::AggregateSpec;
@@ -41,6 +42,8 @@ pub(crate) struct ChunkAggregation {
     pub(crate) scan: CScan,
     pub(crate) steps: Arc<[Step]>,
     pub(crate) candidates: Vec<Candidate>,
+    /// Whether the plan above wants groups in the order in which DataFusion makes them.
+    pub(crate) in_order: bool,
     /// Whether it is done wherever it is right, worthwhile or not.
     pub(crate) always: bool,
 }
@@ -52,8 +55,12 @@ impl ChunkOperator for ChunkAggregation {
 
     fn condition(&self) -> String {
         let columns: Vec<_> = self.candidates.iter().map(|candidate| candidate.column.as_str()).collect();
-        let several = if self.always { "" } else { ", most of them with more than one value of it" };
-        format!("chunks are clustered by {}{several}", columns.join(" or "))
+        let clustered = format!("chunks are clustered by {}", columns.join(" or "));
+        match (self.always, self.in_order) {
+            (true, _) => clustered,
+            (false, false) => format!("{clustered}, most of them with more than one value of it"),
+            (false, true) => format!("{clustered}, most of them with more than one value of it, and {WHEN}"),
+        }
     }
 
     async fn prepare(
@@ -63,6 +70,14 @@ impl ChunkOperator for ChunkAggregation {
     ) -> Result<Choice<Shared>> {
         let scan = Arc::new(SharedScan::new(&self.scan, partitions, &context)?);
         let plan = scan.plan().await?;
+        let mut seen = String::new();
+        if self.in_order && !self.always {
+            let (taken, what) = as_they_come(&scan.traffic(&plan));
+            if !taken {
+                return Ok(Choice::Otherwise(format!("in order: {what}")));
+            }
+            seen = format!(", {what}");
+        }
         let mut reasons = Vec::new();
         for candidate in &self.candidates {
             let Candidate { column, data_type, declared, .. } = candidate;
@@ -96,7 +111,7 @@ impl ChunkOperator for ChunkAggregation {
                 key_name: candidate.column.clone(),
                 batch_rows: context.session_config().batch_size(),
             };
-            return Ok(Choice::ByChunks(Arc::new(shared), why));
+            return Ok(Choice::ByChunks(Arc::new(shared), why + &seen));
         }
         Ok(Choice::Otherwise(reasons.join(", ")))
     }

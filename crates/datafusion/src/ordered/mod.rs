@@ -20,6 +20,7 @@ mod aggregation;
 mod borders;
 mod executions;
 mod groups;
+mod in_order;
 mod inner;
 mod input;
 mod join;

@@ -12,7 +12,7 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, internal_err};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::{LexOrdering, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::metrics::{
     BaselineMetrics, Count, ExecutionPlanMetricsSet, Gauge, MetricBuilder, MetricsSet,
@@ -24,6 +24,7 @@ use datafusion::physical_plan::{
 use futures::TryStreamExt;
 
 use super::executions::Executions;
+use super::in_order::sorted;
 
 /// What can be done chunk by chunk in place of an operator of DataFusion.
 pub(crate) trait ChunkOperator: fmt::Debug + Send + Sync + 'static {
@@ -114,6 +115,8 @@ pub(crate) struct ByChunksExec<O: ChunkOperator> {
     operator: Arc<O>,
     /// What computes the same without knowing anything of chunks.
     otherwise: Arc<dyn ExecutionPlan>,
+    /// The order of the rows in each partition, if the plan above relies on it.
+    order: Option<LexOrdering>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
     executions: Executions<O::Shared>,
@@ -124,12 +127,22 @@ pub(crate) struct ByChunksExec<O: ChunkOperator> {
 impl<O: ChunkOperator> ByChunksExec<O> {
     /// `operator` in place of `otherwise`.
     pub(crate) fn new(operator: O, otherwise: Arc<dyn ExecutionPlan>) -> Self {
-        let properties = unordered(&otherwise);
+        ByChunksExec::in_order(operator, otherwise, None)
+    }
+
+    /// `operator` in place of `otherwise`, which gives its rows in this order, if there is one: so does this node.
+    pub(crate) fn in_order(
+        operator: O,
+        otherwise: Arc<dyn ExecutionPlan>,
+        order: Option<LexOrdering>,
+    ) -> Self {
+        let properties = properties(&otherwise, order.clone());
         let executions = Executions::new(properties.partitioning.partition_count());
         let metrics = ExecutionPlanMetricsSet::new();
         ByChunksExec {
             operator: Arc::new(operator),
             otherwise,
+            order,
             properties: Arc::new(properties),
             metrics,
             executions,
@@ -138,10 +151,12 @@ impl<O: ChunkOperator> ByChunksExec<O> {
     }
 }
 
-/// The properties of a node that gives the rows of `plan`, to as many partitions, but in any order and to any of them.
-fn unordered(plan: &Arc<dyn ExecutionPlan>) -> PlanProperties {
+/// The properties of a node that gives the rows of `plan`, to as many partitions, but to any of them, and in this order or
+/// none.
+fn properties(plan: &Arc<dyn ExecutionPlan>, order: Option<LexOrdering>) -> PlanProperties {
     let mut equivalence = plan.equivalence_properties().clone();
     equivalence.clear_orderings();
+    equivalence.add_orderings(order);
     equivalence.clear_per_partition_constants();
     let partitioning = Partitioning::UnknownPartitioning(plan.output_partitioning().partition_count());
     PlanProperties::new(equivalence, partitioning, plan.pipeline_behavior(), plan.boundedness())
@@ -219,7 +234,7 @@ impl<O: ChunkOperator> ExecutionPlan for ByChunksExec<O> {
         let partitions = self.properties.partitioning.partition_count();
         let by_chunks = MetricBuilder::new(&self.metrics).counter("partitions_by_chunks", partition);
         let metrics = self.metrics.clone();
-        let chosen = Arc::clone(&self.chosen);
+        let (chosen, order) = (Arc::clone(&self.chosen), self.order.clone());
         let stream = async move {
             let shared = open.shared(|| {
                 let choice = operator.prepare(partitions, Arc::clone(&context));
@@ -247,7 +262,11 @@ impl<O: ChunkOperator> ExecutionPlan for ByChunksExec<O> {
                 }
                 Ok(batch.map(|batch| (batch, (worker, open))))
             });
-            Ok(Box::pin(RecordBatchStreamAdapter::new(otherwise.schema(), Box::pin(rows))) as _)
+            let rows = Box::pin(RecordBatchStreamAdapter::new(otherwise.schema(), Box::pin(rows)));
+            match order {
+                Some(order) => sorted(rows, order, context),
+                None => Ok(rows as _),
+            }
         };
         let stream = futures::stream::once(stream).try_flatten();
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), stream)))

@@ -85,8 +85,9 @@ fn rewritten(
     if (by_hash || !partitioned)
         && let Some(aggregation) = aggregation(&node, relied_on, how)?
     {
-        let exec: Arc<dyn ExecutionPlan> =
-            Arc::new(OrderedAggregateExec::new(aggregation, (how.finish)(node)?));
+        let order = node.output_ordering().cloned().filter(|_| aggregation.in_order);
+        let exec = OrderedAggregateExec::in_order(aggregation, (how.finish)(node)?, order);
+        let exec: Arc<dyn ExecutionPlan> = Arc::new(exec);
         if partitioned {
             return Ok(Arc::new(RepartitionExec::try_new(exec, partitioning)?));
         }
@@ -137,9 +138,11 @@ fn aggregation(
     how: How<'_>,
 ) -> Result<Option<ChunkAggregation>> {
     let Some(last) = node.downcast_ref::<AggregateExec>() else { return Ok(None) };
-    if last.mode().output_mode() != AggregateOutputMode::Final
-        || (relied_on.order && node.output_ordering().is_some())
-    {
+    if last.mode().output_mode() != AggregateOutputMode::Final {
+        return Ok(None);
+    }
+    let in_order = relied_on.order && node.output_ordering().is_some();
+    if in_order && !has_one_order(node, relied_on) {
         return Ok(None);
     }
     let narrow = Arc::clone(first_of(node)).transform_up(with_narrow_arithmetic).data()?;
@@ -159,8 +162,15 @@ fn aggregation(
         scan: scan.clone(),
         steps: steps.into(),
         candidates,
+        in_order,
         always: how.always,
     }))
+}
+
+/// Whether the plan above relies on nothing of the node but one order of its rows, which a sort can make again.
+fn has_one_order(node: &Arc<dyn ExecutionPlan>, relied_on: ReliedOn) -> bool {
+    let partitioned = relied_on.partitioning && node.output_partitioning().partition_count() > 1;
+    !partitioned && node.equivalence_properties().oeq_class().len() == 1
 }
 
 /// How the join that the node is is done by chunks; `None` if it cannot be.

@@ -14,6 +14,7 @@ pub(crate) mod plan;
 pub(crate) mod point;
 pub(crate) mod registration;
 pub(crate) mod stream;
+mod traffic;
 
 use std::any::Any;
 use std::fmt;

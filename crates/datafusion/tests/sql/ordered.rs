@@ -372,3 +372,64 @@ async fn what_was_chosen_is_shown_with_the_reason() {
         assert!(plan.contains("Exec: if chunks are clustered by "), "{plan}");
     }
 }
+
+/// An aggregation that is wanted in the order in which the table is declared to be.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_wanted_in_order_is_taken_as_it_comes_where_others_read_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut rng = Rng::with_seed(7);
+    let layout = Layout {
+        descending: false,
+        nulls_first: false,
+        nulls: false,
+        shuffled: false,
+        declared: true,
+        files_backwards: false,
+        key: Key::Long,
+    };
+    let tables = [write_table(folder.path(), "c", &mut rng, layout, 5)];
+    let sql = "SELECT k, count(*), sum(v) FROM c GROUP BY k ORDER BY k";
+    let plain = declared(support::plain(Variant::Default), &tables).await;
+    let expected = answer(&plain, sql).await.expect(sql);
+    // A buffer that keeps nothing that nobody reads.
+    let engine = support::engine(support::policy("relevance"), LARGE_BUFFER);
+    let ctx = declared(support::cooperative(&engine, Variant::Default), &tables).await;
+    let explained =
+        async |sql: &str| support::rows(&ctx, &format!("EXPLAIN ANALYZE {sql}")).await.expect(sql).join("\n");
+    let forget = async || {
+        engine.set_buffer(1).expect("a small buffer");
+        while engine.usage().total() > 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+        engine.set_buffer(LARGE_BUFFER).expect("a large buffer");
+    };
+
+    let plan = support::rows(&ctx, &format!("EXPLAIN {sql}")).await.expect(sql).join("\n");
+    let condition =
+        "of it, and others read the table or half of what is read is in the buffer; otherwise as below";
+    assert!(plan.contains(condition) && !plan.contains("SortExec"), "{plan}");
+
+    // Alone, and nothing is there.
+    let plan = explained(sql).await;
+    let shown = "as below: in order: 0 scans read the table, 0 % of what is read is in the buffer";
+    assert!(plan.contains(shown), "{plan}");
+    forget().await;
+    assert_eq!(answer(&ctx, sql).await.expect(sql), expected);
+
+    // Another scan of the table is under way.
+    forget().await;
+    let mut other =
+        ctx.sql("SELECT t FROM c").await.expect("a plan").execute_stream().await.expect("a stream");
+    futures::StreamExt::next(&mut other).await.expect("rows").expect("rows");
+    let plan = explained(sql).await;
+    assert!(plan.contains("OrderedAggregateExec: by chunks: ") && !plan.contains(", 0 scans read"), "{plan}");
+    assert_eq!(answer(&ctx, sql).await.expect(sql), expected);
+    drop(other);
+
+    // What is read is in the buffer, and nobody reads.
+    answer(&ctx, "SELECT sum(k), sum(v) FROM c").await.expect("rows");
+    let plan = explained(sql).await;
+    let shown = "0 scans read the table, 100 % of what is read is in the buffer";
+    assert!(plan.contains("OrderedAggregateExec: by chunks: ") && plan.contains(shown), "{plan}");
+    assert_eq!(answer(&ctx, sql).await.expect(sql), expected);
+}

@@ -1,0 +1,60 @@
+//! What goes on with some chunks: how many scans read their tables, and how much of them is in the buffer. For whoever plans
+//! a query and may choose how to read.
+
+use coscan_core::{ChunkNo, TableId};
+
+use crate::engine::Engine;
+use crate::table::FileHandle;
+
+/// Some root columns of a chunk, by its position among the chunks of the file.
+#[derive(Clone, Copy, Debug)]
+pub struct ChunkColumns<'a> {
+    /// The file.
+    pub file: &'a FileHandle,
+    /// The chunk.
+    pub chunk: usize,
+    /// The root columns.
+    pub roots: &'a [usize],
+}
+
+/// What [`Engine::traffic`] saw.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Scans of the chunks' tables that are registered, in any columns.
+    pub scans: usize,
+    /// Encoded bytes of the columns of the chunks.
+    pub bytes: u64,
+    /// Those of them that are in the buffer.
+    pub resident_bytes: u64,
+}
+
+impl Engine {
+    /// What goes on with these chunks now. It changes nothing, and may be different the next moment. Holds the engine's lock
+    /// for a time linear in the columns of the chunks and in the scans.
+    pub fn traffic(&self, chunks: &[ChunkColumns<'_>]) -> Traffic {
+        let mut traffic = Traffic::default();
+        let resident = self.driver.look(|state| {
+            let core = state.abm.state();
+            // Chunks of another engine are nothing that goes on here.
+            let known = |file: &FileHandle| state.catalog.has(file);
+            let mut tables: Vec<TableId> =
+                chunks.iter().filter(|of| known(of.file)).map(|of| of.file.file().table).collect();
+            tables.sort_unstable();
+            tables.dedup();
+            traffic.scans = core.scans().filter(|scan| tables.binary_search(&scan.table).is_ok()).count();
+            let mut resident = Vec::new();
+            for of in chunks.iter().filter(|of| known(of.file)) {
+                let file = of.file.file();
+                let Some(bundle): Option<ChunkNo> = file.bundle_of(of.chunk) else { continue };
+                let here = &core.table(file.table).class_of(bundle).key.resident;
+                let roots = of.roots.iter().filter(|&&root| here.contains(file.columns[root].no));
+                resident.extend(roots.map(|&root| (of.file, of.chunk, root)));
+            }
+            resident
+        });
+        traffic.bytes = chunks.iter().map(|of| of.file.chunk_bytes(of.chunk, of.roots)).sum();
+        traffic.resident_bytes =
+            resident.into_iter().map(|(file, chunk, root)| file.chunk_bytes(chunk, &[root])).sum();
+        traffic
+    }
+}
