@@ -83,6 +83,25 @@ async fn a_filter_stays_above_a_limit() {
     }
 }
 
+/// DataFusion's sort pushdown puts the files of the limit into the order of the sort above it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sort_above_a_limit_does_not_change_which_rows_it_takes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, a, b) in [("0", vec![0], vec![1]), ("1", vec![986, 987], vec![0, 0])] {
+        let columns: [(&str, ArrayRef); 2] =
+            [("a", Arc::new(Int64Array::from(a))), ("b", Arc::new(Int64Array::from(b)))];
+        let batch = RecordBatch::try_from_iter(columns).expect("a batch");
+        write(&folder.path().join(format!("{name}.parquet")), &batch, row_groups(500).build());
+    }
+    let [cooperative, _] = both(Variant::Single, async |ctx| {
+        let table = "(a BIGINT, b BIGINT) STORED AS PARQUET WITH ORDER (a ASC)";
+        run(ctx, &external("t", table, &folder.path().join(""))).await;
+    })
+    .await;
+    let sql = "SELECT b FROM (SELECT a, b FROM t ORDER BY a LIMIT 2) ORDER BY b";
+    assert_eq!(support::rows(&cooperative, sql).await.expect(sql), ["0", "1"]);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_volatile_is_evaluated_once() {
     let engine = support::engine(support::policy("relevance"), LARGE_BUFFER);
