@@ -56,12 +56,12 @@ use crate::time::Instant;
 ///     abm.handle(Instant::from_nanos(now_ns), event, &mut actions);
 ///     for action in actions.drain(..) {
 ///         match action {
-/// A real host reads here, and reports when it is done.
+///             // A real host reads here, and reports when it is done.
 ///             Action::Load { load, parts, .. } => {
 ///                 let columns = parts.iter().map(|part| part.column).collect();
 ///                 happened.push_back(Event::LoadFinished { load, columns });
 ///             }
-/// A real host hands the chunk to the query, which processes it.
+///             // A real host hands the chunk to the query, which processes it.
 ///             Action::Deliver { scan, worker, .. } => {
 ///                 chunks += 1;
 ///                 happened.push_back(Event::ChunkReleased { scan, worker });

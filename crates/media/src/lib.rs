@@ -26,11 +26,11 @@
 //!     let bytes = 100 << 20;
 //!     scheduler.add_fragment(Fragment { id: FragmentId(id), medium: MediumId(3), position, bytes })?;
 //! }
-//! Two fragments in any order.
+//! // Two fragments in any order.
 //! let subqueries = vec![Subquery::of([FragmentId(0)]), Subquery::of([FragmentId(1)])];
 //! let (now, mut actions) = (Instant::ZERO, Vec::new());
 //! scheduler.handle(now, Event::Submit { list: ListId(1), user: UserId(7), subqueries }, &mut actions);
-//! The platter first. The host mounts it and reports that; then it is asked for the fragments.
+//! // The platter first. The host mounts it and reports that; then it is asked for the fragments.
 //! assert!(matches!(actions[..], [Action::Switch { to: MediumId(3), .. }]));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
