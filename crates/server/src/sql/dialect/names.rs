@@ -13,7 +13,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, DataType, Distinct, Expr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr,
-    TableFactor, TableWithJoins, TrimWhereField, Value,
+    TableFactor, TableWithJoins, TimezoneInfo, TrimWhereField, Value,
 };
 
 /// A letter that is not seen and that nobody writes.
@@ -236,10 +236,8 @@ fn type_name(of: &DataType) -> Cow<'static, str> {
         DataType::Boolean | DataType::Bool => "bool".into(),
         DataType::Varchar(_) | DataType::CharVarying(_) | DataType::CharacterVarying(_) => "varchar".into(),
         DataType::Char(_) | DataType::Character(_) => "bpchar".into(),
-        DataType::Timestamp(_, zone) => match zone.to_string().contains("WITH TIME ZONE") {
-            true => "timestamptz".into(),
-            false => "timestamp".into(),
-        },
+        DataType::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => "timestamptz".into(),
+        DataType::Timestamp(..) => "timestamp".into(),
         DataType::Interval { .. } => "interval".into(),
         other => {
             let name = other.to_string().to_ascii_lowercase();
