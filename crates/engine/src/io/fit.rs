@@ -14,7 +14,6 @@ const REQUEST_BYTES_MIN: u64 = 1 << 20;
 
 /// A chunk has all columns of a table, and a scan reads some of them. A quarter, so that a scan's part of a chunk is
 /// one efficient request.
-/// one efficient request.
 const REQUESTS_PER_CHUNK: u64 = 4;
 
 /// Up to this size of chunks the time of queries depends on it by less than it varies anyway (`docs/order.md`).

@@ -27,8 +27,9 @@ use crate::stats::DeviceUse;
 const GAP_BYTES_MAX: u64 = 4 << 20;
 /// Boundaries further apart than any file is long are ignored.
 const PERIOD_MAX: u64 = 1 << 48;
-/// Reads at the same time: one more than the device serves keeps it busy while the next is prepared.
-const REQUESTS: std::ops::RangeInclusive<usize> = 2..=64;
+/// Reads at the same time. A probe has its next read ready when one ends; a scan hands bytes over and looks for its next
+/// load first, and the device must not wait for that. So never fewer than without a profile, by default.
+const REQUESTS: std::ops::RangeInclusive<usize> = 4..=64;
 /// What is learned stays within this factor of the profile's t0 and B.
 const CORRECTION_MAX: f64 = 8.0;
 

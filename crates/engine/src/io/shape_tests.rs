@@ -69,6 +69,15 @@ fn the_profile_of_a_store_shapes_its_reads_and_no_others() {
 }
 
 #[test]
+fn a_profile_asks_for_no_fewer_requests_than_the_default() {
+    let shapes = shapes(
+        &STORE.replace("value = 16.0, low = 12.0, high = 20.0", "value = 1.0, low = 1.0, high = 1.0"),
+        ByProfile::default(),
+    );
+    assert_eq!(shapes.requests(1), 4);
+}
+
+#[test]
 fn what_is_set_by_hand_wins() {
     let shapes = shapes(STORE, ByProfile { requests: false, gap: false, ..ByProfile::default() });
     let inside = source("s3://bucket/a", None);
