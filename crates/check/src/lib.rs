@@ -1,4 +1,4 @@
-//! Searches the active buffer manager for broken promises.
+//! Searches the active buffer manager for broken invariants.
 //!
 //! [`fuzz`] plays thousands of random worlds with faults, each from a seed, and shrinks what fails; [`model`] visits
 //! every state of small worlds. Both drive the core itself and check it after every event. Time is a number here, as in

@@ -13,7 +13,7 @@ fn print(failure: &Failure) {
 }
 
 #[test]
-fn a_bounded_number_of_seeds_keeps_every_promise() {
+fn a_bounded_number_of_seeds_keeps_every_invariant() {
     let report = fuzz::run(0..10_000, 2, &print);
     assert_eq!((report.seeds, report.failures.len()), (10_000, 0));
     assert!(report.events > 300_000, "the worlds are not empty: {} events", report.events);
@@ -141,7 +141,7 @@ fn a_policy_that_breaks_the_order_is_found_and_its_world_shrunk() {
 }
 
 #[test]
-fn the_mechanism_alone_keeps_every_promise() {
+fn the_mechanism_alone_keeps_every_invariant() {
     let report = broken(Break::DoesNothing, 0..2_000);
     report.failures.iter().for_each(print);
     assert_eq!(report.failures.len(), 0);

@@ -8,7 +8,7 @@ use coscan_core::state::State;
 use coscan_core::{Abm, ChunkNo, Policy, Victims, registry};
 
 #[test]
-fn small_worlds_keep_every_promise_whatever_the_host_does() {
+fn small_worlds_keep_every_invariant_whatever_the_host_does() {
     let configs = bounded();
     for policy in registry::sharing() {
         assert!(configs.iter().any(|c| c.world.config.policy == policy.as_str()), "{policy} is checked");

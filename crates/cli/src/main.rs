@@ -65,7 +65,7 @@ enum Command {
     Sql(Box<sql::SqlArgs>),
     /// Serve PostgreSQL and Arrow Flight SQL clients, and a page that shows what they share
     Serve(Box<serve::ServeArgs>),
-    /// Say who may connect to `coscan serve`
+    /// Manage who may connect to `coscan serve`
     #[command(subcommand)]
     User(user::UserCommand),
     /// Run many queries at once and measure
@@ -85,10 +85,10 @@ enum Command {
     /// Measure storage devices and compare them
     #[command(subcommand)]
     Device(device::DeviceCommand),
-    /// Look at tiers of slow storage, and keep the footers of their files
+    /// Show tiers of slow storage, and store the footers of their files
     #[command(subcommand)]
     Tier(tier::TierCommand),
-    /// List the policies there are; those that are page-level run under `coscan cache`, all others elsewhere
+    /// List the policies. Page-level ones run under `coscan cache`, the others everywhere else
     Policies(policies::PoliciesArgs),
 }
 

@@ -52,12 +52,12 @@ pub struct FuzzReport {
     pub failures: Vec<Failure>,
 }
 
-/// A seed that broke a promise.
+/// A seed that broke an invariant.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// The seed.
     pub seed: u64,
-    /// The promise, as the shrunk world breaks it.
+    /// The invariant, as the shrunk world breaks it.
     pub violation: Violation,
     /// The world after shrinking, ready to be written with [`World::to_toml`].
     pub world: World,

@@ -17,7 +17,7 @@ struct Shrinker<'a> {
     tries: usize,
 }
 
-/// The smallest world found that breaks the same promise, and how it does. A world that does not fail
+/// The smallest world found that breaks the same invariant, and how it does. A world that does not fail
 /// when it is played again is returned as it is.
 pub(super) fn shrink(world: World, violation: Violation, build: Build<'_>) -> (World, Violation) {
     let mut shrinker = Shrinker { best: world.clone(), violation, build, tries: 0 };

@@ -5,7 +5,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 
-/// What kind of promise was broken.
+/// What kind of invariant is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// The core or its invariants panicked.
@@ -34,7 +34,7 @@ pub enum Kind {
     Repeat,
 }
 
-/// A promise that a run broke.
+/// An invariant that a run broke.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// The kind.

@@ -58,7 +58,7 @@ pub struct ModelReport {
     pub depth: usize,
     /// Whether all states were visited.
     pub complete: bool,
-    /// A promise that was broken, and a shortest way there.
+    /// A broken invariant, and a shortest way there.
     pub violation: Option<(Violation, World)>,
 }
 

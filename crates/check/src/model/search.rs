@@ -1,6 +1,6 @@
 //! Breadth first through all states, then backwards from the ends.
 //!
-//! Breadth first, so that the way to a broken promise is a shortest one. Backwards along decisions without
+//! Breadth first, so that the way to a broken invariant is a shortest one. Backwards along decisions without
 //! trouble, because a scan that only ends when it is cancelled does not come to an end.
 
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ struct Open<'w> {
     trouble: Trouble,
 }
 
-/// A broken promise, the state it was broken in, and the decision that broke it, if one did.
+/// A broken invariant, the state in which it is broken, and the decision that broke it, if one did.
 type Broken = (Violation, u32, Option<Step>);
 
 /// A search under way.

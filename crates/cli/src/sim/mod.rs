@@ -34,13 +34,13 @@ enum Command {
     List,
     /// Run a scenario under one or more policies
     Run(scenario::RunArgs),
-    /// Search for broken promises: random worlds with faults, one per seed
+    /// Search for broken invariants: random worlds with faults, one per seed
     Fuzz(search::FuzzArgs),
     /// Search for wrong answers: random SQL over random Parquet files, against plain DataFusion
     Sqlfuzz(sqlfuzz::SqlfuzzArgs),
-    /// Search for broken promises: every state of small worlds
+    /// Search for broken invariants: every state of small worlds
     Check(search::CheckArgs),
-    /// Search for broken promises in the engine itself: random worlds with faults, one per seed
+    /// Search for broken invariants of the engine itself: random worlds with faults, one per seed
     Engine(engine::EngineArgs),
     /// Run the queries of a recorded trace under another policy, buffer or device
     Replay(replay::ReplayArgs),

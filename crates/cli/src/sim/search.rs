@@ -1,4 +1,4 @@
-//! `coscan sim fuzz` and `coscan sim check`: search for broken promises of the buffer manager.
+//! `coscan sim fuzz` and `coscan sim check`: search for broken invariants of the buffer manager.
 
 use std::fs;
 use std::io::{self, Write};
@@ -81,7 +81,7 @@ pub struct CheckArgs {
     threads: ThreadsArg,
 }
 
-/// Searches all states of small worlds; fails if a promise is broken in one.
+/// Searches all states of small worlds; fails if an invariant is broken in one.
 pub fn check(args: &CheckArgs) -> anyhow::Result<()> {
     let mut configs = if args.large { model::large() } else { model::bounded() };
     if let Some(only) = &args.only {
@@ -105,7 +105,7 @@ pub fn check(args: &CheckArgs) -> anyhow::Result<()> {
     writeln!(io::stdout().lock(), "{table}")?;
     let broken = reports.iter().filter(|report| report.violation.is_some() || !report.complete).count();
     if broken > 0 {
-        bail!("{broken} of {} searches broke a promise or were not completed", reports.len());
+        bail!("{broken} of {} searches broke an invariant or were not completed", reports.len());
     }
     Ok(())
 }
@@ -113,7 +113,7 @@ pub fn check(args: &CheckArgs) -> anyhow::Result<()> {
 fn verdict(report: &model::ModelReport) -> String {
     match &report.violation {
         Some((violation, world)) => format!("{violation}; the way there:\n{}", world.to_toml()),
-        None if report.complete => "all promises kept".to_owned(),
+        None if report.complete => "all invariants held".to_owned(),
         None => "cut short".to_owned(),
     }
 }

@@ -32,7 +32,7 @@ use output::Format;
 /// Arguments of `coscan sql`.
 #[derive(Args, Debug)]
 pub struct SqlArgs {
-    /// A table: a file, folder, pattern or URL; without a name it is called like the file. Repeatable
+    /// A table: a file, folder, pattern or URL; without NAME it is named after the file. Repeatable
     #[arg(long, short, value_name = "NAME=PATH-OR-URL")]
     pub table: Vec<TableArg>,
 

@@ -1,4 +1,4 @@
-//! The mechanism applies what policies choose, and keeps the promises that hold under every policy.
+//! The mechanism applies what policies choose, and keeps the invariants that hold under every policy.
 //!
 //! An event changes the facts first: `tables`, `scans`, `loads`. Then [`Mechanism::settle`] does what has become
 //! possible, in one loop over
