@@ -11,8 +11,8 @@ use datafusion::logical_expr::{
     Signature,
 };
 
-use super::Room;
 use super::growth::{Growth, growth, made};
+use super::{Room, are_constants};
 
 /// The function; another if that makes much of little and does not ask first.
 pub(super) fn bounded(of: &Arc<ScalarUDF>, room: &Arc<Room>) -> Option<ScalarUDF> {
@@ -96,7 +96,7 @@ impl ScalarUDFImpl for Bounded {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let makes = made(self.growth, &args.args, args.number_rows)?;
-        let constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
+        let constant = are_constants(&args.args);
         self.room.hold(self.name(), makes, constant, || self.of.invoke_with_args(args))
     }
 }

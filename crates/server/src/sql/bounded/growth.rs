@@ -7,7 +7,7 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::ColumnarValue;
 
 use super::super::size::bytes_of;
-use super::SMALL;
+use super::{SMALL, are_constants};
 
 /// Bytes of a letter that is not one of ASCII, at most; of a number as text, and of what one letter of a template may become.
 const LETTER_MAX: usize = 4;
@@ -68,7 +68,7 @@ pub(super) fn growth(name: &str) -> Option<Growth> {
 
 /// Bytes of the result.
 pub(super) fn made(growth: Growth, args: &[ColumnarValue], rows: usize) -> Result<usize> {
-    let rows = if args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_))) { 1 } else { rows };
+    let rows = if are_constants(args) { 1 } else { rows };
     let sum = || args.iter().map(|arg| size(arg, rows)).fold(0, usize::saturating_add);
     Ok(match (growth, args) {
         (Growth::Repeat, [text, times]) => {

@@ -35,6 +35,11 @@ const SMALL: usize = 4 << 20;
 /// Bytes of all constants that are computed while a statement is planned.
 const CONSTANTS_MAX: usize = 64 << 20;
 
+/// Whether all of them are the same for all rows.
+pub(crate) fn are_constants(args: &[ColumnarValue]) -> bool {
+    args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)))
+}
+
 /// Where the results of a session's expressions are reserved.
 #[derive(Debug)]
 pub(crate) struct Room {

@@ -20,9 +20,9 @@ use datafusion::optimizer::{AnalyzerRule, ApplyOrder, OptimizerConfig, Optimizer
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr as PhysicalBinary, Column, Literal};
 
-use super::Room;
 use super::function::bounded;
 use super::growth::{Growth, made, scalar_size, size};
+use super::{Room, are_constants};
 
 /// Constants below this are not looked at: copies for a batch of rows are a few megabytes.
 const SHORT: usize = 4 << 10;
@@ -165,7 +165,7 @@ impl ScalarUDFImpl for Own {
                 self.room.hold("a constant", size(one, number_rows), false, copies)
             }
             [_, _] => {
-                let constant = args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
+                let constant = are_constants(&args);
                 let makes = made(Growth::Sum, &args, number_rows)?;
                 self.room.hold(self.name, makes, constant, || joined(&args, number_rows))
             }

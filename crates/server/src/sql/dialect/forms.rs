@@ -16,9 +16,6 @@ use crate::sql::QueryError;
 const ROWS_OF: [(&str, &str); 2] =
     [("generate_series", "generate_series"), ("string_to_table", "string_to_array")];
 
-/// What PostgreSQL has as words without parentheses.
-const WORDS: [&str; 3] = ["localtimestamp", "localtime", "current_catalog"];
-
 /// Functions that the query engine has by another name.
 const RENAMED: [(&str, &str); 8] = [
     ("ceiling", "ceil"),
@@ -55,12 +52,11 @@ impl VisitorMut for Forms {
             {
                 function.name = Ident::new(list).into();
                 let rows = call("unnest", vec![expr.clone()]);
-                *item = match item {
-                    SelectItem::ExprWithAlias { alias, .. } => {
-                        SelectItem::ExprWithAlias { expr: rows, alias: alias.clone() }
-                    }
-                    _ => SelectItem::ExprWithAlias { expr: rows, alias: Ident::new(name) },
+                let alias = match item {
+                    SelectItem::ExprWithAlias { alias, .. } => alias.clone(),
+                    _ => Ident::new(name),
                 };
+                *item = SelectItem::ExprWithAlias { expr: rows, alias };
             }
         }
         ControlFlow::Continue(())
@@ -228,11 +224,7 @@ fn replaced(expr: &mut Expr) -> Result<Option<Expr>, QueryError> {
             None
         }
         Expr::Cast { expr, data_type: DataType::Interval { .. }, .. } => text(expr).map(interval),
-        Expr::Identifier(name)
-            if name.quote_style.is_none() && WORDS.contains(&name.value.to_ascii_lowercase().as_str()) =>
-        {
-            word(&name.value.to_ascii_lowercase())
-        }
+        Expr::Identifier(name) if name.quote_style.is_none() => word(&name.value.to_ascii_lowercase()),
         Expr::AtTimeZone { timestamp, time_zone } if text(time_zone).is_some() => {
             Some(call("timezone", vec![time_zone.as_ref().clone(), timestamp.as_ref().clone()]))
         }

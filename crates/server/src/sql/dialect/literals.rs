@@ -3,6 +3,8 @@
 //!
 //! What becomes what is known when types are, so this is a rule on plans: `at > 'epoch'` is a cast there.
 
+use std::sync::Arc;
+
 use datafusion::arrow::array::{ArrayRef, StringArray};
 use datafusion::arrow::compute::{CastOptions, cast_with_options};
 use datafusion::arrow::datatypes::DataType;
@@ -163,7 +165,7 @@ fn in_full(text: &str) -> Option<String> {
 /// The elements of `{1,2,NULL}`, as a list of that type; nothing if it is no such text, or an element does not fit.
 fn list(text: &str, of: &DataType) -> Option<Expr> {
     let elements = elements(text.trim())?;
-    let texts: ArrayRef = std::sync::Arc::new(StringArray::from(elements));
+    let texts: ArrayRef = Arc::new(StringArray::from(elements));
     let strict = CastOptions { safe: false, ..CastOptions::default() };
     let values = cast_with_options(&texts, of, &strict).ok()?;
     Some(lit(SingleRowListArrayBuilder::new(values).with_nullable(true).build_list_scalar()))

@@ -156,64 +156,68 @@ struct Figure {
     of_column: bool,
 }
 
-fn figure(expr: &Expr) -> Option<Figure> {
-    let strong = |name: &'static str| Some(Figure { name: name.into(), strong: true, of_column: false });
-    if let Some(name) = column_name(expr) {
-        return Some(Figure { name: name.into(), strong: true, of_column: true });
+impl Figure {
+    fn strong(name: impl Into<Cow<'static, str>>) -> Self {
+        Figure { name: name.into(), strong: true, of_column: false }
     }
-    match expr {
-        Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => figure(inner),
+
+    fn weak(name: impl Into<Cow<'static, str>>) -> Self {
+        Figure { strong: false, ..Figure::strong(name) }
+    }
+}
+
+fn figure(expr: &Expr) -> Option<Figure> {
+    if let Some(name) = column_name(expr) {
+        return Some(Figure { of_column: true, ..Figure::strong(name) });
+    }
+    Some(match expr {
+        Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => return figure(inner),
         Expr::Function(function) => {
-            let name = function.name.0.last().and_then(|part| part.as_ident()).map(folded)?;
-            Some(Figure { name: name.into(), strong: true, of_column: false })
+            Figure::strong(function.name.0.last().and_then(|part| part.as_ident()).map(folded)?)
         }
-        Expr::Cast { expr, data_type, .. } => figure(expr)
-            .filter(|figure| figure.strong)
-            .or_else(|| Some(Figure { name: type_name(data_type), strong: false, of_column: false })),
-        Expr::TypedString(typed) => {
-            Some(Figure { name: type_name(&typed.data_type), strong: false, of_column: false })
+        Expr::Cast { expr, data_type, .. } => {
+            figure(expr).filter(|figure| figure.strong).unwrap_or_else(|| Figure::weak(type_name(data_type)))
         }
-        Expr::Interval(_) => Some(Figure { name: "interval".into(), strong: false, of_column: false }),
+        Expr::TypedString(typed) => Figure::weak(type_name(&typed.data_type)),
+        Expr::Interval(_) => Figure::weak("interval"),
         Expr::Case { else_result, .. } => else_result
             .as_ref()
             .and_then(|other| figure(other))
             .filter(|figure| figure.strong)
-            .or(Some(Figure { name: "case".into(), strong: false, of_column: false })),
-        Expr::Subquery(query) => of_subquery(&query.body),
+            .unwrap_or_else(|| Figure::weak("case")),
+        Expr::Subquery(query) => return of_subquery(&query.body),
         Expr::CompoundFieldAccess { root, access_chain } => {
             let field = access_chain.iter().rev().find_map(|access| match access {
                 AccessExpr::Dot(field) => column_name(field),
                 AccessExpr::Subscript(_) => None,
             });
             match field {
-                Some(name) => Some(Figure { name: name.into(), strong: true, of_column: false }),
-                None => figure(root),
+                Some(name) => Figure::strong(name),
+                None => return figure(root),
             }
         }
-        Expr::Exists { .. } => strong("exists"),
-        Expr::Array(_) => strong("array"),
-        Expr::Tuple(_) => strong("row"),
-        Expr::Extract { .. } => strong("extract"),
-        Expr::AtTimeZone { .. } => strong("timezone"),
-        Expr::Position { .. } => strong("position"),
-        Expr::Substring { .. } => strong("substring"),
-        Expr::Overlay { .. } => strong("overlay"),
-        Expr::Ceil { .. } => strong("ceil"),
-        Expr::Floor { .. } => strong("floor"),
-        Expr::Trim { trim_where: Some(TrimWhereField::Leading), .. } => strong("ltrim"),
-        Expr::Trim { trim_where: Some(TrimWhereField::Trailing), .. } => strong("rtrim"),
-        Expr::Trim { .. } => strong("btrim"),
-        _ => None,
-    }
+        Expr::Exists { .. } => Figure::strong("exists"),
+        Expr::Array(_) => Figure::strong("array"),
+        Expr::Tuple(_) => Figure::strong("row"),
+        Expr::Extract { .. } => Figure::strong("extract"),
+        Expr::AtTimeZone { .. } => Figure::strong("timezone"),
+        Expr::Position { .. } => Figure::strong("position"),
+        Expr::Substring { .. } => Figure::strong("substring"),
+        Expr::Overlay { .. } => Figure::strong("overlay"),
+        Expr::Ceil { .. } => Figure::strong("ceil"),
+        Expr::Floor { .. } => Figure::strong("floor"),
+        Expr::Trim { trim_where: Some(TrimWhereField::Leading), .. } => Figure::strong("ltrim"),
+        Expr::Trim { trim_where: Some(TrimWhereField::Trailing), .. } => Figure::strong("rtrim"),
+        Expr::Trim { .. } => Figure::strong("btrim"),
+        _ => return None,
+    })
 }
 
 fn of_subquery(body: &SetExpr) -> Option<Figure> {
     match body {
         SetExpr::Select(select) => match select.projection.first()? {
             SelectItem::UnnamedExpr(expr) => figure(expr).map(|figure| Figure { of_column: false, ..figure }),
-            SelectItem::ExprWithAlias { alias, .. } => {
-                Some(Figure { name: folded(alias).into(), strong: true, of_column: false })
-            }
+            SelectItem::ExprWithAlias { alias, .. } => Some(Figure::strong(folded(alias))),
             _ => None,
         },
         SetExpr::Query(query) => of_subquery(&query.body),

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use chrono::NaiveDate;
 use datafusion::arrow::array::{
-    ArrayRef, AsArray, IntervalMonthDayNanoArray, Time64MicrosecondArray, TimestampMicrosecondArray,
+    Array, ArrayRef, AsArray, IntervalMonthDayNanoArray, Time64MicrosecondArray, TimestampMicrosecondArray,
 };
 use datafusion::arrow::datatypes::{DataType, Float64Type, IntervalMonthDayNano, IntervalUnit, TimeUnit};
-use datafusion::common::{Result, exec_datafusion_err, plan_err};
+use datafusion::common::{DataFusionError, Result, exec_datafusion_err, plan_err};
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
@@ -83,7 +83,7 @@ impl ScalarUDFImpl for Make {
             args.args.iter().map(|arg| arg.to_array(args.number_rows)).collect::<Result<_>>()?;
         let columns: Vec<_> = columns.iter().map(|column| column.as_primitive::<Float64Type>()).collect();
         let rows = (0..args.number_rows).map(|row| -> Option<Vec<f64>> {
-            columns.iter().map(|column| column.iter().nth(row).flatten()).collect()
+            columns.iter().map(|column| column.is_valid(row).then(|| column.value(row))).collect()
         });
         Ok(ColumnarValue::Array(match self.what {
             What::Time => Arc::new(
@@ -147,7 +147,7 @@ fn are_whole(parts: &[f64]) -> bool {
     parts.iter().all(|part| part.fract() == 0.0)
 }
 
-fn out_of_range(what: &str, parts: &[f64]) -> datafusion::common::DataFusionError {
+fn out_of_range(what: &str, parts: &[f64]) -> DataFusionError {
     exec_datafusion_err!("{what} field value out of range: {parts:?}")
 }
 

@@ -6,6 +6,7 @@
 //! | `cancel` | whether a statement was stopped |
 //! | `interval` | an interval so many times |
 //! | `clock` | what time it is now, and the type of a value |
+//! | `latest` | what was made of the latest text |
 //! | `make` | a date, a time or an interval put together from numbers |
 //! | `ordered` | the value at a place among ordered ones |
 //! | `pattern` | the part of a text that fits a pattern |
@@ -22,6 +23,7 @@ mod answer;
 mod cancel;
 mod clock;
 mod interval;
+mod latest;
 mod make;
 mod ordered;
 mod pattern;

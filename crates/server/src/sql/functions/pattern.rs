@@ -15,6 +15,8 @@ use datafusion::logical_expr::{
 };
 use regex::Regex;
 
+use super::latest::Latest;
+
 /// `substring` with two arguments: that of the query engine where the second is a position.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Substring {
@@ -66,22 +68,14 @@ impl ScalarUDFImpl for Substring {
         }
         let arrays = ColumnarValue::values_to_arrays(&args.args)?;
         let (texts, patterns) = (arrays[0].as_string::<i32>(), arrays[1].as_string::<i32>());
-        // One pattern for all rows, as a rule.
-        let mut known: Option<(&str, Regex)> = None;
-        let mut parts = Vec::with_capacity(texts.len());
+        let (mut latest, mut parts) = (Latest::new(), Vec::with_capacity(texts.len()));
         for (row, text) in texts.iter().enumerate() {
-            let pattern = if patterns.len() == 1 { 0 } else { row };
-            let pattern = patterns.is_valid(pattern).then(|| patterns.value(pattern));
-            let Some((text, pattern)) = text.zip(pattern) else {
-                parts.push(None);
-                continue;
-            };
-            let compiled = match known.take().filter(|(of, _)| *of == pattern) {
-                Some((_, compiled)) => compiled,
-                None => compiled(pattern)?,
-            };
-            parts.push(part(&compiled, text));
-            known = Some((pattern, compiled));
+            let at = if patterns.len() == 1 { 0 } else { row };
+            let pattern = patterns.is_valid(at).then(|| patterns.value(at));
+            parts.push(match text.zip(pattern) {
+                Some((text, pattern)) => part(latest.of(pattern, compiled)?, text),
+                None => None,
+            });
         }
         Ok(ColumnarValue::Array(Arc::new(StringArray::from(parts))))
     }

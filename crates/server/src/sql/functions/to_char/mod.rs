@@ -16,10 +16,10 @@ use std::sync::Arc;
 
 use chrono::{DateTime, NaiveDateTime, Offset, TimeZone};
 use datafusion::arrow::array::timezone::Tz;
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringBuilder};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray, StringBuilder};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
-    DataType, Float32Type, Float64Type, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
+    DataType, Float32Type, Float64Type, Int64Type, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
     TimestampMicrosecondType,
 };
 use datafusion::common::{Result, exec_err, plan_err};
@@ -30,6 +30,8 @@ use datafusion::logical_expr::{
 use datafusion::prelude::SessionContext;
 use datafusion::scalar::ScalarValue;
 
+use super::latest::Latest;
+use crate::sql::bounded::are_constants;
 use time::Moment;
 
 pub(super) fn register(context: &SessionContext) {
@@ -84,23 +86,20 @@ impl ScalarUDFImpl for ToChar {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let of = args.args[0].data_type();
-        let times = matches!(of, DataType::Date32 | DataType::Date64 | DataType::Timestamp(..))
-            || matches!(of, DataType::Time32(_) | DataType::Time64(_) | DataType::Duration(_));
-        if times && uses_strftime(&args.args[1]) {
+        let is_time = of.is_temporal() && !matches!(of, DataType::Interval(_));
+        if is_time && uses_strftime(&args.args[1]) {
             return self.strftime.invoke_with_args(args);
         }
-        let constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
+        let constant = are_constants(&args.args);
         let rows = if constant { 1 } else { args.number_rows };
         let templates = args.args[1].to_array(rows)?;
         let templates = templates.as_string::<i32>();
         let values = args.args[0].to_array(rows)?;
         let mut out = StringBuilder::with_capacity(rows, rows * USUAL);
-        let texts = if of.is_numeric() {
-            numbers(&values, templates, &mut out)
-        } else {
-            moments(&values, templates, &mut out)
-        };
-        texts?;
+        match of.is_numeric() {
+            true => numbers(&values, templates, &mut out)?,
+            false => moments(&values, templates, &mut out)?,
+        }
         let out: ArrayRef = Arc::new(out.finish());
         Ok(match constant {
             true => ColumnarValue::Scalar(ScalarValue::try_from_array(&out, 0)?),
@@ -120,28 +119,7 @@ fn uses_strftime(template: &ColumnarValue) -> bool {
     }
 }
 
-/// Templates of rows; one that is the same as before is not read again.
-struct Cached<T>(Option<(String, T)>);
-
-impl<T> Cached<T> {
-    fn of(&mut self, template: &str, read: impl FnOnce(&str) -> Result<T>) -> Result<&T> {
-        if self.0.as_ref().is_none_or(|(known, _)| known != template) {
-            self.0 = None;
-            let read = read(template)?;
-            return Ok(&self.0.insert((template.to_owned(), read)).1);
-        }
-        match &self.0 {
-            Some((_, known)) => Ok(known),
-            None => exec_err!("a template is missing"),
-        }
-    }
-}
-
-fn numbers(
-    values: &ArrayRef,
-    templates: &datafusion::arrow::array::StringArray,
-    out: &mut StringBuilder,
-) -> Result<()> {
+fn numbers(values: &ArrayRef, templates: &StringArray, out: &mut StringBuilder) -> Result<()> {
     // Floats would be written with an exponent.
     let texts = match values.data_type() {
         DataType::Float16 | DataType::Float32 | DataType::Float64 => None,
@@ -150,7 +128,7 @@ fn numbers(
     let narrow = values.as_primitive_opt::<Float32Type>();
     let floats = cast(values, &DataType::Float64)?;
     let floats = floats.as_primitive::<Float64Type>();
-    let mut template = Cached(None);
+    let mut template = Latest::new();
     for row in 0..values.len() {
         if values.is_null(row) || templates.is_null(row) {
             out.append_null();
@@ -167,11 +145,7 @@ fn numbers(
     Ok(())
 }
 
-fn moments(
-    values: &ArrayRef,
-    templates: &datafusion::arrow::array::StringArray,
-    out: &mut StringBuilder,
-) -> Result<()> {
+fn moments(values: &ArrayRef, templates: &StringArray, out: &mut StringBuilder) -> Result<()> {
     let at: Box<dyn Fn(usize) -> Option<Moment>> = match values.data_type() {
         DataType::Interval(_) => {
             let intervals = values.as_primitive::<IntervalMonthDayNanoType>().clone();
@@ -186,7 +160,7 @@ fn moments(
                 _ => cast(values, &DataType::Time64(TimeUnit::Nanosecond))?,
             };
             let nanoseconds = cast(&nanoseconds, &DataType::Int64)?;
-            let nanoseconds = nanoseconds.as_primitive::<datafusion::arrow::datatypes::Int64Type>().clone();
+            let nanoseconds = nanoseconds.as_primitive::<Int64Type>().clone();
             Box::new(move |row| {
                 Some(Moment::Interval { months: 0, days: 0, nanoseconds: nanoseconds.value(row) })
             })
@@ -201,7 +175,7 @@ fn moments(
             Box::new(move |row| moment(times.value(row), zone))
         }
     };
-    let mut template = Cached(None);
+    let mut template = Latest::new();
     for row in 0..values.len() {
         if values.is_null(row) || templates.is_null(row) {
             out.append_null();

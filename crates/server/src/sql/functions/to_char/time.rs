@@ -165,29 +165,6 @@ fn letters(out: &mut String, text: &str, case: Case, width: usize) {
     let _ = write!(out, "{text:<width$}");
 }
 
-fn months_name(month: u32) -> &'static str {
-    const NAMES: [&str; 12] = [
-        "January",
-        "February",
-        "March",
-        "April",
-        "May",
-        "June",
-        "July",
-        "August",
-        "September",
-        "October",
-        "November",
-        "December",
-    ];
-    NAMES[(month as usize - 1) % 12]
-}
-
-fn day_name(from_sunday: u32) -> &'static str {
-    const NAMES: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
-    NAMES[from_sunday as usize % 7]
-}
-
 fn time(out: &mut String, key: &str, case: Case, plain: bool, at: NaiveDateTime, ahead: Option<i32>) {
     let number = |out: &mut String, value: i64, width: usize| digits(out, value, width, plain);
     let wide = |width: usize| if plain { 0 } else { width };
@@ -197,10 +174,10 @@ fn time(out: &mut String, key: &str, case: Case, plain: bool, at: NaiveDateTime,
     let iso_year = of_era(week.year());
     let (zoned, ahead) = (ahead.is_some(), ahead.unwrap_or(0));
     match key {
-        "DAY" => letters(out, day_name(at.weekday().num_days_from_sunday()), case, wide(9)),
-        "DY" => letters(out, &day_name(at.weekday().num_days_from_sunday())[..3], case, 0),
-        "MONTH" => letters(out, months_name(at.month()), case, wide(9)),
-        "MON" => letters(out, &months_name(at.month())[..3], case, 0),
+        "DAY" => letters(out, &at.format("%A").to_string(), case, wide(9)),
+        "DY" => letters(out, &at.format("%a").to_string(), case, 0),
+        "MONTH" => letters(out, &at.format("%B").to_string(), case, wide(9)),
+        "MON" => letters(out, &at.format("%b").to_string(), case, 0),
         "RM" => letters(out, &roman(at.month()), case, wide(4)),
         "AM" | "PM" => letters(out, if at.hour() < 12 { "AM" } else { "PM" }, case, 0),
         "A.M." | "P.M." => letters(out, if at.hour() < 12 { "A.M." } else { "P.M." }, case, 0),
