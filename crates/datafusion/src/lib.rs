@@ -15,6 +15,7 @@ mod error;
 mod file;
 mod held_back;
 mod load_control;
+mod lock;
 mod made_once;
 mod one_input;
 mod ordered;

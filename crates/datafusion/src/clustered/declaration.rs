@@ -5,6 +5,7 @@ use std::iter::Peekable;
 
 use datafusion::common::TableReference;
 use datafusion::common::config::CatalogOptions;
+use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::FileScanConfig;
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
@@ -50,6 +51,16 @@ impl ClusteredWith {
         }
     }
 
+    /// What the table that `scan` reads is declared to be.
+    pub(crate) fn of(scan: &FileScanConfig) -> Option<&Self> {
+        first_file(scan)?.extensions.get()
+    }
+
+    /// Whether the table is clustered by this column of its own, whatever the other table.
+    pub(crate) fn has_key(&self, column: &str) -> bool {
+        self.keys().any(|key| key == column)
+    }
+
     /// The columns of this table by which it is clustered.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|one| one.own.as_str())
@@ -89,6 +100,11 @@ fn reference(parts: Vec<String>) -> Option<TableReference> {
     }
 }
 
+/// All files of a scan are of one table.
+fn first_file(scan: &FileScanConfig) -> Option<&PartitionedFile> {
+    scan.file_groups.iter().flat_map(|group| group.iter()).next()
+}
+
 /// Whether a table that `scan` reads is declared to be clustered by `own`, with the table of `other_scan` by `other`.
 fn declares(
     (scan, own): (&FileScanConfig, &str),
@@ -97,14 +113,9 @@ fn declares(
 ) -> bool {
     let resolved =
         |table: &TableReference| table.clone().resolve(&catalog.default_catalog, &catalog.default_schema);
-    let first =
-        |scan: &FileScanConfig| scan.file_groups.iter().flat_map(|group| group.iter()).next().cloned();
-    let (Some(file), Some(other_file)) = (first(scan), first(other_scan)) else { return false };
-    let (Some(declared), Some(table)) = (file.extensions.get::<ClusteredWith>(), other_file.table_reference)
-    else {
-        return false;
-    };
-    let table = resolved(&table);
+    let other_table = first_file(other_scan).and_then(|file| file.table_reference.as_ref());
+    let Some((declared, table)) = ClusteredWith::of(scan).zip(other_table) else { return false };
+    let table = resolved(table);
     declared.0.iter().any(|one| one.own == own && one.other == other && resolved(&one.table) == table)
 }
 

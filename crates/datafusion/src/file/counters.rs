@@ -4,9 +4,11 @@
 //! table of many small files have. Here a file has them only while it is planned; then they are added up by name.
 
 use std::mem::discriminant;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, Metric, MetricValue};
+
+use crate::lock::lock;
 
 /// The counters of the files of a partition.
 #[derive(Debug)]
@@ -25,7 +27,7 @@ impl FileCounters {
 
     /// Adds the counters of one file.
     pub(crate) fn add(&self, of_file: &ExecutionPlanMetricsSet) {
-        let mut sums = self.sums.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sums = lock(&self.sums);
         for metric in of_file.clone_inner().iter() {
             let value = metric.value();
             let same = |sum: &&mut MetricValue| {

@@ -1,10 +1,61 @@
-//! The schema that a file is decoded to: its own, with short decimals in 64 bits.
+//! The schema that a file is decoded to: its own, with the types that the table wants and short decimals in 64 bits.
+
+use std::sync::Arc;
 
 use coscan_operators::short_decimals::with_short_fields;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{Schema, SchemaRef, TimeUnit};
+use datafusion::common::config::ParquetOptions;
+use datafusion::common::{DataFusionError, Result};
+use datafusion::datasource::physical_plan::parquet::{Int96Coercer, apply_file_schema_type_coercions};
+use datafusion::parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use datafusion::parquet::schema::types::SchemaDescriptor;
 
 use crate::rule::eligibility::short_decimal;
+
+/// What INT96 timestamps are read as.
+#[derive(Debug)]
+pub(crate) struct Int96 {
+    unit: TimeUnit,
+    zone: Option<Arc<str>>,
+}
+
+impl Int96 {
+    /// What the session wants, if anything.
+    pub(crate) fn wanted_by(options: &ParquetOptions) -> Result<Option<Self>> {
+        let Some(unit) = &options.coerce_int96 else { return Ok(None) };
+        let unit = match unit.to_lowercase().as_str() {
+            "ns" => TimeUnit::Nanosecond,
+            "us" => TimeUnit::Microsecond,
+            "ms" => TimeUnit::Millisecond,
+            "s" => TimeUnit::Second,
+            _ => {
+                return Err(DataFusionError::Configuration(format!(
+                    "datafusion.execution.parquet.coerce_int96: '{unit}' is none of ns, us, ms, s"
+                )));
+            }
+        };
+        Ok(Some(Int96 { unit, zone: options.coerce_int96_tz.as_deref().map(Arc::from) }))
+    }
+}
+
+/// The file's own schema, with the table's choice of string and binary types and of a unit for INT96 timestamps.
+pub(crate) fn coerced_schema(
+    logical_schema: &Schema,
+    loaded: &ArrowReaderMetadata,
+    int96: Option<&Int96>,
+) -> SchemaRef {
+    let mut schema = Arc::clone(loaded.schema());
+    if let Some(coerced) = apply_file_schema_type_coercions(logical_schema, &schema) {
+        schema = Arc::new(coerced);
+    }
+    if let Some(Int96 { unit, zone }) = int96
+        && let Some(coerced) =
+            Int96Coercer::new(loaded.parquet_schema(), &schema, unit).with_timezone(zone.clone()).coerce()
+    {
+        schema = Arc::new(coerced);
+    }
+    schema
+}
 
 /// The schema of the file, `physical`, with those decimals in 64 bits for which [`short_decimal`] holds.
 pub(crate) fn decoding_schema(physical: &SchemaRef, parquet: &SchemaDescriptor) -> SchemaRef {
@@ -16,9 +67,7 @@ pub(crate) fn decoding_schema(physical: &SchemaRef, parquet: &SchemaDescriptor) 
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use datafusion::arrow::datatypes::{DataType, Field, Schema};
+    use datafusion::arrow::datatypes::{DataType, Field};
     use datafusion::parquet::schema::parser::parse_message_type;
 
     use super::*;

@@ -15,10 +15,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use datafusion::arrow::array::{BooleanArray, BooleanBufferBuilder, RecordBatch, UInt32Array};
-use datafusion::arrow::buffer::{BooleanBuffer, MutableBuffer};
+use datafusion::arrow::buffer::BooleanBuffer;
 use datafusion::arrow::compute::{filter_record_batch, partition, take_record_batch};
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
-use datafusion::arrow::util::bit_util::set_bit;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::physical_expr::PhysicalExpr;
@@ -28,7 +27,7 @@ use datafusion::physical_expr_common::physical_expr::snapshot_physical_expr;
 use datafusion::physical_plan::metrics::Count;
 
 use crate::file::known_keys::{Asked, Bounds, KnownKeys, keeps};
-use crate::file::row_filter::Passing;
+use crate::file::row_filter::{Passing, spread};
 
 /// After so many rows it is decided whether a filter is worth its cost.
 const ROWS_ON_TRIAL: u64 = 64 << 10;
@@ -284,17 +283,6 @@ impl OverBatch {
         }
         Ok((left.finish(), asked))
     }
-}
-
-/// `bits` without those set bits whose place among the set ones is not in `left`.
-fn spread(bits: &BooleanBuffer, left: &BooleanBuffer) -> BooleanBuffer {
-    let mut spread = MutableBuffer::from_len_zeroed(bits.len().div_ceil(8));
-    for (place, at) in bits.set_indices().enumerate() {
-        if left.value(place) {
-            set_bit(spread.as_slice_mut(), at);
-        }
-    }
-    BooleanBuffer::new(spread.into(), 0, bits.len())
 }
 
 fn is_true(filter: &Arc<dyn PhysicalExpr>) -> bool {

@@ -9,6 +9,7 @@ pub(crate) mod bounded_reader;
 pub(crate) mod constants;
 pub(crate) mod counters;
 pub(crate) mod decoding;
+pub(crate) mod expressions;
 pub(crate) mod few_pages;
 pub(crate) mod join_filter;
 pub(crate) mod known_keys;

@@ -11,13 +11,11 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use coscan_engine::{Engine, EngineError, FileHandle, FileSpec, LocalFile, QueryAccount, StoreId};
-use datafusion::arrow::datatypes::{Schema, SchemaRef, TimeUnit};
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::{DataFusionError, Result, ScalarValue, exec_err};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::parquet::{
-    CachedParquetFileReaderFactory, Int96Coercer, ParquetFileMetrics, ParquetFileReaderFactory,
-    apply_file_schema_type_coercions,
+    CachedParquetFileReaderFactory, ParquetFileMetrics, ParquetFileReaderFactory,
 };
 use datafusion::datasource::physical_plan::{FileScanConfig, FileSource, ParquetSource};
 use datafusion::execution::TaskContext;
@@ -25,9 +23,9 @@ use datafusion::object_store::{ObjectStore, ObjectStoreExt};
 use datafusion::parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use datafusion::parquet::arrow::async_reader::AsyncFileReader;
 use datafusion::parquet::file::metadata::{PageIndexPolicy, ParquetMetaData};
-use datafusion::physical_expr::expressions::{CastExpr, DynamicFilterPhysicalExpr, DynamicFilterTracking};
+use datafusion::physical_expr::expressions::{DynamicFilterPhysicalExpr, DynamicFilterTracking};
 use datafusion::physical_expr::projection::ProjectionExprs;
-use datafusion::physical_expr::{PhysicalExpr, PhysicalExprSimplifier, split_conjunction};
+use datafusion::physical_expr::{PhysicalExpr, split_conjunction};
 use datafusion::physical_expr_adapter::rewrite::rewrite_input_file_name_in_projection;
 use datafusion::physical_expr_adapter::{
     DefaultPhysicalExprAdapterFactory, PhysicalExprAdapterFactory, replace_columns_with_literals,
@@ -42,7 +40,8 @@ use crate::file::always_true::Statistics;
 use crate::file::bounded_reader::BoundedReader;
 use crate::file::constants::constant_columns;
 use crate::file::counters::FileCounters;
-use crate::file::decoding::decoding_schema;
+use crate::file::decoding::{Int96, coerced_schema, decoding_schema};
+use crate::file::expressions::Expressions;
 use crate::file::join_filter::{JoinFilter, Trial};
 use crate::file::pruning::{self, PruneInputs, RowsNeeded};
 use crate::file::recipe::{Asked, LastRecipe};
@@ -71,7 +70,7 @@ pub(crate) struct FilePlanner {
     adapters: Arc<dyn PhysicalExprAdapterFactory>,
     projection: ProjectionExprs,
     output_schema: SchemaRef,
-    coerce_int96: Option<(TimeUnit, Option<Arc<str>>)>,
+    int96: Option<Int96>,
     counters: FileCounters,
     /// What the last file was read by.
     last_recipe: LastRecipe,
@@ -118,28 +117,6 @@ pub(crate) struct PlannedRowGroup {
     pub(crate) variant: usize,
 }
 
-/// What is computed of a file's columns, while it is adapted to the file.
-struct Expressions {
-    projection: ProjectionExprs,
-    /// What row groups are pruned by.
-    predicate: Option<Arc<dyn PhysicalExpr>>,
-    /// What rows are tested with, in this order.
-    conjuncts: Vec<Arc<dyn PhysicalExpr>>,
-    /// What joins fill, to leave rows behind that match nothing.
-    join_filters: Vec<Arc<dyn PhysicalExpr>>,
-}
-
-impl Expressions {
-    fn try_map(self, f: impl Fn(Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExpr>>) -> Result<Self> {
-        Ok(Expressions {
-            projection: self.projection.try_map_exprs(&f)?,
-            predicate: self.predicate.map(&f).transpose()?,
-            conjuncts: self.conjuncts.into_iter().map(&f).collect::<Result<_>>()?,
-            join_filters: self.join_filters.into_iter().map(&f).collect::<Result<_>>()?,
-        })
-    }
-}
-
 impl FilePlanner {
     /// Gathers what all files share. Fails on settings that DataFusion would refuse, too.
     pub(crate) fn new(
@@ -179,7 +156,7 @@ impl FilePlanner {
                 .expr_adapter_factory
                 .clone()
                 .unwrap_or_else(|| Arc::new(DefaultPhysicalExprAdapterFactory)),
-            coerce_int96: int96_coercion(source)?,
+            int96: Int96::wanted_by(&source.table_parquet_options().global)?,
             store_url: config.object_store_url.as_str().to_owned(),
             limit: config.limit,
             preserves_order: config.preserve_order,
@@ -285,8 +262,8 @@ impl FilePlanner {
             }
             _ => ArrowReaderMetadata::load_async(&mut reader, options).await?,
         };
-        let physical_schema = self.coerce(&logical_schema, &loaded);
-        let expressions = self.adapt(expressions, &logical_schema, &physical_schema)?;
+        let physical_schema = coerced_schema(&logical_schema, &loaded, self.int96.as_ref());
+        let expressions = expressions.adapted(self.adapters.as_ref(), &logical_schema, &physical_schema)?;
 
         let inputs = PruneInputs {
             options: &self.source.table_parquet_options().global,
@@ -372,40 +349,6 @@ impl FilePlanner {
         }
         expressions.projection = rewrite_input_file_name_in_projection(expressions.projection, name)?;
         Ok(expressions)
-    }
-
-    /// The schema to decode to: the file's own, with the table's choice of string and binary types and of
-    /// a unit for INT96 timestamps.
-    fn coerce(&self, logical_schema: &Schema, loaded: &ArrowReaderMetadata) -> SchemaRef {
-        let mut schema = Arc::clone(loaded.schema());
-        if let Some(coerced) = apply_file_schema_type_coercions(logical_schema, &schema) {
-            schema = Arc::new(coerced);
-        }
-        if let Some((unit, timezone)) = &self.coerce_int96
-            && let Some(coerced) = Int96Coercer::new(loaded.parquet_schema(), &schema, unit)
-                .with_timezone(timezone.clone())
-                .coerce()
-        {
-            schema = Arc::new(coerced);
-        }
-        schema
-    }
-
-    /// Puts all expressions in terms of the file: missing columns become nulls, columns of other types are cast.
-    fn adapt(
-        &self,
-        expressions: Expressions,
-        logical: &SchemaRef,
-        physical: &SchemaRef,
-    ) -> Result<Expressions> {
-        let Expressions { predicate, conjuncts, .. } = &expressions;
-        if predicate.is_none() && conjuncts.is_empty() && logical == physical {
-            return Ok(expressions);
-        }
-        let rewriter = self.adapters.create(Arc::clone(logical), Arc::clone(physical))?;
-        let simplifier = PhysicalExprSimplifier::new(physical);
-        expressions
-            .try_map(|expr| simplifier.simplify(without_idle_casts(rewriter.rewrite(expr)?, physical)?))
     }
 
     fn finish(
@@ -525,36 +468,4 @@ impl FilePlanner {
 
 fn replaced(file: &PartitionedFile, detail: String) -> DataFusionError {
     from_engine(EngineError::FileReplaced { file: format!("file:///{}", file.object_meta.location), detail })
-}
-
-/// `expr` without casts of values to the type they have. Columns whose fields differ in nothing but notes, such as field
-/// numbers, are adapted by such casts; they hide that a comparison is one of a column and a constant.
-fn without_idle_casts(expr: Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
-    let without = |expr: Arc<dyn PhysicalExpr>| {
-        Ok(match expr.downcast_ref::<CastExpr>() {
-            Some(cast) if cast.expr().data_type(schema)? == *cast.cast_type() => {
-                Transformed::yes(Arc::clone(cast.expr()))
-            }
-            _ => Transformed::no(expr),
-        })
-    };
-    expr.transform_up(without).data()
-}
-
-/// The unit, and time zone if any, that INT96 timestamps are read as.
-fn int96_coercion(source: &ParquetSource) -> Result<Option<(TimeUnit, Option<Arc<str>>)>> {
-    let options = &source.table_parquet_options().global;
-    let Some(unit) = &options.coerce_int96 else { return Ok(None) };
-    let unit = match unit.to_lowercase().as_str() {
-        "ns" => TimeUnit::Nanosecond,
-        "us" => TimeUnit::Microsecond,
-        "ms" => TimeUnit::Millisecond,
-        "s" => TimeUnit::Second,
-        _ => {
-            return Err(DataFusionError::Configuration(format!(
-                "datafusion.execution.parquet.coerce_int96: '{unit}' is none of ns, us, ms, s"
-            )));
-        }
-    };
-    Ok(Some((unit, options.coerce_int96_tz.as_deref().map(Arc::from))))
 }

@@ -3,7 +3,7 @@
 //! Most files of a table have the same schema. What is computed for the first is used for the following ones as long
 //! as all expressions are equal. For each of many wide files it would take more memory than their data.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use coscan_operators::short_decimals::{over_short_columns, without_widening};
 use datafusion::arrow::datatypes::SchemaRef;
@@ -13,6 +13,7 @@ use datafusion::physical_expr::projection::ProjectionExprs;
 
 use crate::file::join_filter::JoinFilter;
 use crate::file::variant::Variant;
+use crate::lock::lock;
 
 /// What is read of a file, in terms of its schema.
 #[derive(Debug, PartialEq)]
@@ -65,7 +66,7 @@ impl Recipe {
 
     /// How to read row groups with these decided conjuncts.
     pub(crate) fn variant(&self, decided: &[bool]) -> Result<Arc<Variant>> {
-        let mut variants = self.variants.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut variants = lock(&self.variants);
         if let Some((_, known)) = variants.iter().find(|(of, _)| of == decided) {
             return Ok(Arc::clone(known));
         }
@@ -88,13 +89,12 @@ impl LastRecipe {
         output_schema: &SchemaRef,
         marks: bool,
     ) -> Result<Arc<Recipe>> {
-        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(last) = lock().clone().filter(|last| last.asked == asked) {
+        if let Some(last) = lock(&self.0).clone().filter(|last| last.asked == asked) {
             return Ok(last);
         }
         let join_filters = join_filters(&asked.join_filters);
         let made = Arc::new(Recipe::new(asked, join_filters, Arc::clone(output_schema), marks)?);
-        *lock() = Some(Arc::clone(&made));
+        *lock(&self.0) = Some(Arc::clone(&made));
         Ok(made)
     }
 }

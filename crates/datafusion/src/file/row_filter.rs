@@ -8,10 +8,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, BooleanArray, BooleanBufferBuilder, RecordBatch};
-use datafusion::arrow::buffer::BooleanBuffer;
+use datafusion::arrow::array::{Array, BooleanArray, RecordBatch};
+use datafusion::arrow::buffer::{BooleanBuffer, MutableBuffer};
 use datafusion::arrow::compute::{filter_record_batch, prep_null_mask_filter};
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::arrow::util::bit_util::set_bit;
 use datafusion::common::Result;
 use datafusion::common::cast::as_boolean_array;
 use datafusion::physical_expr::PhysicalExpr;
@@ -123,11 +124,7 @@ impl OverTexts {
         }
         let left = filter_record_batch(&texts, &BooleanArray::new(bits.clone(), None))?;
         let matches = matches(&self.conjunct, &left)?;
-        let mut both = BooleanBufferBuilder::new(bits.len());
-        both.append_n(bits.len(), false);
-        let places = bits.set_indices().zip(matches.values()).filter(|(_, matches)| *matches);
-        places.for_each(|(at, _)| both.set_bit(at, true));
-        Ok(both.build())
+        Ok(spread(bits, matches.values()))
     }
 }
 
@@ -149,6 +146,17 @@ impl Passing {
             Passing::None => Ok(RecordBatch::new_empty(Arc::new(Schema::empty()))),
         }
     }
+}
+
+/// `bits` without those set bits whose place among the set ones is not in `left`.
+pub(crate) fn spread(bits: &BooleanBuffer, left: &BooleanBuffer) -> BooleanBuffer {
+    let mut spread = MutableBuffer::from_len_zeroed(bits.len().div_ceil(8));
+    for (place, at) in bits.set_indices().enumerate() {
+        if left.value(place) {
+            set_bit(spread.as_slice_mut(), at);
+        }
+    }
+    BooleanBuffer::new(spread.into(), 0, bits.len())
 }
 
 /// For which rows a conjunct is true: neither false nor null.

@@ -4,13 +4,14 @@
 //! Admission also depends on time (`state.rs` says how), so the thread looks every [`LOOK`] as long as a query waits.
 //! No task is woken under the lock.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
 use super::gauge::Gauge;
 use super::run::{Phase, Refused, RunId};
 use super::state::{Arrival, Asking, Line, Pressure, State};
+use crate::lock::lock;
 
 /// How often waiting queries are checked for admission by time.
 const LOOK: Duration = Duration::from_millis(50);
@@ -36,7 +37,7 @@ impl LoadControl {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     pub(crate) fn limit(&self) -> u64 {
@@ -104,7 +105,7 @@ impl LoadControl {
 
     /// Starts a thread that checks as long as queries wait. If no thread can be started, queries are admitted when others end.
     pub(crate) fn look<T: Send + Sync + 'static>(&self, owner: &Arc<T>, of: fn(&T) -> &LoadControl) {
-        let mut looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut looks = lock(&self.looks);
         if !*looks {
             let owner = Arc::downgrade(owner);
             let thread = std::thread::Builder::new().name("coscan-door".into());
@@ -190,7 +191,7 @@ fn look<T>(owner: &Weak<T>, of: fn(&T) -> &LoadControl) {
         let Some(owner) = owner.upgrade() else { return };
         let control = of(&owner);
         if !control.open(Instant::now()) {
-            let mut looks = control.looks.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut looks = lock(&control.looks);
             // Whoever came in between saw a thread that looks.
             if !control.lock().somebody_waits() {
                 *looks = false;

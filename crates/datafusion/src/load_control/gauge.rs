@@ -1,9 +1,10 @@
 //! How much memory the process really has in use, whether or not it is accounted for.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use super::state::Pressure;
+use crate::lock::lock;
 
 /// A reading holds for so long: it takes the system some ten microseconds.
 const FRESH: Duration = Duration::from_millis(20);
@@ -63,7 +64,7 @@ impl Gauge {
             0 => {}
             said => return said,
         }
-        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut read = lock(&self.read);
         let now = Instant::now();
         match *read {
             Some((at, bytes)) if now.duration_since(at) < FRESH => bytes,

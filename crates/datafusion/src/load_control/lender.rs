@@ -4,11 +4,12 @@
 //! have that much more. No query waits for a loan. It shrinks to what operators use when a query ends, and when the
 //! operators of an ended query release the last of their memory.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use super::control::LoadControl;
 use super::gauge::Gauge;
+use crate::lock::lock;
 
 /// The buffer lends in steps of so many bytes.
 const LOAN_STEP: u64 = 16 << 20;
@@ -53,7 +54,7 @@ impl Lender {
     }
 
     fn lock(&self) -> MutexGuard<'_, Loan> {
-        self.loan.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.loan)
     }
 
     /// Has the buffer lend what operators are short of; whether it does.

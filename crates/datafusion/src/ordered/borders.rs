@@ -4,12 +4,13 @@
 //! filter rules them out, are not waited for: when no worker is left, what is there leaves.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use datafusion::common::Result;
 use datafusion::execution::memory_pool::MemoryReservation;
 
 use super::ranges::Clustering;
+use crate::lock::lock;
 
 /// What waits at a border.
 pub(super) trait AtBorder: Send {
@@ -117,6 +118,6 @@ impl<T: AtBorder> Borders<T> {
 
     /// A panic elsewhere (in a user's own function) leaves a state that nobody reads: its query fails.
     fn lock(&self) -> MutexGuard<'_, State<T>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }

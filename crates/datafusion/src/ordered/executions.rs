@@ -6,11 +6,12 @@
 //! What is shared is made by whichever partition is polled: one that is left alone half-way keeps nobody waiting.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use datafusion::common::{Result, internal_err};
 use datafusion::execution::TaskContext;
 
+use crate::lock::lock;
 use crate::made_once::MadeOnce;
 
 /// The executions of a plan, which share a `T`, or know that there is none.
@@ -44,7 +45,7 @@ impl<T: Send + Sync + 'static> Executions<T> {
         if partition >= self.partitions {
             return internal_err!("{} partitions, partition {partition} was opened", self.partitions);
         }
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.known);
         let same =
             |execution: &Arc<Execution<T>>| std::ptr::eq(execution.context.as_ptr(), Arc::as_ptr(context));
         known.retain(|execution| same(execution) || !execution.given_up.load(Ordering::Relaxed));
@@ -69,12 +70,12 @@ impl<T: Send + Sync + 'static> Executions<T> {
 
 impl<T> Execution<T> {
     fn waits_for(&self, partition: usize) -> bool {
-        !self.opened.lock().unwrap_or_else(PoisonError::into_inner)[partition]
+        !lock(&self.opened)[partition]
     }
 
     /// Whether all partitions are open now.
     fn opens(&self, partition: usize) -> bool {
-        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut opened = lock(&self.opened);
         opened[partition] = true;
         opened.iter().all(|opened| *opened)
     }

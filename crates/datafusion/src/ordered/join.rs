@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use coscan_operators::RestExec;
 use datafusion::arrow::array::RecordBatch;
-use datafusion::common::{JoinType, NullEquality, Result, internal_datafusion_err, internal_err};
+use datafusion::common::{JoinType, NullEquality, Result, internal_datafusion_err};
 use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::ExecutionPlan;
@@ -114,20 +114,16 @@ impl ChunkOperator for ChunkJoin {
     ) -> Result<Choice<SharedJoin>> {
         // No key is read for a side if statistics do not prove the other one, which is not declared.
         let right_first = self.left.declared && !self.right.declared;
-        let sides = if right_first { [&self.right, &self.left] } else { [&self.left, &self.right] };
-        let mut inputs = Vec::with_capacity(2);
-        for side in sides {
-            match side.clustered(partitions, &context).await? {
-                Ok(input) => inputs.push(input),
-                Err(why) => return Ok(Choice::Otherwise(why)),
-            }
-        }
-        if right_first {
-            inputs.reverse();
-        }
-        let Ok([left, right]) = <[ClusteredInput; 2]>::try_from(inputs) else {
-            return internal_err!("a join has two sides");
+        let (first, second) = if right_first { (&self.right, &self.left) } else { (&self.left, &self.right) };
+        let first = match first.clustered(partitions, &context).await? {
+            Ok(input) => input,
+            Err(why) => return Ok(Choice::Otherwise(why)),
         };
+        let second = match second.clustered(partitions, &context).await? {
+            Ok(input) => input,
+            Err(why) => return Ok(Choice::Otherwise(why)),
+        };
+        let (left, right) = if right_first { (second, first) } else { (first, second) };
         let outer_is_left = match self.outer {
             OuterSide::Left => true,
             OuterSide::Right => false,

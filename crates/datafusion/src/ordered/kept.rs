@@ -5,7 +5,7 @@
 //! forgotten, and read again if it is wanted. That something is kept makes a join fast, not right.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatch, Scalar};
 use datafusion::arrow::compute::kernels::cmp::{gt_eq, lt_eq};
@@ -14,6 +14,7 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::execution::memory_pool::MemoryReservation;
 
 use super::ranges::ChunkRange;
+use crate::lock::lock;
 
 /// The rows that are kept by one execution of a join.
 pub(super) struct KeptRows {
@@ -81,7 +82,7 @@ impl KeptRows {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

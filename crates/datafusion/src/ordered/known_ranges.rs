@@ -2,12 +2,13 @@
 //! once. Oldest files are forgotten first.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use coscan_engine::FileId;
 use datafusion::arrow::datatypes::DataType;
 
 use super::ranges::ChunkRange;
+use crate::lock::lock;
 
 /// More ranges are not kept. One takes some two hundred bytes, and at most what [`super::measured`] allows for keys.
 const RANGES_MAX: usize = 1 << 15;
@@ -35,13 +36,13 @@ struct State {
 impl KnownRanges {
     /// The range of a chunk, if it is known.
     pub(super) fn get(&self, column: &FileColumn, chunk: usize) -> Option<ChunkRange> {
-        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = lock(&self.0);
         state.columns.get(column)?.get(&chunk).cloned()
     }
 
     /// A chunk was read, and has this range.
     pub(super) fn insert(&self, column: &FileColumn, chunk: usize, range: ChunkRange) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.0);
         let State { columns, oldest_first, ranges } = &mut *state;
         let known = columns.entry(column.clone()).or_insert_with(|| {
             oldest_first.push_back(column.clone());

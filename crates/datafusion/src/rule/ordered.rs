@@ -309,7 +309,7 @@ fn clustered_by(
     let column = steps.iter().rev().try_fold(key, |column, step| step.source(column))?;
     let (column, data_type) = eligibility::clustering_column(scan.config(), column)?;
     let (scan, steps, schema) = (scan.clone(), steps.to_vec().into(), input.schema());
-    let declared = is_declared(&scan, &column);
+    let declared = ClusteredWith::of(scan.config()).is_some_and(|declared| declared.has_key(&column));
     Some(ChunkInput { scan, steps, schema, key, column, data_type, declared })
 }
 
@@ -367,15 +367,8 @@ fn candidates(first: &AggregateExec, steps: &[Step], scan: &CScan) -> Vec<Candid
         let column = expr.downcast_ref::<Column>()?.index();
         let column = steps.iter().rev().try_fold(column, |column, step| step.source(column))?;
         let (column, data_type) = eligibility::clustering_column(scan.config(), column)?;
-        let declared = is_declared(scan, &column);
+        let declared = ClusteredWith::of(scan.config()).is_some_and(|declared| declared.has_key(&column));
         Some(Candidate { group, column, data_type, declared })
     };
     groups.filter_map(candidate).collect()
-}
-
-/// Whether the scan's table is declared to be clustered by a column, whatever the other table.
-fn is_declared(scan: &CScan, column: &str) -> bool {
-    let mut files = scan.config().file_groups.iter().flat_map(|group| group.iter());
-    let declared = files.next().and_then(|file| file.extensions.get::<ClusteredWith>());
-    declared.is_some_and(|declared| declared.keys().any(|key| key == column))
 }

@@ -9,6 +9,7 @@ use datafusion::common::{DataFusionError, Result};
 use crate::error::from_engine;
 use crate::scan::chunks::SharedScan;
 use crate::scan::plan::ScanPlan;
+use crate::scan::registration;
 
 /// A column of the files of a plan: the position of its root column in each file, by that of the file in the plan.
 pub(crate) type Roots = Vec<Option<usize>>;
@@ -69,15 +70,9 @@ impl SharedScan {
             });
             requests.push(ChunkRequest { columns, chunk: chunk.chunk, key: key as u32 });
         }
-        let account = self.account();
-        let weight = account.map_or(1, |account| account.weight());
         let order = DeliveryOrder::Any;
-        let request = ScanRequest { chunks: requests, columns, workers, order, weight, reader: None };
-        let scan = match account {
-            Some(account) => self.engine().scan_for(Arc::clone(account), request),
-            None => self.engine().scan(request),
-        };
-        scan.map_err(from_engine)
+        let request = ScanRequest { chunks: requests, columns, workers, order, weight: 1, reader: None };
+        registration::begin(self.engine(), self.account(), request)
     }
 }
 

@@ -10,12 +10,13 @@
 //! One case cannot be told apart: two executions at the same time with the same context. It is met without teams as long
 //! as there are none, and is an error after that.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use datafusion::common::{Result, exec_err};
 use datafusion::execution::TaskContext;
 
+use crate::lock::lock;
 use crate::scan::registration::Registration;
 
 /// How long, and how often at least, a partition that is read first lets others run, so that these can be opened. Their
@@ -167,11 +168,6 @@ impl Drop for OpenPartition {
             *place = Place::Closed;
         }
     }
-}
-
-/// Locks; a panic elsewhere does not spoil this state, which is changed in single steps only.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

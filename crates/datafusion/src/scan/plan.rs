@@ -4,7 +4,7 @@
 //! position in [`ScanPlan::chunks`], which is also its key in the engine.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use coscan_engine::{ChunkRows, FileHandle};
 use datafusion::common::runtime::SpawnedTask;
@@ -16,6 +16,7 @@ use crate::file::plan::{FilePlan, FilePlanner};
 use crate::file::pruning::RowsNeeded;
 use crate::file::request::FileRequest;
 use crate::file::variant::Variant;
+use crate::lock::lock;
 use crate::scan::dynamic::DynamicPruner;
 
 /// Files whose metadata is fetched at the same time.
@@ -136,7 +137,7 @@ impl ScanPlan {
         let unsettled = self.chunks.iter().enumerate().filter(|(index, _)| !settled[*index]);
         let unsettled = unsettled.map(|(index, chunk)| (index, chunk.file, chunk.row_group));
         // A panic in a query's own function does not spoil the pruner.
-        let mut dynamic = self.dynamic.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut dynamic = lock(&self.dynamic);
         dynamic.ruled_out(&self.files, unsettled)
     }
 }

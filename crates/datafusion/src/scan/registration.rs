@@ -11,7 +11,7 @@
 //! Chunks of which pruning leaves a few pages are not registered: they are point reads, see [`crate::scan::point`].
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use coscan_engine::{
     ChunkRequest, DeliveryOrder, Engine, FileColumns, FileHandle, QueryAccount, Reader, ScanHandle,
@@ -22,6 +22,7 @@ use datafusion::common::Result;
 use crate::error::from_engine;
 use crate::file::plan::FilePlanner;
 use crate::file::request::FileRequest;
+use crate::lock::lock;
 use crate::made_once::MadeOnce;
 use crate::scan::first::WantedFirst;
 use crate::scan::metrics::ScanCounters;
@@ -180,17 +181,28 @@ impl Registration {
         if chunks.is_empty() {
             return Ok(None);
         }
-        let weight = account.map_or(1, |account| account.weight());
         let (workers, order, reader) = (self.workers, self.order, Some(self.reader.clone()));
-        let request = ScanRequest { chunks, columns, workers, order, weight, reader };
+        let request = ScanRequest { chunks, columns, workers, order, weight: 1, reader };
         let first_file = request.columns.first().map(|columns| columns.file.clone());
-        let scan = match account {
-            Some(account) => engine.scan_for(Arc::clone(account), request),
-            None => engine.scan(request),
-        };
-        let scan = scan.map_err(from_engine)?;
+        let scan = begin(engine, account, request)?;
         Ok(Some(Live { scan, counters: Arc::clone(counters), first_file }))
     }
+}
+
+/// Begins a scan with the weight of the query's account, if it has one.
+pub(super) fn begin(
+    engine: &Engine,
+    account: Option<&Arc<QueryAccount>>,
+    request: ScanRequest,
+) -> Result<ScanHandle> {
+    let scan = match account {
+        Some(account) => {
+            let request = ScanRequest { weight: account.weight(), ..request };
+            engine.scan_for(Arc::clone(account), request)
+        }
+        None => engine.scan(request),
+    };
+    scan.map_err(from_engine)
 }
 
 /// The chunks that are not announced: settled ones, and point reads, which are nothing that the engine has to know of
@@ -332,10 +344,4 @@ impl Drop for Member {
             }
         }
     }
-}
-
-/// Locks; a panic elsewhere (in a query's own function) does not spoil this state, which is changed in
-/// single steps only.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,7 +5,7 @@ use std::any::Any;
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::common::{DataFusionError, Result};
@@ -15,6 +15,7 @@ use futures::{FutureExt, StreamExt};
 
 use super::key::Key;
 use crate::held_back::HeldBack;
+use crate::lock::lock;
 
 /// So many queries whose results were too large are remembered.
 const LARGE_REMEMBERED: usize = 1024;
@@ -79,7 +80,7 @@ impl Runs {
         if self.large().contains(&key.hash()) {
             return Part::Alone;
         }
-        let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut under_way = lock(&self.under_way);
         under_way.retain(|run| run.strong_count() > 0);
         // They are dropped after the lock: the last who wants a run ends it.
         let alive: Vec<_> = under_way.iter().filter_map(Weak::upgrade).collect();
@@ -112,7 +113,7 @@ impl Runs {
     }
 
     fn large(&self) -> std::sync::MutexGuard<'_, VecDeque<u64>> {
-        self.large.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.large)
     }
 }
 
@@ -124,7 +125,7 @@ impl Run {
 
     /// What is not shared, once.
     pub(crate) fn take_unshared(&self) -> Option<Unshared> {
-        self.unshared.lock().unwrap_or_else(PoisonError::into_inner).take()
+        lock(&self.unshared).take()
     }
 
     /// The number of the query that began it, if that has an account.
@@ -152,7 +153,7 @@ async fn outcome(
         Ok(Err(error)) => Unshared::Failed(error),
         Err(panic) => Unshared::Panicked(panic),
     };
-    *unshared.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
+    *lock(&unshared) = Some(reason);
     Outcome::Unshared
 }
 

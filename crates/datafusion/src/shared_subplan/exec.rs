@@ -1,7 +1,7 @@
 //! The root of a shared subplan: of all of them in a plan, the first that is executed runs.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::common::Result;
@@ -18,6 +18,7 @@ use datafusion::physical_plan::{Distribution, ExecutionPlan, Partitioning, PlanP
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
 
+use crate::lock::lock;
 use crate::made_once::MadeOnce;
 use crate::one_input::{OneInput, OneInputExec, one_partition};
 
@@ -41,6 +42,7 @@ struct Entered {
 }
 
 impl Subplan {
+    /// With two uses or more.
     pub(super) fn new(number: usize, uses: usize) -> Self {
         Subplan { number, uses, run: Mutex::default() }
     }
@@ -62,7 +64,7 @@ impl Subplan {
         }
         let run = Arc::new(Run::default());
         // An execution that has ended without some of its uses leaves its run here; it is of no use any more.
-        *entered = (self.uses > 1).then(|| Entered {
+        *entered = Some(Entered {
             execution: Arc::downgrade(context),
             run: Arc::clone(&run),
             to_come: self.uses - 1,
@@ -185,8 +187,4 @@ impl OneInput for SharedSubplan {
     fn metrics(&self) -> Option<MetricsSet> {
         Some(self.metrics.clone_inner())
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -39,10 +39,9 @@ pub(super) fn with_shared_subplans(plan: &LogicalPlan) -> Result<Cow<'_, Logical
     if repeated.is_empty() {
         return Ok(Cow::Borrowed(plan));
     }
-    let subplans = repeated.into_iter().enumerate();
-    let subplans: Vec<_> = subplans
-        .map(|(number, candidate)| (Subplan::new(number + 1, candidate.uses), candidate))
-        .map(|(subplan, candidate)| (Arc::new(subplan), candidate))
+    let numbered = (1..).zip(repeated);
+    let subplans: Vec<_> = numbered
+        .map(|(number, candidate)| (Arc::new(Subplan::new(number, candidate.uses)), candidate))
         .collect();
     shared(plan.clone(), &subplans).data().map(Cow::Owned)
 }

@@ -50,8 +50,7 @@ pub(super) struct Consumer<'a> {
 #[derive(Debug)]
 enum State<'a> {
     Scan,
-    Ordered { rows: &'a [ChunkRows], group_bytes: u64, borders: BorderGroups<()> },
-    Hashed { rows: &'a [ChunkRows], group_bytes: u64, borders: BorderGroups<()> },
+    Aggregation(Aggregation<'a>),
     HashJoin(HashJoin<'a>),
     Merge(Box<Merge<'a>>),
     Sorted(Sorted<'a>),
@@ -60,15 +59,13 @@ enum State<'a> {
 
 impl<'a> Consumer<'a> {
     pub fn new(query: &'a Query) -> Self {
-        let borders =
-            |rows: &[ChunkRows]| BorderGroups::of(query.chunks.iter().map(|c| rows[c.index()].keys));
         let state = match &query.operator {
             Operator::Scan => State::Scan,
             Operator::OrderedAggregation { rows, group_bytes } => {
-                State::Ordered { rows, group_bytes: *group_bytes, borders: borders(rows) }
+                State::Aggregation(Aggregation::new(query, rows, *group_bytes, false))
             }
             Operator::HashAggregation { rows, group_bytes } => {
-                State::Hashed { rows, group_bytes: *group_bytes, borders: borders(rows) }
+                State::Aggregation(Aggregation::new(query, rows, *group_bytes, true))
             }
             Operator::HashJoin { build, row_bytes, .. } => State::HashJoin(HashJoin::new(build, *row_bytes)),
             Operator::MergeJoin { inner, rows, start } => {
@@ -114,16 +111,8 @@ impl<'a> Consumer<'a> {
         let next = Ask::Request(side, worker);
         match &mut self.state {
             State::Scan => asks.push(next),
-            State::Ordered { rows, group_bytes, borders } => {
-                self.kept.output += aggregate(borders, rows[chunk.index()]);
-                self.kept.count = borders.waiting() as u64;
-                self.kept.bytes = self.kept.count * *group_bytes;
-                asks.push(next);
-            }
-            State::Hashed { rows, group_bytes, borders } => {
-                self.kept.output += aggregate(borders, rows[chunk.index()]);
-                self.kept.count = self.kept.output + borders.waiting() as u64;
-                self.kept.bytes = self.kept.count * *group_bytes;
+            State::Aggregation(aggregation) => {
+                aggregation.take(chunk, &mut self.kept);
                 asks.push(next);
             }
             State::HashJoin(join) => {
@@ -167,14 +156,33 @@ fn open(query: &Query, side: Side, chunks: ChunkSet, asks: &mut Vec<Ask>) {
     asks.extend((0..query.workers).map(|worker| Ask::Request(side, WorkerNo(worker))));
 }
 
-/// Takes a chunk's first and last group, and returns how many groups are complete now, those between them included.
-fn aggregate(borders: &mut BorderGroups<()>, rows: ChunkRows) -> u64 {
-    let keys = rows.keys;
-    let ends = [Some(keys.first), (keys.last != keys.first).then_some(keys.last)];
-    let between = (keys.last - keys.first).saturating_sub(1);
-    let mut done = Vec::new();
-    borders.take(keys, ends.into_iter().flatten().map(|key| (key, ())), |(), ()| {}, &mut done);
-    between + done.len() as u64
+/// Counts groups. Those of a chunk are complete but for the first and the last one, which wait for its neighbours.
+#[derive(Debug)]
+struct Aggregation<'a> {
+    rows: &'a [ChunkRows],
+    group_bytes: u64,
+    /// Whether complete groups, too, are kept to the end: by hash nobody knows that they are complete.
+    keeps_all: bool,
+    borders: BorderGroups<()>,
+}
+
+impl<'a> Aggregation<'a> {
+    fn new(query: &Query, rows: &'a [ChunkRows], group_bytes: u64, keeps_all: bool) -> Self {
+        let borders = BorderGroups::of(query.chunks.iter().map(|chunk| rows[chunk.index()].keys));
+        Aggregation { rows, group_bytes, keeps_all, borders }
+    }
+
+    fn take(&mut self, chunk: ChunkNo, kept: &mut Kept) {
+        let keys = self.rows[chunk.index()].keys;
+        let ends = [Some(keys.first), (keys.last != keys.first).then_some(keys.last)];
+        let between = (keys.last - keys.first).saturating_sub(1);
+        let mut done = Vec::new();
+        self.borders.take(keys, ends.into_iter().flatten().map(|key| (key, ())), |(), ()| {}, &mut done);
+        kept.output += between + done.len() as u64;
+        let complete = if self.keeps_all { kept.output } else { 0 };
+        kept.count = complete + self.borders.waiting() as u64;
+        kept.bytes = kept.count * self.group_bytes;
+    }
 }
 
 /// Gives chunks on in order; of a window that fits into memory they come in any.
