@@ -196,7 +196,9 @@ impl Chunk {
         for ((part, decoder), array) in missing {
             let before = decoder.bytes();
             let started = self.hold.driver.now();
-            let slice = decoder.slice(part, i, slice_rows, booked.saturating_sub(needed), waker);
+            let spare = booked.saturating_sub(needed);
+            let keep = part.is_kept_decoded(self.hold.segment.registered);
+            let slice = decoder.slice(part, i, slice_rows, spare, keep, waker);
             needed = needed.saturating_sub(before).saturating_add(decoder.bytes());
             match slice {
                 Ok(Decoded::Shared(shared)) => {

@@ -119,13 +119,15 @@ impl Decoder {
         self.readers.clear();
     }
 
-    /// Slice `at` of `part`, which this decoder belongs to. `spare` bytes are available beside [`Self::bytes`].
+    /// Slice `at` of `part`, which this decoder belongs to. `spare` bytes are available beside [`Self::bytes`]. `keep`
+    /// says whether the slice is kept for others if it has to be decoded.
     pub(crate) fn slice(
         &self,
         part: &Part,
         at: usize,
         slice_rows: usize,
         spare: u64,
+        keep: bool,
         waker: &Waker,
     ) -> Result<Decoded, EngineError> {
         if let Some(array) = self.kept().get(at) {
@@ -141,7 +143,6 @@ impl Decoder {
         if outcome.is_err() {
             readers.clear();
         }
-        let keep = part.is_shared();
         if let (Ok(array), true) = (&outcome, keep) {
             self.kept().put(at, array);
         }

@@ -115,6 +115,23 @@ async fn a_second_query_finds_the_data_resident() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_third_query_finds_decoded_what_the_second_found_in_the_buffer() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = sample(dir.path(), "a.parquet", 5, 3_000);
+    let engine = Engine::new(config("relevance", 64 << 20)).unwrap();
+    let file = open(&engine, &path).await;
+    let mut decoded = Vec::new();
+    for _ in 0..3 {
+        let scan = engine.scan(request(std::slice::from_ref(&file), None)).unwrap();
+        scan_all(&scan, 2).await.unwrap();
+        decoded.push((scan.metrics().slices_decoded, engine.usage().decoded > 0));
+    }
+    let slices = decoded[0].0;
+    assert!(slices > 0);
+    assert_eq!(decoded, [(slices, false), (slices, true), (0, true)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn overlapping_column_sets_load_the_union_once() {
     let dir = tempfile::tempdir().unwrap();
     let path = sample(dir.path(), "a.parquet", 6, 2_000);
