@@ -46,6 +46,11 @@ impl Reader {
     pub(crate) fn is(&self, other: &Reader) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
+
+    /// A number that no other reader has as long as this one exists.
+    pub(crate) fn number(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
+    }
 }
 
 /// One chunk.

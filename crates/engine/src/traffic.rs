@@ -1,9 +1,12 @@
-//! What goes on with some chunks: how many scans read their tables, and how much of them is in the buffer. For whoever plans
+//! What goes on with some chunks: how many queries read their tables, and how much of them is in the buffer. For whoever plans
 //! a query and may choose how to read.
+
+use std::collections::HashSet;
 
 use coscan_core::{ChunkNo, TableId};
 
 use crate::engine::Engine;
+use crate::registered::RegisteredSegment;
 use crate::table::FileHandle;
 
 /// Some root columns of a chunk, by its position among the chunks of the file.
@@ -20,8 +23,9 @@ pub struct ChunkColumns<'a> {
 /// What [`Engine::traffic`] saw.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Scans of the chunks' tables that are registered, in any columns.
-    pub scans: usize,
+    /// Queries that read the chunks' tables, in any columns. Scans of one [`QueryAccount`](crate::QueryAccount) are one
+    /// query; of scans without an account, those of one [`Reader`](crate::Reader).
+    pub queries: usize,
     /// Encoded bytes of the columns of the chunks.
     pub bytes: u64,
     /// Those of them that are in the buffer.
@@ -41,7 +45,8 @@ impl Engine {
                 chunks.iter().filter(|of| known(of.file)).map(|of| of.file.file().table).collect();
             tables.sort_unstable();
             tables.dedup();
-            traffic.scans = core.scans().filter(|scan| tables.binary_search(&scan.table).is_ok()).count();
+            let here = state.scans.values().filter(|scan| tables.binary_search(&scan.table).is_ok());
+            traffic.queries = here.map(|scan| Asker::of(scan)).collect::<HashSet<_>>().len();
             let mut resident = Vec::new();
             for of in chunks.iter().filter(|of| known(of.file)) {
                 let file = of.file.file();
@@ -56,5 +61,22 @@ impl Engine {
         traffic.resident_bytes =
             resident.into_iter().map(|(file, chunk, root)| file.chunk_bytes(chunk, &[root])).sum();
         traffic
+    }
+}
+
+/// For whom a scan reads.
+#[derive(PartialEq, Eq, Hash)]
+enum Asker {
+    /// The query of its account.
+    Query(u64),
+    Reader(usize),
+}
+
+impl Asker {
+    fn of(scan: &RegisteredSegment) -> Self {
+        match scan.counters.query {
+            Some(query) => Asker::Query(query),
+            None => Asker::Reader(scan.reader.number()),
+        }
     }
 }

@@ -6,6 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use coscan_core::registry;
+use coscan_datafusion::with_account;
+use coscan_engine::QueryAccount;
 use datafusion::arrow::array::*;
 use datafusion::arrow::compute::{cast, take};
 use datafusion::arrow::datatypes::DataType;
@@ -270,7 +272,7 @@ pub(crate) fn seeds() -> std::ops::Range<u64> {
 }
 
 /// How many partitions were aggregated chunk by chunk.
-async fn by_chunks(ctx: &SessionContext, sql: &str) -> u32 {
+pub(crate) async fn by_chunks(ctx: &SessionContext, sql: &str) -> u32 {
     counted(ctx, sql, "partitions_by_chunks").await
 }
 
@@ -411,25 +413,29 @@ async fn what_is_wanted_in_order_is_taken_as_it_comes_where_others_read_it() {
 
     // Alone, and nothing is there.
     let plan = explained(sql).await;
-    let shown = "as below: in order: 0 scans read the table, 0 % of what is read is in the buffer";
+    let shown = "as below: in order: 0 queries read the table, 0 % of what is read is in the buffer";
     assert!(plan.contains(shown), "{plan}");
     forget().await;
     assert_eq!(answer(&ctx, sql).await.expect(sql), expected);
 
-    // Another scan of the table is under way.
+    // Another query reads the table, each partition by a scan of its own.
     forget().await;
-    let mut other =
-        ctx.sql("SELECT t FROM c").await.expect("a plan").execute_stream().await.expect("a stream");
+    let other =
+        with_account(ctx.sql("SELECT t FROM c").await.expect("a plan"), Arc::new(QueryAccount::new(7, 1)));
+    let mut other = other.execute_stream().await.expect("a stream");
     futures::StreamExt::next(&mut other).await.expect("rows").expect("rows");
     let plan = explained(sql).await;
-    assert!(plan.contains("OrderedAggregateExec: by chunks: ") && !plan.contains(", 0 scans read"), "{plan}");
+    assert!(
+        plan.contains("OrderedAggregateExec: by chunks: ") && plan.contains(", 1 query reads the table"),
+        "{plan}"
+    );
     assert_eq!(answer(&ctx, sql).await.expect(sql), expected);
     drop(other);
 
     // What is read is in the buffer, and nobody reads.
     answer(&ctx, "SELECT sum(k), sum(v) FROM c").await.expect("rows");
     let plan = explained(sql).await;
-    let shown = "0 scans read the table, 100 % of what is read is in the buffer";
+    let shown = "0 queries read the table, 100 % of what is read is in the buffer";
     assert!(plan.contains("OrderedAggregateExec: by chunks: ") && plan.contains(shown), "{plan}");
     assert_eq!(answer(&ctx, sql).await.expect(sql), expected);
 }

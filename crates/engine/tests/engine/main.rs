@@ -17,5 +17,6 @@ mod s3;
 mod sharing;
 mod stores;
 mod tenants;
+mod traffic;
 mod types;
 mod versions;

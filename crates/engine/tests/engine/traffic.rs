@@ -1,0 +1,55 @@
+//! What an engine says of the queries that read a table and of what is in the buffer.
+
+use std::sync::Arc;
+
+use coscan_engine::{ChunkColumns, DeliveryOrder, Engine, QueryAccount, Reader, ScanRequest, Traffic};
+
+use crate::support::{config, drain, open, request, sample};
+
+const GROUPS: usize = 3;
+
+#[tokio::test]
+async fn a_query_counts_once_however_many_scans_it_has() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = Engine::new(config("relevance", 64 << 20)).unwrap();
+    let file = open(&engine, &sample(dir.path(), "read.parquet", GROUPS, 500)).await;
+    let other = tempfile::tempdir().unwrap();
+    let elsewhere = open(&engine, &sample(other.path(), "other.parquet", GROUPS, 500)).await;
+    let files = std::slice::from_ref(&file);
+    let seen = || {
+        let chunk = |chunk| ChunkColumns { file: &file.id, chunk, roots: &[1] };
+        engine.traffic(&(0..GROUPS).map(chunk).collect::<Vec<_>>())
+    };
+    let nothing = seen();
+    assert_eq!((nothing.queries, nothing.resident_bytes), (0, 0));
+
+    // As a query with an in-order scan in several partitions, and with the table twice.
+    let (one, two) = (Arc::new(QueryAccount::new(1, 1)), Arc::new(QueryAccount::new(2, 1)));
+    let in_order = || ScanRequest { order: DeliveryOrder::Table, ..request(files, Some(&[0])) };
+    let partitions = [(); 4].map(|()| engine.scan_for(one.clone(), in_order()).unwrap());
+    let again = engine.scan_for(one.clone(), request(files, Some(&[2]))).unwrap();
+    assert_eq!(seen().queries, 1);
+    let second = engine.scan_for(two, request(files, None)).unwrap();
+    assert_eq!(seen().queries, 2);
+    // Another table is none of its business.
+    let not_here = engine.scan(request(std::slice::from_ref(&elsewhere), None)).unwrap();
+    assert_eq!(seen().queries, 2);
+    drop(not_here);
+
+    // Without accounts, a reader is what can be told apart.
+    let reader = Some(Reader::default());
+    let of_reader = [(); 2].map(|()| {
+        let request = ScanRequest { reader: reader.clone(), ..request(files, Some(&[3])) };
+        engine.scan(request).unwrap()
+    });
+    let unknown = [(); 2].map(|()| engine.scan(request(files, Some(&[3]))).unwrap());
+    assert_eq!(seen().queries, 5);
+    drop((partitions, again, of_reader, unknown));
+    assert_eq!(seen().queries, 1);
+
+    drain(&mut second.worker()).await.unwrap();
+    drop(second);
+    let Traffic { queries, bytes, resident_bytes } = seen();
+    assert_eq!((queries, bytes), (0, nothing.bytes));
+    assert!(bytes > 0 && resident_bytes == bytes, "{resident_bytes} of {bytes} bytes");
+}
