@@ -11,6 +11,7 @@ mod executions;
 mod faults;
 mod load_control;
 mod ordered;
+mod ordered_filters;
 mod ordered_lies;
 mod ordered_turns;
 mod points;

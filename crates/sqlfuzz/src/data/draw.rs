@@ -5,7 +5,7 @@ use datafusion::arrow::datatypes::DataType;
 use super::kind::Kind;
 use super::spread::{Nulls, Spread};
 use super::write::Writer;
-use super::{Column, DataFile, Database, Stored, Table};
+use super::{Column, DataFile, Database, KeyMatch, Stored, Table};
 use crate::dice::Dice;
 use crate::shapes::Shapes;
 
@@ -37,8 +37,8 @@ fn declare_matches(dice: &mut Dice, tables: &mut [Table]) {
         let column = |dice: &mut Dice, of: &[String]| {
             if dice.one_in(2) { of[0].clone() } else { dice.pick(of).clone() }
         };
-        let (own, others) = (column(dice, &own), column(dice, &others));
-        tables[at].clustered_with = Some(format!("{} ({own} = {others})", other.name));
+        let (own, table, other) = (column(dice, &own), other.name.clone(), column(dice, &others));
+        tables[at].clustered_with = Some(KeyMatch { own, table, other });
     }
 }
 

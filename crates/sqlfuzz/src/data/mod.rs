@@ -9,7 +9,7 @@ pub(crate) mod spread;
 pub(crate) mod values;
 mod write;
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 use datafusion::arrow::datatypes::DataType;
 
@@ -57,7 +57,21 @@ pub(crate) struct Table {
     /// Files lie in folders `p=value`.
     pub(crate) hive: bool,
     /// The table is declared to cooperative sessions to be clustered by a key like this, which it may not be.
-    pub(crate) clustered_with: Option<String>,
+    pub(crate) clustered_with: Option<KeyMatch>,
+}
+
+/// A key of a table that is said to match one of another table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KeyMatch {
+    pub(crate) own: String,
+    pub(crate) table: String,
+    pub(crate) other: String,
+}
+
+impl fmt::Display for KeyMatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({} = {})", self.table, self.own, self.other)
+    }
 }
 
 /// A column of a table.

@@ -5,6 +5,7 @@
 //! their [`Class`]: a query that DataFusion refuses is refused with coscan, too, and that is compared like the rest.
 
 mod aggregate;
+mod by_keys;
 mod draw;
 mod expr;
 mod relation;

@@ -5,7 +5,7 @@ use super::{Expr, Join, Relation};
 use crate::data::kind::Class;
 
 /// Joins are drawn only while they have no more rows than this, so that a query takes milliseconds.
-const MOST_ROWS: usize = 20_000;
+pub(super) const MOST_ROWS: usize = 20_000;
 
 /// A column that expressions may name.
 #[derive(Clone, Debug)]
@@ -49,6 +49,7 @@ impl Drawer<'_> {
             0..=3 if depth > 0 => self.subquery(depth - 1),
             4..=7 if depth > 0 => self.join(depth - 1),
             9 if depth > 0 => self.twice(depth - 1),
+            10 if depth > 0 => self.by_keys(),
             8 if !self.ctes.is_empty() => {
                 let at = self.dice.below(self.ctes.len());
                 let (name, columns, rows) = self.ctes[at].clone();
@@ -65,6 +66,11 @@ impl Drawer<'_> {
 
     pub(crate) fn table(&mut self) -> Drawn {
         let at = self.dice.below(self.database.tables.len());
+        self.table_at(at)
+    }
+
+    /// The table at this position.
+    pub(super) fn table_at(&mut self, at: usize) -> Drawn {
         let table = &self.database.tables[at];
         let alias = self.alias("a");
         let mut scope: Vec<Named> = Vec::new();
