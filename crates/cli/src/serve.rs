@@ -82,11 +82,12 @@ impl FromArgMatches for ServeSettingArgs {
 }
 
 impl ServeArgs {
-    /// The settings in force: flags over environment over config file. Repeatable settings come from one of them.
+    /// The settings in force: flags over environment over config file. Repeatable settings come from one of them, those of
+    /// tables from all.
     fn config(&self, settings: &Settings) -> Result<ServeConfig, ServeError> {
         let given = |name: &str| self.serve.given.iter().any(|(setting, ..)| setting.name == name);
         let mut file = settings.serve.clone();
-        file.retain(|name, _| !given(name) || name == "table");
+        file.retain(|name, _| !given(name) || matches!(name, "table" | "clustered-with"));
         let mut config = ServeConfig::default();
         config.add_toml(&file)?;
         let mut given: Vec<_> = self.serve.given.iter().collect();

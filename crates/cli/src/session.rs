@@ -5,14 +5,15 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use coscan_datafusion::{AnyCaseSchema, CoscanContext, default_query_memory, with_account};
+use coscan_datafusion::{AnyCaseSchema, CoscanContext, default_query_memory, with_account, with_options};
 use coscan_engine::{Engine, LimitedStore, LoadRecord, QueryAccount, TokenBucket};
-use coscan_tier::{Forecast, TierConfig, TierError, TierUser, Tiers, with_options};
+use coscan_tier::{Forecast, TierConfig, TierError, TierUser, Tiers};
 use datafusion::common::DataFusionError;
 use datafusion::common::utils::datafusion_strsim::normalized_levenshtein;
 use datafusion::datasource::file_format::options::{ParquetReadOptions, ReadOptions};
@@ -329,7 +330,9 @@ pub struct Account(Arc<QueryAccount>);
 impl Account {
     /// An account on which nothing was counted.
     pub fn open() -> Self {
-        Account(Arc::new(QueryAccount::new(0, 1)))
+        // Queries are told apart by their numbers.
+        static OPENED: AtomicU64 = AtomicU64::new(0);
+        Account(Arc::new(QueryAccount::new(OPENED.fetch_add(1, Ordering::Relaxed) + 1, 1)))
     }
 }
 

@@ -36,4 +36,5 @@ pub use session::context::{CoscanContext, CoscanContextBuilder};
 pub use session::install::install;
 pub use session::options::{self, CoscanOptions};
 pub use session::stores::{EnvironmentStores, SharedStores, store_for};
+pub use session::with_options::with_options;
 pub use shared_result::result_taken_from;

@@ -29,6 +29,8 @@ pub struct ServeConfig {
     pub http_listen: Vec<SocketAddr>,
     /// Tables: a name, and a file, folder, pattern or URL.
     pub tables: BTreeMap<String, String>,
+    /// What tables are declared to be clustered with: `orders (l_orderkey = o_orderkey)`.
+    pub clustered_with: BTreeMap<String, String>,
     /// Folders of which every subfolder and every Parquet file is a table; looked at again while the server runs.
     pub watch: Vec<PathBuf>,
     /// How often watched folders are looked at.
@@ -78,6 +80,7 @@ impl Default for ServeConfig {
             flight_listen: Vec::new(),
             http_listen: Vec::new(),
             tables: BTreeMap::new(),
+            clustered_with: BTreeMap::new(),
             watch: Vec::new(),
             watch_every: Duration::from_secs(10),
             tiers: Vec::new(),
@@ -160,6 +163,12 @@ pub const SERVE_SETTINGS: &[ServeSetting] = &[
     |config, value| {
         let (name, location) = value.split_once('=').ok_or("NAME=PATH-OR-URL")?;
         config.tables.insert(name.trim().to_owned(), location.trim().to_owned());
+        Ok(())
+    }),
+    setting!(many "clustered-with", "NAME=TABLE (KEY = KEY)", "a table that is clustered by a key which matches one of another table: `docs/order.md`", "none",
+    |config, value| {
+        let (name, declared) = value.split_once('=').ok_or("NAME=TABLE (KEY = KEY)")?;
+        config.clustered_with.insert(name.trim().to_owned(), declared.trim().to_owned());
         Ok(())
     }),
     setting!(many "watch", "FOLDER", "a folder of which every subfolder and Parquet file is a table, also those that come later", "none",
@@ -347,7 +356,7 @@ impl ServeConfig {
     }
 
     /// Takes the table `serve` of a configuration file: keys as flags, lists for those that may be given several times,
-    /// `table` also as a table of names.
+    /// those of tables also as a table of names.
     ///
     /// # Errors
     ///
@@ -358,9 +367,9 @@ impl ServeConfig {
                 toml::Value::Array(values) => {
                     values.iter().try_for_each(|value| self.set(name, &plain(value)))?;
                 }
-                toml::Value::Table(named) if name == "table" => {
-                    for (table, location) in named {
-                        self.tables.insert(table.clone(), plain(location));
+                toml::Value::Table(named) => {
+                    for (table, value) in named {
+                        self.set(name, &format!("{table}={}", plain(value)))?;
                     }
                 }
                 value => self.set(name, &plain(value))?,
@@ -478,11 +487,12 @@ mod tests {
 
     #[test]
     fn a_file_says_the_same_as_flags() {
-        let text = "listen = [\"127.0.0.1:1\", \"localhost:2\"]\nmax-queries = 7\n[table]\nt = \"/data/t\"\n";
+        let text = "listen = [\"127.0.0.1:1\", \"localhost:2\"]\nmax-queries = 7\n[table]\nt = \"/data/t\"\n\
+            [clustered-with]\nt = \"o (k = k)\"\n";
         let mut config = ServeConfig::default();
         config.add_toml(&text.parse().unwrap()).unwrap();
         assert_eq!((config.listen.len(), config.max_queries), (2, 7));
-        assert_eq!(config.tables["t"], "/data/t");
+        assert_eq!((&*config.tables["t"], &*config.clustered_with["t"]), ("/data/t", "o (k = k)"));
         let wrong = config.add_toml(&"lissen = 1".parse().unwrap()).unwrap_err();
         assert!(wrong.to_string().contains("lissen"), "{wrong}");
     }

@@ -36,7 +36,6 @@ mod store;
 mod table;
 mod tier;
 mod tiers;
-mod with;
 
 pub use config::TierConfig;
 pub use error::TierError;
@@ -50,4 +49,3 @@ pub use status::{Fetching, Query, TierStatus, WantedFile};
 pub use store::TierStore;
 pub use tier::Tier;
 pub use tiers::Tiers;
-pub use with::with_options;

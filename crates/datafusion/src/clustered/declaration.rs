@@ -111,8 +111,11 @@ fn declares(
     (other_scan, other): (&FileScanConfig, &str),
     catalog: &CatalogOptions,
 ) -> bool {
-    let resolved =
-        |table: &TableReference| table.clone().resolve(&catalog.default_catalog, &catalog.default_schema);
+    // Where queries find tables in any case, so do declarations; one that means another table costs a read.
+    let resolved = |table: &TableReference| {
+        let table = table.clone().resolve(&catalog.default_catalog, &catalog.default_schema);
+        table.to_string().to_lowercase()
+    };
     let other_table = first_file(other_scan).and_then(|file| file.table_reference.as_ref());
     let Some((declared, table)) = ClusteredWith::of(scan).zip(other_table) else { return false };
     let table = resolved(table);

@@ -16,6 +16,7 @@ use crate::load_control::{QueryPool, lender_of};
 use crate::session::install::install;
 use crate::session::options::CoscanOptions;
 use crate::session::stores::EnvironmentStores;
+use crate::session::with_options::with_options;
 
 /// A DataFusion session whose scans are cooperative, and the engine they meet in.
 ///
@@ -58,19 +59,38 @@ impl CoscanContext {
     /// # Errors
     /// If the name is taken, the location cannot be listed, or a footer cannot be read.
     pub async fn register_parquet(&self, name: &str, path_or_url: &str) -> Result<()> {
-        let name = name.replace('"', "\"\"");
-        let location = path_or_url.replace('\'', "''");
-        let sql = format!("CREATE EXTERNAL TABLE \"{name}\" STORED AS PARQUET LOCATION '{location}'");
+        self.register_parquet_with(name, path_or_url, &[]).await
+    }
+
+    /// The same with options of the table, such as `("coscan.clustered_with", "orders (l_orderkey = o_orderkey)")`.
+    ///
+    /// # Errors
+    /// As [`Self::register_parquet`], or if there is no such option or it cannot have its value.
+    pub async fn register_parquet_with(
+        &self,
+        name: &str,
+        path_or_url: &str,
+        options: &[(&str, &str)],
+    ) -> Result<()> {
+        let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
+        let (name, location) = (name.replace('"', "\"\""), quoted(path_or_url));
+        let mut sql = format!("CREATE EXTERNAL TABLE \"{name}\" STORED AS PARQUET LOCATION {location}");
+        let options = options.iter().map(|(key, value)| format!("{} {}", quoted(key), quoted(value)));
+        let options = options.collect::<Vec<_>>().join(", ");
+        if !options.is_empty() {
+            sql += &format!(" OPTIONS ({options})");
+        }
         self.ctx.sql(&sql).await?.collect().await?;
         Ok(())
     }
 
-    /// Plans a statement; `SET` and `CREATE` take effect at once.
+    /// Plans a statement; `SET` and `CREATE` take effect at once. Options of a table may be written `WITH (key = value)`, too:
+    /// [`with_options`].
     ///
     /// # Errors
     /// If the statement cannot be parsed or planned, or a setting cannot have its value.
     pub async fn sql(&self, sql: &str) -> Result<DataFrame> {
-        self.ctx.sql(sql).await
+        self.ctx.sql(&with_options(sql)).await
     }
 
     /// A session of its own on the same engine, with its own tables and `SET`s. It may not change settings of the engine,

@@ -7,3 +7,4 @@ pub(crate) mod context;
 pub(crate) mod install;
 pub mod options;
 pub(crate) mod stores;
+pub(crate) mod with_options;

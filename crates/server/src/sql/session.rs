@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use coscan_datafusion::{CoscanContext, CoscanOptions};
-use coscan_tier::{TierUser, Tiers, with_options};
+use coscan_datafusion::{CoscanContext, CoscanOptions, with_options};
+use coscan_tier::{TierUser, Tiers};
 use datafusion::catalog::CatalogProviderList;
 use datafusion::common::Result as DataFusionResult;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};

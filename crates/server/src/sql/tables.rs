@@ -8,6 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use coscan_datafusion::CoscanContext;
 use datafusion::catalog::TableProvider;
+use datafusion::common::TableReference;
 
 use crate::config::ServeConfig;
 use crate::error::ServeError;
@@ -26,6 +27,8 @@ struct Table {
     provider: Arc<dyn TableProvider>,
     /// Where it came from: the configuration, a watched folder, or SQL (nothing).
     location: Option<String>,
+    /// What the configuration declares it to be clustered with.
+    clustered_with: Option<String>,
 }
 
 impl fmt::Debug for Tables {
@@ -41,11 +44,17 @@ pub(crate) struct Sources {
     pub(crate) tables: BTreeMap<String, String>,
     /// Folders that hold tables.
     pub(crate) watch: Vec<PathBuf>,
+    /// What the configuration declares of them, by name.
+    pub(crate) clustered_with: BTreeMap<String, String>,
 }
 
 impl Sources {
     pub(crate) fn of(config: &ServeConfig) -> Self {
-        Sources { tables: config.tables.clone(), watch: config.watch.clone() }
+        Sources {
+            tables: config.tables.clone(),
+            watch: config.watch.clone(),
+            clustered_with: config.clustered_with.clone(),
+        }
     }
 }
 
@@ -79,7 +88,7 @@ impl Tables {
         name: String,
         provider: Arc<dyn TableProvider>,
     ) -> Option<Arc<dyn TableProvider>> {
-        let table = Table { provider, location: None };
+        let table = Table { provider, location: None, clustered_with: None };
         self.known.write().unwrap_or_else(PoisonError::into_inner).insert(name, table).map(|old| old.provider)
     }
 
@@ -108,14 +117,23 @@ impl Tables {
             }
         }
         wanted.extend(sources.tables.clone());
+        let declared = |name: &String| sources.clustered_with.get(name).cloned();
+        if strict && let Some(name) = sources.clustered_with.keys().find(|name| !wanted.contains_key(*name)) {
+            let problem = format!("there is no table {name}: give its place with table or watch");
+            return Err(ServeError::setting("clustered-with", problem));
+        }
         let mut change = TablesChange::default();
         for (name, location) in &wanted {
-            if self.read().get(name).is_some_and(|table| table.location.as_ref() == Some(location)) {
+            let clustered_with = declared(name);
+            let is_it = |table: &Table| {
+                table.location.as_ref() == Some(location) && table.clustered_with == clustered_with
+            };
+            if self.read().get(name).is_some_and(is_it) {
                 continue;
             }
-            match open(coscan, location).await {
+            match open(coscan, name, location, clustered_with.as_deref()).await {
                 Ok(provider) => {
-                    let table = Table { provider, location: Some(location.clone()) };
+                    let table = Table { provider, location: Some(location.clone()), clustered_with };
                     self.known.write().unwrap_or_else(PoisonError::into_inner).insert(name.clone(), table);
                     change.opened.push(name.clone());
                 }
@@ -145,15 +163,21 @@ impl Tables {
     }
 }
 
-/// Opens a file, folder, pattern or URL.
-async fn open(coscan: &CoscanContext, location: &str) -> Result<Arc<dyn TableProvider>, String> {
-    const OPENED: &str = "coscan_serve_opened";
+/// Opens a file, folder, pattern or URL under the name that the table has everywhere: declarations of other tables name it.
+async fn open(
+    coscan: &CoscanContext,
+    name: &str,
+    location: &str,
+    clustered_with: Option<&str>,
+) -> Result<Arc<dyn TableProvider>, String> {
     let told = |error: datafusion::common::DataFusionError| {
         error.strip_backtrace().split_whitespace().collect::<Vec<_>>().join(" ")
     };
-    let _ = coscan.ctx.deregister_table(OPENED);
-    coscan.register_parquet(OPENED, location).await.map_err(told)?;
-    let table = coscan.ctx.deregister_table(OPENED).map_err(told)?;
+    let _ = coscan.ctx.deregister_table(TableReference::bare(name));
+    let options: Vec<_> =
+        clustered_with.map(|declared| ("coscan.clustered_with", declared)).into_iter().collect();
+    coscan.register_parquet_with(name, location, &options).await.map_err(told)?;
+    let table = coscan.ctx.deregister_table(TableReference::bare(name)).map_err(told)?;
     let table = table.ok_or_else(|| "it was not opened".to_owned())?;
     if table.schema().fields().is_empty() {
         return Err("there is no Parquet file with columns".to_owned());

@@ -1,4 +1,4 @@
-//! `CREATE EXTERNAL TABLE .. WITH (coscan.tier = 'NAME')`: the options of a table as other engines write them.
+//! `CREATE EXTERNAL TABLE .. WITH (coscan.clustered_with = '..')`: the options of a table as other engines write them.
 //!
 //! DataFusion's parser knows `OPTIONS ('key' 'value')` only, so that the statement is rewritten by its tokens before it is
 //! parsed. Every other statement, and every other `WITH`, stays as it is.
@@ -36,16 +36,16 @@ pub fn with_options(statement: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
+/// What may stand between `CREATE` and `EXTERNAL`.
+const BETWEEN: [&str; 3] = ["OR", "REPLACE", "UNBOUNDED"];
+
 /// Where `WITH` stands, and the parenthesis that follows it, outside of all others; for a `CREATE EXTERNAL TABLE` only.
 fn place(tokens: &[Token]) -> Option<(usize, usize)> {
     let is = |token: &Token, word: &str| matches!(token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(word));
     let mut written = tokens.iter().enumerate().filter(|(_, token)| !matches!(token, Token::Whitespace(_)));
     let (_, create) = written.next()?;
-    let (_, mut second) = written.next()?;
-    if is(second, "UNBOUNDED") {
-        second = written.next()?.1;
-    }
-    if !is(create, "CREATE") || !is(second, "EXTERNAL") {
+    let mut between = written.by_ref().skip_while(|(_, token)| BETWEEN.iter().any(|word| is(token, word)));
+    if !is(create, "CREATE") || !is(between.next()?.1, "EXTERNAL") {
         return None;
     }
     let (mut depth, mut with) = (0, None);
@@ -76,8 +76,15 @@ mod tests {
             ),
             ("WITH ORDER (a) WITH (coscan.tier = x)", "WITH ORDER (a) OPTIONS (coscan.tier   x)"),
             ("LOCATION 'it''s' WITH (a.b = 'c')", "LOCATION 'it''s' OPTIONS (a.b   'c')"),
+            (
+                "WITH (coscan.clustered_with = 'o (k = k)') LOCATION 'l'",
+                "OPTIONS (coscan.clustered_with   'o (k = k)') LOCATION 'l'",
+            ),
         ] {
-            assert_eq!(with_options(&format!("{columns} {with}")), format!("{columns} {options}"));
+            for create in ["CREATE EXTERNAL", "create OR replace external", "CREATE UNBOUNDED EXTERNAL"] {
+                let columns = columns.replace("CREATE EXTERNAL", create);
+                assert_eq!(with_options(&format!("{columns} {with}")), format!("{columns} {options}"));
+            }
         }
     }
 
