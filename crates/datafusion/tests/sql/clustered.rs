@@ -236,6 +236,22 @@ async fn a_declared_match_is_joined_by_chunks() {
     support::settled(&engine).await;
 }
 
+/// Chunks are decoded slice by slice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_keys_of_all_slices_are_looked_at() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut rng = Rng::with_seed(4);
+    let layout = Layout { group: 1000, files: 1, ..Layout::plain() };
+    let tables = tables(folder.path(), &layout, &layout, &mut rng);
+    let plain = declared(support::plain(Variant::Default), &create(&tables, "")).await;
+    let engine = support::engine(support::policy("relevance"), LARGE_BUFFER);
+    assert!(engine.config().slice_rows * 2 < layout.group);
+    let ctx = declared(support::cooperative(&engine, Variant::Default), &create(&tables, MATCH)).await;
+    set(&ctx, &[("coscan.order_aware", "always")]).await;
+    assert!(explained(&ctx, JOIN).await.contains("OrderedJoinExec: by chunks: "));
+    assert_eq!(sorted(&ctx, JOIN).await, sorted(&plain, JOIN).await);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_declaration_that_is_wrong_is_found_before_a_row_is_given() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -340,6 +340,31 @@ async fn what_is_constant_is_known_of_every_chunk() {
     assert!(counted(&ctx, sql, "partitions_by_chunks").await > 0);
 }
 
+/// Chunks in any order do not have the order in which each of them is.
+#[tokio::test]
+async fn windows_that_rely_on_the_order_of_the_table_are_left_to_datafusion() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("o");
+    let mut tables = vec!["SET datafusion.execution.parquet.max_row_group_size = 500".to_owned()];
+    for file in 0..4 {
+        let rows = format!("generate_series({}, {})", file * 1000, file * 1000 + 999);
+        let rows = format!("SELECT value / 300 AS k, value AS s FROM {rows} ORDER BY value");
+        tables.push(format!("COPY ({rows}) TO '{}/{file}.parquet' STORED AS PARQUET", path.display()));
+    }
+    let order = "WITH ORDER (k ASC, s ASC)";
+    tables.push(format!("CREATE EXTERNAL TABLE o STORED AS PARQUET {order} LOCATION '{}/'", path.display()));
+    tables.push("SET datafusion.optimizer.prefer_existing_sort = true".to_owned());
+    let plain = declared(support::plain(Variant::Default), &tables).await;
+    let engine = support::engine(support::policy("relevance"), LARGE_BUFFER);
+    let more = ["SET coscan.order_aware = 'always'".to_owned(), "SET coscan.load_control = false".to_owned()];
+    let ctx = declared(support::cooperative(&engine, Variant::Default), &tables[5..]).await;
+    let ctx = declared(ctx, &more).await;
+    let sql = "SELECT k, s, row_number() OVER (PARTITION BY k ORDER BY s) FROM o";
+    let plan = support::rows(&ctx, &format!("EXPLAIN {sql}")).await.expect(sql).join("\n");
+    assert!(!plan.contains("SortExec") && !plan.contains("OrderedWindowExec"), "{plan}");
+    assert_eq!(answer(&ctx, sql).await.expect(sql), answer(&plain, sql).await.expect(sql));
+}
+
 #[tokio::test]
 async fn a_limit_begins_with_the_chunks_that_it_wants() {
     let engine = support::engine(support::policy("relevance"), LARGE_BUFFER);

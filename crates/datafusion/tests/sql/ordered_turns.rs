@@ -2,11 +2,14 @@
 //! with the smallest buffer too, while others are left alone half-way or dropped.
 
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use coscan_core::registry;
 use coscan_engine::Engine;
+use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::Result;
 use datafusion::execution::SendableRecordBatchStream;
@@ -14,6 +17,8 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, displaya
 use datafusion::prelude::SessionContext;
 use fastrand::Rng;
 use futures::StreamExt;
+use parquet::arrow::ArrowWriter;
+use parquet::file::properties::WriterProperties;
 
 use crate::ordered::{Layout, declared, write_table};
 use crate::support::{self, LARGE_BUFFER, Variant};
@@ -65,7 +70,7 @@ impl Partitions {
     }
 }
 
-fn lines(batch: Result<datafusion::arrow::array::RecordBatch>) -> Vec<String> {
+fn lines(batch: Result<RecordBatch>) -> Vec<String> {
     let batch = batch.expect("a batch");
     let options = FormatOptions::default().with_null("NULL");
     let columns = batch.columns().iter().map(|c| ArrayFormatter::try_new(c.as_ref(), &options));
@@ -178,6 +183,66 @@ async fn a_partition_that_is_dropped_after_any_poll_leaves_no_half_of_a_group() 
         support::settled(&engine).await;
     }
     assert!(dropped_early > 60, "{dropped_early}");
+}
+
+/// Writes row groups of a thousand rows, each with the second half of a key's rows and the first half of the next one's. Those
+/// at its ends are marked, by column `e`: a few pages.
+fn with_marked_ends(folder: &Path) -> String {
+    const GROUPS: i64 = 10;
+    const ROWS: i64 = 1000;
+    let column = |value: fn(i64) -> i64| -> ArrayRef {
+        Arc::new(Int64Array::from_iter_values((0..GROUPS * ROWS).map(value)))
+    };
+    let marked = |row| i64::from(row % ROWS < 20 || row % ROWS >= ROWS - 20);
+    let columns =
+        [("k", column(|row| (row + ROWS / 2) / ROWS)), ("v", column(|row| row)), ("e", column(marked))];
+    let all = RecordBatch::try_from_iter(columns).expect("columns of one length");
+    let properties = WriterProperties::builder()
+        .set_max_row_group_row_count(Some(ROWS as usize))
+        .set_data_page_row_count_limit(50)
+        .set_write_batch_size(50)
+        .set_dictionary_enabled(false)
+        .build();
+    let path = folder.join("c.parquet");
+    let file = File::create(&path).expect("a file");
+    let mut writer = ArrowWriter::try_new(file, all.schema(), Some(properties)).expect("a writer");
+    writer.write(&all).expect("rows");
+    writer.close().expect("a footer");
+    format!("CREATE EXTERNAL TABLE c STORED AS PARQUET LOCATION '{}'", path.display())
+}
+
+/// While pages of a chunk are read, nobody else gets it, and no row of it has been seen.
+#[tokio::test]
+async fn a_partition_that_is_dropped_while_pages_are_read_leaves_no_half_of_a_group() {
+    let sql = "SELECT k, count(*), sum(v) FROM c WHERE e = 1 GROUP BY k";
+    let folder = tempfile::tempdir().expect("a folder");
+    let tables = [with_marked_ends(folder.path())];
+    let plain = declared(support::plain(Variant::Default), &tables).await;
+    let expected = support::rows(&plain, sql).await.expect(sql);
+    let engine = support::engine(support::policy("relevance"), LARGE_BUFFER);
+    let ctx = always(&engine, &tables).await;
+    let set = "SET coscan.point_threshold = 4";
+    ctx.sql(set).await.expect(set).collect().await.expect(set);
+    let mut dropped_early = 0;
+    for polls in 1..40 {
+        // Nothing is in memory, so that a read takes its time.
+        engine.set_buffer(1).expect("a buffer");
+        while engine.usage().total() > 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        engine.set_buffer(LARGE_BUFFER).expect("a buffer");
+        let plan = planned(&ctx, sql).await;
+        assert!(by_chunks(&plan), "{sql}");
+        let mut partitions = Partitions::open(&plan, &ctx);
+        partitions.poll(0, polls).await;
+        dropped_early += usize::from(partitions.streams[0].take().is_some());
+        for at in 1..partitions.streams.len() {
+            partitions.drain(at).await;
+        }
+        assert_some_of(&partitions.rows, &expected, &format!("{polls} polls"));
+    }
+    let points = engine.stats().point_reads;
+    assert!(dropped_early > 10 && points > 100, "{dropped_early}, {points} point reads");
 }
 
 #[tokio::test]
