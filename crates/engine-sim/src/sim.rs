@@ -13,6 +13,7 @@ use crate::consumer::Clients;
 use crate::executor::{Executor, TaskId};
 use crate::files::content;
 use crate::plan::{Control, WorldPlan, read_limit};
+use crate::store::STALL;
 use crate::world::{SimEnvironment, World};
 
 /// No world takes more steps than this.
@@ -160,7 +161,8 @@ fn check(world: &World, audit: &Audit, quiet: bool) {
     }
     // A smaller buffer has a smaller share for point reads, and as many blocks as before: what they hold may be more
     // than is booked, by less than a share.
-    let shrunk = world.records().buffers.iter().any(|buffer| *buffer < world.plan.config.buffer_bytes);
+    let smaller = |buffer: &u64| *buffer < world.plan.config.buffer_bytes;
+    let shrunk = world.records().lent || world.records().buffers.iter().any(smaller);
     if usage.points < audit.point_bytes && !shrunk {
         differs("point reads hold more than the ledger says");
     }
@@ -236,6 +238,7 @@ fn apply(clients: &Clients, control: Control) {
         }
         Control::Buffer(bytes) => engine.iter().for_each(|engine| set_buffer(clients, engine, bytes)),
         Control::Lend(bytes) => {
+            world.records().lent |= bytes > 0;
             all_well(clients, engine.map(|engine| engine.lend(bytes).map(drop)));
         }
         Control::Limit(rate) => {
@@ -272,7 +275,9 @@ fn check_end(clients: &Clients, permits: Option<usize>) {
     let plan = &world.plan;
     let last = |kind: usize| Duration::from_nanos(clients.last_end_ns[kind].load(Ordering::Relaxed));
     let jumped = world.records().jumps > 0;
-    let patience = plan.config.read_deadline * 20 + Duration::from_secs(300);
+    // Where time passes although somebody could go on, the engine may learn of a deadline when a stall is over.
+    let leap = if plan.yields.jumps > 0 { STALL } else { Duration::ZERO };
+    let patience = plan.config.read_deadline * 20 + Duration::from_secs(300) + leap;
     if !jumped && last(0) > Duration::from_millis(plan.peace_ms) + patience {
         world
             .executor

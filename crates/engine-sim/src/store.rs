@@ -21,6 +21,9 @@ use crate::executor::TaskId;
 use crate::plan::Fault;
 use crate::world::{World, slice};
 
+/// A stall lasts a thousand of these.
+pub(crate) const STALL: Duration = Duration::from_secs(3600);
+
 thread_local! {
     /// The task on this thread, and whether what it does was given up.
     static SERVED: RefCell<Option<(TaskId, Arc<AtomicBool>)>> = const { RefCell::new(None) };
@@ -72,7 +75,7 @@ async fn pass(world: &World, time: Duration) {
 
 async fn never(world: &World) {
     for _ in 0..1000 {
-        pass(world, Duration::from_secs(3600)).await;
+        pass(world, STALL).await;
     }
 }
 

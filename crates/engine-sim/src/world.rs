@@ -44,6 +44,8 @@ pub struct Records {
     pub disturbed: BTreeMap<usize, u64>,
     /// Buffers that have been in force.
     pub buffers: Vec<u64>,
+    /// Whether the buffer has lent anything, which makes it smaller.
+    pub lent: bool,
     /// Jumps of the clock.
     pub jumps: u64,
 }
