@@ -44,6 +44,11 @@ pub(crate) trait OneInput: Sized + Send + Sync + 'static {
     /// What stands in the place of `node` over another input, or over the same once more.
     fn over(node: &Arc<OneInputExec<Self>>, input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan>;
 
+    /// What stands in its place where the plan is executed again with other rows.
+    fn again(node: &Arc<OneInputExec<Self>>) -> Arc<dyn ExecutionPlan> {
+        Self::over(node, Arc::clone(node.0.input()))
+    }
+
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream>;
 
     fn metrics(&self) -> Option<MetricsSet> {
@@ -145,6 +150,10 @@ impl<T: OneInput> ExecutionPlan for OneInputExec<T> {
         _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
         Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(T::again(&self))
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {

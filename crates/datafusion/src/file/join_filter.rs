@@ -20,14 +20,15 @@ use datafusion::arrow::compute::{filter_record_batch, partition, take_record_bat
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::execution::memory_pool::MemoryPool;
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{DynamicFilterTracking, Literal};
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
+use datafusion::physical_expr::{PhysicalExpr, split_conjunction};
 use datafusion::physical_expr_common::physical_expr::snapshot_physical_expr;
 use datafusion::physical_plan::metrics::Count;
 
 use crate::file::known_keys::{Asked, Bounds, KnownKeys, keeps};
 use crate::file::row_filter::{Passing, spread};
+use crate::key_filter::InKeys;
 
 /// After so many rows it is decided whether a filter is worth its cost.
 const ROWS_ON_TRIAL: u64 = 64 << 10;
@@ -147,6 +148,8 @@ struct Settled {
     filter: Arc<dyn PhysicalExpr>,
     /// If its keys are integers: for which of them it may be true.
     bounds: Option<Bounds>,
+    /// Whether asking costs no more than to remember the answer.
+    cheap: bool,
 }
 
 impl fmt::Debug for JoinFilters {
@@ -191,7 +194,7 @@ impl JoinFilters {
 
 /// Whether values may be equal and a filter of a join not see it: it looks for their bits among those of the build side, and
 /// for nulls, which some joins take to be equal, among those that an array counts.
-fn equal_otherwise(of: &DataType) -> bool {
+pub(crate) fn equal_otherwise(of: &DataType) -> bool {
     match of {
         DataType::Null | DataType::Dictionary(..) => true,
         of => of.is_floating() || of.is_nested(),
@@ -225,8 +228,13 @@ impl OverBatch {
             }
             let settled = snapshot_physical_expr(Arc::clone(&self.filter)).ok();
             let settled = settled.filter(|filter| !is_true(filter)).map(|filter| {
+                // Bounds and lists beside a set of keys say nothing more of a row.
+                let keys = split_conjunction(&filter).into_iter().find(|conjunct| conjunct.is::<InKeys>());
+                if let Some(filter) = keys.cloned() {
+                    return Settled { filter, bounds: None, cheap: true };
+                }
                 let bounds = if self.kept { Bounds::of(&filter) } else { None };
-                Settled { filter, bounds }
+                Settled { filter, bounds, cheap: false }
             });
             let _ = self.settled.set(settled);
         }
@@ -262,7 +270,7 @@ impl OverBatch {
     /// For which rows the filter is true.
     fn looked_up(&self, settled: &Settled, keys: &RecordBatch) -> Result<(BooleanBuffer, Asked)> {
         let filter = &settled.filter;
-        if keys.num_rows() == 0 {
+        if keys.num_rows() == 0 || settled.cheap {
             return Asked::about(filter, keys);
         }
         if self.of.trial.scattered.load(Relaxed) {

@@ -8,6 +8,7 @@
 //! | a scan becomes cooperative | [`scan`] |
 //! | a filter moves into the scan below it | [`filter_into_scan`] |
 //! | a partial aggregation reads the scan's arrays | [`aggregation_at_scan`], [`function_at_scan`] |
+//! | a join filters by single keys | [`filter_by_keys`] |
 //! | decimal arithmetic is tried in 64 bits | [`narrow_arithmetic`], [`narrow_arguments`] |
 //! | a conjunct is evaluated before earlier ones | [`cannot_fail`] |
 //! | a conjunct that statistics prove is dropped | [`decided_by_statistics`], [`bounds_in_order`] |
@@ -235,6 +236,30 @@ pub(crate) fn aggregation_at_scan(aggregate: &AggregateExec, scan: &FileScanConf
         && aggregate.dynamic_expressions_produced().is_empty()
         && *aggregate.input_order_mode() == InputOrderMode::Linear;
     if plain { Ok(()) } else { Err(Reason::SpecialAggregation) }
+}
+
+/// A join filters its probe side by single keys if
+///
+/// - DataFusion lets it fill a filter: rows of the probe side without a match do not come out of it, by any of its settings;
+/// - nulls match nothing;
+/// - its build side is the same whenever it is read.
+pub(crate) fn filter_by_keys(join: &HashJoinExec) -> Result<(), Reason> {
+    let plain = !join.null_aware && join.null_equality() == NullEquality::NullEqualsNothing;
+    if !plain || join.dynamic_expressions_produced().is_empty() {
+        return Err(Reason::SpecialJoin);
+    }
+    let mut volatile = None;
+    let walked = join.left().apply(|node| {
+        node.apply_expressions(&mut |expr| {
+            volatile = volatile.take().or_else(|| not_volatile(expr).err());
+            Ok(TreeNodeRecursion::Continue)
+        })
+    });
+    join.on().iter().try_for_each(|(build, _)| not_volatile(build))?;
+    match volatile {
+        Some(reason) => Err(reason),
+        None => walked.map(|_| ()).map_err(|_| Reason::SpecialJoin),
+    }
 }
 
 /// Which of the functions known here this is, and its argument.

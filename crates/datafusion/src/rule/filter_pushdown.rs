@@ -88,7 +88,10 @@ fn prune_by(config: &FileScanConfig, conjuncts: &[Arc<dyn PhysicalExpr>]) -> Res
     with_predicate(config, conjunction(all))
 }
 
-fn with_predicate(config: &FileScanConfig, predicate: Arc<dyn PhysicalExpr>) -> Result<FileScanConfig> {
+pub(super) fn with_predicate(
+    config: &FileScanConfig,
+    predicate: Arc<dyn PhysicalExpr>,
+) -> Result<FileScanConfig> {
     let source = config.file_source().downcast_ref::<ParquetSource>();
     let source =
         source.ok_or_else(|| internal_datafusion_err!("a scan of Parquet files has another source"))?;

@@ -1,10 +1,11 @@
 //! The optimizer rule: every scan of Parquet files becomes a cooperative one.
 //!
-//! It must run last, because later rules look for DataFusion's own scan. Scans take in the filter right above
-//! them (`filter_pushdown`), partial aggregations right above them read their arrays (`aggregation`), aggregations,
-//! joins and window functions of clustered tables are done chunk by chunk (`ordered`), a limit over an order begins with
-//! the chunks that it wants (`limits`), build sides are read when filters of joins above are known (`deferred`), and
-//! decimal arithmetic is narrowed. Aggregations over grouping sets lose a wrong claim that DataFusion makes for them
+//! It must run last, because later rules look for DataFusion's own scan. Filters that are filled while the query runs go
+//! to the scans to which they belong (`placed_filters`), and joins filter by single keys (`key_filters`). Scans take in the
+//! filter right above them (`filter_pushdown`), partial aggregations right above them read their arrays (`aggregation`),
+//! aggregations, joins and window functions of clustered tables are done chunk by chunk (`ordered`), a limit over an order
+//! begins with the chunks that it wants (`limits`), build sides are read when filters of joins above are known (`deferred`),
+//! and decimal arithmetic is narrowed. Aggregations over grouping sets lose a wrong claim that DataFusion makes for them
 //! (`grouping_sets`). Other joins, orderings and partitions stay as they are. `eligibility` says when. What does not meet its
 //! conditions is left alone, with the reason in the log.
 
@@ -13,8 +14,10 @@ mod deferred;
 pub(crate) mod eligibility;
 mod filter_pushdown;
 mod grouping_sets;
+mod key_filters;
 mod limits;
 mod ordered;
+mod placed_filters;
 mod read_once;
 
 use std::fmt;
@@ -60,6 +63,11 @@ pub fn rewrite_plan(
     if !options.enabled {
         return Ok(plan);
     }
+    // A distributed engine runs the partitions of one plan in different processes and says so by switching work stealing
+    // off: chunks would not go to all of them, nor does anybody know all keys.
+    let shares = config.execution.enable_file_stream_work_stealing;
+    let plan = plan.transform_up(placed_filters::by_position)?.data;
+    let plan = if shares { plan.transform_up(key_filters::by_key)?.data } else { plan };
     let plan = plan.transform_down(|node| {
         Ok(match cooperative(&node, engine, options)? {
             Some(scan) => Transformed::yes(scan),
@@ -69,9 +77,6 @@ pub fn rewrite_plan(
     let mended =
         |node| read_once(node)?.transform_data(deferred)?.transform_data(grouping_sets::without_claims);
     let plan = plan?.data.transform_up(mended)?.data;
-    // A distributed engine runs the partitions of one plan in different processes and says so by switching work stealing
-    // off: chunks would not go to all of them.
-    let shares = config.execution.enable_file_stream_work_stealing;
     let order_aware = if shares { options.order_aware } else { OrderAware::Never };
     let plan = if options.order_aware == OrderAware::Never { plan } else { limits::wanted_first(plan)? };
     finished(ordered::by_chunks(plan, order_aware, &config.catalog, &finished)?)

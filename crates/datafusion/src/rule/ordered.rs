@@ -31,6 +31,7 @@ use datafusion::physical_plan::{Distribution, ExecutionPlan, ExecutionPlanProper
 
 use super::{eligibility, with_narrow_arithmetic};
 use crate::clustered::{ClusteredWith, matches_declared};
+use crate::key_filter::KeyFiltersExec;
 use crate::ordered::{
     AggregateSpec, Candidate, ChunkAggregation, ChunkInput, ChunkJoin, ChunkWindow, OrderedAggregateExec,
     OrderedJoinExec, OrderedWindowExec, OuterSide, Step, sort_chunks,
@@ -337,7 +338,8 @@ pub(super) fn exchanges(node: &Arc<dyn ExecutionPlan>) -> bool {
     let merges = node.downcast_ref::<CoalescePartitionsExec>().is_some_and(|node| node.fetch().is_none());
     let merges_sorted =
         node.downcast_ref::<SortPreservingMergeExec>().is_some_and(|node| node.fetch().is_none());
-    merges || merges_sorted || node.is::<RepartitionExec>() || node.is::<CooperativeExec>()
+    let passes = node.is::<RepartitionExec>() || node.is::<CooperativeExec>() || node.is::<KeyFiltersExec>();
+    merges || merges_sorted || passes
 }
 
 /// The cooperative scan at the bottom and what is done to its rows, beginning at the scan.

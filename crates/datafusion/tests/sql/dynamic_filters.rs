@@ -99,6 +99,17 @@ const JOINS: &[&str] = &[
      JOIN orders o ON o.event_id = e.id WHERE d.grp = 4 AND o.status = 'open'",
     "SELECT e.dim, count(*) FROM events e WHERE e.dim IN (SELECT dim_id FROM dims WHERE grp = 6) GROUP BY e.dim",
     "SELECT e.id FROM dims d JOIN (SELECT * FROM events ORDER BY id LIMIT 500) e ON e.dim = d.dim_id WHERE d.grp = 1",
+    // Keys of several tables.
+    "SELECT e.id, o.order_id FROM events e JOIN orders o ON o.event_id = e.id \
+     JOIN dims d ON e.dim = d.dim_id AND o.event_id >= d.first_event AND o.event_id % 90 = d.dim_id WHERE d.grp < 4",
+    "SELECT d.dim_id, x.id FROM dims d LEFT JOIN (SELECT e.id, e.dim, o.event_id FROM events e JOIN orders o ON o.event_id = e.id) x \
+     ON x.dim = d.dim_id AND x.event_id = d.first_event WHERE d.grp < 4",
+    "SELECT d.dim_id FROM dims d WHERE NOT EXISTS (SELECT 1 FROM events e JOIN orders o ON o.event_id = e.id \
+     WHERE e.dim = d.dim_id AND o.event_id = d.first_event)",
+    "SELECT d.dim_id FROM dims d WHERE EXISTS (SELECT 1 FROM events e JOIN orders o ON o.event_id = e.id \
+     WHERE e.dim = d.dim_id AND o.event_id = d.first_event + 1)",
+    "SELECT d.dim_id, m.least FROM dims d JOIN (SELECT dim, min(id) AS least FROM events GROUP BY dim) m \
+     ON m.dim = d.dim_id AND m.least >= d.first_event AND m.least = d.dim_id",
 ];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

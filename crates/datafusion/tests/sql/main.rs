@@ -9,6 +9,7 @@ mod dynamic_filters;
 mod equivalence;
 mod executions;
 mod faults;
+mod key_filters;
 mod load_control;
 mod ordered;
 mod ordered_filters;

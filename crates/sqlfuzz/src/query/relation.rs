@@ -50,6 +50,7 @@ impl Drawer<'_> {
             4..=7 if depth > 0 => self.join(depth - 1),
             9 if depth > 0 => self.twice(depth - 1),
             10 if depth > 0 => self.by_keys(),
+            11 if depth > 0 => self.third(),
             8 if !self.ctes.is_empty() => {
                 let at = self.dice.below(self.ctes.len());
                 let (name, columns, rows) = self.ctes[at].clone();
@@ -119,6 +120,35 @@ impl Drawer<'_> {
         let kind = *self.dice.pick(&["INNER", "LEFT", "FULL", "LEFT SEMI", "LEFT ANTI"]);
         let join = Join { kind, left: first, right: second, on };
         let scope = if kind.starts_with("LEFT ") { left } else { left.into_iter().chain(right).collect() };
+        Drawn { relation: Relation::Join(Box::new(join)), scope, rows: cross }
+    }
+
+    /// Two tables and a third that is joined with both of them, each by a key of its own. All have columns of the same names.
+    fn third(&mut self) -> Drawn {
+        let [first, second, third] = [self.table(), self.table(), self.table()];
+        let cross = first.rows.saturating_mul(second.rows).saturating_mul(third.rows);
+        if cross > MOST_ROWS * 50 {
+            return first;
+        }
+        let on = vec![self.join_key(&first.scope, &second.scope)];
+        let keys =
+            vec![self.join_key(&first.scope, &third.scope), self.join_key(&second.scope, &third.scope)];
+        let both = Join { kind: "INNER", left: first.relation, right: second.relation, on };
+        let scope: Vec<Named> = first.scope.into_iter().chain(second.scope).collect();
+        let both = Relation::Join(Box::new(both));
+        let kind = *self.dice.pick(&["INNER", "INNER", "LEFT", "SEMI", "ANTI"]);
+        let (kind, left, right) = match (kind, self.dice.one_in(2)) {
+            ("SEMI", _) => ("LEFT SEMI", both, third.relation),
+            ("ANTI", _) => ("LEFT ANTI", both, third.relation),
+            (kind, true) => (kind, third.relation, both),
+            (kind, false) => (kind, both, third.relation),
+        };
+        let mut scope = match kind {
+            "LEFT SEMI" | "LEFT ANTI" => scope,
+            _ => scope.into_iter().chain(third.scope).collect(),
+        };
+        scope.iter_mut().for_each(|column| column.unique = false);
+        let join = Join { kind, left, right, on: keys };
         Drawn { relation: Relation::Join(Box::new(join)), scope, rows: cross }
     }
 

@@ -1,0 +1,231 @@
+//! Collects the keys of a join's build side as its rows pass, and fills the filters of its probe side when all have passed.
+//!
+//! A filter stays empty if not all rows pass: a partition is not read to its end, or fails. Then nothing is left out.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::execution::memory_pool::MemoryPool;
+use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::Operator;
+use datafusion::physical_expr::expressions::{BinaryExpr, Column, DynamicFilterPhysicalExpr, in_list, lit};
+use datafusion::physical_expr::{PhysicalExpr, conjunction};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+use futures::{Stream, StreamExt};
+
+use super::in_keys::InKeys;
+use super::keys::{Known, Values};
+use crate::one_input::{OneInput, OneInputExec};
+
+/// So few keys are listed as well: DataFusion looks for each of them in the statistics of a row group.
+const LISTED: usize = 20;
+
+/// A key of a join.
+#[derive(Debug)]
+pub(crate) struct KeyFilter {
+    /// Over the build side.
+    build: Arc<dyn PhysicalExpr>,
+    /// The column of the probe side that is equal to it.
+    probe: Column,
+    probe_schema: SchemaRef,
+    data_type: DataType,
+    filter: Arc<DynamicFilterPhysicalExpr>,
+}
+
+impl KeyFilter {
+    /// The filter of a key of integers, which is nothing yet.
+    pub(crate) fn new(build: Arc<dyn PhysicalExpr>, probe: &Column, probe_schema: SchemaRef) -> Result<Self> {
+        let data_type = probe.data_type(&probe_schema)?;
+        let column: Arc<dyn PhysicalExpr> = Arc::new(probe.clone());
+        let filter = Arc::new(DynamicFilterPhysicalExpr::new(vec![column], lit(true)));
+        Ok(KeyFilter { build, probe: probe.clone(), probe_schema, data_type, filter })
+    }
+
+    /// The filter over the probe side.
+    pub(crate) fn filter(&self) -> Arc<dyn PhysicalExpr> {
+        Arc::clone(&self.filter) as _
+    }
+
+    /// Says that these are the keys, and no others follow.
+    fn fill(&self, known: Known) -> Result<()> {
+        self.filter.update(self.of(known)?)?;
+        self.filter.mark_complete();
+        Ok(())
+    }
+
+    /// Which rows of the probe side have a key among those that are known.
+    fn of(&self, known: Known) -> Result<Arc<dyn PhysicalExpr>> {
+        let Some((least, greatest)) = known.hull else { return Ok(lit(false)) };
+        let column: Arc<dyn PhysicalExpr> = Arc::new(self.probe.clone());
+        let value = |key: i64| ScalarValue::Int64(Some(key)).cast_to(&self.data_type).map(lit);
+        let compare = |op, key| -> Result<Arc<dyn PhysicalExpr>> {
+            Ok(Arc::new(BinaryExpr::new(Arc::clone(&column), op, value(key)?)))
+        };
+        let mut all = vec![compare(Operator::GtEq, least)?, compare(Operator::LtEq, greatest)?];
+        if let Some(few) = known.few {
+            let listed = few.into_iter().map(value).collect::<Result<_>>()?;
+            all.push(in_list(Arc::clone(&column), listed, &false, &self.probe_schema)?);
+        }
+        if let Some(set) = known.set {
+            all.push(Arc::new(InKeys::new(column, Arc::new(set))));
+        }
+        Ok(conjunction(all))
+    }
+}
+
+/// Collects keys of the rows that pass.
+pub(crate) struct KeyFilters {
+    input: Arc<dyn ExecutionPlan>,
+    keys: Arc<[KeyFilter]>,
+    partitions: Arc<Mutex<Vec<Partition>>>,
+}
+
+/// How far a partition is.
+#[derive(Debug)]
+enum Partition {
+    NotRead,
+    BeingRead,
+    /// Its values, of each key.
+    Read(Vec<Values>),
+}
+
+impl Partition {
+    /// The values, of a partition that was read.
+    fn take(&mut self) -> Vec<Values> {
+        match std::mem::replace(self, Partition::BeingRead) {
+            Partition::Read(values) => values,
+            Partition::NotRead | Partition::BeingRead => Vec::new(),
+        }
+    }
+}
+
+/// A node that collects keys.
+pub(crate) type KeyFiltersExec = OneInputExec<KeyFilters>;
+
+impl KeyFilters {
+    /// Over all rows of the build side.
+    pub(crate) fn exec(input: Arc<dyn ExecutionPlan>, keys: Arc<[KeyFilter]>) -> Arc<dyn ExecutionPlan> {
+        let partitions = input.output_partitioning().partition_count();
+        let partitions = (0..partitions).map(|_| Partition::NotRead).collect();
+        Arc::new(OneInputExec(KeyFilters { input, keys, partitions: Arc::new(Mutex::new(partitions)) }))
+    }
+}
+
+impl OneInput for KeyFilters {
+    const NAME: &'static str = "KeyFilterExec";
+
+    fn input(&self) -> &Arc<dyn ExecutionPlan> {
+        &self.input
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        for (at, key) in self.keys.iter().enumerate() {
+            write!(f, "{} {} = {}", if at == 0 { ":" } else { "," }, key.probe, key.build)?;
+        }
+        Ok(())
+    }
+
+    fn over(node: &Arc<KeyFiltersExec>, input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+        KeyFilters::exec(input, Arc::clone(&node.0.keys))
+    }
+
+    /// The filters are about rows that are not those of the next execution.
+    fn again(node: &Arc<KeyFiltersExec>) -> Arc<dyn ExecutionPlan> {
+        Arc::clone(&node.0.input)
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let input = self.input.execute(partition, Arc::clone(&context))?;
+        let mut partitions = self.partitions.lock().unwrap_or_else(PoisonError::into_inner);
+        match partitions.get_mut(partition) {
+            Some(state) if matches!(state, Partition::NotRead) => *state = Partition::BeingRead,
+            _ => return Ok(input),
+        }
+        let pool = Arc::clone(context.memory_pool());
+        let collecting = Collecting {
+            keys: Arc::clone(&self.keys),
+            values: self.keys.iter().map(|_| Values::new(&pool)).collect(),
+            pool,
+            partition,
+            partitions: Arc::clone(&self.partitions),
+        };
+        Ok(Box::pin(Passing { input, collecting: Some(collecting) }))
+    }
+}
+
+/// What one partition collects.
+struct Collecting {
+    keys: Arc<[KeyFilter]>,
+    values: Vec<Values>,
+    pool: Arc<dyn MemoryPool>,
+    partition: usize,
+    partitions: Arc<Mutex<Vec<Partition>>>,
+}
+
+impl Collecting {
+    fn add(&mut self, batch: &RecordBatch) -> Result<()> {
+        for (key, values) in self.keys.iter().zip(&mut self.values) {
+            values.add(&key.build.evaluate(batch)?.into_array(batch.num_rows())?)?;
+        }
+        Ok(())
+    }
+
+    /// All rows of the partition have passed. The last one fills the filters.
+    fn finish(self) -> Result<()> {
+        let mut all: Vec<_> = {
+            let mut partitions = self.partitions.lock().unwrap_or_else(PoisonError::into_inner);
+            partitions[self.partition] = Partition::Read(self.values);
+            if !partitions.iter().all(|partition| matches!(partition, Partition::Read(_))) {
+                return Ok(());
+            }
+            partitions.iter_mut().map(Partition::take).map(Vec::into_iter).collect()
+        };
+        for key in self.keys.iter() {
+            let values = all.iter_mut().filter_map(Iterator::next).collect();
+            key.fill(Known::of(values, LISTED, &self.pool))?;
+        }
+        Ok(())
+    }
+}
+
+/// Rows that pass.
+struct Passing {
+    input: SendableRecordBatchStream,
+    /// `None` when there is nothing more to collect.
+    collecting: Option<Collecting>,
+}
+
+impl Stream for Passing {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let next = ready!(self.input.poll_next_unpin(context));
+        // What fails here fails in the join too; without a filter it only reads more.
+        match (&next, &mut self.collecting) {
+            (Some(Ok(batch)), Some(collecting)) => {
+                if collecting.add(batch).is_err() {
+                    self.collecting = None;
+                }
+            }
+            (Some(Err(_)), collecting) => *collecting = None,
+            (None, collecting) => {
+                if let Some(Err(error)) = collecting.take().map(Collecting::finish) {
+                    tracing::debug!(%error, "a join has no filter of its keys");
+                }
+            }
+            (Some(Ok(_)), None) => {}
+        }
+        Poll::Ready(next)
+    }
+}
+
+impl RecordBatchStream for Passing {
+    fn schema(&self) -> SchemaRef {
+        self.input.schema()
+    }
+}

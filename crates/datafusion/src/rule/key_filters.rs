@@ -1,0 +1,80 @@
+//! Hash joins filter their probe side by one key at a time.
+//!
+//! [`eligibility::filter_by_keys`] says of which joins. A filter is placed in the scans from which the column of its key comes,
+//! which for each key may be others. If there are none, nothing is collected.
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::tree_node::Transformed;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::joins::HashJoinExec;
+
+use super::eligibility;
+use super::placed_filters::{placed, removed, with_children};
+use crate::file::known_keys::keeps;
+use crate::key_filter::{KeyFilter, KeyFilters};
+
+/// The node with filters of its keys in the scans of its probe side, if it is a hash join for which that is right.
+pub(super) fn by_key(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    let Some(join) = node.downcast_ref::<HashJoinExec>() else { return Ok(Transformed::no(node)) };
+    if let Err(reason) = eligibility::filter_by_keys(join) {
+        tracing::debug!(%reason, "a join does not filter by single keys");
+        return Ok(Transformed::no(node));
+    }
+    let mut probe = Arc::clone(join.right());
+    let of_all_keys = node.dynamic_expressions_produced();
+    if join.on().len() > 1 {
+        for of in &of_all_keys {
+            // Where it has a place it leaves out more rows than the filters of its keys would.
+            if placed(Arc::clone(&probe), of)?.1 {
+                return Ok(Transformed::no(node));
+            }
+        }
+    }
+    let mut keys = Vec::new();
+    for (build, of_probe) in join.on() {
+        let Some(key) = key(join, build, of_probe)? else { continue };
+        let (with_filter, has_place) = placed(Arc::clone(&probe), &key.filter())?;
+        if has_place {
+            probe = with_filter;
+            keys.push(key);
+        }
+    }
+    if keys.is_empty() {
+        return Ok(Transformed::no(node));
+    }
+    for of in &of_all_keys {
+        probe = removed(probe, of)?.data;
+    }
+    let build = collected(Arc::clone(join.left()), keys.into())?;
+    with_children(node, vec![build, probe]).map(Transformed::yes)
+}
+
+/// The filter of a key; `None` if that is not made of its values.
+fn key(
+    join: &HashJoinExec,
+    build: &Arc<dyn PhysicalExpr>,
+    of_probe: &Arc<dyn PhysicalExpr>,
+) -> Result<Option<KeyFilter>> {
+    let Some(column) = of_probe.downcast_ref::<Column>() else { return Ok(None) };
+    let types = (build.data_type(&join.left().schema())?, of_probe.data_type(&join.right().schema())?);
+    if types.0 != types.1 || !keeps(&types.0) {
+        return Ok(None);
+    }
+    KeyFilter::new(Arc::clone(build), column, join.right().schema()).map(Some)
+}
+
+/// The build side with the collection of its keys: below an exchange into one partition, where several work at it.
+fn collected(build: Arc<dyn ExecutionPlan>, keys: Arc<[KeyFilter]>) -> Result<Arc<dyn ExecutionPlan>> {
+    match build.downcast_ref::<CoalescePartitionsExec>() {
+        Some(exchange) if exchange.fetch().is_none() => {
+            let input = KeyFilters::exec(Arc::clone(exchange.input()), keys);
+            with_children(build, vec![input])
+        }
+        _ => Ok(KeyFilters::exec(build, keys)),
+    }
+}
