@@ -293,7 +293,8 @@ impl OverBatch {
     }
 }
 
-fn is_true(filter: &Arc<dyn PhysicalExpr>) -> bool {
+/// Whether a filter says nothing.
+pub(crate) fn is_true(filter: &Arc<dyn PhysicalExpr>) -> bool {
     filter
         .downcast_ref::<Literal>()
         .is_some_and(|literal| literal.value() == &ScalarValue::Boolean(Some(true)))

@@ -30,7 +30,7 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::union::UnionExec;
 
 use super::filter_pushdown::with_predicate;
-use crate::file::join_filter::equal_otherwise;
+use crate::file::join_filter::{equal_otherwise, is_true};
 use crate::key_filter::KeyFiltersExec;
 
 /// A filter over the columns of a node.
@@ -135,6 +135,8 @@ impl Placing {
             && let Some(filter) = over_table(&filter, source)?
         {
             self.scans += 1;
+            // Where nothing else is left it stands for no filter.
+            wanted.retain(|of| !is_true(of));
             wanted.push(filter);
         }
         if wanted.iter().eq(has.iter().copied()) {
