@@ -6,6 +6,9 @@
 //! buffer in the same way, but a new scan is admitted if it fits the size that is set. Nothing is lent while a scan
 //! runs that needs more than it was admitted with, or while a point read waits for room that only scans could give.
 //!
+//! What users of the engine keep for all scans takes part of the buffer in the same way, and never more than
+//! [`kept_share`].
+//!
 //! What is known of files (footers, positions of parts) has [`files_share`] of the buffer's size beside the buffer.
 //! Memory beyond that reduces the buffer as if it were lent, by half of its size at most.
 
@@ -28,12 +31,22 @@ pub(crate) fn files_share(buffer: u64) -> u64 {
     (buffer / FILES_SHARE).max(FILES_BYTES_MIN)
 }
 
+/// What users keep takes at most 1/`KEPT_SHARE` of the buffer's size.
+const KEPT_SHARE: u64 = 64;
+
+/// How many bytes users of the engine may keep of a buffer of this many bytes.
+pub(crate) fn kept_share(buffer: u64) -> u64 {
+    buffer / KEPT_SHARE
+}
+
 /// See the documentation of the module.
 #[derive(Debug)]
 pub(crate) struct Budget {
     wanted: u64,
     /// What is known of files, in bytes.
     files: u64,
+    /// What users of the engine keep for all scans, in bytes.
+    kept: u64,
     /// The bytes that are lent.
     lent: u64,
     /// How many running scans need at least this many bytes.
@@ -46,7 +59,15 @@ pub(crate) struct Budget {
 
 impl Budget {
     pub(crate) fn new(wanted: u64) -> Self {
-        Budget { wanted, files: 0, lent: 0, needs: BTreeMap::new(), grown: BTreeSet::new(), points: 0 }
+        Budget {
+            wanted,
+            files: 0,
+            kept: 0,
+            lent: 0,
+            needs: BTreeMap::new(),
+            grown: BTreeSet::new(),
+            points: 0,
+        }
     }
 
     /// The size that new scans have to fit.
@@ -61,7 +82,7 @@ impl Budget {
     /// The budget for the buffer manager.
     pub(crate) fn in_force(&self) -> u64 {
         let all = !self.grown.is_empty() || self.points > 0;
-        let others = if all { 0 } else { self.of_files().saturating_add(self.lent) };
+        let others = if all { 0 } else { self.of_others().saturating_add(self.lent) };
         let own = self.wanted.saturating_sub(others).max(1);
         self.needs.last_key_value().map_or(own, |(needed, _)| own.max(*needed))
     }
@@ -72,9 +93,23 @@ impl Budget {
     }
 
     /// By how much files reduce the buffer.
-    pub(crate) fn of_files(&self) -> u64 {
+    fn of_files(&self) -> u64 {
         let beyond = self.files.saturating_sub(files_share(self.wanted));
         (beyond / FILES_STEP * FILES_STEP).min(self.wanted / 2)
+    }
+
+    /// This many bytes are kept for all scans; false if that is too much.
+    pub(crate) fn set_kept(&mut self, bytes: u64) -> bool {
+        let allowed = bytes <= kept_share(self.wanted).max(self.kept);
+        if allowed {
+            self.kept = bytes;
+        }
+        allowed
+    }
+
+    /// By how much files and what is kept reduce the buffer.
+    pub(crate) fn of_others(&self) -> u64 {
+        self.of_files().saturating_add(self.kept)
     }
 
     /// This many bytes of the buffer are lent.
@@ -150,6 +185,20 @@ mod tests {
         budget.set_points(0);
         budget.set_lent(0);
         assert_eq!(budget.in_force(), 100);
+    }
+
+    #[test]
+    fn what_is_kept_is_a_small_part_of_the_buffer() {
+        let mut budget = Budget::new(6400);
+        assert!(budget.set_kept(100));
+        assert!(!budget.set_kept(101));
+        assert_eq!((budget.in_force(), budget.of_others()), (6300, 100));
+        budget.set_wanted(640);
+        assert!(budget.set_kept(90), "it may shrink");
+        assert!(!budget.set_kept(91));
+        assert_eq!(budget.in_force(), 550);
+        assert!(budget.set_kept(0));
+        assert_eq!(budget.in_force(), 640);
     }
 
     #[test]

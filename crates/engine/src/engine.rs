@@ -358,6 +358,15 @@ impl Engine {
         self.driver.locked(|locked| locked.lend(bytes))
     }
 
+    /// The users of the engine keep so many bytes for all scans, in place of what they kept before, and the buffer does
+    /// without them. False if that is more than a 64th of the buffer's size, and more than they kept: then nothing changes.
+    ///
+    /// # Errors
+    /// [`EngineError::Broken`].
+    pub fn keep(&self, bytes: u64) -> Result<bool, EngineError> {
+        self.driver.locked(|locked| locked.keep(bytes))
+    }
+
     /// A value of each type that all users of the engine share; the first call makes it with `make`.
     pub fn companion<T: Send + Sync + 'static>(&self, make: impl FnOnce() -> T) -> Arc<T> {
         self.driver.companions.get(make)

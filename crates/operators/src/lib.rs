@@ -14,6 +14,6 @@ mod narrow;
 mod rest_exec;
 pub mod short_decimals;
 
-pub use aggregate::{Aggregation, Function, ScanAggregateExec};
+pub use aggregate::{Aggregation, Function, Room, ScanAggregateExec, SharedStates, Sharing, SliceName};
 pub use narrow::narrowed;
 pub use rest_exec::RestExec;

@@ -64,7 +64,10 @@ impl Case {
         let database = data::draw(&mut dice.fork(), shapes);
         let mut settings = Settings::draw(&mut dice.fork(), shapes);
         let tests = dice.between(4, 8);
-        let tests: Vec<Test> = (0..tests).map(|_| query::draw(&mut dice.fork(), &database, shapes)).collect();
+        let panels = if settings.together && dice.one_in(2) { dice.between(2, tests) } else { 0 };
+        let mut tests: Vec<Test> =
+            (panels..tests).map(|_| query::draw(&mut dice.fork(), &database, shapes)).collect();
+        tests.extend(query::draw_panels(&mut dice.fork(), &database, shapes, panels));
         settings.respect(&database, &tests);
         Case { database, settings, tests }
     }

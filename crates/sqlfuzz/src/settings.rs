@@ -99,6 +99,7 @@ const COSCAN: &[(&str, &[&str])] = &[
     ("order_aware", &["always", "always", "never"]),
     ("load_control", &["true", "true", "false"]),
     ("share_results", &["false"]),
+    ("share_aggregates", &["false"]),
 ];
 
 impl Settings {

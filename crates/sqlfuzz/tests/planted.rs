@@ -29,6 +29,7 @@ fn every_listed_fault_applies() {
     for (list, sources) in [
         ("datafusion/tests/planted/faults.txt", "datafusion/src"),
         ("datafusion/tests/planted/shared_results.txt", "datafusion/src"),
+        ("datafusion/tests/planted/shared_aggregates.txt", "operators/src"),
         ("datafusion/tests/planted/key_filters.txt", "datafusion/src"),
         ("engine/tests/planted/faults.txt", "engine/src"),
         ("tier/planted/faults.txt", "tier/src"),

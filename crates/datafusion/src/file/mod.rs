@@ -21,3 +21,4 @@ pub(crate) mod request;
 pub(crate) mod row_filter;
 pub(crate) mod table_root;
 pub(crate) mod variant;
+pub(crate) mod view;

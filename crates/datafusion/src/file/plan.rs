@@ -48,6 +48,7 @@ use crate::file::recipe::{Asked, LastRecipe};
 use crate::file::request::FileRequest;
 use crate::file::table_root::table_root;
 use crate::file::variant::Variant;
+use crate::file::view::Views;
 use crate::session::bounded_store::bounded;
 use crate::session::options::{CoscanOptions, POINT_THRESHOLD};
 use crate::session::stores::{is_plain_local, store_id};
@@ -366,7 +367,8 @@ impl FilePlanner {
         let decoding_schema = decoding_schema(&physical_schema, parquet);
         let asked = Asked { projection, conjuncts, join_filters, physical_schema, decoding_schema };
         let tried = |filters: &[Arc<dyn PhysicalExpr>]| self.tried(filters);
-        let recipe = self.last_recipe.of(asked, tried, &self.output_schema, self.marks)?;
+        let views = self.engine.companion(Views::default);
+        let recipe = self.last_recipe.of(asked, tried, &self.output_schema, self.marks, &views)?;
         let mut variants: Vec<Arc<Variant>> = Vec::with_capacity(1);
         let mut row_groups = Vec::with_capacity(pruned.row_groups.len());
         for ((row_group, needed), decided) in pruned.row_groups.into_iter().zip(decided) {

@@ -13,6 +13,7 @@ use datafusion::physical_expr::projection::ProjectionExprs;
 
 use crate::file::join_filter::JoinFilter;
 use crate::file::variant::Variant;
+use crate::file::view::Views;
 use crate::lock::lock;
 
 /// What is read of a file, in terms of its schema.
@@ -38,6 +39,8 @@ pub(crate) struct Recipe {
     pub(crate) join_filters: Vec<JoinFilter>,
     pub(crate) output_schema: SchemaRef,
     pub(crate) marks: bool,
+    /// The number of what `projection` makes of the file's columns, if it computes nothing.
+    pub(crate) view: Option<u64>,
     /// By which conjuncts are decided.
     variants: Mutex<Vec<(Vec<bool>, Arc<Variant>)>>,
 }
@@ -49,6 +52,7 @@ impl Recipe {
         mut join_filters: Vec<JoinFilter>,
         output_schema: SchemaRef,
         marks: bool,
+        views: &Views,
     ) -> Result<Self> {
         let decoding_schema = &asked.decoding_schema;
         let over_short = |expr| over_short_columns(expr, &asked.physical_schema, decoding_schema);
@@ -60,8 +64,9 @@ impl Recipe {
         for join_filter in &mut join_filters {
             join_filter.filter = over_short(Arc::clone(&join_filter.filter))?;
         }
+        let view = views.number(&projection, decoding_schema);
         let variants = Mutex::default();
-        Ok(Recipe { asked, projection, conjuncts, join_filters, output_schema, marks, variants })
+        Ok(Recipe { asked, projection, conjuncts, join_filters, output_schema, marks, view, variants })
     }
 
     /// How to read row groups with these decided conjuncts.
@@ -88,12 +93,13 @@ impl LastRecipe {
         join_filters: impl FnOnce(&[Arc<dyn PhysicalExpr>]) -> Vec<JoinFilter>,
         output_schema: &SchemaRef,
         marks: bool,
+        views: &Views,
     ) -> Result<Arc<Recipe>> {
         if let Some(last) = lock(&self.0).clone().filter(|last| last.asked == asked) {
             return Ok(last);
         }
         let join_filters = join_filters(&asked.join_filters);
-        let made = Arc::new(Recipe::new(asked, join_filters, Arc::clone(output_schema), marks)?);
+        let made = Arc::new(Recipe::new(asked, join_filters, Arc::clone(output_schema), marks, views)?);
         *lock(&self.0) = Some(Arc::clone(&made));
         Ok(made)
     }

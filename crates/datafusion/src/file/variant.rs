@@ -5,12 +5,13 @@
 
 use std::sync::Arc;
 
+use coscan_operators::SliceName;
 use coscan_operators::short_decimals::shortened_array;
 use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::buffer::BooleanBuffer;
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::common::Result;
-use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::physical_expr::projection::Projector;
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 
@@ -32,8 +33,10 @@ pub(crate) struct Variant {
     /// The positions in a batch of the columns that are projected; the others only the filter needs.
     projected: Vec<usize>,
     projector: Projector,
-    /// Whether the projection takes columns and computes nothing.
+    /// Whether the projection takes columns and constants and computes nothing.
     takes_columns: bool,
+    /// The number of what the columns are in terms of the file, if it has one.
+    pub(crate) view: Option<u64>,
     filter: Option<RowFilter>,
     join_filters: JoinFilters,
     output_schema: SchemaRef,
@@ -68,7 +71,8 @@ impl Variant {
             (0..roots.len()).filter(|&at| projected_roots.contains(&roots[at])).collect();
         let projected_schema = batch_schema.project(&projected)?;
         let projection = recipe.projection.clone();
-        let takes_columns = projection.iter().all(|column| column.expr.is::<Column>());
+        let takes_columns =
+            projection.iter().all(|column| column.expr.is::<Column>() || column.expr.is::<Literal>());
         let projector = projection
             .try_map_exprs(|expr| reassign_expr_columns(expr, &projected_schema))?
             .make_projector(&projected_schema)?;
@@ -82,6 +86,7 @@ impl Variant {
             projected,
             projector,
             takes_columns,
+            view: recipe.view,
             filter,
             join_filters,
             marked_schema: recipe.marks.then(|| marked(&output_schema)),
@@ -119,8 +124,9 @@ impl Variant {
     }
 
     /// The rows of `batch`, if any pass the filter, with marks; some of those that do not pass may be missing. Short
-    /// decimals are in 64 bits if these hold the batch's values.
-    pub(crate) fn mark(&self, batch: RecordBatch) -> Result<Option<RecordBatch>> {
+    /// decimals are in 64 bits if these hold the batch's values. `name` is that of all rows.
+    pub(crate) fn mark(&self, batch: RecordBatch, name: Option<SliceName>) -> Result<Option<RecordBatch>> {
+        let all = batch.num_rows();
         let (batch, bits) = match self.passing(batch)? {
             Passing::None => return Ok(None),
             Passing::Some(batch, bits) if self.takes_columns => (self.projector.project_batch(&batch)?, bits),
@@ -131,13 +137,17 @@ impl Variant {
                 (batch, bits)
             }
         };
-        let (_, mut columns, _) = batch.into_parts();
+        let (_, mut columns, rows) = batch.into_parts();
         for column in &mut columns {
             *column = shortened_array(column).unwrap_or_else(|| Arc::clone(column));
         }
         columns.push(Arc::new(BooleanArray::new(bits, None)));
         let schema = self.marked_schema.as_ref().unwrap_or(&self.output_schema);
-        Ok(Some(RecordBatch::try_new(with_types_of(schema, &columns), columns)?))
+        let mut schema = with_types_of(schema, &columns);
+        if let Some(name) = name.filter(|_| rows == all) {
+            schema = name.noted(&schema, rows);
+        }
+        Ok(Some(RecordBatch::try_new(schema, columns)?))
     }
 
     /// Rows that passed, as the plan above expects them.

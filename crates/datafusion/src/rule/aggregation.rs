@@ -4,7 +4,8 @@
 
 use std::sync::Arc;
 
-use coscan_operators::{Aggregation, Function, ScanAggregateExec};
+use coscan_engine::Engine;
+use coscan_operators::{Aggregation, Function, Room, ScanAggregateExec, SharedStates, Sharing};
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::datasource::source::DataSourceExec;
@@ -20,9 +21,10 @@ use crate::scan::masked::MaskedScan;
 
 /// The node as an aggregation that reads the shared arrays of a scan, if it is a partial aggregation right above one
 /// and this can compute it. `original` is what takes over when it cannot go on: the node itself, or what computes the
-/// same.
+/// same. `shared`: with queries that aggregate in the same way it has in common what is.
 pub(super) fn at_scan(
     node: &Arc<dyn ExecutionPlan>,
+    shared: bool,
     original: impl FnOnce() -> Result<Arc<dyn ExecutionPlan>>,
 ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let Some(aggregate) = node.downcast_ref::<AggregateExec>() else { return Ok(None) };
@@ -40,8 +42,25 @@ pub(super) fn at_scan(
         return Ok(None);
     };
     let marked = DataSourceExec::from_data_source(MaskedScan::new(scan.clone())?);
-    let exec = ScanAggregateExec::new(aggregation, marked, leaf.schema(), original()?);
+    let sharing = shared.then(|| sharing(scan.engine()));
+    let exec = ScanAggregateExec::new(aggregation, marked, leaf.schema(), original()?, sharing);
     Ok(Some(Arc::new(exec)))
+}
+
+/// Where queries on an engine have the states of slices in common.
+fn sharing(engine: &Engine) -> Sharing {
+    let states = engine.companion(SharedStates::default);
+    Sharing { states, room: Arc::new(Buffer(engine.clone())) }
+}
+
+/// States are in the engine's ledger.
+#[derive(Debug)]
+struct Buffer(Engine);
+
+impl Room for Buffer {
+    fn resize(&self, bytes: u64) -> bool {
+        self.0.keep(bytes).unwrap_or(false)
+    }
 }
 
 /// The keys as columns of the scan, if they are; nothing else is grouped by at a scan.

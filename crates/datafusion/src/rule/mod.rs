@@ -79,18 +79,19 @@ pub fn rewrite_plan(
     let plan = plan?.data.transform_up(mended)?.data;
     let order_aware = if shares { options.order_aware } else { OrderAware::Never };
     let plan = if options.order_aware == OrderAware::Never { plan } else { limits::wanted_first(plan)? };
+    let finished = |plan| finished(plan, options.share_aggregates);
     finished(ordered::by_chunks(plan, order_aware, &config.catalog, &finished)?)
 }
 
 /// `plan` with aggregations at scans, narrow arithmetic and joins that yield. What aggregations by chunks stand for is
-/// finished already.
-fn finished(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+/// finished already. `shared`: aggregations at scans have in common with those of other queries what is the same.
+fn finished(plan: Arc<dyn ExecutionPlan>, shared: bool) -> Result<Arc<dyn ExecutionPlan>> {
     let plan = plan.transform_down(|node| {
         if is_finished(&node) {
             return Ok(Transformed::new(node, false, TreeNodeRecursion::Jump));
         }
         let original = || Arc::clone(&node).transform_up(with_narrow_arithmetic).data();
-        Ok(match aggregation::at_scan(&node, original)? {
+        Ok(match aggregation::at_scan(&node, shared, original)? {
             Some(aggregation) => Transformed::new(aggregation, true, TreeNodeRecursion::Jump),
             None => Transformed::no(node),
         })

@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use coscan_engine::{Chunk, EngineError, PointRows};
+use coscan_operators::SliceName;
 use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatch};
 use datafusion::arrow::compute::BatchCoalescer;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -145,8 +146,10 @@ pub(crate) struct OpenChunk {
     /// Its position in the plan.
     index: usize,
     slices: Slices,
-    /// What is left of the slice read last, with the columns of the file.
-    ready: VecDeque<RecordBatch>,
+    /// File and view and chunk, for the names of slices, if these have names.
+    named: Option<[u64; 3]>,
+    /// What is left of the slice read last, with the columns of the file, and its name if it is all of the slice.
+    ready: VecDeque<(RecordBatch, Option<SliceName>)>,
     columns: bool,
     /// Rows that pass the filter, until there are enough for a batch.
     gathered: Option<BatchCoalescer>,
@@ -161,6 +164,8 @@ impl OpenChunk {
         // Without columns there is nothing to decode; but whoever computes something for every row needs room for it.
         let slice_rows = if columns { slice_rows } else { slice_rows.max(ROWS_WITHOUT_COLUMNS) };
         let mut point_rows = None;
+        let file = plan.handles[planned.file].id().number();
+        let named = plan.variant(planned).view.map(|view| [file, view, planned.chunk as u64]);
         let (chunk, slices, ready) = match taken {
             Taken::Chunk(chunk) => {
                 let slices = Slices::new(planned.needed.clone(), chunk.rows, slice_rows);
@@ -169,7 +174,7 @@ impl OpenChunk {
             Taken::Rows(mut rows) => {
                 let batch = |arrays: Vec<ArrayRef>| {
                     let rows = arrays.first().map_or(0, |array| array.len());
-                    plan.variant(planned).batch(arrays, rows)
+                    plan.variant(planned).batch(arrays, rows).map(|batch| (batch, None))
                 };
                 let batches = std::mem::take(&mut rows.batches);
                 point_rows = Some(rows);
@@ -181,6 +186,7 @@ impl OpenChunk {
             _point_rows: point_rows,
             index,
             slices,
+            named,
             ready,
             columns,
             gathered: None,
@@ -205,10 +211,10 @@ impl OpenChunk {
                 let _timer = baseline.elapsed_compute().timer();
                 return file.project(&batch).map(Some);
             }
-            if let Some(batch) = self.ready.pop_front() {
+            if let Some((batch, name)) = self.ready.pop_front() {
                 let _timer = baseline.elapsed_compute().timer();
                 if file.marks() {
-                    match file.mark(batch)? {
+                    match file.mark(batch, name)? {
                         Some(batch) => return Ok(Some(batch)),
                         None => continue,
                     }
@@ -230,7 +236,7 @@ impl OpenChunk {
             };
             if !self.columns {
                 let rows = ranges.iter().map(ExactSizeIterator::len).sum();
-                self.ready.push_back(file.batch(Vec::new(), rows)?);
+                self.ready.push_back((file.batch(Vec::new(), rows)?, None));
                 continue;
             }
             // A chunk's slices are decoded one after the other without a wait in between: let others run.
@@ -239,9 +245,10 @@ impl OpenChunk {
             let arrays = chunk.slice(slice).await.map_err(from_engine)?;
             let rows = arrays.first().map_or(0, |array| array.len());
             let batch = file.batch(arrays, rows)?;
+            let name = self.named.map(|[file, view, chunk]| SliceName([file, view, chunk, slice as u64]));
             self.ready.extend(ranges.into_iter().map(|range| match range.len() {
-                all if all == rows => batch.clone(),
-                some => batch.slice(range.start, some),
+                all if all == rows => (batch.clone(), name),
+                some => (batch.slice(range.start, some), None),
             }));
         }
     }

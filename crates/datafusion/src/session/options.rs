@@ -117,6 +117,20 @@ pub const SESSION_SETTINGS: &[SessionSetting] = &[
     },
     SessionSetting {
         about: Setting {
+            name: "share_aggregates",
+            scope: Scope::Session,
+            value: "BOOL",
+            summary: "queries under way at the same time that aggregate in the same way, with whatever filters, add up slices of a table once",
+            default: "true",
+        },
+        set: |options, value| {
+            options.share_aggregates = truth(value)?;
+            Ok(())
+        },
+        show: |options| options.share_aggregates.to_string(),
+    },
+    SessionSetting {
+        about: Setting {
             name: "load_control",
             scope: Scope::Session,
             value: "BOOL",
@@ -227,6 +241,8 @@ pub struct CoscanOptions {
     pub order_aware: OrderAware,
     /// `coscan.share_results`
     pub share_results: bool,
+    /// `coscan.share_aggregates`
+    pub share_aggregates: bool,
     /// `coscan.load_control`
     pub load_control: bool,
     /// `coscan.queue_timeout_s`
@@ -250,6 +266,7 @@ impl Default for CoscanOptions {
             point_threshold_by_hand: false,
             order_aware: OrderAware::default(),
             share_results: true,
+            share_aggregates: true,
             load_control: true,
             queue_timeout_s: QUEUE_TIMEOUT_S,
             query_memory: None,
@@ -270,6 +287,7 @@ impl fmt::Debug for CoscanOptions {
             .field("point_threshold_by_hand", &self.point_threshold_by_hand)
             .field("order_aware", &self.order_aware)
             .field("share_results", &self.share_results)
+            .field("share_aggregates", &self.share_aggregates)
             .field("load_control", &self.load_control)
             .field("queue_timeout_s", &self.queue_timeout_s)
             .field("query_memory", &self.query_memory)

@@ -20,6 +20,7 @@ mod resident;
 mod resident_shapes;
 mod rewrites;
 mod settings;
+mod shared_aggregates;
 mod shared_results;
 mod shared_subplans;
 mod speed;

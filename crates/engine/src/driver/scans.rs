@@ -189,8 +189,15 @@ impl LockedDriver<'_> {
         self.state.budget.set_lent(bytes);
         self.apply_budget();
         let held = self.state.abm.usage().total().max(self.state.budget.in_force());
-        let of_buffer = self.state.budget.wanted().saturating_sub(self.state.budget.of_files());
+        let of_buffer = self.state.budget.wanted().saturating_sub(self.state.budget.of_others());
         of_buffer.saturating_sub(held).min(bytes)
+    }
+
+    /// This many bytes of the buffer are kept by its users for all scans; false if that is too much.
+    pub(crate) fn keep(&mut self, bytes: u64) -> bool {
+        let allowed = self.state.budget.set_kept(bytes);
+        self.apply_budget();
+        allowed
     }
 
     /// This many point reads wait for room. While some do, nothing of the buffer is lent.

@@ -22,7 +22,7 @@ pub(super) const BLOCK: usize = 1024;
 type Block = [i64; BLOCK];
 
 /// What is computed, in an order in which every step only needs earlier ones.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq)]
 pub(super) struct Program {
     steps: Vec<Step>,
 }

@@ -1,7 +1,7 @@
 //! The node of the plan: one partition's marked rows in, the state of its groups out.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -21,13 +21,26 @@ use futures::{StreamExt, TryStreamExt};
 use super::Aggregation;
 use super::pieces::pieces;
 use super::rest::{over, unmarked};
+use super::shared::{Member, Part, Room, SharedStates};
 use super::totals::Totals;
 use crate::rest_exec::RestExec;
+
+/// Where queries have the states of slices in common.
+#[derive(Clone, Debug)]
+pub struct Sharing {
+    /// The states.
+    pub states: Arc<SharedStates>,
+    /// Where their memory is booked.
+    pub room: Arc<dyn Room>,
+}
 
 /// See the module's documentation.
 #[derive(Debug)]
 pub struct ScanAggregateExec {
     aggregation: Arc<Aggregation>,
+    sharing: Option<Sharing>,
+    /// The part that the partitions of this query have in shared states.
+    member: Mutex<Weak<Member>>,
     /// A scan that marks rows.
     input: Arc<dyn ExecutionPlan>,
     /// What the scan gives to others.
@@ -38,15 +51,30 @@ pub struct ScanAggregateExec {
 
 impl ScanAggregateExec {
     /// `aggregation` over `input`, a scan that marks rows. `scan_schema`: what the scan gives where it does not. `original`:
-    /// a chain of nodes over that scan that computes the same, which takes over for the rest of a partition.
+    /// a chain of nodes over that scan that computes the same, which takes over for the rest of a partition. `sharing`: if
+    /// the scan names slices, where queries have their states in common.
     pub fn new(
         aggregation: Aggregation,
         input: Arc<dyn ExecutionPlan>,
         scan_schema: SchemaRef,
         original: Arc<dyn ExecutionPlan>,
+        sharing: Option<Sharing>,
     ) -> Self {
+        let sharing = sharing.filter(|_| aggregation.is_work());
+        let (aggregation, member) = (Arc::new(aggregation), Mutex::default());
         let metrics = ExecutionPlanMetricsSet::new();
-        ScanAggregateExec { aggregation: Arc::new(aggregation), input, scan_schema, original, metrics }
+        ScanAggregateExec { aggregation, sharing, member, input, scan_schema, original, metrics }
+    }
+
+    /// What a partition has in common with other queries.
+    fn part(&self, partition: usize) -> Option<Part> {
+        let sharing = self.sharing.as_ref()?;
+        let mut known = self.member.lock().unwrap_or_else(PoisonError::into_inner);
+        let member = known.upgrade().unwrap_or_else(|| sharing.states.join(&self.aggregation, &sharing.room));
+        *known = Arc::downgrade(&member);
+        let counter = |name: &'static str| MetricBuilder::new(&self.metrics).counter(name, partition);
+        let (taken, made) = (counter("slice_states_taken"), counter("slice_states_made"));
+        Some(Part { member, taken, made })
     }
 }
 
@@ -88,6 +116,8 @@ impl ExecutionPlan for ScanAggregateExec {
         }
         Ok(Arc::new(ScanAggregateExec {
             aggregation: Arc::clone(&self.aggregation),
+            sharing: self.sharing.clone(),
+            member: Mutex::default(),
             input,
             scan_schema: Arc::clone(&self.scan_schema),
             original: Arc::clone(&self.original),
@@ -116,6 +146,7 @@ impl ExecutionPlan for ScanAggregateExec {
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let run = Run {
             aggregation: Arc::clone(&self.aggregation),
+            part: self.part(partition),
             input: self.input.execute(partition, Arc::clone(&context))?,
             scan_schema: Arc::clone(&self.scan_schema),
             original: Arc::clone(&self.original),
@@ -131,6 +162,7 @@ impl ExecutionPlan for ScanAggregateExec {
 /// One partition.
 struct Run {
     aggregation: Arc<Aggregation>,
+    part: Option<Part>,
     input: SendableRecordBatchStream,
     scan_schema: SchemaRef,
     original: Arc<dyn ExecutionPlan>,
@@ -144,7 +176,7 @@ impl Run {
     async fn run(mut self) -> Result<SendableRecordBatchStream> {
         let consumer = MemoryConsumer::new("ScanAggregateExec").with_can_spill(true);
         let reservation = consumer.register(self.context.memory_pool());
-        let mut totals = Totals::new(Arc::clone(&self.aggregation), reservation);
+        let mut totals = Totals::new(Arc::clone(&self.aggregation), reservation, self.part.take());
         let mut refused = None;
         while let Some(batch) = self.input.try_next().await? {
             let _timer = self.baseline.elapsed_compute().timer();

@@ -6,15 +6,22 @@
 //! 128 bits before they may overflow. The state that leaves is the one that DataFusion's own partial aggregation has, so
 //! that whatever combines partitions stays as it is.
 //!
+//! Queries that aggregate in the same way and filter differently have the sums of whole slices in common (`shared`): each
+//! takes away the rows that do not pass its filter.
+//!
 //! When there are many groups, or values do not fit, the rest of a partition is handed over to DataFusion's
 //! aggregation (`rest`). What this does not know (other functions, distinct, ordered, filtered) is not touched.
 
 mod arithmetic;
 mod exec;
+mod groups;
 mod key_values;
 mod keys;
 mod pieces;
 mod rest;
+mod shared;
+mod slice_name;
+mod slice_state;
 mod totals;
 
 use std::sync::Arc;
@@ -26,7 +33,9 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{Column, Literal};
 
 use arithmetic::Program;
-pub use exec::ScanAggregateExec;
+pub use exec::{ScanAggregateExec, Sharing};
+pub use shared::{Room, SharedStates};
+pub use slice_name::SliceName;
 
 /// The functions that are computed here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,6 +146,20 @@ impl Aggregation {
     fn reads(&self, batch: &RecordBatch) -> bool {
         let mut columns = self.keys.iter().copied().chain(self.program.columns());
         columns.all(|column| !matches!(batch.column(column).data_type(), DataType::Decimal128(..)))
+    }
+
+    /// Whether what this adds up for a slice is what `other` adds up, however they call it.
+    fn adds_as(&self, other: &Self) -> bool {
+        self.keys == other.keys
+            && self.program == other.program
+            && self.sums == other.sums
+            && self.column_sets == other.column_sets
+            && self.marks == other.marks
+    }
+
+    /// Whether it costs more than to look at the marks.
+    fn is_work(&self) -> bool {
+        !self.keys.is_empty() || !self.sums.is_empty()
     }
 
     fn add_count(&mut self, argument: &Arc<dyn PhysicalExpr>) -> bool {

@@ -11,9 +11,10 @@ use super::QueryError;
 use crate::access::Role;
 
 /// Settings that everybody may set, by their beginning: they change how results look or how this session's plans are made.
-const OWN_SETTINGS: [&str; 7] = [
+const OWN_SETTINGS: [&str; 8] = [
     "coscan.enabled",
     "coscan.point_threshold",
+    "coscan.share_aggregates",
     "coscan.share_results",
     "coscan.small_table_bytes",
     "datafusion.execution.time_zone",

@@ -11,7 +11,13 @@ impl Drawer<'_> {
     pub(crate) fn aggregation(&mut self, depth: usize) -> (Query, usize) {
         // Sums and counts right above a table are what scans may take over.
         let plain = self.dice.one_in(3);
-        let Drawn { relation, scope, rows } = if plain { self.table() } else { self.relation(depth) };
+        let drawn = if plain { self.table() } else { self.relation(depth) };
+        self.aggregation_of(drawn, depth, plain)
+    }
+
+    /// The same over what was drawn; `plain`: only what scans may take over.
+    pub(crate) fn aggregation_of(&mut self, drawn: Drawn, depth: usize, plain: bool) -> (Query, usize) {
+        let Drawn { relation, scope, rows } = drawn;
         let filter = self.filter(&scope, if plain { 0 } else { depth });
         let group = self.group(&scope, plain);
         let keys = match &group {

@@ -24,11 +24,14 @@ pub(crate) struct Drawer<'a> {
 
 /// A query, and how to compare what it returns.
 pub(crate) fn draw(dice: &mut Dice, database: &Database, shapes: &Shapes) -> Test {
-    let mut drawer = Drawer { dice, database, shapes, ctes: Vec::new(), names: 0 };
-    drawer.test()
+    Drawer::new(dice, database, shapes).test()
 }
 
-impl Drawer<'_> {
+impl<'a> Drawer<'a> {
+    pub(crate) fn new(dice: &'a mut Dice, database: &'a Database, shapes: &'a Shapes) -> Self {
+        Drawer { dice, database, shapes, ctes: Vec::new(), names: 0 }
+    }
+
     pub(crate) fn alias(&mut self, prefix: &str) -> String {
         self.names += 1;
         format!("{prefix}{}", self.names)

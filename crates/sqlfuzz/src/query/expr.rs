@@ -176,7 +176,7 @@ impl Drawer<'_> {
     }
 
     /// A column that can be compared with literals.
-    fn comparable(&mut self, scope: &[Named]) -> (Named, Class) {
+    pub(crate) fn comparable(&mut self, scope: &[Named]) -> (Named, Class) {
         let mut column = self.dice.pick(scope).clone();
         for _ in 0..6 {
             if !matches!(column.class, Class::List | Class::Struct | Class::Map | Class::Null) {

@@ -8,6 +8,7 @@ mod aggregate;
 mod by_keys;
 mod draw;
 mod expr;
+mod panels;
 mod relation;
 mod render;
 mod reordered;
@@ -15,6 +16,7 @@ mod simpler;
 mod volatile;
 
 pub(crate) use draw::draw;
+pub(crate) use panels::draw_panels;
 pub(crate) use render::Statement;
 pub(crate) use reordered::reordered;
 pub(crate) use simpler::simpler;

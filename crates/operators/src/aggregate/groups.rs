@@ -1,0 +1,306 @@
+//! Sums and counts of groups, to which rows are added and from which they are taken away.
+//!
+//! All sums are sums of integers, so that the sums of some rows are those of all less those of the others.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, AsArray, RecordBatch};
+use datafusion::arrow::buffer::NullBuffer;
+use datafusion::common::Result;
+
+use super::Aggregation;
+use super::arithmetic::{BLOCK, Computed, Rows, Values};
+use super::keys::Keys;
+use super::slice_state::SliceState;
+
+/// Groups and what was added up for each.
+pub(super) struct Groups {
+    pub(super) of: Arc<Aggregation>,
+    pub(super) keys: Keys,
+    /// By group: its rows.
+    pub(super) rows: Vec<i64>,
+    /// By group and set of columns: its rows with a null in one of them.
+    pub(super) with_null: Vec<i64>,
+    /// By group and sum: what was added lately.
+    recent: Vec<i64>,
+    /// By group and sum: what was added before.
+    pub(super) earlier: Vec<i128>,
+    /// By sum: how large anything in `recent` can be.
+    grown: Vec<i128>,
+    scratch: Scratch,
+}
+
+/// Room that is used again for every block.
+struct Scratch {
+    values: Values,
+    chosen: Vec<u32>,
+    groups: Vec<u32>,
+    positions: Vec<u32>,
+    valid: Vec<u32>,
+    valid_groups: Vec<u32>,
+}
+
+/// Some rows of a batch that follow each other, a block at most.
+#[derive(Clone, Copy)]
+pub(super) struct Block<'a> {
+    batch: &'a RecordBatch,
+    nulls: &'a SetNulls,
+    pub(super) first: usize,
+    rows: usize,
+}
+
+/// By set of columns: where one of them is null, if anywhere.
+pub(super) type SetNulls = [Option<NullBuffer>];
+
+/// Which rows of a block.
+#[derive(Clone, Copy)]
+pub(super) enum Which {
+    All,
+    Marked,
+    /// Those without a mark.
+    Others,
+}
+
+/// The blocks that a batch consists of.
+pub(super) fn blocks<'a>(batch: &'a RecordBatch, nulls: &'a SetNulls) -> impl Iterator<Item = Block<'a>> {
+    let block = move |first| Block { batch, nulls, first, rows: BLOCK.min(batch.num_rows() - first) };
+    (0..batch.num_rows()).step_by(BLOCK).map(block)
+}
+
+impl Groups {
+    pub(super) fn new(of: Arc<Aggregation>) -> Self {
+        let scratch = Scratch {
+            values: of.program.values(),
+            chosen: Vec::with_capacity(BLOCK),
+            groups: Vec::with_capacity(BLOCK),
+            positions: Vec::with_capacity(BLOCK),
+            valid: Vec::with_capacity(BLOCK),
+            valid_groups: Vec::with_capacity(BLOCK),
+        };
+        let mut groups = Groups {
+            keys: Keys::new(&of.keys),
+            rows: Vec::new(),
+            with_null: Vec::new(),
+            recent: Vec::new(),
+            earlier: Vec::new(),
+            grown: vec![0; of.sums.len()],
+            scratch,
+            of,
+        };
+        groups.grow();
+        groups
+    }
+
+    /// How many groups there are.
+    pub(super) fn count(&self) -> usize {
+        self.keys.groups()
+    }
+
+    /// Bytes in memory.
+    pub(super) fn bytes(&self) -> usize {
+        let counts = self.rows.capacity() + self.with_null.capacity() + self.recent.capacity();
+        let sums = self.earlier.capacity();
+        self.keys.bytes() + counts * size_of::<i64>() + sums * size_of::<i128>()
+    }
+
+    /// Makes ready for rows by which sums may grow, or shrink, so much at the most: see [`Aggregation::growth`].
+    pub(super) fn expect(&mut self, growth: &[i128]) {
+        let full = |(grown, more): (&i128, &i128)| grown + more > i128::from(i64::MAX);
+        if self.grown.iter().zip(growth).any(full) {
+            self.settle();
+        }
+        self.grown.iter_mut().zip(growth).for_each(|(grown, more)| *grown += more);
+    }
+
+    /// Moves what was added lately to what was added before.
+    pub(super) fn settle(&mut self) {
+        for (earlier, recent) in self.earlier.iter_mut().zip(&mut self.recent) {
+            *earlier += i128::from(std::mem::take(recent));
+        }
+        self.grown.fill(0);
+    }
+
+    /// Makes room for the groups there are.
+    fn grow(&mut self) {
+        let groups = self.keys.groups();
+        if groups > self.rows.len() || self.rows.is_empty() {
+            self.rows.resize(groups, 0);
+            self.with_null.resize(groups * self.of.column_sets.len(), 0);
+            self.recent.resize(groups * self.of.sums.len(), 0);
+            self.earlier.resize(groups * self.of.sums.len(), 0);
+        }
+    }
+
+    /// Chooses rows of a block for what is done next; false if there are none.
+    pub(super) fn choose(&mut self, block: Block<'_>, which: Which) -> bool {
+        let Block { batch, first, rows, .. } = block;
+        let chosen = &mut self.scratch.chosen;
+        chosen.clear();
+        let marks = || batch.column(self.of.marks).as_boolean().values().slice(first, rows);
+        let bits = match which {
+            Which::All => {
+                chosen.extend(first as u32..(first + rows) as u32);
+                return rows > 0;
+            }
+            Which::Marked => marks(),
+            Which::Others => !&marks(),
+        };
+        for (from, to) in bits.set_slices() {
+            chosen.extend((first + from) as u32..(first + to) as u32);
+        }
+        !chosen.is_empty()
+    }
+
+    /// The bytes that the keys of the chosen rows may add at most, as far as they are not small whatever the rows are.
+    pub(super) fn long_bytes(&self, block: Block<'_>) -> usize {
+        self.keys.long_bytes(block.batch.columns(), &self.scratch.chosen)
+    }
+
+    /// Adds the chosen rows.
+    pub(super) fn add(&mut self, block: Block<'_>) -> Result<()> {
+        self.change::<true>(block)
+    }
+
+    /// Takes the chosen rows away, which were added before.
+    pub(super) fn take_away(&mut self, block: Block<'_>) -> Result<()> {
+        self.change::<false>(block)
+    }
+
+    fn change<const ADD: bool>(&mut self, block: Block<'_>) -> Result<()> {
+        let Scratch { chosen, groups, .. } = &mut self.scratch;
+        self.keys.number(block.batch.columns(), chosen, groups)?;
+        self.grow();
+        let one = if ADD { 1 } else { -1 };
+        self.scratch.groups.iter().for_each(|group| self.rows[*group as usize] += one);
+        if !self.of.sums.is_empty() || !self.of.column_sets.is_empty() {
+            self.change_values::<ADD>(block);
+        }
+        Ok(())
+    }
+
+    /// Adds the values of the chosen rows, whose groups are known, or takes them away. Where most rows are chosen it is
+    /// faster to compute all than to pick them.
+    fn change_values<const ADD: bool>(&mut self, block: Block<'_>) {
+        let Block { batch, nulls, first, rows } = block;
+        let of = Arc::clone(&self.of);
+        let Scratch { values, chosen, groups, positions, valid, valid_groups } = &mut self.scratch;
+        positions.clear();
+        let block = if chosen.len() > rows / 2 {
+            positions.extend(chosen.iter().map(|row| row - first as u32));
+            Rows::Run(first, rows)
+        } else {
+            positions.extend(0..chosen.len() as u32);
+            Rows::Chosen(chosen)
+        };
+        let values = of.program.compute(batch, block, values);
+        let complete: Vec<usize> =
+            (0..of.sums.len()).filter(|sum| nulls[of.sums[*sum].column_set].is_none()).collect();
+        change_all::<ADD>(&mut self.recent, &of, &complete, &values, positions, groups);
+        let one = if ADD { 1 } else { -1 };
+        let with_nulls = nulls.iter().enumerate().filter_map(|(set, nulls)| Some((set, nulls.as_ref()?)));
+        for (set, nulls) in with_nulls {
+            valid.clear();
+            valid_groups.clear();
+            for ((row, position), group) in chosen.iter().zip(&*positions).zip(&*groups) {
+                if nulls.is_null(*row as usize) {
+                    self.with_null[*group as usize * of.column_sets.len() + set] += one;
+                } else {
+                    valid.push(*position);
+                    valid_groups.push(*group);
+                }
+            }
+            let sums: Vec<usize> = (0..of.sums.len()).filter(|sum| of.sums[*sum].column_set == set).collect();
+            change_all::<ADD>(&mut self.recent, &of, &sums, &values, valid, valid_groups);
+        }
+    }
+
+    /// Notes, by group, one of the rows that were added last.
+    pub(super) fn note_rows(&self, rows: &mut Vec<u32>) {
+        rows.resize(self.count(), 0);
+        let Scratch { chosen, groups, .. } = &self.scratch;
+        groups.iter().zip(chosen).for_each(|(group, row)| rows[*group as usize] = *row);
+    }
+
+    /// Adds what was added up for a slice; `batch` has its rows.
+    pub(super) fn merge(&mut self, batch: &RecordBatch, state: &SliceState) -> Result<()> {
+        let groups = &mut self.scratch.groups;
+        self.keys.number(batch.columns(), &state.examples, groups)?;
+        self.grow();
+        let (sets, sums) = (self.of.column_sets.len(), self.of.sums.len());
+        for (from, to) in self.scratch.groups.iter().enumerate() {
+            let to = *to as usize;
+            self.rows[to] += state.rows[from];
+            for at in 0..sets {
+                self.with_null[to * sets + at] += state.with_null[from * sets + at];
+            }
+            for at in 0..sums {
+                self.earlier[to * sums + at] += state.sums[from * sums + at];
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Aggregation {
+    /// By set of columns, where in the batch one of them is null.
+    pub(super) fn nulls(&self, batch: &RecordBatch) -> Vec<Option<NullBuffer>> {
+        self.column_sets.iter().map(|columns| nulls_of(batch, columns)).collect()
+    }
+
+    /// By sum: how much rows of this batch can add at the most; `None` if 64 bits may not hold that, or something on the
+    /// way to it.
+    pub(super) fn growth(&self, batch: &RecordBatch) -> Option<Vec<i128>> {
+        let magnitudes = self.program.magnitudes(batch)?;
+        let rows = batch.num_rows() as i128;
+        let growth = self.sums.iter().map(|sum| magnitudes[sum.step] * rows);
+        growth.map(|growth| (growth <= i128::from(i64::MAX)).then_some(growth)).collect()
+    }
+}
+
+/// Where one of these columns has no value. What an array calls null is not all of it: a column of type Null has no such
+/// notes, a dictionary or runs may have null among their values.
+fn nulls_of(batch: &RecordBatch, columns: &[usize]) -> Option<NullBuffer> {
+    let nulls = columns.iter().map(|&column| batch.column(column).logical_nulls());
+    let nulls = nulls.reduce(|a, b| NullBuffer::union(a.as_ref(), b.as_ref())).flatten();
+    nulls.filter(|nulls| nulls.null_count() > 0)
+}
+
+/// Adds the values at `positions` to their groups for each of `sums`, or takes them away, four sums at a time.
+fn change_all<const ADD: bool>(
+    totals: &mut [i64],
+    of: &Aggregation,
+    sums: &[usize],
+    values: &Computed<'_>,
+    positions: &[u32],
+    groups: &[u32],
+) {
+    let stride = of.sums.len();
+    let block = |sum: usize| values.of(of.sums[sum].step);
+    let (fours, rest) = sums.as_chunks::<4>();
+    for &four in fours {
+        change::<ADD, 4>(totals, stride, four, four.map(block), positions, groups);
+    }
+    for &one in rest {
+        change::<ADD, 1>(totals, stride, [one], [block(one)], positions, groups);
+    }
+}
+
+fn change<const ADD: bool, const N: usize>(
+    totals: &mut [i64],
+    stride: usize,
+    sums: [usize; N],
+    values: [&[i64]; N],
+    positions: &[u32],
+    groups: &[u32],
+) {
+    for (position, group) in positions.iter().zip(groups) {
+        let position = *position as usize;
+        let of_group = &mut totals[*group as usize * stride..][..stride];
+        for (sum, values) in sums.iter().zip(values) {
+            of_group[*sum] = match ADD {
+                true => of_group[*sum].wrapping_add(values[position]),
+                false => of_group[*sum].wrapping_sub(values[position]),
+            };
+        }
+    }
+}
