@@ -18,7 +18,7 @@ use crate::short_decimals::shortened;
 /// Rows that are worked on together: what they need stays in the processor's first cache.
 pub(super) const BLOCK: usize = 1024;
 
-/// One value for every row of a block. Beyond the rows there are, anything.
+/// One value for every row that is computed. Beyond these, anything.
 type Block = [i64; BLOCK];
 
 /// What is computed, in an order in which every step only needs earlier ones.
@@ -138,13 +138,14 @@ impl Program {
         rows: Rows<'_>,
         values: &'a mut Values,
     ) -> Computed<'a> {
-        let run = match rows {
-            Rows::Run(first, rows) => Some((first, rows)),
-            Rows::Chosen(_) => None,
+        let (run, len) = match rows {
+            Rows::Run(first, rows) => (Some((first, rows)), rows),
+            Rows::Chosen(rows) => (None, rows.len()),
         };
         for (at, step) in self.steps.iter().enumerate() {
             let (before, rest) = values.blocks.split_at_mut(at);
-            let out = &mut rest[0];
+            // Often few rows are chosen.
+            let out = &mut rest[0][..len];
             match (step, rows) {
                 (Step::Column(_), Rows::Run(..)) => {}
                 (Step::Column(column), Rows::Chosen(rows)) => {
@@ -153,7 +154,8 @@ impl Program {
                 }
                 (Step::Constant(value), _) => out.fill(*value),
                 (Step::Operation { op, left, right, left_factor, right_factor }, _) => {
-                    let of = |step: usize| of_run(&self.steps[step], batch, run).unwrap_or(&before[step]);
+                    let of =
+                        |step: usize| of_run(&self.steps[step], batch, run).unwrap_or(&before[step][..len]);
                     apply(*op, (of(*left), *left_factor), (of(*right), *right_factor), out);
                 }
             }
@@ -199,8 +201,8 @@ pub(super) enum Rows<'a> {
 }
 
 /// Nothing can overflow; wrapping operations only spare the check.
-fn apply(op: Arithmetic, (left, f): (&[i64], i64), (right, g): (&[i64], i64), out: &mut Block) {
-    let each = |out: &mut Block, f: &dyn Fn(i64, i64) -> i64| {
+fn apply(op: Arithmetic, (left, f): (&[i64], i64), (right, g): (&[i64], i64), out: &mut [i64]) {
+    let each = |out: &mut [i64], f: &dyn Fn(i64, i64) -> i64| {
         out.iter_mut().zip(left.iter().zip(right)).for_each(|(out, (a, b))| *out = f(*a, *b));
     };
     match op {
