@@ -109,7 +109,7 @@ impl VisitorMut for After {
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         let other = match expr {
             Expr::Function(function) if is_called(&function.name, "array") => match &function.args {
-                FunctionArguments::Subquery(query) => Some(array_of(query)),
+                FunctionArguments::Subquery(query) if self.reads => Some(array_of(query)),
                 _ => None,
             },
             // Of what there is none: options of sequences, collations of columns.

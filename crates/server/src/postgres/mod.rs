@@ -12,6 +12,7 @@
 //! | `connection` | what comes next, and what holds between messages? |
 //! | `simple`, `extended` | the two ways to run a statement |
 //! | `statement`, `catalog` | what does the text say; what if it is about PostgreSQL's catalogs? |
+//! | `regclass` | which relation has this name? |
 //! | `parameters`, `rows`, `copy` | values in, rows out |
 //! | `settings` | SET and SHOW |
 //! | `error` | what went wrong, as the protocol says it |
@@ -23,6 +24,7 @@ mod copy;
 mod error;
 mod extended;
 mod parameters;
+mod regclass;
 mod request;
 mod rows;
 mod sessions;

@@ -4,6 +4,7 @@
 //! Some of its rewrites change what a query means, so only statements that touch no table of the user are rewritten; see
 //! `touches_tables`.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 
 use super::catalog;
 use super::copy::CopyFormat;
+use super::regclass;
 use crate::sql::{QueryError, Session, check_nesting};
 
 /// A statement, planned as far as it is one for the query engine.
@@ -63,7 +65,15 @@ pub(crate) async fn read(session: &Arc<Session>, sql: &str) -> Result<Vec<Parsed
 }
 
 fn parsed(session: &Session, sql: &str) -> Result<Vec<Parsed>, QueryError> {
-    let plain = Parser::parse_sql(&PostgreSqlDialect {}, sql);
+    let mut plain = Parser::parse_sql(&PostgreSqlDialect {}, sql);
+    let mut sql = Cow::Borrowed(sql);
+    if let Ok(statements) = &mut plain {
+        let numbers = statements.iter().any(|statement| touches_tables(session, statement));
+        if regclass::named(statements, &|name| is_relation(session, name), numbers)? {
+            sql = statements.iter().map(ToString::to_string).collect::<Vec<_>>().join(";\n").into();
+        }
+    }
+    let sql = sql.as_ref();
     let is_own = |ast: &Ast| {
         matches!(ast, Ast::CreateTable(table) if table.external)
             || matches!(
@@ -84,6 +94,13 @@ fn parsed(session: &Session, sql: &str) -> Result<Vec<Parsed>, QueryError> {
             _ => own(sql).map_err(|_| QueryError::other("42601", error.to_string())),
         },
     }
+}
+
+/// Whether the user sees a table of this name.
+fn is_relation(session: &Session, name: &str) -> bool {
+    let database = session.context().copied_config().options().catalog.default_catalog.clone();
+    let of_catalog = || session.context().catalog(&database)?.schema("pg_catalog");
+    session.tables().iter().any(|table| table == name) || of_catalog().is_some_and(|of| of.table_exist(name))
 }
 
 fn wrapped(statements: Vec<Ast>) -> Vec<Parsed> {

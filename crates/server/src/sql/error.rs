@@ -8,6 +8,21 @@ use super::Stop;
 use super::sqlstate::{REPLACED, sqlstate};
 use crate::access::where_set;
 
+/// What the query engine says of a subquery that it cannot make a join of.
+const NOT_JOINED: [&str; 7] = [
+    "'decorrelate_lateral_join' failed",
+    "subquery can only be used in",
+    "does not support logical expression ScalarSubquery",
+    "does not support logical expression OuterReferenceColumn",
+    "does not support logical expression Exists",
+    "does not support logical expression InSubquery",
+    "does not support logical expression SetComparison",
+];
+
+/// The same for whoever wrote it.
+const CORRELATED: &str = "this subquery is not supported: it refers to tables around it elsewhere than in comparisons of its WHERE, or has \
+    LIMIT or is UNION; write a join, or a window function (row_number() OVER (PARTITION BY ... ORDER BY ...)) in a subquery of FROM";
+
 /// A statement that failed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum QueryError {
@@ -70,6 +85,11 @@ impl QueryError {
         }
     }
 
+    /// A form that is not there. The text says what to write instead.
+    pub(crate) fn unsupported(text: impl Into<String>) -> Self {
+        QueryError::other("0A000", text)
+    }
+
     pub(crate) fn other(sqlstate: &'static str, text: impl Into<String>) -> Self {
         QueryError::Engine { sqlstate, text: text.into() }
     }
@@ -82,6 +102,9 @@ impl From<DataFusionError> for QueryError {
             error => error.strip_backtrace(),
         };
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        if NOT_JOINED.iter().any(|words| text.contains(words)) {
+            return QueryError::unsupported(CORRELATED);
+        }
         QueryError::Engine { sqlstate: sqlstate(&error, &text), text }
     }
 }

@@ -10,6 +10,7 @@
 //! | `pg_catalog`, `columns` | what PostgreSQL's own tables say about them |
 //! | `activity` | who is connected and what runs, as PostgreSQL's table of it has it |
 //! | `dialect` | what PostgreSQL's SQL says that the query engine's says otherwise |
+//! | `marks` | what subqueries become that are values |
 //! | `types` | which names of types clients use |
 //! | `tiers` | tables whose files lie in an archive or on tape |
 //! | `functions` | functions of PostgreSQL that clients call when they connect |
@@ -30,6 +31,7 @@ mod columns;
 mod dialect;
 mod error;
 mod functions;
+mod marks;
 mod memory;
 mod nesting;
 mod permissions;

@@ -19,7 +19,9 @@ pub(crate) const REPLACED: &str = "40001";
 const INTERNAL: &str = "XX000";
 
 /// What planning says, in part, and the code of it.
-const PLANNING: [(&str, &str); 16] = [
+const PLANNING: [(&str, &str); 18] = [
+    ("malformed array literal", "22P02"),
+    ("requires array on right side", "42809"),
     ("not found", "42P01"),
     ("Invalid function", "42883"),
     ("Failed to coerce arguments", "42883"),
@@ -39,7 +41,10 @@ const PLANNING: [(&str, &str); 16] = [
 ];
 
 /// What running says, in part, and the code of it.
-const RUNNING: [(&str, &str); 8] = [
+const RUNNING: [(&str, &str); 11] = [
+    ("invalid argument for width_bucket", "2201G"),
+    ("thresholds array must not contain NULLs", "22004"),
+    ("invalid input syntax for type numeric", "22P02"),
     ("Scalar subquery returned more than one row", "21000"),
     ("Placeholder", "42P02"),
     ("Prepared statement", "26000"),

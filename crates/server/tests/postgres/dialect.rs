@@ -4,6 +4,23 @@ use super::first;
 use super::support::{World, code};
 use futures::StreamExt;
 
+/// Arrays may be bound, as clients bind them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn arrays_are_bound() {
+    let world = World::open().await;
+    let client = world.client().await;
+    let rows =
+        client.query("SELECT id FROM t WHERE id = ANY($1) ORDER BY 1", &[&vec![7_i64, 8]]).await.unwrap();
+    assert_eq!(rows.iter().map(|row| row.get::<_, i64>(0)).collect::<Vec<_>>(), [7, 8]);
+    let sql = "SELECT count(*) FROM t WHERE name <> ALL($1)";
+    let row = client.query_one(sql, &[&vec![Some("name 1"), Some("name 2")]]).await.unwrap();
+    assert_eq!(row.get::<_, i64>(0), 99_800);
+    let row = client.query_one(sql, &[&vec![Some("name 1"), None]]).await.unwrap();
+    assert_eq!(row.get::<_, i64>(0), 0, "nobody knows what NULL is");
+    let row = client.query_one(sql, &[&Vec::<String>::new()]).await.unwrap();
+    assert_eq!(row.get::<_, i64>(0), 100_000);
+}
+
 /// Names of the columns and the first row, as text.
 async fn told(client: &tokio_postgres::Client, sql: &str) -> (Vec<String>, Vec<Option<String>>) {
     let messages = client.simple_query(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
@@ -74,7 +91,31 @@ async fn answers_are_those_of_postgres() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     for (sql, expected) in [
-        ("SELECT id FROM t ORDER BY id FETCH FIRST 2 ROWS WITH TIES", "0A000"),
+        ("SELECT id FROM t FETCH FIRST 2 ROWS WITH TIES", "42601"),
+        ("SELECT DISTINCT id FROM t ORDER BY id FETCH FIRST 2 ROWS WITH TIES", "0A000"),
+        ("SELECT 1 UNION SELECT 2 ORDER BY 1 FETCH FIRST 2 ROWS WITH TIES", "0A000"),
+        ("SELECT 'nowhere'::regclass", "42P01"),
+        ("SELECT count(*) FROM t WHERE id = ANY('x')", "22P02"),
+        ("SELECT count(*) FROM t WHERE id = ANY('{1.5}')", "22P02"),
+        ("SELECT count(*) FROM t WHERE id = ANY(7)", "42809"),
+        ("SELECT ARRAY(SELECT b.id FROM t b WHERE b.name = a.name ORDER BY b.id LIMIT 1) FROM t a", "0A000"),
+        ("SELECT id FROM t a ORDER BY EXISTS (SELECT 1 FROM t b WHERE b.id = a.id + 99998), id", "0A000"),
+        (
+            "SELECT s.n FROM t a, LATERAL (SELECT count(*) AS n FROM t b WHERE b.id < a.id) s WHERE a.id = 3",
+            "0A000",
+        ),
+        (
+            "SELECT s.id FROM t a, LATERAL (SELECT b.id FROM t b WHERE b.name = a.name ORDER BY 1 LIMIT 1) s",
+            "0A000",
+        ),
+        (
+            "SELECT EXISTS (SELECT count(*) FROM t b WHERE b.id = a.id + 100000) FROM t a WHERE a.id = 1",
+            "0A000",
+        ),
+        ("SELECT width_bucket(1, 0, 1, 0)", "2201G"),
+        ("SELECT div(1, 0)", "22012"),
+        ("SELECT to_number('x', '9')", "22P02"),
+        ("SELECT to_number('5', 'RN')", "0A000"),
         ("SELECT id FROM t ORDER BY name COLLATE \"de_DE\"", "0A000"),
         ("SELECT name SIMILAR TO name FROM t", "0A000"),
         ("SELECT to_char(interval '1 day', 'Day')", "22000"),

@@ -14,6 +14,7 @@ async fn values_that_are_made_are_reserved_before_they_are() {
     for sql in [
         // Constants, which have a limit of their own; columns; operators; copies of a constant; lists.
         "SELECT length(repeat('x', 100000000))",
+        "SELECT length(repeat('x', 30000000))",
         "SELECT length(lpad('x', 100000000))",
         "SELECT max(length(repeat(name, 2000))) FROM t",
         "SELECT max(length(name || repeat('x', 2000))) FROM t",
@@ -21,7 +22,7 @@ async fn values_that_are_made_are_reserved_before_they_are() {
         "SELECT max(array_length(range(0, id % 2 + 1000))) FROM t",
         "SELECT max(length(replace(name, 'e', repeat('x', 2000)))) FROM t",
         // Both sides are held at a time.
-        "SELECT count(*) FROM (SELECT name FROM t LIMIT 8000) AS s WHERE repeat(name, 100) = repeat(name, 101)",
+        "SELECT count(*) FROM (SELECT name FROM t LIMIT 8000) AS s WHERE repeat(name, 75) = repeat(name, 76)",
     ] {
         let error = client.simple_query(sql).await.expect_err(sql);
         assert_eq!(code(&error), "53200", "{sql}: {error:?}");
@@ -31,6 +32,8 @@ async fn values_that_are_made_are_reserved_before_they_are() {
     for (sql, expected) in [
         ("SELECT length(repeat('x', 6000000))", "6000000"),
         ("SELECT max(length(repeat(name, 60))) FROM t", "480"),
+        // One of the sides that are too large together.
+        ("SELECT count(*) FROM (SELECT name FROM t LIMIT 8000) AS s WHERE repeat(name, 75) <> ''", "8000"),
     ] {
         // What was refused gives back what it had when its operators have ended.
         let end = Instant::now() + Duration::from_secs(60);
@@ -47,6 +50,26 @@ async fn values_that_are_made_are_reserved_before_they_are() {
     world.idle().await;
 }
 
+/// They belong to the plan, and its user is asked for none of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn constants_that_are_made_have_a_limit_of_their_own() {
+    let world = World::with(|config, _| config.set("user-memory", "200MiB").unwrap()).await;
+    let client = world.client().await;
+    for sql in [
+        "SELECT length(repeat('x', 100000000))",
+        "SELECT length(repeat('x', 40000000)) + length(repeat('y', 40000000))",
+    ] {
+        let error = client.simple_query(sql).await.expect_err(sql);
+        assert_eq!(code(&error), "53200", "{sql}: {error:?}");
+        let text = error.as_db_error().unwrap().message();
+        assert!(text.contains("all constants of a statement"), "{text}");
+    }
+    assert_eq!(
+        first(&client.simple_query("SELECT length(repeat('x', 40000000))").await.unwrap()),
+        Some("40000000")
+    );
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn statements_that_are_too_deep_are_refused_and_end_nothing() {
     let world = World::open().await;
@@ -58,9 +81,13 @@ async fn statements_that_are_too_deep_are_refused_and_end_nothing() {
         format!("SELECT count(*) FROM {}", tables.join(", "))
     };
     assert_eq!(first(&client.simple_query(&sum(1200)).await.unwrap()), Some("1201"));
-    for deep in
-        [sum(1_000_000), union(2000), tables(2000), format!("SELECT true{}", " IS NULL".repeat(30_000))]
-    {
+    for deep in [
+        sum(1_000_000),
+        sum(6000),
+        union(2000),
+        tables(2000),
+        format!("SELECT true{}", " IS NULL".repeat(30_000)),
+    ] {
         let error = client.simple_query(&deep).await.expect_err("it is deep");
         assert_eq!(code(&error), "54001", "{error:?}");
         assert_eq!(code(&client.prepare(&deep).await.err().unwrap()), "54001");
@@ -81,12 +108,17 @@ async fn what_a_client_keeps_counts_for_its_user() {
     let list = |n: usize| (0..n).map(|at| at.to_string()).collect::<Vec<_>>().join(", ");
     let sql = format!("SELECT count(*) FROM t WHERE id IN ({})", list(10_000));
     let kept = client.prepare(&sql).await.unwrap();
-    let error = loop {
+    let mut refused = None;
+    for _ in 0..100 {
         match client.prepare(&format!("{sql} AND id > 0")).await {
             Ok(another) => std::mem::forget(another),
-            Err(error) => break error,
+            Err(error) => {
+                refused = Some(error);
+                break;
+            }
         }
-    };
+    }
+    let error = refused.expect("a hundred of them are more than the user may have");
     assert_eq!(code(&error), "53200", "{error:?}");
     let text = error.as_db_error().unwrap().message();
     assert!(text.contains("a prepared statement") && text.contains("user-memory"), "{text}");
@@ -120,6 +152,51 @@ async fn a_user_plans_so_many_statements_at_once_and_the_others_can_be_stopped()
     assert_eq!(code(&stopped.err().unwrap()), "57014", "while it is prepared");
     assert!(!planned.is_finished(), "the planner was done before the others had asked");
     planned.abort();
+}
+
+/// How long this takes to be planned.
+async fn planning_time(client: &tokio_postgres::Client, sql: &str) -> Duration {
+    let begun = Instant::now();
+    client.prepare(sql).await.unwrap();
+    begun.elapsed()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_planner_that_is_stopped_holds_its_turn_as_long_as_it_runs() {
+    let world = World::with_users(|config, _| config.set("user-planning", "1").unwrap()).await;
+    let connect = async || world.connect("ann", "ann").await.unwrap();
+    let (busy, other) = (connect().await, connect().await);
+    let token = busy.cancel_token();
+    let columns = (0..600).map(|n| format!("id + {n}")).collect::<Vec<_>>().join(", ");
+    let slow = format!("SELECT {columns} FROM t GROUP BY {columns}");
+    let alone = planning_time(&busy, &slow).await;
+    for by_timeout in [false, true] {
+        let begun = Instant::now();
+        if by_timeout {
+            let limit = format!("SET statement_timeout = '{}ms'", alone.as_millis() / 8 + 1);
+            busy.batch_execute(&limit).await.unwrap();
+            assert_eq!(code(&busy.prepare(&slow).await.err().unwrap()), "57014", "its time is over");
+        } else {
+            let cancel = async {
+                tokio::time::sleep(alone / 8).await;
+                world.cancel(&token).await;
+            };
+            let (stopped, ()) = tokio::join!(busy.prepare(&slow), cancel);
+            assert_eq!(code(&stopped.err().unwrap()), "57014", "by request");
+        }
+        let stopped = begun.elapsed();
+        // It goes on until it looks up: nobody else plans beside it, so that stopping makes no room for more.
+        let next = tokio::time::timeout(alone * 20 + Duration::from_secs(60), other.simple_query("SELECT 1"));
+        assert_eq!(first(&next.await.expect("the turn is not given back").unwrap()), Some("1"));
+        let waited = begun.elapsed();
+        assert!(
+            stopped > alone / 3 || waited > alone / 3,
+            "planned alone in {alone:?}, stopped after {stopped:?}, and others planned after {waited:?}"
+        );
+        // The one that was stopped has its turns as before.
+        busy.batch_execute("SET statement_timeout = 0").await.unwrap();
+        assert_eq!(first(&busy.simple_query("SELECT 2").await.unwrap()), Some("2"));
+    }
 }
 
 /// What dashboards ask of PostgreSQL that the query engine does not have.

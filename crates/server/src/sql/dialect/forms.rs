@@ -3,13 +3,13 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, DataType, Expr, Fetch, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentList, FunctionArguments, Ident, Interval, LimitClause, Query, Select, SelectItem,
-    TableAlias, TableAliasColumnDef, TableFactor, TimezoneInfo, UnaryOperator, Value, ValueWithSpan,
-    VisitorMut,
+    BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    FunctionArguments, Ident, Interval, Query, Select, SelectItem, TableAlias, TableAliasColumnDef,
+    TableFactor, TimezoneInfo, UnaryOperator, Value, ValueWithSpan, VisitorMut,
 };
 
 use super::interval::in_words;
+use super::{arrays, fetch};
 use crate::sql::QueryError;
 
 /// Functions that return rows, of one column with their name, and the function of a list that the query engine has instead.
@@ -39,7 +39,7 @@ impl VisitorMut for Forms {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<QueryError> {
         match query.fetch.take() {
-            Some(fetch) => limit(query, fetch).map_or_else(ControlFlow::Break, ControlFlow::Continue),
+            Some(fetch) => fetch::fetch(query, fetch).map_or_else(ControlFlow::Break, ControlFlow::Continue),
             None => ControlFlow::Continue(()),
         }
     }
@@ -93,6 +93,10 @@ impl VisitorMut for Forms {
         ControlFlow::Continue(())
     }
 
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<QueryError> {
+        arrays::before(expr).map_or_else(ControlFlow::Break, ControlFlow::Continue)
+    }
+
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<QueryError> {
         match replaced(expr) {
             Ok(Some(other)) => *expr = other,
@@ -101,31 +105,6 @@ impl VisitorMut for Forms {
         }
         ControlFlow::Continue(())
     }
-}
-
-fn unsupported(what: String) -> QueryError {
-    QueryError::other("0A000", what)
-}
-
-/// `FETCH FIRST n ROWS ONLY` as a limit.
-fn limit(query: &mut Query, fetch: Fetch) -> Result<(), QueryError> {
-    if fetch.with_ties || fetch.percent {
-        return Err(unsupported(
-            "FETCH FIRST ... WITH TIES and PERCENT are not supported: use FETCH FIRST n ROWS ONLY".to_owned(),
-        ));
-    }
-    let rows = fetch.quantity.unwrap_or_else(|| Expr::value(Value::Number("1".to_owned(), false)));
-    match &mut query.limit_clause {
-        Some(LimitClause::LimitOffset { limit: limit @ None, .. }) => *limit = Some(rows),
-        None => {
-            query.limit_clause =
-                Some(LimitClause::LimitOffset { limit: Some(rows), offset: None, limit_by: Vec::new() });
-        }
-        Some(_) => {
-            return Err(QueryError::other("42601", "a query has LIMIT or FETCH FIRST, not both"));
-        }
-    }
-    Ok(())
 }
 
 fn rows_of(function: &Function) -> Option<(&'static str, &'static str)> {
@@ -200,7 +179,9 @@ fn replaced(expr: &mut Expr) -> Result<Option<Expr>, QueryError> {
                 Some(escape) => escape.and_then(|text| text.chars().next()),
             };
             let Some(pattern) = text(pattern) else {
-                return Err(unsupported("the pattern of SIMILAR TO has to be a constant".to_owned()));
+                return Err(QueryError::unsupported(
+                    "the pattern of SIMILAR TO has to be a constant".to_owned(),
+                ));
             };
             let op = if *negated { BinaryOperator::PGRegexNotMatch } else { BinaryOperator::PGRegexMatch };
             let right = Box::new(literal(similar(pattern, escape)));
@@ -211,7 +192,7 @@ fn replaced(expr: &mut Expr) -> Result<Option<Expr>, QueryError> {
             match name {
                 Some(name) if BY_BYTES.contains(&name.as_str()) => Some(expr.as_ref().clone()),
                 _ => {
-                    return Err(unsupported(format!(
+                    return Err(QueryError::unsupported(format!(
                         "the collation {collation} is not supported: texts are ordered by their bytes, which is COLLATE \"C\""
                     )));
                 }
@@ -228,9 +209,11 @@ fn replaced(expr: &mut Expr) -> Result<Option<Expr>, QueryError> {
         Expr::AtTimeZone { timestamp, time_zone } if text(time_zone).is_some() => {
             Some(call("timezone", vec![time_zone.as_ref().clone(), timestamp.as_ref().clone()]))
         }
-        Expr::Function(function) => called(function),
+        Expr::Function(function) if !matches!(function.args, FunctionArguments::Subquery(_)) => {
+            called(function)
+        }
         Expr::BinaryOp { left, op, right } => exact(left, op, right),
-        _ => None,
+        expr => arrays::replaced(expr)?,
     })
 }
 

@@ -171,7 +171,7 @@ fn list(text: &str, of: &DataType) -> Option<Expr> {
     Some(lit(SingleRowListArrayBuilder::new(values).with_nullable(true).build_list_scalar()))
 }
 
-fn elements(text: &str) -> Option<Vec<Option<String>>> {
+pub(super) fn elements(text: &str) -> Option<Vec<Option<String>>> {
     let inside = text.strip_prefix('{')?.strip_suffix('}')?;
     let (mut elements, mut element, mut quoted) = (Vec::new(), String::new(), false);
     if inside.trim().is_empty() {

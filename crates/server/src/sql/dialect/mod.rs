@@ -2,12 +2,16 @@
 //!
 //! | module | what becomes what |
 //! |---|---|
-//! | `forms` | clauses and expressions: FETCH FIRST, SIMILAR TO, COLLATE, `date_trunc` in a time zone, intervals with a clock |
+//! | `arrays` | comparisons with ANY and ALL of an array, `ARRAY(SELECT ...)` |
+//! | `fetch` | FETCH FIRST |
+//! | `forms` | clauses and expressions: SIMILAR TO, COLLATE, `date_trunc` in a time zone, intervals with a clock |
 //! | `names` | columns without a name get PostgreSQL's, and columns with equal names may stand side by side |
 //! | `literals` | texts that are cast to times: 'now', 'epoch', times without seconds; lists in braces |
 //!
 //! `forms` and `names` change the statement as it was read, `literals` the plan, where types are known.
 
+mod arrays;
+mod fetch;
 mod forms;
 mod interval;
 mod literals;
@@ -18,6 +22,7 @@ use std::ops::ControlFlow;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{Statement as Ast, VisitMut};
 
+pub(crate) use arrays::{ALL, ANY, array_elements};
 pub(crate) use literals::Literals;
 pub(crate) use names::{shown, shown_schema};
 

@@ -3,8 +3,11 @@
 //! | module | answers |
 //! |---|---|
 //! | `answer` | the same whatever is asked |
+//! | `any` | whether a value compares with any or all elements of an array |
+//! | `buckets` | in which part of a range a value is, and whole quotients |
 //! | `cancel` | whether a statement was stopped |
 //! | `interval` | an interval so many times |
+//! | `justify` | an interval with hours that are days as days |
 //! | `clock` | what time it is now, and the type of a value |
 //! | `latest` | what was made of the latest text |
 //! | `make` | a date, a time or an interval put together from numbers |
@@ -20,9 +23,12 @@
 //! Others are in `datafusion-pg-catalog`; those here are missing there, or answer what clients do not understand.
 
 mod answer;
+mod any;
+mod buckets;
 mod cancel;
 mod clock;
 mod interval;
+mod justify;
 mod latest;
 mod make;
 mod ordered;
@@ -135,7 +141,9 @@ pub(crate) fn register(context: &SessionContext) {
     if let Ok(none) = ScalarValue::try_new_null(&DataType::Struct(element.into_iter().collect())) {
         answer("_pg_expandarray", none);
     }
+    buckets::register(context);
     clock::register(context);
+    justify::register(context);
     make::register(context);
     ordered::register(context);
     template::register(context);

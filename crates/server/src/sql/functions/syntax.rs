@@ -11,6 +11,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, Scalar
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
+use super::any;
 use super::interval::{Microseconds, Times};
 use super::pattern::Substring;
 
@@ -100,6 +101,11 @@ impl ExprPlanner for Postgres {
         mut expr: RawBinaryExpr,
         schema: &DFSchema,
     ) -> Result<PlannerResult<RawBinaryExpr>> {
+        if let BinaryOperator::PGCustomBinaryOperator(words) = &expr.op
+            && let Some(planned) = any::planned(words, &expr.left, &expr.right, schema)?
+        {
+            return Ok(PlannerResult::Planned(planned));
+        }
         let (Ok(left), Ok(right)) = (expr.left.get_type(schema), expr.right.get_type(schema)) else {
             return Ok(PlannerResult::Original(expr));
         };

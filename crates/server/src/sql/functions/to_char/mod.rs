@@ -5,11 +5,13 @@
 //! | `time` | dates, times and intervals |
 //! | `number` | numbers |
 //! | `digits` | what both are made of |
+//! | `read` | numbers, the other way: `to_number` |
 //!
 //! A template of a time that has a percent sign is one of `strftime`, which is what the query engine's own function takes.
 
 mod digits;
 mod number;
+mod read;
 mod time;
 
 use std::sync::Arc;
@@ -39,6 +41,7 @@ pub(super) fn register(context: &SessionContext) {
         let signature = Signature::user_defined(Volatility::Immutable);
         context.register_udf(ScalarUDF::from(ToChar { strftime, signature }));
     }
+    read::register(context);
 }
 
 /// Room that is set aside for the text of a row.

@@ -9,7 +9,7 @@ use super::digits::{ordinal, roman, rounded};
 
 /// A part of a template.
 #[derive(Clone, Debug, PartialEq)]
-enum Part {
+pub(super) enum Part {
     /// `9` and `0`.
     Digit {
         zero: bool,
@@ -41,7 +41,7 @@ enum Part {
 
 /// Where the sign of `S` is.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum SignAt {
+pub(super) enum SignAt {
     Nowhere,
     Before,
     After,
@@ -50,23 +50,23 @@ enum SignAt {
 /// A template that was read.
 #[derive(Clone, Debug)]
 pub(super) struct Template {
-    parts: Vec<Part>,
+    pub(super) parts: Vec<Part>,
     /// Digits before the point and behind it, and those that V shifts it by.
-    before: usize,
-    behind: usize,
-    shift: usize,
+    pub(super) before: usize,
+    pub(super) behind: usize,
+    pub(super) shift: usize,
     /// The first digit that is written even if it is a leading zero, counted from one, and the last.
     zeros: Option<usize>,
     zeros_end: usize,
-    has_point: bool,
-    fills: bool,
-    sign: SignAt,
+    pub(super) has_point: bool,
+    pub(super) fills: bool,
+    pub(super) sign: SignAt,
     digits_before_sign: usize,
-    minus: bool,
-    plus: bool,
-    brackets: bool,
-    roman: bool,
-    exponent: bool,
+    pub(super) minus: bool,
+    pub(super) plus: bool,
+    pub(super) brackets: bool,
+    pub(super) roman: bool,
+    pub(super) exponent: bool,
 }
 
 /// Words of a template; the longer ones first.

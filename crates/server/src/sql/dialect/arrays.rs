@@ -1,0 +1,217 @@
+//! Arrays: comparisons with ANY and ALL of their elements, and those of a subquery's rows.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, Expr, FunctionArguments, GroupByExpr, Ident, OrderByExpr, OrderByKind, Query, Select,
+    SelectItem, SetExpr, Value, ValueWithSpan, visit_expressions,
+};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+
+use super::fetch::ordered;
+use super::literals::elements;
+use crate::sql::QueryError;
+
+/// The first of the two words of an operator between a value and an array; the second is the comparison.
+pub(crate) const ANY: &str = "ANY";
+/// The same for all elements.
+pub(crate) const ALL: &str = "ALL";
+
+/// Functions that make one row of many, or many of one: they cannot stand inside of another that does.
+const OF_ROWS: [&str; 17] = [
+    "array_agg",
+    "avg",
+    "bool_and",
+    "bool_or",
+    "count",
+    "every",
+    "first_value",
+    "generate_series",
+    "last_value",
+    "max",
+    "median",
+    "min",
+    "stddev",
+    "string_agg",
+    "sum",
+    "unnest",
+    "variance",
+];
+
+/// Comparisons with a subquery's rows, before its parts are replaced. The query engine takes a column of the subquery for one around
+/// it that has the same name, so they are told apart.
+pub(super) fn before(expr: &mut Expr) -> Result<(), QueryError> {
+    let (left, op, right, all) = match &*expr {
+        Expr::AnyOp { left, compare_op, right, .. } => (left, compare_op, right, false),
+        Expr::AllOp { left, compare_op, right } => (left, compare_op, right, true),
+        _ => return Ok(()),
+    };
+    let query = match right.as_ref() {
+        Expr::Subquery(query) => query.as_ref(),
+        other => match array_subquery(other) {
+            Some(query) => query,
+            None => return Ok(()),
+        },
+    };
+    let (left, op) = (left.clone(), op.clone());
+    *expr = match (&op, all) {
+        (BinaryOperator::Eq, false) | (BinaryOperator::NotEq, true) => {
+            Expr::InSubquery { expr: left, subquery: Box::new(query.clone()), negated: all }
+        }
+        _ => {
+            let right = Box::new(parsed(&format!("(SELECT * FROM ({query}) AS \"elements\")"))?);
+            match all {
+                true => Expr::AllOp { left, compare_op: op, right },
+                false => Expr::AnyOp { left, compare_op: op, right, is_some: false },
+            }
+        }
+    };
+    Ok(())
+}
+
+/// Comparisons as operators, whose sides have types when they are planned, and arrays as aggregates.
+pub(super) fn replaced(expr: &Expr) -> Result<Option<Expr>, QueryError> {
+    let compared = |left: &Expr, quantifier: &str, op: String, right: &Expr| {
+        let op = BinaryOperator::PGCustomBinaryOperator(vec![quantifier.to_owned(), op]);
+        let (left, right) = (Box::new(left.clone()), Box::new(right.clone()));
+        Some(Expr::Nested(Box::new(Expr::BinaryOp { left, op, right })))
+    };
+    Ok(match expr {
+        Expr::AnyOp { right, .. } | Expr::AllOp { right, .. }
+            if matches!(right.as_ref(), Expr::Subquery(_)) =>
+        {
+            None
+        }
+        Expr::AnyOp { left, compare_op, right, .. } => compared(left, ANY, compare_op.to_string(), right),
+        Expr::AllOp { left, compare_op, right } => compared(left, ALL, compare_op.to_string(), right),
+        Expr::Like { negated, any: true, expr, pattern, escape_char: None } => {
+            compared(expr, ANY, if *negated { "!~~" } else { "~~" }.to_owned(), pattern)
+        }
+        Expr::ILike { negated, any: true, expr, pattern, escape_char: None } => {
+            compared(expr, ANY, if *negated { "!~~*" } else { "~~*" }.to_owned(), pattern)
+        }
+        expr => array_subquery(expr).map(array_of).transpose()?,
+    })
+}
+
+/// The elements of an array that is written as a text; nothing if it is malformed.
+pub(crate) fn array_elements(text: &str) -> Option<Vec<Option<String>>> {
+    elements(text.trim())
+}
+
+fn array_subquery(expr: &Expr) -> Option<&Query> {
+    match expr {
+        Expr::Function(function) if function.name.to_string().eq_ignore_ascii_case("array") => {
+            match &function.args {
+                FunctionArguments::Subquery(query) => Some(query),
+                _ => None,
+            }
+        }
+        Expr::Nested(inner) => array_subquery(inner),
+        _ => None,
+    }
+}
+
+/// `ARRAY(SELECT ...)`: empty where there is no row.
+fn array_of(query: &Query) -> Result<Expr, QueryError> {
+    let of = match plain(query)? {
+        Some(of) => of,
+        None => derived(query)?,
+    };
+    parsed(&format!("coalesce(({of}), ARRAY[])"))
+}
+
+fn parsed(sql: &str) -> Result<Expr, QueryError> {
+    let parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(sql);
+    let parsed = parser.and_then(|mut parser| parser.parse_expr());
+    parsed.map_err(|error| QueryError::other("XX000", format!("{sql}: {error}")))
+}
+
+fn order_of(query: &Query) -> &[OrderByExpr] {
+    match query.order_by.as_ref().map(|order| &order.kind) {
+        Some(OrderByKind::Expressions(by)) => by,
+        _ => &[],
+    }
+}
+
+fn listed(by: &[OrderByExpr]) -> String {
+    match by {
+        [] => String::new(),
+        by => format!("ORDER BY {}", by.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// One row for each that a table has: the aggregate takes its place, so that columns around it can be read.
+fn plain(query: &Query) -> Result<Option<Query>, QueryError> {
+    let SetExpr::Select(select) = query.body.as_ref() else { return Ok(None) };
+    let grouped = !matches!(&select.group_by, GroupByExpr::Expressions(by, _) if by.is_empty());
+    let [SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }] = &select.projection[..]
+    else {
+        return Ok(None);
+    };
+    let whole = query.limit_clause.is_none() && query.fetch.is_none() && select.qualify.is_none();
+    if !whole || grouped || select.having.is_some() || select.distinct.is_some() || is_of_rows(expr) {
+        return Ok(None);
+    }
+    let by = order_of(query).iter().map(|by| ordered(by, select)).collect::<Result<Vec<_>, _>>()?;
+    let mut select = Select::clone(select);
+    select.projection = vec![SelectItem::UnnamedExpr(parsed(&format!("array_agg({expr} {})", listed(&by)))?)];
+    let body = Box::new(SetExpr::Select(Box::new(select)));
+    Ok(Some(Query { body, order_by: None, ..query.clone() }))
+}
+
+fn is_of_rows(expr: &Expr) -> bool {
+    let of_rows = |expr: &Expr| match expr {
+        Expr::Function(function) => {
+            let name = function.name.to_string().to_ascii_lowercase();
+            function.over.is_some() || OF_ROWS.contains(&name.as_str())
+        }
+        _ => false,
+    };
+    let found = visit_expressions(expr, |expr| match of_rows(expr) {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    });
+    found.is_break()
+}
+
+/// The aggregate of any other query, which cannot read what is around it.
+fn derived(query: &Query) -> Result<Query, QueryError> {
+    let by = order_of(query);
+    let (mut inner, mut place, mut order) = (query.clone(), "", String::new());
+    match inner.body.as_mut() {
+        _ if by.is_empty() => {}
+        SetExpr::Select(select) if select.distinct.is_none() && select.projection.len() == 1 => {
+            let by = by.iter().map(|by| ordered(by, select)).collect::<Result<Vec<_>, _>>()?;
+            select
+                .projection
+                .push(SelectItem::UnnamedExpr(parsed(&format!("row_number() OVER ({})", listed(&by)))?));
+            (place, order) = (", place", "ORDER BY place".to_owned());
+        }
+        _ => match by {
+            [one] if is_first(&one.expr) => {
+                order = listed(&[OrderByExpr {
+                    expr: Expr::Identifier(Ident::with_quote('"', "array")),
+                    ..one.clone()
+                }]);
+            }
+            _ => {
+                return Err(QueryError::unsupported(
+                    "this ORDER BY in ARRAY(SELECT ...) is not supported: write ORDER BY 1, or ARRAY(SELECT x FROM (SELECT ...) AS q \
+                     ORDER BY ...)"
+                        .to_owned(),
+                ));
+            }
+        },
+    }
+    let sql = format!("SELECT array_agg(\"array\" {order}) FROM ({inner}) AS q(\"array\"{place})");
+    match parsed(&format!("({sql})"))? {
+        Expr::Subquery(query) => Ok(*query),
+        other => Err(QueryError::other("XX000", format!("{other} is no subquery"))),
+    }
+}
+
+fn is_first(expr: &Expr) -> bool {
+    matches!(expr, Expr::Value(ValueWithSpan { value: Value::Number(number, _), .. }) if number.to_string() == "1")
+}

@@ -1,0 +1,137 @@
+//! `FETCH FIRST`: a limit, or with WITH TIES a condition on the rank of a row.
+
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, Expr, Fetch, Function, FunctionArgumentList, FunctionArguments, Ident, LimitClause,
+    OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, Value, ValueWithSpan, WindowSpec,
+    WindowType,
+};
+
+use crate::sql::QueryError;
+
+/// What to write where a query has more than one SELECT.
+const IN_FROM: &str = "write SELECT * FROM (...) AS q ORDER BY ... FETCH FIRST n ROWS WITH TIES";
+
+/// Makes it one of them.
+pub(super) fn fetch(query: &mut Query, fetch: Fetch) -> Result<(), QueryError> {
+    if fetch.percent {
+        return Err(QueryError::unsupported(
+            "FETCH FIRST ... PERCENT is not supported: write how many rows".to_owned(),
+        ));
+    }
+    let rows = fetch.quantity.unwrap_or_else(|| number(1));
+    match &mut query.limit_clause {
+        Some(LimitClause::LimitOffset { limit: None, .. }) | None if fetch.with_ties => {
+            return with_ties(query, rows);
+        }
+        Some(LimitClause::LimitOffset { limit: limit @ None, .. }) => *limit = Some(rows),
+        None => {
+            query.limit_clause =
+                Some(LimitClause::LimitOffset { limit: Some(rows), offset: None, limit_by: Vec::new() });
+        }
+        Some(_) => {
+            return Err(QueryError::other("42601", "a query has LIMIT or FETCH FIRST, not both"));
+        }
+    }
+    Ok(())
+}
+
+/// Rows that are ranked behind the last one are left out. OFFSET skips rows, whatever their rank.
+fn with_ties(query: &mut Query, rows: Expr) -> Result<(), QueryError> {
+    let Some(OrderByKind::Expressions(order)) = query.order_by.as_ref().map(|order| &order.kind) else {
+        return Err(QueryError::other("42601", "WITH TIES cannot be specified without ORDER BY clause"));
+    };
+    let SetExpr::Select(select) = query.body.as_mut() else {
+        return Err(QueryError::unsupported(format!(
+            "WITH TIES of UNION, INTERSECT, EXCEPT and VALUES is not supported: {IN_FROM}"
+        )));
+    };
+    if select.distinct.is_some() {
+        return Err(QueryError::unsupported(format!(
+            "WITH TIES of SELECT DISTINCT is not supported: {IN_FROM}"
+        )));
+    }
+    let by: Vec<OrderByExpr> = order.iter().map(|by| ordered(by, select)).collect::<Result<_, _>>()?;
+    let skipped = match query.limit_clause.take() {
+        Some(LimitClause::LimitOffset { offset, .. }) => offset.map(|offset| nested(offset.value)),
+        _ => None,
+    };
+    let rows = nested(rows);
+    let last = match &skipped {
+        Some(skipped) => nested(binary(rows, BinaryOperator::Plus, skipped.clone())),
+        None => rows,
+    };
+    let mut wanted = binary(ranked("rank", &by), BinaryOperator::LtEq, last);
+    if let Some(skipped) = skipped {
+        let behind = binary(ranked("row_number", &by), BinaryOperator::Gt, skipped);
+        wanted = binary(wanted, BinaryOperator::And, behind);
+    }
+    select.qualify = Some(wanted);
+    Ok(())
+}
+
+/// What is ordered by, where positions and names of columns that are selected mean nothing.
+pub(super) fn ordered(by: &OrderByExpr, select: &Select) -> Result<OrderByExpr, QueryError> {
+    let of = |item: &SelectItem| match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr.clone()),
+        _ => None,
+    };
+    let is_star = |item: &SelectItem| of(item).is_none();
+    let expr = match &by.expr {
+        Expr::Value(ValueWithSpan { value: Value::Number(position, _), .. }) => {
+            let position = position.to_string().parse::<usize>().unwrap_or_default();
+            let before = select.projection.get(..position).filter(|before| !before.iter().any(is_star));
+            before.and_then(|before| of(before.last()?)).ok_or_else(|| {
+                QueryError::unsupported(format!(
+                    "ORDER BY {position} is not supported here: write the expression instead of its position"
+                ))
+            })?
+        }
+        Expr::Identifier(name) => {
+            let named = |item: &&SelectItem| matches!(item, SelectItem::ExprWithAlias { alias, .. } if same(alias, name));
+            select.projection.iter().find(named).and_then(of).unwrap_or_else(|| by.expr.clone())
+        }
+        expr => expr.clone(),
+    };
+    Ok(OrderByExpr { expr, ..by.clone() })
+}
+
+fn same(one: &Ident, other: &Ident) -> bool {
+    match (one.quote_style, other.quote_style) {
+        (None, None) => one.value.eq_ignore_ascii_case(&other.value),
+        (Some(_), None) => one.value == other.value.to_ascii_lowercase(),
+        (None, Some(_)) => one.value.to_ascii_lowercase() == other.value,
+        _ => one.value == other.value,
+    }
+}
+
+/// `name() OVER (ORDER BY ...)`.
+fn ranked(name: &str, by: &[OrderByExpr]) -> Expr {
+    let list = FunctionArgumentList { duplicate_treatment: None, args: Vec::new(), clauses: Vec::new() };
+    Expr::Function(Function {
+        name: Ident::new(name).into(),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(list),
+        filter: None,
+        null_treatment: None,
+        over: Some(WindowType::WindowSpec(WindowSpec {
+            window_name: None,
+            partition_by: Vec::new(),
+            order_by: by.to_vec(),
+            window_frame: None,
+        })),
+        within_group: Vec::new(),
+    })
+}
+
+fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
+    Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }
+}
+
+fn nested(expr: Expr) -> Expr {
+    Expr::Nested(Box::new(expr))
+}
+
+fn number(value: u32) -> Expr {
+    Expr::value(Value::Number(value.to_string(), false))
+}
