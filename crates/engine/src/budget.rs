@@ -70,6 +70,11 @@ impl Budget {
         }
     }
 
+    /// Whether half of the buffer is free if so much is in use, and nothing is lent.
+    pub(crate) fn is_roomy_with(&self, used: u64) -> bool {
+        self.lent == 0 && used <= self.in_force() / 2
+    }
+
     /// The size that new scans have to fit.
     pub(crate) fn wanted(&self) -> u64 {
         self.wanted

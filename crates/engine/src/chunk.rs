@@ -5,6 +5,7 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Instant;
 
@@ -168,6 +169,12 @@ impl Chunk {
         self.hold.driver.work.wait_ns.add_time(waited);
     }
 
+    /// Whether the part was in the buffer before the scan came, so that it may be wanted a third time. Where memory is
+    /// short that is no reason to keep it decoded.
+    fn may_be_wanted_again(&self, part: &Part) -> bool {
+        part.loaded <= self.hold.segment.registered && self.hold.driver.is_roomy.load(Ordering::Relaxed)
+    }
+
     /// Fills in the missing `arrays`, except those that others are decoding now.
     fn decode(
         &self,
@@ -197,7 +204,7 @@ impl Chunk {
             let before = decoder.bytes();
             let started = self.hold.driver.now();
             let spare = booked.saturating_sub(needed);
-            let keep = part.is_kept_decoded(self.hold.segment.registered);
+            let keep = part.is_shared() || self.may_be_wanted_again(part);
             let slice = decoder.slice(part, i, slice_rows, spare, keep, waker);
             needed = needed.saturating_sub(before).saturating_add(decoder.bytes());
             match slice {

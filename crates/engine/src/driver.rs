@@ -15,6 +15,7 @@ mod scans;
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroU32;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
@@ -73,6 +74,8 @@ pub(crate) struct Driver {
     measuring: Semaphore,
     pub(crate) footers: Footers,
     pub(crate) companions: Companions,
+    /// Whether half of the buffer is free, and nothing of it is lent.
+    pub(crate) is_roomy: AtomicBool,
     started: Instant,
     state: Mutex<State>,
     /// Room of point reads beside their frames; point reads wait for it here.
@@ -199,6 +202,7 @@ impl Driver {
             measuring: Semaphore::new(1),
             footers,
             companions: Companions::default(),
+            is_roomy: AtomicBool::new(false),
             started,
             state,
             point_room,

@@ -90,11 +90,9 @@ impl Part {
         self.decoders().iter().flat_map(|d| d.take_kept()).collect()
     }
 
-    /// Whether what a scan decodes is worth keeping for others: another scan is registered that reads this column of
-    /// the table, or the part was in the buffer before the scan came and may be wanted again. `registered` is how many
-    /// parts had become resident when it came. For a single scan it is better to use the memory again at once.
-    pub(crate) fn is_kept_decoded(&self, registered: u64) -> bool {
-        self.loaded <= registered || self.file.columns[self.root].readers.load(Ordering::Relaxed) > 1
+    /// Whether another scan is registered that reads this column of the table.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.file.columns[self.root].readers.load(Ordering::Relaxed) > 1
     }
 
     /// Notes a delivery to a scan; returns whether no other scan had the part before.

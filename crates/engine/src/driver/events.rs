@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use coscan_core::{Action, Event, PartKey, ScanId, WorkerNo};
@@ -38,6 +39,8 @@ impl LockedDriver<'_> {
             self.state.patience.note_progress(now);
         }
         self.settle_io();
+        let is_roomy = self.state.budget.is_roomy_with(self.state.abm.usage().total());
+        self.driver.is_roomy.store(is_roomy, Ordering::Relaxed);
         self.driver.environment.set_alarm(self.next_deadline());
     }
 
