@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::physical_expr::expressions::CastExpr;
+use datafusion::physical_expr::expressions::{CastExpr, TryCastExpr};
 use datafusion::physical_expr::projection::ProjectionExprs;
-use datafusion::physical_expr::{PhysicalExpr, PhysicalExprSimplifier};
+use datafusion::physical_expr::{PhysicalExpr, PhysicalExprSimplifier, conjunction, split_conjunction};
 use datafusion::physical_expr_adapter::PhysicalExprAdapterFactory;
 
 /// The expressions of a scan, while they are adapted to a file.
@@ -46,7 +46,13 @@ impl Expressions {
         }
         let rewriter = adapters.create(Arc::clone(logical), Arc::clone(physical))?;
         let simplifier = PhysicalExprSimplifier::new(physical);
-        self.try_map(|expr| simplifier.simplify(without_idle_casts(rewriter.rewrite(expr)?, physical)?))
+        let adapted = self.try_map(|expr| {
+            let expr = without_idle_casts(rewriter.rewrite(expr)?, physical)?;
+            if rounds(&expr, physical)? { Ok(expr) } else { simplifier.simplify(expr) }
+        })?;
+        let predicate =
+            adapted.predicate.map(|predicate| for_statistics(&predicate, physical)).transpose()?;
+        Ok(Expressions { predicate: predicate.flatten(), ..adapted })
     }
 }
 
@@ -62,4 +68,42 @@ fn without_idle_casts(expr: Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<Ar
         })
     };
     expr.transform_up(without).data()
+}
+
+/// The conjuncts that may be asked of statistics: DataFusion's pruning simplifies them.
+fn for_statistics(
+    predicate: &Arc<dyn PhysicalExpr>,
+    schema: &Schema,
+) -> Result<Option<Arc<dyn PhysicalExpr>>> {
+    let mut kept = Vec::new();
+    for conjunct in split_conjunction(predicate) {
+        if !rounds(conjunct, schema)? {
+            kept.push(Arc::clone(conjunct));
+        }
+    }
+    Ok((!kept.is_empty()).then(|| conjunction(kept)))
+}
+
+/// Whether a cast in `expr` drops digits. DataFusion's simplifier takes casts away that stand between a column and a constant,
+/// these too: 100.24 is not greater than 100.2 if one digit is asked for.
+fn rounds(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<bool> {
+    expr.exists(|expr| {
+        let (of, to) = match (expr.downcast_ref::<CastExpr>(), expr.downcast_ref::<TryCastExpr>()) {
+            (Some(cast), _) => (cast.expr(), cast.cast_type()),
+            (_, Some(cast)) => (cast.expr(), cast.cast_type()),
+            _ => return Ok(false),
+        };
+        Ok(digits(&of.data_type(schema)?).zip(digits(to)).is_some_and(|(of, to)| to < of))
+    })
+}
+
+/// Digits behind the point.
+fn digits(of: &DataType) -> Option<i8> {
+    match of {
+        DataType::Decimal32(_, digits)
+        | DataType::Decimal64(_, digits)
+        | DataType::Decimal128(_, digits)
+        | DataType::Decimal256(_, digits) => Some(*digits),
+        of => of.is_integer().then_some(0),
+    }
 }

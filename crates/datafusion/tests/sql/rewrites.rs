@@ -102,6 +102,36 @@ async fn a_sort_above_a_limit_does_not_change_which_rows_it_takes() {
     assert_eq!(support::rows(&cooperative, sql).await.expect(sql), ["0", "1"]);
 }
 
+/// A file has two digits and its table one. With a row group for each row, statistics have to be rounded, too: plain
+/// DataFusion prunes by the file's digits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn values_are_rounded_before_they_are_compared() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let prices = Decimal128Array::from_iter_values((10_020..=10_030).chain([5000]));
+    let prices: ArrayRef = Arc::new(prices.with_precision_and_scale(15, 2).expect("two digits"));
+    let batch = RecordBatch::try_from_iter([("price", prices)]).expect("a batch");
+    for rows in [1, 500] {
+        let path = folder.path().join(format!("{rows}.parquet"));
+        write(&path, &batch, row_groups(rows).build());
+        let [cooperative, _] = both(Variant::Single, async |ctx| {
+            run(ctx, &external("t", "(price DECIMAL(15, 1)) STORED AS PARQUET", &path)).await;
+        })
+        .await;
+        for (filter, count) in [
+            ("price > 100.2", "6"),
+            ("price > 100.20", "6"),
+            ("price <= 100.2", "6"),
+            ("price = 100.2", "5"),
+            ("price <> 100.2", "7"),
+            ("price IN (100.3, 50)", "7"),
+            ("price BETWEEN 100.1 AND 100.2", "5"),
+        ] {
+            let sql = format!("SELECT count(*) FROM t WHERE {filter}");
+            assert_eq!(support::rows(&cooperative, &sql).await.expect(&sql), [count], "{sql}, {rows} rows");
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_volatile_is_evaluated_once() {
     let engine = support::engine(support::policy("relevance"), LARGE_BUFFER);
