@@ -5,6 +5,7 @@
 //! run only. It is possible as long as no row was output: the first rows are held back until there are more than a
 //! few. Statements that write are never run again.
 
+use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -21,7 +22,7 @@ use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskCo
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionConfig;
-use futures::{Stream, StreamExt};
+use futures::{FutureExt, Stream, StreamExt};
 
 use super::attempt::Attempt;
 use super::batch_rows::batch_rows;
@@ -32,6 +33,7 @@ use super::pool::QueryPool;
 use super::run::{About, Refused, RunId};
 use super::state::{Arrival, Line};
 use super::turn::Turn;
+use crate::error::panic_text;
 use crate::held_back::HeldBack;
 use crate::one_input::{OneInput, OneInputExec, one_partition};
 
@@ -184,7 +186,14 @@ impl Execution {
                 }
                 continue;
             };
-            match stream.next().await {
+            // Joins by sorting panic for some conditions, and hash joins do not.
+            let next = AssertUnwindSafe(stream.next()).catch_unwind().await;
+            let next = match next {
+                Ok(next) => next,
+                Err(panic) if self.attempt.after_failure().is_none() => resume_unwind(panic),
+                Err(panic) => Some(internal_err!("a panic: {}", panic_text(&*panic))),
+            };
+            match next {
                 Some(Ok(batch)) if self.shown => return Ok(Some(batch)),
                 Some(Ok(batch)) => {
                     let room_for_more = self.held.push(batch);
