@@ -213,5 +213,5 @@ fn derived(query: &Query) -> Result<Query, QueryError> {
 }
 
 fn is_first(expr: &Expr) -> bool {
-    matches!(expr, Expr::Value(ValueWithSpan { value: Value::Number(number, _), .. }) if number.to_string() == "1")
+    matches!(expr, Expr::Value(ValueWithSpan { value: Value::Number(number, _), .. }) if number == "1")
 }

@@ -103,8 +103,11 @@ fn operator(written: &str) -> Option<Operator> {
     })
 }
 
+/// Compares values one by one.
+type Compare = fn(&dyn Datum, &dyn Datum) -> Result<BooleanArray, ArrowError>;
+
 /// What compares a value with each element; nothing for what is no plain comparison.
-fn kernel(op: Operator) -> Option<fn(&dyn Datum, &dyn Datum) -> Result<BooleanArray, ArrowError>> {
+fn kernel(op: Operator) -> Option<Compare> {
     Some(match op {
         Operator::Eq => cmp::eq,
         Operator::NotEq => cmp::neq,
