@@ -367,7 +367,7 @@ impl ServeConfig {
                 toml::Value::Array(values) => {
                     values.iter().try_for_each(|value| self.set(name, &plain(value)))?;
                 }
-                toml::Value::Table(named) => {
+                toml::Value::Table(named) if matches!(name.as_str(), "table" | "clustered-with") => {
                     for (table, value) in named {
                         self.set(name, &format!("{table}={}", plain(value)))?;
                     }
@@ -493,7 +493,9 @@ mod tests {
         config.add_toml(&text.parse().unwrap()).unwrap();
         assert_eq!((config.listen.len(), config.max_queries), (2, 7));
         assert_eq!((&*config.tables["t"], &*config.clustered_with["t"]), ("/data/t", "o (k = k)"));
-        let wrong = config.add_toml(&"lissen = 1".parse().unwrap()).unwrap_err();
-        assert!(wrong.to_string().contains("lissen"), "{wrong}");
+        for (text, name) in [("lissen = 1", "lissen"), ("[tabel]", "tabel")] {
+            let wrong = config.add_toml(&text.parse().unwrap()).unwrap_err();
+            assert!(wrong.to_string().contains(name), "{wrong}");
+        }
     }
 }
