@@ -87,7 +87,8 @@ impl ServeArgs {
     fn config(&self, settings: &Settings) -> Result<ServeConfig, ServeError> {
         let given = |name: &str| self.serve.given.iter().any(|(setting, ..)| setting.name == name);
         let mut file = settings.serve.clone();
-        file.retain(|name, _| !given(name) || matches!(name, "table" | "clustered-with"));
+        let is_of_a_table = |name: &str| ServeSetting::named(name).is_some_and(ServeSetting::is_of_a_table);
+        file.retain(|name, _| !given(name) || is_of_a_table(name));
         let mut config = ServeConfig::default();
         config.add_toml(&file)?;
         let mut given: Vec<_> = self.serve.given.iter().collect();

@@ -4,13 +4,14 @@
 //! Nothing is read from the environment or from arguments here: the program does that and calls [`ServeConfig::set`].
 //! Settings of the engine are not here; they are in `coscan_engine::settings`.
 
+mod table;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Duration;
 
-use coscan_engine::settings::{bytes, number, truth};
+pub use table::{SERVE_SETTINGS, ServeSetting};
 
 use crate::access::Limits;
 use crate::error::ServeError;
@@ -105,241 +106,6 @@ impl Default for ServeConfig {
     }
 }
 
-/// One setting: what it is, and how a value gets into a configuration.
-#[derive(Debug)]
-pub struct ServeSetting {
-    /// Its key in the configuration file and its long flag.
-    pub name: &'static str,
-    /// What a value is.
-    pub value: &'static str,
-    /// Whether it may be given several times.
-    pub repeats: bool,
-    /// What it does, in one sentence without a full stop.
-    pub summary: &'static str,
-    /// What holds if nothing is said.
-    pub default: &'static str,
-    set: fn(&mut ServeConfig, &str) -> Result<(), String>,
-}
-
-impl ServeSetting {
-    /// The environment variable.
-    pub fn variable(&self) -> String {
-        format!("COSCAN_SERVE_{}", self.name.replace('-', "_").to_uppercase())
-    }
-}
-
-macro_rules! setting {
-    ($name:literal, $value:literal, $summary:literal, $default:literal, $set:expr) => {
-        ServeSetting {
-            name: $name,
-            value: $value,
-            repeats: false,
-            summary: $summary,
-            default: $default,
-            set: $set,
-        }
-    };
-    (many $name:literal, $value:literal, $summary:literal, $default:literal, $set:expr) => {
-        ServeSetting {
-            name: $name,
-            value: $value,
-            repeats: true,
-            summary: $summary,
-            default: $default,
-            set: $set,
-        }
-    };
-}
-
-/// Every setting of a server.
-pub const SERVE_SETTINGS: &[ServeSetting] = &[
-    setting!(many "listen", "ADDRESS", "address for PostgreSQL clients, Flight SQL clients and browsers alike", "127.0.0.1:5433",
-        |config, value| address(value).map(|address| config.listen.push(address))),
-    setting!(many "flight-listen", "ADDRESS", "address for Flight SQL alone", "none",
-        |config, value| address(value).map(|address| config.flight_listen.push(address))),
-    setting!(many "http-listen", "ADDRESS", "address for the page, health and metrics alone", "none",
-        |config, value| address(value).map(|address| config.http_listen.push(address))),
-    setting!(many "table", "NAME=PATH-OR-URL", "a table: a Parquet file, a folder of them, a pattern, or a URL", "none",
-    |config, value| {
-        let (name, location) = value.split_once('=').ok_or("NAME=PATH-OR-URL")?;
-        config.tables.insert(name.trim().to_owned(), location.trim().to_owned());
-        Ok(())
-    }),
-    setting!(many "clustered-with", "NAME=TABLE (KEY = KEY)", "a table that is clustered by a key which matches one of another table: `docs/order.md`", "none",
-    |config, value| {
-        let (name, declared) = value.split_once('=').ok_or("NAME=TABLE (KEY = KEY)")?;
-        config.clustered_with.insert(name.trim().to_owned(), declared.trim().to_owned());
-        Ok(())
-    }),
-    setting!(many "watch", "FOLDER", "a folder of which every subfolder and Parquet file is a table, also those that come later", "none",
-        |config, value| { config.watch.push(value.into()); Ok(()) }),
-    setting!("watch-every", "SECONDS", "how often watched folders are looked at", "10", |config, value| {
-        seconds(value, 1).map(|time| config.watch_every = time)
-    }),
-    setting!(many "tier", "FILE", "definition of a slow tier; tables under its root are restored as queries need them", "none",
-        |config, value| { config.tiers.push(value.into()); Ok(()) }),
-    setting!(
-        "users",
-        "FILE",
-        "users and roles, as `coscan user` writes them; without it nobody is asked who they are",
-        "none",
-        |config, value| {
-            config.users = Some(value.into());
-            Ok(())
-        }
-    ),
-    setting!(
-        "anonymous-role",
-        "read|admin",
-        "what everybody may do where nobody is asked who they are",
-        "read",
-        |config, value| match value {
-            "read" | "admin" => {
-                config.anonymous_role = value.to_owned();
-                Ok(())
-            }
-            _ => Err("read or admin".to_owned()),
-        }
-    ),
-    setting!("tls-cert", "FILE", "certificate chain of the server, PEM", "none", |config, value| {
-        config.tls_cert = Some(value.into());
-        Ok(())
-    }),
-    setting!("tls-key", "FILE", "key of the certificate, PEM", "none", |config, value| {
-        config.tls_key = Some(value.into());
-        Ok(())
-    }),
-    setting!(
-        "tls-client-ca",
-        "FILE",
-        "certificates that sign those of clients, PEM; every client then needs one",
-        "none",
-        |config, value| {
-            config.tls_client_ca = Some(value.into());
-            Ok(())
-        }
-    ),
-    setting!(
-        "insecure",
-        "BOOL",
-        "whether addresses that other machines reach may go without users or TLS",
-        "false",
-        |config, value| truth(value).map(|allowed| config.insecure = allowed)
-    ),
-    setting!("max-connections", "N", "connections at once, of all protocols", "2000", |config, value| {
-        number(value, 1..=1_000_000).map(|n: usize| config.max_connections = n)
-    }),
-    setting!(
-        "max-connections-per-address",
-        "N",
-        "connections at once from one address",
-        "2000",
-        |config, value| number(value, 1..=1_000_000).map(|n: usize| config.max_connections_per_address = n)
-    ),
-    setting!(
-        "max-queries",
-        "N",
-        "queries that run at once; others wait for their turn",
-        "400",
-        |config, value| number(value, 1..=1_000_000).map(|n: usize| config.max_queries = n)
-    ),
-    setting!(
-        "handshake-timeout",
-        "SECONDS",
-        "how long a client may take until it has said who it is",
-        "10",
-        |config, value| seconds(value, 1).map(|time| config.handshake_timeout = time)
-    ),
-    setting!(
-        "stalled-client-timeout",
-        "SECONDS",
-        "how long a client may leave a result unread; then its query is stopped",
-        "300",
-        |config, value| seconds(value, 1).map(|time| config.stalled_client_timeout = time)
-    ),
-    setting!(
-        "idle-timeout",
-        "SECONDS",
-        "how long a connection may do nothing; 0 for ever",
-        "0",
-        |config, value| seconds(value, 0).map(|time| config.idle_timeout = time)
-    ),
-    setting!("max-message", "BYTES", "size of one message from a client", "16 MiB", |config, value| bytes(
-        value,
-        4096..=1 << 30
-    )
-    .map(|n| config.max_message_bytes = n as usize)),
-    setting!(
-        "token-lifetime",
-        "SECONDS",
-        "how long a bearer token of Flight SQL is good for",
-        "43200",
-        |config, value| seconds(value, 1).map(|time| config.token_lifetime = time)
-    ),
-    setting!(
-        "drain-timeout",
-        "SECONDS",
-        "how long running queries are waited for when the server ends",
-        "30",
-        |config, value| seconds(value, 0).map(|time| config.drain_timeout = time)
-    ),
-    setting!(
-        "audit-log",
-        "FILE",
-        "file to which logins and statements are appended, a JSON object in a line",
-        "none",
-        |config, value| {
-            config.audit_log = Some(value.into());
-            Ok(())
-        }
-    ),
-    setting!(
-        "user-connections",
-        "N",
-        "connections at once of a user; 0 for no limit",
-        "0",
-        |config, value| config.limits.set("connections", value)
-    ),
-    setting!(
-        "user-queries",
-        "N",
-        "queries of a user that run at once, others wait; 0 for no limit",
-        "0",
-        |config, value| config.limits.set("queries", value)
-    ),
-    setting!(
-        "user-planning",
-        "N",
-        "statements of a user that are read and planned at once, others wait; 0 for no limit",
-        "8",
-        |config, value| config.limits.set("planning", value)
-    ),
-    setting!(
-        "user-memory",
-        "BYTES",
-        "memory for sorts, joins and aggregates of a user's queries together; 0 for no limit",
-        "0",
-        |config, value| config.limits.set("memory", value)
-    ),
-    setting!("user-result", "BYTES", "size of one result; 0 for no limit", "0", |config, value| config
-        .limits
-        .set("result", value)),
-    setting!(
-        "statement-timeout",
-        "SECONDS",
-        "how long a statement may take, waiting included; 0 for ever",
-        "0",
-        |config, value| config.limits.set("statement-timeout", value)
-    ),
-    setting!(
-        "user-priority",
-        "N",
-        "how much the scans of a user's queries count when the engine chooses what to read, up to 1000; 0 as 1",
-        "0",
-        |config, value| config.limits.set("priority", value)
-    ),
-];
-
 impl ServeConfig {
     /// Sets a setting by its name; those that may be given several times grow.
     ///
@@ -347,7 +113,7 @@ impl ServeConfig {
     ///
     /// There is no such setting, or it cannot have this value.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), ServeError> {
-        let setting = SERVE_SETTINGS.iter().find(|setting| setting.name == name).ok_or_else(|| {
+        let setting = ServeSetting::named(name).ok_or_else(|| {
             let names: Vec<_> = SERVE_SETTINGS.iter().map(|setting| setting.name).collect();
             ServeError::setting(name, format!("there is no such setting; there are {}", names.join(", ")))
         })?;
@@ -367,7 +133,9 @@ impl ServeConfig {
                 toml::Value::Array(values) => {
                     values.iter().try_for_each(|value| self.set(name, &plain(value)))?;
                 }
-                toml::Value::Table(named) if matches!(name.as_str(), "table" | "clustered-with") => {
+                toml::Value::Table(named)
+                    if ServeSetting::named(name).is_some_and(ServeSetting::is_of_a_table) =>
+                {
                     for (table, value) in named {
                         self.set(name, &format!("{table}={}", plain(value)))?;
                     }
@@ -390,8 +158,9 @@ impl ServeConfig {
     /// [`ServeError::Exposed`], or settings that do not fit each other.
     pub fn check(&mut self) -> Result<(), ServeError> {
         if self.listen.is_empty() {
-            self.listen
-                .push(address(DEFAULT_LISTEN).map_err(|wanted| ServeError::setting("listen", wanted))?);
+            self.listen.push(
+                table::address(DEFAULT_LISTEN).map_err(|wanted| ServeError::setting("listen", wanted))?,
+            );
         }
         if self.tls_cert.is_some() != self.tls_key.is_some() {
             return Err(ServeError::setting(
@@ -414,17 +183,6 @@ impl ServeConfig {
             _ => Ok(()),
         }
     }
-}
-
-fn address(value: &str) -> Result<SocketAddr, String> {
-    let value =
-        value.strip_prefix("localhost:").map_or_else(|| value.to_owned(), |port| format!("127.0.0.1:{port}"));
-    SocketAddr::from_str(&value)
-        .map_err(|_| "an address and a port, as in 127.0.0.1:5433 or [::1]:5433".to_owned())
-}
-
-fn seconds(value: &str, least: u64) -> Result<Duration, String> {
-    number(value.trim_end_matches('s'), least..=10 * 365 * 24 * 3600).map(Duration::from_secs)
 }
 
 fn plain(value: &toml::Value) -> String {

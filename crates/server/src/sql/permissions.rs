@@ -2,7 +2,7 @@
 //!
 //! A user who only reads may run queries, look at plans and change settings of their own session that concern nobody else. Files
 //! are out of reach because no function and no name in such a session opens one: this is checked by
-//! `tests/leaving_tables.rs`, and what writes, creates or loads is refused here.
+//! `tests/access.rs`, and what writes, creates or loads is refused here.
 
 use datafusion::execution::context::SQLOptions;
 use datafusion::logical_expr::{LogicalPlan, Statement};

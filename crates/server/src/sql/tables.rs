@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use coscan_datafusion::CoscanContext;
 use datafusion::catalog::TableProvider;
@@ -89,11 +89,11 @@ impl Tables {
         provider: Arc<dyn TableProvider>,
     ) -> Option<Arc<dyn TableProvider>> {
         let table = Table { provider, location: None, clustered_with: None };
-        self.known.write().unwrap_or_else(PoisonError::into_inner).insert(name, table).map(|old| old.provider)
+        self.write().insert(name, table).map(|old| old.provider)
     }
 
     pub(crate) fn remove(&self, name: &str) -> Option<Arc<dyn TableProvider>> {
-        self.known.write().unwrap_or_else(PoisonError::into_inner).remove(name).map(|old| old.provider)
+        self.write().remove(name).map(|old| old.provider)
     }
 
     /// Opens what the configuration names and what watched folders hold, and closes what they do not any more. A table that
@@ -134,7 +134,7 @@ impl Tables {
             match open(coscan, name, location, clustered_with.as_deref()).await {
                 Ok(provider) => {
                     let table = Table { provider, location: Some(location.clone()), clustered_with };
-                    self.known.write().unwrap_or_else(PoisonError::into_inner).insert(name.clone(), table);
+                    self.write().insert(name.clone(), table);
                     change.opened.push(name.clone());
                 }
                 Err(problem) if strict => {
@@ -147,7 +147,7 @@ impl Tables {
                 Err(problem) => tracing::warn!(table = name, location, problem, "a table cannot be opened"),
             }
         }
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.write();
         known.retain(|name, table| {
             let stays = table.location.is_none() || wanted.contains_key(name);
             if !stays {
@@ -158,8 +158,12 @@ impl Tables {
         Ok(change)
     }
 
-    fn read(&self) -> std::sync::RwLockReadGuard<'_, BTreeMap<String, Table>> {
+    fn read(&self) -> RwLockReadGuard<'_, BTreeMap<String, Table>> {
         self.known.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<String, Table>> {
+        self.known.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
