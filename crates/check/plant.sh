@@ -3,16 +3,19 @@
 # tests find each. One that no test finds ends it with 1. A line of the list: name, file, the code with the expression in
 # {{ }}, the wrong expression. CARGO_TARGET_DIR is where it builds, with the dependencies that are there; PLANTED_CONFIG
 # another configuration than that of `make test`.
-# Usage: crates/check/plant.sh SOURCES LIST TEST FILTERS [NAME], as planted/run.sh of coscan-datafusion and coscan-tier do.
+# Usage: crates/check/plant.sh SOURCES LIST TEST FILTERS [NAME...], as planted/run.sh of coscan-datafusion and coscan-tier do.
 set -u
-src=$1 faults=$2 test=$3 only=${5:-}
+src=$1 faults=$2 test=$3
 read -ra filters <<<"$4"
+shift 4
+only=" $* "
 top=$(git -C "$(dirname "$0")" rev-parse --show-toplevel)
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-git -C "$top" archive HEAD | tar -x -C "$scratch"
-cd "$scratch" || exit 2
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$top/target}"
+# The scratch checkout stays, and only files that differ are written: the next run compiles what has changed.
+scratch=$CARGO_TARGET_DIR/planted/$test
+mkdir -p "$scratch"
+GIT_INDEX_FILE=$scratch.index git -C "$top" --work-tree="$scratch" read-tree --reset -u HEAD || exit 2
+cd "$scratch" || exit 2
 missed=0
 while IFS=$'\t' read -r name file code wrong; do
     cp "$src/$file" saved
@@ -29,12 +32,18 @@ while IFS=$'\t' read -r name _; do
     # A fault in several places has a line for each.
     [ "$name" = "$last" ] && continue
     last=$name
-    [ -n "$only" ] && [ "$only" != "$name" ] && continue
-    if COSCAN_PLANTED=$name timeout 600 "${tests[@]}" -- "${filters[@]}" >log 2>&1; then
+    [ "$only" != "  " ] && [[ $only != *" $name "* ]] && continue
+    COSCAN_PLANTED=$name timeout 600 "${tests[@]}" -- "${filters[@]}" >log 2>&1
+    case $? in
+    0)
         echo "$name: NOT FOUND"
         missed=1
-    else
-        echo "$name: found by $(grep -oE '^test [a-z_:]+ \.\.\. FAILED' log | cut -d' ' -f2 | paste -sd, || tail -1 log)"
-    fi
+        ;;
+    124)
+        echo "$name: the tests did not end"
+        missed=1
+        ;;
+    *) echo "$name: found by $(grep -oE '^test [a-z_:]+ \.\.\. FAILED' log | cut -d' ' -f2 | paste -sd, || tail -1 log)" ;;
+    esac
 done <"$faults"
 exit $missed

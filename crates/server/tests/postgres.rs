@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, pin_mut};
-use support::{ENDLESS, ROWS, World, code};
+use support::{ENDLESS, ROWS, World, code, stopped};
 use tokio_postgres::{NoTls, SimpleQueryMessage};
 
 fn first(messages: &[SimpleQueryMessage]) -> Option<&str> {
@@ -174,8 +174,7 @@ async fn a_cancel_request_stops_the_work() {
         world.busy().await;
         world.cancel(&token).await;
     };
-    let (stopped, ()) = tokio::join!(client.simple_query(ENDLESS), stop);
-    assert_eq!(code(&stopped.unwrap_err()), "57014");
+    stopped(client.simple_query(ENDLESS), stop).await;
     world.idle().await;
     assert_eq!(first(&client.simple_query("SELECT count(*) FROM t").await.unwrap()), Some("100000"));
     // What is left in the buffer is nobody's: the whole of it can be given up.
@@ -197,24 +196,18 @@ async fn a_statement_can_be_stopped_while_it_is_planned() {
     let sql = planned_for_seconds();
     let later = || tokio::time::sleep(Duration::from_millis(500));
     let begun = std::time::Instant::now();
-    let by_request = async {
+    let by_request = async || {
         later().await;
         world.cancel(&token).await
     };
-    let (stopped, ()) = tokio::join!(client.simple_query(&sql), by_request);
-    assert_eq!(code(&stopped.unwrap_err()), "57014", "simple");
-    let by_request = async {
-        later().await;
-        world.cancel(&token).await
-    };
-    let (stopped, ()) = tokio::join!(client.prepare(&sql), by_request);
-    assert_eq!(code(&stopped.err().unwrap()), "57014", "prepared");
+    stopped(client.simple_query(&sql), by_request()).await;
+    stopped(client.prepare(&sql), by_request()).await;
     let by_function = async {
         later().await;
         other.simple_query(&format!("SELECT pg_cancel_backend({pid})")).await.unwrap()
     };
-    let (stopped, told) = tokio::join!(client.simple_query(&sql), by_function);
-    assert_eq!((code(&stopped.unwrap_err()).as_str(), first(&told)), ("57014", Some("t")), "by function");
+    let told = stopped(client.simple_query(&sql), by_function).await;
+    assert_eq!(first(&told), Some("t"), "by function");
     client.batch_execute("SET statement_timeout = '200ms'").await.unwrap();
     assert_eq!(code(&client.simple_query(&sql).await.unwrap_err()), "57014", "its time is over");
     // Planned to its end it takes longer than all of these together, however slow the machine is.
@@ -246,8 +239,7 @@ async fn a_fetch_from_a_cursor_of_an_earlier_request_can_be_stopped() {
         tokio::time::sleep(Duration::from_millis(300)).await;
         world.cancel(&token).await;
     };
-    let (stopped, ()) = tokio::join!(client.simple_query("FETCH 1 FROM c"), stop);
-    assert_eq!(code(&stopped.unwrap_err()), "57014");
+    stopped(client.simple_query("FETCH 1 FROM c"), stop).await;
     world.idle().await;
     let ended = world.server.state().registry().recent();
     let ended = ended.iter().find(|ended| ended.sql.contains("DECLARE")).unwrap();
@@ -335,13 +327,14 @@ async fn statements_have_the_priority_of_their_user() {
     let world = World::with(|config, _| config.set("user-priority", "7").unwrap()).await;
     let client = world.client().await;
     let token = client.cancel_token();
-    let running = tokio::spawn(async move { client.simple_query(ENDLESS).await.map(drop) });
-    world.busy().await;
-    let weights: Vec<u32> =
-        world.server.state().registry().queries().iter().map(|query| query.account().weight()).collect();
-    assert_eq!(weights, [7]);
-    world.cancel(&token).await;
-    assert_eq!(code(&running.await.unwrap().unwrap_err()), "57014");
+    let stop = async {
+        world.busy().await;
+        let queries = world.server.state().registry().queries();
+        let weights: Vec<u32> = queries.iter().map(|query| query.account().weight()).collect();
+        world.cancel(&token).await;
+        weights
+    };
+    assert_eq!(stopped(client.simple_query(ENDLESS), stop).await, [7]);
     world.idle().await;
 }
 

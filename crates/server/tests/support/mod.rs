@@ -133,6 +133,19 @@ impl World {
     }
 }
 
+/// Waits until a statement was stopped by what `stop` does, which says what it was told. One that is not stopped may go on for
+/// hours.
+pub async fn stopped<T, S>(
+    statement: impl Future<Output = Result<T, Error>>,
+    stop: impl Future<Output = S>,
+) -> S {
+    let both = async { tokio::join!(statement, stop) };
+    let (ended, told) =
+        tokio::time::timeout(Duration::from_secs(60), both).await.expect("the statement goes on");
+    assert_eq!(code(&ended.err().expect("it ended by itself")), "57014");
+    told
+}
+
 /// PostgreSQL's code of an error.
 pub fn code(error: &Error) -> String {
     error.code().map(SqlState::code).map_or_else(|| format!("no code: {error:?}"), str::to_owned)
