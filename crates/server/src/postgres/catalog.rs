@@ -11,15 +11,15 @@ use std::ops::ControlFlow;
 use std::sync::LazyLock;
 
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, Expr, Function, FunctionArg, FunctionArguments, GroupByExpr, Ident, Join, JoinOperator,
-    ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr, Statement, TableAlias, TableFactor,
-    Value, ValueWithSpan, VisitMut, VisitorMut, visit_relations,
+    AccessExpr, CastKind, DataType, Expr, Function, FunctionArg, FunctionArguments, Ident, Join,
+    JoinOperator, ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr, Statement, TableAlias,
+    TableFactor, Value, ValueWithSpan, VisitMut, VisitorMut, visit_relations,
 };
-use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
-use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+use datafusion::sql::sqlparser::parser::ParserError;
 use datafusion_pg_catalog::sql::PostgresCompatibilityParser;
 
-use crate::sql::{information_table, is_own_table, is_without_rows};
+use crate::sql::ast::{array_subquery, folded, literal, number, only_column, parsed, text};
+use crate::sql::{compared, information_table, is_own_table, is_without_rows};
 
 static GIVEN: LazyLock<PostgresCompatibilityParser> = LazyLock::new(PostgresCompatibilityParser::new);
 
@@ -54,19 +54,39 @@ const AGGREGATES: [&str; 10] = [
 pub(super) fn read(sql: &str, plain: Option<&[Statement]>) -> Result<Vec<Statement>, ParserError> {
     let before = plain.and_then(|plain| {
         let mut plain = plain.to_vec();
-        let mut before = Before::default();
+        let mut before = Before { reads: reads_catalog(&plain), changed: false };
         let _ = plain.visit(&mut before);
         before.changed.then(|| plain.iter().map(ToString::to_string).collect::<Vec<_>>().join(";\n"))
     });
     let mut statements = GIVEN.parse(before.as_deref().unwrap_or(sql))?;
-    let reads = visit_relations(&statements, |_| ControlFlow::Break(())).is_break();
+    let reads = reads_catalog(&statements);
     let _ = statements.visit(&mut After { reads });
     Ok(statements)
 }
 
+/// Whether a catalog is read, and not only functions or nothing.
+fn reads_catalog(statements: &[Statement]) -> bool {
+    let of_catalog = |relation: &ObjectName| {
+        let parts: Vec<String> = relation.0.iter().filter_map(|part| part.as_ident()).map(folded).collect();
+        match &parts[..] {
+            [.., schema, _] => matches!(schema.as_str(), "pg_catalog" | "information_schema"),
+            [name] => name.starts_with("pg_"),
+            [] => false,
+        }
+    };
+    let reads = |statement: &Statement| {
+        visit_relations(statement, |relation| match of_catalog(relation) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        })
+    };
+    statements.iter().any(|statement| reads(statement).is_break())
+}
+
 /// What is changed before the other rewrites, which would not leave enough of it.
-#[derive(Default)]
 struct Before {
+    /// Whether a catalog is read.
+    reads: bool,
     changed: bool,
 }
 
@@ -77,7 +97,8 @@ impl VisitorMut for Before {
         let other = match expr {
             // Columns of functions hold names.
             Expr::Cast { expr, data_type, .. }
-                if data_type.to_string().to_ascii_lowercase().ends_with("regproc") && is_text(expr) =>
+                if data_type.to_string().to_ascii_lowercase().ends_with("regproc")
+                    && text(expr).is_some() =>
             {
                 Some(expr.as_ref().clone())
             }
@@ -85,8 +106,16 @@ impl VisitorMut for Before {
             Expr::InSubquery { expr, subquery, negated }
                 if subquery.to_string().contains("current_setting('search_path')") =>
             {
-                let list = vec![Expr::value(Value::SingleQuotedString("public".to_owned()))];
+                let list = vec![literal("public")];
                 Some(Expr::InList { expr: expr.clone(), list, negated: *negated })
+            }
+            // Arrays that are written as a text have elements that are NULL or quoted: the other rewrites take each for a text.
+            Expr::AnyOp { .. } | Expr::AllOp { .. } if !self.reads => compared(expr),
+            Expr::Cast { kind: kind @ CastKind::DoubleColon, data_type: DataType::Array(_), .. }
+                if !self.reads =>
+            {
+                (*kind, self.changed) = (CastKind::Cast, true);
+                None
             }
             _ => None,
         };
@@ -107,19 +136,21 @@ impl VisitorMut for After {
     type Break = ();
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if self.reads
+            && let Some(query) = array_subquery(expr)
+        {
+            *expr = gathered(query);
+            return ControlFlow::Continue(());
+        }
         let other = match expr {
-            Expr::Function(function) if is_called(&function.name, "array") => match &function.args {
-                FunctionArguments::Subquery(query) if self.reads => Some(array_of(query)),
-                _ => None,
-            },
             // Of what there is none: options of sequences, collations of columns.
             Expr::Function(function) if self.reads && is_called(&function.name, "json_build_object") => {
-                parsed("CAST(NULL AS TEXT)")
+                parsed("CAST(NULL AS TEXT)").ok()
             }
             // Positions in an array with one dimension.
             Expr::Function(function) if is_called(&function.name, "generate_subscripts") => {
                 first_argument(function).and_then(|array| {
-                    parsed(&format!("unnest(generate_series(1, CAST(cardinality({array}) AS BIGINT)))"))
+                    parsed(&format!("unnest(generate_series(1, CAST(cardinality({array}) AS BIGINT)))")).ok()
                 })
             }
             // Arrays of catalogs may be text.
@@ -131,24 +162,24 @@ impl VisitorMut for After {
             Expr::CompoundFieldAccess { root, access_chain } if matches!(root.as_ref(), Expr::Nested(_)) => {
                 for access in access_chain {
                     if let AccessExpr::Dot(Expr::Identifier(name)) = access {
-                        *access = AccessExpr::Dot(Expr::value(Value::SingleQuotedString(name.value.clone())));
+                        *access = AccessExpr::Dot(literal(&*name.value));
                     }
                 }
                 None
             }
             // Which catalog a row is of matters for remarks only, and there are none.
-            Expr::Identifier(name) if name.value == "tableoid" => parsed("0"),
+            Expr::Identifier(name) if name.value == "tableoid" => Some(number(0)),
             Expr::CompoundIdentifier(path) if path.last().is_some_and(|name| name.value == "tableoid") => {
-                parsed("0")
+                Some(number(0))
             }
             // The name of something, computed: it is looked up for remarks only.
             Expr::Cast { expr, data_type, .. }
                 if data_type.to_string().to_ascii_lowercase().ends_with("regclass")
                     && matches!(expr.as_ref(), Expr::Function(_)) =>
             {
-                parsed("CAST(NULL AS INT)")
+                parsed("CAST(NULL AS INT)").ok()
             }
-            Expr::Subquery(query) if says_nothing(query) => parsed("NULL"),
+            Expr::Subquery(query) if says_nothing(query) => Some(Expr::value(Value::Null)),
             Expr::Subquery(query) => {
                 single(query);
                 None
@@ -213,30 +244,11 @@ impl VisitorMut for Escape {
     }
 }
 
-fn is_text(expr: &Expr) -> bool {
-    matches!(expr, Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(_), .. }))
-}
-
 fn is_called(function: &ObjectName, name: &str) -> bool {
     function.to_string().eq_ignore_ascii_case(name)
 }
 
-fn parsed(sql: &str) -> Option<Expr> {
-    Parser::new(&PostgreSqlDialect {}).try_with_sql(sql).and_then(|mut parser| parser.parse_expr()).ok()
-}
-
-/// The one column that a plain SELECT without groups has.
-fn only_column(select: &Select) -> Option<&Expr> {
-    let [SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }] =
-        select.projection.as_slice()
-    else {
-        return None;
-    };
-    let grouped = !matches!(&select.group_by, GroupByExpr::Expressions(by, _) if by.is_empty());
-    (!grouped && select.distinct.is_none()).then_some(expr)
-}
-
-/// The same, to be changed.
+/// The one column of a plain SELECT, and the SELECT to be changed.
 fn column(query: &mut Query) -> Option<(&mut Select, Expr)> {
     let SetExpr::Select(select) = query.body.as_mut() else { return None };
     let expr = only_column(select)?.clone();
@@ -298,15 +310,15 @@ fn single(query: &mut Query) {
     let Some((select, expr)) = column(query) else { return };
     if !is_aggregated(&expr)
         && !select.from.is_empty()
-        && let Some(first) = parsed(&format!("first_value({expr})"))
+        && let Ok(first) = parsed(&format!("first_value({expr})"))
     {
         select.projection = vec![SelectItem::UnnamedExpr(first)];
         query.order_by = None;
     }
 }
 
-/// The array of a subquery's rows.
-fn array_of(query: &Query) -> Expr {
+/// The array of a subquery's rows, in a form that needs no type: arrays of catalogs may be text.
+fn gathered(query: &Query) -> Expr {
     let mut query = query.clone();
     let mut from = false;
     let empty = visit_relations(&query, |relation| {
@@ -319,21 +331,23 @@ fn array_of(query: &Query) -> Expr {
     });
     let order = query.order_by.take().map(|order| order.to_string());
     let order = order.filter(|order| !order.chars().any(|c| c.is_ascii_digit())).unwrap_or_default();
-    let gathered = match column(&mut query) {
+    let aggregate = match column(&mut query) {
         Some((select, expr)) if from && empty.is_continue() => parsed(&format!("array_agg({expr} {order})"))
-            .map(|all| select.projection = vec![SelectItem::UnnamedExpr(all)]),
+            .map(|all| select.projection = vec![SelectItem::UnnamedExpr(all)])
+            .ok(),
         _ => None,
     };
-    let none = || Expr::value(Value::Null);
-    match gathered {
+    match aggregate {
         Some(()) => Expr::Subquery(Box::new(query)),
-        None => parsed("CAST(ARRAY[] AS TEXT[])").unwrap_or_else(none),
+        None => parsed("CAST(ARRAY[] AS TEXT[])").unwrap_or_else(|_| Expr::value(Value::Null)),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+    use datafusion::sql::sqlparser::parser::Parser;
 
     fn rewritten(sql: &str) -> String {
         let plain = Parser::parse_sql(&PostgreSqlDialect {}, sql).ok();

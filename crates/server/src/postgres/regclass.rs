@@ -6,13 +6,13 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    CastKind, DataType, Expr, Ident, SelectItem, SetExpr, Statement, Value, ValueWithSpan, VisitMut,
-    VisitorMut,
+    DataType, Expr, Ident, SelectItem, SetExpr, Statement, VisitMut, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
 use crate::sql::QueryError;
+use crate::sql::ast::{cast, folded, literal, parsed, text};
 
 /// Replaces them, and says whether there are any. `known` says whether there is a relation, `numbers` whether to look up numbers.
 pub(super) fn named(
@@ -30,7 +30,7 @@ pub(super) fn named(
                     continue;
                 };
                 let Some(written) = relation(expr) else { continue };
-                let expr = Expr::value(Value::SingleQuotedString(shown(written, known)?));
+                let expr = literal(shown(written, known)?);
                 let alias = match &*item {
                     SelectItem::ExprWithAlias { alias, .. } => alias.clone(),
                     _ => Ident::new("regclass"),
@@ -63,24 +63,16 @@ impl VisitorMut for Names<'_> {
         let Some(name) = written.map(|written| shown(written, self.known)) else {
             return ControlFlow::Continue(());
         };
-        let name = match name {
-            Ok(name) => name,
+        // A column keeps the name of the cast.
+        let other = name.and_then(|name| match is_text {
+            true => Ok(cast(literal(name), DataType::Text)),
+            false => number_of(name),
+        });
+        match other {
+            Ok(other) => *expr = other,
             Err(error) => return ControlFlow::Break(error),
-        };
-        self.changed = true;
-        let literal = Value::SingleQuotedString(name);
-        if is_text {
-            // A column keeps the name of the cast.
-            *expr = Expr::Cast {
-                kind: CastKind::Cast,
-                expr: Box::new(Expr::value(literal)),
-                data_type: DataType::Text,
-                array: false,
-                format: None,
-            };
-        } else if let Some(number) = number(&literal) {
-            *expr = number;
         }
+        self.changed = true;
         ControlFlow::Continue(())
     }
 }
@@ -92,9 +84,7 @@ fn is_text(of: &DataType) -> bool {
 /// The text of `'text'::regclass`.
 fn relation(expr: &Expr) -> Option<&str> {
     let Expr::Cast { expr, data_type, .. } = expr else { return None };
-    let Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) = expr.as_ref() else {
-        return None;
-    };
+    let text = text(expr)?;
     let name = data_type.to_string().to_ascii_lowercase();
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     (matches!(name.as_str(), "regclass" | "pg_catalog.regclass") && !is_number).then_some(text)
@@ -116,17 +106,10 @@ fn shown(written: &str, known: &dyn Fn(&str) -> bool) -> Result<String, QueryErr
     }
 }
 
-fn folded(name: &Ident) -> String {
-    match name.quote_style {
-        Some(_) => name.value.clone(),
-        None => name.value.to_ascii_lowercase(),
-    }
-}
-
 /// The number of the relation.
-fn number(name: &Value) -> Option<Expr> {
-    let sql = format!("(SELECT max(oid) FROM pg_catalog.pg_class WHERE relname = {name})");
-    Parser::new(&PostgreSqlDialect {}).try_with_sql(&sql).and_then(|mut parser| parser.parse_expr()).ok()
+fn number_of(name: String) -> Result<Expr, QueryError> {
+    let name = literal(name);
+    parsed(&format!("(SELECT max(oid) FROM pg_catalog.pg_class WHERE relname = {name})"))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@
 //! | `tables`, `catalog` | which tables there are, which of them a user sees |
 //! | `pg_catalog`, `columns` | what PostgreSQL's own tables say about them |
 //! | `activity` | who is connected and what runs, as PostgreSQL's table of it has it |
+//! | `ast` | parts of statements: how they are made and looked into |
 //! | `dialect` | what PostgreSQL's SQL says that the query engine's says otherwise |
 //! | `marks` | what subqueries become that are values |
 //! | `types` | which names of types clients use |
@@ -16,6 +17,7 @@
 //! | `functions` | functions of PostgreSQL that clients call when they connect |
 //! | `work` | where do statements compute? |
 //! | `memory`, `size` | what a user's queries have reserved; how many bytes rows have |
+//! | `arguments` | what functions get |
 //! | `bounded` | what expressions make, before they make it |
 //! | `nesting` | how deep a statement is nested, before it is read |
 //! | `again` | what runs once more because a file was replaced |
@@ -25,6 +27,8 @@
 
 mod activity;
 mod again;
+mod arguments;
+pub(crate) mod ast;
 mod bounded;
 mod catalog;
 mod columns;
@@ -47,7 +51,7 @@ mod types;
 mod work;
 
 pub(crate) use columns::modifier;
-pub(crate) use dialect::{shown, shown_schema};
+pub(crate) use dialect::{compared, shown, shown_schema};
 pub use error::QueryError;
 pub(crate) use functions::POSTGRES_VERSION;
 pub(crate) use nesting::check as check_nesting;

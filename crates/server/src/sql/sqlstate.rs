@@ -19,8 +19,9 @@ pub(crate) const REPLACED: &str = "40001";
 const INTERNAL: &str = "XX000";
 
 /// What planning says, in part, and the code of it.
-const PLANNING: [(&str, &str); 18] = [
+const PLANNING: [(&str, &str); 19] = [
     ("malformed array literal", "22P02"),
+    ("of JSON does not exist", "42883"),
     ("requires array on right side", "42809"),
     ("not found", "42P01"),
     ("Invalid function", "42883"),
@@ -41,10 +42,12 @@ const PLANNING: [(&str, &str); 18] = [
 ];
 
 /// What running says, in part, and the code of it.
-const RUNNING: [(&str, &str); 11] = [
+const RUNNING: [(&str, &str); 13] = [
     ("invalid argument for width_bucket", "2201G"),
     ("thresholds array must not contain NULLs", "22004"),
-    ("invalid input syntax for type numeric", "22P02"),
+    ("invalid input syntax for type", "22P02"),
+    ("unsupported Unicode escape sequence", "22P05"),
+    ("cannot get array length", "22023"),
     ("Scalar subquery returned more than one row", "21000"),
     ("Placeholder", "42P02"),
     ("Prepared statement", "26000"),

@@ -21,6 +21,9 @@ async fn values_that_are_made_are_reserved_before_they_are() {
         "SELECT repeat('x', 5000), id FROM t",
         "SELECT max(array_length(range(0, id % 2 + 1000))) FROM t",
         "SELECT max(length(replace(name, 'e', repeat('x', 2000)))) FROM t",
+        // Numbers without their exponents, and parts of one value for all rows.
+        "SELECT max(length(('[' || repeat('1e400,', 20) || id || ']')::jsonb)) FROM t",
+        "SELECT max(length(('{\"a\":\"' || repeat('x', 20000) || '\"}')::json ->> ('a' || left(name, 0)))) FROM t",
         // Both sides are held at a time.
         "SELECT count(*) FROM (SELECT name FROM t LIMIT 8000) AS s WHERE repeat(name, 75) = repeat(name, 76)",
     ] {

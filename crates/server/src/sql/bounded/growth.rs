@@ -1,13 +1,15 @@
 //! How many bytes a function makes of its arguments: exact where that is cheap, else more than it will be.
 
-use datafusion::arrow::array::{Array, AsArray, Int64Array, StringViewArray};
+use datafusion::arrow::array::{AsArray, Int64Array};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Int64Type, IntervalUnit, TimeUnit};
+use datafusion::arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::ColumnarValue;
 
-use super::super::size::bytes_of;
 use super::{SMALL, are_constants};
+use crate::sql::arguments::{Numbers, Texts};
+use crate::sql::functions::EXPONENT_MAX;
+use crate::sql::size::bytes_of;
 
 /// Bytes of a letter that is not one of ASCII, at most; of a number as text, and of what one letter of a template may become.
 const LETTER_MAX: usize = 4;
@@ -37,6 +39,8 @@ pub(super) enum Growth {
     Join,
     /// A time as a template has it.
     Template,
+    /// A text as jsonb writes it.
+    Jsonb,
     /// All arguments in one.
     Sum,
     /// A part of the first argument, or it with other letters: it is large where that is the same for all rows.
@@ -55,13 +59,32 @@ pub(super) fn growth(name: &str) -> Option<Growth> {
         "array_resize" => Growth::Resize,
         "array_to_string" | "pg_array_to_string" => Growth::Join,
         "to_char" | "date_format" => Growth::Template,
+        "jsonb" | "jsonb_extract_path" | "jsonb_extract_path_text" => Growth::Jsonb,
         "concat" | "concat_ws" | "make_array" | "array_append" | "array_prepend" | "array_concat"
         | "array_union" | "struct" | "named_struct" | "map" | "format" | "overlay" | "arrays_zip" => {
             Growth::Sum
         }
-        "substr" | "substring" | "left" | "right" | "translate" | "split_part" | "string_to_array"
-        | "array_slice" | "array_replace" | "array_replace_n" | "array_replace_all" | "btrim" | "ltrim"
-        | "rtrim" => Growth::Constant,
+        "substr"
+        | "substring"
+        | "left"
+        | "right"
+        | "translate"
+        | "split_part"
+        | "string_to_array"
+        | "array_slice"
+        | "array_replace"
+        | "array_replace_n"
+        | "array_replace_all"
+        | "btrim"
+        | "ltrim"
+        | "rtrim"
+        | "json"
+        | "->"
+        | "->>"
+        | "#>"
+        | "#>>"
+        | "json_extract_path"
+        | "json_extract_path_text" => Growth::Constant,
         _ => return None,
     })
 }
@@ -83,6 +106,10 @@ pub(super) fn made(growth: Growth, args: &[ColumnarValue], rows: usize) -> Resul
             let length = Numbers::of(length)?;
             let width = if plain { 1 } else { LETTER_MAX };
             total(rows, |row| length.count(row).saturating_mul(width))
+        }
+        (Growth::Jsonb, [text, ..]) => {
+            let text = Texts::of(text)?;
+            total(rows, |row| text.get(row).map_or(0, jsonb))
         }
         (Growth::Replace, [text, from, to]) => {
             let (text, from, to) = (Texts::of(text)?, Texts::of(from)?, Texts::of(to)?);
@@ -164,6 +191,15 @@ pub(super) fn made(growth: Growth, args: &[ColumnarValue], rows: usize) -> Resul
     })
 }
 
+/// Bytes of a text as jsonb writes it, at most: with spaces, and without exponents.
+fn jsonb(text: &str) -> usize {
+    let is_exponent = |w: &[u8]| {
+        w[0].is_ascii_digit() && matches!(w[1], b'e' | b'E') && matches!(w[2], b'0'..=b'9' | b'+' | b'-')
+    };
+    let exponents = text.as_bytes().windows(3).filter(|w| is_exponent(w)).count();
+    text.len().saturating_mul(2).saturating_add(exponents.saturating_mul(EXPONENT_MAX))
+}
+
 fn total(rows: usize, of: impl Fn(usize) -> usize) -> usize {
     (0..rows).map(of).fold(0, usize::saturating_add)
 }
@@ -213,47 +249,7 @@ fn steps(step: &ColumnarValue, of: DataType) -> Result<Numbers> {
         days.saturating_mul(day).saturating_add(value.nanoseconds / (86_400_000_000_000 / day))
     };
     let values = array.as_primitive::<datafusion::arrow::datatypes::IntervalMonthDayNanoType>();
-    Ok(Numbers(values.iter().map(|value| value.map(of_step)).collect()))
-}
-
-/// Texts of all rows, or one for all.
-struct Texts(StringViewArray);
-
-impl Texts {
-    fn of(arg: &ColumnarValue) -> Result<Self> {
-        Ok(Texts(cast(&arg.clone().into_array(1)?, &DataType::Utf8View)?.as_string_view().clone()))
-    }
-
-    fn get(&self, row: usize) -> Option<&str> {
-        let row = if self.0.len() == 1 { 0 } else { row };
-        (row < self.0.len() && self.0.is_valid(row)).then(|| self.0.value(row))
-    }
-
-    fn length(&self, row: usize) -> usize {
-        self.get(row).map_or(0, str::len)
-    }
-
-    fn is_ascii(&self) -> bool {
-        self.0.is_ascii()
-    }
-}
-
-/// The same of numbers; times are what they are stored as.
-struct Numbers(Int64Array);
-
-impl Numbers {
-    fn of(arg: &ColumnarValue) -> Result<Self> {
-        Ok(Numbers(cast(&arg.clone().into_array(1)?, &DataType::Int64)?.as_primitive::<Int64Type>().clone()))
-    }
-
-    fn get(&self, row: usize) -> Option<i64> {
-        let row = if self.0.len() == 1 { 0 } else { row };
-        (row < self.0.len() && self.0.is_valid(row)).then(|| self.0.value(row))
-    }
-
-    fn count(&self, row: usize) -> usize {
-        usize::try_from(self.get(row).unwrap_or(0)).unwrap_or(0)
-    }
+    Ok(Numbers::from(values.iter().map(|value| value.map(of_step)).collect::<Int64Array>()))
 }
 
 #[cfg(test)]
@@ -288,6 +284,7 @@ mod tests {
         assert_eq!(bytes("lpad", &[column(&["a", "b"]), number(500), text("ü")], 2), 4000);
         let (much, to) = ("x".repeat(1000) + &"y".repeat(1_000_000), "z".repeat(2000));
         assert_eq!(bytes("replace", &[column(&[&much]), text("x"), text(&to)], 1), much.len() + 1000 * 2000);
+        assert_eq!(bytes("jsonb", &[column(&["[1e9]", "[1]"])], 2), 2 * 8 + EXPONENT_MAX);
         assert_eq!(bytes("range", &[number(0), number(1000), number(10)], 1), 101 * ELEMENT);
         assert_eq!(bytes("concat", &[column(&["ab", "c"]), text("xyz")], 2), 3 + 3 * 4 + 2 * 3);
         let long = ColumnarValue::Scalar("x".repeat(5000).into());

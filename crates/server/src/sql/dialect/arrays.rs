@@ -2,16 +2,16 @@
 
 use std::ops::ControlFlow;
 
+use datafusion::common::{DataFusionError, plan_datafusion_err};
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, FunctionArguments, GroupByExpr, Ident, OrderByExpr, OrderByKind, Query, Select,
-    SelectItem, SetExpr, Value, ValueWithSpan, visit_expressions,
+    BinaryOperator, Expr, Ident, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, Value,
+    ValueWithSpan, visit_expressions,
 };
-use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
-use datafusion::sql::sqlparser::parser::Parser;
 
 use super::fetch::ordered;
 use super::literals::elements;
 use crate::sql::QueryError;
+use crate::sql::ast::{array_subquery, binary, nested, only_column, parsed};
 
 /// The first of the two words of an operator between a value and an array; the second is the comparison.
 pub(crate) const ANY: &str = "ANY";
@@ -70,16 +70,23 @@ pub(super) fn before(expr: &mut Expr) -> Result<(), QueryError> {
     Ok(())
 }
 
-/// Comparisons as operators, whose sides have types when they are planned, and arrays as aggregates.
+/// Comparisons as operators, and arrays as aggregates.
 pub(super) fn replaced(expr: &Expr) -> Result<Option<Expr>, QueryError> {
+    match compared(expr) {
+        None => array_subquery(expr).map(array_of).transpose(),
+        compared => Ok(compared),
+    }
+}
+
+/// A comparison with ANY or ALL of an array as an operator, whose sides have types when it is planned.
+pub(crate) fn compared(expr: &Expr) -> Option<Expr> {
     let compared = |left: &Expr, quantifier: &str, op: String, right: &Expr| {
         let op = BinaryOperator::PGCustomBinaryOperator(vec![quantifier.to_owned(), op]);
-        let (left, right) = (Box::new(left.clone()), Box::new(right.clone()));
-        Some(Expr::Nested(Box::new(Expr::BinaryOp { left, op, right })))
+        Some(nested(binary(left.clone(), op, right.clone())))
     };
-    Ok(match expr {
+    match expr {
         Expr::AnyOp { right, .. } | Expr::AllOp { right, .. }
-            if matches!(right.as_ref(), Expr::Subquery(_)) =>
+            if matches!(right.as_ref(), Expr::Subquery(_)) || array_subquery(right).is_some() =>
         {
             None
         }
@@ -91,26 +98,19 @@ pub(super) fn replaced(expr: &Expr) -> Result<Option<Expr>, QueryError> {
         Expr::ILike { negated, any: true, expr, pattern, escape_char: None } => {
             compared(expr, ANY, if *negated { "!~~*" } else { "~~*" }.to_owned(), pattern)
         }
-        expr => array_subquery(expr).map(array_of).transpose()?,
-    })
-}
-
-/// The elements of an array that is written as a text; nothing if it is malformed.
-pub(crate) fn array_elements(text: &str) -> Option<Vec<Option<String>>> {
-    elements(text.trim())
-}
-
-fn array_subquery(expr: &Expr) -> Option<&Query> {
-    match expr {
-        Expr::Function(function) if function.name.to_string().eq_ignore_ascii_case("array") => {
-            match &function.args {
-                FunctionArguments::Subquery(query) => Some(query),
-                _ => None,
-            }
-        }
-        Expr::Nested(inner) => array_subquery(inner),
         _ => None,
     }
+}
+
+/// The elements of an array that is written as a text.
+///
+/// # Errors
+///
+/// It is malformed.
+pub(crate) fn array_elements(text: &str) -> Result<Vec<Option<String>>, DataFusionError> {
+    elements(text.trim()).ok_or_else(|| {
+        plan_datafusion_err!("malformed array literal: {text:?}: write '{{1,2}}' or ARRAY[1, 2]")
+    })
 }
 
 /// `ARRAY(SELECT ...)`: empty where there is no row.
@@ -120,12 +120,6 @@ fn array_of(query: &Query) -> Result<Expr, QueryError> {
         None => derived(query)?,
     };
     parsed(&format!("coalesce(({of}), ARRAY[])"))
-}
-
-fn parsed(sql: &str) -> Result<Expr, QueryError> {
-    let parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(sql);
-    let parsed = parser.and_then(|mut parser| parser.parse_expr());
-    parsed.map_err(|error| QueryError::other("XX000", format!("{sql}: {error}")))
 }
 
 fn order_of(query: &Query) -> &[OrderByExpr] {
@@ -145,13 +139,9 @@ fn listed(by: &[OrderByExpr]) -> String {
 /// One row for each that a table has: the aggregate takes its place, so that columns around it can be read.
 fn plain(query: &Query) -> Result<Option<Query>, QueryError> {
     let SetExpr::Select(select) = query.body.as_ref() else { return Ok(None) };
-    let grouped = !matches!(&select.group_by, GroupByExpr::Expressions(by, _) if by.is_empty());
-    let [SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }] = &select.projection[..]
-    else {
-        return Ok(None);
-    };
+    let Some(expr) = only_column(select) else { return Ok(None) };
     let whole = query.limit_clause.is_none() && query.fetch.is_none() && select.qualify.is_none();
-    if !whole || grouped || select.having.is_some() || select.distinct.is_some() || is_of_rows(expr) {
+    if !whole || select.having.is_some() || is_of_rows(expr) {
         return Ok(None);
     }
     let by = order_of(query).iter().map(|by| ordered(by, select)).collect::<Result<Vec<_>, _>>()?;

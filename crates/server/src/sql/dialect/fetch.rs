@@ -1,12 +1,12 @@
 //! `FETCH FIRST`: a limit, or with WITH TIES a condition on the rank of a row.
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Fetch, Function, FunctionArgumentList, FunctionArguments, Ident, LimitClause,
-    OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, Value, ValueWithSpan, WindowSpec,
-    WindowType,
+    BinaryOperator, Expr, Fetch, Function, LimitClause, OrderByExpr, OrderByKind, Query, Select, SelectItem,
+    SetExpr, Value, ValueWithSpan, WindowSpec, WindowType,
 };
 
 use crate::sql::QueryError;
+use crate::sql::ast::{binary, folded, function, nested, number};
 
 /// What to write where a query has more than one SELECT.
 const IN_FROM: &str = "write SELECT * FROM (...) AS q ORDER BY ... FETCH FIRST n ROWS WITH TIES";
@@ -87,7 +87,7 @@ pub(super) fn ordered(by: &OrderByExpr, select: &Select) -> Result<OrderByExpr, 
             })?
         }
         Expr::Identifier(name) => {
-            let named = |item: &&SelectItem| matches!(item, SelectItem::ExprWithAlias { alias, .. } if same(alias, name));
+            let named = |item: &&SelectItem| matches!(item, SelectItem::ExprWithAlias { alias, .. } if folded(alias) == folded(name));
             select.projection.iter().find(named).and_then(of).unwrap_or_else(|| by.expr.clone())
         }
         expr => expr.clone(),
@@ -95,43 +95,9 @@ pub(super) fn ordered(by: &OrderByExpr, select: &Select) -> Result<OrderByExpr, 
     Ok(OrderByExpr { expr, ..by.clone() })
 }
 
-fn same(one: &Ident, other: &Ident) -> bool {
-    match (one.quote_style, other.quote_style) {
-        (None, None) => one.value.eq_ignore_ascii_case(&other.value),
-        (Some(_), None) => one.value == other.value.to_ascii_lowercase(),
-        (None, Some(_)) => one.value.to_ascii_lowercase() == other.value,
-        _ => one.value == other.value,
-    }
-}
-
 /// `name() OVER (ORDER BY ...)`.
 fn ranked(name: &str, by: &[OrderByExpr]) -> Expr {
-    let list = FunctionArgumentList { duplicate_treatment: None, args: Vec::new(), clauses: Vec::new() };
-    Expr::Function(Function {
-        name: Ident::new(name).into(),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(list),
-        filter: None,
-        null_treatment: None,
-        over: Some(WindowType::WindowSpec(WindowSpec {
-            window_name: None,
-            partition_by: Vec::new(),
-            order_by: by.to_vec(),
-            window_frame: None,
-        })),
-        within_group: Vec::new(),
-    })
-}
-
-fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
-    Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }
-}
-
-fn nested(expr: Expr) -> Expr {
-    Expr::Nested(Box::new(expr))
-}
-
-fn number(value: u32) -> Expr {
-    Expr::value(Value::Number(value.to_string(), false))
+    let over =
+        WindowSpec { window_name: None, partition_by: Vec::new(), order_by: by.to_vec(), window_frame: None };
+    Expr::Function(Function { over: Some(WindowType::WindowSpec(over)), ..function(name, Vec::new()) })
 }

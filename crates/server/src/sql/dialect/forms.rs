@@ -3,14 +3,15 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, Interval, Query, Select, SelectItem, TableAlias, TableAliasColumnDef,
-    TableFactor, TimezoneInfo, UnaryOperator, Value, ValueWithSpan, VisitorMut,
+    BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
+    Ident, Interval, Query, Select, SelectItem, TableAlias, TableAliasColumnDef, TableFactor, TimezoneInfo,
+    TypedString, UnaryOperator, Value, ValueWithSpan, VisitorMut,
 };
 
 use super::interval::in_words;
 use super::{arrays, fetch};
 use crate::sql::QueryError;
+use crate::sql::ast::{binary, call, cast, literal, nested, number, text};
 
 /// Functions that return rows, of one column with their name, and the function of a list that the query engine has instead.
 const ROWS_OF: [(&str, &str); 2] =
@@ -113,21 +114,6 @@ fn rows_of(function: &Function) -> Option<(&'static str, &'static str)> {
     ROWS_OF.into_iter().find(|(rows, _)| plain && name.eq_ignore_ascii_case(rows))
 }
 
-fn call(name: &str, args: Vec<Expr>) -> Expr {
-    let args = args.into_iter().map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).collect();
-    let list = FunctionArgumentList { duplicate_treatment: None, args, clauses: Vec::new() };
-    Expr::Function(Function {
-        name: Ident::new(name).into(),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(list),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    })
-}
-
 /// What a word without parentheses means: times on the session's clock.
 fn word(name: &str) -> Option<Expr> {
     let here = || call("to_local_time", vec![call("now", Vec::new())]);
@@ -137,28 +123,6 @@ fn word(name: &str) -> Option<Expr> {
         "current_catalog" => Some(call("current_database", Vec::new())),
         _ => None,
     }
-}
-
-fn cast(expr: Expr, data_type: DataType) -> Expr {
-    Expr::Cast { kind: CastKind::Cast, expr: Box::new(expr), data_type, array: false, format: None }
-}
-
-fn nested(expr: &Expr) -> Box<Expr> {
-    Box::new(Expr::Nested(Box::new(expr.clone())))
-}
-
-fn text(expr: &Expr) -> Option<&str> {
-    match expr {
-        Expr::Value(ValueWithSpan {
-            value: Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text),
-            ..
-        }) => Some(text),
-        _ => None,
-    }
-}
-
-fn literal(text: String) -> Expr {
-    Expr::value(Value::SingleQuotedString(text))
 }
 
 fn interval(given: &str) -> Expr {
@@ -184,8 +148,7 @@ fn replaced(expr: &mut Expr) -> Result<Option<Expr>, QueryError> {
                 ));
             };
             let op = if *negated { BinaryOperator::PGRegexNotMatch } else { BinaryOperator::PGRegexMatch };
-            let right = Box::new(literal(similar(pattern, escape)));
-            Some(Expr::Nested(Box::new(Expr::BinaryOp { left: expr.clone(), op, right })))
+            Some(nested(binary(expr.as_ref().clone(), op, literal(similar(pattern, escape)))))
         }
         Expr::Collate { expr, collation } => {
             let name = collation.0.last().map(|part| part.to_string().replace('"', "").to_ascii_lowercase());
@@ -205,6 +168,12 @@ fn replaced(expr: &mut Expr) -> Result<Option<Expr>, QueryError> {
             None
         }
         Expr::Cast { expr, data_type: DataType::Interval { .. }, .. } => text(expr).map(interval),
+        Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, .. } => {
+            json(data_type, expr.as_ref())
+        }
+        Expr::TypedString(TypedString { data_type, value, .. }) => {
+            json(data_type, &Expr::Value(value.clone()))
+        }
         Expr::Identifier(name) if name.quote_style.is_none() => word(&name.value.to_ascii_lowercase()),
         Expr::AtTimeZone { timestamp, time_zone } if text(time_zone).is_some() => {
             Some(call("timezone", vec![time_zone.as_ref().clone(), timestamp.as_ref().clone()]))
@@ -215,6 +184,16 @@ fn replaced(expr: &mut Expr) -> Result<Option<Expr>, QueryError> {
         Expr::BinaryOp { left, op, right } => exact(left, op, right),
         expr => arrays::replaced(expr)?,
     })
+}
+
+/// A value as JSON, which is a text here that a function has checked, or brought into the form of jsonb.
+fn json(data_type: &DataType, of: &Expr) -> Option<Expr> {
+    let name = match data_type {
+        DataType::JSON => "json",
+        DataType::JSONB => "jsonb",
+        _ => return None,
+    };
+    Some(call(name, vec![cast(of.clone(), DataType::Text)]))
 }
 
 /// Functions with other arguments.
@@ -246,14 +225,14 @@ fn called(function: &mut Function) -> Option<Expr> {
         ("current_timestamp" | "current_time" | "localtimestamp" | "localtime", [digits]) => {
             let now = word(&name).unwrap_or_else(|| call(&name, Vec::new()));
             Some(match digits.to_string().as_str() {
-                "0" => call("date_trunc", vec![literal("second".to_owned()), now]),
-                "1" | "2" | "3" => call("date_trunc", vec![literal("millisecond".to_owned()), now]),
+                "0" => call("date_trunc", vec![literal("second"), now]),
+                "1" | "2" | "3" => call("date_trunc", vec![literal("millisecond"), now]),
                 _ => now,
             })
         }
         ("mod", [of, by]) => {
-            let (left, right) = (nested(of), nested(by));
-            Some(Expr::Nested(Box::new(Expr::BinaryOp { left, op: BinaryOperator::Modulo, right })))
+            let (of, by) = (nested((*of).clone()), nested((*by).clone()));
+            Some(nested(binary(of, BinaryOperator::Modulo, by)))
         }
         ("date", [time]) => Some(cast((*time).clone(), DataType::Date)),
         ("generate_series", [from, to, step]) => {
@@ -284,9 +263,9 @@ fn exact(left: &Expr, op: &BinaryOperator, right: &Expr) -> Option<Expr> {
     };
     let digits = format!("{:0>width$}", value.unsigned_abs(), width = scale as usize + 1);
     let (whole, fraction) = digits.split_at(digits.len() - scale as usize);
-    let number = Expr::value(Value::Number(format!("{whole}.{fraction}"), false));
+    let number = number(format!("{whole}.{fraction}"));
     Some(match value < 0 {
-        true => Expr::Nested(Box::new(Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number) })),
+        true => nested(Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number) }),
         false => number,
     })
 }

@@ -4,11 +4,12 @@
 //! |---|---|
 //! | `arrays` | comparisons with ANY and ALL of an array, `ARRAY(SELECT ...)` |
 //! | `fetch` | FETCH FIRST |
-//! | `forms` | clauses and expressions: SIMILAR TO, COLLATE, `date_trunc` in a time zone, intervals with a clock |
+//! | `forms` | clauses and expressions: SIMILAR TO, COLLATE, `date_trunc` in a time zone, intervals with a clock, casts to JSON |
 //! | `names` | columns without a name get PostgreSQL's, and columns with equal names may stand side by side |
 //! | `literals` | texts that are cast to times: 'now', 'epoch', times without seconds; lists in braces |
 //!
-//! `forms` and `names` change the statement as it was read, `literals` the plan, where types are known.
+//! `names` and `forms`, which asks `fetch` and `arrays`, change the statement as it was read, `literals` the plan, where types are
+//! known.
 
 mod arrays;
 mod fetch;
@@ -22,7 +23,7 @@ use std::ops::ControlFlow;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{Statement as Ast, VisitMut};
 
-pub(crate) use arrays::{ALL, ANY, array_elements};
+pub(crate) use arrays::{ALL, ANY, array_elements, compared};
 pub(crate) use literals::Literals;
 pub(crate) use names::{shown, shown_schema};
 

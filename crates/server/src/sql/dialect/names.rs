@@ -13,8 +13,10 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, DataType, Distinct, Expr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr,
-    TableFactor, TableWithJoins, TimezoneInfo, TrimWhereField, Value,
+    TableFactor, TableWithJoins, TimezoneInfo, TrimWhereField,
 };
+
+use crate::sql::ast::{folded, number};
 
 /// A letter that is not seen and that nobody writes.
 const MARK: char = '\u{2063}';
@@ -90,7 +92,7 @@ fn select(select: &mut Select, order: Option<&mut OrderBy>) {
         }
         if matches!(select.distinct, Some(Distinct::Distinct)) {
             // The query engine looks for what it sorts by among the columns as they are named.
-            order.iter_mut().filter(|by| ***by == expr).for_each(|by| **by = position(at + 1));
+            order.iter_mut().filter(|by| ***by == expr).for_each(|by| **by = number(at + 1));
         }
         let name = if marked { format!("{name}{MARK}{}", at + 1) } else { name };
         *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) };
@@ -102,7 +104,7 @@ fn select(select: &mut Select, order: Option<&mut OrderBy>) {
         if let Expr::Identifier(name) = &*by
             && let Some((_, at)) = only_here.iter().find(|(known, _)| *known == folded(name))
         {
-            *by = position(*at);
+            *by = number(*at);
         }
     }
 }
@@ -118,17 +120,6 @@ fn factor(of: &mut TableFactor) {
         TableFactor::Derived { subquery, .. } => name_columns(subquery),
         TableFactor::NestedJoin { table_with_joins, .. } => table(table_with_joins),
         _ => {}
-    }
-}
-
-fn position(at: usize) -> Expr {
-    Expr::value(Value::Number(at.to_string(), false))
-}
-
-fn folded(name: &Ident) -> String {
-    match name.quote_style {
-        Some(_) => name.value.clone(),
-        None => name.value.to_ascii_lowercase(),
     }
 }
 

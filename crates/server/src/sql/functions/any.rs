@@ -1,16 +1,16 @@
 //! `x = ANY (array)` and `x < ALL (array)`, whose NULLs are PostgreSQL's: no element is equal only where none may be.
 //!
 //! An array that is written down becomes a list of values (`x IN (1, 2)`), by which files are skipped; so does one that is bound,
-//! when it is known. Others are looked at row by row. `forms` makes these of statements, with an operator of two words.
+//! when it is known. Others are looked at row by row. In statements these become an operator of two words: `dialect::arrays`.
 
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Datum, Scalar};
 use datafusion::arrow::compute::kernels::cmp;
-use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::arrow::datatypes::DataType;
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::{DFSchema, Result, ScalarValue, not_impl_err, plan_err};
-use datafusion::logical_expr::expr::{InList, Placeholder};
+use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
 use datafusion::logical_expr::{
@@ -18,6 +18,7 @@ use datafusion::logical_expr::{
     Signature, Volatility, binary_expr, cast, lit,
 };
 
+use crate::sql::arguments::bound;
 use crate::sql::dialect::{ALL, ANY, array_elements};
 
 /// A comparison with the elements of an array.
@@ -49,10 +50,9 @@ pub(super) fn planned(
     let of = Quantified::of(op, quantifier == ALL);
     let of_left = left.get_type(schema)?;
     let (right, given) = match right {
-        Expr::Placeholder(Placeholder { id, field: None }) => {
+        Expr::Placeholder(_) => {
             let element = if of_left.is_null() { DataType::Utf8 } else { of_left.clone() };
-            let field = Arc::new(Field::new("", DataType::new_list(element, true), true));
-            (Expr::Placeholder(Placeholder::new_with_field(id.clone(), Some(field))), None)
+            (bound(right, DataType::new_list(element, true)), None)
         }
         Expr::Literal(text, _) if text.data_type().is_string() || text.is_null() => {
             match text.try_as_str().flatten() {
@@ -121,15 +121,12 @@ fn kernel(op: Operator) -> Option<Compare> {
 
 /// The elements of an array that is written as a text, which have the type of what they are compared with.
 fn written(text: &str, of: &DataType) -> Result<Vec<Expr>> {
-    let Some(elements) = array_elements(text) else {
-        return plan_err!("malformed array literal: {text:?}: write '{{1,2}}' or ARRAY[1, 2]");
-    };
     let typed = |text: Option<String>| match of {
         _ if text.is_none() => lit(ScalarValue::Null),
         DataType::Null => lit(ScalarValue::Utf8(text)),
         of => cast(lit(ScalarValue::Utf8(text)), of.clone()),
     };
-    Ok(elements.into_iter().map(typed).collect())
+    Ok(array_elements(text)?.into_iter().map(typed).collect())
 }
 
 impl Quantified {

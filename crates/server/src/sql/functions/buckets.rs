@@ -11,20 +11,26 @@ use datafusion::arrow::array::{
 use datafusion::arrow::compute::kernels::cmp;
 use datafusion::arrow::datatypes::{
     ArrowNativeTypeOp, ArrowPrimitiveType, DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, Float64Type,
-    i256,
+    Int32Type, i256,
 };
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::{DataFusionError, Result, exec_datafusion_err, exec_err, plan_err};
 use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
-use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 use datafusion::prelude::SessionContext;
 
+use super::declared::Function;
+
 pub(super) fn register(context: &SessionContext) {
-    let signature = Signature::user_defined(Volatility::Immutable);
-    context.register_udf(ScalarUDF::from(WidthBucket(signature.clone())));
-    context.register_udf(ScalarUDF::from(Div(signature)));
+    let width_bucket = Function {
+        name: "width_bucket",
+        takes: value_and_range,
+        gives: |_| DataType::Int32,
+        compute: width_bucket,
+    };
+    context.register_udf(width_bucket.immutable());
+    let div = Function { name: "div", takes: two_numbers, gives: type_of_quotient, compute: div };
+    context.register_udf(div.immutable());
 }
 
 /// The type in which numbers are computed with: exact ones if all are.
@@ -41,50 +47,33 @@ fn common(types: &[DataType]) -> Option<DataType> {
     Some(DataType::Decimal128(DECIMAL128_MAX_PRECISION, scale))
 }
 
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct WidthBucket(Signature);
-
-impl ScalarUDFImpl for WidthBucket {
-    fn name(&self) -> &str {
-        "width_bucket"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.0
-    }
-
-    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        match types {
-            [of, low, high, count] if count.is_integer() || count.is_null() => {
-                if let Some(both) = common(&[of.clone(), low.clone(), high.clone()]) {
-                    return Ok(vec![both.clone(), both.clone(), both, DataType::Int32]);
-                }
+fn value_and_range(types: &[DataType]) -> Result<Vec<DataType>> {
+    match types {
+        [of, low, high, count] if count.is_integer() || count.is_null() => {
+            if let Some(both) = common(&[of.clone(), low.clone(), high.clone()]) {
+                return Ok(vec![both.clone(), both.clone(), both, DataType::Int32]);
             }
-            [of, DataType::List(bounds)] => {
-                if let Some(both) = comparison_coercion(of, bounds.data_type()) {
-                    return Ok(vec![both.clone(), DataType::new_list(both, true)]);
-                }
-            }
-            _ => {}
         }
-        plan_err!(
-            "width_bucket() takes a number, the ends of a range and how many parts it has, or a value and an array of bounds"
-        )
+        [of, DataType::List(bounds)] => {
+            if let Some(both) = comparison_coercion(of, bounds.data_type()) {
+                return Ok(vec![both.clone(), DataType::new_list(both, true)]);
+            }
+        }
+        _ => {}
     }
+    plan_err!(
+        "width_bucket() takes a number, the ends of a range and how many parts it has, or a value and an array of bounds"
+    )
+}
 
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Int32)
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
-        let buckets: Int32Array = match &arrays[..] {
-            [of, bounds] => (0..of.len()).map(|row| behind(of, bounds, row)).collect::<Result<_>>()?,
-            _ if *arrays[0].data_type() == DataType::Float64 => rows::<Float64Type>(&arrays, of_floats)?,
-            _ => rows::<Decimal128Type>(&arrays, of_decimals)?,
-        };
-        Ok(ColumnarValue::Array(Arc::new(buckets)))
-    }
+fn width_bucket(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let arrays = ColumnarValue::values_to_arrays(&args.args)?;
+    let buckets: Int32Array = match &arrays[..] {
+        [of, bounds] => (0..of.len()).map(|row| behind(of, bounds, row)).collect::<Result<_>>()?,
+        _ if *arrays[0].data_type() == DataType::Float64 => rows::<Float64Type>(&arrays, of_floats)?,
+        _ => rows::<Decimal128Type>(&arrays, of_decimals)?,
+    };
+    Ok(ColumnarValue::Array(Arc::new(buckets)))
 }
 
 /// Behind how many bounds a value is.
@@ -107,7 +96,7 @@ type Bucket<T> = fn(T, T, T, i32) -> Result<Option<i32>>;
 fn rows<T: ArrowPrimitiveType>(arrays: &[ArrayRef], bucket: Bucket<T::Native>) -> Result<Int32Array> {
     let column = |at: usize| arrays[at].as_primitive::<T>();
     let (values, lows, highs) = (column(0), column(1), column(2));
-    let counts = arrays[3].as_primitive::<datafusion::arrow::datatypes::Int32Type>();
+    let counts = arrays[3].as_primitive::<Int32Type>();
     let row = |at: usize| {
         let whole = [values, lows, highs].iter().all(|column| column.is_valid(at)) && counts.is_valid(at);
         if !whole {
@@ -157,43 +146,30 @@ fn of_decimals(value: i128, low: i128, high: i128, count: i32) -> Result<Option<
     Ok(place.to_i128().and_then(|place| i32::try_from(place + 1).ok()))
 }
 
+fn two_numbers(types: &[DataType]) -> Result<Vec<DataType>> {
+    match (types.len(), common(types)) {
+        (2, Some(both)) => Ok(vec![both; 2]),
+        _ => plan_err!("div() takes two numbers"),
+    }
+}
+
+fn type_of_quotient(types: &[DataType]) -> DataType {
+    match types.first() {
+        Some(DataType::Float64) => DataType::Float64,
+        _ => DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0),
+    }
+}
+
 /// A quotient without its fraction.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Div(Signature);
-
-impl ScalarUDFImpl for Div {
-    fn name(&self) -> &str {
-        "div"
+fn div(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let arrays = ColumnarValue::values_to_arrays(&args.args)?;
+    if *arrays[0].data_type() == DataType::Float64 {
+        let whole = quotients::<Float64Type>(&arrays, |of, by| (of / by).trunc())?;
+        return Ok(ColumnarValue::Array(Arc::<Float64Array>::new(whole)));
     }
-
-    fn signature(&self) -> &Signature {
-        &self.0
-    }
-
-    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        match (types.len(), common(types)) {
-            (2, Some(both)) => Ok(vec![both; 2]),
-            _ => plan_err!("div() takes two numbers"),
-        }
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        Ok(match types.first() {
-            Some(DataType::Float64) => DataType::Float64,
-            _ => DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0),
-        })
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
-        if *arrays[0].data_type() == DataType::Float64 {
-            let whole = quotients::<Float64Type>(&arrays, |of, by| (of / by).trunc())?;
-            return Ok(ColumnarValue::Array(Arc::<Float64Array>::new(whole)));
-        }
-        let whole: Decimal128Array = quotients::<Decimal128Type>(&arrays, i128::wrapping_div)?;
-        let whole = whole.with_precision_and_scale(DECIMAL128_MAX_PRECISION, 0)?;
-        Ok(ColumnarValue::Array(Arc::new(whole)))
-    }
+    let whole: Decimal128Array = quotients::<Decimal128Type>(&arrays, i128::wrapping_div)?;
+    let whole = whole.with_precision_and_scale(DECIMAL128_MAX_PRECISION, 0)?;
+    Ok(ColumnarValue::Array(Arc::new(whole)))
 }
 
 fn quotients<T: ArrowPrimitiveType>(

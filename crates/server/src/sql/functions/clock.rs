@@ -4,13 +4,12 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
-use datafusion::common::Result;
-use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, create_udf,
-};
+use datafusion::common::{Result, plan_err};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, Volatility, create_udf};
 use datafusion::prelude::SessionContext;
 use datafusion::scalar::ScalarValue;
 
+use super::declared::Function;
 use crate::sql::columns::type_names;
 
 const UTC: &str = "+00:00";
@@ -23,31 +22,22 @@ pub(super) fn register(context: &SessionContext) {
     });
     let time = DataType::Timestamp(TimeUnit::Microsecond, Some(UTC.into()));
     context.register_udf(create_udf("clock_timestamp", Vec::new(), time, Volatility::Volatile, now));
-    context.register_udf(ScalarUDF::from(TypeOf(Signature::any(1, Volatility::Immutable))));
+    let type_of =
+        Function { name: "pg_typeof", takes: anything, gives: |_| DataType::Utf8, compute: name_of_type };
+    context.register_udf(type_of.immutable());
 }
 
-/// `pg_typeof(x)`.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct TypeOf(Signature);
-
-impl ScalarUDFImpl for TypeOf {
-    fn name(&self) -> &str {
-        "pg_typeof"
+fn anything(types: &[DataType]) -> Result<Vec<DataType>> {
+    match types {
+        [_] => Ok(types.to_vec()),
+        _ => plan_err!("pg_typeof() takes one value"),
     }
+}
 
-    fn signature(&self) -> &Signature {
-        &self.0
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Utf8)
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let name = match args.arg_fields[0].data_type() {
-            DataType::Null => "unknown".to_owned(),
-            of => type_names(of).0,
-        };
-        Ok(ColumnarValue::Scalar(name.into()))
-    }
+fn name_of_type(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let name = match args.arg_fields[0].data_type() {
+        DataType::Null => "unknown".to_owned(),
+        of => type_names(of).0,
+    };
+    Ok(ColumnarValue::Scalar(name.into()))
 }

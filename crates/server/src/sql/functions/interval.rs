@@ -9,7 +9,9 @@ use datafusion::arrow::datatypes::{
     DataType, Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
 };
 use datafusion::common::{Result, exec_datafusion_err, plan_err};
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF};
+
+use super::declared::Function;
 
 /// Days that a part of a month has, and nanoseconds of a day, as PostgreSQL counts them.
 const DAYS: f64 = 30.0;
@@ -19,89 +21,47 @@ const NANOSECONDS: f64 = 86_400e9;
 pub(super) const TIMES: &str = "interval_times";
 
 /// `interval * number`.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub(super) struct Times(Signature);
-
-impl Default for Times {
-    fn default() -> Self {
-        Times(Signature::user_defined(Volatility::Immutable))
-    }
+pub(super) fn interval_times() -> ScalarUDF {
+    let takes = |types: &[DataType]| match types {
+        [DataType::Interval(_), factor] if factor.is_numeric() || factor.is_null() => {
+            Ok(vec![DataType::Interval(IntervalUnit::MonthDayNano), DataType::Float64])
+        }
+        _ => plan_err!("an interval can be multiplied by a number only"),
+    };
+    let gives = |_: &[DataType]| DataType::Interval(IntervalUnit::MonthDayNano);
+    Function { name: TIMES, takes, gives, compute: products }.immutable()
 }
 
-impl ScalarUDFImpl for Times {
-    fn name(&self) -> &str {
-        TIMES
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.0
-    }
-
-    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        match types {
-            [DataType::Interval(_), factor] if factor.is_numeric() || factor.is_null() => {
-                Ok(vec![DataType::Interval(IntervalUnit::MonthDayNano), DataType::Float64])
-            }
-            _ => plan_err!("an interval can be multiplied by a number only"),
-        }
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Interval(IntervalUnit::MonthDayNano))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
-        let factors = cast(&arrays[1], &DataType::Float64)?;
-        let intervals = arrays[0].as_primitive::<IntervalMonthDayNanoType>();
-        let rows = intervals.iter().zip(factors.as_primitive::<Float64Type>());
-        let product = |(interval, factor): (Option<IntervalMonthDayNano>, Option<f64>)| {
-            interval.zip(factor).map(|(interval, factor)| times(interval, factor)).transpose()
-        };
-        let products = rows.map(product).collect::<Result<IntervalMonthDayNanoArray>>()?;
-        Ok(ColumnarValue::Array(Arc::new(products)))
-    }
+fn products(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let arrays = ColumnarValue::values_to_arrays(&args.args)?;
+    let factors = cast(&arrays[1], &DataType::Float64)?;
+    let intervals = arrays[0].as_primitive::<IntervalMonthDayNanoType>();
+    let rows = intervals.iter().zip(factors.as_primitive::<Float64Type>());
+    let product = |(interval, factor): (Option<IntervalMonthDayNano>, Option<f64>)| {
+        interval.zip(factor).map(|(interval, factor)| times(interval, factor)).transpose()
+    };
+    let products = rows.map(product).collect::<Result<IntervalMonthDayNanoArray>>()?;
+    Ok(ColumnarValue::Array(Arc::new(products)))
 }
 
 /// How long an interval is, in microseconds: a month has thirty days, and a day 24 hours.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub(super) struct Microseconds(Signature);
-
-impl Default for Microseconds {
-    fn default() -> Self {
-        Microseconds(Signature::user_defined(Volatility::Immutable))
-    }
+pub(super) fn interval_microseconds() -> ScalarUDF {
+    let takes = |types: &[DataType]| match types {
+        [DataType::Interval(_)] => Ok(vec![DataType::Interval(IntervalUnit::MonthDayNano)]),
+        [DataType::Duration(_)] => Ok(vec![DataType::Duration(TimeUnit::Microsecond)]),
+        _ => plan_err!("only intervals have a length"),
+    };
+    let gives = |_: &[DataType]| DataType::Int64;
+    Function { name: "interval_microseconds", takes, gives, compute: lengths }.immutable()
 }
 
-impl ScalarUDFImpl for Microseconds {
-    fn name(&self) -> &str {
-        "interval_microseconds"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.0
-    }
-
-    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        match types {
-            [DataType::Interval(_)] => Ok(vec![DataType::Interval(IntervalUnit::MonthDayNano)]),
-            [DataType::Duration(_)] => Ok(vec![DataType::Duration(TimeUnit::Microsecond)]),
-            _ => plan_err!("only intervals have a length"),
-        }
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Int64)
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let spans = args.args[0].to_array(args.number_rows)?;
-        let Some(intervals) = spans.as_primitive_opt::<IntervalMonthDayNanoType>() else {
-            return Ok(ColumnarValue::Array(cast(&spans, &DataType::Int64)?));
-        };
-        let lengths = intervals.iter().map(|interval| interval.map(microseconds));
-        Ok(ColumnarValue::Array(Arc::new(lengths.collect::<Int64Array>())))
-    }
+fn lengths(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let spans = args.args[0].to_array(args.number_rows)?;
+    let Some(intervals) = spans.as_primitive_opt::<IntervalMonthDayNanoType>() else {
+        return Ok(ColumnarValue::Array(cast(&spans, &DataType::Int64)?));
+    };
+    let lengths = intervals.iter().map(|interval| interval.map(microseconds));
+    Ok(ColumnarValue::Array(Arc::new(lengths.collect::<Int64Array>())))
 }
 
 fn microseconds(interval: IntervalMonthDayNano) -> i64 {

@@ -11,95 +11,69 @@ use datafusion::arrow::array::{
 };
 use datafusion::arrow::datatypes::{DataType, Float64Type, IntervalMonthDayNano, IntervalUnit, TimeUnit};
 use datafusion::common::{DataFusionError, Result, exec_datafusion_err, plan_err};
-use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 use datafusion::prelude::SessionContext;
+
+use super::declared::Function;
 
 const MICROSECONDS: f64 = 1e6;
 const OF_DAY: i64 = 86_400_000_000;
 
+/// The functions.
+const FUNCTIONS: [Function; 3] = [
+    Function {
+        name: "make_time",
+        takes: |types| numbers(types, types.len() == 3, "make_time() takes hour, minute and second"),
+        gives: |_| DataType::Time64(TimeUnit::Microsecond),
+        compute: |args| Ok(ColumnarValue::Array(Arc::new(made::<Time64MicrosecondArray, _>(args, time)?))),
+    },
+    Function {
+        name: "make_timestamp",
+        takes: |types| {
+            let wanted = "make_timestamp() takes year, month, day, hour, minute and second";
+            numbers(types, types.len() == 6, wanted)
+        },
+        gives: |_| DataType::Timestamp(TimeUnit::Microsecond, None),
+        compute: |args| {
+            Ok(ColumnarValue::Array(Arc::new(made::<TimestampMicrosecondArray, _>(args, timestamp)?)))
+        },
+    },
+    Function {
+        name: "make_interval",
+        takes: |types| {
+            let wanted = "make_interval() takes years, months, weeks, days, hours, minutes and seconds";
+            numbers(types, types.len() <= 7, wanted)
+        },
+        gives: |_| DataType::Interval(IntervalUnit::MonthDayNano),
+        compute: |args| {
+            Ok(ColumnarValue::Array(Arc::new(made::<IntervalMonthDayNanoArray, _>(args, interval)?)))
+        },
+    },
+];
+
 pub(super) fn register(context: &SessionContext) {
-    for what in [What::Time, What::Timestamp, What::Interval] {
-        let signature = Signature::user_defined(Volatility::Immutable);
-        context.register_udf(ScalarUDF::from(Make { what, signature }));
-    }
+    FUNCTIONS.into_iter().for_each(|function| context.register_udf(function.immutable()));
 }
 
-/// What is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum What {
-    /// Of hour, minute, second.
-    Time,
-    /// Of year, month, day, hour, minute, second.
-    Timestamp,
-    /// Of years, months, weeks, days, hours, minutes, seconds, as many as are given.
-    Interval,
+/// As many numbers.
+fn numbers(types: &[DataType], fits: bool, wanted: &str) -> Result<Vec<DataType>> {
+    // Types are looked at again when they have been changed to those that are returned here.
+    let number = |of: &DataType| of.is_numeric() || of.is_null() || of.is_string();
+    if !fits || !types.iter().all(number) {
+        return plan_err!("{wanted} as numbers; seconds may have a fraction");
+    }
+    Ok(vec![DataType::Float64; types.len()])
 }
 
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Make {
-    what: What,
-    signature: Signature,
-}
-
-impl ScalarUDFImpl for Make {
-    fn name(&self) -> &str {
-        match self.what {
-            What::Time => "make_time",
-            What::Timestamp => "make_timestamp",
-            What::Interval => "make_interval",
-        }
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        let (fits, wanted) = match self.what {
-            What::Time => (types.len() == 3, "hour, minute and second"),
-            What::Timestamp => (types.len() == 6, "year, month, day, hour, minute and second"),
-            What::Interval => (types.len() <= 7, "years, months, weeks, days, hours, minutes and seconds"),
-        };
-        // Types are looked at again when they have been changed to those that are returned here.
-        let number = |of: &DataType| of.is_numeric() || of.is_null() || of.is_string();
-        if !fits || !types.iter().all(number) {
-            return plan_err!("{}() takes {wanted} as numbers; seconds may have a fraction", self.name());
-        }
-        Ok(vec![DataType::Float64; types.len()])
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(match self.what {
-            What::Time => DataType::Time64(TimeUnit::Microsecond),
-            What::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, None),
-            What::Interval => DataType::Interval(IntervalUnit::MonthDayNano),
-        })
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let columns: Vec<ArrayRef> =
-            args.args.iter().map(|arg| arg.to_array(args.number_rows)).collect::<Result<_>>()?;
-        let columns: Vec<_> = columns.iter().map(|column| column.as_primitive::<Float64Type>()).collect();
-        let rows = (0..args.number_rows).map(|row| -> Option<Vec<f64>> {
-            columns.iter().map(|column| column.is_valid(row).then(|| column.value(row))).collect()
-        });
-        Ok(ColumnarValue::Array(match self.what {
-            What::Time => Arc::new(
-                rows.map(|row| row.map(|row| time(&row)).transpose())
-                    .collect::<Result<Time64MicrosecondArray>>()?,
-            ),
-            What::Timestamp => Arc::new(
-                rows.map(|row| row.map(|row| timestamp(&row)).transpose())
-                    .collect::<Result<TimestampMicrosecondArray>>()?,
-            ),
-            What::Interval => Arc::new(
-                rows.map(|row| row.map(|row| interval(&row)).transpose())
-                    .collect::<Result<IntervalMonthDayNanoArray>>()?,
-            ),
-        }))
-    }
+/// What is made of the numbers of each row; NULL if one is.
+fn made<A: FromIterator<Option<T>>, T>(args: &ScalarFunctionArgs, of: fn(&[f64]) -> Result<T>) -> Result<A> {
+    let columns: Vec<ArrayRef> =
+        args.args.iter().map(|arg| arg.to_array(args.number_rows)).collect::<Result<_>>()?;
+    let columns: Vec<_> = columns.iter().map(|column| column.as_primitive::<Float64Type>()).collect();
+    let row = |at: usize| -> Option<Vec<f64>> {
+        columns.iter().map(|column| column.is_valid(at).then(|| column.value(at))).collect()
+    };
+    (0..args.number_rows).map(|at| row(at).map(|parts| of(&parts)).transpose()).collect()
 }
 
 /// Microseconds since midnight.
@@ -177,10 +151,9 @@ mod tests {
 
     #[test]
     fn types_stay_what_they_were_made() {
-        for (what, count) in [(What::Time, 3), (What::Timestamp, 6), (What::Interval, 7)] {
-            let make = Make { what, signature: Signature::user_defined(Volatility::Immutable) };
-            let types = make.coerce_types(&vec![DataType::Int64; count]).unwrap();
-            assert_eq!(make.coerce_types(&types).unwrap(), types, "{what:?}");
+        for (function, count) in FUNCTIONS.into_iter().zip([3, 6, 7]) {
+            let types = (function.takes)(&vec![DataType::Int64; count]).unwrap();
+            assert_eq!((function.takes)(&types).unwrap(), types, "{}", function.name);
         }
     }
 }

@@ -6,7 +6,9 @@
 //! | `any` | whether a value compares with any or all elements of an array |
 //! | `buckets` | in which part of a range a value is, and whole quotients |
 //! | `cancel` | whether a statement was stopped |
+//! | `declared` | how most of them are declared |
 //! | `interval` | an interval so many times |
+//! | `json` | what a text with JSON has |
 //! | `justify` | an interval with hours that are days as days |
 //! | `clock` | what time it is now, and the type of a value |
 //! | `latest` | what was made of the latest text |
@@ -27,7 +29,9 @@ mod any;
 mod buckets;
 mod cancel;
 mod clock;
+mod declared;
 mod interval;
+mod json;
 mod justify;
 mod latest;
 mod make;
@@ -50,6 +54,7 @@ use super::Registry;
 use super::activity::Viewer;
 use answer::Answer;
 use cancel::Cancel;
+pub(crate) use json::EXPONENT_MAX;
 use privileges::Privilege;
 pub(super) use syntax::with_syntax;
 
@@ -143,6 +148,7 @@ pub(crate) fn register(context: &SessionContext) {
     }
     buckets::register(context);
     clock::register(context);
+    json::register(context);
     justify::register(context);
     make::register(context);
     ordered::register(context);

@@ -11,9 +11,9 @@ use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, Scalar
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
-use super::any;
-use super::interval::{Microseconds, Times};
+use super::interval::{interval_microseconds, interval_times};
 use super::pattern::Substring;
+use super::{any, json};
 
 /// The same state, with PostgreSQL's meaning of these before the query engine's.
 pub(crate) fn with_syntax(state: SessionState) -> SessionState {
@@ -33,8 +33,8 @@ impl Postgres {
     fn new() -> Self {
         Postgres {
             substring: Arc::new(ScalarUDF::from(Substring::default())),
-            times: Arc::new(ScalarUDF::from(Times::default())),
-            microseconds: Arc::new(ScalarUDF::from(Microseconds::default())),
+            times: Arc::new(interval_times()),
+            microseconds: Arc::new(interval_microseconds()),
         }
     }
 
@@ -104,6 +104,9 @@ impl ExprPlanner for Postgres {
         if let BinaryOperator::PGCustomBinaryOperator(words) = &expr.op
             && let Some(planned) = any::planned(words, &expr.left, &expr.right, schema)?
         {
+            return Ok(PlannerResult::Planned(planned));
+        }
+        if let Some(planned) = json::planned(&expr)? {
             return Ok(PlannerResult::Planned(planned));
         }
         let (Ok(left), Ok(right)) = (expr.left.get_type(schema), expr.right.get_type(schema)) else {

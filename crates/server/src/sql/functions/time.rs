@@ -17,8 +17,11 @@ use datafusion::logical_expr::{
 use datafusion::prelude::SessionContext;
 use datafusion::scalar::ScalarValue;
 
+use super::declared::Function;
+
 pub(super) fn register(context: &SessionContext) {
-    context.register_udf(ScalarUDF::from(Age(Signature::user_defined(Volatility::Stable))));
+    let gives = |_: &[DataType]| DataType::Interval(IntervalUnit::MonthDayNano);
+    context.register_udf(Function { name: "age", takes: two_times, gives, compute: ages }.stable());
     context.register_udf(ScalarUDF::from(TimeZone(Signature::user_defined(Volatility::Immutable))));
 }
 
@@ -26,46 +29,28 @@ fn nanoseconds(zone: Option<&str>) -> DataType {
     DataType::Timestamp(TimeUnit::Nanosecond, zone.map(Into::into))
 }
 
+fn two_times(types: &[DataType]) -> Result<Vec<DataType>> {
+    let is_time = |of: &DataType| of.is_temporal() || of.is_string() || of.is_null();
+    match types.len() {
+        1 | 2 if types.iter().all(is_time) => Ok(vec![nanoseconds(None); types.len()]),
+        _ => plan_err!("age() takes one or two timestamps"),
+    }
+}
+
 /// `age(later, earlier)`; `age(earlier)` counts to midnight today.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Age(Signature);
-
-impl ScalarUDFImpl for Age {
-    fn name(&self) -> &str {
-        "age"
+fn ages(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let mut times: Vec<ArrayRef> = Vec::new();
+    if args.args.len() == 1 {
+        let now = ScalarValue::TimestampNanosecond(Some(midnight()), None);
+        times.push(now.to_array_of_size(args.number_rows)?);
     }
-
-    fn signature(&self) -> &Signature {
-        &self.0
+    for arg in &args.args {
+        times.push(cast(&arg.to_array(args.number_rows)?, &nanoseconds(None))?);
     }
-
-    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        let is_time = |of: &DataType| of.is_temporal() || of.is_string() || of.is_null();
-        match types.len() {
-            1 | 2 if types.iter().all(is_time) => Ok(vec![nanoseconds(None); types.len()]),
-            _ => plan_err!("age() takes one or two timestamps"),
-        }
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Interval(IntervalUnit::MonthDayNano))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let mut times: Vec<ArrayRef> = Vec::new();
-        if args.args.len() == 1 {
-            let now = ScalarValue::TimestampNanosecond(Some(midnight()), None);
-            times.push(now.to_array_of_size(args.number_rows)?);
-        }
-        for arg in &args.args {
-            times.push(cast(&arg.to_array(args.number_rows)?, &nanoseconds(None))?);
-        }
-        let times: Vec<_> =
-            times.iter().map(|times| times.as_primitive::<TimestampNanosecondType>()).collect();
-        let between =
-            times[0].iter().zip(times[1]).map(|(later, earlier)| Some(age(later.map(at)?, earlier.map(at)?)));
-        Ok(ColumnarValue::Array(Arc::new(between.collect::<IntervalMonthDayNanoArray>())))
-    }
+    let times: Vec<_> = times.iter().map(|times| times.as_primitive::<TimestampNanosecondType>()).collect();
+    let between =
+        times[0].iter().zip(times[1]).map(|(later, earlier)| Some(age(later.map(at)?, earlier.map(at)?)));
+    Ok(ColumnarValue::Array(Arc::new(between.collect::<IntervalMonthDayNanoArray>())))
 }
 
 fn midnight() -> i64 {

@@ -1,0 +1,67 @@
+//! Arguments of functions and operators: their types while they are planned; values, one for each row or one for all, when they run.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, AsArray, Int64Array, StringViewArray};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Field, Int64Type};
+use datafusion::common::Result;
+use datafusion::logical_expr::expr::Placeholder;
+use datafusion::logical_expr::{ColumnarValue, Expr};
+
+/// The argument; one of this type if it is a parameter of which nothing is known.
+pub(super) fn bound(argument: &Expr, to: DataType) -> Expr {
+    match argument {
+        Expr::Placeholder(Placeholder { id, field: None }) => {
+            let field = Arc::new(Field::new("", to, true));
+            Expr::Placeholder(Placeholder::new_with_field(id.clone(), Some(field)))
+        }
+        argument => argument.clone(),
+    }
+}
+
+/// Texts of all rows, or one for all.
+pub(super) struct Texts(StringViewArray);
+
+impl Texts {
+    pub(super) fn of(arg: &ColumnarValue) -> Result<Self> {
+        Ok(Texts(cast(&arg.clone().into_array(1)?, &DataType::Utf8View)?.as_string_view().clone()))
+    }
+
+    pub(super) fn get(&self, row: usize) -> Option<&str> {
+        let row = if self.0.len() == 1 { 0 } else { row };
+        (row < self.0.len() && self.0.is_valid(row)).then(|| self.0.value(row))
+    }
+
+    pub(super) fn length(&self, row: usize) -> usize {
+        self.get(row).map_or(0, str::len)
+    }
+
+    pub(super) fn is_ascii(&self) -> bool {
+        self.0.is_ascii()
+    }
+}
+
+/// Numbers of all rows, or one for all; times are what they are stored as.
+pub(super) struct Numbers(Int64Array);
+
+impl From<Int64Array> for Numbers {
+    fn from(numbers: Int64Array) -> Self {
+        Numbers(numbers)
+    }
+}
+
+impl Numbers {
+    pub(super) fn of(arg: &ColumnarValue) -> Result<Self> {
+        Ok(Numbers(cast(&arg.clone().into_array(1)?, &DataType::Int64)?.as_primitive::<Int64Type>().clone()))
+    }
+
+    pub(super) fn get(&self, row: usize) -> Option<i64> {
+        let row = if self.0.len() == 1 { 0 } else { row };
+        (row < self.0.len() && self.0.is_valid(row)).then(|| self.0.value(row))
+    }
+
+    pub(super) fn count(&self, row: usize) -> usize {
+        usize::try_from(self.get(row).unwrap_or(0)).unwrap_or(0)
+    }
+}

@@ -1,0 +1,113 @@
+//! Parts of statements as the parser has them: made, and looked into.
+//!
+//! What is put in their place is elsewhere: `dialect` here, `catalog` and `regclass` of the PostgreSQL protocol.
+
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    FunctionArguments, GroupByExpr, Ident, Query, Select, SelectItem, Value, ValueWithSpan,
+};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+
+use super::QueryError;
+
+/// The expression that a text of the server's own is.
+///
+/// # Errors
+///
+/// It is none: what was put into it cannot stand there.
+pub(crate) fn parsed(sql: &str) -> Result<Expr, QueryError> {
+    let parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(sql);
+    let parsed = parser.and_then(|mut parser| parser.parse_expr());
+    parsed.map_err(|error| QueryError::other("XX000", format!("{sql}: {error}")))
+}
+
+/// A call of a function.
+pub(crate) fn call(name: &str, args: Vec<Expr>) -> Expr {
+    Expr::Function(function(name, args))
+}
+
+/// The same, to be given an OVER.
+pub(crate) fn function(name: &str, args: Vec<Expr>) -> Function {
+    let args = args.into_iter().map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).collect();
+    let list = FunctionArgumentList { duplicate_treatment: None, args, clauses: Vec::new() };
+    Function {
+        name: Ident::new(name).into(),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(list),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    }
+}
+
+/// `CAST(expr AS data_type)`.
+pub(crate) fn cast(expr: Expr, data_type: DataType) -> Expr {
+    Expr::Cast { kind: CastKind::Cast, expr: Box::new(expr), data_type, array: false, format: None }
+}
+
+/// An operator between two values.
+pub(crate) fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
+    Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }
+}
+
+/// The expression in parentheses.
+pub(crate) fn nested(expr: Expr) -> Expr {
+    Expr::Nested(Box::new(expr))
+}
+
+/// A text in quotes.
+pub(crate) fn literal(text: impl Into<String>) -> Expr {
+    Expr::value(Value::SingleQuotedString(text.into()))
+}
+
+/// A number.
+pub(crate) fn number(value: impl ToString) -> Expr {
+    Expr::value(Value::Number(value.to_string(), false))
+}
+
+/// The text of a literal; nothing for other expressions.
+pub(crate) fn text(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Value(ValueWithSpan {
+            value: Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text),
+            ..
+        }) => Some(text),
+        _ => None,
+    }
+}
+
+/// A name as PostgreSQL takes it: in small letters unless it is quoted.
+pub(crate) fn folded(name: &Ident) -> String {
+    match name.quote_style {
+        Some(_) => name.value.clone(),
+        None => name.value.to_ascii_lowercase(),
+    }
+}
+
+/// The query of `ARRAY(SELECT ...)`.
+pub(crate) fn array_subquery(expr: &Expr) -> Option<&Query> {
+    match expr {
+        Expr::Function(function) if function.name.to_string().eq_ignore_ascii_case("array") => {
+            match &function.args {
+                FunctionArguments::Subquery(query) => Some(query),
+                _ => None,
+            }
+        }
+        Expr::Nested(inner) => array_subquery(inner),
+        _ => None,
+    }
+}
+
+/// The one column of a SELECT that has a row for each that it reads: one without groups and DISTINCT.
+pub(crate) fn only_column(select: &Select) -> Option<&Expr> {
+    let [SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }] =
+        select.projection.as_slice()
+    else {
+        return None;
+    };
+    let grouped = !matches!(&select.group_by, GroupByExpr::Expressions(by, _) if by.is_empty());
+    (!grouped && select.distinct.is_none()).then_some(expr)
+}
