@@ -13,7 +13,7 @@ use crate::clustered::ClusteredTable;
 pub(crate) fn is_determined(logical: &LogicalPlan) -> Result<bool> {
     let mut determined = true;
     logical.apply_with_subqueries(|node| {
-        determined &= match node {
+        determined = match node {
             LogicalPlan::TableScan(scan) => {
                 source_as_provider(&scan.source).is_ok_and(|provider| is_listing(provider.as_ref()))
             }
@@ -34,15 +34,22 @@ pub(crate) fn is_determined(logical: &LogicalPlan) -> Result<bool> {
             | LogicalPlan::Unnest(_) => true,
             _ => false,
         };
-        node.apply_expressions(|expr| {
-            expr.apply(|expr| {
-                determined &= is_immutable(expr);
-                Ok(if determined { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
-            })
-        })?;
+        determined = determined && all_expressions(node, is_immutable)?;
         Ok(if determined { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
     })?;
     Ok(determined)
+}
+
+/// Whether all expressions of a node are so, and all that they are made of.
+pub(crate) fn all_expressions(node: &LogicalPlan, is_so: impl Fn(&Expr) -> bool) -> Result<bool> {
+    let mut all = true;
+    node.apply_expressions(|expr| {
+        expr.apply(|expr| {
+            all &= is_so(expr);
+            Ok(if all { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+        })
+    })?;
+    Ok(all)
 }
 
 /// Whether a table is nothing but files, whatever is declared of their order.

@@ -7,7 +7,7 @@
 //! runs that needs more than it was admitted with, or while a point read waits for room that only scans could give.
 //!
 //! What users of the engine keep for all scans takes part of the buffer in the same way, and never more than
-//! [`kept_share`].
+//! 1/[`KEPT_SHARE`] of its size.
 //!
 //! What is known of files (footers, positions of parts) has [`files_share`] of the buffer's size beside the buffer.
 //! Memory beyond that reduces the buffer as if it were lent, by half of its size at most.
@@ -35,7 +35,7 @@ pub(crate) fn files_share(buffer: u64) -> u64 {
 const KEPT_SHARE: u64 = 64;
 
 /// How many bytes users of the engine may keep of a buffer of this many bytes.
-pub(crate) fn kept_share(buffer: u64) -> u64 {
+fn kept_share(buffer: u64) -> u64 {
     buffer / KEPT_SHARE
 }
 

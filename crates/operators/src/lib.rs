@@ -10,6 +10,7 @@
 #![deny(missing_docs)]
 
 mod aggregate;
+mod lock;
 mod narrow;
 mod rest_exec;
 pub mod short_decimals;

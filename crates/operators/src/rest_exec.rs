@@ -3,7 +3,7 @@
 //! An operator that has read part of its input hands what is left to operators of DataFusion.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, internal_err};
@@ -11,6 +11,8 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, ReplaceChildrenOptions};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+
+use crate::lock::lock;
 
 /// One stream as the leaf of a plan, for one execution.
 pub struct RestExec {
@@ -82,7 +84,7 @@ impl ExecutionPlan for RestExec {
     }
 
     fn execute(&self, _: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        match self.stream.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        match lock(&self.stream).take() {
             Some(stream) => Ok(stream),
             None => internal_err!("the rest of a scan can be read once"),
         }

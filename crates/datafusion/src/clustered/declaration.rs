@@ -56,9 +56,9 @@ impl ClusteredWith {
         first_file(scan)?.extensions.get()
     }
 
-    /// Whether the table is clustered by this column of its own, whatever the other table.
-    pub(crate) fn has_key(&self, column: &str) -> bool {
-        self.keys().any(|key| key == column)
+    /// Whether the table that `scan` reads is declared to be clustered by this column of its own, whatever the other table.
+    pub(crate) fn has_key(scan: &FileScanConfig, column: &str) -> bool {
+        Self::of(scan).is_some_and(|declared| declared.keys().any(|key| key == column))
     }
 
     /// The columns of this table by which it is clustered.

@@ -50,9 +50,11 @@ impl Expressions {
             let expr = without_idle_casts(rewriter.rewrite(expr)?, physical)?;
             if rounds(&expr, physical)? { Ok(expr) } else { simplifier.simplify(expr) }
         })?;
-        let predicate =
-            adapted.predicate.map(|predicate| for_statistics(&predicate, physical)).transpose()?;
-        Ok(Expressions { predicate: predicate.flatten(), ..adapted })
+        let predicate = match adapted.predicate {
+            Some(predicate) if rounds(&predicate, physical)? => for_statistics(&predicate, physical)?,
+            predicate => predicate,
+        };
+        Ok(Expressions { predicate, ..adapted })
     }
 }
 

@@ -75,6 +75,8 @@ pub(crate) struct FilePlanner {
     counters: FileCounters,
     /// What the last file was read by.
     last_recipe: LastRecipe,
+    /// The views of files that all queries on the engine have.
+    views: Arc<Views>,
     partition: usize,
     marks: bool,
     creation_errors: Count,
@@ -172,6 +174,7 @@ impl FilePlanner {
             output_schema,
             counters: FileCounters::new(&metrics, partition),
             last_recipe: LastRecipe::default(),
+            views: engine.companion(Views::default),
             partition,
             marks,
             creation_errors,
@@ -367,8 +370,7 @@ impl FilePlanner {
         let decoding_schema = decoding_schema(&physical_schema, parquet);
         let asked = Asked { projection, conjuncts, join_filters, physical_schema, decoding_schema };
         let tried = |filters: &[Arc<dyn PhysicalExpr>]| self.tried(filters);
-        let views = self.engine.companion(Views::default);
-        let recipe = self.last_recipe.of(asked, tried, &self.output_schema, self.marks, &views)?;
+        let recipe = self.last_recipe.of(asked, tried, &self.output_schema, self.marks, &self.views)?;
         let mut variants: Vec<Arc<Variant>> = Vec::with_capacity(1);
         let mut row_groups = Vec::with_capacity(pruned.row_groups.len());
         for ((row_group, needed), decided) in pruned.row_groups.into_iter().zip(decided) {

@@ -4,7 +4,7 @@
 
 use std::fmt;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 
 use datafusion::arrow::array::RecordBatch;
@@ -20,6 +20,7 @@ use futures::{Stream, StreamExt};
 
 use super::in_keys::InKeys;
 use super::keys::{Known, Values};
+use crate::lock::lock;
 use crate::one_input::{OneInput, OneInputExec};
 
 /// So few keys are listed as well: DataFusion looks for each of them in the statistics of a row group.
@@ -38,12 +39,16 @@ pub(crate) struct KeyFilter {
 }
 
 impl KeyFilter {
-    /// The filter of a key of integers, which is nothing yet.
-    pub(crate) fn new(build: Arc<dyn PhysicalExpr>, probe: &Column, probe_schema: SchemaRef) -> Result<Self> {
-        let data_type = probe.data_type(&probe_schema)?;
+    /// The filter of a key of integers of this type, which is nothing yet.
+    pub(crate) fn new(
+        build: Arc<dyn PhysicalExpr>,
+        probe: &Column,
+        probe_schema: SchemaRef,
+        data_type: DataType,
+    ) -> Self {
         let column: Arc<dyn PhysicalExpr> = Arc::new(probe.clone());
         let filter = Arc::new(DynamicFilterPhysicalExpr::new(vec![column], lit(true)));
-        Ok(KeyFilter { build, probe: probe.clone(), probe_schema, data_type, filter })
+        KeyFilter { build, probe: probe.clone(), probe_schema, data_type, filter }
     }
 
     /// The filter over the probe side.
@@ -141,7 +146,7 @@ impl OneInput for KeyFilters {
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let input = self.input.execute(partition, Arc::clone(&context))?;
-        let mut partitions = self.partitions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut partitions = lock(&self.partitions);
         match partitions.get_mut(partition) {
             Some(state) if matches!(state, Partition::NotRead) => *state = Partition::BeingRead,
             _ => return Ok(input),
@@ -154,7 +159,7 @@ impl OneInput for KeyFilters {
             partition,
             partitions: Arc::clone(&self.partitions),
         };
-        Ok(Box::pin(Passing { input, collecting: Some(collecting) }))
+        Ok(Box::pin(CollectingStream { input, collecting: Some(collecting) }))
     }
 }
 
@@ -178,7 +183,7 @@ impl Collecting {
     /// All rows of the partition have passed. The last one fills the filters.
     fn finish(self) -> Result<()> {
         let mut all: Vec<_> = {
-            let mut partitions = self.partitions.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut partitions = lock(&self.partitions);
             partitions[self.partition] = Partition::Read(self.values);
             if !partitions.iter().all(|partition| matches!(partition, Partition::Read(_))) {
                 return Ok(());
@@ -193,14 +198,14 @@ impl Collecting {
     }
 }
 
-/// Rows that pass.
-struct Passing {
+/// The rows of one partition, whose keys are collected as they pass.
+struct CollectingStream {
     input: SendableRecordBatchStream,
     /// `None` when there is nothing more to collect.
     collecting: Option<Collecting>,
 }
 
-impl Stream for Passing {
+impl Stream for CollectingStream {
     type Item = Result<RecordBatch>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -224,7 +229,7 @@ impl Stream for Passing {
     }
 }
 
-impl RecordBatchStream for Passing {
+impl RecordBatchStream for CollectingStream {
     fn schema(&self) -> SchemaRef {
         self.input.schema()
     }

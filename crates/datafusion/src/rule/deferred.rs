@@ -8,8 +8,9 @@
 use std::sync::Arc;
 
 use datafusion::common::Result;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::DynamicFilterTracking;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
@@ -18,6 +19,7 @@ use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{StreamExt, TryFutureExt};
 
+use super::expressions::any_expression;
 use crate::one_input::{OneInput, OneInputExec};
 
 /// The node with a build side that is opened when it is read, if it is a hash join whose build side is an exchange over
@@ -37,17 +39,9 @@ pub(super) fn deferred(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<d
 }
 
 fn has_dynamic_filter(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
-    let mut found = false;
-    plan.apply(|node| {
-        if node.children().is_empty() {
-            node.apply_expressions(&mut |expr| {
-                found |= DynamicFilterTracking::classify(expr).contains_dynamic_filter();
-                Ok(TreeNodeRecursion::Continue)
-            })?;
-        }
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    Ok(found)
+    let is_dynamic =
+        |expr: &Arc<dyn PhysicalExpr>| DynamicFilterTracking::classify(expr).contains_dynamic_filter();
+    plan.exists(|node| Ok(node.children().is_empty() && any_expression(node, is_dynamic)?))
 }
 
 /// Opens its input when it is read.

@@ -61,11 +61,12 @@ fn key(
     of_probe: &Arc<dyn PhysicalExpr>,
 ) -> Result<Option<KeyFilter>> {
     let Some(column) = of_probe.downcast_ref::<Column>() else { return Ok(None) };
-    let types = (build.data_type(&join.left().schema())?, of_probe.data_type(&join.right().schema())?);
-    if types.0 != types.1 || !keeps(&types.0) {
+    let (build_schema, probe_schema) = (join.left().schema(), join.right().schema());
+    let data_type = build.data_type(&build_schema)?;
+    if data_type != of_probe.data_type(&probe_schema)? || !keeps(&data_type) {
         return Ok(None);
     }
-    KeyFilter::new(Arc::clone(build), column, join.right().schema()).map(Some)
+    Ok(Some(KeyFilter::new(Arc::clone(build), column, probe_schema, data_type)))
 }
 
 /// The build side with the collection of its keys: below an exchange into one partition, where several work at it.

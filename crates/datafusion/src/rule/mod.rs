@@ -12,6 +12,7 @@
 mod aggregation;
 mod deferred;
 pub(crate) mod eligibility;
+mod expressions;
 mod filter_pushdown;
 mod grouping_sets;
 mod key_filters;

@@ -310,7 +310,7 @@ fn clustered_by(
     let column = steps.iter().rev().try_fold(key, |column, step| step.source(column))?;
     let (column, data_type) = eligibility::clustering_column(scan.config(), column)?;
     let (scan, steps, schema) = (scan.clone(), steps.to_vec().into(), input.schema());
-    let declared = ClusteredWith::of(scan.config()).is_some_and(|declared| declared.has_key(&column));
+    let declared = ClusteredWith::has_key(scan.config(), &column);
     Some(ChunkInput { scan, steps, schema, key, column, data_type, declared })
 }
 
@@ -369,7 +369,7 @@ fn candidates(first: &AggregateExec, steps: &[Step], scan: &CScan) -> Vec<Candid
         let column = expr.downcast_ref::<Column>()?.index();
         let column = steps.iter().rev().try_fold(column, |column, step| step.source(column))?;
         let (column, data_type) = eligibility::clustering_column(scan.config(), column)?;
-        let declared = ClusteredWith::of(scan.config()).is_some_and(|declared| declared.has_key(&column));
+        let declared = ClusteredWith::has_key(scan.config(), &column);
         Some(Candidate { group, column, data_type, declared })
     };
     groups.filter_map(candidate).collect()

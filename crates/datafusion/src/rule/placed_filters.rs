@@ -172,6 +172,8 @@ fn parquet_scan(node: &Arc<dyn ExecutionPlan>) -> Option<(&FileScanConfig, &Parq
 /// The filter in terms of each input of a node, `None` where it does not hold; no answer for nodes through which DataFusion
 /// passes nothing.
 fn of_inputs(node: &Arc<dyn ExecutionPlan>, filter: Option<&Filter>) -> Result<Option<Vec<Option<Filter>>>> {
+    // Fewer rows below a limit would let others through it.
+    let filter = filter.filter(|_| node.fetch().is_none());
     let through = |of: &dyn Fn(usize) -> Option<Filter>| match filter {
         Some(filter) => over(filter, of),
         None => Ok(None),
@@ -187,21 +189,20 @@ fn of_inputs(node: &Arc<dyn ExecutionPlan>, filter: Option<&Filter>) -> Result<O
         let children = node.children().into_iter();
         return children.map(|child| through(&|at| column(child, at))).collect::<Result<_>>().map(Some);
     }
-    let keeps = node.is::<CooperativeExec>()
+    let keeps = node.is::<SortExec>()
+        || node.is::<CooperativeExec>()
         || node.is::<RepartitionExec>()
         || node.is::<CoalescePartitionsExec>()
         || node.is::<BufferExec>()
         || node.is::<KeyFiltersExec>();
     let filter = if keeps {
-        if node.fetch().is_some() { None } else { through(&input)? }
-    } else if let Some(sort) = node.downcast_ref::<SortExec>() {
-        if sort.fetch().is_some() { None } else { through(&input)? }
+        through(&input)?
     } else if let Some(exec) = node.downcast_ref::<FilterExec>() {
         let of = |at: usize| match exec.projection() {
             Some(projection) => input(*projection.get(at)?),
             None => input(at),
         };
-        if exec.fetch().is_some() { None } else { through(&of)? }
+        through(&of)?
     } else if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
         through(&|at| projection.expr().get(at).map(|column| Arc::clone(&column.expr)))?
     } else if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
@@ -219,9 +220,6 @@ fn of_inputs(node: &Arc<dyn ExecutionPlan>, filter: Option<&Filter>) -> Result<O
 /// the sides of a semi join are equal.
 fn of_side(join: &HashJoinExec, side: JoinSide, at: usize) -> Option<Filter> {
     use JoinType::{Inner, Left, LeftAnti, LeftMark, LeftSemi, Right, RightAnti, RightMark, RightSemi};
-    if join.fetch().is_some() {
-        return None;
-    }
     let at = match &join.projection {
         Some(projection) => *projection.get(at)?,
         None => at,

@@ -41,22 +41,29 @@ pub const QUEUE_TIMEOUT_S: u64 = 3600;
 /// What stands for a value that follows from others.
 const AUTO: &str = "auto";
 
+/// A setting of a session that is true unless it is set: the field of this name.
+macro_rules! switch {
+    ($field:ident, $summary:literal) => {
+        SessionSetting {
+            about: Setting {
+                name: stringify!($field),
+                scope: Scope::Session,
+                value: "BOOL",
+                summary: $summary,
+                default: "true",
+            },
+            set: |options, value| {
+                options.$field = truth(value)?;
+                Ok(())
+            },
+            show: |options| options.$field.to_string(),
+        }
+    };
+}
+
 /// Every setting of a session, and what of the engine's is not the buffer manager's.
 pub const SESSION_SETTINGS: &[SessionSetting] = &[
-    SessionSetting {
-        about: Setting {
-            name: "enabled",
-            scope: Scope::Session,
-            value: "BOOL",
-            summary: "read Parquet files cooperatively; false leaves plans as DataFusion makes them",
-            default: "true",
-        },
-        set: |options, value| {
-            options.enabled = truth(value)?;
-            Ok(())
-        },
-        show: |options| options.enabled.to_string(),
-    },
+    switch!(enabled, "read Parquet files cooperatively; false leaves plans as DataFusion makes them"),
     SessionSetting {
         about: Setting {
             name: "small_table_bytes",
@@ -101,48 +108,15 @@ pub const SESSION_SETTINGS: &[SessionSetting] = &[
         },
         show: |options| options.order_aware.to_string(),
     },
-    SessionSetting {
-        about: Setting {
-            name: "share_results",
-            scope: Scope::Session,
-            value: "BOOL",
-            summary: "equal queries over the same versions of the same files that are under way at the same time run once, and so do equal aggregations and windows of one query",
-            default: "true",
-        },
-        set: |options, value| {
-            options.share_results = truth(value)?;
-            Ok(())
-        },
-        show: |options| options.share_results.to_string(),
-    },
-    SessionSetting {
-        about: Setting {
-            name: "share_aggregates",
-            scope: Scope::Session,
-            value: "BOOL",
-            summary: "queries under way at the same time that aggregate in the same way, with whatever filters, add up slices of a table once",
-            default: "true",
-        },
-        set: |options, value| {
-            options.share_aggregates = truth(value)?;
-            Ok(())
-        },
-        show: |options| options.share_aggregates.to_string(),
-    },
-    SessionSetting {
-        about: Setting {
-            name: "load_control",
-            scope: Scope::Session,
-            value: "BOOL",
-            summary: "queries wait for each other's memory and run again when it was refused them",
-            default: "true",
-        },
-        set: |options, value| {
-            options.load_control = truth(value)?;
-            Ok(())
-        },
-        show: |options| options.load_control.to_string(),
-    },
+    switch!(
+        share_results,
+        "equal queries over the same versions of the same files that are under way at the same time run once, and so do equal aggregations and windows of one query"
+    ),
+    switch!(
+        share_aggregates,
+        "queries under way at the same time that aggregate in the same way, with whatever filters, add up slices of a table once"
+    ),
+    switch!(load_control, "queries wait for each other's memory and run again when it was refused them"),
     SessionSetting {
         about: Setting {
             name: "queue_timeout_s",

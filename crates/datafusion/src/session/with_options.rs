@@ -10,6 +10,10 @@ use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 
 /// The statement, `WITH (key = value, ..)` of a `CREATE EXTERNAL TABLE` written as `OPTIONS (key value, ..)`.
 pub fn with_options(statement: &str) -> Cow<'_, str> {
+    let is_external = |text: &[u8]| text.eq_ignore_ascii_case(EXTERNAL.as_bytes());
+    if !statement.as_bytes().windows(EXTERNAL.len()).any(is_external) {
+        return Cow::Borrowed(statement);
+    }
     // What cannot be cut into tokens is the parser's to complain of.
     let Ok(tokens) = Tokenizer::new(&GenericDialect {}, statement).with_unescape(false).tokenize() else {
         return Cow::Borrowed(statement);
@@ -36,6 +40,9 @@ pub fn with_options(statement: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
+/// Every statement that is rewritten has this word.
+const EXTERNAL: &str = "EXTERNAL";
+
 /// What may stand between `CREATE` and `EXTERNAL`.
 const BETWEEN: [&str; 3] = ["OR", "REPLACE", "UNBOUNDED"];
 
@@ -45,7 +52,7 @@ fn place(tokens: &[Token]) -> Option<(usize, usize)> {
     let mut written = tokens.iter().enumerate().filter(|(_, token)| !matches!(token, Token::Whitespace(_)));
     let (_, create) = written.next()?;
     let mut between = written.by_ref().skip_while(|(_, token)| BETWEEN.iter().any(|word| is(token, word)));
-    if !is(create, "CREATE") || !is(between.next()?.1, "EXTERNAL") {
+    if !is(create, "CREATE") || !is(between.next()?.1, EXTERNAL) {
         return None;
     }
     let (mut depth, mut with) = (0, None);

@@ -15,7 +15,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 
 use super::exec::Subplan;
 use super::node::SharedSubplanNode;
-use crate::determined::is_determined;
+use crate::determined::{all_expressions, is_determined};
 
 /// A subplan, and how often a plan has it.
 struct Candidate {
@@ -95,24 +95,17 @@ fn hash(plan: &LogicalPlan) -> u64 {
 
 /// Whether the subplan has no subqueries and belongs to none: what these give is not in its plan.
 fn is_closed(plan: &LogicalPlan) -> Result<bool> {
-    let mut closed = true;
-    plan.apply(|node| {
-        node.apply_expressions(|expr| {
-            expr.apply(|expr| {
-                closed &= !matches!(
-                    expr,
-                    Expr::OuterReferenceColumn(..)
-                        | Expr::ScalarSubquery(_)
-                        | Expr::InSubquery(_)
-                        | Expr::Exists(_)
-                        | Expr::SetComparison(_)
-                );
-                Ok(if closed { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
-            })
-        })?;
-        Ok(if closed { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
-    })?;
-    Ok(closed)
+    let own = |expr: &Expr| {
+        !matches!(
+            expr,
+            Expr::OuterReferenceColumn(..)
+                | Expr::ScalarSubquery(_)
+                | Expr::InSubquery(_)
+                | Expr::Exists(_)
+                | Expr::SetComparison(_)
+        )
+    };
+    plan.exists(|node| Ok(!all_expressions(node, own)?)).map(|open| !open)
 }
 
 /// Whether two equal plans, which name the same tables, also mean the same ones by that.

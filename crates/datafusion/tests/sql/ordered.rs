@@ -57,11 +57,6 @@ impl Layout {
         }
     }
 
-    /// The same with keys of the other's type, so that both can be joined.
-    pub(crate) fn with_key_of(self, other: &Layout) -> Self {
-        Layout { key: other.key, ..self }
-    }
-
     /// The keys of all rows, in order. Runs of equal keys may be longer than a row group.
     fn keys(&self, rng: &mut Rng, rows: usize, longest: usize) -> ArrayRef {
         let mut keys: Vec<Option<i64>> = Vec::with_capacity(rows);
@@ -158,6 +153,13 @@ pub(crate) fn write_table(
     let order =
         if layout.declared { format!("WITH ORDER (k {direction} NULLS {nulls})") } else { String::new() };
     format!("CREATE EXTERNAL TABLE {name} STORED AS PARQUET {order} LOCATION '{}/'", table.display())
+}
+
+/// Writes two tables, `c` and `d`, that can be joined by their keys; returns their layouts and the statements that declare them.
+pub(crate) fn write_both(folder: &Path, rng: &mut Rng) -> ([Layout; 2], [String; 2]) {
+    let c = Layout::draw(rng);
+    let d = Layout { key: c.key, ..Layout::draw(rng) };
+    ([c, d], [write_table(folder, "c", rng, c, 30), write_table(folder, "d", rng, d, 3)])
 }
 
 const QUERIES: [&str; 31] = [

@@ -5,7 +5,7 @@ use coscan_core::registry;
 use datafusion::prelude::SessionContext;
 use fastrand::Rng;
 
-use crate::ordered::{Layout, by_chunks, declared, write_table};
+use crate::ordered::{by_chunks, declared, write_both};
 use crate::support::{self, LARGE_BUFFER, Variant};
 
 /// What joins, before its condition, and what follows it.
@@ -48,12 +48,7 @@ async fn conditions_of_joins_hold_for_every_pair() {
     for (seed, policy) in registry::sharing().enumerate() {
         let mut rng = Rng::with_seed(seed as u64);
         let folder = tempfile::tempdir().expect("a folder");
-        let layout = Layout::draw(&mut rng);
-        let other = Layout::draw(&mut rng).with_key_of(&layout);
-        let tables = [
-            write_table(folder.path(), "c", &mut rng, layout, 30),
-            write_table(folder.path(), "d", &mut rng, other, 3),
-        ];
+        let (layouts, tables) = write_both(folder.path(), &mut rng);
         let plain = declared(support::plain(Variant::Default), &tables).await;
         let mut expected = Vec::new();
         for sql in &queries {
@@ -71,7 +66,7 @@ async fn conditions_of_joins_hold_for_every_pair() {
             for ((sql, found), expected) in queries.iter().zip(&found).zip(&expected) {
                 assert!(
                     found == expected,
-                    "seed {seed}, {policy}, {layout:?}, {other:?}, {at_once} at once: {sql}\n{} rows, found {}",
+                    "seed {seed}, {policy}, {layouts:?}, {at_once} at once: {sql}\n{} rows, found {}",
                     expected.len(),
                     found.len()
                 );

@@ -20,7 +20,7 @@ use futures::StreamExt;
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
 
-use crate::ordered::{Layout, declared, write_table};
+use crate::ordered::{Layout, declared, write_both, write_table};
 use crate::support::{self, LARGE_BUFFER, Variant};
 
 /// A partition that comes to no end in this time waits for something that never happens.
@@ -251,12 +251,7 @@ async fn partitions_that_are_left_alone_or_dropped_keep_nobody_waiting() {
     for seed in 0..5 {
         let mut rng = Rng::with_seed(seed);
         let folder = tempfile::tempdir().expect("a folder");
-        let layout = Layout::draw(&mut rng);
-        let other = Layout::draw(&mut rng).with_key_of(&layout);
-        let tables = [
-            write_table(folder.path(), "c", &mut rng, layout, 30),
-            write_table(folder.path(), "d", &mut rng, other, 3),
-        ];
+        let (_, tables) = write_both(folder.path(), &mut rng);
         let plain = declared(support::plain(Variant::Default), &tables).await;
         for policy in registry::sharing() {
             let engine = support::engine(policy, LARGE_BUFFER);

@@ -1,5 +1,5 @@
 //! Plans that look as if a rewrite applied, and in which it would give other results: the conditions of
-//! `rule/eligibility.rs`, one by one, against plain DataFusion.
+//! `rule/eligibility/`, one by one, against plain DataFusion.
 
 use std::fs::File;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! The node of the plan: one partition's marked rows in, the state of its groups out.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -23,6 +23,7 @@ use super::pieces::pieces;
 use super::rest::{over, unmarked};
 use super::shared::{Member, Part, Room, SharedStates};
 use super::totals::Totals;
+use crate::lock::lock;
 use crate::rest_exec::RestExec;
 
 /// Where queries have the states of slices in common.
@@ -69,7 +70,7 @@ impl ScanAggregateExec {
     /// What a partition has in common with other queries.
     fn part(&self, partition: usize) -> Option<Part> {
         let sharing = self.sharing.as_ref()?;
-        let mut known = self.member.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.member);
         let member = known.upgrade().unwrap_or_else(|| sharing.states.join(&self.aggregation, &sharing.room));
         *known = Arc::downgrade(&member);
         let counter = |name: &'static str| MetricBuilder::new(&self.metrics).counter(name, partition);

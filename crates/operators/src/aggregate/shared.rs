@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use datafusion::physical_plan::metrics::Count;
@@ -16,6 +16,7 @@ use datafusion::physical_plan::metrics::Count;
 use super::Aggregation;
 use super::slice_name::SliceName;
 use super::slice_state::SliceState;
+use crate::lock::lock;
 
 /// Where the memory of states is booked.
 pub trait Room: fmt::Debug + Send + Sync {
@@ -241,11 +242,6 @@ impl Drop for Claim<'_> {
             kept.failures += 1;
         }
     }
-}
-
-/// Locks; a panic elsewhere does not spoil this state, which is changed in single steps only.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

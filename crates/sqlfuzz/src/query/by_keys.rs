@@ -1,9 +1,9 @@
 //! Joins of tables by keys by which both may be clustered, with conditions over both sides: such joins may be done by
 //! chunks.
 
+use super::Expr;
 use super::draw::Drawer;
-use super::relation::{Drawn, MOST_ROWS, Named};
-use super::{Expr, Join, Relation};
+use super::relation::{Drawn, MOST_ROWS, Named, joined};
 use crate::data::Table;
 use crate::data::kind::Class;
 use crate::data::spread::Spread;
@@ -46,13 +46,7 @@ impl Drawer<'_> {
             "RIGHT SEMI",
             "RIGHT ANTI",
         ]);
-        let (scope, rows) = match kind {
-            "LEFT SEMI" | "LEFT ANTI" => (left.scope, left.rows),
-            "RIGHT SEMI" | "RIGHT ANTI" => (right.scope, right.rows),
-            _ => (scope.into_iter().map(|column| Named { unique: false, ..column }).collect(), rows),
-        };
-        let join = Join { kind, left: left.relation, right: right.relation, on };
-        Drawn { relation: Relation::Join(Box::new(join)), scope, rows }
+        joined(kind, left, right, on, rows)
     }
 
     /// A comparison of a column of each side, if two of one class are found that compare.

@@ -185,16 +185,7 @@ impl Drawer<'_> {
                 on.push(condition);
             }
         }
-        let (mut scope, rows) = match kind {
-            "LEFT SEMI" | "LEFT ANTI" => (left.scope, left.rows),
-            "RIGHT SEMI" | "RIGHT ANTI" => (right.scope, right.rows),
-            _ => (left.scope.into_iter().chain(right.scope).collect(), cross),
-        };
-        if !kind.ends_with("SEMI") && !kind.ends_with("ANTI") {
-            scope.iter_mut().for_each(|column| column.unique = false);
-        }
-        let join = Join { kind, left: left.relation, right: right.relation, on };
-        Drawn { relation: Relation::Join(Box::new(join)), scope, rows }
+        joined(kind, left, right, on, cross)
     }
 
     /// An equality between columns that can be compared.
@@ -209,6 +200,21 @@ impl Drawer<'_> {
             }
         }
         Expr::of(Class::Bool, "{} = {}", [left[0].expr(), right[0].expr()])
+    }
+}
+
+/// The join of two relations; `rows`: if it gives pairs of their rows, so many.
+pub(super) fn joined(kind: &'static str, left: Drawn, right: Drawn, on: Vec<Expr>, rows: usize) -> Drawn {
+    let join = Join { kind, left: left.relation, right: right.relation, on };
+    let relation = Relation::Join(Box::new(join));
+    match kind {
+        "LEFT SEMI" | "LEFT ANTI" => Drawn { relation, scope: left.scope, rows: left.rows },
+        "RIGHT SEMI" | "RIGHT ANTI" => Drawn { relation, scope: right.scope, rows: right.rows },
+        _ => {
+            let scope = left.scope.into_iter().chain(right.scope);
+            let scope = scope.map(|column| Named { unique: false, ..column }).collect();
+            Drawn { relation, scope, rows }
+        }
     }
 }
 

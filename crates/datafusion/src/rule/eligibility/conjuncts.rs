@@ -1,0 +1,64 @@
+//! When a conjunct has a value for every row.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, Schema};
+use datafusion::logical_expr::Operator;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::{
+    BinaryExpr, CastExpr, Column, InListExpr, IsNotNullExpr, IsNullExpr, Literal, NotExpr,
+};
+
+/// Whether the expression has a value for every row, so that it may be evaluated for rows that other conjuncts rule
+/// out: comparisons of columns and constants of one type, and what is made of those. Everything else may divide by
+/// zero, overflow or fail to parse.
+pub(crate) fn cannot_fail(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
+    let simple = |expr: &Arc<dyn PhysicalExpr>| {
+        // Decimals only become longer: whatever is cast fits.
+        let column = expr.downcast_ref::<CastExpr>().map_or(expr, CastExpr::expr);
+        column.is::<Column>() && (std::ptr::eq(column, expr) || widens(column, expr, schema))
+            || expr.is::<Literal>()
+    };
+    let of_one_type = |a: &Arc<dyn PhysicalExpr>, b: &Arc<dyn PhysicalExpr>| matches!((a.data_type(schema), b.data_type(schema)), (Ok(a), Ok(b)) if a == b && compares(&a));
+    if let Some(binary) = expr.downcast_ref::<BinaryExpr>() {
+        let (left, right) = (binary.left(), binary.right());
+        return match binary.op() {
+            Operator::And | Operator::Or => cannot_fail(left, schema) && cannot_fail(right, schema),
+            Operator::Eq
+            | Operator::NotEq
+            | Operator::Lt
+            | Operator::LtEq
+            | Operator::Gt
+            | Operator::GtEq
+            | Operator::IsDistinctFrom
+            | Operator::IsNotDistinctFrom => simple(left) && simple(right) && of_one_type(left, right),
+            _ => false,
+        };
+    }
+    if let Some(not) = expr.downcast_ref::<NotExpr>() {
+        return cannot_fail(not.arg(), schema);
+    }
+    if let Some(list) = expr.downcast_ref::<InListExpr>() {
+        return list.expr().is::<Column>()
+            && list.list().iter().all(|item| item.is::<Literal>() && of_one_type(list.expr(), item));
+    }
+    let tested = expr.downcast_ref::<IsNullExpr>().map(IsNullExpr::arg);
+    tested.or_else(|| expr.downcast_ref::<IsNotNullExpr>().map(IsNotNullExpr::arg)).is_some_and(simple)
+}
+
+/// Whether Arrow compares any two values of the type.
+pub(super) fn compares(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Boolean | DataType::FixedSizeBinary(_) => true,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => true,
+        DataType::Dictionary(_, values) => compares(values),
+        other => other.is_primitive(),
+    }
+}
+
+/// Whether a decimal becomes the same one in more bits.
+fn widens(from: &Arc<dyn PhysicalExpr>, to: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
+    let types = (from.data_type(schema), to.data_type(schema));
+    matches!(types, (Ok(DataType::Decimal64(p, s)), Ok(DataType::Decimal128(q, t))) if (p, s) == (q, t))
+}
