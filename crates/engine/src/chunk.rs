@@ -17,7 +17,7 @@ use crate::driver::Driver;
 use crate::error::EngineError;
 use crate::protocol::worker_slots::PartsPoll;
 use crate::registered::{Claim, Deferred, RegisteredSegment};
-use crate::segments::RequestedChunk;
+use crate::request::ChunkRequest;
 use crate::stats::ScanCounters;
 use crate::store::{Part, PinnedParts};
 
@@ -107,11 +107,11 @@ impl Chunk {
     /// One chunk of the bundle that is held; `last` if it is the last one.
     pub(crate) fn new(
         hold: Arc<Hold>,
-        wanted: RequestedChunk,
+        wanted: ChunkRequest,
         last: bool,
         counters: Arc<ScanCounters>,
     ) -> Self {
-        let read = &hold.segment.reads[wanted.read];
+        let read = &hold.segment.reads[wanted.columns];
         let rows = read.file.chunk(wanted.chunk).rows.rows.len();
         let (decoding, roots) = (read.decoding.clone(), read.roots.clone());
         Chunk { key: wanted.key, rows, hold, counters, decoding, at: wanted.chunk, roots, last }

@@ -11,6 +11,7 @@ use parquet::file::metadata::ParquetMetaData;
 
 use crate::account::QueryAccount;
 use crate::catalog::CatalogSize;
+use crate::checked::CheckedRequest;
 use crate::chunks::{bundles, chunks, cut_parts};
 use crate::config::{EngineConfig, ReadLimit};
 use crate::driver::Driver;
@@ -21,7 +22,7 @@ use crate::identity::LocalFile;
 use crate::io::limit::TokenBucket;
 use crate::io::{DefaultReader, RangeReader};
 use crate::load_log::RecentLoads;
-use crate::request::{CheckedRequest, ScanRequest};
+use crate::request::ScanRequest;
 use crate::scan::ScanHandle;
 use crate::stats::{DeviceUse, EngineStats, LoadRecord};
 use crate::table::{FileHandle, FileSpec, address};
@@ -207,7 +208,7 @@ impl Engine {
         let checked = CheckedRequest::new(request, self.driver.config.slice_rows)?;
         let needed = self.driver.locked(|locked| {
             let needs =
-                |at: usize| locked.state.abm.minimum_buffer(&checked.spec(at, &checked.segments[at].chunks));
+                |at: usize| locked.state.abm.minimum_buffer(&checked.spec(at, &checked.segments[at].bundles));
             let most = (0..checked.segments.len()).map(|at| (needs(at), at)).max();
             let (needed, what) =
                 most.map_or((0, ""), |(needed, at)| (needed, checked.segments[at].example.as_str()));

@@ -28,6 +28,7 @@ extern crate self as coscan_engine;
 mod account;
 mod budget;
 mod catalog;
+mod checked;
 mod chunk;
 mod chunks;
 mod companions;

@@ -1,6 +1,6 @@
 //! A registered scan: what was registered, and the worker slots through which its chunks are delivered.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use coscan_core::{ChunkNo, ColumnNo, ColumnSet, Event, ScanId, TableId, WorkerNo};
 
+use crate::checked::Bundles;
 use crate::error::EngineError;
 use crate::file_read::FileRead;
 use crate::protocol::worker_slots::{self, ChunkPoll, Delivery, PartsPoll, WorkerSlots};
 use crate::request::Reader;
-use crate::segments::RequestedChunk;
 use crate::stats::ScanCounters;
 use crate::store::PinnedParts;
 use crate::table::File;
@@ -35,8 +35,8 @@ pub(crate) struct RegisteredSegment {
     pub(crate) at: usize,
     /// Whether its bundles were delivered before, without these chunks.
     pub(crate) again: bool,
-    /// Its chunks, as the request wants them, by bundle; none is empty.
-    pub(crate) wanted: HashMap<ChunkNo, Vec<RequestedChunk>>,
+    /// Its chunks.
+    pub(crate) wanted: Bundles,
     pub(crate) reads: Arc<[FileRead]>,
     pub(crate) counters: Arc<ScanCounters>,
     pub(crate) reader: Reader,
@@ -55,7 +55,7 @@ impl RegisteredSegment {
         registered: u64,
         at: usize,
         again: bool,
-        wanted: HashMap<ChunkNo, Vec<RequestedChunk>>,
+        wanted: Bundles,
         reads: Arc<[FileRead]>,
         counters: Arc<ScanCounters>,
         reader: Reader,
@@ -105,14 +105,14 @@ impl RegisteredSegment {
     /// The file of a bundle, and the columns that any of its chunks is wanted in, by position in the file.
     pub(crate) fn file_and_columns(&self, bundle: ChunkNo) -> (&Arc<File>, Vec<(usize, ColumnNo)>) {
         let wanted = &self.wanted[&bundle];
-        let first = &self.reads[wanted[0].read];
+        let first = &self.reads[wanted[0].columns];
         let columns =
             |read: &FileRead| Vec::from_iter(read.roots.iter().copied().zip(read.columns.iter().copied()));
-        if wanted.iter().all(|other| other.read == wanted[0].read) {
+        if wanted.iter().all(|other| other.columns == wanted[0].columns) {
             return (&first.file, columns(first));
         }
         let all: BTreeMap<usize, ColumnNo> =
-            wanted.iter().flat_map(|wanted| columns(&self.reads[wanted.read])).collect();
+            wanted.iter().flat_map(|wanted| columns(&self.reads[wanted.columns])).collect();
         (&first.file, all.into_iter().collect())
     }
 

@@ -7,7 +7,9 @@
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
-use crate::segments::RequestedChunk;
+use coscan_core::ChunkNo;
+
+use crate::request::ChunkRequest;
 
 /// See the documentation of the module.
 #[derive(Debug, Default)]
@@ -20,21 +22,22 @@ pub(crate) struct Rests {
 struct Rest {
     /// A position in the request's segments.
     segment: usize,
-    chunks: VecDeque<RequestedChunk>,
+    bundle: ChunkNo,
+    chunks: VecDeque<ChunkRequest>,
     /// Its worker was dropped.
     left: bool,
 }
 
 impl Rests {
-    /// A worker that has handed out everything took a bundle with these chunks.
-    pub(crate) fn put(&mut self, worker: usize, segment: usize, chunks: &[RequestedChunk]) {
+    /// A worker that has handed out everything took a bundle of a segment, with these chunks.
+    pub(crate) fn put(&mut self, worker: usize, segment: usize, bundle: ChunkNo, chunks: &[ChunkRequest]) {
         debug_assert!(!self.of.contains_key(&worker), "worker {worker} goes on with chunks in hand");
         let chunks = VecDeque::from_iter(chunks.iter().copied());
-        self.of.insert(worker, Rest { segment, chunks, left: false });
+        self.of.insert(worker, Rest { segment, bundle, chunks, left: false });
     }
 
     /// The next chunk of the worker's bundle that is needed, and whether it is the last one.
-    pub(crate) fn next(&mut self, worker: usize, unneeded: &HashSet<u32>) -> Option<(RequestedChunk, bool)> {
+    pub(crate) fn next(&mut self, worker: usize, unneeded: &HashSet<u32>) -> Option<(ChunkRequest, bool)> {
         let chunks = &mut self.of.get_mut(&worker)?.chunks;
         let next = std::iter::from_fn(|| chunks.pop_front()).find(|wanted| !unneeded.contains(&wanted.key));
         let last = chunks.is_empty();
@@ -51,12 +54,12 @@ impl Rests {
         }
     }
 
-    /// Chunks for a worker that finds nothing else, with their segment: the rest of a dropped worker, or half of the
-    /// largest rest.
-    pub(crate) fn share(&mut self) -> Option<(usize, Vec<RequestedChunk>)> {
+    /// Chunks for a worker that finds nothing else, with their segment and their bundle: the rest of a dropped worker, or
+    /// half of the largest rest.
+    pub(crate) fn share(&mut self) -> Option<(usize, ChunkNo, Vec<ChunkRequest>)> {
         let (&worker, rest) = self.of.iter_mut().max_by_key(|(_, rest)| (rest.left, rest.chunks.len()))?;
         let stay = if rest.left { 0 } else { rest.chunks.len() / 2 };
-        let shared = (rest.segment, rest.chunks.split_off(stay).into());
+        let shared = (rest.segment, rest.bundle, rest.chunks.split_off(stay).into());
         if stay == 0 {
             self.of.remove(&worker);
         }
@@ -67,13 +70,15 @@ impl Rests {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use coscan_core::ChunkNo;
 
-    fn chunks(keys: std::ops::Range<u32>) -> Vec<RequestedChunk> {
-        keys.map(|key| RequestedChunk { bundle: ChunkNo(7), chunk: key as usize, key, read: 0 }).collect()
+    const BUNDLE: ChunkNo = ChunkNo(7);
+
+    fn chunks(keys: std::ops::Range<u32>) -> Vec<ChunkRequest> {
+        keys.map(|key| ChunkRequest { columns: 0, chunk: key as usize, key }).collect()
     }
 
-    fn keys((segment, chunks): (usize, Vec<RequestedChunk>)) -> (usize, Vec<u32>) {
+    fn keys((segment, bundle, chunks): (usize, ChunkNo, Vec<ChunkRequest>)) -> (usize, Vec<u32>) {
+        assert_eq!(bundle, BUNDLE);
         (segment, chunks.iter().map(|wanted| wanted.key).collect())
     }
 
@@ -81,7 +86,7 @@ mod tests {
     fn chunks_go_to_their_worker_or_half_of_them_to_others() {
         let mut rests = Rests::default();
         let none = HashSet::new();
-        rests.put(1, 5, &chunks(0..6));
+        rests.put(1, 5, BUNDLE, &chunks(0..6));
         assert_eq!(rests.next(0, &none), None);
         assert_eq!(rests.next(1, &none), Some((chunks(0..1)[0], false)));
         assert_eq!(rests.share().map(keys), Some((5, vec![3, 4, 5])), "of five, two stay");
@@ -93,12 +98,12 @@ mod tests {
     #[test]
     fn what_somebody_left_goes_first_and_whole() {
         let mut rests = Rests::default();
-        rests.put(0, 0, &chunks(0..9));
-        rests.put(1, 0, &chunks(9..12));
+        rests.put(0, 0, BUNDLE, &chunks(0..9));
+        rests.put(1, 0, BUNDLE, &chunks(9..12));
         rests.leave(1);
         rests.leave(2);
         assert_eq!(rests.share().map(keys), Some((0, vec![9, 10, 11])));
-        rests.put(1, 0, &chunks(12..13));
+        rests.put(1, 0, BUNDLE, &chunks(12..13));
         assert_eq!(rests.share().map(keys), Some((0, vec![4, 5, 6, 7, 8])));
         assert_eq!(rests.next(1, &HashSet::from([12])), None, "the only one is not needed");
     }

@@ -13,14 +13,13 @@ use std::task::{Context, Poll, ready};
 use coscan_core::{ChunkNo, ChunkSet, Event};
 
 use crate::account::QueryAccount;
+use crate::checked::{Bundles, CheckedRequest};
 use crate::chunk::{Chunk, Hold};
 use crate::driver::Driver;
 use crate::error::EngineError;
 use crate::protocol::worker_slots::ChunkPoll;
 use crate::registered::RegisteredSegment;
-use crate::request::CheckedRequest;
 use crate::rests::Rests;
-use crate::segments::RequestedChunk;
 use crate::stats::{ScanCounters, ScanMetrics};
 use crate::sync::Mutex;
 
@@ -166,10 +165,8 @@ impl Shared {
         let Some(segments) = self.next_stage(&mut progress) else { return Ok(None) };
         let again = progress.next > self.checked.stages.len();
         let stage: Stage = self.driver.locked(|locked| {
-            let register = |(at, chunks): &(usize, Vec<_>)| {
-                locked.register(&self.checked, *at, chunks, again, &self.counters)
-            };
-            segments.iter().map(register).collect()
+            let register = |(at, bundles)| locked.register(&self.checked, at, bundles, again, &self.counters);
+            segments.into_iter().map(register).collect()
         })?;
         if let Some(before) = progress.stage.replace(stage.clone()) {
             progress.earlier.extend(before.iter().filter(|segment| !segment.is_finished()).cloned());
@@ -178,15 +175,20 @@ impl Shared {
     }
 
     /// The segments of the request's next stage; after the last one, the rest of others' bundles.
-    fn next_stage(&self, progress: &mut Progress) -> Option<Vec<(usize, Vec<RequestedChunk>)>> {
+    fn next_stage(&self, progress: &mut Progress) -> Option<Vec<(usize, Bundles)>> {
         let Some(segments) = self.checked.stages.get(progress.next).cloned() else {
             progress.next = self.checked.stages.len() + 1;
-            return progress.rests.share().map(|share| vec![share]);
+            let (segment, bundle, chunks) = progress.rests.share()?;
+            return Some(vec![(segment, Bundles::from([(bundle, chunks)]))]);
         };
         progress.next += 1;
         let needed = |at: usize| {
-            let chunks = self.checked.segments[at].chunks.iter();
-            (at, chunks.filter(|wanted| !progress.unneeded.contains(&wanted.key)).copied().collect())
+            let mut bundles = self.checked.segments[at].bundles.clone();
+            bundles.retain(|_, chunks| {
+                chunks.retain(|wanted| !progress.unneeded.contains(&wanted.key));
+                !chunks.is_empty()
+            });
+            (at, bundles)
         };
         Some(segments.map(needed).collect())
     }
@@ -297,7 +299,7 @@ impl Waiting<'_> {
                 let mut progress = shared.progress();
                 let polled = segment.poll_chunk(number, shared.driver.now(), cx.waker());
                 if let ChunkPoll::Ready(claim) = &polled {
-                    progress.rests.put(number, segment.at, &segment.wanted[&claim.chunk]);
+                    progress.rests.put(number, segment.at, claim.chunk, &segment.wanted[&claim.chunk]);
                 }
                 drop(progress);
                 match polled {

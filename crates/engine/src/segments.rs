@@ -4,11 +4,12 @@
 //! columns become a scan of their own if that saves enough; otherwise they are read with the others, and only
 //! decoding is saved.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
-use coscan_core::{ChunkNo, ColumnNo, ColumnSet};
+use coscan_core::{ColumnNo, ColumnSet};
 
 use crate::file_read::FileRead;
+use crate::request::ChunkRequest;
 
 /// Chunks are read with others that need more columns if that adds at most `1 / EXTRA_BYTES_SHARE` of all bytes.
 const EXTRA_BYTES_SHARE: u64 = 20;
@@ -17,35 +18,22 @@ const EXTRA_BYTES_SHARE: u64 = 20;
 /// have a chunk ready for every worker.
 const SEGMENTS_MAX: usize = 4;
 
-/// A chunk of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RequestedChunk {
-    /// Its bundle, to the buffer manager.
-    pub(crate) bundle: ChunkNo,
-    /// Its position in the file.
-    pub(crate) chunk: usize,
-    /// Its key in the request.
-    pub(crate) key: u32,
-    /// Its file and columns: a position in the request's columns.
-    pub(crate) read: usize,
-}
-
 /// Chunks that are read in the same columns.
 #[derive(Debug)]
 pub(crate) struct ColumnGroup {
     pub(crate) columns: ColumnSet,
-    pub(crate) chunks: Vec<RequestedChunk>,
+    pub(crate) chunks: Vec<ChunkRequest>,
     /// Encoded bytes of these chunks, by column that any chunk of the request needs.
     bytes: BTreeMap<ColumnNo, u64>,
 }
 
 /// All chunks in one group, in their order.
-pub(crate) fn one(chunks: Vec<RequestedChunk>, reads: &[FileRead]) -> ColumnGroup {
+pub(crate) fn one(chunks: Vec<ChunkRequest>, reads: &[FileRead]) -> ColumnGroup {
     let mut columns = ColumnSet::new();
     let mut known: Vec<bool> = vec![false; reads.len()];
     for wanted in &chunks {
-        if !std::mem::replace(&mut known[wanted.read], true) {
-            reads[wanted.read].columns.iter().for_each(|column| columns.insert(*column));
+        if !std::mem::replace(&mut known[wanted.columns], true) {
+            reads[wanted.columns].columns.iter().for_each(|column| columns.insert(*column));
         }
     }
     ColumnGroup { columns, chunks, bytes: BTreeMap::new() }
@@ -53,23 +41,23 @@ pub(crate) fn one(chunks: Vec<RequestedChunk>, reads: &[FileRead]) -> ColumnGrou
 
 /// The chunks in as few groups as save most of the bytes that can be saved; groups in the order of their first
 /// chunks.
-pub(crate) fn by_columns(chunks: Vec<RequestedChunk>, reads: &[FileRead]) -> Vec<ColumnGroup> {
+pub(crate) fn by_columns(chunks: Vec<ChunkRequest>, reads: &[FileRead]) -> Vec<ColumnGroup> {
     let sets: Vec<ColumnSet> = reads.iter().map(|read| read.columns.iter().copied().collect()).collect();
-    let first = chunks.first().map(|wanted| &sets[wanted.read]);
-    if chunks.iter().all(|wanted| Some(&sets[wanted.read]) == first) {
+    let first = chunks.first().map(|wanted| &sets[wanted.columns]);
+    if chunks.iter().all(|wanted| Some(&sets[wanted.columns]) == first) {
         return vec![one(chunks, reads)];
     }
     let all = one(chunks, reads);
     let mut exact: BTreeMap<&ColumnSet, ColumnGroup> = BTreeMap::new();
     for wanted in all.chunks {
-        let columns = &sets[wanted.read];
+        let columns = &sets[wanted.columns];
         let group = exact.entry(columns).or_insert_with(|| ColumnGroup {
             columns: columns.clone(),
             chunks: Vec::new(),
             bytes: BTreeMap::new(),
         });
         group.chunks.push(wanted);
-        let file = &reads[wanted.read].file;
+        let file = &reads[wanted.columns].file;
         for (root, column) in file.columns.iter().enumerate().filter(|(_, c)| all.columns.contains(c.no)) {
             *group.bytes.entry(column.no).or_default() += file.chunk(wanted.chunk).part_bytes(root);
         }
@@ -78,15 +66,6 @@ pub(crate) fn by_columns(chunks: Vec<RequestedChunk>, reads: &[FileRead]) -> Vec
     groups.iter_mut().for_each(|group| group.chunks.sort_by_key(|wanted| wanted.key));
     groups.sort_by_key(|group| group.chunks[0].key);
     groups
-}
-
-/// The chunks of each bundle, in their order.
-pub(crate) fn by_bundle(chunks: &[RequestedChunk]) -> HashMap<ChunkNo, Vec<RequestedChunk>> {
-    let mut bundles: HashMap<ChunkNo, Vec<RequestedChunk>> = HashMap::with_capacity(chunks.len());
-    for wanted in chunks {
-        bundles.entry(wanted.bundle).or_default().push(*wanted);
-    }
-    bundles
 }
 
 /// From the largest group to the smallest: each joins the group where that costs least, if it costs little, or stays
@@ -145,7 +124,7 @@ mod tests {
 
     /// Chunks from `first` on in these columns, each of this many bytes per column.
     fn group(first: u32, chunks: u32, columns: &[u32], bytes: &[u64]) -> ColumnGroup {
-        let chunk = |no: u32| RequestedChunk { bundle: ChunkNo(no), chunk: no as usize, key: no, read: 0 };
+        let chunk = |no: u32| ChunkRequest { columns: 0, chunk: no as usize, key: no };
         let of_column = |(no, each): (usize, &u64)| (ColumnNo(no as u32), each * u64::from(chunks));
         ColumnGroup {
             columns: columns.iter().map(|&no| ColumnNo(no)).collect(),
@@ -198,7 +177,7 @@ mod tests {
         assert_eq!(groups.iter().map(|group| group.chunks.len()).sum::<usize>(), 8);
         for group in &groups {
             // Each chunk's own column, which has its number, is among those it is read with.
-            assert!(group.chunks.iter().all(|wanted| group.columns.contains(ColumnNo(wanted.bundle.0))));
+            assert!(group.chunks.iter().all(|wanted| group.columns.contains(ColumnNo(wanted.key))));
         }
     }
 }

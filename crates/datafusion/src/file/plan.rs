@@ -102,22 +102,14 @@ pub(crate) struct FilePlan {
     pub(crate) physical_schema: SchemaRef,
     /// What the engine decodes to: `physical_schema` with short decimals in 64 bits.
     pub(crate) decoding_schema: SchemaRef,
-    /// The ways in which row groups of the file are read, shared with files like it.
+    /// The row groups to read, and which of their rows.
+    pub(crate) row_groups: Vec<(usize, RowsNeeded)>,
+    /// How each of them is read. Row groups that are read alike, in files that are alike, share one.
     pub(crate) variants: Vec<Arc<Variant>>,
-    /// The row groups to read.
-    pub(crate) row_groups: Vec<PlannedRowGroup>,
     /// The predicate in terms of `physical_schema`.
     pub(crate) predicate: Option<Arc<dyn PhysicalExpr>>,
     /// Rules out the whole file when a dynamic filter changes.
     pub(crate) pruner: Option<FilePruner>,
-}
-
-/// One row group of a file that is read.
-pub(crate) struct PlannedRowGroup {
-    pub(crate) row_group: usize,
-    pub(crate) needed: RowsNeeded,
-    /// Position in [`FilePlan::variants`].
-    pub(crate) variant: usize,
 }
 
 impl FilePlanner {
@@ -371,17 +363,7 @@ impl FilePlanner {
         let asked = Asked { projection, conjuncts, join_filters, physical_schema, decoding_schema };
         let tried = |filters: &[Arc<dyn PhysicalExpr>]| self.tried(filters);
         let recipe = self.last_recipe.of(asked, tried, &self.output_schema, self.marks, &self.views)?;
-        let mut variants: Vec<Arc<Variant>> = Vec::with_capacity(1);
-        let mut row_groups = Vec::with_capacity(pruned.row_groups.len());
-        for ((row_group, needed), decided) in pruned.row_groups.into_iter().zip(decided) {
-            let read_by = recipe.variant(&decided)?;
-            let known = variants.iter().position(|variant| Arc::ptr_eq(variant, &read_by));
-            let variant = known.unwrap_or(variants.len());
-            if variant == variants.len() {
-                variants.push(read_by);
-            }
-            row_groups.push(PlannedRowGroup { row_group, needed, variant });
-        }
+        let variants = decided.iter().map(|decided| recipe.variant(decided)).collect::<Result<_>>()?;
         let dynamic =
             predicate.as_ref().is_some_and(|p| DynamicFilterTracking::classify(p).contains_dynamic_filter());
         Ok(FilePlan {
@@ -389,8 +371,8 @@ impl FilePlanner {
             metadata: pruned.metadata,
             physical_schema: Arc::clone(&recipe.asked.physical_schema),
             decoding_schema: Arc::clone(&recipe.asked.decoding_schema),
+            row_groups: pruned.row_groups,
             variants,
-            row_groups,
             predicate: predicate.filter(|_| dynamic),
             pruner: pruner.filter(FilePruner::is_watching),
         })

@@ -14,9 +14,10 @@ use datafusion::physical_plan::metrics::BaselineMetrics;
 use crate::file::plan::FilePlanner;
 use crate::scan::CScan;
 use crate::scan::metrics::ScanCounters;
+use crate::scan::open_chunk::OpenChunk;
 use crate::scan::plan::ScanPlan;
 use crate::scan::registration::{Member, Registration};
-use crate::scan::stream::{OpenChunk, forget_replaced};
+use crate::scan::stream::forget_replaced;
 
 /// What a reader gives: rows of a chunk, by its position in [`ScanPlan::chunks`], or its end.
 pub(crate) enum Piece {
@@ -130,9 +131,8 @@ impl ChunkReader {
             self.member.put_down();
             return Ok(Some(Piece::End(index)));
         }
-        let Some((index, taken)) = self.member.next().await? else { return Ok(None) };
-        let slice_rows = self.scan.scan.engine().config().slice_rows;
-        let mut open = OpenChunk::new(taken, index, &self.member.plan, slice_rows)?;
+        let Some(mut open) = self.member.next().await? else { return Ok(None) };
+        let index = open.index();
         let first = open.next(&self.member.plan, &self.scan.baseline).await?;
         Ok(Some(match first {
             Some(batch) => {

@@ -81,7 +81,7 @@ impl ScanCounters {
 
     /// Adds what statistics spare of a chunk that was handed out.
     pub(crate) fn add_decided(&self, plan: &ScanPlan, chunk: &PlannedChunk) {
-        let decided = plan.variant(chunk).conjuncts_decided;
+        let decided = chunk.variant.conjuncts_decided;
         if decided > 0 {
             self.conjuncts_decided.add(decided);
             let bytes = plan.bytes_spared(chunk);

@@ -10,6 +10,7 @@ pub(crate) mod execution;
 pub(crate) mod first;
 pub(crate) mod masked;
 pub(crate) mod metrics;
+mod open_chunk;
 pub(crate) mod plan;
 pub(crate) mod point;
 pub(crate) mod registration;

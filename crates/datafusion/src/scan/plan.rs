@@ -35,8 +35,8 @@ pub(crate) struct ScanPlan {
 pub(crate) struct PlannedChunk {
     /// Position in [`ScanPlan::files`].
     pub(crate) file: usize,
-    /// Position in the file's variants.
-    pub(crate) variant: usize,
+    /// How it is read.
+    pub(crate) variant: Arc<Variant>,
     /// Its position among the chunks of the file.
     pub(crate) chunk: usize,
     pub(crate) row_group: usize,
@@ -49,14 +49,9 @@ pub(crate) struct PlannedChunk {
 }
 
 impl ScanPlan {
-    /// How a chunk is read.
-    pub(crate) fn variant(&self, chunk: &PlannedChunk) -> &Variant {
-        &self.files[chunk.file].variants[chunk.variant]
-    }
-
     /// Encoded bytes of the columns of a chunk that only decided conjuncts need.
     pub(crate) fn bytes_spared(&self, chunk: &PlannedChunk) -> u64 {
-        self.handles[chunk.file].chunk_bytes(chunk.chunk, &self.variant(chunk).skipped_columns)
+        self.handles[chunk.file].chunk_bytes(chunk.chunk, &chunk.variant.skipped_columns)
     }
 
     pub(crate) async fn new(planner: &Arc<FilePlanner>, requests: &[FileRequest]) -> Result<ScanPlan> {
@@ -106,19 +101,20 @@ impl ScanPlan {
         (point_threshold, request_bytes): (u64, u64),
     ) -> usize {
         let mut rows_yielded = 0;
-        let mut row_groups = std::mem::take(&mut file.row_groups).into_iter().peekable();
+        let row_groups = std::mem::take(&mut file.row_groups).into_iter();
+        let mut row_groups = row_groups.zip(std::mem::take(&mut file.variants)).peekable();
         for (chunk, ChunkRows { row_group, rows }) in handle.chunks().enumerate() {
-            while row_groups.next_if(|planned| planned.row_group < *row_group).is_some() {}
-            let Some(planned) = row_groups.peek().filter(|planned| planned.row_group == *row_group) else {
+            while row_groups.next_if(|((planned, _), _)| planned < row_group).is_some() {}
+            let Some(((_, needed), variant)) = row_groups.peek().filter(|((at, _), _)| at == row_group)
+            else {
                 continue;
             };
-            let Some(needed) = planned.needed.within(rows) else { continue };
+            let Some(needed) = needed.within(rows) else { continue };
             if wanted.is_some_and(|wanted| rows_yielded >= wanted) {
                 break;
             }
             rows_yielded = rows_yielded.saturating_add(needed.count(rows.len()));
-            let variant = planned.variant;
-            let roots = &file.variants[variant].roots;
+            let (variant, roots) = (Arc::clone(variant), &variant.roots);
             let cost_bytes = handle.chunk_cost_bytes(chunk, roots, request_bytes);
             let bytes = handle.chunk_bytes(chunk, roots);
             let whole = Whole { bytes, request_bytes, cost_bytes };

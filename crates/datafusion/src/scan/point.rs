@@ -6,23 +6,16 @@
 use std::sync::Arc;
 
 use coscan_engine::{
-    Chunk, ChunkRequest, DeliveryOrder, Engine, EngineError, FileColumns, PointRequest, PointRows,
-    ScanHandle, ScanRequest, Worker,
+    Chunk, ChunkRequest, DeliveryOrder, Engine, EngineError, FileColumns, PointRequest, ScanHandle,
+    ScanRequest, Worker,
 };
 use datafusion::common::Result;
 
 use crate::error::from_engine;
 use crate::file::pruning::RowsNeeded;
 use crate::scan::metrics::ScanCounters;
-use crate::scan::plan::{PlannedChunk, ScanPlan};
-
-/// What a partition was handed.
-pub(crate) enum Taken {
-    /// A chunk, to be read slice by slice.
-    Chunk(Chunk),
-    /// The rows that are needed of one, in batches of the columns to read.
-    Rows(PointRows),
-}
+use crate::scan::open_chunk::OpenChunk;
+use crate::scan::plan::ScanPlan;
 
 /// Reads the point reads of one partition.
 pub(crate) struct PointReader {
@@ -43,14 +36,16 @@ impl PointReader {
         self.alone = None;
     }
 
-    /// Reads the needed rows of a chunk; `None` if a scan of it had nothing to deliver.
+    /// Reads the needed rows of a chunk, by its position in the plan; `None` if a scan of it had nothing to deliver.
     pub(crate) async fn read(
         &mut self,
         plan: &ScanPlan,
-        chunk: &PlannedChunk,
+        index: usize,
         counters: &ScanCounters,
-    ) -> Result<Option<Taken>> {
-        let (file, roots) = (&plan.files[chunk.file], &plan.variant(chunk).roots);
+    ) -> Result<Option<OpenChunk>> {
+        let chunk = &plan.chunks[index];
+        let (file, roots) = (&plan.files[chunk.file], &chunk.variant.roots);
+        let slice_rows = self.engine.config().slice_rows;
         let handle = plan.handles[chunk.file].clone();
         let RowsNeeded::Ranges(rows) = chunk.needed.moved(chunk.rows.start) else { return Ok(None) };
         let mut request = PointRequest {
@@ -64,7 +59,7 @@ impl PointReader {
         };
         if let Some(rows) = self.engine.point_read(&request).await.map_err(from_engine)? {
             counters.point_reads.add(1);
-            return Ok(Some(Taken::Rows(rows)));
+            return OpenChunk::of_rows(rows, index, plan, slice_rows).map(Some);
         }
         let schema = Arc::clone(&file.decoding_schema);
         let columns = FileColumns { file: handle, roots: roots.clone(), schema };
@@ -75,9 +70,12 @@ impl PointReader {
                 let rows = self.engine.point_read(&request).await.map_err(from_engine)?;
                 let rows = rows.ok_or_else(|| from_engine(too_small))?;
                 counters.point_reads.add(1);
-                Ok(Some(Taken::Rows(rows)))
+                OpenChunk::of_rows(rows, index, plan, slice_rows).map(Some)
             }
-            scanned => scanned.map_err(from_engine),
+            scanned => {
+                let chunk = scanned.map_err(from_engine)?;
+                Ok(chunk.map(|chunk| OpenChunk::of(chunk, index, plan, slice_rows)))
+            }
         }
     }
 
@@ -86,7 +84,7 @@ impl PointReader {
         &mut self,
         columns: FileColumns,
         chunk: usize,
-    ) -> std::result::Result<Option<Taken>, EngineError> {
+    ) -> std::result::Result<Option<Chunk>, EngineError> {
         let request = ScanRequest {
             chunks: vec![ChunkRequest { columns: 0, chunk, key: 0 }],
             columns: vec![columns],
@@ -97,6 +95,6 @@ impl PointReader {
         };
         let scan = self.engine.scan(request)?;
         let (worker, _) = self.alone.insert((scan.worker(), scan));
-        Ok(worker.next().await?.map(Taken::Chunk))
+        worker.next().await
     }
 }

@@ -22,12 +22,14 @@ use datafusion::common::Result;
 use crate::error::from_engine;
 use crate::file::plan::FilePlanner;
 use crate::file::request::FileRequest;
+use crate::file::variant::Variant;
 use crate::lock::lock;
 use crate::made_once::MadeOnce;
 use crate::scan::first::WantedFirst;
 use crate::scan::metrics::ScanCounters;
+use crate::scan::open_chunk::OpenChunk;
 use crate::scan::plan::ScanPlan;
-use crate::scan::point::{PointReader, Taken};
+use crate::scan::point::PointReader;
 
 /// See the module's documentation.
 pub(crate) struct Registration {
@@ -168,12 +170,12 @@ impl Registration {
     ) -> Result<Option<Live>> {
         let mut chunks = Vec::new();
         let mut columns: Vec<FileColumns> = Vec::new();
-        let mut known: HashMap<(usize, usize), usize> = HashMap::new();
+        let mut known: HashMap<(usize, *const Variant), usize> = HashMap::new();
         for (index, chunk) in plan.chunks.iter().enumerate().filter(|(index, _)| !settled[*index]) {
-            let at = *known.entry((chunk.file, chunk.variant)).or_insert_with(|| {
+            let at = *known.entry((chunk.file, Arc::as_ptr(&chunk.variant))).or_insert_with(|| {
                 let file = plan.handles[chunk.file].clone();
                 let schema = Arc::clone(&plan.files[chunk.file].decoding_schema);
-                columns.push(FileColumns { file, roots: plan.variant(chunk).roots.clone(), schema });
+                columns.push(FileColumns { file, roots: chunk.variant.roots.clone(), schema });
                 columns.len() - 1
             });
             chunks.push(ChunkRequest { columns: at, chunk: chunk.chunk, key: index as u32 });
@@ -256,19 +258,17 @@ impl Member {
         self.in_hand = None;
     }
 
-    /// The next chunk, or the rows of it that are needed, and its position in the plan; `None` when there are no
-    /// more. Releases the previous chunk.
-    pub(crate) async fn next(&mut self) -> Result<Option<(usize, Taken)>> {
+    /// The next chunk; `None` when there are no more. Releases the previous chunk.
+    pub(crate) async fn next(&mut self) -> Result<Option<OpenChunk>> {
         self.points.release();
         self.in_hand = None;
         while self.points.enabled
             && let Some(index) = self.registration.take_point(&self.plan, &self.counters)
         {
             self.in_hand = Some(index);
-            let chunk = &self.plan.chunks[index];
-            if let Some(taken) = self.points.read(&self.plan, chunk, &self.counters).await? {
-                self.counters.add_decided(&self.plan, chunk);
-                return Ok(Some((index, taken)));
+            if let Some(open) = self.points.read(&self.plan, index, &self.counters).await? {
+                self.counters.add_decided(&self.plan, &self.plan.chunks[index]);
+                return Ok(Some(open));
             }
         }
         self.in_hand = None;
@@ -293,7 +293,7 @@ impl Member {
             }
             self.in_hand = Some(index);
             self.counters.add_decided(&self.plan, &self.plan.chunks[index]);
-            return Ok(Some((index, Taken::Chunk(chunk))));
+            return Ok(Some(OpenChunk::of(chunk, index, &self.plan, self.engine.config().slice_rows)));
         }
     }
 }

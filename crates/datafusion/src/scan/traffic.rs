@@ -8,10 +8,11 @@ use crate::scan::plan::ScanPlan;
 impl SharedScan {
     /// Who reads the tables of these chunks now, and what of them is in the buffer.
     pub(crate) fn traffic(&self, plan: &ScanPlan) -> Traffic {
-        let columns = |chunk| {
-            let roots = &plan.variant(chunk).roots;
-            ChunkColumns { file: &plan.handles[chunk.file], chunk: chunk.chunk, roots }
-        };
-        self.engine().traffic(&plan.chunks.iter().map(columns).collect::<Vec<_>>())
+        let chunks = plan.chunks.iter().map(|chunk| ChunkColumns {
+            file: &plan.handles[chunk.file],
+            chunk: chunk.chunk,
+            roots: &chunk.variant.roots,
+        });
+        self.engine().traffic(&chunks.collect::<Vec<_>>())
     }
 }

@@ -8,11 +8,10 @@ use coscan_core::{ChunkNo, ColumnSet, Event, FailReason, PartKey, ScanId, TableI
 
 use super::LockedDriver;
 use super::events::Cause;
+use crate::checked::{Bundles, CheckedRequest};
 use crate::error::EngineError;
 use crate::protocol::worker_slots::Delivery;
 use crate::registered::{Claim, RegisteredSegment};
-use crate::request::CheckedRequest;
-use crate::segments::{self, RequestedChunk};
 use crate::stats::ScanCounters;
 use crate::store::{Part, PinnedParts};
 
@@ -127,13 +126,13 @@ impl LockedDriver<'_> {
         &mut self,
         checked: &CheckedRequest,
         at: usize,
-        chunks: &[RequestedChunk],
+        bundles: Bundles,
         again: bool,
         counters: &Arc<ScanCounters>,
     ) -> Arc<RegisteredSegment> {
         let id = ScanId(self.state.next_scan);
         self.state.next_scan += 1;
-        let spec = checked.spec(at, chunks);
+        let spec = checked.spec(at, &bundles);
         let segment = Arc::new(RegisteredSegment::new(
             id,
             spec.table,
@@ -141,7 +140,7 @@ impl LockedDriver<'_> {
             self.state.store.loaded(),
             at,
             again,
-            segments::by_bundle(chunks),
+            bundles,
             checked.reads.clone(),
             counters.clone(),
             checked.reader.clone(),
