@@ -171,8 +171,8 @@ impl Case {
     ///   bring.
     /// - The order of a query that skips rows and takes all others is forgotten where nothing above it needs an order: which
     ///   rows are skipped is chance.
-    /// - What is guarded by AND is not after a NOT, which makes it OR: both sides are evaluated unless the first is true for a
-    ///   whole batch.
+    /// - What is guarded by AND is not where more than a fifth of a batch passes, nor after a NOT, which makes it OR.
+    /// - A filter over a volatile column of a projection is tested below it, with another value.
     fn is_known_fault(&self, test: &Test, kind: Kind) -> bool {
         let may_change = self.settings.refusals.is_some() || matches!(kind, Kind::Order);
         let is_error = matches!(kind, Kind::Error);
@@ -180,7 +180,8 @@ impl Case {
             || may_change && test.has_grouping_sets() && (is_error || test.contains("ORDER BY"))
             || test.may_be_top_k() && self.database.has_nested()
             || test.only_skips() && test.contains("ORDER BY")
-            || is_error && test.contains("(NOT (") && test.contains(" <> 0 AND ")
+            || is_error && test.contains(" <> 0 AND ")
+            || matches!(kind, Kind::Rows) && test.contains("random() AS r")
     }
 
     /// Whether plain DataFusion says the same again, and with other settings.
@@ -207,8 +208,9 @@ impl Case {
             }
         }
         match (expected, found) {
+            (Answer::Rows(_), Answer::Rows(_)) => same_by_row(world, &whole, expected).await.unwrap_or(false),
             (Answer::Error(_), Answer::Rows(_)) => {
-                !otherwise_found(world, &whole, found).await.unwrap_or(true)
+                !leaves_rows_out(&whole) && !otherwise_found(world, &whole, found).await.unwrap_or(true)
             }
             (Answer::Rows(_), Answer::Error(error)) if self.settings.refusals.is_some() => {
                 !fails_when_sorting(world, &statement, error).await.unwrap_or(true)
@@ -216,6 +218,20 @@ impl Case {
             _ => true,
         }
     }
+}
+
+/// Whether a scan may leave out rows that a join does not want, so that nothing else of the query sees them and fails.
+fn leaves_rows_out(test: &Test) -> bool {
+    let joins = ["JOIN", "IN (SELECT", "EXISTS", "INTERSECT", "EXCEPT"];
+    !matches!(test.form, Form::Explained(_)) && joins.iter().any(|word| test.contains(word))
+}
+
+/// Whether plain DataFusion has the same answer if each batch is one row. A CASE whose branches have other types than it
+/// claims gives other values when all rows of a batch take the same branch.
+async fn same_by_row(world: &World<'_>, test: &Test, expected: &Answer) -> Result<bool> {
+    let by_row = world.other(Settings::plain_by_row).await?;
+    let again = ask(&by_row, &test.statement("again")).await.0;
+    Ok(!matches!(again, Answer::Rows(_)) || compare(test, expected, &again).is_ok())
 }
 
 /// Whether plain DataFusion, which fails, finds this answer in another way: row by row, so that a part of a condition keeps

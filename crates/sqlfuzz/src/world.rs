@@ -216,19 +216,30 @@ pub(crate) async fn ask(session: &SessionContext, statement: &Statement) -> (Ans
     }
 }
 
+/// DataFusion locks a session for reading twice to execute a prepared statement, and waits for ever if somebody wants to write
+/// between: to prepare another, or to forget one.
+static PREPARED: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
 async fn rows(session: SessionContext, statement: Statement) -> Result<Rows> {
+    let plan = async |sql: &str| {
+        let _one = match statement.prepare.is_some() {
+            true => Some(PREPARED.lock().await),
+            false => None,
+        };
+        session.sql(sql).await
+    };
     if let Some(prepare) = &statement.prepare {
-        session.sql(prepare).await?.collect().await?;
+        plan(prepare).await?.collect().await?;
     }
     let result = async {
-        let stream = session.sql(&statement.sql).await?.execute_stream().await?;
+        let stream = plan(&statement.sql).await?.execute_stream().await?;
         let schema = stream.schema();
         let batches: Vec<RecordBatch> = stream.try_collect().await?;
         Ok(Rows { schema, batches })
     };
     let result = result.await;
     if let Some(name) = statement.prepare.as_ref().and_then(|prepare| prepare.split(' ').nth(1)) {
-        session.sql(&format!("DEALLOCATE {name}")).await?.collect().await?;
+        plan(&format!("DEALLOCATE {name}")).await?.collect().await?;
     }
     result
 }

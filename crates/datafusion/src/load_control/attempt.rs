@@ -16,7 +16,7 @@ pub(crate) enum Attempt {
     Frugal,
     /// Beside others with such operators: the session's own pool refused, and nobody else's end changes that.
     Within,
-    /// With nobody else and hash joins, but otherwise as frugal as that: joins that spill failed for another reason.
+    /// With nobody else and hash joins, but otherwise as frugal as that: joins that spill failed. This is the last.
     FrugalHash,
 }
 
@@ -43,10 +43,11 @@ impl Attempt {
         (self.frugal_joins() == Some(FrugalJoins::Spilling)).then_some(Attempt::FrugalHash)
     }
 
-    /// The next run of a query that was refused this. With those after failures there are five at most.
+    /// The next run of a query that was refused this. There are five at most.
     pub(crate) fn after(self, refused: Refused, limit: u64) -> Option<Self> {
         match self {
-            Attempt::Frugal | Attempt::FrugalHash => None,
+            Attempt::FrugalHash => None,
+            Attempt::Frugal => Some(Attempt::FrugalHash),
             Attempt::Within if refused.by_session => None,
             Attempt::Within => Some(Attempt::Frugal),
             Attempt::Alone => Some(Attempt::Frugal),

@@ -52,7 +52,7 @@ impl LoadControl {
 
     /// Whether the process is near the end of its memory.
     pub(crate) fn is_short(&self) -> bool {
-        self.gauge.pressure() >= Pressure::Short
+        self.gauge.pressure(0) >= Pressure::Short
     }
 
     /// What a test says about the process.
@@ -121,7 +121,7 @@ impl LoadControl {
 
     /// An operator wants more; the error is what is missing.
     pub(crate) fn try_take(&self, id: RunId, asking: Asking) -> Result<(), u64> {
-        let pressure = self.gauge.pressure();
+        let pressure = self.gauge.pressure(asking.more.saturating_add(asking.copies));
         self.lock().try_take(id, asking, pressure)
     }
 

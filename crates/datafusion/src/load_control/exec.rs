@@ -26,6 +26,7 @@ use futures::{FutureExt, Stream, StreamExt};
 
 use super::attempt::Attempt;
 use super::batch_rows::batch_rows;
+use super::compact::with_compact_batches;
 use super::control::TooLate;
 use super::frugal::{frugal, frugal_config};
 use super::lender::Lender;
@@ -225,7 +226,7 @@ impl Execution {
         let (plan, context) = match self.first_plan.clone() {
             Some(plan) => {
                 let config = with_batches_for(&plan, self.context.session_config().clone());
-                (plan, self.query.context(id, &self.context, config))
+                (plan, self.query.context(self.attempt, id, &self.context, config))
             }
             None => self.query.plan_again(self.attempt, self.room, id, &self.context).await?,
         };
@@ -284,11 +285,18 @@ impl Execution {
 
 impl Query {
     /// A session's context with the pool of a run.
-    fn context(&self, id: RunId, context: &TaskContext, config: SessionConfig) -> Arc<TaskContext> {
+    fn context(
+        &self,
+        attempt: Attempt,
+        id: RunId,
+        context: &TaskContext,
+        config: SessionConfig,
+    ) -> Arc<TaskContext> {
         let runtime = context.runtime_env();
         let session = Arc::clone(&runtime.memory_pool);
         let (lender, engine) = (Arc::clone(&self.lender), self.engine.clone());
-        let memory_pool = Arc::new(QueryPool::new(id, lender, engine, session));
+        let pool = QueryPool::new(id, lender, engine, session);
+        let memory_pool = Arc::new(if attempt == Attempt::FrugalHash { pool.of_last() } else { pool });
         let runtime = Arc::new(RuntimeEnv { memory_pool, ..RuntimeEnv::clone(&runtime) });
         Arc::new(TaskContext::new(
             context.task_id(),
@@ -316,12 +324,16 @@ impl Query {
             Some(joins) => (frugal(&again.session, room, joins), frugal_config(config, room, joins)),
             None => (again.session.clone(), config.clone()),
         };
-        let plan = one_partition(again.planner.create_physical_plan(&again.logical, &session).await?);
+        let mut plan = again.planner.create_physical_plan(&again.logical, &session).await?;
+        if attempt.frugal_joins().is_some() {
+            plan = with_compact_batches(plan)?;
+        }
+        let plan = one_partition(plan);
         if plan.schema() != self.schema {
             return internal_err!("a query that was planned again has another schema");
         }
         let config = with_batches_for(&plan, config);
-        Ok((plan, self.context(id, context, config)))
+        Ok((plan, self.context(attempt, id, context, config)))
     }
 }
 

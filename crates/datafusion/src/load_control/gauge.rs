@@ -9,8 +9,9 @@ use crate::lock::lock;
 /// A reading holds for so long: it takes the system some ten microseconds.
 const FRESH: Duration = Duration::from_millis(20);
 
-/// Of the memory of the process, in percent: above the first, whoever came late gives up; above the second, operators have
-/// to spill and nobody is let in; below the third, the buffer gets back what it gave.
+/// Of the memory of the process, in percent: above the first, everybody gives up; above the second, whoever came late does;
+/// above the third, operators have to spill and nobody is let in; below the fourth, the buffer gets back what it gave.
+const BEYOND_PERCENT: u64 = 97;
 const END_PERCENT: u64 = 92;
 const HIGH_PERCENT: u64 = 80;
 const LOW_PERCENT: u64 = 70;
@@ -43,9 +44,10 @@ impl Gauge {
         self.said.store(bytes, std::sync::atomic::Ordering::Relaxed);
     }
 
-    /// How near the process is to its limit.
-    pub(crate) fn pressure(&self) -> Pressure {
-        match self.bytes() {
+    /// How near the process is to its limit if it takes so many bytes more.
+    pub(crate) fn pressure(&self, more: u64) -> Pressure {
+        match self.bytes().saturating_add(more) {
+            bytes if bytes > self.memory / 100 * BEYOND_PERCENT => Pressure::Beyond,
             bytes if bytes > self.memory / 100 * END_PERCENT => Pressure::End,
             bytes if bytes > self.memory / 100 * HIGH_PERCENT => Pressure::Short,
             _ => Pressure::None,
@@ -103,9 +105,10 @@ mod tests {
     #[test]
     fn a_process_is_high_or_low_by_what_it_may_have() {
         let (full, empty) = (Gauge::new(1000), Gauge::new(1 << 50));
-        assert!(full.pressure() == Pressure::End && !full.is_low());
-        assert!(empty.is_low() && empty.pressure() == Pressure::None);
+        assert!(full.pressure(0) == Pressure::Beyond && !full.is_low());
+        assert!(empty.is_low() && empty.pressure(0) == Pressure::None);
         full.say(10 * 85);
-        assert_eq!(full.pressure(), Pressure::Short);
+        let pressures = [0, 80, 130].map(|more| full.pressure(more));
+        assert_eq!(pressures, [Pressure::Short, Pressure::End, Pressure::Beyond]);
     }
 }

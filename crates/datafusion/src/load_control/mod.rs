@@ -6,7 +6,7 @@
 //! readers have stopped ([`turn`]). Its operators take memory through a pool of its own ([`pool`]). The pool refuses
 //! requests so that operators spill, and borrows from the buffer when operators need more than their share
 //! ([`lender`]). A query that failed because of a refusal, and of which no row was output, runs again with more
-//! memory, at last alone and with joins that spill ([`exec`], [`attempt`], [`frugal`]). If it still does not fit, the
+//! memory, at last alone and with joins that spill ([`exec`], [`attempt`], [`frugal`], [`compact`]). If it still does not fit, the
 //! error says which query and how much.
 //!
 //! Memory that operators do not account for is seen at the process itself ([`gauge`]). Batches of wide rows, which
@@ -14,6 +14,7 @@
 
 mod attempt;
 mod batch_rows;
+mod compact;
 mod control;
 mod demand;
 mod exec;

@@ -18,7 +18,7 @@ use super::attempt::Attempt;
 use super::gauge::Gauge;
 use super::lender::{Buffer, Lender};
 use super::run::{About, OUTSIDE, PROMISE_MIN, RunId};
-use super::state::{Arrival, Asking};
+use super::state::{Arrival, Asker, Asking};
 use super::turn::Turn;
 
 const MIB: u64 = 1 << 20;
@@ -168,7 +168,7 @@ impl World {
         query.reader.turn.of_query();
         if query.run.is_none() {
             query.runs += 1;
-            assert!(query.runs <= 4, "a query runs again and again");
+            assert!(query.runs <= 5, "a query runs again and again");
             let request = query.attempt.request(self.lender.control.limit());
             let (about, turn) = (Arc::clone(&query.about), Arc::clone(&query.reader.turn));
             let arrival = Arrival { about, first: query.first, attempt: query.runs, request, turn };
@@ -202,7 +202,7 @@ impl World {
         match self.rng.u8(0..8) {
             0..5 => {
                 let more = self.rng.u64(0..(limit / 2).max(2));
-                let asking = Asking { has, more, can_spill: self.rng.bool() };
+                let asking = Asking { has, more, copies: 0, can_spill: self.rng.bool(), who: Asker::Other };
                 if self.asks(id, asking) {
                     self.queries[at].has += more;
                 } else if !asking.can_spill {

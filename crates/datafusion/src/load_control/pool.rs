@@ -17,7 +17,7 @@ use datafusion::execution::memory_pool::{
 
 use super::lender::{Buffer, Lender};
 use super::run::{OUTSIDE, RunId};
-use super::state::Asking;
+use super::state::{Asker, Asking};
 
 thread_local! {
     /// Whether a query's pool asks its session's, so that what is asked for is charged already.
@@ -31,16 +31,23 @@ pub(crate) struct QueryPool {
     engine: Engine,
     /// The session's own pool, which counts, too.
     session: Arc<dyn MemoryPool>,
+    /// Whether this is the last run that the query can have.
+    last: bool,
 }
 
 impl QueryPool {
     pub(crate) fn new(id: RunId, lender: Arc<Lender>, engine: Engine, session: Arc<dyn MemoryPool>) -> Self {
-        QueryPool { id, lender, engine, session }
+        QueryPool { id, lender, engine, session, last: false }
+    }
+
+    /// The pool of the last run that a query can have.
+    pub(crate) fn of_last(self) -> Self {
+        QueryPool { last: true, ..self }
     }
 
     /// The pool of queries without load control.
     pub(crate) fn outside(lender: Arc<Lender>, engine: Engine) -> Self {
-        QueryPool { id: OUTSIDE, lender, engine, session: Arc::<UnboundedMemoryPool>::default() }
+        QueryPool::new(OUTSIDE, lender, engine, Arc::<UnboundedMemoryPool>::default())
     }
 
     /// Whether this is charged elsewhere.
@@ -66,7 +73,17 @@ impl QueryPool {
         if control.is_short() {
             self.lender.relieve(&self.engine, Instant::now());
         }
-        let asking = Asking { has, more, can_spill: consumer.can_spill() };
+        let asking = Asking {
+            has,
+            more,
+            copies: if is_hash_join(consumer) { has } else { 0 },
+            can_spill: consumer.can_spill(),
+            who: match () {
+                () if is_merge(consumer) => Asker::Merge,
+                () if self.last => Asker::OfLastRun,
+                () => Asker::Other,
+            },
+        };
         let Err(missing) = control.try_take(self.id, asking) else { return Ok(()) };
         if !control.is_short()
             && self.lender.borrow(&self.engine, missing)
@@ -109,6 +126,17 @@ impl Buffer for Engine {
 /// (apache/datafusion#24883). So it is not refused.
 fn is_repartition(consumer: &MemoryConsumer) -> bool {
     consumer.name().starts_with("RepartitionExec[")
+}
+
+/// A hash join copies the batches of its build side into one when it has all of them, and asks for the table alone.
+fn is_hash_join(consumer: &MemoryConsumer) -> bool {
+    consumer.name().starts_with("HashJoinInput")
+}
+
+/// A merge of sorted batches asks again for those that the sort has, when others may have taken what was left; it cannot
+/// spill, and the sort fails with it.
+fn is_merge(consumer: &MemoryConsumer) -> bool {
+    consumer.name().starts_with("ExternalSorterMerge")
 }
 
 impl fmt::Debug for QueryPool {

@@ -25,18 +25,22 @@ const STRANGERS: u64 = 8;
 /// An operator is not refused so little: spilling less than that is no help, and some fail if they have nothing at all.
 pub(crate) const NEVER_REFUSED: u64 = 1 << 20;
 
-/// Nor one that has nothing yet, as a sort between repartitions that have all there is: it could not even begin.
+/// Nor one that has nothing yet, as a sort between repartitions that have all there is: it could not even begin. One that
+/// spills fails if it has no room for a batch when it has spilled.
 const NEVER_REFUSED_FIRST: u64 = 4 << 20;
 
 /// Beyond the limit by 1/N of it or by `SMALL_BEYOND_MIN`, whichever is more, small requests are refused, too.
 const SMALL_BEYOND: u64 = 4;
 const SMALL_BEYOND_MIN: u64 = 32 << 20;
 
-/// What is never refused while the process is at the end of its memory.
+/// What is never refused while the process is at the end of its memory, to those who cannot spill.
 const NEVER_REFUSED_AT_THE_END: u64 = 128 << 10;
 
 /// Operators that cannot spill may have 1/N of the limit beyond it: a refusal fails their query.
 const BEYOND_SHARE: u64 = 8;
+
+/// Merges of sorted batches may have 1/N of the limit beyond it: they cannot spill, and what they ask for is there already.
+const AGAIN_SHARE: u64 = 2;
 
 /// Operators larger than 1/N of the limit spill when the process is short of memory.
 const SHORT_SHARE: u64 = 32;
@@ -77,6 +81,8 @@ pub(crate) enum Pressure {
     Short,
     /// Whoever came late has to give up.
     End,
+    /// What is asked for is not there.
+    Beyond,
 }
 
 /// How an operator asks.
@@ -84,7 +90,20 @@ pub(crate) enum Pressure {
 pub(crate) struct Asking {
     pub(crate) has: u64,
     pub(crate) more: u64,
+    /// What it is about to copy without asking.
+    pub(crate) copies: u64,
     pub(crate) can_spill: bool,
+    pub(crate) who: Asker,
+}
+
+/// Who asks, as far as that matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asker {
+    /// A merge of sorted batches, which asks again for those that the sort has.
+    Merge,
+    /// An operator of the last run that its query can have: what it copies is not counted.
+    OfLastRun,
+    Other,
 }
 
 /// A line of the view.
@@ -239,28 +258,34 @@ impl State {
 
     /// An operator wants more; the error is what is missing.
     pub(crate) fn try_take(&mut self, id: RunId, asking: Asking, pressure: Pressure) -> Result<(), u64> {
-        let Asking { has, more, can_spill } = asking;
+        let Asking { has, more, copies, can_spill, who } = asking;
         let all = has.saturating_add(more);
         let is_large = can_spill && all > 4 * NEVER_REFUSED && all > self.limit / SHORT_SHARE;
-        let gives_up = pressure == Pressure::End && self.gives_up(id);
+        let gives_up = pressure == Pressure::Beyond || (pressure == Pressure::End && self.gives_up(id));
         let short = gives_up || (pressure >= Pressure::Short && is_large);
         let never_refused = match has {
-            _ if gives_up => NEVER_REFUSED_AT_THE_END,
+            _ if gives_up && !can_spill => NEVER_REFUSED_AT_THE_END,
+            _ if gives_up => NEVER_REFUSED,
             0 => NEVER_REFUSED_FIRST,
+            _ if can_spill => NEVER_REFUSED_FIRST,
             _ => NEVER_REFUSED,
         };
         let others = self.charged(Some(id));
         let limit = self.limit.saturating_add(self.lent);
         let small_limit = limit.saturating_add((limit / SMALL_BEYOND).max(SMALL_BEYOND_MIN));
+        let again_limit = limit.saturating_add(limit / AGAIN_SHARE);
         let limit = if can_spill { limit } else { limit.saturating_add(limit / BEYOND_SHARE) };
         let Some(run) = self.runs.get_mut(&id) else { return Ok(()) };
-        let wanted = others.saturating_add(run.used).saturating_add(more);
+        let copies = if who == Asker::OfLastRun { 0 } else { copies };
+        let own = run.used.saturating_add(more).saturating_add(copies);
+        let wanted = others.saturating_add(own);
         let within_promise = match run.phase {
-            Phase::In { promised, .. } => run.used.saturating_add(more) <= promised,
+            Phase::In { promised, .. } => own <= promised,
             _ => false,
         };
         let small = all <= never_refused && wanted <= small_limit;
-        if small || ((within_promise || wanted <= limit) && !short) {
+        let again = who == Asker::Merge && wanted <= again_limit && !short;
+        if small || again || ((within_promise || wanted <= limit) && !short) {
             self.take(id, more);
             return Ok(());
         }

@@ -43,7 +43,7 @@ fn leave(control: &LoadControl, id: RunId, remember: bool) {
 const MIB: u64 = 1 << 20;
 
 fn asking(has: u64, more: u64, can_spill: bool) -> Asking {
-    Asking { has, more, can_spill }
+    Asking { has, more, copies: 0, can_spill, who: Asker::Other }
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn refusals_leave_room_for_those_who_cannot_spill_and_for_promises() {
     assert_eq!(control.try_take(a, asking(700 * MIB, 2 * MIB, true)), Err(2 * MIB), "100 are promised to b");
     assert_eq!(control.try_take(a, asking(700 * MIB, 50 * MIB, false)), Ok(()), "an eighth beyond");
     assert_eq!(control.try_take(a, asking(0, MIB, true)), Ok(()), "so little is never refused");
-    assert_eq!(control.try_take(a, asking(MIB, MIB, true)), Err(2 * MIB + 50 * MIB));
+    assert_eq!(control.try_take(a, asking(4 * MIB, MIB, true)), Err(2 * MIB + 50 * MIB));
     assert_eq!(control.try_take(b, asking(0, 100 * MIB, true)), Ok(()), "a promise is kept");
     assert_eq!(control.refused(a), Some(Refused { peak: 751 * MIB, more: 2 * MIB, by_session: false }));
     assert_eq!(control.refused(b), None);
@@ -226,4 +226,23 @@ fn at_the_end_of_its_memory_the_process_has_whoever_came_late_give_up() {
     assert_eq!(control.try_take(first, asking(0, 10 * MIB, false)), Ok(()), "it was there before");
     leave(&control, late, false);
     assert!(control.try_take(first, asking(0, 10 * MIB, false)).is_err(), "nobody else could give up");
+}
+
+#[test]
+fn what_is_copied_counts_until_the_last_run_and_a_merge_asks_again() {
+    let now = Instant::now();
+    let mut state = State::new(100 * MIB, now);
+    let (request, turn) = (MemoryRequest::All, Turn::new(now));
+    let id = state.arrive(Arrival { about: about(1), first: None, attempt: 1, request, turn }, now);
+    state.admit(false, now);
+    state.take(id, 60 * MIB);
+    let join = Asking { copies: 60 * MIB, ..asking(60 * MIB, 10 * MIB, false) };
+    assert!(state.try_take(id, join, Pressure::None).is_err());
+    assert!(state.try_take(id, Asking { who: Asker::OfLastRun, ..join }, Pressure::Beyond).is_err());
+    assert!(state.try_take(id, Asking { who: Asker::OfLastRun, ..join }, Pressure::None).is_ok());
+    let merge = |more| Asking { who: Asker::Merge, ..asking(60 * MIB, more, false) };
+    assert!(state.try_take(id, merge(90 * MIB), Pressure::None).is_err());
+    assert!(state.try_take(id, merge(70 * MIB), Pressure::End).is_err());
+    assert!(state.try_take(id, merge(70 * MIB), Pressure::None).is_ok());
+    assert_eq!(state.used(id), 140 * MIB);
 }

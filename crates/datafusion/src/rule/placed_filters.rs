@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinSide, JoinType, Result};
 use datafusion::datasource::physical_plan::{FileScanConfig, FileSource, ParquetSource};
@@ -48,13 +49,27 @@ pub(super) fn by_position(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Ar
         // What DataFusion has placed nowhere it was told not to.
         let without = removed(below, filter)?;
         changed |= without.transformed;
-        below = if without.transformed { placed(without.data, filter)?.0 } else { without.data };
+        let wanted = without.transformed && keys_have_bounds(&node);
+        below = if wanted { placed(without.data, filter)?.0 } else { without.data };
     }
     if !changed {
         return Ok(Transformed::no(node));
     }
     children.push(below);
     with_children(node, children).map(Transformed::yes)
+}
+
+/// Whether DataFusion can work with the least and the greatest of a join's keys. It ends the query if keys are lists of
+/// structs, which it cannot compare, or integers in dictionaries, of which it would make an array. It looks for neither if no
+/// scan has the filter.
+fn keys_have_bounds(node: &Arc<dyn ExecutionPlan>) -> bool {
+    let Some(join) = node.downcast_ref::<HashJoinExec>() else { return true };
+    let schema = join.left().schema();
+    let has_bounds = |of: DataType| match of {
+        DataType::Dictionary(_, values) => !values.is_integer(),
+        of => !of.is_nested(),
+    };
+    join.on().iter().all(|(key, _)| key.data_type(&schema).is_ok_and(has_bounds))
 }
 
 /// `input` with a filter over its columns in the scans to which it belongs and in no others, and whether there are any.

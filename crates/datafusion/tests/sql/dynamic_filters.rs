@@ -212,6 +212,26 @@ async fn keys_that_are_equal_otherwise_meet() {
     }
 }
 
+/// DataFusion looks for the least and the greatest key, and ends queries of some types of keys for that.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_without_bounds_are_joined() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("keys.parquet").display().to_string();
+    let plain = support::plain(support::Variant::Default);
+    let rows = "SELECT v % 3 AS number, [named_struct('x', v % 3)] AS list, \
+                arrow_cast(v % 3, 'Dictionary(Int32, Int64)') AS entry FROM generate_series(1, 30000) AS t(v)";
+    support::rows(&plain, &format!("COPY ({rows}) TO '{path}' STORED AS PARQUET")).await.expect(rows);
+    let engine = support::engine(support::policy("relevance"), support::LARGE_BUFFER);
+    let ctx = support::cooperative(&engine, support::Variant::Default);
+    let table = format!("CREATE EXTERNAL TABLE keys STORED AS PARQUET LOCATION '{path}'");
+    support::rows(&ctx, &table).await.expect("a table");
+    for key in ["list", "entry"] {
+        let sql =
+            format!("SELECT count(*) FROM keys WHERE {key} IN (SELECT {key} FROM keys WHERE number < 2)");
+        assert_eq!(support::rows(&ctx, &sql).await.expect(&sql), ["20000"], "{sql}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn filters_pass_from_join_to_join_through_small_tables() {
     let folder = tempfile::tempdir().expect("a folder");

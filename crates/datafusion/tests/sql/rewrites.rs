@@ -102,6 +102,29 @@ async fn a_sort_above_a_limit_does_not_change_which_rows_it_takes() {
     assert_eq!(support::rows(&cooperative, sql).await.expect(sql), ["0", "1"]);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_limit_above_a_window_function_leaves_its_frames_whole() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let plain = support::plain(Variant::Default);
+    for (name, from) in [("0", 1), ("1", 2001)] {
+        let path = folder.path().join(format!("{name}.parquet")).display().to_string();
+        let rows = format!("SELECT v AS id, v % 40 AS g FROM generate_series({from}, {from} + 1999) AS t(v)");
+        support::rows(&plain, &format!("COPY ({rows}) TO '{path}'")).await.expect(&rows);
+    }
+    let [cooperative, _] = both(Variant::Default, async |ctx| {
+        run(ctx, &external("t", "STORED AS PARQUET", &folder.path().join(""))).await;
+    })
+    .await;
+    run(&cooperative, "SET datafusion.execution.target_partitions = 2").await;
+    let frame = "PARTITION BY g ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING";
+    let sql = format!("SELECT g, id, count(*) OVER ({frame}) FROM t");
+    let all = support::rows(&cooperative, &sql).await.expect(&sql);
+    let some = support::rows(&cooperative, &format!("{sql} LIMIT 120")).await.expect(&sql);
+    assert_eq!((all.len(), some.len()), (4000, 120));
+    let wrong: Vec<_> = some.iter().filter(|row| !all.contains(row)).collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
+}
+
 /// A file has two digits and its table one. With a row group for each row, statistics have to be rounded, too: plain
 /// DataFusion prunes by the file's digits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
