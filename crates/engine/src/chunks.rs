@@ -1,10 +1,12 @@
 //! Which rows of a file are a chunk: a row group, or rows of a large row group between borders of pages.
 //!
 //! A row group of one and a half times the target, in all of its columns, is cut into pieces of about equal numbers
-//! of rows. Every border is the first row of a page of a large column, near the even cut, with the fewest bytes of
-//! other columns' pages across it. A part has all pages with rows of its piece, and the column's dictionary. A page
-//! across a border is part of both pieces, and so is read twice. If that would add more than [`EXTRA_BYTES_SHARE`]
-//! allows, there are fewer pieces. Row groups without a consistent offset index are not cut.
+//! of rows, at borders of pages (`borders.rs`). A part has all pages with rows of its piece, and the column's
+//! dictionary. A page across a border is part of both pieces (`driver/neighbours.rs`). If that would add more than
+//! [`EXTRA_BYTES_SHARE`] allows, there are fewer pieces. Row groups without a consistent offset index are not cut.
+//!
+//! Where a column's pages are in the order of their values (`key_pages.rs`), no border is inside one of them, so that
+//! pieces are clustered by it. There may be half as many pieces for that, not fewer.
 //!
 //! Small row groups stay chunks with statistics and rows of their own, but neighbours are one to the buffer manager,
 //! a *bundle*: they are read, kept and handed to a worker together, which then gets them one after the other. A
@@ -13,12 +15,14 @@
 //!
 //! Large parts of objects are read in several ranges at the same time, which begin where pages begin.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use parquet::file::metadata::ParquetMetaData;
 
+use crate::borders::LargestColumns;
 use crate::error::EngineError;
 use crate::io::fit;
+use crate::key_pages::KeyPages;
 use crate::point::pages::Pages;
 use crate::table::{FileSpec, part_ranges};
 
@@ -37,8 +41,8 @@ const BUNDLE_SHARE: u64 = 16;
 /// The maximum number of chunks that are joined.
 const BUNDLE_CHUNKS_MAX: usize = 128;
 
-/// Borders are chosen at the pages of this many of the largest columns.
-const COLUMNS_LOOKED_AT: usize = 8;
+/// There is one piece of so many at least where borders are chosen by value.
+const FEWER_BY_VALUE: usize = 2;
 
 /// The rows of a chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -153,17 +157,37 @@ pub(crate) fn chunks(spec: &FileSpec, target: u64) -> Result<Vec<FileChunk>, Eng
 
 /// The pieces of a row group; `None` if it stays whole.
 fn cut(metadata: &ParquetMetaData, whole: &FileChunk, target: u64) -> Option<Vec<FileChunk>> {
-    let mut wanted = pieces_wanted(whole.bytes(), target);
+    let wanted = pieces_wanted(whole.bytes(), target);
     if wanted < 2 {
         return None;
     }
+    let columns = LargestColumns::new(metadata, whole.rows.row_group)?;
+    let wanted = wanted.min(PAGES_LOOKED_AT / columns.pages().max(1)) as usize;
+    let pieces = pieces_up_to(metadata, whole, &columns, None, 2..=wanted)?;
+    let Some(key) = KeyPages::find(metadata, whole.rows.row_group) else { return Some(pieces) };
+    let least = pieces.len().div_ceil(FEWER_BY_VALUE).max(2);
+    Some(pieces_up_to(metadata, whole, &columns, Some(&key), least..=wanted).unwrap_or(pieces))
+}
+
+/// The most pieces of these numbers that do not read too much twice and do not split pages of the key; `None` if there
+/// are none.
+fn pieces_up_to(
+    metadata: &ParquetMetaData,
+    whole: &FileChunk,
+    columns: &LargestColumns,
+    key: Option<&KeyPages>,
+    numbers: RangeInclusive<usize>,
+) -> Option<Vec<FileChunk>> {
     let bytes_max = whole.bytes().saturating_add(whole.bytes() / EXTRA_BYTES_SHARE);
-    let pages = LargestColumns::new(metadata, whole)?;
-    wanted = wanted.min(PAGES_LOOKED_AT / pages.of_all.max(1));
-    while wanted > 1 {
-        let pieces = pieces(metadata, whole, &pages.borders(whole.rows.rows.end, wanted as usize))?;
-        if pieces.iter().map(FileChunk::bytes).fold(0, u64::saturating_add) <= bytes_max {
-            return (pieces.len() > 1).then_some(pieces);
+    let mut wanted = *numbers.end();
+    while wanted >= *numbers.start() {
+        let borders = columns.borders(whole.rows.rows.end, wanted, key);
+        let splits = |key: &KeyPages| borders.iter().any(|&border| key.is_split_by(border));
+        if borders.len() + 1 >= *numbers.start() && !key.is_some_and(splits) {
+            let pieces = pieces(metadata, whole, &borders)?;
+            if pieces.iter().map(FileChunk::bytes).fold(0, u64::saturating_add) <= bytes_max {
+                return Some(pieces);
+            }
         }
         wanted -= wanted.div_ceil(4);
     }
@@ -189,69 +213,6 @@ fn pieces(metadata: &ParquetMetaData, whole: &FileChunk, borders: &[usize]) -> O
     starts.zip(ends).map(piece).collect()
 }
 
-/// The pages of the largest columns of a row group.
-struct LargestColumns {
-    /// The first row and the bytes of each column's pages.
-    columns: Vec<Vec<(usize, u64)>>,
-    /// The number of pages of all columns.
-    of_all: u64,
-}
-
-impl LargestColumns {
-    fn new(metadata: &ParquetMetaData, whole: &FileChunk) -> Option<Self> {
-        let row_group = whole.rows.row_group;
-        let index = metadata.offset_index()?.get(row_group)?;
-        let about = metadata.row_group(row_group).columns();
-        let mut leaves: Vec<usize> = (0..about.len()).collect();
-        leaves.sort_by_key(|&leaf| std::cmp::Reverse(about[leaf].compressed_size()));
-        let mut columns = Vec::new();
-        for leaf in leaves.into_iter().take(COLUMNS_LOOKED_AT) {
-            let pages = index.get(leaf)?.page_locations().iter().map(|page| {
-                let row = usize::try_from(page.first_row_index).ok()?;
-                Some((row, u64::try_from(page.compressed_page_size).ok()?))
-            });
-            let pages: Vec<(usize, u64)> = pages.collect::<Option<_>>()?;
-            if !pages.is_sorted_by(|a, b| a.0 < b.0) {
-                return None;
-            }
-            columns.push(pages);
-        }
-        let of_all = index.iter().map(|column| column.page_locations().len() as u64).sum();
-        Some(LargestColumns { columns, of_all })
-    }
-
-    /// Borders that cut `rows` rows into this many pieces of about as many rows each, or into fewer.
-    fn borders(&self, rows: usize, wanted: usize) -> Vec<usize> {
-        let mut borders: Vec<usize> = Vec::with_capacity(wanted);
-        for at in 1..wanted {
-            let even = (rows as u128 * at as u128 / wanted as u128) as usize;
-            let after = borders.last().copied().unwrap_or(0);
-            let near = rows / wanted / 2;
-            let candidates = self.columns.iter().flat_map(|pages| nearest(pages, even));
-            let fit = candidates.filter(|&row| row > after && row < rows && row.abs_diff(even) <= near);
-            borders.extend(fit.min_by_key(|&row| (self.straddled(row), row.abs_diff(even), row)));
-        }
-        borders
-    }
-
-    /// Bytes of pages with rows on both sides of a border.
-    fn straddled(&self, border: usize) -> u64 {
-        let of_column = |pages: &Vec<(usize, u64)>| {
-            let before = pages.partition_point(|(row, _)| *row < border);
-            let begins = pages.get(before).is_some_and(|(row, _)| *row == border);
-            if begins { 0 } else { before.checked_sub(1).map_or(0, |at| pages[at].1) }
-        };
-        self.columns.iter().map(of_column).sum()
-    }
-}
-
-/// The last page that begins at or before a row, and the first one after it.
-fn nearest(pages: &[(usize, u64)], row: usize) -> impl Iterator<Item = usize> {
-    let behind = pages.partition_point(|(begin, _)| *begin <= row);
-    let before = behind.checked_sub(1).map(|at| pages[at].0);
-    before.into_iter().chain(pages.get(behind).map(|(begin, _)| *begin))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -261,19 +222,6 @@ mod tests {
         assert!(!is_cut(149, 100) && is_cut(150, 100) && !is_cut(u64::MAX, 0));
         assert_eq!(pieces_wanted(1000, 100), 10);
         assert_eq!(pieces_wanted(u64::MAX, 1), PIECES_MAX);
-    }
-
-    #[test]
-    fn borders_lie_where_fewest_bytes_straddle() {
-        // Pages of 10 rows, and a smaller column with pages of 25 rows.
-        let tens = (0..10).map(|page| (page * 10, 100)).collect();
-        let others = (0..4).map(|page| (page * 25, 40)).collect();
-        let columns = LargestColumns { columns: vec![tens, others], of_all: 14 };
-        assert_eq!(columns.borders(100, 2), [50], "a page of both begins there");
-        // 20 and 30 straddle 40 bytes, 25 straddles 100.
-        assert_eq!(columns.borders(100, 4), [20, 50, 70]);
-        assert_eq!((columns.straddled(20), columns.straddled(30)), (40, 40));
-        assert_eq!(columns.straddled(25), 100);
     }
 
     #[test]
@@ -289,12 +237,5 @@ mod tests {
         assert_eq!(bundles(&[chunk(3, true), chunk(3, false), chunk(3, true)], 160).len(), 3);
         let empty = vec![chunk(0, false); 300];
         assert_eq!(bundles(&empty, 160), [0..128, 128..256, 256..300]);
-    }
-
-    #[test]
-    fn there_is_no_border_without_a_page_near() {
-        let columns = LargestColumns { columns: vec![vec![(0, 900), (90, 100)]], of_all: 2 };
-        assert_eq!(columns.borders(100, 2), [0usize; 0]);
-        assert_eq!(columns.borders(100, 8), [90]);
     }
 }

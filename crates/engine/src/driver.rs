@@ -10,6 +10,7 @@
 
 mod events;
 mod loads;
+mod neighbours;
 mod scans;
 
 use std::collections::{BTreeMap, HashMap};
@@ -46,6 +47,7 @@ use crate::stats::{DeviceUse, EngineStats, LoadRecord, WorkCounters};
 use crate::store::{Part, Store};
 use crate::sync::Mutex;
 use crate::table::File;
+use neighbours::{Copies, Piece};
 
 /// What the I/O queue returns with the bytes.
 pub(crate) struct LoadContext {
@@ -56,6 +58,14 @@ pub(crate) struct LoadContext {
     columns: Vec<(ColumnNo, usize)>,
     /// Where each of the ranges begins.
     starts: Vec<u64>,
+}
+
+/// A part that is being loaded.
+struct Arriving {
+    /// Those of its ranges that are in memory.
+    pieces: Vec<Piece>,
+    /// How many ranges it has.
+    ranges: usize,
 }
 
 /// The purpose of a request.
@@ -92,8 +102,8 @@ pub(crate) struct State {
     pub(crate) store: Store,
     pub(crate) points: Points,
     queue: Queue<IoContext>,
-    /// Parts of several ranges, with the ranges that have arrived.
-    arriving: HashMap<(LoadId, ColumnNo), Vec<(u64, Bytes)>>,
+    /// The parts that are being loaded.
+    arriving: HashMap<(LoadId, ColumnNo), Arriving>,
     pub(crate) scans: BTreeMap<ScanId, Arc<RegisteredSegment>>,
     next_scan: u64,
     pub(crate) recent_loads: LoadLog,
@@ -116,7 +126,7 @@ impl State {
     }
 }
 
-/// What is to be done after the lock is released: memory to free, tasks to wake, reads to start.
+/// What is to be done after the lock is released: memory to free and to copy, tasks to wake, reads to start.
 #[derive(Default)]
 pub(crate) struct AfterUnlock {
     parts: Vec<Arc<Part>>,
@@ -125,6 +135,7 @@ pub(crate) struct AfterUnlock {
     pub(crate) deferred: Deferred,
     attempts: Vec<Attempt>,
     aborted: Vec<u64>,
+    copies: Vec<Copies>,
 }
 
 /// The lock, and what has to be done after it.
@@ -237,6 +248,23 @@ impl Driver {
     /// [`EngineError::Broken`], if `work` panics or an earlier one did: the state under the lock cannot be trusted
     /// any more and is not used again.
     pub(crate) fn locked<R>(&self, work: impl FnOnce(&mut LockedDriver<'_>) -> R) -> Result<R, EngineError> {
+        let (outcome, mut copies) = self.locked_once(work)?;
+        while !copies.is_empty() {
+            let copied: Vec<Copies> = copies.into_iter().map(Copies::copied).collect();
+            let arrive = |locked: &mut LockedDriver<'_>| {
+                copied.into_iter().for_each(|copies| locked.copied(copies));
+            };
+            // A broken engine tells the next caller.
+            copies = self.locked_once(arrive).map_or(Vec::new(), |((), more)| more);
+        }
+        Ok(outcome)
+    }
+
+    /// As [`Self::locked`], without what is in memory and has to be copied.
+    fn locked_once<R>(
+        &self,
+        work: impl FnOnce(&mut LockedDriver<'_>) -> R,
+    ) -> Result<(R, Vec<Copies>), EngineError> {
         let state = self.lock();
         if let Some(broken) = &state.broken {
             return Err(broken.clone());
@@ -259,7 +287,7 @@ impl Driver {
         let outcome = outcome.map_err(|panic| locked.break_down(panic_message(&*panic)));
         let LockedDriver { state, after, freed, .. } = locked;
         drop(state);
-        let AfterUnlock { deferred, attempts, aborted, .. } = after;
+        let AfterUnlock { deferred, attempts, aborted, copies, .. } = after;
         match &outcome {
             Ok(_) => {
                 attempts.into_iter().for_each(|attempt| self.environment.start(attempt));
@@ -271,7 +299,7 @@ impl Driver {
             self.room_freed.notify_waiters();
         }
         deferred.wakers.into_iter().for_each(|waker| waker.wake());
-        outcome
+        outcome.map(|result| (result, copies))
     }
 
     /// As [`Self::locked`], for releases and reports: with a broken engine they have no effect.
@@ -434,7 +462,12 @@ impl Host for Driver {
         Some(Audit {
             usage: state.abm.usage(),
             resident_bytes: state.store.bytes(),
-            arrived_bytes: state.arriving.values().flatten().map(|(_, bytes)| bytes.len() as u64).sum(),
+            arrived_bytes: state
+                .arriving
+                .values()
+                .flat_map(|part| &part.pieces)
+                .map(|(_, bytes)| bytes.len() as u64)
+                .sum(),
             decoded_bytes: quiet.then(|| state.store.decoded_bytes()),
             point_bytes: state.points.held(),
             scans: state.scans.len(),

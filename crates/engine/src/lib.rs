@@ -26,6 +26,7 @@
 extern crate self as coscan_engine;
 
 mod account;
+mod borders;
 mod budget;
 mod catalog;
 mod checked;
@@ -45,6 +46,7 @@ mod file_read;
 mod footer;
 mod identity;
 mod io;
+mod key_pages;
 mod load_log;
 mod observe;
 mod page_gate;

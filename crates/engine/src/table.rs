@@ -252,6 +252,18 @@ impl File {
         self.bundles[(bundle.0 - self.first_chunk) as usize].clone()
     }
 
+    /// Up to so many pieces on either side of a piece of a row group, in the same row group, the nearest first; none of a
+    /// whole row group.
+    pub(crate) fn neighbours(&self, bundle: ChunkNo, most: usize) -> impl Iterator<Item = ChunkNo> + '_ {
+        let at = self.bundle(bundle).start;
+        let of =
+            |at: usize| self.chunks.get(at).filter(|chunk| chunk.is_piece).map(|chunk| chunk.rows.row_group);
+        let row_group = of(at);
+        let most = if row_group.is_some() { most } else { 0 };
+        let near = (1..=most).flat_map(move |far| [at.checked_sub(far), at.checked_add(far)]).flatten();
+        near.filter(move |&other| of(other) == row_group).filter_map(|other| self.bundle_of(other))
+    }
+
     /// The chunk at a position in the file.
     pub(crate) fn chunk(&self, at: usize) -> &FileChunk {
         &self.chunks[at]

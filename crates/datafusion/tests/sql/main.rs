@@ -14,6 +14,7 @@ mod load_control;
 mod ordered;
 mod ordered_filters;
 mod ordered_lies;
+mod ordered_pieces;
 mod ordered_turns;
 mod points;
 mod resident;

@@ -10,7 +10,8 @@ use bytes::Bytes;
 use coscan_core::{ChunkNo, ColumnNo, ColumnSet, Event, LoadId, PartKey, PartLoad, TableId};
 
 use super::events::Cause;
-use super::{IoContext, LoadContext, LockedDriver};
+use super::neighbours::{Copies, Piece};
+use super::{Arriving, IoContext, LoadContext, LockedDriver};
 use crate::budget::files_share;
 use crate::catalog::Forgotten;
 use crate::chunks::FileChunk;
@@ -72,35 +73,37 @@ impl LockedDriver<'_> {
         match outcome {
             Outcome::Arrived(at, bytes) => {
                 self.state.stats.bytes_read += bytes.len() as u64;
-                let (column, root) = context.columns[at];
-                let Some(pieces) = self.pieces(context, at, bytes) else { return };
-                let key = PartKey { table: context.file.table, chunk: context.chunk, column };
-                self.state.stats.parts_loaded += 1;
-                let part = self.state.store.insert(key, context.file.clone(), root, pieces);
-                self.part_for_points(&part);
-                let columns = [column].into_iter().collect();
-                self.event(Event::LoadFinished { load: context.load, columns });
+                self.arrived(context, at, bytes);
             }
             Outcome::Failed(missing, error) => self.load_failed(context, &missing, error),
         }
     }
 
+    /// A range of a load is in memory.
+    pub(super) fn arrived(&mut self, context: &LoadContext, at: usize, bytes: Bytes) {
+        let (column, root) = context.columns[at];
+        let Some(pieces) = self.pieces(context, at, bytes) else { return };
+        let key = PartKey { table: context.file.table, chunk: context.chunk, column };
+        self.state.stats.parts_loaded += 1;
+        let part = self.state.store.insert(key, context.file.clone(), root, pieces);
+        self.part_for_points(&part);
+        let columns = [column].into_iter().collect();
+        self.event(Event::LoadFinished { load: context.load, columns });
+    }
+
     /// The whole part, if the range that arrived is its last one.
-    fn pieces(&mut self, context: &LoadContext, at: usize, bytes: Bytes) -> Option<Vec<(u64, Bytes)>> {
-        let ((column, root), start) = (context.columns[at], context.starts[at]);
-        let ranges = context.file.part_ranges(context.chunk, root).count();
-        if ranges == 1 {
-            return Some(vec![(start, bytes)]);
-        }
+    fn pieces(&mut self, context: &LoadContext, at: usize, bytes: Bytes) -> Option<Vec<Piece>> {
+        let ((column, _), start) = (context.columns[at], context.starts[at]);
         // The other ranges of a part that failed are ignored.
         let Entry::Occupied(mut arriving) = self.state.arriving.entry((context.load, column)) else {
             return None;
         };
-        arriving.get_mut().push((start, bytes));
-        if arriving.get().len() < ranges {
+        arriving.get_mut().pieces.push((start, bytes));
+        let Arriving { pieces, ranges } = arriving.get();
+        if pieces.len() < *ranges {
             return None;
         }
-        let mut pieces = arriving.remove();
+        let mut pieces = arriving.remove().pieces;
         pieces.sort_unstable_by_key(|(start, _)| *start);
         Some(pieces)
     }
@@ -124,14 +127,21 @@ impl LockedDriver<'_> {
         });
         let mut wanted: Vec<(ColumnNo, usize)> = Vec::with_capacity(parts.len());
         let mut ranges: Vec<Range<u64>> = Vec::with_capacity(parts.len());
+        let (mut copies, mut here): (Vec<Piece>, Vec<(ColumnNo, usize)>) = (Vec::new(), Vec::new());
         for part in parts {
             let Some(root) = file.root_of(part.column) else { continue };
-            ranges.extend(file.part_ranges(chunk, root));
-            let places = ranges.len() - wanted.len();
-            if places > 1 {
-                self.state.arriving.insert((load, part.column), Vec::with_capacity(places));
-            }
+            let (known, missing) = self.known_and_missing(&file, chunk, part.column, root);
+            let arriving = Arriving { pieces: Vec::new(), ranges: known.len() + missing.len() };
+            self.state.arriving.insert((load, part.column), arriving);
+            copies.extend(known);
+            here.resize(copies.len(), (part.column, root));
+            ranges.extend(missing);
             wanted.resize(ranges.len(), (part.column, root));
+        }
+        if !copies.is_empty() {
+            let (starts, bytes) = copies.into_iter().unzip();
+            let context = LoadContext { load, file: file.clone(), chunk, columns: here, starts };
+            self.after.copies.push(Copies { context, bytes });
         }
         let joins = self.state.queue.shapes().joins(&file.source, self.driver.bucket.limit());
         for group in coalesce(&ranges, &joins) {
@@ -168,10 +178,9 @@ impl LockedDriver<'_> {
             },
         };
         let mut columns = ColumnSet::new();
-        for &(column, root) in missing.iter().map(|&at| &context.columns[at]) {
+        for &(column, _) in missing.iter().map(|&at| &context.columns[at]) {
             // A part of several ranges fails once.
-            let whole = file.part_ranges(context.chunk, root).count() == 1;
-            if whole || self.state.arriving.remove(&(context.load, column)).is_some() {
+            if self.state.arriving.remove(&(context.load, column)).is_some() {
                 columns.insert(column);
             }
         }

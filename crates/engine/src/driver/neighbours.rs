@@ -1,0 +1,122 @@
+//! What pieces of a row group have in common: pages with rows of both, and dictionaries. A part that is loaded gets them
+//! from pieces that are in the buffer, and only the rest is read.
+//!
+//! They are copied, after the lock is released, so that every part has memory of its own, which is booked and freed with
+//! it. The buffer manager knows nothing of it: to it every part is loaded as a whole.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use coscan_core::{ChunkNo, ColumnNo, PartKey};
+
+use super::{LoadContext, LockedDriver};
+use crate::table::File;
+
+/// Pieces on either side that are looked at: pages are shared with the next ones, dictionaries with all.
+const NEIGHBOURS: usize = 8;
+
+/// Bytes with their offset in the file.
+pub(super) type Piece = (u64, Bytes);
+
+/// Ranges of a load that are in memory. They are to be copied and then arrive, as those that are read do.
+pub(super) struct Copies {
+    pub(super) context: LoadContext,
+    /// For each of the context's ranges; other parts' memory.
+    pub(super) bytes: Vec<Bytes>,
+}
+
+impl Copies {
+    /// The same in memory of their own.
+    pub(super) fn copied(self) -> Self {
+        let bytes = self.bytes.iter().map(|bytes| Bytes::copy_from_slice(bytes)).collect();
+        Copies { bytes, ..self }
+    }
+}
+
+impl LockedDriver<'_> {
+    /// What of a part is in memory, and what has to be read.
+    pub(super) fn known_and_missing(
+        &self,
+        file: &File,
+        chunk: ChunkNo,
+        column: ColumnNo,
+        root: usize,
+    ) -> (Vec<Piece>, Vec<Range<u64>>) {
+        let (mut known, mut missing) = (Vec::new(), file.part_ranges(chunk, root).collect());
+        for chunk in file.neighbours(chunk, NEIGHBOURS) {
+            if let Some(part) = self.state.store.get(PartKey { table: file.table, chunk, column }) {
+                missing = take_known(missing, &part.pieces, &mut known);
+            }
+        }
+        (known, missing)
+    }
+
+    /// Copies arrive.
+    pub(super) fn copied(&mut self, copies: Copies) {
+        for (at, bytes) in copies.bytes.into_iter().enumerate() {
+            self.arrived(&copies.context, at, bytes);
+        }
+    }
+}
+
+/// Moves what is among `pieces` from `missing` to `known`; returns the rest. Ranges and pieces ascend and are disjoint.
+fn take_known(missing: Vec<Range<u64>>, pieces: &[Piece], known: &mut Vec<Piece>) -> Vec<Range<u64>> {
+    let mut rest = Vec::with_capacity(missing.len());
+    for range in missing {
+        let mut from = range.start;
+        for (start, bytes) in pieces {
+            let common = from.max(*start)..range.end.min(start + bytes.len() as u64);
+            if common.is_empty() {
+                continue;
+            }
+            if from < common.start {
+                rest.push(from..common.start);
+            }
+            let within = (common.start - start) as usize..(common.end - start) as usize;
+            known.push((common.start, bytes.slice(within)));
+            from = common.end;
+        }
+        if from < range.end {
+            rest.push(from..range.end);
+        }
+    }
+    rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_memory_is_taken_and_the_rest_is_read() {
+        let file: Vec<u8> = (0..100).collect();
+        let pieces = |ranges: &[Range<usize>]| -> Vec<Piece> {
+            let piece =
+                |range: &Range<usize>| (range.start as u64, Bytes::copy_from_slice(&file[range.clone()]));
+            ranges.iter().map(piece).collect()
+        };
+        let found = |wanted: &[Range<u64>], here: &[Range<usize>]| {
+            let mut known = Vec::new();
+            let rest = take_known(wanted.to_vec(), &pieces(here), &mut known);
+            for (start, bytes) in &known {
+                assert_eq!(bytes[..], file[*start as usize..*start as usize + bytes.len()]);
+            }
+            (known.iter().map(|(start, bytes)| *start..*start + bytes.len() as u64).collect::<Vec<_>>(), rest)
+        };
+        // A dictionary, and a page at the end of the one and the beginning of the other.
+        assert_eq!(
+            found(&[0..10, 40..60, 70..75], &[0..10, 20..45]),
+            (vec![0..10, 40..45], vec![45..60, 70..75])
+        );
+        assert_eq!(
+            found(&[0..10, 40..60, 70..75], &[0..10, 55..70]),
+            (vec![0..10, 55..60], vec![40..55, 70..75])
+        );
+        // Within a range, all of it, nothing of it.
+        let (page, nothing) = (40..60, Vec::new());
+        let page = std::slice::from_ref(&page);
+        assert_eq!(found(page, &[45..50, 52..53]), (vec![45..50, 52..53], vec![40..45, 50..52, 53..60]));
+        assert_eq!(found(page, &[30..70, 80..90]), (page.to_vec(), nothing.clone()));
+        assert_eq!(found(page, &[0..40, 60..61]), (nothing, page.to_vec()));
+    }
+}
