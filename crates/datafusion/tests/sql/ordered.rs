@@ -117,8 +117,9 @@ pub(crate) fn write_table(
     let all = all.expect("columns of one length");
     let files = rng.usize(1..5);
     let group = *rng.choice(&[7, 60, 333, 1000]).expect("a length");
-    // All columns have pages of the same rows, as a rule.
+    // Pages of the same rows in all columns, or of about the same bytes.
     let page_rows = *rng.choice(&[20, 50, 20_000]).expect("a length");
+    let page_bytes = *rng.choice(&[1 << 20, 200]).expect("a size");
     let table = folder.join(name);
     fs::create_dir_all(&table).expect("a folder");
     let (mut from, schema) = (0, all.schema());
@@ -129,7 +130,9 @@ pub(crate) fn write_table(
         let properties = WriterProperties::builder()
             .set_max_row_group_row_count(Some(group))
             .set_data_page_row_count_limit(page_rows)
-            .set_write_batch_size(page_rows.min(1024))
+            .set_data_page_size_limit(page_bytes)
+            .set_dictionary_enabled(page_bytes > 200)
+            .set_write_batch_size(if page_bytes > 200 { page_rows.min(1024) } else { 8 })
             .build();
         let mut writer =
             ArrowWriter::try_new(writer, Arc::clone(&schema), Some(properties)).expect("a writer");
@@ -379,7 +382,11 @@ async fn a_limit_begins_with_the_chunks_that_it_wants() {
     }
     ctx.sql("SET coscan.order_aware = 'never'").await.expect("a setting").collect().await.expect("a setting");
     let sql = "SELECT id, code FROM events ORDER BY id DESC NULLS LAST LIMIT 3";
-    let all_the_same = counted(&ctx, sql, "chunks_delivered").await;
+    // How soon the filter of the sort is there is chance.
+    let mut all_the_same = 0;
+    for _ in 0..20 {
+        all_the_same = all_the_same.max(counted(&ctx, sql, "chunks_delivered").await);
+    }
     assert!(all_the_same > 4, "{all_the_same} chunks: the test sees no difference");
 }
 
