@@ -67,6 +67,14 @@ pub(crate) fn one_partition(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPl
     }
 }
 
+/// A node with other inputs.
+pub(crate) fn with_children(
+    node: Arc<dyn ExecutionPlan>,
+    children: Vec<Arc<dyn ExecutionPlan>>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    node.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+}
+
 /// The plan with the inputs of all such nodes in their places.
 pub(crate) fn without<T: OneInput>(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let strip = |node: Arc<dyn ExecutionPlan>| {

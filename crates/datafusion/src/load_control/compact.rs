@@ -12,13 +12,12 @@ use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::joins::SortMergeJoinExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 
-use crate::one_input::{OneInput, OneInputExec};
+use crate::one_input::{OneInput, OneInputExec, with_children};
 
 /// Buffers of less than this are left as they are.
 const SMALL: usize = 64 << 10;
@@ -30,8 +29,7 @@ pub(super) fn with_compact_batches(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<d
             return Ok(Transformed::no(node));
         }
         let inputs = node.children().into_iter().map(|input| Compact::exec(Arc::clone(input))).collect();
-        let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-        node.replace_children(inputs, options).map(Transformed::yes)
+        with_children(node, inputs).map(Transformed::yes)
     })
     .data()
 }
@@ -70,10 +68,8 @@ impl OneInput for Compact {
 }
 
 fn compact(batch: &RecordBatch) -> Result<RecordBatch> {
-    let columns: Vec<ArrayRef> = batch.columns().iter().map(compact_column).collect();
-    // With the number of rows, because there may be no column.
-    let options = datafusion::arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    Ok(RecordBatch::try_new_with_options(batch.schema(), columns, &options)?)
+    let columns = batch.columns().iter().map(compact_column).collect();
+    Ok(RecordBatch::try_new(batch.schema(), columns)?)
 }
 
 fn compact_column(column: &ArrayRef) -> ArrayRef {

@@ -78,11 +78,7 @@ impl QueryPool {
             more,
             copies: if is_hash_join(consumer) { has } else { 0 },
             can_spill: consumer.can_spill(),
-            who: match () {
-                () if is_merge(consumer) => Asker::Merge,
-                () if self.last => Asker::OfLastRun,
-                () => Asker::Other,
-            },
+            who: self.asker(consumer),
         };
         let Err(missing) = control.try_take(self.id, asking) else { return Ok(()) };
         if !control.is_short()
@@ -92,6 +88,16 @@ impl QueryPool {
             return Ok(());
         }
         Err(self.refusal(consumer, has, more))
+    }
+
+    fn asker(&self, consumer: &MemoryConsumer) -> Asker {
+        if is_merge(consumer) {
+            Asker::Merge
+        } else if self.last {
+            Asker::OfLastRun
+        } else {
+            Asker::Other
+        }
     }
 
     fn give_back(&self, bytes: u64) {

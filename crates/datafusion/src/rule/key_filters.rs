@@ -14,9 +14,10 @@ use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::joins::HashJoinExec;
 
 use super::eligibility;
-use super::placed_filters::{placed, removed, with_children};
+use super::placed_filters::{placed, removed};
 use crate::file::known_keys::keeps;
 use crate::key_filter::{KeyFilter, KeyFilters};
+use crate::one_input::with_children;
 
 /// The node with filters of its keys in the scans of its probe side, if it is a hash join for which that is right.
 pub(super) fn by_key(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {

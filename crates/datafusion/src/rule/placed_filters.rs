@@ -21,7 +21,6 @@ use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::buffer::BufferExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
-use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::joins::utils::build_join_schema;
@@ -33,6 +32,7 @@ use datafusion::physical_plan::union::UnionExec;
 use super::filter_pushdown::with_predicate;
 use crate::file::join_filter::{equal_otherwise, is_true};
 use crate::key_filter::KeyFiltersExec;
+use crate::one_input::with_children;
 
 /// A filter over the columns of a node.
 type Filter = Arc<dyn PhysicalExpr>;
@@ -89,14 +89,6 @@ pub(super) fn removed(
     filter: &Filter,
 ) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     Placing { id: filter.expression_id(), scans: 0 }.in_plan(input, None)
-}
-
-/// A node with other inputs.
-pub(super) fn with_children(
-    node: Arc<dyn ExecutionPlan>,
-    children: Vec<Arc<dyn ExecutionPlan>>,
-) -> Result<Arc<dyn ExecutionPlan>> {
-    node.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
 }
 
 /// A filter that is being placed.
