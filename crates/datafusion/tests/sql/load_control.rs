@@ -340,7 +340,7 @@ async fn what_cannot_fit_says_which_query_and_how_much() {
         "{error}"
     );
     // A run with half of the memory is left out if the first one had more than a quarter.
-    let last_run = error.contains("in run 3") || error.contains("in run 4");
+    let last_run = error.contains("in run 4") || error.contains("in run 5");
     assert!(error.contains("It is: ") && last_run, "{error}");
     rows(&coscan.ctx, "SELECT count(*) FROM t").await.expect("the session has its tables");
 }
