@@ -226,7 +226,7 @@ impl Execution {
         let (plan, context) = match self.first_plan.clone() {
             Some(plan) => {
                 let config = with_batches_for(&plan, self.context.session_config().clone());
-                (plan, self.query.context(self.attempt, id, &self.context, config))
+                (plan, self.query.context(id, &self.context, config))
             }
             None => self.query.plan_again(self.attempt, self.room, id, &self.context).await?,
         };
@@ -285,18 +285,11 @@ impl Execution {
 
 impl Query {
     /// A session's context with the pool of a run.
-    fn context(
-        &self,
-        attempt: Attempt,
-        id: RunId,
-        context: &TaskContext,
-        config: SessionConfig,
-    ) -> Arc<TaskContext> {
+    fn context(&self, id: RunId, context: &TaskContext, config: SessionConfig) -> Arc<TaskContext> {
         let runtime = context.runtime_env();
         let session = Arc::clone(&runtime.memory_pool);
         let (lender, engine) = (Arc::clone(&self.lender), self.engine.clone());
-        let pool = QueryPool::new(id, lender, engine, session);
-        let memory_pool = Arc::new(if attempt == Attempt::FrugalHash { pool.of_last() } else { pool });
+        let memory_pool = Arc::new(QueryPool::new(id, lender, engine, session));
         let runtime = Arc::new(RuntimeEnv { memory_pool, ..RuntimeEnv::clone(&runtime) });
         Arc::new(TaskContext::new(
             context.task_id(),
@@ -333,7 +326,7 @@ impl Query {
             return internal_err!("a query that was planned again has another schema");
         }
         let config = with_batches_for(&plan, config);
-        Ok((plan, self.context(attempt, id, context, config)))
+        Ok((plan, self.context(id, context, config)))
     }
 }
 

@@ -31,18 +31,11 @@ pub(crate) struct QueryPool {
     engine: Engine,
     /// The session's own pool, which counts, too.
     session: Arc<dyn MemoryPool>,
-    /// Whether this is the last run that the query can have.
-    last: bool,
 }
 
 impl QueryPool {
     pub(crate) fn new(id: RunId, lender: Arc<Lender>, engine: Engine, session: Arc<dyn MemoryPool>) -> Self {
-        QueryPool { id, lender, engine, session, last: false }
-    }
-
-    /// The pool of the last run that a query can have.
-    pub(crate) fn of_last(self) -> Self {
-        QueryPool { last: true, ..self }
+        QueryPool { id, lender, engine, session }
     }
 
     /// The pool of queries without load control.
@@ -78,7 +71,7 @@ impl QueryPool {
             more,
             copies: if is_hash_join(consumer) { has } else { 0 },
             can_spill: consumer.can_spill(),
-            who: self.asker(consumer),
+            who: if is_merge(consumer) { Asker::Merge } else { Asker::Other },
         };
         let Err(missing) = control.try_take(self.id, asking) else { return Ok(()) };
         if !control.is_short()
@@ -88,16 +81,6 @@ impl QueryPool {
             return Ok(());
         }
         Err(self.refusal(consumer, has, more))
-    }
-
-    fn asker(&self, consumer: &MemoryConsumer) -> Asker {
-        if is_merge(consumer) {
-            Asker::Merge
-        } else if self.last {
-            Asker::OfLastRun
-        } else {
-            Asker::Other
-        }
     }
 
     fn give_back(&self, bytes: u64) {
