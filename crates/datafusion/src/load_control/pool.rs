@@ -69,7 +69,7 @@ impl QueryPool {
         let asking = Asking {
             has,
             more,
-            copies: if is_hash_join(consumer) { has } else { 0 },
+            copies: if is_hash_join(consumer) && has > SMALL_COPY { has } else { 0 },
             can_spill: consumer.can_spill(),
             who: if is_merge(consumer) { Asker::Merge } else { Asker::Other },
         };
@@ -116,6 +116,9 @@ impl Buffer for Engine {
 fn is_repartition(consumer: &MemoryConsumer) -> bool {
     consumer.name().starts_with("RepartitionExec[")
 }
+
+/// What a hash join copies is left to what operators do not account for if it is no more than this.
+const SMALL_COPY: u64 = 16 << 20;
 
 /// A hash join copies the batches of its build side into one when it has all of them, and asks for the table alone.
 fn is_hash_join(consumer: &MemoryConsumer) -> bool {

@@ -90,7 +90,7 @@ pub(crate) enum Pressure {
 pub(crate) struct Asking {
     pub(crate) has: u64,
     pub(crate) more: u64,
-    /// What it is about to copy without asking, for which the process has to have room.
+    /// What it is about to copy without asking.
     pub(crate) copies: u64,
     pub(crate) can_spill: bool,
     pub(crate) who: Asker,
@@ -256,7 +256,7 @@ impl State {
 
     /// An operator wants more; the error is what is missing.
     pub(crate) fn try_take(&mut self, id: RunId, asking: Asking, pressure: Pressure) -> Result<(), u64> {
-        let Asking { has, more, can_spill, who, .. } = asking;
+        let Asking { has, more, copies, can_spill, who } = asking;
         let all = has.saturating_add(more);
         let is_large = can_spill && all > 4 * NEVER_REFUSED && all > self.limit / SHORT_SHARE;
         let gives_up = pressure == Pressure::Beyond || (pressure == Pressure::End && self.gives_up(id));
@@ -274,7 +274,7 @@ impl State {
         let again_limit = limit.saturating_add(limit / AGAIN_SHARE);
         let limit = if can_spill { limit } else { limit.saturating_add(limit / BEYOND_SHARE) };
         let Some(run) = self.runs.get_mut(&id) else { return Ok(()) };
-        let own = run.used.saturating_add(more);
+        let own = run.used.saturating_add(more).saturating_add(copies);
         let wanted = others.saturating_add(own);
         let within_promise = match run.phase {
             Phase::In { promised, .. } => own <= promised,

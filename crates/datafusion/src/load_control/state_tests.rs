@@ -229,7 +229,7 @@ fn at_the_end_of_its_memory_the_process_has_whoever_came_late_give_up() {
 }
 
 #[test]
-fn a_process_has_room_for_what_is_copied_and_a_merge_asks_again() {
+fn what_is_copied_counts_and_a_merge_asks_again() {
     let now = Instant::now();
     let mut state = State::new(100 * MIB, now);
     let (request, turn) = (MemoryRequest::All, Turn::new(now));
@@ -237,8 +237,9 @@ fn a_process_has_room_for_what_is_copied_and_a_merge_asks_again() {
     state.admit(false, now);
     state.take(id, 60 * MIB);
     let join = Asking { copies: 60 * MIB, ..asking(60 * MIB, 10 * MIB, false) };
-    assert!(state.try_take(id, join, Pressure::Beyond).is_err());
-    assert!(state.try_take(id, join, Pressure::None).is_ok());
+    assert!(state.try_take(id, join, Pressure::None).is_err());
+    assert!(state.try_take(id, Asking { copies: 0, ..join }, Pressure::Beyond).is_err());
+    assert!(state.try_take(id, Asking { copies: 0, ..join }, Pressure::None).is_ok());
     let merge = |more| Asking { who: Asker::Merge, ..asking(60 * MIB, more, false) };
     assert!(state.try_take(id, merge(90 * MIB), Pressure::None).is_err());
     assert!(state.try_take(id, merge(70 * MIB), Pressure::End).is_err());
