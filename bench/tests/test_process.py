@@ -60,7 +60,7 @@ class Processes(unittest.TestCase):
         self.assertLess(time.monotonic() - before, 20)
 
     def test_an_engine_that_writes_nothing_or_nonsense(self):
-        protocol = "print('READY', flush=True); sys.stdin.readline(); {}; print('DONE', flush=True)"
+        protocol = "print('READY', flush=True); sys.stdin.readline(); {}; print('DONE', flush=True); sys.stdin.readline()"
         self.assertIn("cannot be read", run(protocol.format("pass")).failure)
         self.assertIn("is no JSON", run(protocol.format("out.write_text('{')")).failure)
         unanswered = """out.write_text('{"version": 1, "queries": []}')"""
