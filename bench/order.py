@@ -23,6 +23,8 @@ MODES = ("never", "auto", "always")
 MANY_ROWS = 20_000_000
 
 JOIN = "SELECT count(*), sum(l_extendedprice), max(o_totalprice) FROM orders JOIN lineitem ON o_orderkey = l_orderkey"
+# Reads about as much of one table as the join reads of two.
+SCAN = "SELECT count(*), sum(l_extendedprice), sum(l_partkey) FROM lineitem"
 BY_KEY = (
     "SELECT count(*), max(q), min(n) FROM (SELECT l_orderkey, sum(l_quantity) AS q, count(*) AS n, "
     "max(l_shipdate) FROM lineitem GROUP BY l_orderkey)"
@@ -40,6 +42,7 @@ def cases():
     alone = {
         **tpch,
         "join": JOIN,
+        "scan": SCAN,
         "by order key": BY_KEY,
         "newest rows": "SELECT l_orderkey, l_extendedprice FROM lineitem ORDER BY l_orderkey DESC, l_linenumber LIMIT 10",
         "window": "SELECT count(*), sum(l_quantity) FROM (SELECT l_quantity, row_number() OVER (PARTITION BY l_orderkey "
@@ -51,17 +54,21 @@ def cases():
     found = {name: [[sql]] for name, sql in alone.items()}
     found["16 at once"] = [[mix[stream % len(mix)]] for stream in range(16)]
     found["16 joins"] = [[JOIN]] * 16
+    found["8 joins"], found["8 scans"] = [[JOIN]] * 8, [[SCAN]] * 8
     found["16 by order key"] = [[BY_KEY]] * 16
     return found
 
 
-def prepare(coscan, data, scale_factor, row_group_rows):
-    """Writes what is not there yet; returns the tables."""
+def prepare(coscan, data, scale_factor, row_group_rows, chosen):
+    """Writes what is not there yet of the tables of the chosen cases; returns them."""
     data.mkdir(parents=True, exist_ok=True)
     size = ["--scale-factor", str(scale_factor), "--row-group-rows", str(row_group_rows)]
     tables = ["--tables", "lineitem,orders,customer"]
     subprocess.run([coscan, "generate", "tpch", *size, *tables, "--out", data], check=True)
     many = data / "many.parquet"
+    found = {name: data / f"{name}.parquet" for name in ("lineitem", "orders", "customer")}
+    if not any("FROM many" in sql for streams in chosen.values() for stream in streams for sql in stream):
+        return found
     if not many.exists():
         keys = ", ".join(f"value / {MANY_ROWS // 10**digits} AS k{digits}" for digits in range(3, 8))
         sql = (
@@ -70,7 +77,7 @@ def prepare(coscan, data, scale_factor, row_group_rows):
             f"FROM generate_series(0, {MANY_ROWS - 1})) TO '{many}' STORED AS PARQUET"
         )
         subprocess.run([coscan, "sql", "--threads", "1", "-c", sql], check=True, stdout=subprocess.DEVNULL)
-    return {name: data / f"{name}.parquet" for name in ("lineitem", "orders", "customer", "many")}
+    return {**found, "many": many}
 
 
 @dataclass(frozen=True)
@@ -89,7 +96,7 @@ def run(tables, streams, mode, args):
         workload, out = Path(folder) / "workload.json", Path(folder) / "results.json"
         described = {name: {"format": "parquet", "files": [str(path)]} for name, path in tables.items()}
         queries = [
-            {"id": at, "queries": [{"id": f"{at}.{i}", "sql": sql} for i, sql in enumerate(stream * args.times)]}
+            {"id": at, "start_s": at * args.stagger, "queries": [{"id": f"{at}.{i}", "sql": sql} for i, sql in enumerate(stream * args.times)]}
             for at, stream in enumerate(streams)
         ]
         workload.write_text(json.dumps({"version": 1, "tables": described, "streams": queries}))
@@ -173,17 +180,18 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--buffer", default="2GiB")
     parser.add_argument("--read-limit", default="none", help="bytes per second; none for cached files")
+    parser.add_argument("--stagger", type=float, default=0.0, help="seconds between the starts of two streams")
     parser.add_argument("--policy", default="relevance")
     parser.add_argument("--mode", action="append", choices=MODES, help="the first is what others are compared with")
     parser.add_argument("--only", action="append", help="cases to run, by name")
     args = parser.parse_args()
     args.mode = args.mode or list(MODES)
-    tables = prepare(args.coscan, args.data, args.scale_factor, args.row_group_rows)
+    chosen = {name: streams for name, streams in cases().items() if not args.only or name in args.only}
+    tables = prepare(args.coscan, args.data, args.scale_factor, args.row_group_rows, chosen)
     titles = "".join(f"{title:>9} ratio (range)    " for title in ("seconds", "cpu s", "MB read", "MB resident"))
     print(f"{'case':16} {'mode':7}{titles} operators' MB ratio, by chunks")
-    for name, streams in cases().items():
-        if not args.only or name in args.only:
-            compare(name, streams, tables, args)
+    for name, streams in chosen.items():
+        compare(name, streams, tables, args)
 
 
 if __name__ == "__main__":

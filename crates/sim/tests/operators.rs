@@ -61,6 +61,18 @@ impl Data {
         chunks.iter().flat_map(|chunk| self.chunks[chunk.index()].iter().copied()).collect()
     }
 
+    /// The chunks with keys in this range.
+    fn overlapped(&self, keys: ChunkKeys) -> impl Iterator<Item = ChunkNo> {
+        let overlaps =
+            move |chunk: &ChunkRows| chunk.keys.first <= keys.last && keys.first <= chunk.keys.last;
+        (0..).map(ChunkNo).zip(self.known.iter()).filter(move |(_, chunk)| overlaps(chunk)).map(|(at, _)| at)
+    }
+
+    /// How many of its chunks one of the outer side's overlaps, at most.
+    fn overlapped_at_most(&self, outer: &Data) -> u64 {
+        outer.known.iter().map(|chunk| self.overlapped(chunk.keys).count()).max().unwrap() as u64
+    }
+
     fn largest(&self) -> u64 {
         self.known.iter().map(|chunk| chunk.bytes).max().unwrap()
     }
@@ -97,13 +109,14 @@ fn query(rng: &mut Rng, tables: &[Data; 2]) -> Query {
         work: work(rng, other.chunks.len()),
         rows: other.known.clone(),
     };
-    let (in_order, operator) = match rng.u32(..9) {
+    let (in_order, operator) = match rng.u32(..10) {
         0 => (true, Operator::Scan),
         1 => (false, Operator::OrderedAggregation { rows, group_bytes: GROUP_BYTES }),
         2 => (false, Operator::HashAggregation { rows, group_bytes: GROUP_BYTES }),
         3 => (false, Operator::HashJoin { build: input, rows, row_bytes: ROW_BYTES }),
         4 => (false, Operator::MergeJoin { inner: input, rows, start: MergeStart::Beginning }),
         5 => (false, Operator::MergeJoin { inner: input, rows, start: MergeStart::Matching }),
+        9 => (false, Operator::JoinByChunks { inner: input, rows }),
         6 => (false, Operator::Sorted { rows, memory: rng.u64(..5000) }),
         kind => {
             let limit = rng.u64(1..60);
@@ -111,7 +124,7 @@ fn query(rng: &mut Rng, tables: &[Data; 2]) -> Query {
             (kind == 7, Operator::Top { rows, limit, pass_per_mille, row_bytes })
         }
     };
-    let merge = matches!(operator, Operator::MergeJoin { .. });
+    let merge = matches!(operator, Operator::MergeJoin { .. } | Operator::JoinByChunks { .. });
     Query {
         kind: 0,
         table: TableId(0),
@@ -205,6 +218,35 @@ fn grouped(data: &Data, chunks: &[ChunkNo], set: &ChunkSet) -> (BTreeMap<Key, u6
     (result, most)
 }
 
+/// The joined rows and pairs of chunks, if every outer chunk is joined with the inner ones that came with it and those that
+/// it overlaps and two neighbours may have left.
+fn joined_by_chunks(tables: &[Data; 2], handed: &[(Side, ChunkNo)]) -> (BTreeMap<Key, u64>, u64) {
+    let [own, other] = tables;
+    let (mut result, mut pairs) = (BTreeMap::new(), 0);
+    let mut before = BTreeSet::new();
+    let mut handed = handed.iter().peekable();
+    while let Some((side, outer)) = handed.next() {
+        assert_eq!(*side, Side::Own, "inner chunks come with outer ones");
+        let mut inner = BTreeSet::new();
+        while let Some((_, chunk)) = handed.next_if(|(side, _)| *side == Side::Input) {
+            assert!(inner.insert(*chunk), "once for an outer chunk");
+        }
+        let overlapped: BTreeSet<ChunkNo> = other.overlapped(own.known[outer.index()].keys).collect();
+        assert!(inner.is_subset(&overlapped), "{inner:?} of {overlapped:?}");
+        let left: Vec<_> = overlapped.difference(&inner).collect();
+        assert!(
+            left.len() <= 2 && left.iter().all(|chunk| before.contains(*chunk)),
+            "{left:?} of {before:?}"
+        );
+        for chunk in &overlapped {
+            pairs += 1;
+            joined(&own.chunks[outer.index()], &other.chunks[chunk.index()], &mut result);
+        }
+        before.extend(inner);
+    }
+    (result, pairs)
+}
+
 /// What a query was handed gives the right result, in the order that it relies on, and what it kept is within its bound.
 fn check(query: &Query, tables: &[Data; 2], handed: &[(Side, ChunkNo)], record: &QueryRecord) {
     let [own, other] = tables;
@@ -217,7 +259,9 @@ fn check(query: &Query, tables: &[Data; 2], handed: &[(Side, ChunkNo)], record: 
     if !matches!(query.operator, Operator::Top { .. }) {
         assert!(each_once(&mine, &query.chunks), "{mine:?} of {:?}", query.chunks);
     }
-    assert!(each_once(&inputs, &input_chunks), "{inputs:?} of {input_chunks:?}");
+    if !matches!(query.operator, Operator::JoinByChunks { .. }) {
+        assert!(each_once(&inputs, &input_chunks), "{inputs:?} of {input_chunks:?}");
+    }
     let rows = own.rows(&query.chunks);
     let one = query.workers == 1;
     match &query.operator {
@@ -267,6 +311,15 @@ fn check(query: &Query, tables: &[Data; 2], handed: &[(Side, ChunkNo)], record: 
             assert_eq!((kept.output, kept.bytes), (pairs, most));
             let runs = 2 + own.longest_run().max(other.longest_run());
             assert!(kept.bytes <= runs * (own.largest() + other.largest()), "{kept:?}");
+        }
+        Operator::JoinByChunks { .. } => {
+            let (result, pairs) = joined_by_chunks(tables, handed);
+            let mut direct = BTreeMap::new();
+            joined(&rows, &other.chunks.concat(), &mut direct);
+            assert_eq!((result, kept.output), (direct, pairs));
+            // The outer chunk and the inner ones at hand, and two more.
+            let at_hand = (2 + other.overlapped_at_most(own)) * other.largest();
+            assert!(kept.bytes <= own.largest() + at_hand, "{kept:?}");
         }
         Operator::Sorted { memory, .. } => {
             assert_eq!(kept.output, u64::from(query.chunks.len()));

@@ -383,6 +383,8 @@ fn every_operator_can_be_written_and_keeps_what_it_says() {
         let (kept, read) = merge(start);
         assert!((8e6..=24e6).contains(&kept) && read == 1.0, "{start}: {kept} {read}");
     }
+    let (by_chunks, read) = kept(&format!("kind = \"join-by-chunks\", inner = {SIDE}"));
+    assert!((16e6..=40e6).contains(&by_chunks) && read >= 1.0, "{by_chunks} {read}");
     assert_eq!(kept("kind = \"sorted\", memory = \"20MB\""), (0.0, 1.0), "alone, chunks come in order");
     let (top, read) = kept("kind = \"top\", limit = 150, row = \"4B\", pass = \"50%\"");
     assert!(top == 600.0 && read < 0.7, "{top} {read}");
@@ -414,6 +416,12 @@ const OPERATOR_MISTAKES: &[(&str, &str, &str, &str)] = &[
         "workers = 2\n",
         "class.c.workers",
         "a merge join has one worker",
+    ),
+    (
+        "kind = \"join-by-chunks\", inner = { cost = \"1us/chunk\" }",
+        "workers = 2\n",
+        "class.c.workers",
+        "a join by chunks has one worker",
     ),
     (
         "kind = \"merge-join\", start = \"matching\", inner = { cost = \"1us/chunk\" }",

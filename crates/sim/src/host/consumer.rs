@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use coscan_core::{ChunkNo, ChunkSet, DeliveryOrder, WorkerNo};
 
-use super::join::{HashJoin, Merge};
+use super::join::{ByChunks, HashJoin, Merge};
 use crate::operator::{BorderGroups, ChunkRows, Operator, Side, bytes_of};
 use crate::workload::Query;
 
@@ -53,6 +53,7 @@ enum State<'a> {
     Aggregation(Aggregation<'a>),
     HashJoin(HashJoin<'a>),
     Merge(Box<Merge<'a>>),
+    ByChunks(ByChunks<'a>),
     Sorted(Sorted<'a>),
     Top(Top<'a>),
 }
@@ -70,6 +71,9 @@ impl<'a> Consumer<'a> {
             Operator::HashJoin { build, row_bytes, .. } => State::HashJoin(HashJoin::new(build, *row_bytes)),
             Operator::MergeJoin { inner, rows, start } => {
                 State::Merge(Box::new(Merge::new(query, inner, rows, *start)))
+            }
+            Operator::JoinByChunks { inner, rows } => {
+                State::ByChunks(ByChunks::new(inner, rows, &query.chunks))
             }
             Operator::Sorted { rows, memory } => State::Sorted(Sorted::new(query, rows, *memory)),
             Operator::Top { rows, limit, pass_per_mille, row_bytes } => State::Top(Top {
@@ -120,6 +124,7 @@ impl<'a> Consumer<'a> {
                 asks.push(next);
             }
             State::Merge(merge) => merge.take(side, chunk, &mut self.kept, asks),
+            State::ByChunks(join) => join.take(side, chunk, &mut self.kept, asks),
             State::Sorted(sorted) => {
                 sorted.take(chunk, &mut self.kept);
                 asks.push(next);
@@ -135,6 +140,7 @@ impl<'a> Consumer<'a> {
     pub fn exhausted(&mut self, side: Side, asks: &mut Vec<Ask>) {
         let query = self.query;
         let own = match &mut self.state {
+            State::ByChunks(join) if side == Side::Input => return join.inner_taken(&mut self.kept, asks),
             State::HashJoin(_) if side == Side::Input => query.chunks.clone(),
             State::Sorted(sorted) => sorted.next_window(),
             State::Top(top) => top.others(),

@@ -1,9 +1,11 @@
 //! How joins go through their two sides.
 
+use std::collections::VecDeque;
+
 use coscan_core::{ChunkNo, ChunkSet, DeliveryOrder, WorkerNo};
 
 use super::consumer::{Ask, Kept};
-use crate::operator::{ChunkRows, Input, Key, Matches, MergeStart, Side};
+use crate::operator::{ChunkRows, Input, Key, Matches, MergeStart, Side, bytes_of, overlap};
 use crate::workload::Query;
 
 /// The build side is kept as a whole, then the own chunks go by.
@@ -45,7 +47,7 @@ pub(super) struct Merge<'a> {
     starts: bool,
 }
 
-/// A merge has one worker, whose sides take turns.
+/// Merges and joins by chunks have one worker, whose sides take turns.
 const WORKER: WorkerNo = WorkerNo(0);
 
 impl<'a> Merge<'a> {
@@ -137,5 +139,84 @@ impl<'a> Merge<'a> {
             (self.left, self.reached) = (part, [None; 2]);
             self.open(asks);
         }
+    }
+}
+
+/// The outer side in any order; inner chunks are asked for when an outer one that overlaps them was taken. Those that other
+/// outer chunks overlap too are kept, a few of them; what was forgotten is read again.
+#[derive(Debug)]
+pub(super) struct ByChunks<'a> {
+    inner: &'a Input,
+    rows: &'a [ChunkRows],
+    /// How many outer chunks that were not taken yet overlap each inner one.
+    visits: Vec<u32>,
+    /// The oldest first.
+    kept: VecDeque<ChunkNo>,
+    /// The outer chunk that is joined, and the inner ones that it overlaps.
+    joined: Option<(ChunkNo, std::ops::Range<u32>)>,
+}
+
+/// How many inner chunks are kept; for a partition, `coscan-datafusion` keeps as many.
+const KEPT_CHUNKS: usize = 2;
+
+impl<'a> ByChunks<'a> {
+    pub fn new(inner: &'a Input, rows: &'a [ChunkRows], own: &ChunkSet) -> Self {
+        let mut join =
+            ByChunks { inner, rows, visits: vec![0; inner.rows.len()], kept: VecDeque::new(), joined: None };
+        for chunk in own.iter() {
+            join.overlapped(chunk).for_each(|inner| join.visits[inner as usize] += 1);
+        }
+        join
+    }
+
+    fn overlapped(&self, outer: ChunkNo) -> std::ops::Range<u32> {
+        overlap(&self.inner.rows, |chunk| chunk.keys, self.rows[outer.index()].keys)
+    }
+
+    pub fn take(&mut self, side: Side, chunk: ChunkNo, kept: &mut Kept, asks: &mut Vec<Ask>) {
+        if side == Side::Input {
+            if self.visits[chunk.index()] > 1 {
+                self.kept.push_back(chunk);
+            }
+            self.count(kept);
+            asks.push(Ask::Request(Side::Input, WORKER));
+            return;
+        }
+        let overlapped = self.overlapped(chunk);
+        let missing = overlapped.clone().map(ChunkNo).filter(|inner| !self.kept.contains(inner));
+        let missing: ChunkSet = missing.collect();
+        self.joined = Some((chunk, overlapped));
+        self.count(kept);
+        if missing.is_empty() {
+            self.joined_all(kept);
+            asks.push(Ask::Request(Side::Own, WORKER));
+        } else {
+            asks.push(Ask::Open(Side::Input, missing, DeliveryOrder::Any));
+            asks.push(Ask::Request(Side::Input, WORKER));
+        }
+    }
+
+    /// The inner chunks of the outer one at hand have come.
+    pub fn inner_taken(&mut self, kept: &mut Kept, asks: &mut Vec<Ask>) {
+        self.joined_all(kept);
+        asks.extend([Ask::Close(Side::Input), Ask::Request(Side::Own, WORKER)]);
+    }
+
+    fn joined_all(&mut self, kept: &mut Kept) {
+        let (_, inner) = self.joined.take().expect("an outer chunk is joined");
+        kept.output += inner.len() as u64;
+        inner.for_each(|chunk| self.visits[chunk as usize] -= 1);
+        self.kept.retain(|chunk| self.visits[chunk.index()] > 0);
+        while self.kept.len() > KEPT_CHUNKS {
+            self.kept.pop_front();
+        }
+        self.count(kept);
+    }
+
+    fn count(&self, kept: &mut Kept) {
+        let outer = self.joined.as_ref().map(|(chunk, _)| bytes_of(self.rows, *chunk));
+        let inner = self.kept.iter().map(|chunk| bytes_of(&self.inner.rows, *chunk));
+        kept.count = (self.kept.len() + outer.iter().len()) as u64;
+        kept.bytes = inner.chain(outer).sum();
     }
 }

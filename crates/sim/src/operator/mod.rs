@@ -80,6 +80,14 @@ pub enum Operator {
         /// Where both sides start.
         start: MergeStart,
     },
+    /// Takes its own chunks in any order. When it has taken one, it reads those of `inner` with keys in common, which nobody
+    /// was told before that it would read. As `coscan-datafusion` joins tables that are clustered by one key.
+    JoinByChunks {
+        /// The inner side.
+        inner: Input,
+        /// What is known of each of its own chunks.
+        rows: Arc<[ChunkRows]>,
+    },
     /// Gives its rows on in the order of the key. Chunks that come too early wait; of as many as fit into `memory` it takes
     /// whichever comes first.
     Sorted {
@@ -116,15 +124,16 @@ impl Operator {
     pub fn input(&self) -> Option<&Input> {
         match self {
             Operator::HashJoin { build, .. } => Some(build),
-            Operator::MergeJoin { inner, .. } => Some(inner),
+            Operator::MergeJoin { inner, .. } | Operator::JoinByChunks { inner, .. } => Some(inner),
             _ => None,
         }
     }
 
     /// The chunks of its input that may match one of these chunks of its own.
     pub fn input_chunks(&self, own: &ChunkSet) -> ChunkSet {
-        let (Operator::HashJoin { build: input, rows, .. } | Operator::MergeJoin { inner: input, rows, .. }) =
-            self
+        let (Operator::HashJoin { build: input, rows, .. }
+        | Operator::MergeJoin { inner: input, rows, .. }
+        | Operator::JoinByChunks { inner: input, rows }) = self
         else {
             return ChunkSet::new();
         };

@@ -21,7 +21,7 @@ pub struct OperatorFile {
     pub group: Option<Bytes>,
     /// The build side of a hash join.
     pub build: Option<InputFile>,
-    /// The inner side of a merge join.
+    /// The inner side of a merge join or a join by chunks.
     pub inner: Option<InputFile>,
     pub start: Option<StartFile>,
     /// A row that is kept.
@@ -59,11 +59,12 @@ struct Kind {
     make: fn(&Maker<'_>) -> Result<Operator, KeyError>,
 }
 
-const KINDS: [Kind; 7] = [
+const KINDS: [Kind; 8] = [
     Kind { name: "ordered-aggregation", wanted: &["group"], optional: &[], make: ordered_aggregation },
     Kind { name: "hash-aggregation", wanted: &["group"], optional: &[], make: hash_aggregation },
     Kind { name: "hash-join", wanted: &["build", "row"], optional: &[], make: hash_join },
     Kind { name: "merge-join", wanted: &["inner", "start"], optional: &[], make: merge_join },
+    Kind { name: "join-by-chunks", wanted: &["inner"], optional: &[], make: join_by_chunks },
     Kind { name: "cooperative-merge-join", wanted: &[], optional: &[], make: cooperative_merge_join },
     Kind { name: "sorted", wanted: &["memory"], optional: &[], make: sorted },
     Kind { name: "top", wanted: &["limit", "row"], optional: &["pass"], make: top },
@@ -145,6 +146,14 @@ impl Maker<'_> {
         Err(KeyError::new(format!("{}{key}", self.class.path), message))
     }
 
+    fn has_one_worker(&self, what: &str) -> Result<(), KeyError> {
+        match self.class.workers {
+            1 => Ok(()),
+            _ => self
+                .refuse(".workers", format!("{what} has one worker: remove it, or choose another operator")),
+        }
+    }
+
     fn input(&self, key: &str, file: Option<&InputFile>) -> Result<Input, KeyError> {
         (self.input)(key, file.expect("the key is wanted"))
     }
@@ -171,10 +180,7 @@ fn hash_join(maker: &Maker<'_>) -> Result<Operator, KeyError> {
 }
 
 fn merge_join(maker: &Maker<'_>) -> Result<Operator, KeyError> {
-    if maker.class.workers != 1 {
-        return maker
-            .refuse(".workers", "a merge join has one worker: remove it, or choose another operator");
-    }
+    maker.has_one_worker("a merge join")?;
     if maker.class.order == DeliveryOrder::Table {
         return maker.refuse(
             ".in_order",
@@ -187,6 +193,14 @@ fn merge_join(maker: &Maker<'_>) -> Result<Operator, KeyError> {
     };
     let inner = maker.input("inner", maker.file.inner.as_ref())?;
     Ok(Operator::MergeJoin { inner, rows: maker.rows.clone(), start })
+}
+
+fn join_by_chunks(maker: &Maker<'_>) -> Result<Operator, KeyError> {
+    maker.has_one_worker("a join by chunks")?;
+    Ok(Operator::JoinByChunks {
+        inner: maker.input("inner", maker.file.inner.as_ref())?,
+        rows: maker.rows.clone(),
+    })
 }
 
 /// A scan over a table that has the columns of both, in chunks whose rows match: there is nothing to keep.
