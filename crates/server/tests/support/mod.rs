@@ -133,6 +133,11 @@ impl World {
     }
 }
 
+/// What this gives; it has to end in this time, so that a test fails where it would wait for as long as the server does.
+pub async fn within<T>(limit: Duration, what: &str, work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(limit, work).await.unwrap_or_else(|_| panic!("{what} goes on after {limit:?}"))
+}
+
 /// Waits until a statement was stopped by what `stop` does, which says what it was told. One that is not stopped may go on for
 /// hours.
 pub async fn stopped<T, S>(
@@ -140,8 +145,7 @@ pub async fn stopped<T, S>(
     stop: impl Future<Output = S>,
 ) -> S {
     let both = async { tokio::join!(statement, stop) };
-    let (ended, told) =
-        tokio::time::timeout(Duration::from_secs(60), both).await.expect("the statement goes on");
+    let (ended, told) = within(Duration::from_secs(60), "a statement that is stopped", both).await;
     assert_eq!(code(&ended.err().expect("it ended by itself")), "57014");
     told
 }
