@@ -41,7 +41,7 @@ mod tables;
 mod tier;
 mod user;
 
-use std::io;
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use clap::{ArgAction, Parser, Subcommand};
@@ -123,5 +123,9 @@ fn log_to_stderr(verbose: u8) {
         _ => "debug",
     };
     let filter = EnvFilter::try_from_env("COSCAN_LOG").unwrap_or_else(|_| EnvFilter::new(default));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_target(true).init();
+    // A journal and a file keep escape sequences as they are.
+    let colours =
+        io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours);
+    log.with_writer(io::stderr).with_target(true).init();
 }

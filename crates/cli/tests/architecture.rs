@@ -206,3 +206,22 @@ fn the_files_that_documents_name_are_there() {
     }
     assert!(named > 50, "only {named} files were found in the documents");
 }
+
+/// The program includes files of folders outside its crates, by links; a build of the image would lack them.
+#[test]
+fn the_image_is_built_with_all_that_crates_link_to() {
+    let root =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the folder is there");
+    let left_out = std::fs::read_to_string(root.join(".dockerignore")).expect("the file is readable");
+    let crates = std::fs::read_dir(root.join("crates")).expect("the folder is there").flatten();
+    let entries = crates.flat_map(|of| std::fs::read_dir(of.path()).expect("a crate is a folder").flatten());
+    let mut links = 0;
+    for link in entries.filter(|entry| entry.path().is_symlink()) {
+        let target = link.path().canonicalize().expect("it leads somewhere");
+        let below = target.strip_prefix(&root).expect("it leads into the checkout");
+        let taken = below.ancestors().all(|folder| left_out.lines().all(|line| Path::new(line) != folder));
+        assert!(taken, ".dockerignore leaves out {}, which {} needs", below.display(), link.path().display());
+        links += 1;
+    }
+    assert!(links > 0, "no crate has a link: this test can go");
+}
