@@ -150,7 +150,7 @@ impl<T: OneInput> ExecutionPlan for OneInputExec<T> {
         self: Arc<Self>,
         children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+        with_children(self, children)
     }
 
     fn apply_expressions(

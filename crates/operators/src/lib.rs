@@ -5,6 +5,8 @@
 //! is asked for. [`ScanAggregateExec`] computes partial sums, averages and counts for few groups from arrays that other
 //! queries read too, without copying rows. Types and values of results are those of DataFusion.
 //!
+//! [`with_own_buffers`] copies strings of batches that keep the buffers of others.
+//!
 //! When a plan may be changed to use them is not decided here, and nothing here knows where rows come from.
 
 #![deny(missing_docs)]
@@ -14,7 +16,9 @@ mod lock;
 mod narrow;
 mod rest_exec;
 pub mod short_decimals;
+mod views;
 
 pub use aggregate::{Aggregation, Function, Room, ScanAggregateExec, SharedStates, Sharing, SliceName};
 pub use narrow::narrowed;
 pub use rest_exec::RestExec;
+pub use views::with_own_buffers;

@@ -6,8 +6,9 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, GenericByteViewArray, RecordBatch};
-use datafusion::arrow::datatypes::{ByteViewType, DataType};
+use coscan_operators::with_own_buffers;
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -19,7 +20,7 @@ use futures::StreamExt;
 
 use crate::one_input::{OneInput, OneInputExec, with_children};
 
-/// Buffers of less than this are left as they are.
+/// Buffers of less than this are left as they are, and so are those of which values use half or more.
 const SMALL: usize = 64 << 10;
 
 /// The plan with such batches below its sorts and joins that sort.
@@ -68,27 +69,12 @@ impl OneInput for Compact {
 }
 
 fn compact(batch: &RecordBatch) -> Result<RecordBatch> {
-    let columns = batch.columns().iter().map(compact_column).collect();
-    Ok(RecordBatch::try_new(batch.schema(), columns)?)
-}
-
-fn compact_column(column: &ArrayRef) -> ArrayRef {
-    match column.data_type() {
-        DataType::Utf8View if is_sparse(column.as_string_view()) => Arc::new(column.as_string_view().gc()),
-        DataType::BinaryView if is_sparse(column.as_binary_view()) => Arc::new(column.as_binary_view().gc()),
-        _ => Arc::clone(column),
-    }
-}
-
-/// Whether less than half of the buffers belongs to values of the array.
-fn is_sparse<T: ByteViewType + ?Sized>(array: &GenericByteViewArray<T>) -> bool {
-    let kept: usize = array.data_buffers().iter().map(|buffer| buffer.capacity()).sum();
-    kept > SMALL && kept / 2 > array.total_buffer_bytes_used()
+    with_own_buffers(batch, |kept, used| kept > SMALL && kept / 2 > used)
 }
 
 #[cfg(test)]
 mod tests {
-    use datafusion::arrow::array::StringViewArray;
+    use datafusion::arrow::array::{ArrayRef, StringViewArray};
 
     use super::*;
 
@@ -96,11 +82,13 @@ mod tests {
     fn strings_that_are_left_of_many_are_copied() {
         let long = |at: usize| format!("a string that is not in its view {at}");
         let all: ArrayRef = Arc::new(StringViewArray::from_iter_values((0..10_000).map(long)));
+        let all = RecordBatch::try_from_iter([("s", all)]).expect("a batch");
         let few = all.slice(5_000, 10);
         assert!(few.get_array_memory_size() > SMALL);
-        let compact = compact_column(&few);
-        assert_eq!(&compact, &few);
-        assert!(compact.get_array_memory_size() < 4096, "{}", compact.get_array_memory_size());
-        assert!(Arc::ptr_eq(&compact_column(&all), &all));
+        let compacted = compact(&few).expect("a batch");
+        assert_eq!(compacted, few);
+        assert!(compacted.get_array_memory_size() < 4096, "{}", compacted.get_array_memory_size());
+        let same = compact(&all).expect("a batch");
+        assert!(Arc::ptr_eq(same.column(0), all.column(0)), "all of it is used");
     }
 }

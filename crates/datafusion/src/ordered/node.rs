@@ -13,7 +13,7 @@ use datafusion::common::{Result, internal_err};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{LexOrdering, PhysicalExpr};
-use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
+use datafusion::physical_plan::execution_plan::ReplaceChildrenOptions;
 use datafusion::physical_plan::metrics::{
     BaselineMetrics, Count, ExecutionPlanMetricsSet, Gauge, MetricBuilder, MetricsSet,
 };
@@ -25,6 +25,7 @@ use futures::TryStreamExt;
 
 use super::executions::Executions;
 use super::in_order::sorted;
+use crate::one_input::with_children;
 
 /// What can be done chunk by chunk in place of an operator of DataFusion.
 pub(crate) trait ChunkOperator: fmt::Debug + Send + Sync + 'static {
@@ -214,7 +215,7 @@ impl<O: ChunkOperator> ExecutionPlan for ByChunksExec<O> {
         self: Arc<Self>,
         children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+        with_children(self, children)
     }
 
     fn apply_expressions(

@@ -13,7 +13,6 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::Result;
 use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::metrics::RecordOutput;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
@@ -24,6 +23,7 @@ use super::input::{ChunkInput, ClusteredInput};
 use super::kept::copied;
 use super::node::{Books, ByChunksExec, Choice, ChunkOperator, ChunkWorker};
 use super::worker::rows_at;
+use crate::one_input::with_children;
 use crate::scan::chunks::{ChunkReader, Piece};
 
 /// The node of window functions by chunks.
@@ -73,8 +73,7 @@ fn over_rows(
         None => Arc::new(RestExec::new(rows)),
     };
     for node in nodes.iter().rev() {
-        let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-        plan = Arc::clone(node).replace_children(vec![plan], options)?;
+        plan = with_children(Arc::clone(node), vec![plan])?;
     }
     Ok(plan)
 }

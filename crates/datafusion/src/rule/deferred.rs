@@ -14,13 +14,12 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::DynamicFilterTracking;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
-use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{StreamExt, TryFutureExt};
 
 use super::expressions::any_expression;
-use crate::one_input::{OneInput, OneInputExec};
+use crate::one_input::{OneInput, OneInputExec, with_children};
 
 /// The node with a build side that is opened when it is read, if it is a hash join whose build side is an exchange over
 /// scans that may be filtered while the query runs.
@@ -34,8 +33,7 @@ pub(super) fn deferred(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<d
     }
     let mut children: Vec<_> = node.children().into_iter().cloned().collect();
     children[0] = Arc::new(OneInputExec(Deferred(build)));
-    let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-    node.replace_children(children, options).map(Transformed::yes)
+    with_children(node, children).map(Transformed::yes)
 }
 
 fn has_dynamic_filter(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {

@@ -10,10 +10,10 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::sorts::sort::SortExec;
 
 use super::{eligibility, ordered};
+use crate::one_input::with_children;
 use crate::ordered::Step;
 use crate::scan::CScan;
 use crate::scan::first::WantedFirst;
@@ -26,7 +26,7 @@ pub(super) fn wanted_first(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Execu
         let first = sort.expr().first();
         let Some(column) = first.expr.downcast_ref::<Column>() else { return Ok(Transformed::no(node)) };
         match wanting(sort.input(), column.index(), first.options.descending)? {
-            Some(input) => with_input(&node, input).map(Transformed::yes),
+            Some(input) => with_children(node, vec![input]).map(Transformed::yes),
             None => Ok(Transformed::no(node)),
         }
     });
@@ -53,13 +53,5 @@ fn wanting(
         _ => None,
     };
     let Some((input, column)) = below else { return Ok(None) };
-    wanting(&input, column, descending)?.map(|input| with_input(node, input)).transpose()
-}
-
-fn with_input(
-    node: &Arc<dyn ExecutionPlan>,
-    input: Arc<dyn ExecutionPlan>,
-) -> Result<Arc<dyn ExecutionPlan>> {
-    let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-    Arc::clone(node).replace_children(vec![input], options)
+    wanting(&input, column, descending)?.map(|input| with_children(Arc::clone(node), vec![input])).transpose()
 }

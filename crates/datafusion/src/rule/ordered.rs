@@ -19,7 +19,6 @@ use datafusion::physical_plan::aggregates::{
 };
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
-use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::partial_sort::PartialSortExec;
@@ -32,6 +31,7 @@ use datafusion::physical_plan::{Distribution, ExecutionPlan, ExecutionPlanProper
 use super::{eligibility, with_narrow_arithmetic};
 use crate::clustered::{ClusteredWith, matches_declared};
 use crate::key_filter::KeyFiltersExec;
+use crate::one_input::with_children;
 use crate::ordered::{
     AggregateSpec, Candidate, ChunkAggregation, ChunkInput, ChunkJoin, ChunkWindow, OrderedAggregateExec,
     OrderedJoinExec, OrderedWindowExec, OuterSide, Step, sort_chunks,
@@ -111,7 +111,7 @@ fn rewritten(
     if !changed {
         return Ok(node);
     }
-    node.replace_children(replaced, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+    with_children(node, replaced)
 }
 
 /// What is relied on of an input of `node`.

@@ -10,11 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Result, resources_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::joins::NestedLoopJoinExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
-use crate::one_input::{OneInput, OneInputExec};
+use crate::one_input::{OneInput, OneInputExec, with_children};
 
 /// The node with a left side that is read once, if it is a nested loop join.
 pub(super) fn read_once(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
@@ -26,8 +25,7 @@ pub(super) fn read_once(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<
         return Ok(Transformed::no(node));
     }
     children[0] = ReadOnce::exec(Arc::clone(&children[0]));
-    let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-    node.replace_children(children, options).map(Transformed::yes)
+    with_children(node, children).map(Transformed::yes)
 }
 
 /// Gives its rows once.

@@ -13,15 +13,13 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::analyze::AnalyzeExec;
-use datafusion::physical_plan::execution_plan::{
-    ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions,
-};
+use datafusion::physical_plan::execution_plan::EmissionType;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use super::exec::SharedResult;
 use super::key::Query;
 use super::runs::Runs;
-use crate::one_input::without;
+use crate::one_input::{with_children, without};
 use crate::ordered::OrderedAggregateExec;
 use crate::rule::CooperativeScans;
 use crate::session::options::CoscanOptions;
@@ -93,8 +91,7 @@ impl SharedResultPlanner {
             }
             let children = node.children().into_iter().map(|child| self.shared(logical, Arc::clone(child)));
             let children = children.collect::<Result<_>>()?;
-            let recomputed = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-            Ok(Transformed::new(node.replace_children(children, recomputed)?, true, TreeNodeRecursion::Stop))
+            Ok(Transformed::new(with_children(node, children)?, true, TreeNodeRecursion::Stop))
         };
         plan.transform_down(share).data()
     }

@@ -4,14 +4,13 @@
 //! its buffers, and the coalescer of an exchange, which cuts large batches, makes room for all their strings with each
 //! cut. So each batch gets buffers of its own, and until the last one has left the whole stays in the account.
 
-use std::sync::Arc;
-
-use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::array::RecordBatch;
 use datafusion::common::Result;
 use datafusion::execution::memory_pool::MemoryReservation;
 use futures::Stream;
 use futures::stream::unfold;
+
+use crate::views::with_own_buffers;
 
 /// The rows of `state`, `rows` of them at a time; `reservation` is the room of all.
 pub(super) fn pieces(
@@ -24,29 +23,17 @@ pub(super) fn pieces(
         let left = state.num_rows().checked_sub(at).filter(|left| *left > 0)?;
         let piece = match left.min(rows) {
             whole if whole == state.num_rows() => Ok(state.clone()),
-            part => detached(&state.slice(at, part)),
+            part => with_own_buffers(&state.slice(at, part), |_, _| true),
         };
         Some((piece, (state, reservation, at + rows)))
     })
 }
 
-/// The batch with buffers of its own for its strings.
-fn detached(batch: &RecordBatch) -> Result<RecordBatch> {
-    let detach = |array: &ArrayRef| -> ArrayRef {
-        match array.data_type() {
-            DataType::Utf8View => Arc::new(array.as_string_view().gc()),
-            DataType::BinaryView => Arc::new(array.as_binary_view().gc()),
-            _ => Arc::clone(array),
-        }
-    };
-    let arrays = batch.columns().iter().map(detach).collect();
-    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    Ok(RecordBatch::try_new_with_options(batch.schema(), arrays, &options)?)
-}
-
 #[cfg(test)]
 mod tests {
-    use datafusion::arrow::array::{Int64Array, StringViewArray};
+    use std::sync::Arc;
+
+    use datafusion::arrow::array::{ArrayRef, AsArray, Int64Array, StringViewArray};
     use datafusion::arrow::compute::concat_batches;
     use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, UnboundedMemoryPool};
     use futures::{FutureExt, StreamExt, TryStreamExt};

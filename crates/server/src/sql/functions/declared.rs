@@ -1,12 +1,14 @@
 //! A function in five lines: its name, what it takes, what it gives, how it is computed.
 //!
-//! For functions that have no more to say. Others implement [`ScalarUDFImpl`]: those whose type follows from a value, that become
-//! another expression, or that hold something.
+//! For functions that have no more to say; [`holding`] is for those that hold something. Others implement [`ScalarUDFImpl`]: those
+//! whose type follows from a value, or that become another expression.
 
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Result;
+use datafusion::logical_expr::expr_fn::SimpleScalarUDF;
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
@@ -36,6 +38,17 @@ impl Function {
     fn with(self, volatility: Volatility) -> ScalarUDF {
         ScalarUDF::from(Declared { function: self, signature: Signature::user_defined(volatility) })
     }
+}
+
+/// A function that computes its values from more than its arguments: from what the closure holds. It gives one type, and is equal
+/// to itself only.
+pub(super) fn holding(
+    name: &str,
+    signature: Signature,
+    gives: DataType,
+    compute: impl Fn(&[ColumnarValue]) -> Result<ColumnarValue> + Send + Sync + 'static,
+) -> ScalarUDF {
+    ScalarUDF::from(SimpleScalarUDF::new_with_signature(name, signature, gives, Arc::new(compute)))
 }
 
 /// See [`Function`]; names tell them apart.

@@ -52,10 +52,7 @@ use datafusion::scalar::ScalarValue;
 
 use super::Registry;
 use super::activity::Viewer;
-use answer::Answer;
-use cancel::Cancel;
 pub(crate) use json::EXPONENT_MAX;
-use privileges::Privilege;
 pub(super) use syntax::with_syntax;
 
 /// The version that clients are told: they take features and queries of the catalog by it.
@@ -130,7 +127,7 @@ const NO_SIZE: [&str; 7] = [
 
 /// Registers what is the same for everybody.
 pub(crate) fn register(context: &SessionContext) {
-    let answer = |name: &str, value: ScalarValue| context.register_udf(Answer::udf(name, value));
+    let answer = |name: &str, value: ScalarValue| context.register_udf(answer::udf(name, value));
     let version = concat!("PostgreSQL 16.6 (coscan ", env!("CARGO_PKG_VERSION"), ")");
     answer("version", version.into());
     VISIBLE.iter().for_each(|name| answer(name, true.into()));
@@ -161,16 +158,16 @@ pub(crate) fn register(context: &SessionContext) {
 /// Registers what tells who asks, and what they may do.
 pub(crate) fn register_user(context: &SessionContext, user: &str, admin: bool, registry: &Arc<Registry>) {
     for name in ["session_user", "current_user", "user", "current_role"] {
-        context.register_udf(Answer::udf(name, user.into()));
+        context.register_udf(answer::udf(name, user.into()));
     }
     for name in cancel::NAMES {
         let viewer = Viewer { user: user.to_owned(), admin };
-        context.register_udf(Cancel::udf(name, registry.clone(), viewer));
+        context.register_udf(cancel::udf(name, registry.clone(), viewer));
     }
-    privileges::NAMES.iter().for_each(|name| context.register_udf(Privilege::udf(name, admin)));
+    privileges::NAMES.iter().for_each(|name| context.register_udf(privileges::udf(name, admin)));
 }
 
 /// Registers what tells the session's number.
 pub(crate) fn register_number(context: &SessionContext, number: i32) {
-    context.register_udf(Answer::udf("pg_backend_pid", number.into()));
+    context.register_udf(answer::udf("pg_backend_pid", number.into()));
 }

@@ -36,38 +36,30 @@ const TEXT: fn(&[DataType]) -> DataType = |_| DataType::Utf8View;
 const BOOLEAN: fn(&[DataType]) -> DataType = |_| DataType::Boolean;
 const INTEGER: fn(&[DataType]) -> DataType = |_| DataType::Int32;
 
+type Compute = fn(&ScalarFunctionArgs) -> Result<ColumnarValue>;
+
+/// A function of one text.
+const fn of_text(name: &'static str, gives: fn(&[DataType]) -> DataType, compute: Compute) -> Function {
+    Function { name, takes: one_text, gives, compute }
+}
+
+/// A function of a text and the steps into it.
+const fn along_steps(name: &'static str, compute: Compute) -> Function {
+    Function { name, takes: text_and_steps, gives: TEXT, compute }
+}
+
 /// Those that have a name.
 const FUNCTIONS: [Function; 10] = [
-    Function { name: "json", takes: one_text, gives: TEXT, compute: checked },
-    Function { name: "jsonb", takes: one_text, gives: TEXT, compute: normalized },
-    Function { name: "json_typeof", takes: one_text, gives: TEXT, compute: kinds },
-    Function { name: "jsonb_typeof", takes: one_text, gives: TEXT, compute: kinds },
-    Function { name: "json_array_length", takes: one_text, gives: INTEGER, compute: array_lengths },
-    Function { name: "jsonb_array_length", takes: one_text, gives: INTEGER, compute: array_lengths },
-    Function {
-        name: "json_extract_path",
-        takes: text_and_steps,
-        gives: TEXT,
-        compute: |args| at_steps(args, Form::Written),
-    },
-    Function {
-        name: "json_extract_path_text",
-        takes: text_and_steps,
-        gives: TEXT,
-        compute: |args| at_steps(args, Form::Meant),
-    },
-    Function {
-        name: "jsonb_extract_path",
-        takes: text_and_steps,
-        gives: TEXT,
-        compute: |args| at_steps(args, Form::Jsonb),
-    },
-    Function {
-        name: "jsonb_extract_path_text",
-        takes: text_and_steps,
-        gives: TEXT,
-        compute: |args| at_steps(args, Form::MeantJsonb),
-    },
+    of_text("json", TEXT, checked),
+    of_text("jsonb", TEXT, normalized),
+    of_text("json_typeof", TEXT, kinds),
+    of_text("jsonb_typeof", TEXT, kinds),
+    of_text("json_array_length", INTEGER, array_lengths),
+    of_text("jsonb_array_length", INTEGER, array_lengths),
+    along_steps("json_extract_path", |args| at_steps(args, Form::Written)),
+    along_steps("json_extract_path_text", |args| at_steps(args, Form::Meant)),
+    along_steps("jsonb_extract_path", |args| at_steps(args, Form::Jsonb)),
+    along_steps("jsonb_extract_path_text", |args| at_steps(args, Form::MeantJsonb)),
 ];
 
 /// Registers them.
