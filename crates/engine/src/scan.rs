@@ -230,6 +230,10 @@ impl Worker {
     }
 
     /// Releases the present bundle and takes the next one; false if there is none.
+    ///
+    /// Releasing and requesting are two turns of the driver's lock. A bundle is released when its last chunk is dropped, and then
+    /// may be evicted, however late its worker asks for the next one. What is requested is known only after looking: a chunk
+    /// may lie ready in another slot, and other segments of the stage come first.
     async fn take_bundle(&mut self) -> Result<bool, EngineError> {
         self.release();
         let started = self.shared.driver.now();
