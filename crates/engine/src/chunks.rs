@@ -215,6 +215,8 @@ fn pieces(metadata: &ParquetMetaData, whole: &FileChunk, borders: &[usize]) -> O
 
 #[cfg(test)]
 mod tests {
+    use parquet::file::metadata::{PageIndexPolicy, ParquetMetaDataReader};
+
     use super::*;
 
     #[test]
@@ -222,6 +224,47 @@ mod tests {
         assert!(!is_cut(149, 100) && is_cut(150, 100) && !is_cut(u64::MAX, 0));
         assert_eq!(pieces_wanted(1000, 100), 10);
         assert_eq!(pieces_wanted(u64::MAX, 1), PIECES_MAX);
+    }
+
+    /// The row group as one chunk.
+    fn whole(metadata: &ParquetMetaData, row_group: usize) -> FileChunk {
+        let schema = metadata.file_metadata().schema_descr();
+        let found = metadata.row_group(row_group);
+        let mut parts = vec![Vec::new(); schema.root_schema().get_fields().len()];
+        for (leaf, column) in found.columns().iter().enumerate() {
+            let (start, length) = column.byte_range();
+            parts[schema.get_column_root_idx(leaf)].push(start..start + length);
+        }
+        let rows = ChunkRows { row_group, rows: 0..found.num_rows() as usize };
+        FileChunk { rows, is_piece: false, parts }
+    }
+
+    /// What the pieces of a file read beyond its row groups, without borders by value and with them:
+    /// `COSCAN_PARQUET=FILE cargo test --release -p coscan-engine --lib pieces_add -- --ignored --nocapture`
+    #[test]
+    #[ignore = "prints figures of the file that COSCAN_PARQUET names"]
+    fn what_pieces_add_to_their_row_groups() {
+        let path = std::env::var("COSCAN_PARQUET").expect("COSCAN_PARQUET names a file");
+        let reader = ParquetMetaDataReader::new().with_page_index_policy(PageIndexPolicy::Required);
+        let metadata = reader.parse_and_finish(&std::fs::File::open(path).unwrap()).unwrap();
+        let whole: Vec<FileChunk> = (0..metadata.num_row_groups()).map(|at| whole(&metadata, at)).collect();
+        let bytes = |chunks: &[FileChunk]| chunks.iter().map(FileChunk::bytes).sum::<u64>() as f64;
+        let total = bytes(&whole);
+        println!("{} row groups, {:.1} MB", whole.len(), total / 1e6);
+        for mib in [1, 2, 4, 8, 16, 32] {
+            let without = |chunk: &FileChunk| {
+                let wanted = pieces_wanted(chunk.bytes(), mib << 20) as usize;
+                let columns = LargestColumns::new(&metadata, chunk.rows.row_group)?;
+                pieces_up_to(&metadata, chunk, &columns, None, 2..=wanted)
+            };
+            let with = |chunk: &FileChunk| cut(&metadata, chunk, mib << 20);
+            let cut = |by: &dyn Fn(&FileChunk) -> Option<Vec<FileChunk>>| {
+                let pieces = whole.iter().flat_map(|chunk| by(chunk).unwrap_or_else(|| vec![chunk.clone()]));
+                let pieces: Vec<FileChunk> = pieces.collect();
+                format!("{} chunks, {:+.2} %", pieces.len(), (bytes(&pieces) / total - 1.0) * 100.0)
+            };
+            println!("{mib} MiB: {} without borders by value, {} with them", cut(&without), cut(&with));
+        }
     }
 
     #[test]
