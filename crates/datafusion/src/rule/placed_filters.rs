@@ -60,16 +60,20 @@ pub(super) fn by_position(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Ar
 }
 
 /// Whether DataFusion can work with the least and the greatest of a join's keys. It ends the query if keys are lists of
-/// structs, which it cannot compare, or integers in dictionaries, of which it would make an array. It looks for neither if no
-/// scan has the filter.
+/// structs, which it cannot compare, or integers in dictionaries, of which it would make an array, or if both sides have keys of
+/// different types, as EXCEPT and INTERSECT of decimals may have. It looks for none of that if no scan has the filter.
 fn keys_have_bounds(node: &Arc<dyn ExecutionPlan>) -> bool {
     let Some(join) = node.downcast_ref::<HashJoinExec>() else { return true };
-    let schema = join.left().schema();
+    let (left, right) = (join.left().schema(), join.right().schema());
     let has_bounds = |of: DataType| match of {
         DataType::Dictionary(_, values) => !values.is_integer(),
         of => !of.is_nested(),
     };
-    join.on().iter().all(|(key, _)| key.data_type(&schema).is_ok_and(has_bounds))
+    let type_of_both = |a: &Filter, b: &Filter| {
+        let (a, b) = (a.data_type(&left).ok()?, b.data_type(&right).ok()?);
+        (a == b).then_some(a)
+    };
+    join.on().iter().all(|(a, b)| type_of_both(a, b).is_some_and(has_bounds))
 }
 
 /// `input` with a filter over its columns in the scans to which it belongs and in no others, and whether there are any.

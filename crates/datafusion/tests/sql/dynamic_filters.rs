@@ -212,14 +212,16 @@ async fn keys_that_are_equal_otherwise_meet() {
     }
 }
 
-/// DataFusion looks for the least and the greatest key, and ends queries of some types of keys for that.
+/// DataFusion looks for the least and the greatest key, and ends queries of some types of keys for that. In its plans a rounded
+/// decimal may have another type than the key that it is compared with.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn keys_without_bounds_are_joined() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("keys.parquet").display().to_string();
     let plain = support::plain(support::Variant::Default);
     let rows = "SELECT v % 3 AS number, [named_struct('x', v % 3)] AS list, \
-                arrow_cast(v % 3, 'Dictionary(Int32, Int64)') AS entry FROM generate_series(1, 30000) AS t(v)";
+                arrow_cast(v % 3, 'Dictionary(Int32, Int64)') AS entry, \
+                arrow_cast(v % 3 + 0.25, 'Decimal128(18, 8)') AS exact FROM generate_series(1, 30000) AS t(v)";
     support::rows(&plain, &format!("COPY ({rows}) TO '{path}' STORED AS PARQUET")).await.expect(rows);
     let engine = support::engine(support::policy("relevance"), support::LARGE_BUFFER);
     let ctx = support::cooperative(&engine, support::Variant::Default);
@@ -230,6 +232,8 @@ async fn keys_without_bounds_are_joined() {
             format!("SELECT count(*) FROM keys WHERE {key} IN (SELECT {key} FROM keys WHERE number < 2)");
         assert_eq!(support::rows(&ctx, &sql).await.expect(&sql), ["20000"], "{sql}");
     }
+    let sql = "SELECT count(*) FROM (SELECT exact FROM keys EXCEPT ALL SELECT round(exact, 1) FROM keys)";
+    assert_eq!(support::rows(&ctx, sql).await.expect(sql), ["30000"], "{sql}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
