@@ -31,6 +31,10 @@ pub(crate) const UNREAD: Duration = Duration::from_secs(5);
 /// For so long a run that is over is waited for; its operators end in tasks of their own.
 pub(crate) const ENDING: Duration = Duration::from_secs(1);
 
+/// A further run has a plan that nobody else has: its operators give everything back, at the latest when a hash table that they
+/// are making is done.
+pub(crate) const ENDING_AGAIN: Duration = Duration::from_secs(30);
+
 /// What is known of a query.
 #[derive(Debug)]
 pub(crate) struct About {
@@ -121,7 +125,10 @@ impl Run {
         match self.phase {
             Phase::Waiting { .. } | Phase::Outside => false,
             Phase::In { .. } => self.turn.unread_for(now) < UNREAD,
-            Phase::Over => now.saturating_duration_since(self.since) < ENDING,
+            Phase::Over => {
+                let ending = if self.attempt > 1 { ENDING_AGAIN } else { ENDING };
+                now.saturating_duration_since(self.since) < ending
+            }
         }
     }
 

@@ -7,8 +7,8 @@
 //! admitted at once. And a query whose reader has not read for [`UNREAD`] loses what it does not use.
 //!
 //! No query waits forever. An admitted query never waits for memory: if it asks for more than there is, it is
-//! refused. Others wait only for runs that make progress, and for [`ENDING`] for memory that operators of ended runs
-//! still have (a plan that is kept may have it as long as it exists). If there are none of these, the first waiting
+//! refused. Others wait only for runs that make progress, and for a time ([`super::run`]) for memory that operators of ended
+//! runs still have (a plan that is kept may have it as long as it exists). If there are none of these, the first waiting
 //! query is admitted with whatever is left.
 
 use std::collections::{BTreeMap, HashMap};

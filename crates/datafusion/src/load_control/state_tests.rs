@@ -4,7 +4,7 @@ use std::task::Waker;
 
 use super::super::control::LoadControl;
 use super::super::gauge::Gauge;
-use super::super::run::{ENDING, TRIAL, UNKNOWN};
+use super::super::run::{ENDING, ENDING_AGAIN, TRIAL, UNKNOWN};
 use super::*;
 
 fn about(plan: u64) -> Arc<About> {
@@ -127,6 +127,27 @@ fn what_an_ended_run_keeps_counts_but_is_not_waited_for() {
     assert!(is_in_at(&control, all, now + ENDING), "a plan that somebody keeps has it for good");
     assert_eq!(control.view()[1].wants, 500 * MIB);
     assert_eq!(control.try_take(all, asking(0, 501 * MIB, true)), Err(MIB));
+}
+
+#[test]
+fn what_a_further_run_has_is_waited_for() {
+    let (control, now) = (control(800 * MIB), Instant::now());
+    let ended = arrive(&control, 1, None, 2, MemoryRequest::Usual);
+    assert!(is_in(&control, ended));
+    control.take(ended, 300 * MIB);
+    control.leave(ended, false, now);
+    let all = arrive(&control, 1, Some(ended), 3, MemoryRequest::All);
+    assert!(!is_in_at(&control, all, now + 2 * ENDING));
+    assert!(control.give_back(ended, 300 * MIB, now + 2 * ENDING));
+    assert!(is_in_at(&control, all, now + 2 * ENDING));
+    control.leave(all, false, now);
+
+    let ended = arrive(&control, 1, None, 2, MemoryRequest::Usual);
+    assert!(is_in(&control, ended));
+    control.take(ended, 300 * MIB);
+    control.leave(ended, false, now);
+    let all = arrive(&control, 1, Some(ended), 3, MemoryRequest::All);
+    assert!(is_in_at(&control, all, now + ENDING_AGAIN), "not for ever");
 }
 
 #[test]
