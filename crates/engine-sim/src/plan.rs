@@ -176,7 +176,11 @@ impl WorldPlan {
         let files: Vec<FilePlan> = (0..random.usize(1..6)).map(|_| file(random)).collect();
         let mut plan = WorldPlan {
             seed,
-            config: EngineConfig { chunk_bytes: chunk_bytes(seed), ..config(random, isolation) },
+            config: EngineConfig {
+                chunk_bytes: chunk_bytes(seed),
+                idle_release: idle_release(seed),
+                ..config(random, isolation)
+            },
             yields: yields(random, isolation),
             files,
             stores,
@@ -284,6 +288,13 @@ fn chunk_bytes(seed: u64) -> u64 {
     let mut random = fastrand::Rng::with_seed(seed ^ 0xc4_04c5);
     let bytes = (300.0 * (random.f64() * 10.0).exp2()) as u64;
     if chance(&mut random, 4) { 0 } else { bytes }
+}
+
+/// How soon an idle engine empties its buffer: between two chunks of a slow query, between queries, at the end, or never.
+/// Drawn by itself, as [`chunk_bytes`].
+fn idle_release(seed: u64) -> Duration {
+    let mut random = fastrand::Rng::with_seed(seed ^ 0x1d_1e5);
+    Duration::from_millis([0, 1, 20, 300, 5_000, 300_000][random.usize(..6)])
 }
 
 fn policy(number: usize) -> PolicyName {

@@ -96,6 +96,9 @@ fn smaller(plan: &WorldPlan) -> Vec<WorldPlan> {
     if plan.yields.jumps > 0 {
         add(&|plan| plan.yields.jumps = 0);
     }
+    if !plan.config.idle_release.is_zero() {
+        add(&|plan| plan.config.idle_release = std::time::Duration::ZERO);
+    }
     if plan.config.read_limit.is_some() {
         add(&|plan| plan.config.read_limit = None);
     }

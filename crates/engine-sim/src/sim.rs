@@ -39,6 +39,8 @@ pub struct Counts {
     pub reads: u64,
     /// Comparisons of the ledger with what is in memory.
     pub audits: u64,
+    /// How often an idle engine emptied its buffer.
+    pub idle_releases: u64,
 }
 
 impl Counts {
@@ -49,6 +51,7 @@ impl Counts {
         self.rows += other.rows;
         self.reads += other.reads;
         self.audits += other.audits;
+        self.idle_releases += other.idle_releases;
         for (kind, of) in self.queries.iter_mut().zip(other.queries) {
             *kind += of;
         }
@@ -94,6 +97,9 @@ pub fn play(plan: &WorldPlan, log: bool) -> Outcome {
             executor.violate(|| format!("nobody wakes {}", waiting.join(", ")));
         }
     }
+    // After a violation somebody may hold the engine's lock for ever.
+    let engine = clients.engine().filter(|_| executor.violation().is_none());
+    let idle_releases = engine.map_or(0, |engine| engine.stats().idle_releases);
     close(&clients);
     if executor.violation().is_none() {
         executor.run();
@@ -115,6 +121,7 @@ pub fn play(plan: &WorldPlan, log: bool) -> Outcome {
         queries: [0, 1].map(|kind: usize| clients.ended[kind].load(Ordering::Relaxed)),
         reads: world.started.load(Ordering::Relaxed),
         audits: audits.load(Ordering::Relaxed),
+        idle_releases,
     };
     Outcome { violation: executor.violation(), hash, counts, log: executor.log() }
 }
@@ -292,6 +299,10 @@ fn check_end(clients: &Clients, permits: Option<usize>) {
     let left = [scans, loads, point_reads, requests, attempts];
     if left != [0; 5] || usage.workspace > 0 || usage.loading > 0 || usage.total() > usage.budget {
         world.executor.violate(|| format!("all queries are over, but {audit:?}"));
+    }
+    // Time goes on until nobody sleeps any more, the alarm included.
+    if !plan.config.idle_release.is_zero() && usage.total() > 0 {
+        world.executor.violate(|| format!("an idle engine keeps its memory: {audit:?}"));
     }
     let full = audit.point_permits;
     if permits.is_some_and(|free| free != full) {

@@ -14,6 +14,7 @@ const FAILED_ONCE: [u64; 6] = [
 fn nothing_goes_wrong_in_any_world() {
     let report = run(0..1_000, |seed, violation| eprintln!("seed {seed}: {violation}"));
     assert!(report.failures.is_empty(), "coscan sim engine --seeds N..N+1 shows one: {:?}", report.failures);
+    assert!(report.counts.idle_releases > 500, "{report:?}");
     assert!(report.counts.steps > 900_000 && report.counts.faults.len() > 20, "{report:?}");
 }
 

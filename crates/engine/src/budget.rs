@@ -141,6 +141,11 @@ impl Budget {
         *self.needs.entry(needed).or_default() += 1;
     }
 
+    /// Whether no scan is admitted.
+    pub(crate) fn has_admitted_none(&self) -> bool {
+        self.needs.is_empty()
+    }
+
     pub(crate) fn end_admission(&mut self, needed: u64) {
         if let Some(scans) = self.needs.get_mut(&needed) {
             *scans -= 1;

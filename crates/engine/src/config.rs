@@ -46,6 +46,8 @@ pub struct EngineConfig {
     pub slice_rows: usize,
     /// How long a consumer may hold a chunk without reading while others wait for its room.
     pub stall_after: Duration,
+    /// After this time without a scan or a point read the buffer is emptied: its memory is given back. Zero: never.
+    pub idle_release: Duration,
     /// The share of the buffer that decoded arrays may have, in percent.
     pub decoded_share_percent: u8,
     /// The share of the buffer that point reads may have, in percent; with zero there are no point reads.
@@ -112,6 +114,9 @@ pub(crate) fn decoded_share_percent(buffer_bytes: u64, processors: usize) -> u8 
 /// The default size of a chunk, in encoded bytes of all columns: see `docs/order.md`.
 const CHUNK_BYTES: u64 = 16 << 20;
 
+/// Long enough for somebody who looks at an answer before asking again, and for what is refreshed every minute.
+const IDLE_RELEASE: Duration = Duration::from_secs(300);
+
 impl EngineConfig {
     /// The defaults for a policy and a buffer.
     pub fn new(policy: impl Into<Policy>, buffer_bytes: u64) -> Self {
@@ -133,6 +138,7 @@ impl EngineConfig {
             chunk_bytes: CHUNK_BYTES,
             slice_rows: 8192,
             stall_after: Duration::from_secs(1),
+            idle_release: IDLE_RELEASE,
             decoded_share_percent: decoded_share_percent(buffer_bytes, processors),
             point_share_percent: 10,
             point_latency: Duration::from_millis(20),
@@ -154,6 +160,7 @@ impl EngineConfig {
     /// Fails on times that are too long.
     pub(crate) fn check_times(&self) -> Result<(), ConfigError> {
         check_time("stall_after", self.stall_after)?;
+        check_time("idle_release", self.idle_release)?;
         check_time("device_probe", self.device_probe)?;
         check_time("point_latency", self.point_latency)?;
         check_time("retry.base_delay", self.retry.base_delay)?;

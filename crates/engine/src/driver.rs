@@ -6,9 +6,10 @@
 //! the environment, the rest is done after unlocking.
 //!
 //! This file has the lock. The loop of events and actions is in `events`, the work for loads and files in `loads`,
-//! for scans in `scans`, for point reads in [`crate::point::drive`].
+//! for scans in `scans`, what is done when nobody wants anything in `idle`, for point reads in [`crate::point::drive`].
 
 mod events;
+mod idle;
 mod loads;
 mod neighbours;
 mod scans;
@@ -115,6 +116,7 @@ pub(crate) struct State {
     recorder: Option<Recorder>,
     patience: Patience,
     pub(crate) budget: Budget,
+    idle: idle::Idle,
     /// Set after a panic under the lock: nothing can be done any more.
     broken: Option<EngineError>,
 }
@@ -200,6 +202,7 @@ impl Driver {
             recorder: None,
             patience: Patience::default(),
             budget: Budget::new(config.buffer_bytes),
+            idle: idle::Idle::default(),
             broken: None,
         };
         let (work, state) = (WorkCounters::default(), Mutex::new(state));

@@ -257,6 +257,7 @@ mod tests {
         for (name, value, range) in [
             ("stall_ms", "18446744073710", "0 to 86400000"),
             ("stall_ms", "-1", "0 to 86400000"),
+            ("idle_release_ms", "86400001", "0 to 86400000"),
             ("point_share", "101", "0 to 100"),
             ("decoded_share", "many", "0 to 100"),
             ("io_threads", "0", "1 to 1024"),

@@ -63,6 +63,10 @@ pub struct EngineStats {
     pub parts_from_buffer: u64,
     /// Parts dropped from the buffer.
     pub evictions: u64,
+    /// How often the buffer was emptied because no query had come for a while.
+    pub idle_releases: u64,
+    /// What these gave back, in bytes.
+    pub idle_released_bytes: u64,
     /// Chunks handed to workers.
     pub chunks_delivered: u64,
     /// Chunks taken back from consumers that stopped reading.

@@ -34,6 +34,7 @@ impl LockedDriver<'_> {
             let room = self.return_point_room();
             self.event(room);
         }
+        self.look_after_idleness();
         if self.freed {
             let now = self.clock();
             self.state.patience.note_progress(now);
@@ -112,7 +113,8 @@ impl LockedDriver<'_> {
         let core = self.state.abm.next_deadline();
         let core = core.map(|at| self.driver.started + Duration::from_nanos(at.as_nanos()));
         let patience = self.state.patience.deadline(self.driver.config.stall_after);
-        core.into_iter().chain(self.state.queue.next_deadline()).chain(patience).min()
+        let idle = self.state.idle.deadline(self.driver.config.idle_release);
+        core.into_iter().chain(self.state.queue.next_deadline()).chain(patience).chain(idle).min()
     }
 
     /// Sends an event to the buffer manager, carries out its actions, and sends the events that follow from them.

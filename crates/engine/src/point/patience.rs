@@ -14,6 +14,11 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
+    /// Whether no point read waits for room.
+    pub(crate) fn is_nobody_waiting(&self) -> bool {
+        self.waiting == 0
+    }
+
     /// When to look for consumers that have stopped reading.
     pub(crate) fn deadline(&self, stall_after: Duration) -> Option<Instant> {
         self.since.map(|since| since + stall_after)

@@ -236,6 +236,20 @@ pub const ENGINE_SETTINGS: &[EngineSetting] = &[
     },
     EngineSetting {
         about: Setting {
+            name: "idle_release_ms",
+            scope: Scope::Startup,
+            value: "MS",
+            summary: "milliseconds without a query that reads, after which the buffer's memory is given back; 0: never",
+            default: "300000",
+        },
+        set: |config, value| {
+            config.idle_release = milliseconds(value)?;
+            Ok(())
+        },
+        show: |config| config.idle_release.as_millis().to_string(),
+    },
+    EngineSetting {
+        about: Setting {
             name: "chunk_size",
             scope: Scope::Startup,
             value: "BYTES",

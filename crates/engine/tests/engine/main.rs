@@ -11,6 +11,7 @@ mod catalog;
 mod chunks;
 mod columns;
 mod faults;
+mod idle;
 mod observe;
 mod points;
 mod profiles;

@@ -156,6 +156,12 @@ impl Collector for Engine {
                 stats.parts_from_buffer,
             ),
             ("evictions", "Parts dropped from the buffer", stats.evictions),
+            ("idle_releases", "How often an idle engine's buffer was emptied", stats.idle_releases),
+            (
+                "idle_released_bytes",
+                "What an idle engine's buffer gave back, encoded and decoded",
+                stats.idle_released_bytes,
+            ),
             ("suspensions", "Chunks taken back from consumers that stood still", stats.suspensions),
             ("point_reads", "Point reads begun", stats.point_reads),
             ("slices_decoded", "Slices decoded", stats.slices_decoded),
