@@ -28,7 +28,7 @@ use super::attempt::Attempt;
 use super::batch_rows::batch_rows;
 use super::compact::with_compact_batches;
 use super::control::TooLate;
-use super::frugal::{frugal, frugal_config};
+use super::frugal::{FrugalJoins, frugal, frugal_config, joins_wrongly};
 use super::lender::Lender;
 use super::pool::QueryPool;
 use super::run::{About, Refused, RunId};
@@ -318,6 +318,10 @@ impl Query {
             None => (again.session.clone(), config.clone()),
         };
         let mut plan = again.planner.create_physical_plan(&again.logical, &session).await?;
+        if attempt.frugal_joins() == Some(FrugalJoins::Spilling) && joins_wrongly(&plan)? {
+            // The next run has hash joins.
+            return internal_err!("a full join by sorting does not test a condition without columns");
+        }
         if attempt.frugal_joins().is_some() {
             plan = with_compact_batches(plan)?;
         }
