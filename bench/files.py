@@ -14,7 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from bench.chunks import ROOT, cell
+
 QUERY = "SELECT sum(l_extendedprice), sum(l_discount), max(l_shipdate) FROM lineitem"
 ROWS_PER_SCALE_FACTOR = 6_000_000
 
@@ -78,8 +79,7 @@ def main():
     print("| | streams | s | loads |\n|---|---|---|---|")
     for (name, streams), runs in measured.items():
         seconds, loads = zip(*runs)
-        spread = f"{statistics.median(seconds):.2f} ({min(seconds):.2f} to {max(seconds):.2f})"
-        print(f"| {name} | {streams} | {spread} | {statistics.median(loads):.0f} |", flush=True)
+        print(f"| {name} | {streams} | {cell(seconds, 2)} | {statistics.median(loads):.0f} |", flush=True)
 
 
 if __name__ == "__main__":

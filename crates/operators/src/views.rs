@@ -12,14 +12,14 @@ use datafusion::arrow::datatypes::{ByteViewType, DataType};
 use datafusion::common::Result;
 
 /// The batch with its strings copied into buffers of their own, in the columns of views for which `is_copied` says so. It is told
-/// how many bytes the buffers of a column have and how many of them its values use.
+/// how many bytes the buffers of a column have, and can ask how many of them its values use, which looks at every value.
 ///
 /// # Errors
 ///
 /// Arrow refuses the batch, which it never does for columns of the same types and lengths.
 pub fn with_own_buffers(
     batch: &RecordBatch,
-    is_copied: impl Fn(usize, usize) -> bool,
+    is_copied: impl Fn(usize, &dyn Fn() -> usize) -> bool,
 ) -> Result<RecordBatch> {
     let own = |column: &ArrayRef| -> ArrayRef {
         match column.data_type() {
@@ -39,8 +39,8 @@ pub fn with_own_buffers(
 
 fn says<T: ByteViewType + ?Sized>(
     array: &GenericByteViewArray<T>,
-    is_copied: &impl Fn(usize, usize) -> bool,
+    is_copied: &impl Fn(usize, &dyn Fn() -> usize) -> bool,
 ) -> bool {
     let kept = array.data_buffers().iter().map(|buffer| buffer.capacity()).sum();
-    is_copied(kept, array.total_buffer_bytes_used())
+    is_copied(kept, &|| array.total_buffer_bytes_used())
 }

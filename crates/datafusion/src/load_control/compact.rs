@@ -69,7 +69,7 @@ impl OneInput for Compact {
 }
 
 fn compact(batch: &RecordBatch) -> Result<RecordBatch> {
-    with_own_buffers(batch, |kept, used| kept > SMALL && kept / 2 > used)
+    with_own_buffers(batch, |kept, used| kept > SMALL && kept / 2 > used())
 }
 
 #[cfg(test)]

@@ -313,16 +313,17 @@ impl Query {
     ) -> Result<(Arc<dyn ExecutionPlan>, Arc<TaskContext>)> {
         let Some(again) = &self.again else { return internal_err!("a query that runs once runs again") };
         let config = context.session_config();
-        let (session, config) = match attempt.frugal_joins() {
+        let joins = attempt.frugal_joins();
+        let (session, config) = match joins {
             Some(joins) => (frugal(&again.session, room, joins), frugal_config(config, room, joins)),
             None => (again.session.clone(), config.clone()),
         };
         let mut plan = again.planner.create_physical_plan(&again.logical, &session).await?;
-        if attempt.frugal_joins() == Some(FrugalJoins::Spilling) && joins_wrongly(&plan)? {
+        if joins == Some(FrugalJoins::Spilling) && joins_wrongly(&plan)? {
             // The next run has hash joins.
             return internal_err!("a full join by sorting does not test a condition without columns");
         }
-        if attempt.frugal_joins().is_some() {
+        if joins.is_some() {
             plan = with_compact_batches(plan)?;
         }
         let plan = one_partition(plan);

@@ -115,14 +115,20 @@ fn refusals_leave_room_for_those_who_cannot_spill_and_for_promises() {
     assert_eq!(control.return_unused(), 91 * MIB);
 }
 
+/// A run that is over and still has 300 MiB; its query's plan is the first.
+fn ended(control: &LoadControl, attempt: u32, now: Instant) -> RunId {
+    let ended = arrive(control, 1, None, attempt, MemoryRequest::Usual);
+    assert!(is_in(control, ended));
+    control.take(ended, 300 * MIB);
+    control.leave(ended, false, now);
+    ended
+}
+
 #[test]
 fn what_an_ended_run_keeps_counts_but_is_not_waited_for() {
     let (control, now) = (control(800 * MIB), Instant::now());
-    let ended = arrive(&control, 1, None, 1, MemoryRequest::Usual);
-    assert!(is_in(&control, ended));
-    control.take(ended, 300 * MIB);
-    control.leave(ended, false, now);
-    let all = arrive(&control, 1, Some(ended), 2, MemoryRequest::All);
+    let over = ended(&control, 1, now);
+    let all = arrive(&control, 1, Some(over), 2, MemoryRequest::All);
     assert!(!is_in_at(&control, all, now + ENDING / 2), "it may give that back in a moment");
     assert!(is_in_at(&control, all, now + ENDING), "a plan that somebody keeps has it for good");
     assert_eq!(control.view()[1].wants, 500 * MIB);
@@ -132,21 +138,15 @@ fn what_an_ended_run_keeps_counts_but_is_not_waited_for() {
 #[test]
 fn what_a_further_run_has_is_waited_for() {
     let (control, now) = (control(800 * MIB), Instant::now());
-    let ended = arrive(&control, 1, None, 2, MemoryRequest::Usual);
-    assert!(is_in(&control, ended));
-    control.take(ended, 300 * MIB);
-    control.leave(ended, false, now);
-    let all = arrive(&control, 1, Some(ended), 3, MemoryRequest::All);
+    let over = ended(&control, 2, now);
+    let all = arrive(&control, 1, Some(over), 3, MemoryRequest::All);
     assert!(!is_in_at(&control, all, now + 2 * ENDING));
-    assert!(control.give_back(ended, 300 * MIB, now + 2 * ENDING));
+    assert!(control.give_back(over, 300 * MIB, now + 2 * ENDING));
     assert!(is_in_at(&control, all, now + 2 * ENDING));
     control.leave(all, false, now);
 
-    let ended = arrive(&control, 1, None, 2, MemoryRequest::Usual);
-    assert!(is_in(&control, ended));
-    control.take(ended, 300 * MIB);
-    control.leave(ended, false, now);
-    let all = arrive(&control, 1, Some(ended), 3, MemoryRequest::All);
+    let over = ended(&control, 2, now);
+    let all = arrive(&control, 1, Some(over), 3, MemoryRequest::All);
     assert!(is_in_at(&control, all, now + ENDING_AGAIN), "not for ever");
 }
 

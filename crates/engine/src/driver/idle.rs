@@ -16,9 +16,9 @@ pub(super) struct Idle {
 }
 
 impl Idle {
-    /// When to let go, if it is to be done after this time; never if that is zero.
+    /// When to let go, if it is to be done after this time.
     pub(super) fn deadline(&self, after: Duration) -> Option<Instant> {
-        self.since.filter(|_| !after.is_zero()).and_then(|since| since.checked_add(after))
+        self.since?.checked_add(after)
     }
 }
 
@@ -65,9 +65,8 @@ impl LockedDriver<'_> {
             let room = self.return_point_room();
             self.event(room);
         }
-        let bytes = self.state.budget.in_force();
         self.event(Event::BudgetChanged { bytes: 1 });
-        self.event(Event::BudgetChanged { bytes });
+        self.apply_budget();
         let left = self.state.abm.usage().total();
         self.state.stats.idle_releases += 1;
         self.state.stats.idle_released_bytes += before.saturating_sub(left);

@@ -152,8 +152,8 @@ pub(super) struct ByChunks<'a> {
     visits: Vec<u32>,
     /// The oldest first.
     kept: VecDeque<ChunkNo>,
-    /// The outer chunk that is joined, and the inner ones that it overlaps.
-    joined: Option<(ChunkNo, std::ops::Range<u32>)>,
+    /// The outer chunk that is joined.
+    joined: Option<ChunkNo>,
 }
 
 /// How many inner chunks are kept; for a partition, `coscan-datafusion` keeps as many.
@@ -182,10 +182,9 @@ impl<'a> ByChunks<'a> {
             asks.push(Ask::Request(Side::Input, WORKER));
             return;
         }
-        let overlapped = self.overlapped(chunk);
-        let missing = overlapped.clone().map(ChunkNo).filter(|inner| !self.kept.contains(inner));
-        let missing: ChunkSet = missing.collect();
-        self.joined = Some((chunk, overlapped));
+        let overlapped = self.overlapped(chunk).map(ChunkNo);
+        let missing: ChunkSet = overlapped.filter(|inner| !self.kept.contains(inner)).collect();
+        self.joined = Some(chunk);
         self.count(kept);
         if missing.is_empty() {
             self.joined_all(kept);
@@ -203,7 +202,8 @@ impl<'a> ByChunks<'a> {
     }
 
     fn joined_all(&mut self, kept: &mut Kept) {
-        let (_, inner) = self.joined.take().expect("an outer chunk is joined");
+        let outer = self.joined.take().expect("an outer chunk is joined");
+        let inner = self.overlapped(outer);
         kept.output += inner.len() as u64;
         inner.for_each(|chunk| self.visits[chunk as usize] -= 1);
         self.kept.retain(|chunk| self.visits[chunk.index()] > 0);
@@ -214,7 +214,7 @@ impl<'a> ByChunks<'a> {
     }
 
     fn count(&self, kept: &mut Kept) {
-        let outer = self.joined.as_ref().map(|(chunk, _)| bytes_of(self.rows, *chunk));
+        let outer = self.joined.map(|chunk| bytes_of(self.rows, chunk));
         let inner = self.kept.iter().map(|chunk| bytes_of(&self.inner.rows, *chunk));
         kept.count = (self.kept.len() + outer.iter().len()) as u64;
         kept.bytes = inner.chain(outer).sum();
