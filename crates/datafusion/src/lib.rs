@@ -36,6 +36,7 @@ pub use session::any_case::AnyCaseSchema;
 pub use session::context::{CoscanContext, CoscanContextBuilder};
 pub use session::install::install;
 pub use session::options::{self, CoscanOptions};
+pub use session::rounded::with_lasting_round;
 pub use session::stores::{EnvironmentStores, SharedStores, store_for};
 pub use session::with_options::with_options;
 pub use shared_result::result_taken_from;

@@ -61,13 +61,14 @@ pub(super) fn by_position(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Ar
 
 /// Whether DataFusion can work with the least and the greatest of a join's keys. It ends the query if keys are lists of
 /// structs, which it cannot compare, or integers in dictionaries, of which it would make an array, or if both sides have keys of
-/// different types, as EXCEPT and INTERSECT of decimals may have. It looks for none of that if no scan has the filter.
+/// different types. Of floating-point numbers it leaves out zeros of the other sign, which the join takes to be equal. It looks
+/// for none of that if no scan has the filter.
 fn keys_have_bounds(node: &Arc<dyn ExecutionPlan>) -> bool {
     let Some(join) = node.downcast_ref::<HashJoinExec>() else { return true };
     let (left, right) = (join.left().schema(), join.right().schema());
     let has_bounds = |of: DataType| match of {
-        DataType::Dictionary(_, values) => !values.is_integer(),
-        of => !of.is_nested(),
+        DataType::Dictionary(_, values) => !values.is_integer() && !values.is_floating(),
+        of => !of.is_nested() && !of.is_floating(),
     };
     let type_of_both = |a: &Filter, b: &Filter| {
         let (a, b) = (a.data_type(&left).ok()?, b.data_type(&right).ok()?);

@@ -6,5 +6,6 @@ pub(crate) mod bounded_store;
 pub(crate) mod context;
 pub(crate) mod install;
 pub mod options;
+pub(crate) mod rounded;
 pub(crate) mod stores;
 pub(crate) mod with_options;

@@ -157,7 +157,7 @@ async fn zeros_of_both_signs_meet() {
         path.display()
     );
     support::rows(&plain, &copy).await.expect("a file");
-    let coscan = support::context(&[]).await;
+    let coscan = support::context(&[("small_table_bytes", "0")]).await;
     for ctx in [&plain, &coscan.ctx] {
         ctx.register_parquet("zeros", path.to_str().expect("a path"), Default::default())
             .await
@@ -177,7 +177,11 @@ async fn zeros_of_both_signs_meet() {
                  (SELECT id, {key} AS x FROM zeros) b ON a.x = b.x ORDER BY 1"
             );
             let expected = support::rows(&plain, &sql).await.expect(&sql);
-            assert_eq!(support::rows(&coscan.ctx, &sql).await.expect(&sql), expected, "{sql}");
+            for applied in [true, false] {
+                let set = format!("SET datafusion.execution.parquet.pushdown_filters = {applied}");
+                support::rows(&coscan.ctx, &set).await.expect(&set);
+                assert_eq!(support::rows(&coscan.ctx, &sql).await.expect(&sql), expected, "{sql}");
+            }
         }
     }
 }

@@ -20,6 +20,7 @@ mod points;
 mod resident;
 mod resident_shapes;
 mod rewrites;
+mod rounded;
 mod settings;
 mod shared_aggregates;
 mod shared_results;
