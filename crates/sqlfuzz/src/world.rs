@@ -111,9 +111,9 @@ impl<'a> World<'a> {
             let (answer, needed) = ask(&self.cooperative[session], statement).await;
             match needed {
                 Some(needed) if tried < BUFFERS_TRIED => {
-                    let budget = self.engine.usage().budget;
                     // What decoding needs is known page by page: an engine that asks again and again gets more at once.
-                    let buffer = if tried < BUFFERS_EXACT { budget } else { budget + budget / 2 }.max(needed);
+                    let buffer = if tried < BUFFERS_EXACT { needed } else { needed + needed / 2 };
+                    let buffer = buffer.max(self.engine.usage().budget);
                     if let Err(error) = self.engine.set_buffer(buffer) {
                         return Answer::Error(error.to_string());
                     }

@@ -6,7 +6,7 @@
 //! aggregations, joins and window functions of clustered tables are done chunk by chunk (`ordered`), a limit over an order
 //! begins with the chunks that it wants (`limits`), build sides are read when filters of joins above are known (`deferred`),
 //! and decimal arithmetic is narrowed. Aggregations over grouping sets lose a wrong claim that DataFusion makes for them
-//! (`grouping_sets`). Other joins, orderings and partitions stay as they are. `eligibility` says when. What does not meet its
+//! (`grouping_sets`), and limits that would make them fail (`limited`). Other joins, orderings and partitions stay as they are. `eligibility` says when. What does not meet its
 //! conditions is left alone, with the reason in the log.
 
 mod aggregation;
@@ -16,6 +16,7 @@ mod expressions;
 mod filter_pushdown;
 mod grouping_sets;
 mod key_filters;
+mod limited;
 mod limits;
 mod ordered;
 mod placed_filters;
@@ -75,8 +76,10 @@ pub fn rewrite_plan(
             None => Transformed::no(node),
         })
     });
-    let mended =
-        |node| read_once(node)?.transform_data(deferred)?.transform_data(grouping_sets::without_claims);
+    let mended = |node| {
+        let node = read_once(node)?.transform_data(deferred)?.transform_data(limited::limited_above)?;
+        node.transform_data(grouping_sets::without_claims)
+    };
     let plan = plan?.data.transform_up(mended)?.data;
     let order_aware = if shares { options.order_aware } else { OrderAware::Never };
     let plan = if options.order_aware == OrderAware::Never { plan } else { limits::wanted_first(plan)? };

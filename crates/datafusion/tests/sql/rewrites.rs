@@ -83,6 +83,37 @@ async fn a_filter_stays_above_a_limit() {
     }
 }
 
+/// All rows that a scan's filter leaves are equal in the keys, which is an order, and DataFusion takes the limit of an
+/// aggregation with one for that of a top-k.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn groups_are_limited_where_a_filter_leaves_one_key() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("keys.parquet");
+    let columns =
+        [3, 40, 7].map(|n| Arc::new(Int64Array::from_iter_values((0..2000).map(|i| i % n))) as ArrayRef);
+    let batch = RecordBatch::try_from_iter(["a", "b"].into_iter().zip(columns)).expect("a batch");
+    write(&path, &batch, row_groups(500).build());
+    let limited = [
+        (
+            "SELECT 1 FROM (SELECT a / 3 AS x FROM t GROUP BY a / 3) WHERE x = 0 AND x NOT IN (4, 13, 5, 18) LIMIT 2",
+            "1",
+        ),
+        (
+            "SELECT count(*) FROM (SELECT a / 3, b FROM t WHERE a / 3 = 0 AND a / 3 NOT IN (4, 13, 5, 18) \
+             GROUP BY a / 3, b LIMIT 30)",
+            "30",
+        ),
+    ];
+    for variant in VARIANTS {
+        // Where scans apply filters the plain session fails, too.
+        let [cooperative, _] =
+            both(variant, async |ctx| run(ctx, &external("t", "STORED AS PARQUET", &path)).await).await;
+        for (sql, expected) in limited {
+            assert_eq!(support::rows(&cooperative, sql).await.expect(sql), [expected], "{sql}");
+        }
+    }
+}
+
 /// DataFusion's sort pushdown puts the files of the limit into the order of the sort above it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_sort_above_a_limit_does_not_change_which_rows_it_takes() {
