@@ -4,8 +4,11 @@ import os
 import sys
 import unittest
 
-from . import tests
+from . import endings, plans, results
 from .server import Missing, install_packages
+
+#: The modules with tests.
+MODULES = [results, plans, endings]
 
 
 def main() -> int:
@@ -15,7 +18,8 @@ def main() -> int:
     except Missing as missing:
         print(f"left out, the tests of the PostgreSQL extension: {missing}")
         return 1 if require_all else 0
-    result = unittest.TextTestRunner().run(unittest.defaultTestLoader.loadTestsFromModule(tests))
+    load = unittest.defaultTestLoader.loadTestsFromModule
+    result = unittest.TextTestRunner().run(unittest.TestSuite(load(module) for module in MODULES))
     if not result.wasSuccessful() or (require_all and result.skipped):
         return 1
     print("left out, PostgreSQL's own suites: make postgres-regress")

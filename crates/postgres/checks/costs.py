@@ -24,8 +24,7 @@ from pathlib import Path
 
 from .limited import SESSION, LimitedRun
 from .lineitem import load, query_1
-from .server import Cluster, Failed, Server, exit_with, finish, install_packages
-from .tests import TARGET
+from .server import TARGET, Cluster, Failed, Server, exit_with, finish, install_packages
 
 CACHED_QUERIES = {
     "count(*)": "SELECT count(*) FROM lineitem",

@@ -19,8 +19,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from .server import MAJOR, Cluster, Missing, Server, _pg_config, exit_with, install_packages
-from .tests import TARGET
+from .server import MAJOR, TARGET, Cluster, Missing, Server, _pg_config, exit_with, install_packages
 
 EVERY_SCAN = {"coscan.min_table_size": 0, "coscan.always_register": "on", "coscan.chunk_size": 8, "coscan.max_scans": 256, "coscan.policy": "attach"}
 SUITES = {

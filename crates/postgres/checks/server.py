@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", "target")).resolve()
 EXTENSION = Path(__file__).resolve().parent.parent / "pg"
 MAJOR = 15
 PACKAGES = f"postgresql-{MAJOR} postgresql-server-dev-{MAJOR}"

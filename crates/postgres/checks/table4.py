@@ -23,8 +23,7 @@ from pathlib import Path
 
 from .limited import LimitedRun
 from .lineitem import load, query_1, table_bytes
-from .server import Cluster, Server, exit_with, install_packages
-from .tests import TARGET
+from .server import TARGET, Cluster, Server, exit_with, install_packages
 
 SYSTEMS = {
     "PostgreSQL": {"coscan.enabled": "off", "synchronize_seqscans": "off"},

@@ -4,11 +4,11 @@ import os
 import sys
 import unittest
 
-from . import hostile, proofs, shell, tests
+from . import hostile_connections, hostile_logins, hostile_statements, proofs, shell, tests
 from .server import Missing, client_packages
 
 #: The modules with tests.
-MODULES = [tests, hostile, proofs, shell]
+MODULES = [tests, hostile_logins, hostile_connections, hostile_statements, proofs, shell]
 
 
 def main() -> int:
