@@ -4,15 +4,16 @@
 //! takes [`Settings`], never arguments, and prints nothing.
 
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, ensure};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use coscan_datafusion::{AnyCaseSchema, CoscanContext, default_query_memory, with_account, with_options};
-use coscan_engine::{Engine, LimitedStore, LoadRecord, QueryAccount, TokenBucket};
+use coscan_engine::{Engine, LimitedStore, LoadSeen, QueryAccount, TokenBucket};
 use coscan_tier::{Forecast, TierConfig, TierError, TierUser, Tiers};
 use datafusion::common::DataFusionError;
 use datafusion::common::utils::datafusion_strsim::normalized_levenshtein;
@@ -35,6 +36,9 @@ use crate::settings::Settings;
 /// Where tables are that have a name only.
 const CATALOG: &str = "datafusion";
 const SCHEMA: &str = "public";
+
+/// A fraction of the time in which so many loads are issued that the engine forgets some.
+const LOADS_FETCHED_EVERY: Duration = Duration::from_millis(100);
 
 /// The threads that run queries. Dropping them does not wait: a cancelled query may be in a long loop.
 pub struct Threads(Option<Runtime>);
@@ -81,7 +85,7 @@ enum Backend {
     Plain(Arc<TokenBucket>),
 }
 
-/// A load of a chunk, in seconds after [`Session::record_loads`].
+/// A load of a chunk, in seconds after the begin of [`Session::watching_loads`].
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
     pub at_s: f64,
@@ -304,21 +308,29 @@ impl Session {
         }
     }
 
-    /// Records loads from now on.
-    pub fn record_loads(&self) {
-        if let Backend::Cooperative(coscan) = &self.backend {
-            coscan.engine.record_loads(true);
-        }
-    }
-
-    /// The loads since [`record_loads`](Self::record_loads); recording ends.
-    pub fn take_loads(&self) -> Vec<Load> {
-        match &self.backend {
-            Backend::Cooperative(coscan) => {
-                let load = |record: &LoadRecord| Load { at_s: record.at.as_secs_f64(), chunk: record.chunk };
-                coscan.engine.record_loads(false).iter().map(load).collect()
+    /// Does this work, and says which loads were issued meanwhile; none of the plain engine. The engine keeps only the
+    /// newest loads, so they are fetched again and again.
+    pub async fn watching_loads<T>(&self, work: impl Future<Output = T>) -> anyhow::Result<(T, Vec<Load>)> {
+        let Backend::Cooperative(coscan) = &self.backend else { return Ok((work.await, Vec::new())) };
+        let began = coscan.engine.observe(0).at;
+        let load =
+            |seen: &LoadSeen| Load { at_s: seen.at.saturating_sub(began).as_secs_f64(), chunk: seen.chunk };
+        let mut next = coscan.engine.loads_since(u64::MAX).next();
+        let mut loads = Vec::new();
+        let mut work = pin!(work);
+        loop {
+            let done = tokio::time::timeout(LOADS_FETCHED_EVERY, &mut work).await.ok();
+            let recent = coscan.engine.loads_since(next);
+            let last_lost = recent.first.saturating_sub(1);
+            ensure!(
+                recent.first == next,
+                "loads {next} to {last_lost} were issued faster than they are fetched: use fewer chunks (--chunks)"
+            );
+            next = recent.next();
+            loads.extend(recent.loads.iter().map(load));
+            if let Some(result) = done {
+                return Ok((result, loads));
             }
-            Backend::Plain(_) => Vec::new(),
         }
     }
 }

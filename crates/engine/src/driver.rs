@@ -44,7 +44,7 @@ use crate::load_log::LoadLog;
 use crate::point::patience::Patience;
 use crate::point::reads::{BlockContext, Points, permits};
 use crate::registered::{Deferred, RegisteredSegment};
-use crate::stats::{DeviceUse, EngineStats, LoadRecord, WorkCounters};
+use crate::stats::{DeviceUse, EngineStats, WorkCounters};
 use crate::store::{Part, Store};
 use crate::sync::Mutex;
 use crate::table::File;
@@ -110,8 +110,6 @@ pub(crate) struct State {
     pub(crate) recent_loads: LoadLog,
     pub(crate) stats: EngineStats,
     actions: Vec<Action>,
-    /// Loads since recording began, if they are recorded.
-    recorded_loads: Option<(Instant, Vec<LoadRecord>)>,
     /// The recorder of events, if they are recorded.
     recorder: Option<Recorder>,
     patience: Patience,
@@ -198,7 +196,6 @@ impl Driver {
             recent_loads: LoadLog::default(),
             stats: EngineStats::default(),
             actions: Vec::new(),
-            recorded_loads: None,
             recorder: None,
             patience: Patience::default(),
             budget: Budget::new(config.buffer_bytes),
@@ -341,16 +338,6 @@ impl Driver {
                 }
             }
         });
-    }
-
-    /// Records loads from now on, or stops doing so; returns those recorded so far.
-    pub(crate) fn record_loads(&self, on: bool) -> Vec<LoadRecord> {
-        let recorded = self.locked(|locked| {
-            let fresh = on.then(|| (self.now(), Vec::new()));
-            let before = std::mem::replace(&mut locked.state.recorded_loads, fresh);
-            before.map_or_else(Vec::new, |(_, records)| records)
-        });
-        recorded.unwrap_or_default()
     }
 
     /// Records every event from now on, after a line for each open table; returns the recorder so far.

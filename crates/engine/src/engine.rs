@@ -24,7 +24,7 @@ use crate::io::{DefaultReader, RangeReader};
 use crate::load_log::RecentLoads;
 use crate::request::ScanRequest;
 use crate::scan::ScanHandle;
-use crate::stats::{DeviceUse, EngineStats, LoadRecord};
+use crate::stats::{DeviceUse, EngineStats};
 use crate::table::{FileHandle, FileSpec, address};
 
 /// Footers that were read past other caches take at most 1/`FOOTERS_SHARE` of the budget, beside it.
@@ -252,12 +252,6 @@ impl Engine {
     /// How the device of a file is read, if it has a profile.
     pub fn device_of(&self, file: &FileHandle) -> Option<DeviceUse> {
         self.driver.device_of(&file.file().source)
-    }
-
-    /// Records every load from now on, or stops doing so; returns the loads recorded before. The record grows without
-    /// bound: for experiments.
-    pub fn record_loads(&self, on: bool) -> Vec<LoadRecord> {
-        self.driver.record_loads(on)
     }
 
     /// The newest loads from number `from` on, for repeated calls. A caller that comes too late misses the oldest

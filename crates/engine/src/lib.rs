@@ -90,6 +90,6 @@ pub use observe::{Observation, PartState, PartView, ScanView, TableView};
 pub use point::{PointCost, PointRequest, PointRows, point_cost};
 pub use request::{ChunkRequest, FileColumns, Reader, ScanRequest};
 pub use scan::{ScanHandle, Worker};
-pub use stats::{DeviceUse, EngineStats, Histogram, LoadRecord, ScanMetrics};
+pub use stats::{DeviceUse, EngineStats, Histogram, ScanMetrics};
 pub use table::{FileHandle, FileId, FileSpec};
 pub use traffic::{ChunkColumns, Traffic};

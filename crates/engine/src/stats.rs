@@ -124,20 +124,6 @@ pub struct DeviceUse {
     pub over_profile: f64,
 }
 
-/// One load, as the buffer manager issued it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct LoadRecord {
-    /// The time since recording began.
-    pub at: Duration,
-    /// The file's address.
-    pub file: String,
-    /// The chunk's position in its table.
-    pub chunk: u32,
-    /// How many columns are read.
-    pub columns: usize,
-}
-
 /// The counters of one scan.
 ///
 /// A chunk counts as *loaded* if this scan was the first to use it after it was read, as *shared* if it was read

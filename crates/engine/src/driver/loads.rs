@@ -20,7 +20,6 @@ use crate::io::ReadError;
 use crate::io::coalesce::coalesce;
 use crate::io::queue::{self, Outcome, Request};
 use crate::load_log::LoadSeen;
-use crate::stats::LoadRecord;
 use crate::table::{File, FileHandle, FileSpec};
 
 impl LockedDriver<'_> {
@@ -114,11 +113,6 @@ impl LockedDriver<'_> {
             debug_assert!(false, "{chunk} of {table} is of no file");
             return;
         };
-        if let Some((began, records)) = &mut self.state.recorded_loads {
-            let (file, columns) = (file.name().to_owned(), parts.len());
-            let at = self.driver.now() - *began;
-            records.push(LoadRecord { at, file, chunk: chunk.0, columns });
-        }
         self.state.recent_loads.push(LoadSeen {
             at: self.driver.since_start(),
             table: table.0,

@@ -71,14 +71,13 @@ impl Contender {
         let session = Arc::new(session);
         let before = session.counters();
         let cpu_before = cpu::process_seconds();
-        session.record_loads();
         let t0 = Instant::now();
-        let outcomes = run_streams(&session, workload, t0, bar).await;
+        let (outcomes, loads) = session.watching_loads(run_streams(&session, workload, t0, bar)).await?;
         let cpu_s = cpu::process_seconds().zip(cpu_before).map(|(after, before)| after - before);
         let spent = session.counters().since(&before);
         let cost = Cost { cpu_s, loads: spent.loads, bytes: spent.bytes_read, cores: settings.threads };
         session.finish_recording()?;
-        Ok(Run { outcomes, cost, loads: session.take_loads() })
+        Ok(Run { outcomes, cost, loads })
     }
 }
 
