@@ -207,6 +207,19 @@ fn the_files_that_documents_name_are_there() {
     assert!(named > 50, "only {named} files were found in the documents");
 }
 
+/// What cannot ask the registry names every policy that scans can share by.
+#[test]
+fn documents_and_benchmarks_name_every_sharing_policy() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for (file, quote) in [("docs/postgresql.md", '`'), ("bench/engines.py", '"')] {
+        let text = std::fs::read_to_string(root.join(file)).expect(file);
+        for policy in coscan_core::registry::sharing() {
+            let name = format!("{quote}{policy}{quote}");
+            assert!(text.contains(&name), "{file} does not name the policy {policy}");
+        }
+    }
+}
+
 /// The program includes files of folders outside its crates, by links; a build of the image would lack them.
 #[test]
 fn the_image_is_built_with_all_that_crates_link_to() {

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from .server import TARGET, Cluster, Missing, Server, install_packages
 
-POLICIES = ("normal", "attach", "elevator", "relevance", "relevance-2004", "pbm", "pbm-sampling")
 SETTINGS = {
     "shared_buffers": "24MB",
     "coscan.buffer_size": "6MB",
@@ -136,6 +135,10 @@ class Base(unittest.TestCase):
         """Waits until a scan has chunks; the backend's process id."""
         self.cluster.wait_until("count(*) > 0 FROM coscan_scans WHERE chunks_done > 2")
         return int(self.cluster.sql("SELECT pid FROM coscan_scans ORDER BY chunks_done DESC LIMIT 1")[0])
+
+    def policies(self) -> list[str]:
+        """All policies, in the registry's order."""
+        return self.cluster.sql("SELECT unnest(enumvals) FROM pg_settings WHERE name = 'coscan.policy'")
 
     def stat(self, name: str) -> int:
         return int(float(self.cluster.one(f"SELECT {name} FROM coscan_stats")))

@@ -6,7 +6,7 @@ import random
 import time
 import unittest
 
-from .base import OFF, PARALLEL, POLICIES, SERIAL, SETTINGS, SHAPES, SLOW, SLOW_SUM, Base, server
+from .base import OFF, PARALLEL, SERIAL, SETTINGS, SHAPES, SLOW, SLOW_SUM, Base, server
 from .server import Cluster, Failed, finish
 
 
@@ -19,7 +19,7 @@ class Results(Base):
         cls.expected = {shape: sorted(cls.cluster.sql(OFF + SERIAL + shape)) for shape in SHAPES}
 
     def test_shapes_under_every_policy(self) -> None:
-        for policy in POLICIES:
+        for policy in self.policies():
             # All shapes under those that most sessions will use, a sample under the others.
             for shape in SHAPES if policy in ("attach", "relevance") else SHAPES[::4]:
                 with self.subTest(policy=policy, shape=shape):
@@ -44,11 +44,11 @@ class Results(Base):
         self.assert_at_rest()
 
     def test_64_sessions_at_once(self) -> None:
-        choose = random.Random(1)
+        choose, policies = random.Random(1), self.policies()
         sessions = []
         for number in range(64):
             shape = choose.choice(SHAPES[:20])
-            policy = choose.choice(POLICIES)
+            policy = choose.choice(policies)
             mode = PARALLEL if number % 16 == 0 else SERIAL
             sessions.append((shape, self.cluster.psql(f"SET coscan.policy = '{policy}'; {mode} {shape}")))
         for shape, session in sessions:
@@ -59,7 +59,7 @@ class Results(Base):
     def test_policies_switch_while_scans_run(self) -> None:
         sessions = [self.cluster.psql(SERIAL + SLOW) for _ in range(4)]
         self.wait_for_scan()
-        for policy in (*POLICIES, None, "relevance"):
+        for policy in (*self.policies(), None, "relevance"):
             self.cluster.sql(f"SELECT coscan_switch_policy({policy!r})".replace("None", "NULL"))
             time.sleep(0.1)
         self.assertEqual(set(self.cluster.sql("SELECT policy FROM coscan_scans")) | {"relevance"}, {"relevance"})

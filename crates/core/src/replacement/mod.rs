@@ -14,6 +14,7 @@ pub mod pbm;
 pub mod sampling;
 pub mod timeline;
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use crate::eviction::Victims;
@@ -56,8 +57,21 @@ pub trait Predictive: Clone + Debug + Default + Send {
     fn choose_victims(&mut self, state: &State, next_use: &NextUse, victims: &mut Victims<'_>);
 }
 
-/// The smallest and the largest key of a chunk's parts.
-fn parts_of_chunk(table: TableId, chunk: ChunkNo) -> std::ops::RangeInclusive<PartKey> {
+/// The chunk's parts in the index of a [`Predictive`] that no scan wants any more.
+fn unwanted_parts<V>(
+    index: &BTreeMap<PartKey, V>,
+    state: &State,
+    table: TableId,
+    chunk: ChunkNo,
+) -> Vec<PartKey> {
     let part = |column| PartKey { table, chunk, column: ColumnNo(column) };
-    part(0)..=part(u32::MAX)
+    let listed = index.range(part(0)..=part(u32::MAX)).map(|(part, _)| *part);
+    listed.filter(|part| state.recency().is_wanted(*part) != Some(true)).collect()
+}
+
+/// The chunk's complete parts that some scan wants; none of a table that is gone.
+fn wanted_parts(state: &State, table: TableId, chunk: ChunkNo) -> impl Iterator<Item = PartKey> {
+    let resident = state.tables.get(&table).map(|facts| facts.class_of(chunk).key.resident.iter());
+    let parts = resident.into_iter().flatten().map(move |column| PartKey { table, chunk, column });
+    parts.filter(|part| state.recency().is_wanted(*part) == Some(true))
 }

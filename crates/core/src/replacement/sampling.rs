@@ -14,7 +14,7 @@
 use std::collections::BTreeMap;
 
 use super::next_use::NextUse;
-use super::{Predictive, parts_of_chunk};
+use super::{Predictive, unwanted_parts, wanted_parts};
 use crate::eviction::Victims;
 use crate::ids::{ChunkNo, TableId};
 use crate::part::PartKey;
@@ -88,15 +88,10 @@ impl Sampling {
 
 impl Predictive for Sampling {
     fn refresh(&mut self, state: &State, _next_use: &NextUse, table: TableId, chunk: ChunkNo) {
-        let known: Vec<PartKey> =
-            self.index.range(parts_of_chunk(table, chunk)).map(|(part, _)| *part).collect();
-        let wanted = |part: PartKey| state.recency().is_wanted(part) == Some(true);
-        for part in known.into_iter().filter(|part| !wanted(*part)) {
+        for part in unwanted_parts(&self.index, state, table, chunk) {
             self.remove(part);
         }
-        let Some(facts) = state.tables.get(&table) else { return };
-        let resident = facts.class_of(chunk).key.resident.iter();
-        for part in resident.map(|column| PartKey { table, chunk, column }).filter(|part| wanted(*part)) {
+        for part in wanted_parts(state, table, chunk) {
             self.insert(part);
         }
     }

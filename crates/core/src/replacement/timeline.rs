@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::next_use::NextUse;
-use super::{Predictive, parts_of_chunk};
+use super::{Predictive, unwanted_parts, wanted_parts};
 use crate::eviction::Victims;
 use crate::ids::{ChunkNo, TableId};
 use crate::nodes::Nodes;
@@ -115,20 +115,17 @@ impl Timeline {
 
 impl Predictive for Timeline {
     fn refresh(&mut self, state: &State, next_use: &NextUse, table: TableId, chunk: ChunkNo) {
-        let known: Vec<PartKey> =
-            self.index.range(parts_of_chunk(table, chunk)).map(|(part, _)| *part).collect();
-        let wanted = |part: PartKey| state.recency().is_wanted(part) == Some(true);
-        for part in known.into_iter().filter(|part| !wanted(*part)) {
+        for part in unwanted_parts(&self.index, state, table, chunk) {
             self.remove(part);
         }
-        let Some(facts) = state.tables.get(&table) else { return };
+        let mut wanted = wanted_parts(state, table, chunk).peekable();
+        if wanted.peek().is_none() {
+            return;
+        }
         let soonest = next_use.of_chunk(state, table, chunk);
-        for column in facts.class_of(chunk).key.resident.iter() {
-            let part = PartKey { table, chunk, column };
-            if wanted(part) {
-                let until = soonest.get(&column).copied().unwrap_or(Span::MAX);
-                self.place(part, bucket_of(state.now(), until));
-            }
+        for part in wanted {
+            let until = soonest.get(&part.column).copied().unwrap_or(Span::MAX);
+            self.place(part, bucket_of(state.now(), until));
         }
     }
 
