@@ -254,12 +254,17 @@ async fn otherwise_found(world: &World<'_>, test: &Test, found: &Answer) -> Resu
 }
 
 /// Whether plain DataFusion fails with this error, too, when its joins sort, as those of a query's last run do that was
-/// refused memory. A join by hashing does not read its other side if it has no row to look up there, or reads it with a
+/// refused memory. Which of several values that cannot be computed it meets first is chance. A join by hashing does not read its other side if it has no row to look up there, or reads it with a
 /// filter, and so does not meet the row at which one that sorts fails.
 async fn fails_when_sorting(world: &World<'_>, statement: &Statement, error: &str) -> Result<bool> {
     let sorting = world.other(Settings::plain_sorting).await?;
     let again = ask(&sorting, statement).await.0;
-    Ok(matches!(again, Answer::Error(again) if again == error))
+    Ok(matches!(again, Answer::Error(again) if without_values(&again) == without_values(error)))
+}
+
+/// An error without the values that it quotes.
+fn without_values(error: &str) -> String {
+    error.split('\'').step_by(2).collect()
 }
 
 /// What plain DataFusion is asked: for a sample, all rows.
