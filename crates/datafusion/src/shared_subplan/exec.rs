@@ -22,7 +22,7 @@ use crate::lock::lock;
 use crate::made_once::MadeOnce;
 use crate::one_input::{OneInput, OneInputExec, one_partition};
 
-/// Rows are kept for the other uses up to so many bytes. More than that goes to one of them alone, and the others run.
+/// Rows are kept for the other uses up to so many bytes. More than that goes to the use that began alone, and the others run.
 const BYTES_MAX: usize = 64 << 20;
 
 /// A subplan that a plan has several times.
@@ -77,6 +77,7 @@ impl Subplan {
 #[derive(Default)]
 struct Run {
     rows: MadeOnce<Option<Arc<Rows>>>,
+    /// For the use that began: its input was executed, and cannot be once more.
     large: Arc<Mutex<Option<Batches>>>,
 }
 
@@ -170,13 +171,16 @@ impl OneInput for SharedSubplan {
         }
         let input = Arc::clone(&self.input);
         let rows = async move {
-            let large = Arc::clone(&of_all.large);
-            let begin = || run(Arc::clone(&input), Arc::clone(&context), large);
+            let (large, mut began) = (Arc::clone(&of_all.large), false);
+            let begin = || {
+                began = true;
+                run(Arc::clone(&input), Arc::clone(&context), large)
+            };
             if let Some(rows) = of_all.rows.get(begin).await? {
                 let batches = (0..rows.batches.len()).map(move |at| Ok(rows.batches[at].clone()));
                 return Ok(stream::iter(batches).boxed());
             }
-            let large = lock(&of_all.large).take();
+            let large = if began { lock(&of_all.large).take() } else { None };
             large.map_or_else(|| input.execute(0, context).map(StreamExt::boxed), Ok)
         };
         let baseline = BaselineMetrics::new(&self.metrics, partition);
@@ -186,5 +190,40 @@ impl OneInput for SharedSubplan {
 
     fn metrics(&self) -> Option<MetricsSet> {
         Some(self.metrics.clone_inner())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::array::{ArrayRef, Int64Array};
+    use datafusion::datasource::memory::MemorySourceConfig;
+    use datafusion::physical_plan::common;
+    use datafusion::physical_plan::repartition::RepartitionExec;
+    use futures::FutureExt;
+
+    use super::*;
+
+    /// What cannot be executed twice, with rows that are too large to keep.
+    fn input() -> Arc<dyn ExecutionPlan> {
+        let rows: ArrayRef = Arc::new(Int64Array::from(vec![0; BYTES_MAX / 8 + 1]));
+        let batch = RecordBatch::try_from_iter([("a", rows)]).expect("a batch");
+        let schema = batch.schema();
+        let source = MemorySourceConfig::try_new_exec(&[vec![batch]], schema, None).expect("rows");
+        Arc::new(RepartitionExec::try_new(source, Partitioning::RoundRobinBatch(1)).expect("an exchange"))
+    }
+
+    #[tokio::test]
+    async fn large_rows_go_to_the_use_that_began() {
+        let subplan = Arc::new(Subplan::new(1, 2));
+        let context = Arc::new(TaskContext::default());
+        let [mut first, second] = [(); 2].map(|()| {
+            let exec = SharedSubplan::exec(input(), Arc::clone(&subplan));
+            exec.execute(0, Arc::clone(&context)).expect("a stream")
+        });
+        assert!(first.next().now_or_never().is_none(), "it has begun and waits");
+        for rows in [second, first] {
+            let batches = common::collect(rows).await.expect("rows");
+            assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), BYTES_MAX / 8 + 1);
+        }
     }
 }
