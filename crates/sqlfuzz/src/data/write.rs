@@ -21,6 +21,9 @@ use super::spread::Code;
 use super::{Column, DataFile, Stored, Table, values};
 use crate::dice::Dice;
 
+/// What bloom filters are made for: by default a million values, megabytes that are folded into a few bytes.
+const BLOOM_FILTER_VALUES: u64 = 1_000;
+
 /// What a writer of Parquet files may choose.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Writer {
@@ -105,6 +108,7 @@ impl Writer {
             .set_statistics_enabled(self.statistics)
             .set_statistics_truncate_length(self.statistics_bytes)
             .set_column_index_truncate_length(self.statistics_bytes)
+            .set_bloom_filter_max_ndv(BLOOM_FILTER_VALUES)
             .set_bloom_filter_enabled(self.bloom_filters)
             .set_offset_index_disabled(!self.offset_index)
             .set_max_row_group_row_count(None);
