@@ -2,112 +2,94 @@
 
 mod support;
 
-use coscan_core::{Abm, AbmConfig, Action, ChunkNo, Event, Instant, PolicyName, ScanId, Span, WorkerNo};
+use coscan_core::{AbmConfig, Action, ChunkNo, Event, PolicyName, Span};
 use support::*;
 
-struct Host {
-    abm: Abm,
-    now: u64,
+/// A table of ten chunks with two columns, and no scan.
+fn world(buffer_bytes: u64) -> World {
+    let policy: PolicyName = "relevance".parse().unwrap();
+    World::new(policy, AbmConfig::new(buffer_bytes), vec![dsm(10, &[100, 100])])
 }
 
-impl Host {
-    fn new(buffer_bytes: u64) -> Self {
-        let policy: PolicyName = "relevance".parse().unwrap();
-        let mut host = Host { abm: Abm::new(AbmConfig::new(buffer_bytes), policy).unwrap(), now: 0 };
-        host.send(Event::TableOpened { table: TABLE, layout: dsm(10, &[100, 100]) });
-        host
-    }
-
-    fn send(&mut self, event: Event) -> Vec<Action> {
-        self.now += MS;
-        let mut actions = Vec::new();
-        self.abm.handle(Instant::from_nanos(self.now), event, &mut actions);
-        self.abm.check_invariants();
-        actions
-    }
-
-    /// Registers a scan of chunks 0 to 9 and has its worker ask; the chunk that is loaded, if any.
-    fn scan(&mut self, scan: u64, cols: &[u32]) -> Option<ChunkNo> {
-        let spec = scan_of(TABLE, cols, chunk_set(0..10));
-        let mut actions = self.send(Event::ScanRegistered { scan: ScanId(scan), spec });
-        actions.extend(self.send(Event::ChunkRequested { scan: ScanId(scan), worker: WorkerNo(0) }));
-        loaded(&actions)
-    }
-
-    fn points(&mut self, chunk: u32, cols: &[u32], reads: u32) {
-        let (chunk, columns) = (ChunkNo(chunk), columns(cols));
-        self.send(Event::PointsWaiting { table: TABLE, chunk, columns, reads });
-    }
+/// Registers a scan of the first column whose worker keeps what it gets; the chunk that is loaded first, if any.
+fn loaded_for_a_scan(world: &mut World) -> Option<ChunkNo> {
+    let now = world.now;
+    world.start(now, scan_of(TABLE, &[0], chunk_set(0..10)), Consumer::StopsReading);
+    world.run_for(1);
+    first_load(world)
 }
 
-fn loaded(actions: &[Action]) -> Option<ChunkNo> {
-    actions.iter().find_map(|action| match action {
-        Action::Load { chunk, .. } => Some(*chunk),
-        _ => None,
-    })
+fn first_load(world: &World) -> Option<ChunkNo> {
+    world.loads.first().map(|(_, _, chunk)| *chunk)
+}
+
+fn wait(world: &mut World, chunk: u32, cols: &[u32], reads: u32) {
+    let (chunk, columns) = (ChunkNo(chunk), columns(cols));
+    world.event(Event::PointsWaiting { table: TABLE, chunk, columns, reads });
 }
 
 #[test]
 fn a_chunk_that_point_reads_wait_for_is_loaded_first() {
-    let mut host = Host::new(1000);
-    assert_eq!(host.scan(0, &[0]), Some(ChunkNo(0)), "all chunks are alike: the first");
-    let mut host = Host::new(1000);
-    host.points(6, &[0], 1);
-    host.points(3, &[0], 2);
-    host.points(8, &[0], 2);
-    assert_eq!(host.scan(0, &[0]), Some(ChunkNo(3)), "most wait for it; of equals the first");
+    let first = |waiting: &[(u32, u32)]| {
+        let mut world = world(1000);
+        waiting.iter().for_each(|(chunk, reads)| wait(&mut world, *chunk, &[0], *reads));
+        loaded_for_a_scan(&mut world)
+    };
+    assert_eq!(first(&[]), Some(ChunkNo(0)), "all chunks are alike: the first");
+    assert_eq!(first(&[(6, 1), (3, 2), (8, 2)]), Some(ChunkNo(3)), "most wait for it; of equals the first");
 }
 
 #[test]
 fn only_a_load_that_answers_them_has_the_bonus_and_only_while_they_wait() {
-    let mut host = Host::new(1000);
-    host.points(6, &[1], 5);
-    assert_eq!(host.scan(0, &[0]), Some(ChunkNo(0)), "they wait for another column");
-    let mut host = Host::new(1000);
-    host.points(6, &[0], 5);
-    host.points(6, &[0], 0);
-    assert_eq!(host.scan(0, &[0]), Some(ChunkNo(0)), "nobody waits any more");
+    let mut other_column = world(1000);
+    wait(&mut other_column, 6, &[1], 5);
+    assert_eq!(loaded_for_a_scan(&mut other_column), Some(ChunkNo(0)), "they wait for another column");
+    let mut nobody = world(1000);
+    wait(&mut nobody, 6, &[0], 5);
+    wait(&mut nobody, 6, &[0], 0);
+    assert_eq!(loaded_for_a_scan(&mut nobody), Some(ChunkNo(0)), "nobody waits any more");
 }
 
 #[test]
 fn point_reads_alone_cause_no_load() {
-    let mut host = Host::new(1000);
-    let actions =
-        host.send(Event::PointsWaiting { table: TABLE, chunk: ChunkNo(1), columns: columns(&[0]), reads: 9 });
-    assert_eq!(actions, []);
+    let mut world = world(1000);
+    wait(&mut world, 1, &[0], 9);
+    assert_eq!(world.actions, []);
 }
 
 #[test]
 fn room_for_point_reads_is_taken_from_what_nobody_holds() {
-    let mut host = Host::new(300);
-    host.scan(0, &[0]);
-    let load = coscan_core::LoadId(0);
-    host.send(Event::LoadFinished { load, columns: columns(&[0]) });
-    let held = host.abm.usage();
+    let mut world = world(300);
+    loaded_for_a_scan(&mut world);
+    // The load arrives.
+    world.run_for(1);
+    let held = world.abm.usage();
     assert!(held.resident >= 100 && held.points == 0);
     // Chunk 0 is held and another one is on its way: 100 bytes are left.
-    host.send(Event::PointRoom { bytes: 100 });
-    assert_eq!(host.abm.usage().points, 100);
-    host.send(Event::PointRoom { bytes: 201 });
-    assert_eq!(host.abm.usage().points, 100, "there is no room for more, and what was granted stays");
-    host.send(Event::PointRoom { bytes: 40 });
-    assert_eq!(host.abm.usage().points, 40);
+    let mut granted = |bytes| {
+        world.event(Event::PointRoom { bytes });
+        world.abm.usage().points
+    };
+    assert_eq!(granted(100), 100);
+    assert_eq!(granted(201), 100, "there is no room for more, and what was granted stays");
+    assert_eq!(granted(40), 40);
 }
 
 #[test]
 fn scans_that_cannot_go_on_have_the_room_asked_back() {
-    let mut host = Host::new(200);
-    host.send(Event::PointRoom { bytes: 150 });
-    assert_eq!(host.abm.usage().points, 150);
-    let spec = scan_of(TABLE, &[0], chunk_set(0..1));
-    let mut actions = host.send(Event::ScanRegistered { scan: ScanId(0), spec });
-    actions.extend(host.send(Event::ChunkRequested { scan: ScanId(0), worker: WorkerNo(0) }));
-    assert!(actions.contains(&Action::ReturnPointRoom), "{actions:?}");
+    let mut world = world(200);
+    world.event(Event::PointRoom { bytes: 150 });
+    assert_eq!(world.abm.usage().points, 150);
+    world.start(0, scan_of(TABLE, &[0], chunk_set(0..1)), Consumer::StopsReading);
+    world.run_for(1);
+    assert_eq!(world.actions, [Action::ReturnPointRoom]);
     // Asked once; again when the deadline has passed.
-    assert_eq!(host.send(Event::PointRoom { bytes: 120 }), []);
-    assert!(host.abm.next_deadline().is_some());
-    host.now += Span::from_millis(300).as_nanos();
-    assert_eq!(host.send(Event::TimePassed), [Action::ReturnPointRoom]);
-    let actions = host.send(Event::PointRoom { bytes: 0 });
-    assert_eq!(loaded(&actions), Some(ChunkNo(0)), "{actions:?}");
+    world.event(Event::PointRoom { bytes: 120 });
+    assert_eq!(world.actions, []);
+    assert!(world.abm.next_deadline().is_some());
+    world.now += Span::from_millis(300).as_nanos();
+    world.event(Event::TimePassed);
+    assert_eq!(world.actions, [Action::ReturnPointRoom]);
+    world.event(Event::PointRoom { bytes: 0 });
+    assert_eq!(first_load(&world), Some(ChunkNo(0)), "{:?}", world.actions);
 }

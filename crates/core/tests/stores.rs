@@ -2,75 +2,26 @@
 
 mod support;
 
-use coscan_core::{
-    Abm, AbmConfig, Action, Event, Instant, LoadId, ScanId, Span, StoreNo, TableId, WorkerNo, registry,
-};
+use coscan_core::{AbmConfig, LoadId, PolicyName, ScanId, Span, StoreNo, TableId, registry};
 use support::*;
 
 const DEAD: TableId = TableId(0);
 const ALIVE: TableId = TableId(1);
 
-fn at(ms: u64) -> Instant {
-    Instant::from_nanos(ms * MS)
-}
-
-/// Two tables of ten chunks on two stores, and a scan of each whose worker waits; no load is answered yet.
-fn world(policy: coscan_core::PolicyName, buffer_bytes: u64) -> (Abm, Vec<Action>) {
+/// Two tables of ten chunks on two stores, of which one never answers, and a scan of each.
+fn world(policy: PolicyName, buffer_bytes: u64) -> World {
     let config = AbmConfig {
         loads_in_flight_max: 2,
         stall_after: Span::from_millis(100),
         ..AbmConfig::new(buffer_bytes)
     };
-    let (mut abm, mut actions) = (Abm::new(config, policy).unwrap(), Vec::new());
-    for (table, store) in [(DEAD, 0), (ALIVE, 1)] {
-        let layout = dsm(10, &[100]).on_store(StoreNo(store));
-        abm.handle(at(0), Event::TableOpened { table, layout }, &mut actions);
-        let scan = ScanId(u64::from(table.0));
-        let spec = scan_of(table, &[0], chunk_set(0..10));
-        abm.handle(at(0), Event::ScanRegistered { scan, spec }, &mut actions);
-        let request = Event::ChunkRequested { scan, worker: WorkerNo(0) };
-        abm.handle(at(0), request, &mut actions);
+    let tables = [0, 1].map(|store| dsm(10, &[100]).on_store(StoreNo(store)));
+    let mut world = World::new(policy, config, tables.to_vec());
+    world.silent.insert(DEAD);
+    for table in [DEAD, ALIVE] {
+        world.start(0, scan_of(table, &[0], chunk_set(0..10)), Consumer::Takes(MS));
     }
-    (abm, actions)
-}
-
-fn loads(actions: &[Action], of: TableId) -> Vec<LoadId> {
-    let load = |action: &Action| match action {
-        Action::Load { load, table, .. } if *table == of => Some(*load),
-        _ => None,
-    };
-    actions.iter().filter_map(load).collect()
-}
-
-/// Lets time pass and answers every load of the store that lives until its scan has had all its chunks.
-fn play(abm: &mut Abm, mut actions: Vec<Action>) -> (u32, usize) {
-    let (mut delivered, mut dead_loads, scan) = (0, 0, ScanId(1));
-    for step in 1..400 {
-        let now = at(step * 5);
-        let mut next = Vec::new();
-        dead_loads += loads(&actions, DEAD).len();
-        for action in actions {
-            match action {
-                Action::Load { load, table: ALIVE, .. } => {
-                    abm.handle(now, Event::LoadFinished { load, columns: columns(&[0]) }, &mut next);
-                }
-                Action::Deliver { scan: to, worker, .. } => {
-                    assert_eq!(to, scan, "nothing of the dead store ever came");
-                    delivered += 1;
-                    abm.handle(now, Event::ChunkReleased { scan, worker }, &mut next);
-                    abm.handle(now, Event::ChunkRequested { scan, worker }, &mut next);
-                }
-                Action::Wake { .. } => return (delivered, dead_loads),
-                _ => {}
-            }
-            abm.check_invariants();
-        }
-        if abm.next_deadline().is_some_and(|deadline| deadline <= now) {
-            abm.handle(now, Event::TimePassed, &mut next);
-        }
-        actions = next;
-    }
-    (delivered, dead_loads)
+    world
 }
 
 #[test]
@@ -78,9 +29,15 @@ fn scans_of_a_living_store_finish_beside_a_dead_one() {
     for policy in registry::sharing() {
         // In the smaller buffer the loads that are not answered leave room for one chunk.
         for buffer in [1_000, 300] {
-            let (mut abm, actions) = world(policy, buffer);
-            let (delivered, dead_loads) = play(&mut abm, actions);
-            assert_eq!(delivered, 10, "{policy}, {buffer} bytes");
+            let mut world = world(policy, buffer);
+            world.run_for(400);
+            let finished = world.outcomes.get(&ScanId(1));
+            assert!(matches!(finished, Some(Outcome::Finished { .. })), "{policy}, {buffer} bytes");
+            assert!(
+                world.delivered.iter().all(|(_, scan, _)| *scan == ScanId(1)),
+                "the dead store gave nothing"
+            );
+            let dead_loads = world.loads.iter().filter(|(_, table, _)| *table == DEAD).count();
             assert!(dead_loads <= 2, "{policy}: {dead_loads} loads from the store that does not answer");
         }
     }
@@ -89,11 +46,15 @@ fn scans_of_a_living_store_finish_beside_a_dead_one() {
 #[test]
 fn a_load_that_nobody_wants_any_more_is_known() {
     for policy in registry::sharing() {
-        let (mut abm, actions) = world(policy, 1_000);
-        assert!(abm.unwanted_loads().is_empty(), "{policy}");
-        let mut more = Vec::new();
-        abm.handle(at(1), Event::ScanGone { scan: ScanId(0) }, &mut more);
-        assert_eq!(abm.unwanted_loads(), loads(&actions, DEAD), "{policy}");
-        assert!(!loads(&actions, DEAD).is_empty());
+        let mut world = world(policy, 1_000);
+        world.run_for(2);
+        assert!(world.abm.unwanted_loads().is_empty(), "{policy}");
+        let state = world.abm.state();
+        let dead: Vec<LoadId> =
+            state.loads().filter(|(_, load)| load.table == DEAD).map(|(id, _)| id).collect();
+        world.cancel(0, ScanId(0));
+        world.run_for(1);
+        assert_eq!(world.abm.unwanted_loads(), dead, "{policy}");
+        assert!(!dead.is_empty());
     }
 }

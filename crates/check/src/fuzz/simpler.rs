@@ -4,7 +4,10 @@
 //! When something goes, the names of what is behind it are moved up, in scans and in steps. Whether a
 //! simpler world still fails is for `shrink.rs`.
 
-use coscan_trace::{Column, Layout, Runs};
+use std::any::Any;
+use std::ops::SubAssign;
+
+use coscan_trace::{Column, Columns, Layout, Runs};
 
 use super::step::Step;
 use super::world::{Config, World, WorldScan};
@@ -51,35 +54,25 @@ fn extent(layout: &Layout) -> (u32, u32) {
     }
 }
 
-/// The position after `gone` was taken out; `None` for `gone` itself.
-fn moved(at: usize, gone: usize) -> Option<usize> {
-    (at != gone).then(|| at - usize::from(at > gone))
+/// Moves a position up if it is behind what is gone; returns whether it is of something that is left.
+fn move_up<T: Copy + Ord + SubAssign + From<bool>>(at: Option<&mut T>, gone: T) -> bool {
+    let Some(at) = at else { return true };
+    let kept = *at != gone;
+    *at -= T::from(*at > gone);
+    kept
 }
 
 fn without_scan(world: &World, gone: usize) -> World {
     let mut world = world.clone();
     world.scans.remove(gone);
-    world.steps.retain_mut(|step| match step {
-        Step::Register(scan)
-        | Step::Work(scan, _)
-        | Step::Active(scan, _)
-        | Step::Suspend(scan, _)
-        | Step::Discard(scan, _)
-        | Step::Workspace(scan, ..)
-        | Step::Gone(scan)
-        | Step::Unneed(scan, _) => moved(*scan, gone).map(|at| *scan = at).is_some(),
-        _ => true,
-    });
+    world.steps.retain_mut(|step| move_up(step.argument_mut("q"), gone));
     world
 }
 
 fn without_addition(world: &World, gone: usize) -> World {
     let mut world = world.clone();
     world.additions.remove(gone);
-    world.steps.retain_mut(|step| match step {
-        Step::Grow(addition) => moved(*addition, gone).map(|at| *addition = at).is_some(),
-        _ => true,
-    });
+    world.steps.retain_mut(|step| move_up(step.argument_mut("a"), gone));
     world
 }
 
@@ -93,12 +86,7 @@ fn without_table(world: &World, gone: usize) -> Option<World> {
     world.tables.remove(gone);
     world.scans.iter_mut().for_each(|s| s.table -= usize::from(s.table > gone));
     world.additions.iter_mut().for_each(|a| a.table -= usize::from(a.table > gone));
-    world.steps.retain_mut(|step| match step {
-        Step::Invalidate(table, _) | Step::Drop(table) | Step::Decoded(table, ..) => {
-            moved(*table, gone).map(|at| *table = at).is_some()
-        }
-        _ => true,
-    });
+    world.steps.retain_mut(|step| move_up(step.argument_mut("t"), gone));
     Some(world)
 }
 
@@ -126,17 +114,20 @@ fn without_chunk(world: &World, table: usize, gone: u32) -> World {
     for scan in world.scans.iter_mut().filter(|scan| scan.table == table) {
         close_gap(&mut scan.chunks, gone);
     }
-    world.steps.retain_mut(|step| match step {
-        Step::Unneed(scan, runs) if of_table.get(*scan) == Some(&true) => close_gap(runs, gone),
-        Step::Invalidate(at, runs) if *at == table => close_gap(runs, gone),
-        Step::Decoded(at, chunk, ..) if *at == table => {
-            let kept = *chunk != gone;
-            *chunk -= u32::from(*chunk > gone);
-            kept
+    world.steps.retain_mut(|step| {
+        let of_scan = step.argument_mut::<usize>("q").is_some_and(|scan| of_table.get(*scan) == Some(&true));
+        if !of_scan && !is_of(step, table) {
+            return true;
         }
-        _ => true,
+        let runs_left = step.argument_mut("c").is_none_or(|runs| close_gap(runs, gone));
+        runs_left && move_up(step.argument_mut("c"), gone)
     });
     world
+}
+
+/// Whether a step is about this table.
+fn is_of(step: &mut Step, table: usize) -> bool {
+    step.argument_mut("t").is_some_and(|at: &mut usize| *at == table)
 }
 
 /// Moves runs up behind a chunk that is gone; returns whether any is left.
@@ -157,14 +148,7 @@ fn without_column(world: &World, table: usize, gone: u32) -> Option<World> {
         scan.columns.retain(|column| *column != gone);
         scan.columns.iter_mut().for_each(|column| *column -= u32::from(*column > gone));
     }
-    world.steps.retain_mut(|step| match step {
-        Step::Decoded(at, _, column, _) if *at == table => {
-            let kept = *column != gone;
-            *column -= u32::from(*column > gone);
-            kept
-        }
-        _ => true,
-    });
+    world.steps.retain_mut(|step| !is_of(step, table) || move_up(step.argument_mut("col"), gone));
     Some(world)
 }
 
@@ -237,21 +221,28 @@ fn fewer(runs: &Runs) -> Vec<Runs> {
 }
 
 fn steps(step: &Step) -> Vec<Step> {
-    match step {
-        Step::Finish(load, columns) if !columns.is_empty() => vec![Step::Finish(*load, Vec::new())],
-        Step::Fail(load, columns) if !columns.is_empty() => vec![Step::Fail(*load, Vec::new())],
-        Step::Unneed(scan, runs) => fewer(runs).into_iter().map(|r| Step::Unneed(*scan, r)).collect(),
-        Step::Invalidate(table, runs) => {
-            fewer(runs).into_iter().map(|r| Step::Invalidate(*table, r)).collect()
-        }
-        Step::Budget(bytes) => lower(*bytes, 0).into_iter().map(Step::Budget).collect(),
-        Step::Points(bytes) => lower(*bytes, 0).into_iter().map(Step::Points).collect(),
-        Step::Decoded(table, chunk, column, bytes) => {
-            lower(*bytes, 1).into_iter().map(|n| Step::Decoded(*table, *chunk, *column, n)).collect()
-        }
-        Step::Clock(ns) if ns.abs() > 1 => vec![Step::Clock(ns / 2)],
-        _ => Vec::new(),
+    let mut read = step.clone();
+    let mut found = Vec::new();
+    if read.argument_mut::<Columns>("col").is_some_and(|columns| !columns.is_empty()) {
+        found.push(changed(step, "col", Columns::new()));
     }
+    if let Some(runs) = read.argument_mut::<Runs>("c") {
+        found.extend(fewer(runs).into_iter().map(|runs| changed(step, "c", runs)));
+    }
+    if let Some(number) = read.argument_mut::<u64>("") {
+        found.extend(lower(*number, 0).into_iter().map(|number| changed(step, "", number)));
+    }
+    if let Some(ns) = read.argument_mut::<i64>("").filter(|ns| ns.abs() > 1) {
+        found.push(changed(step, "", *ns / 2));
+    }
+    found
+}
+
+/// The step with another argument.
+fn changed<T: Any>(step: &Step, prefix: &str, to: T) -> Step {
+    let mut step = step.clone();
+    *step.argument_mut(prefix).expect("the step has this argument") = to;
+    step
 }
 
 /// The table with smaller pages: all of them, then one at a time.
@@ -287,4 +278,30 @@ fn rewritten(layout: &Layout, change: impl Fn(usize, u64) -> u64) -> Layout {
     let mut layout = layout.clone();
     numbers(&mut layout).into_iter().enumerate().for_each(|(at, bytes)| *bytes = change(at, *bytes));
     layout
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_move_up_behind_what_is_gone() {
+        let file = include_str!("../../tests/regressions/dropped-table-leaves-shared-page.toml");
+        let two_columns = Layout::Columns { chunks: 3, columns: vec![Column::Parts(vec![1; 3]); 2] };
+        let world = World {
+            tables: vec![Layout::Rows(vec![1]), two_columns],
+            additions: Vec::new(),
+            scans: Vec::new(),
+            steps: vec![Step::Waiting(1, 2, 1, 1), Step::Invalidate(1, vec![(0, 3)]), Step::Budget(7)],
+            ..World::parse(file).unwrap()
+        };
+        let steps = |world: World| world.steps.iter().map(Step::to_string).collect::<Vec<_>>();
+        let without = steps(without_table(&world, 0).unwrap());
+        assert_eq!(without, ["waiting t0 c2 col1 1", "invalidate t0 c0..3", "budget 7"]);
+        let without = steps(without_chunk(&world, 1, 0));
+        assert_eq!(without, ["waiting t1 c1 col1 1", "invalidate t1 c0..2", "budget 7"]);
+        assert_eq!(steps(without_chunk(&world, 1, 2)), ["invalidate t1 c0..2", "budget 7"]);
+        let without = steps(without_column(&world, 1, 0).unwrap());
+        assert_eq!(without, ["waiting t1 c2 col0 1", "invalidate t1 c0..3", "budget 7"]);
+    }
 }

@@ -1,8 +1,9 @@
 //! One decision of a host, and how it is written in a file: a word and what it is about.
 //!
-//! `register q0`, `work q0 w1`, `finish l0 col0,2`, `unneed q1 c0..3,7..9`. What a step does is for
-//! `host.rs`.
+//! `register q0`, `work q0 w1`, `finish l0 col0,2`, `unneed q1 c0..3,7..9`. A step and its words are one line of the table
+//! below. What a step does is for `host.rs`.
 
+use std::any::Any;
 use std::fmt;
 use std::str::FromStr;
 
@@ -10,51 +11,95 @@ use coscan_trace::{Columns, Runs};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// One decision of the host. Scans, tables and additions are positions in the world, loads are positions
-/// among those in flight, the oldest first.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub enum Step {
+/// Declares the steps: the word, the variant, and its arguments with what stands before each.
+macro_rules! steps {
+    ($($(#[$doc:meta])* $word:literal $name:ident$(($($argument:ident: $kind:ty = $prefix:literal),*))?;)*) => {
+        /// One decision of the host. Scans, tables and additions are positions in the world, loads are positions
+        /// among those in flight, the oldest first.
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub enum Step {
+            $($(#[$doc])* $name$(($($kind),*))?,)*
+        }
+
+        impl fmt::Display for Step {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self {
+                    $(Step::$name$(($($argument),*))? => {
+                        f.write_str($word)?;
+                        $($(Argument::write($argument, $prefix, f)?;)*)?
+                    })*
+                }
+                Ok(())
+            }
+        }
+
+        impl Step {
+            /// The argument with this prefix, if there is one and it is of this type.
+            pub(super) fn argument_mut<T: Any>(&mut self, prefix: &str) -> Option<&mut T> {
+                match self {
+                    $(Step::$name$(($($argument),*))? => {
+                        $($(if prefix == $prefix {
+                            return ($argument as &mut dyn Any).downcast_mut();
+                        })*)?
+                        None
+                    })*
+                }
+            }
+
+            fn read(word: &str, mut arguments: std::str::SplitWhitespace<'_>) -> Option<Self> {
+                let step = match word {
+                    $($word => Step::$name$(($(<$kind as Argument>::read(arguments.next(), $prefix)?),*))?,)*
+                    _ => return None,
+                };
+                arguments.next().is_none().then_some(step)
+            }
+        }
+    };
+}
+
+steps! {
     /// The scan registers.
-    Register(usize),
+    "register" Register(scan: usize = "q");
     /// The worker does what comes next: asks for a chunk, or releases the one it holds.
-    Work(usize, u32),
+    "work" Work(scan: usize = "q", worker: u32 = "w");
     /// The worker shows that it is reading.
-    Active(usize, u32),
+    "active" Active(scan: usize = "q", worker: u32 = "w");
     /// The worker gives its chunk back; it must have been asked to.
-    Suspend(usize, u32),
+    "suspend" Suspend(scan: usize = "q", worker: u32 = "w");
     /// The worker does not want the chunk it gave back any more.
-    Discard(usize, u32),
-    /// The worker holds a chunk and turns out to need this many bytes of workspace; if they do not fit, it gives the chunk back.
-    Workspace(usize, u32, u64),
+    "discard" Discard(scan: usize = "q", worker: u32 = "w");
+    /// The worker holds a chunk and turns out to need this many bytes of workspace; if they do not fit, it gives the
+    /// chunk back.
+    "workspace" Workspace(scan: usize = "q", worker: u32 = "w", bytes: u64 = "");
     /// Columns of a load arrive; all that are left if none is named.
-    Finish(usize, Columns),
+    "finish" Finish(load: usize = "l", columns: Columns = "col");
     /// Columns of a load cannot be read; all that are left if none is named.
-    Fail(usize, Columns),
+    "fail" Fail(load: usize = "l", columns: Columns = "col");
     /// The scan is over, whether it is finished, failed or neither.
-    Gone(usize),
+    "gone" Gone(scan: usize = "q");
     /// The scan does not need these chunks.
-    Unneed(usize, Runs),
+    "unneed" Unneed(scan: usize = "q", chunks: Runs = "c");
     /// The budget is this many bytes.
-    Budget(u64),
+    "budget" Budget(bytes: u64 = "");
     /// An addition joins its table.
-    Grow(usize),
+    "grow" Grow(addition: usize = "a");
     /// Chunks of a table are replaced.
-    Invalidate(usize, Runs),
+    "invalidate" Invalidate(table: usize = "t", chunks: Runs = "c");
     /// The table is dropped.
-    Drop(usize),
+    "drop" Drop(table: usize = "t");
     /// This many bytes of decoded arrays are held for table, chunk, column.
-    Decoded(usize, u32, u32, u64),
+    "decoded" Decoded(table: usize = "t", chunk: u32 = "c", column: u32 = "col", bytes: u64 = "");
     /// Point reads want this many bytes.
-    Points(u64),
+    "points" Points(bytes: u64 = "");
     /// This many point reads wait for pages of table, chunk, column.
-    Waiting(usize, u32, u32, u32),
+    "waiting" Waiting(table: usize = "t", chunk: u32 = "c", column: u32 = "col", reads: u32 = "");
     /// Another policy takes over.
-    Policy(String),
+    "policy" Policy(name: String = "");
     /// The clock jumps by this many nanoseconds, forward or back.
-    Clock(i64),
+    "clock" Clock(ns: i64 = "");
     /// Time passes to the manager's deadline.
-    Deadline,
+    "deadline" Deadline;
 }
 
 /// A step that cannot be read.
@@ -62,56 +107,74 @@ pub enum Step {
 #[error("'{0}' is not a step; one is written like 'work q0 w1' or 'finish l0 col0,2'")]
 pub struct StepError(String);
 
-impl fmt::Display for Step {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Step::Register(scan) => write!(f, "register q{scan}"),
-            Step::Work(scan, worker) => write!(f, "work q{scan} w{worker}"),
-            Step::Active(scan, worker) => write!(f, "active q{scan} w{worker}"),
-            Step::Suspend(scan, worker) => write!(f, "suspend q{scan} w{worker}"),
-            Step::Discard(scan, worker) => write!(f, "discard q{scan} w{worker}"),
-            Step::Workspace(scan, worker, bytes) => write!(f, "workspace q{scan} w{worker} {bytes}"),
-            Step::Finish(load, columns) => write!(f, "finish l{load}{}", Listed(columns)),
-            Step::Fail(load, columns) => write!(f, "fail l{load}{}", Listed(columns)),
-            Step::Gone(scan) => write!(f, "gone q{scan}"),
-            Step::Unneed(scan, chunks) => write!(f, "unneed q{scan} {}", Ranges(chunks)),
-            Step::Budget(bytes) => write!(f, "budget {bytes}"),
-            Step::Grow(addition) => write!(f, "grow a{addition}"),
-            Step::Invalidate(table, chunks) => write!(f, "invalidate t{table} {}", Ranges(chunks)),
-            Step::Drop(table) => write!(f, "drop t{table}"),
-            Step::Decoded(table, chunk, column, bytes) => {
-                write!(f, "decoded t{table} c{chunk} col{column} {bytes}")
+/// What a step is about, as a word behind it.
+trait Argument: Sized {
+    fn write(&self, prefix: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result;
+    fn read(word: Option<&str>, prefix: &str) -> Option<Self>;
+}
+
+macro_rules! one_value {
+    ($($kind:ty, $format:literal;)*) => {$(
+        impl Argument for $kind {
+            fn write(&self, prefix: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!(" {}", $format), prefix, self)
             }
-            Step::Points(bytes) => write!(f, "points {bytes}"),
-            Step::Waiting(table, chunk, column, reads) => {
-                write!(f, "waiting t{table} c{chunk} col{column} {reads}")
+
+            fn read(word: Option<&str>, prefix: &str) -> Option<Self> {
+                word?.strip_prefix(prefix)?.parse().ok()
             }
-            Step::Policy(name) => write!(f, "policy {name}"),
-            Step::Clock(ns) => write!(f, "clock {ns:+}"),
-            Step::Deadline => f.write_str("deadline"),
         }
+    )*};
+}
+
+one_value! {
+    usize, "{}";
+    u32, "{}";
+    u64, "{}";
+    i64, "{:+}";
+    String, "{}";
+}
+
+/// Several values; without any there is no word.
+impl<T: Value> Argument for Vec<T> {
+    fn write(&self, prefix: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_empty() {
+            return Ok(());
+        }
+        let words: Vec<String> = self.iter().map(Value::shown).collect();
+        write!(f, " {prefix}{}", words.join(","))
+    }
+
+    fn read(word: Option<&str>, prefix: &str) -> Option<Self> {
+        let Some(word) = word else { return Some(Vec::new()) };
+        word.strip_prefix(prefix)?.split(',').map(T::read).collect()
     }
 }
 
-struct Listed<'a>(&'a [u32]);
+/// One of several values.
+trait Value: Sized {
+    fn shown(&self) -> String;
+    fn read(text: &str) -> Option<Self>;
+}
 
-impl fmt::Display for Listed<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, column) in self.0.iter().enumerate() {
-            write!(f, "{}{column}", if at == 0 { " col" } else { "," })?;
-        }
-        Ok(())
+impl Value for u32 {
+    fn shown(&self) -> String {
+        self.to_string()
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        text.parse().ok()
     }
 }
 
-struct Ranges<'a>(&'a [(u32, u32)]);
+impl Value for (u32, u32) {
+    fn shown(&self) -> String {
+        format!("{}..{}", self.0, self.1)
+    }
 
-impl fmt::Display for Ranges<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, (from, to)) in self.0.iter().enumerate() {
-            write!(f, "{}{from}..{to}", if at == 0 { "c" } else { "," })?;
-        }
-        Ok(())
+    fn read(text: &str) -> Option<Self> {
+        let (from, to) = text.split_once("..")?;
+        Some((from.parse().ok()?, to.parse().ok()?))
     }
 }
 
@@ -119,8 +182,9 @@ impl FromStr for Step {
     type Err = StepError;
 
     fn from_str(text: &str) -> Result<Self, StepError> {
-        let words: Vec<&str> = text.split_whitespace().collect();
-        read(&words).ok_or_else(|| StepError(text.to_owned()))
+        let mut words = text.split_whitespace();
+        let step = words.next().and_then(|word| Step::read(word, words));
+        step.ok_or_else(|| StepError(text.to_owned()))
     }
 }
 
@@ -138,62 +202,6 @@ impl From<Step> for String {
     }
 }
 
-fn read(words: &[&str]) -> Option<Step> {
-    Some(match *words {
-        ["register", scan] => Step::Register(number(scan, "q")?),
-        ["work", scan, worker] => Step::Work(number(scan, "q")?, number(worker, "w")?),
-        ["active", scan, worker] => Step::Active(number(scan, "q")?, number(worker, "w")?),
-        ["suspend", scan, worker] => Step::Suspend(number(scan, "q")?, number(worker, "w")?),
-        ["discard", scan, worker] => Step::Discard(number(scan, "q")?, number(worker, "w")?),
-        ["workspace", scan, worker, bytes] => {
-            Step::Workspace(number(scan, "q")?, number(worker, "w")?, number(bytes, "")?)
-        }
-        ["finish", load] => Step::Finish(number(load, "l")?, Vec::new()),
-        ["finish", load, columns] => Step::Finish(number(load, "l")?, list(columns)?),
-        ["fail", load] => Step::Fail(number(load, "l")?, Vec::new()),
-        ["fail", load, columns] => Step::Fail(number(load, "l")?, list(columns)?),
-        ["gone", scan] => Step::Gone(number(scan, "q")?),
-        ["unneed", scan, chunks] => Step::Unneed(number(scan, "q")?, ranges(chunks)?),
-        ["budget", bytes] => Step::Budget(number(bytes, "")?),
-        ["grow", addition] => Step::Grow(number(addition, "a")?),
-        ["invalidate", table, chunks] => Step::Invalidate(number(table, "t")?, ranges(chunks)?),
-        ["drop", table] => Step::Drop(number(table, "t")?),
-        ["decoded", table, chunk, column, bytes] => Step::Decoded(
-            number(table, "t")?,
-            number(chunk, "c")?,
-            number(column, "col")?,
-            number(bytes, "")?,
-        ),
-        ["points", bytes] => Step::Points(number(bytes, "")?),
-        ["waiting", table, chunk, column, reads] => Step::Waiting(
-            number(table, "t")?,
-            number(chunk, "c")?,
-            number(column, "col")?,
-            number(reads, "")?,
-        ),
-        ["policy", name] => Step::Policy(name.to_owned()),
-        ["clock", ns] => Step::Clock(ns.parse().ok()?),
-        ["deadline"] => Step::Deadline,
-        _ => return None,
-    })
-}
-
-fn number<T: FromStr>(word: &str, prefix: &str) -> Option<T> {
-    word.strip_prefix(prefix)?.parse().ok()
-}
-
-fn list(word: &str) -> Option<Columns> {
-    word.strip_prefix("col")?.split(',').map(|n| n.parse().ok()).collect()
-}
-
-fn ranges(word: &str) -> Option<Runs> {
-    let range = |text: &str| {
-        let (from, to) = text.split_once("..")?;
-        Some((from.parse().ok()?, to.parse().ok()?))
-    };
-    word.strip_prefix('c')?.split(',').map(range).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -201,39 +209,40 @@ mod tests {
     #[test]
     fn steps_are_read_as_they_are_written() {
         let steps = [
-            Step::Register(3),
-            Step::Work(0, 1),
-            Step::Active(1, 0),
-            Step::Suspend(1, 2),
-            Step::Discard(4, 0),
-            Step::Workspace(4, 0, 33),
-            Step::Finish(2, vec![]),
-            Step::Finish(0, vec![1, 3]),
-            Step::Fail(1, vec![0]),
-            Step::Gone(2),
-            Step::Unneed(0, vec![(0, 2), (5, 6)]),
-            Step::Budget(77),
-            Step::Grow(0),
-            Step::Invalidate(1, vec![(2, 3)]),
-            Step::Drop(0),
-            Step::Decoded(0, 4, 2, 10),
-            Step::Points(5),
-            Step::Waiting(0, 4, 2, 1),
-            Step::Policy("relevance".to_owned()),
-            Step::Clock(5),
-            Step::Clock(-5),
-            Step::Deadline,
+            (Step::Register(3), "register q3"),
+            (Step::Workspace(4, 0, 33), "workspace q4 w0 33"),
+            (Step::Finish(2, vec![]), "finish l2"),
+            (Step::Finish(0, vec![1, 3]), "finish l0 col1,3"),
+            (Step::Unneed(0, vec![(0, 2), (5, 6)]), "unneed q0 c0..2,5..6"),
+            (Step::Unneed(0, vec![]), "unneed q0"),
+            (Step::Budget(77), "budget 77"),
+            (Step::Decoded(0, 4, 2, 10), "decoded t0 c4 col2 10"),
+            (Step::Policy("relevance".to_owned()), "policy relevance"),
+            (Step::Clock(5), "clock +5"),
+            (Step::Clock(-5), "clock -5"),
+            (Step::Deadline, "deadline"),
         ];
-        for step in steps {
-            assert_eq!(step.to_string().parse(), Ok(step));
+        for (step, text) in steps {
+            assert_eq!((step.to_string().as_str(), text.parse()), (text, Ok(step)));
         }
     }
 
     #[test]
     fn what_is_no_step_is_named() {
-        for text in ["work q0", "finish l0 c1", "register 0", "unneed q0 c3", ""] {
+        for text in
+            ["work q0", "work q0 w1 w2", "finish l0 c1", "register 0", "unneed q0 c3", "deadline 1", ""]
+        {
             let error = text.parse::<Step>().unwrap_err().to_string();
             assert!(error.starts_with(&format!("'{text}' is not a step")), "{error}");
         }
+    }
+
+    #[test]
+    fn arguments_are_found_by_prefix_and_type() {
+        let mut step = Step::Decoded(1, 4, 2, 10);
+        assert_eq!(step.argument_mut::<usize>("t"), Some(&mut 1));
+        assert_eq!(step.argument_mut::<u32>("c"), Some(&mut 4));
+        assert_eq!(step.argument_mut::<Runs>("c"), None);
+        assert_eq!(step.argument_mut::<usize>("q"), None);
     }
 }
