@@ -15,7 +15,8 @@
 //!
 //! `probe/` measures a device of any kind, simulated or not, and `replay.rs` replays traces.
 //!
-//! [`SharedRate`] is the processor sharing of the parallel device; simulated processors use it too.
+//! [`SharedRate`] is the processor sharing of the parallel device; simulated processors use it too. [`statistics`] has
+//! the median and the quantile of everything that is measured here, simulated or reported.
 #![deny(missing_docs)]
 
 mod completed;
@@ -29,6 +30,7 @@ pub mod replay;
 mod sharing;
 mod solid_state;
 mod spec;
+pub mod statistics;
 mod transfer;
 mod wrap;
 

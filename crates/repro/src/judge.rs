@@ -4,8 +4,9 @@
 //! which a figure puts the policies, and the single expectations of the scenario file.
 
 use crate::report::Row;
-use coscan_sim::outcome::{Measurement, Outcome, PointOutcome, PolicyOutcome, QUANTITIES, Quantity, Summary};
+use coscan_sim::outcome::{Measurement, Outcome, PointOutcome, PolicyOutcome, QUANTITIES};
 use coscan_sim::scenario::{Basis, ExpectFile, PaperFile, PaperValues, Scenario};
+use coscan_sim::statistics::{Quantity, Summary};
 
 /// All rows of one scenario.
 pub(crate) fn rows(experiment: &str, scenario: &Scenario, outcome: &Outcome) -> Vec<Row> {
@@ -20,31 +21,6 @@ pub(crate) fn rows(experiment: &str, scenario: &Scenario, outcome: &Outcome) -> 
         scenario.expect.iter().filter_map(|expected| expectation(experiment, expected, scenario, outcome)),
     );
     rows
-}
-
-/// A row without note that is within its tolerance or not.
-fn row(
-    experiment: &str,
-    quantity: String,
-    paper: f64,
-    measured: Summary,
-    seeds: usize,
-    tolerance: f64,
-) -> Row {
-    Row {
-        experiment: experiment.to_owned(),
-        quantity,
-        paper,
-        measured: measured.median,
-        spread: measured.quartiles,
-        seeds: seeds as u32,
-        tolerance,
-        within: false,
-        basis: Basis::Stated,
-        judged: true,
-        note: String::new(),
-    }
-    .judged()
 }
 
 /// What the paper gives for a figure.
@@ -78,9 +54,9 @@ fn ratios(experiment: &str, paper: &PaperFile, point: &PointOutcome) -> Vec<Row>
             };
             let key = format!("{name}.{}", ratio_key(quantity.key));
             let measured = policy.ratio(base, quantity.of);
-            let tolerance = paper.tolerance.0;
+            let (tolerance, seeds) = (paper.tolerance.0, policy.runs.len() as u32);
             let mut row =
-                row(experiment, key.clone(), value / base_value, measured, policy.runs.len(), tolerance);
+                Row::of_summary(experiment, key.clone(), value / base_value, measured, seeds, tolerance);
             if !row.within {
                 row.note = paper.explain.get(&key).cloned().unwrap_or_default();
             }
@@ -103,7 +79,12 @@ fn orders(experiment: &str, paper: &PaperFile, point: &PointOutcome) -> Vec<Row>
     QUANTITIES.iter().filter_map(|quantity| order(experiment, paper, point, *quantity)).collect()
 }
 
-fn order(experiment: &str, paper: &PaperFile, point: &PointOutcome, quantity: Quantity) -> Option<Row> {
+fn order(
+    experiment: &str,
+    paper: &PaperFile,
+    point: &PointOutcome,
+    quantity: Quantity<Measurement>,
+) -> Option<Row> {
     let both: Vec<(f64, f64, &str)> = point
         .policies
         .iter()
@@ -124,10 +105,11 @@ fn order(experiment: &str, paper: &PaperFile, point: &PointOutcome, quantity: Qu
         .map(|(a, b)| format!("{} and {}", a.2, b.2))
         .collect();
     let alike = (ordered.len() - swapped.len()) as f64;
-    let measured = Summary { median: alike, quartiles: (alike, alike) };
     let seeds = point.policies.first().map_or(0, |p| p.runs.len());
     let name = format!("order.{}", quantity.key.trim_end_matches("_s"));
-    let mut row = row(experiment, name.clone(), ordered.len() as f64, measured, seeds, 0.0);
+    let expected = ordered.len() as f64;
+    let mut row =
+        Row::of_summary(experiment, name.clone(), expected, Summary::exactly(alike), seeds as u32, 0.0);
     if !swapped.is_empty() {
         let why = paper.explain.get(&name).map(|why| format!("; {why}")).unwrap_or_default();
         row.note = format!("swapped: {}{why}", swapped.join(", "));
@@ -158,7 +140,7 @@ fn expectation(
     };
     let (measured, seeds) = if figure == "leads" {
         let leads = outcome.points.iter().filter(|point| leads(point, policy)).count() as f64;
-        (Summary { median: leads, quartiles: (leads, leads) }, outcome.points.first()?.policies[0].runs.len())
+        (Summary::exactly(leads), outcome.points.first()?.policies[0].runs.len())
     } else {
         let point = outcome.points.iter().find(matches)?;
         let found = point.policy(policy)?;
@@ -170,15 +152,15 @@ fn expectation(
         true => expected.quantity.clone(),
         false => format!("{} at {}", expected.quantity, at.join(", ")),
     };
-    let mut row = row(experiment, quantity, expected.paper, measured, seeds, expected.tolerance.0);
+    let (paper, tolerance) = (expected.paper, expected.tolerance.0);
+    let mut row = Row::of_summary(experiment, quantity, paper, measured, seeds as u32, tolerance);
     row.note = expected.note.clone();
     Some(row.on(expected.basis))
 }
 
 fn value(policy: &PolicyOutcome, baseline: Option<&PolicyOutcome>, figure: &str) -> Option<Summary> {
     if let Some(kind) = figure.strip_prefix("latencies_s.") {
-        let mean = policy.mean_latency_s(kind)?;
-        return Some(Summary { median: mean, quartiles: (mean, mean) });
+        return policy.mean_latency_s(kind).map(Summary::exactly);
     }
     let of = |key: &str| QUANTITIES.iter().find(|q| q.key == key || ratio_key(q.key) == key);
     let quantity = of(figure)?;

@@ -17,9 +17,10 @@ use coscan_figure::loads;
 use coscan_figure::scatter::{Dot, Group, Scatter};
 use coscan_figure::timeline::Timeline;
 use coscan_sim::host::Observe;
-use coscan_sim::outcome::{Measurement, Outcome, PointOutcome, PolicyOutcome, QUANTITIES, Quantity};
+use coscan_sim::outcome::{Measurement, Outcome, PointOutcome, PolicyOutcome, QUANTITIES};
 use coscan_sim::run::ScenarioRunError;
 use coscan_sim::scenario::{PaperFile, Scenario};
+use coscan_sim::statistics::Quantity;
 
 /// A table with at most this many chunks is shown with a lane per chunk.
 const LANES_MAX: u32 = 64;
@@ -46,7 +47,7 @@ pub(crate) fn section(
 fn figures_table(paper: Option<&PaperFile>, point: &PointOutcome) -> Block {
     let header =
         std::iter::once("figure".to_owned()).chain(point.policies.iter().map(|p| p.policy.to_string()));
-    let line = |quantity: &Quantity| {
+    let line = |quantity: &Quantity<Measurement>| {
         let cell = |policy: &PolicyOutcome| {
             let summary = policy.summary(quantity.of);
             let own = number(summary.median);
@@ -156,7 +157,7 @@ fn sweep(scenario: &Scenario, points: &[PointOutcome]) -> Result<Vec<Block>, Rep
 fn sweep_table(points: &[PointOutcome]) -> Block {
     let header = ["at", "figure"].map(str::to_owned).into_iter();
     let header = header.chain(points[0].policies.iter().map(|p| p.policy.to_string())).collect();
-    let line = |point: &PointOutcome, quantity: &Quantity| {
+    let line = |point: &PointOutcome, quantity: &Quantity<Measurement>| {
         let cells = point.policies.iter().map(|policy| number(policy.summary(quantity.of).median));
         [label(point), quantity.title.to_owned()].into_iter().chain(cells).collect()
     };
@@ -218,7 +219,7 @@ pub(crate) fn curves(scenario: &Scenario, points: &[PointOutcome]) -> Result<Blo
     })
 }
 
-fn swept_point(point: &PointOutcome, policy: usize, quantity: &Quantity) -> Option<Point> {
+fn swept_point(point: &PointOutcome, policy: usize, quantity: &Quantity<Measurement>) -> Option<Point> {
     let x = leading_number(&point.at.last()?.1)?;
     let summary = point.policies[policy].summary(quantity.of);
     Some(Point { x, y: summary.median, spread: summary.quartiles })

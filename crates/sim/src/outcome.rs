@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::bounds::Deliveries;
 use crate::host::{Delivery, Ending, RunRecord, seconds};
 use crate::scenario::Point;
+use crate::statistics::{Quantity, Summary, mean};
 use crate::workload::{Query, Workload, World};
 
 /// The figures of one run.
@@ -109,19 +110,8 @@ fn stream_times(workload: &Workload, record: &RunRecord) -> impl Iterator<Item =
     times.into_values()
 }
 
-/// A figure that every run has.
-#[derive(Clone, Copy)]
-pub struct Quantity {
-    /// Its name in JSON and in expectations.
-    pub key: &'static str,
-    /// Its name in tables.
-    pub title: &'static str,
-    /// Its value in a run.
-    pub of: fn(&Measurement) -> f64,
-}
-
 /// The figures, in the order of the papers' tables.
-pub const QUANTITIES: [Quantity; 11] = [
+pub const QUANTITIES: [Quantity<Measurement>; 11] = [
     Quantity { key: "stream_time_s", title: "avg stream time (s)", of: |m| m.stream_time_s },
     Quantity { key: "normalised_latency", title: "avg normalised latency", of: |m| m.normalised_latency },
     Quantity { key: "total_time_s", title: "total time (s)", of: |m| m.total_time_s },
@@ -207,38 +197,7 @@ impl PolicyOutcome {
 
 fn mean_of_kind<'a>(runs: impl Iterator<Item = &'a BTreeMap<String, Vec<f64>>>, kind: &str) -> Option<f64> {
     let times: Vec<f64> = runs.filter_map(|by_kind| by_kind.get(kind)).flatten().copied().collect();
-    (!times.is_empty()).then(|| mean(times.into_iter()))
-}
-
-/// The median of a figure over seeds, and the middle half.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Summary {
-    /// The median.
-    pub median: f64,
-    /// The first and the third quartile.
-    pub quartiles: (f64, f64),
-}
-
-impl Summary {
-    /// Of at least one value.
-    pub fn of(mut values: Vec<f64>) -> Self {
-        values.sort_by(f64::total_cmp);
-        let at = |share| quantile(&values, share);
-        Summary { median: at(0.5), quartiles: (at(0.25), at(0.75)) }
-    }
-}
-
-/// The value below which a share of sorted values lies, interpolated between neighbours.
-fn quantile(sorted: &[f64], share: f64) -> f64 {
-    let place = share * (sorted.len() - 1) as f64;
-    let (below, rest) = (place.floor() as usize, place.fract());
-    let above = (below + 1).min(sorted.len() - 1);
-    sorted[below] + (sorted[above] - sorted[below]) * rest
-}
-
-fn mean(values: impl Iterator<Item = f64>) -> f64 {
-    let (sum, count) = values.fold((0.0, 0u32), |(sum, count), value| (sum + value, count + 1));
-    if count == 0 { 0.0 } else { sum / f64::from(count) }
+    (!times.is_empty()).then(|| mean(times))
 }
 
 impl Outcome {
@@ -296,16 +255,4 @@ fn policy_json(policy: &PolicyOutcome) -> Value {
 
 fn hash(value: u64) -> String {
     format!("{value:016x}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn medians_and_quartiles_interpolate() {
-        let summary = Summary::of(vec![4.0, 1.0, 3.0, 2.0]);
-        assert_eq!(summary, Summary { median: 2.5, quartiles: (1.75, 3.25) });
-        assert_eq!(Summary::of(vec![7.0]), Summary { median: 7.0, quartiles: (7.0, 7.0) });
-    }
 }

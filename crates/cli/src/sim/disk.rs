@@ -8,6 +8,7 @@ use anyhow::Context;
 use clap::Args;
 use coscan_device::hard_disk::{DRIVES, Drive};
 use coscan_device::replay::{TraceError, line_of_request, read_disksim_trace, replay};
+use coscan_device::statistics::quantile;
 use coscan_device::{DeviceModel, DeviceSpec};
 use serde_json::json;
 
@@ -66,7 +67,7 @@ pub fn run(args: &DiskArgs) -> anyhow::Result<()> {
         took_ms.iter().try_for_each(|ms| writeln!(out, "{ms:.6}"))?;
     }
     writeln!(out, "{}\n{} requests, mean response {mean:.3} ms\n", drive.summary, took_ms.len())?;
-    writeln!(out, "{}", distribution(took_ms))?;
+    writeln!(out, "{}", distribution(&took_ms))?;
     Ok(())
 }
 
@@ -78,12 +79,11 @@ fn named(name: &str) -> anyhow::Result<Drive> {
 }
 
 /// Response times that this many percent of the requests do not exceed.
-fn distribution(mut took_ms: Vec<f64>) -> comfy_table::Table {
-    took_ms.sort_by(f64::total_cmp);
+fn distribution(took_ms: &[f64]) -> comfy_table::Table {
     let mut table = tables::plain(&["percent", "response_ms"]);
     for percent in [1, 10, 25, 50, 75, 90, 95, 99, 100] {
-        let at = (took_ms.len() * percent).div_ceil(100).max(1) - 1;
-        if let Some(ms) = took_ms.get(at) {
+        if !took_ms.is_empty() {
+            let ms = quantile(took_ms, f64::from(percent) / 100.0);
             table.add_row([percent.to_string(), format!("{ms:.3}")]);
         }
     }

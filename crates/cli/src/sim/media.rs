@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use coscan_media::PolicyName;
 use coscan_sim::media::{MEDIA_FIGURES, MediaOutcome, run as play};
 use coscan_sim::scenario::MediaScenario;
+use coscan_sim::statistics::Spread;
 use serde_json::{Value, json};
 
 use super::shown;
@@ -45,17 +46,11 @@ fn table(outcomes: &[(PolicyName, Vec<MediaOutcome>)]) -> comfy_table::Table {
     let names = outcomes.iter().map(|(policy, _)| policy.as_str());
     let mut table = tables::plain(&std::iter::once("").chain(names).collect::<Vec<_>>());
     for figure in MEDIA_FIGURES {
-        let cell = |(_, runs): &(PolicyName, Vec<MediaOutcome>)| {
-            let of = sorted(runs.iter().map(figure.of));
-            match of.as_slice() {
-                [one] => shown(*one),
-                all => format!(
-                    "{}\n{} - {}",
-                    shown(all[all.len() / 2]),
-                    shown(all[0]),
-                    shown(all[all.len() - 1])
-                ),
-            }
+        let cell = |(_, runs): &(PolicyName, Vec<MediaOutcome>)| match Spread::of(runs.iter().map(figure.of))
+        {
+            None => shown(f64::NAN),
+            Some(of) if runs.len() == 1 => shown(of.median),
+            Some(of) => format!("{}\n{} - {}", shown(of.median), shown(of.min), shown(of.max)),
         };
         table.add_row(std::iter::once(figure.title.to_owned()).chain(outcomes.iter().map(cell)));
     }
@@ -65,12 +60,6 @@ fn table(outcomes: &[(PolicyName, Vec<MediaOutcome>)]) -> comfy_table::Table {
         }
     }
     table
-}
-
-fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values
 }
 
 fn to_json(outcomes: &[(PolicyName, Vec<MediaOutcome>)], seeds: &[u64]) -> Value {

@@ -16,7 +16,8 @@ use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
 use coscan_repro::experiments;
-use coscan_sim::outcome::{Measurement, QUANTITIES, Quantity};
+use coscan_sim::outcome::{Measurement, QUANTITIES};
+use coscan_sim::statistics::Quantity;
 
 use crate::settings::{Policy, PolicyName};
 use crate::tables;
@@ -95,7 +96,7 @@ fn policies_or(named: &[Policy], otherwise: impl FnOnce() -> Vec<PolicyName>) ->
 /// A table with a line per figure and a column per policy.
 fn figures_table<'a, P: Display + 'a>(
     policies: &'a [P],
-    cell: impl Fn(&'a P, Quantity) -> String,
+    cell: impl Fn(&'a P, Quantity<Measurement>) -> String,
 ) -> comfy_table::Table {
     let names: Vec<String> = policies.iter().map(ToString::to_string).collect();
     let header: Vec<&str> = std::iter::once("").chain(names.iter().map(String::as_str)).collect();
@@ -123,6 +124,6 @@ fn shown(value: f64) -> String {
 }
 
 /// One figure of one run.
-fn of(measurement: &Measurement, quantity: Quantity) -> String {
+fn of(measurement: &Measurement, quantity: Quantity<Measurement>) -> String {
     shown((quantity.of)(measurement))
 }

@@ -1,8 +1,9 @@
 //! What a request costs by its size: percentiles, and the line t = t0 + n / B through the medians.
 
 use super::profile::{Estimate, Latency, Profile};
-use super::rank::{median, median_bounds, quantile};
+use super::rank::median_bounds;
 use super::{ProbeError, ProbeOptions, Sample, Target, anywhere};
+use crate::statistics::{median, quantile};
 
 /// How often the times are drawn anew for the bounds of the line.
 const RESAMPLES: usize = 200;

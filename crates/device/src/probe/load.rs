@@ -1,8 +1,9 @@
 //! Many requests: how many in flight a device needs, what sequential order gains, and whether throughput stays.
 
 use super::profile::{Depth, Estimate, Large, Profile, Regime, Throughput};
-use super::rank::{median, shift, z_above};
+use super::rank::{shift, z_above};
 use super::{ProbeError, ProbeOptions, Sample, Target, anywhere};
+use crate::statistics::median;
 
 /// Size of the requests here, where the device is large enough.
 const REQUEST_BYTES: u64 = 64 << 10;

@@ -1,4 +1,6 @@
-//! Statistics of times. They have long tails, so everything here uses ranks.
+//! Tests and bounds for times. They have long tails, so everything here uses ranks.
+
+use crate::statistics::median;
 
 /// How far the times of `a` are above those of `b`, in standard deviations under chance: the Mann-Whitney test with
 /// ties, normal approximation. Zero if either is empty or all are equal.
@@ -47,18 +49,6 @@ fn equal(values: &[f64]) -> Vec<(f64, Vec<usize>)> {
         }
     }
     groups
-}
-
-/// The value that this share of the others does not exceed.
-pub(super) fn quantile(values: &[f64], share: f64) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let at = (sorted.len() as f64 * share).ceil() as usize;
-    sorted.get(at.clamp(1, sorted.len().max(1)) - 1).copied().unwrap_or(f64::NAN)
-}
-
-pub(super) fn median(values: &[f64]) -> f64 {
-    (quantile(values, 0.5) + quantile(values, 0.5 + 0.5 / values.len().max(1) as f64)) / 2.0
 }
 
 /// A value between bounds of 95% confidence.
@@ -114,8 +104,6 @@ mod tests {
         let b: Vec<f64> = (0..100).map(|_| rng.f64()).collect();
         let (shift, low, high) = shift(&a, &b);
         assert!(low < 0.5 && 0.5 < high && (shift - 0.5).abs() < 0.15, "{shift} {low} {high}");
-        assert!((median(&[4.0, 1.0, 2.0, 3.0]) - 2.5).abs() < 1e-9);
-        assert_eq!(quantile(&[4.0, 1.0, 2.0, 3.0], 0.99), 4.0);
         let (median, low, high) = median_bounds(&b);
         assert!(low < median && median < high && high - low < 0.4);
     }

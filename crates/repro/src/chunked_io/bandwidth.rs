@@ -13,7 +13,7 @@ use crate::error::ReproError;
 use crate::report::{Block, Row};
 use coscan_figure::axis::{Axis, number};
 use coscan_figure::line::{LineChart, LinePanel};
-use coscan_sim::outcome::Summary;
+use coscan_sim::statistics::Summary;
 
 /// The share of streaming bandwidth that counts as near the best.
 const NEAR_BEST: f64 = 0.9;
@@ -95,7 +95,6 @@ impl Curve {
 fn rows(subject: &Subject, curve: &Curve) -> Vec<Row> {
     let Subject { name, paper_mib, note, .. } = subject;
     let (first, between) = curve.near_best_mib();
-    let exactly = |value| Summary { median: value, quartiles: (value, value) };
     // Sizes are a factor of two apart: half is the next one below.
     let size = format!("{name}: chunk size with 90% of streaming bandwidth (MiB)");
     let stop = if note.is_empty() { "" } else { "; " };
@@ -103,7 +102,7 @@ fn rows(subject: &Subject, curve: &Curve) -> Vec<Row> {
     let at_paper = curve.shares.iter().find(|(mib, _)| mib == paper_mib).map(|(_, share)| *share);
     let share = format!("{name}: share of streaming bandwidth at {paper_mib} MiB");
     let share_note = "near its best at this size, says the paper; within means at least 90%";
-    let mut rows = vec![row(size, *paper_mib, exactly(first), 0.5, size_note)];
+    let mut rows = vec![row(size, *paper_mib, Summary::exactly(first), 0.5, size_note)];
     rows.extend(at_paper.map(|measured| row(share, 1.0, measured, 1.0 - NEAR_BEST, share_note)));
     rows
 }
@@ -127,11 +126,8 @@ fn chart(curves: &[Curve]) -> LineChart {
     let panel = |title: &str, y, of: fn(&Curve) -> f64| {
         let scaled = |curve: &Curve| {
             let factor = of(curve);
-            let times = move |s: Summary| Summary {
-                median: s.median * factor,
-                quartiles: (s.quartiles.0 * factor, s.quartiles.1 * factor),
-            };
-            series(curve.name, curve.shares.iter().map(move |(mib, share)| (*mib, times(*share))))
+            let scaled = |(mib, share): &(f64, Summary)| (*mib, share.map(|share| share * factor));
+            series(curve.name, curve.shares.iter().map(scaled))
         };
         LinePanel { title: title.to_owned(), x: x(), y, series: curves.iter().map(scaled).collect() }
     };

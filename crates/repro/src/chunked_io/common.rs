@@ -1,8 +1,7 @@
 //! What the three questions have in common: seeds, rows, curves.
 
 use coscan_figure::line::{Draw, Point, Series};
-use coscan_sim::outcome::Summary;
-use coscan_sim::scenario::Basis;
+use coscan_sim::statistics::Summary;
 
 use crate::report::{Block, Row};
 
@@ -26,20 +25,8 @@ pub(super) fn row(
     tolerance: f64,
     note: impl Into<String>,
 ) -> Row {
-    Row {
-        experiment: NAME.to_owned(),
-        quantity,
-        paper,
-        measured: measured.median,
-        spread: measured.quartiles,
-        seeds: SEEDS.len() as u32,
-        tolerance,
-        within: false,
-        basis: Basis::Stated,
-        judged: true,
-        note: note.into(),
-    }
-    .judged()
+    let row = Row::of_summary(NAME, quantity, paper, measured, SEEDS.len() as u32, tolerance);
+    Row { note: note.into(), ..row }
 }
 
 /// The same measurement for every seed.

@@ -13,7 +13,7 @@ use crate::error::ReproError;
 use crate::report::{Block, Row};
 use coscan_figure::axis::{Axis, number};
 use coscan_figure::line::{LineChart, LinePanel};
-use coscan_sim::outcome::Summary;
+use coscan_sim::statistics::Summary;
 
 const PAGE_BYTES: u64 = 8192;
 /// The paper's chunk of 1024 pages, on each disk that holds data: an array's chunk has as many of them.

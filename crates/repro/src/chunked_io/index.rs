@@ -15,8 +15,8 @@ use crate::error::ReproError;
 use crate::report::{Block, Row};
 use coscan_figure::axis::{Axis, number};
 use coscan_figure::line::{Draw, LineChart, LinePanel, Point, Series};
-use coscan_sim::outcome::Summary;
 use coscan_sim::scenario::Basis;
+use coscan_sim::statistics::Summary;
 
 const CHUNK_BYTES: u64 = 8 * MIB;
 const PAGE_BYTES: u64 = 8192;
@@ -71,7 +71,7 @@ pub(crate) fn find() -> Result<Part, ReproError> {
     let curves: Vec<Curve> = subjects().iter().map(measure).collect();
     // The paper says nothing of where its desktop disk breaks even.
     let mut rows: Vec<Row> = curves[1..].iter().map(break_even_row).collect();
-    let pages = over(curves[2].break_even, pages_at);
+    let pages = curves[2].break_even.map(pages_at);
     let pages_note = "the paper asks for all pages of a chunk at once, but finds its array no faster than a disk \
                       where pages are few: as if it read them one after the other";
     rows.push(row(format!("{}: pages at break-even", curves[2].name), PAPER_PAGES, pages, 0.5, pages_note));
@@ -141,26 +141,15 @@ fn page_read(page: u64) -> Request {
 }
 
 fn break_even_row(curve: &Curve) -> Row {
-    let percent = over(curve.break_even, |share| share * 100.0);
+    let percent = curve.break_even.map(|share| share * 100.0);
+    let quantity = format!("{}: share of tuples at break-even (%)", curve.name);
     Row {
-        experiment: NAME.to_owned(),
-        quantity: format!("{}: share of tuples at break-even (%)", curve.name),
         // The paper's value is an upper limit.
         within: curve.break_even.median < PAPER_SHARE * WELL_BELOW,
         basis: Basis::Range,
-        judged: true,
-        paper: PAPER_SHARE * 100.0,
-        measured: percent.median,
-        spread: percent.quartiles,
-        seeds: SEEDS.len() as u32,
-        tolerance: WELL_BELOW,
         note: "the paper says well before 0.1%; within means below half of that".to_owned(),
+        ..Row::of_summary(NAME, quantity, PAPER_SHARE * 100.0, percent, SEEDS.len() as u32, WELL_BELOW)
     }
-}
-
-/// The summary of a rising function of what was summarised.
-fn over(summary: Summary, of: impl Fn(f64) -> f64) -> Summary {
-    Summary { median: of(summary.median), quartiles: (of(summary.quartiles.0), of(summary.quartiles.1)) }
 }
 
 fn table(curves: &[Curve]) -> Block {

@@ -27,8 +27,8 @@ mod readings;
 mod tables;
 mod volume;
 
-use coscan_sim::outcome::Summary;
 use coscan_sim::scenario::Basis;
+use coscan_sim::statistics::Summary;
 
 use crate::error::ReproError;
 use crate::report::{Block, Finding, Row, Section};
@@ -74,21 +74,9 @@ const READING: &str = "A gain is one minus the time of a query's requests with a
 
 /// A row over seeds whose value the paper gives as `basis` says.
 fn row(quantity: &str, paper: f64, measured: &[f64], basis: Basis, note: impl Into<String>) -> Row {
-    let summary = Summary::of(measured.to_vec());
-    let row = Row {
-        experiment: NAME.to_owned(),
-        quantity: quantity.to_owned(),
-        paper,
-        measured: summary.median,
-        spread: summary.quartiles,
-        seeds: measured.len() as u32,
-        tolerance: TOLERANCE,
-        within: false,
-        basis,
-        judged: true,
-        note: note.into(),
-    };
-    row.judged().on(basis)
+    let (summary, seeds) = (Summary::of(measured.to_vec()), measured.len() as u32);
+    let row = Row::of_summary(NAME, quantity.to_owned(), paper, summary, seeds, TOLERANCE);
+    Row { note: note.into(), ..row.on(basis) }
 }
 
 /// The row with another tolerance.

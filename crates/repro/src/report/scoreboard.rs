@@ -5,6 +5,7 @@
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use coscan_sim::scenario::Basis;
+use coscan_sim::statistics::{Spread, Summary};
 use serde::{Deserialize, Serialize};
 
 use coscan_figure::axis::number;
@@ -37,7 +38,8 @@ pub struct Row {
 }
 
 impl Row {
-    /// A row whose value is the median of what was measured, as stated by the paper and judged.
+    /// A row whose value is the median of what was measured, and whose spread is its range, as stated by the paper and
+    /// judged.
     pub fn of_median(
         experiment: &str,
         quantity: String,
@@ -46,15 +48,38 @@ impl Row {
         seeds: u32,
         tolerance: f64,
     ) -> Self {
-        let mut sorted = measured.to_vec();
-        sorted.sort_by(f64::total_cmp);
-        let median = sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN);
+        let none = Spread { median: f64::NAN, min: f64::NAN, max: f64::NAN };
+        let Spread { median, min, max } = Spread::of(measured.iter().copied()).unwrap_or(none);
+        Row::new(experiment, quantity, paper, (median, (min, max)), seeds, tolerance)
+    }
+
+    /// A row whose value is the median over seeds, and whose spread is the middle half, as stated by the paper and
+    /// judged.
+    pub fn of_summary(
+        experiment: &str,
+        quantity: String,
+        paper: f64,
+        measured: Summary,
+        seeds: u32,
+        tolerance: f64,
+    ) -> Self {
+        Row::new(experiment, quantity, paper, (measured.median, measured.quartiles), seeds, tolerance)
+    }
+
+    fn new(
+        experiment: &str,
+        quantity: String,
+        paper: f64,
+        (measured, spread): (f64, (f64, f64)),
+        seeds: u32,
+        tolerance: f64,
+    ) -> Self {
         let row = Row {
             experiment: experiment.to_owned(),
             quantity,
             paper,
-            measured: median,
-            spread: (sorted.first().copied().unwrap_or(median), sorted.last().copied().unwrap_or(median)),
+            measured,
+            spread,
             seeds,
             tolerance,
             within: false,

@@ -6,14 +6,15 @@
 //! The disk cache holds 10 TB, patience is 12 hours.
 
 use coscan_figure::axis::Axis;
-use coscan_figure::bars::{Bar, BarSeries, GroupedBars};
+use coscan_figure::bars::{BarSeries, GroupedBars};
 use coscan_media::model::Lto;
 use coscan_media::{Fragment, FragmentId, Library, MediumId, PolicyName, SchedulerConfig, Span, Subquery};
 use coscan_sim::media::{MediaOutcome, MediaQuery, MediaStart, MediaUser, MediaWorld, run};
 use coscan_sim::scenario::Basis;
+use coscan_sim::statistics::median;
 use fastrand::Rng;
 
-use super::{Part, row};
+use super::{Part, bar, row};
 use crate::error::ReproError;
 use crate::report::Block;
 
@@ -81,10 +82,7 @@ fn world(seed: u64) -> MediaWorld {
 
 /// Mean and 99th percentile of latencies in hours, mounts, Jain's index over users' mean latencies.
 fn figures(outcome: &MediaOutcome) -> [f64; 4] {
-    let mut all: Vec<f64> = outcome.latencies_s.iter().flatten().map(|s| s / 3600.0).collect();
-    all.sort_by(f64::total_cmp);
-    let mean = all.iter().sum::<f64>() / all.len() as f64;
-    let p99 = all[(all.len() * 99).div_ceil(100) - 1];
+    let (mean, p99) = (outcome.mean_latency_s() / 3600.0, outcome.latency_quantile_s(0.99) / 3600.0);
     let by_user: Vec<f64> =
         outcome.latencies_s.chunks(QUERIES_EACH).map(|of| of.iter().flatten().sum::<f64>()).collect();
     let (sum, squares) = by_user.iter().fold((0.0, 0.0), |(s, q), x| (s + x, q + x * x));
@@ -103,11 +101,6 @@ pub(crate) fn find() -> Result<Part, ReproError> {
         by_policy.push(of);
     }
     let names = ["mean latency (h)", "p99 latency (h)", "mounts", "fairness between users (Jain)"];
-    let median = |of: &[f64]| {
-        let mut sorted = of.to_vec();
-        sorted.sort_by(f64::total_cmp);
-        sorted[sorted.len() / 2]
-    };
     let lines = POLICIES.iter().zip(&by_policy).map(|(policy, of)| {
         std::iter::once((*policy).to_owned())
             .chain(of.iter().map(|all| format!("{:.3}", median(all))))
@@ -134,15 +127,6 @@ pub(crate) fn find() -> Result<Part, ReproError> {
         order("higher 99th percentile", 1, 1),
         order("more mounts", 2, 0),
     ];
-    let bar = |of: &[f64]| {
-        let mut sorted = of.to_vec();
-        sorted.sort_by(f64::total_cmp);
-        Some(Bar {
-            value: sorted[sorted.len() / 2],
-            spread: (sorted[0], sorted[sorted.len() - 1]),
-            paper: None,
-        })
-    };
     let bars = GroupedBars {
         title: "LTO-9 library, 200 users".to_owned(),
         description: "Hours from submission to the last file of a query.".to_owned(),
@@ -153,7 +137,7 @@ pub(crate) fn find() -> Result<Part, ReproError> {
             .zip(&by_policy)
             .map(|(policy, of)| BarSeries {
                 name: (*policy).to_owned(),
-                bars: of[..2].iter().map(|all| bar(all)).collect(),
+                bars: of[..2].iter().map(|all| bar(all.iter().copied())).collect(),
             })
             .collect(),
     };

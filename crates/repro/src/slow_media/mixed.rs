@@ -1,15 +1,16 @@
 //! 1996, section 4.2: the mixed workload (Table 3) on tape and optical, with one drive and two, and with a hot set.
 
 use coscan_figure::axis::Axis;
-use coscan_figure::bars::{Bar, BarSeries, GroupedBars};
+use coscan_figure::bars::{BarSeries, GroupedBars};
 use coscan_media::Library;
 use coscan_sim::media::{MediaOutcome, MediaQuery, MediaStart, MediaUser};
 use coscan_sim::scenario::Basis;
+use coscan_sim::statistics::median;
 use fastrand::Rng;
 
 use super::relation::{Catalog, GB, MB, Relation, Shelf};
 use super::scans::{SCAN_PICOS, play};
-use super::{Part, Scheme, row};
+use super::{Part, Scheme, bar, row};
 use crate::error::ReproError;
 use crate::report::Block;
 
@@ -42,12 +43,6 @@ struct Setting {
     users: usize,
     /// Four of five accesses go to three of the ten relations.
     hot: bool,
-}
-
-fn median(of: &[f64]) -> f64 {
-    let mut sorted = of.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted[sorted.len() / 2]
 }
 
 fn measure(setting: Setting, scheme: Scheme, seed: u64) -> Result<MediaOutcome, ReproError> {
@@ -290,18 +285,10 @@ pub(crate) fn find() -> Result<Part, ReproError> {
     ));
     let names = ["tape", "optical", "tape, two drives"];
     let all = [tape, optical, two];
-    let bar = |of: &[f64], base: &[f64]| {
-        let mut shares: Vec<f64> = of.iter().zip(base).map(|(a, b)| a / b).collect();
-        shares.sort_by(f64::total_cmp);
-        Some(Bar {
-            value: shares[shares.len() / 2],
-            spread: (shares[0], shares[shares.len() - 1]),
-            paper: None,
-        })
-    };
+    let shares = |of: &[f64], base: &[f64]| bar(of.iter().zip(base).map(|(a, b)| a / b));
     let series = Scheme::ALL.into_iter().enumerate().map(|(at, scheme)| BarSeries {
         name: scheme.name().to_owned(),
-        bars: all.iter().map(|compared| bar(&compared.totals[at], &compared.totals[0])).collect(),
+        bars: all.iter().map(|compared| shares(&compared.totals[at], &compared.totals[0])).collect(),
     });
     let bars = GroupedBars {
         title: "Mixed workload".to_owned(),

@@ -2,8 +2,8 @@
 //! jukebox, and on an LTO-9 library of today.
 //!
 //! `relation` lays relations out on media and turns scans into lists of subqueries, as each of the three schemes asks for
-//! them; `scans` has the simple tests, `heads` their seeks by other rules, `mixed` the mixed workload, `overhead` what scheduling costs, `library` the
-//! library of today. Executors, drives and time are those of `coscan_sim::media`.
+//! them; `scans` has the simple tests, `heads` their seeks by other rules, `mixed` the mixed workload, `overhead` what
+//! scheduling costs, `library` the library of today. Executors, drives and time are those of `coscan_sim::media`.
 
 mod heads;
 mod library;
@@ -12,7 +12,9 @@ mod overhead;
 mod relation;
 mod scans;
 
+use coscan_figure::bars::Bar;
 use coscan_sim::scenario::Basis;
+use coscan_sim::statistics::Spread;
 
 use crate::error::ReproError;
 use crate::report::{Block, Finding, Row, Section};
@@ -64,6 +66,12 @@ pub(crate) fn find() -> Result<Finding, ReproError> {
 pub(crate) struct Part {
     pub(crate) rows: Vec<Row>,
     pub(crate) blocks: Vec<Block>,
+}
+
+/// A bar over seeds: the median and the range.
+pub(crate) fn bar(measured: impl IntoIterator<Item = f64>) -> Option<Bar> {
+    let Spread { median, min, max } = Spread::of(measured)?;
+    Some(Bar { value: median, spread: (min, max), paper: None })
 }
 
 /// A row whose value is the median of what was measured; the note is kept if it is outside.

@@ -4,15 +4,16 @@
 use std::collections::BTreeMap;
 
 use coscan_figure::axis::Axis;
-use coscan_figure::bars::{Bar, BarSeries, GroupedBars};
+use coscan_figure::bars::{BarSeries, GroupedBars};
 use coscan_media::{Fragment, FragmentId, Library, MediumId, PolicyName, SchedulerConfig, Span};
 use coscan_sim::media::{MediaOutcome, MediaQuery, MediaStart, MediaUser, MediaWorld, run};
 use coscan_sim::scenario::Basis;
+use coscan_sim::statistics::median;
 use fastrand::Rng;
 
 use super::heads::{HEADS, seek_minutes};
 use super::relation::{BLOCK, Catalog, GB, MB, Piece, Relation, Shelf};
-use super::{Part, Scheme, row};
+use super::{Part, Scheme, bar, row};
 use crate::error::ReproError;
 use crate::report::{Block, Row};
 
@@ -153,13 +154,7 @@ fn sequential() -> Result<(Vec<Row>, Vec<Block>), ReproError> {
             "",
         ),
     ];
-    let bar =
-        |value: f64| Some(Bar { value: value / 60.0, spread: (value / 60.0, value / 60.0), paper: None });
-    let median = |of: &[f64]| {
-        let mut sorted = of.to_vec();
-        sorted.sort_by(f64::total_cmp);
-        sorted[sorted.len() / 2]
-    };
+    let bar = |seconds: f64| bar([seconds / 60.0]);
     let bars = GroupedBars {
         title: "Sequential scans of 5 GB on the tape stacker".to_owned(),
         description: "Minutes from the first query to the last answer.".to_owned(),

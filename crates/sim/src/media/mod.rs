@@ -10,7 +10,7 @@ mod host;
 
 use coscan_media::{Fragment, FragmentId, Library, ListId, MediaPolicy, SchedulerConfig, Span, Subquery};
 
-pub use figures::{MEDIA_FIGURES, MediaFigure};
+pub use figures::MEDIA_FIGURES;
 pub use host::{MediaRunError, run};
 
 /// What a run is of.

@@ -1,7 +1,7 @@
 //! `coscan bench paper`: the workload of "Cooperative Scans" (VLDB 2007, section 5) under several
 //! policies and on the plain query engine, with the same limits and in the same process.
 //!
-//! `mix.rs` makes the queries, `stats.rs` computes the figures, `report.rs` and `figure.rs` show them. This file has
+//! `mix.rs` makes the queries, `stats.rs` computes the figures, `report.rs` shows them. This file has
 //! the arguments and the order of steps: open the table, measure every kind of query alone, then run every seed on
 //! every contender, each with a fresh engine. The answers of all contenders must be equal, row by row.
 
@@ -19,6 +19,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use coscan_figure::loads;
 use coscan_figure::timeline::{ChunkSpan, Timeline};
+use coscan_sim::statistics::Spread;
 use indicatif::ProgressBar;
 use serde_json::json;
 
@@ -32,7 +33,7 @@ use crate::settings::{EngineArgs, EngineConfig, Policy, Settings, registry};
 use contender::{Contender, Run};
 use mix::{Domain, Kind, Shape};
 use report::Report;
-use stats::{Base, Measurement, Series, median};
+use stats::{Base, Measurement, Series};
 
 /// Arguments of `coscan bench paper`.
 #[derive(Args, Debug)]
@@ -283,7 +284,7 @@ impl Bench<'_> {
                 let run = self.measure(contender, &workload, bar)?;
                 seconds.extend(run.outcomes.iter().map(Outcome::latency_s));
             }
-            base.extend(median(seconds).map(|seconds| (kind.to_string(), seconds)));
+            base.extend(Spread::of(seconds).map(|seconds| (kind.to_string(), seconds.median)));
         }
         Ok(base)
     }

@@ -1,10 +1,11 @@
 //! The results, as the paper's Table 2 for people and as JSON for programs.
 
 use comfy_table::{CellAlignment, Table};
+use coscan_sim::statistics::Spread;
 use serde_json::{Map, Value, json};
 
 use super::mix::Kind;
-use super::stats::{Base, QUANTITIES, Series, Spread};
+use super::stats::{Base, QUANTITIES, Series};
 use crate::tables;
 
 /// The content of a report.
@@ -59,8 +60,8 @@ impl Report {
 
     fn quantities(&self) -> Table {
         let mut table = self.header(&[""]);
-        for quantity in &QUANTITIES {
-            let cells = self.all().map(|series| cell(series.spread(quantity), quantity.show));
+        for (quantity, show) in &QUANTITIES {
+            let cells = self.all().map(|series| cell(series.spread(quantity), show));
             table.add_row(std::iter::once(quantity.title.to_owned()).chain(cells));
         }
         table
@@ -68,7 +69,7 @@ impl Report {
 
     fn ratios(&self, baseline: &Series) -> Table {
         let mut table = self.header(&[""]);
-        for quantity in &QUANTITIES {
+        for (quantity, _) in &QUANTITIES {
             let cells =
                 self.all().map(|series| cell(series.ratio(baseline, quantity), |v| format!("{v:.2}")));
             let title = quantity.title.split(" (").next().unwrap_or(quantity.title);
@@ -116,7 +117,7 @@ impl Report {
     fn series_json(&self, series: &Series) -> Map<String, Value> {
         let mut object = Map::new();
         let (mut spreads, mut ratios) = (Map::new(), Map::new());
-        for quantity in &QUANTITIES {
+        for (quantity, _) in &QUANTITIES {
             let spread = series.spread(quantity);
             object.insert(quantity.key.to_owned(), json!(spread.map(|s| s.median)));
             spreads.insert(quantity.key.to_owned(), json!(spread.map(|s| [s.min, s.max])));

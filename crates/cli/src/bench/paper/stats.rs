@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use coscan_sim::statistics::{Quantity, Spread, mean};
+
 use super::mix::Kind;
 use crate::bench::workload::{Outcome, Workload};
 
@@ -55,8 +57,8 @@ impl Measurement {
             stream_times.push(end_s - stream.start_s);
         }
         Measurement {
-            stream_time_s: mean(&stream_times),
-            normalised_latency: mean(&normalised),
+            stream_time_s: mean(stream_times),
+            normalised_latency: mean(normalised),
             total_time_s,
             cpu_use: cost.cpu_s.map(|cpu_s| cpu_s / (total_time_s * cost.cores as f64)),
             loads: cost.loads as f64,
@@ -66,84 +68,24 @@ impl Measurement {
     }
 }
 
-/// One of the quantities, and how to get it.
-#[derive(Clone, Copy)]
-pub struct Quantity {
-    /// The name in JSON.
-    pub key: &'static str,
-    /// The name in tables.
-    pub title: &'static str,
-    /// The value of a run.
-    pub of: fn(&Measurement) -> Option<f64>,
-    /// The value as text in a table.
-    pub show: fn(f64) -> String,
-}
-
-/// The quantities in the order of Table 2.
-pub const QUANTITIES: [Quantity; 6] = [
-    Quantity {
-        key: "stream_time_s",
-        title: "avg stream time (s)",
-        of: |m| Some(m.stream_time_s),
-        show: |v| format!("{v:.2}"),
-    },
-    Quantity {
-        key: "normalised_latency",
-        title: "avg normalised latency",
-        of: |m| Some(m.normalised_latency),
-        show: |v| format!("{v:.2}"),
-    },
-    Quantity {
-        key: "total_time_s",
-        title: "total time (s)",
-        of: |m| Some(m.total_time_s),
-        show: |v| format!("{v:.2}"),
-    },
-    Quantity {
-        key: "cpu_use",
-        title: "CPU use (%)",
-        of: |m| m.cpu_use,
-        show: |v| format!("{:.1}", v * 100.0),
-    },
-    Quantity { key: "loads", title: "I/O requests", of: |m| Some(m.loads), show: |v| format!("{v:.0}") },
-    Quantity {
-        key: "bytes",
-        title: "bytes read (MB)",
-        of: |m| Some(m.bytes),
-        show: |v| format!("{:.0}", v / 1e6),
-    },
+/// The quantities in the order of Table 2, each with its value as text in a table.
+pub const QUANTITIES: [(Quantity<Measurement>, fn(f64) -> String); 6] = [
+    (Quantity { key: "stream_time_s", title: "avg stream time (s)", of: |m| m.stream_time_s }, |v| {
+        format!("{v:.2}")
+    }),
+    (
+        Quantity { key: "normalised_latency", title: "avg normalised latency", of: |m| m.normalised_latency },
+        |v| format!("{v:.2}"),
+    ),
+    (Quantity { key: "total_time_s", title: "total time (s)", of: |m| m.total_time_s }, |v| {
+        format!("{v:.2}")
+    }),
+    (Quantity { key: "cpu_use", title: "CPU use (%)", of: |m| m.cpu_use.unwrap_or(f64::NAN) }, |v| {
+        format!("{:.1}", v * 100.0)
+    }),
+    (Quantity { key: "loads", title: "I/O requests", of: |m| m.loads }, |v| format!("{v:.0}")),
+    (Quantity { key: "bytes", title: "bytes read (MB)", of: |m| m.bytes }, |v| format!("{:.0}", v / 1e6)),
 ];
-
-/// A figure over several seeds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Spread {
-    pub median: f64,
-    pub min: f64,
-    pub max: f64,
-}
-
-impl Spread {
-    /// Over values of which there is at least one.
-    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
-        let mut values: Vec<f64> = values.into_iter().collect();
-        values.sort_by(f64::total_cmp);
-        Some(Spread { median: median_of_sorted(&values)?, min: *values.first()?, max: *values.last()? })
-    }
-}
-
-/// The median; `None` of nothing.
-pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
-    Spread::of(values).map(|spread| spread.median)
-}
-
-fn median_of_sorted(values: &[f64]) -> Option<f64> {
-    let (low, high) = (values.get(values.len().checked_sub(1)? / 2)?, values.get(values.len() / 2)?);
-    Some((low + high) / 2.0)
-}
-
-fn mean(values: &[f64]) -> f64 {
-    if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / values.len() as f64 }
-}
 
 /// All runs of one engine, one per seed.
 pub struct Series {
@@ -154,16 +96,14 @@ pub struct Series {
 
 impl Series {
     /// A quantity over the seeds.
-    pub fn spread(&self, quantity: &Quantity) -> Option<Spread> {
-        Spread::of(self.runs.iter().filter_map(quantity.of))
+    pub fn spread(&self, quantity: &Quantity<Measurement>) -> Option<Spread> {
+        Spread::of(self.runs.iter().map(quantity.of))
     }
 
     /// A quantity relative to `baseline`, seed by seed: both saw the same queries.
-    pub fn ratio(&self, baseline: &Series, quantity: &Quantity) -> Option<Spread> {
+    pub fn ratio(&self, baseline: &Series, quantity: &Quantity<Measurement>) -> Option<Spread> {
         let pairs = self.runs.iter().zip(&baseline.runs);
-        Spread::of(
-            pairs.filter_map(|(a, b)| Some((quantity.of)(a)? / (quantity.of)(b)?)).filter(|r| r.is_finite()),
-        )
+        Spread::of(pairs.map(|(a, b)| (quantity.of)(a) / (quantity.of)(b)).filter(|ratio| ratio.is_finite()))
     }
 
     /// The mean latency of a kind over all seeds, and how many queries that were.
@@ -171,7 +111,7 @@ impl Series {
         let name = kind.to_string();
         let all: Vec<f64> =
             self.runs.iter().filter_map(|run| run.latencies_s.get(&name)).flatten().copied().collect();
-        (!all.is_empty()).then(|| (mean(&all), all.len()))
+        (!all.is_empty()).then(|| (mean(all.iter().copied()), all.len()))
     }
 }
 
@@ -216,15 +156,12 @@ mod tests {
     }
 
     #[test]
-    fn medians_and_ratios() {
-        assert_eq!(Spread::of([3.0, 1.0, 2.0]), Some(Spread { median: 2.0, min: 1.0, max: 3.0 }));
-        assert_eq!(median([1.0, 2.0]), Some(1.5));
-        assert_eq!(median([]), None);
+    fn ratios_are_of_runs_with_the_same_seed() {
         let series = |loads: [f64; 3]| Series {
             name: String::new(),
             runs: loads.map(|loads| Measurement { loads, ..run() }).into(),
         };
-        let loads = QUANTITIES.iter().find(|q| q.key == "loads").unwrap();
+        let (loads, _) = &QUANTITIES.iter().find(|(quantity, _)| quantity.key == "loads").unwrap();
         let ratio = series([1.0, 2.0, 9.0]).ratio(&series([2.0, 4.0, 10.0]), loads).unwrap();
         assert_eq!(ratio, Spread { median: 0.5, min: 0.5, max: 0.9 });
     }

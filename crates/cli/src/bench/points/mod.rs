@@ -260,7 +260,6 @@ impl Bench<'_> {
             run.latencies_s.push(took.as_secs_f64());
             answers.push((sql.clone(), rows.with_context(|| format!("point query {sql}"))?));
         }
-        run.latencies_s.sort_by(f64::total_cmp);
         run.bytes_read = session.counters().bytes_read;
         Ok((run, answers))
     }

@@ -1,15 +1,15 @@
 //! The results: a table for people, JSON for programs. Figures are medians over the seeds, ratios are computed seed
 //! by seed.
 
+use coscan_sim::statistics::{Quantity, Spread, quantile};
 use serde_json::{Value, json};
 
-use crate::bench::paper::stats::Spread;
 use crate::tables;
 
 /// One run.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
-    /// From arrival to the last row, in seconds, ascending.
+    /// From arrival to the last row, in seconds.
     pub latencies_s: Vec<f64>,
     /// Until the last scan was done.
     pub total_s: f64,
@@ -18,14 +18,7 @@ pub struct Run {
     pub bytes_read: u64,
 }
 
-/// A figure of a run, and whether a greater one is better.
-struct Quantity {
-    key: &'static str,
-    title: &'static str,
-    of: fn(&Run) -> f64,
-}
-
-const QUANTITIES: [Quantity; 6] = [
+const QUANTITIES: [Quantity<Run>; 6] = [
     Quantity { key: "p50_ms", title: "point p50 (ms)", of: |run| run.quantile(0.5) * 1e3 },
     Quantity { key: "p99_ms", title: "point p99 (ms)", of: |run| run.quantile(0.99) * 1e3 },
     Quantity { key: "points", title: "point queries", of: |run| run.latencies_s.len() as f64 },
@@ -37,8 +30,7 @@ const QUANTITIES: [Quantity; 6] = [
 impl Run {
     /// The latency that this share of the point queries did not exceed; zero if there were none.
     pub fn quantile(&self, share: f64) -> f64 {
-        let rank = (share * self.latencies_s.len() as f64).ceil() as usize;
-        self.latencies_s.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
+        if self.latencies_s.is_empty() { 0.0 } else { quantile(&self.latencies_s, share) }
     }
 }
 

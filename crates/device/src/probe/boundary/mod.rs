@@ -16,8 +16,9 @@ mod scan;
 
 use serde::{Deserialize, Serialize};
 
-use super::rank::{median, median_bounds, shift, z_above};
+use super::rank::{median_bounds, shift, z_above};
 use super::{Estimate, ProbeError, Sample, Target};
+use crate::statistics::median;
 
 /// How boundaries are searched for.
 #[derive(Clone, Debug)]

@@ -1,9 +1,10 @@
 //! From a rough period to the exact one, its offset, and which of its multiples it is.
 
-use super::super::rank::{median, z_above};
+use super::super::rank::z_above;
 use super::super::{ProbeError, Sample, Target};
 use super::scan::{Timed, step};
 use super::{Guess, Search, boundary_at};
+use crate::statistics::median;
 
 /// Requests per question where an answer is looked for by halving.
 const ASKED: usize = 48;
