@@ -1,11 +1,13 @@
 """Many small files against one file with as many row groups, on a slow disk: `python3 -m bench.files --help`.
 
 One query over three columns of lineitem, alone and in several streams at the same time, each of which runs by itself. Every
-request is late. A bundle of small row groups is one load, but ends with its file; with `chunk_size` 0 none are bundled. Every
-run is a process of its own; medians are shown, with the least and the most in brackets.
+request is late. A bundle of small row groups is one load, but ends with its file; many small files are read ahead, as many
+as loads may be in flight. With `chunk_size` 0 there are no bundles and only the next chunk of each worker is read ahead.
+Every run is a process of its own; medians are shown, with the least and the most in brackets.
 """
 
 import argparse
+import itertools
 import json
 import os
 import statistics
@@ -30,7 +32,7 @@ def prepare(args):
     return sorted((many / "lineitem").iterdir()), [one / "lineitem.parquet"]
 
 
-def run(files, streams, chunk_size, args):
+def run(files, streams, chunk_size, loads_in_flight, args):
     """The time of everything and the loads of one run."""
     with tempfile.TemporaryDirectory() as folder:
         workload, out = Path(folder) / "workload.json", Path(folder) / "results.json"
@@ -41,7 +43,7 @@ def run(files, streams, chunk_size, args):
         command += ["--threads", str(args.threads), "--buffer", args.buffer]
         # Equal queries run by themselves, and small tables are read by coscan.
         settings = {"SHARE_RESULTS": "false", "SHARE_AGGREGATES": "false", "SMALL_TABLE_BYTES": "0"}
-        settings |= {"READ_LATENCY_MS": str(args.read_latency_ms), "LOADS_IN_FLIGHT": str(args.loads_in_flight)}
+        settings |= {"READ_LATENCY_MS": str(args.read_latency_ms), "LOADS_IN_FLIGHT": str(loads_in_flight)}
         settings |= {"CHUNK_SIZE": chunk_size} if chunk_size else {}
         environment = {**os.environ, **{f"COSCAN_{name}": value for name, value in settings.items()}}
         done = subprocess.run(command, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
@@ -64,22 +66,26 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--buffer", default="200MB")
     parser.add_argument("--read-latency-ms", type=int, default=5, help="of every request")
-    parser.add_argument("--loads-in-flight", type=int, default=4)
+    parser.add_argument("--loads-in-flight", type=int, nargs="+", default=[4, 16])
     parser.add_argument("--repeat", type=int, default=3, help="rounds")
     args = parser.parse_args()
     many, one = prepare(args)
-    kinds = {f"{args.files} files": (many, None), "one file": (one, None), "one file, not bundled": (one, "0")}
-    points = [(name, streams) for name in kinds for streams in (1, args.streams)]
+    kinds = {f"{args.files} files": (many, None), f"{args.files} files, not ahead": (many, "0")}
+    kinds |= {"one file": (one, None), "one file, not bundled": (one, "0")}
+    streams = (1, args.streams)
+    points = [(name, *rest) for name in kinds for rest in itertools.product(args.loads_in_flight, streams)]
     measured = {point: [] for point in points}
     for at in range(args.repeat):
         # Each round begins with another point: whatever drifts meets all of them.
-        for name, streams in points[at % len(points) :] + points[: at % len(points)]:
+        for point in points[at % len(points) :] + points[: at % len(points)]:
+            name, in_flight, streams = point
             files, chunk_size = kinds[name]
-            measured[name, streams].append(run(files, streams, chunk_size, args))
-    print("| | streams | s | loads |\n|---|---|---|---|")
-    for (name, streams), runs in measured.items():
+            measured[point].append(run(files, streams, chunk_size, in_flight, args))
+    print("| | loads in flight | streams | s | loads |\n|---|---|---|---|---|")
+    for (name, in_flight, streams), runs in measured.items():
         seconds, loads = zip(*runs)
-        print(f"| {name} | {streams} | {cell(seconds, 2)} | {statistics.median(loads):.0f} |", flush=True)
+        row = [name, in_flight, streams, cell(seconds, 2), f"{statistics.median(loads):.0f}"]
+        print("|", " | ".join(map(str, row)), "|", flush=True)
 
 
 if __name__ == "__main__":

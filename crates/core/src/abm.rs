@@ -110,6 +110,7 @@ impl Abm {
     /// Changes how many loads may be in flight from each store. Loads that are in flight go on.
     pub fn set_loads_in_flight_max(&mut self, most: NonZeroU32) {
         self.mechanism.state.config.loads_in_flight_max = most.get();
+        self.mechanism.state.refresh_ahead();
     }
 
     /// The facts that decisions are made on.

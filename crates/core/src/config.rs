@@ -13,6 +13,10 @@ pub struct AbmConfig {
     /// A scan is starved below this many available chunks per worker. The papers use 2: the chunk in use
     /// and the next one. Devices with long latency and much parallelism want more.
     pub starved_below: u32,
+    /// A scan whose chunks are small may have more of them ahead, so that enough loads are under way: while those that
+    /// it is supplied with have fewer bytes than this, and at most one more for every load that may be in flight. All
+    /// scans together have at most an eighth of the buffer so. Zero, as in the papers: none.
+    pub ahead_bytes: u64,
     /// How long a worker may hold a chunk without reading, while others wait for its room, before the chunk is asked
     /// back.
     pub stall_after: Span,
@@ -34,6 +38,7 @@ impl AbmConfig {
             buffer_bytes,
             loads_in_flight_max: 1,
             starved_below: 2,
+            ahead_bytes: 0,
             stall_after: Span::from_millis(200),
             workspace_share_percent: 25,
             processors: 1,

@@ -174,9 +174,9 @@ fn check_reach(state: &State, table: &Table) {
         assert_eq!(interest.reach, reach, "{}: the reach is right", scan.id);
         let masked = |mask: &crate::interest::SlotSet| mask.contains(slot);
         assert_eq!(masked(&table.in_order), interest.in_order, "{}: its order is masked", scan.id);
-        let starved = !interest.in_order && reach.supplied < interest.starved_below;
+        let starved = !interest.in_order && interest.starved();
         assert_eq!(masked(&table.starved), starved, "{}: starvation is masked", scan.id);
-        let almost = !interest.in_order && reach.supplied <= interest.starved_below;
+        let almost = !interest.in_order && interest.almost_starved();
         assert_eq!(masked(&table.almost_starved), almost, "{}: almost starvation is masked", scan.id);
         assert!(table.groups[&interest.columns].contains(slot), "{}: it is in its group", scan.id);
     }

@@ -21,6 +21,7 @@ impl State {
         assert!(!self.scans.contains_key(&id), "scan {id} is registered twice");
         let now = self.now;
         let starved_below = self.config.starved_below * spec.workers;
+        let ahead = self.ahead;
         let table = self.table_mut(spec.table);
         assert!(
             spec.chunks.last().is_none_or(|c| c.0 < table.layout.chunk_count())
@@ -35,12 +36,15 @@ impl State {
             in_order,
             reach: Reach::default(),
             starved_below,
+            ahead,
+            chunk_bytes: table.width(&spec.columns),
         });
         table.enter(slot, &spec.chunks);
         let table = spec.table;
         let chunks = spec.chunks.clone();
         self.scans.insert(id, Scan::new(id, spec, slot, now));
         self.count_store(table, |store| store.scans += 1);
+        self.refresh_ahead();
         self.refresh_wanted(table, &chunks);
         self.recount_in_order(table);
     }
@@ -72,6 +76,7 @@ impl State {
         scan.needed_count = 0;
         scan.active.clear();
         self.count_store(table, |store| store.scans -= 1);
+        self.refresh_ahead();
         self.refresh_wanted(table, &needed);
         self.recount_in_order(table);
     }

@@ -13,8 +13,11 @@ use crate::part::{PartKey, Target};
 use crate::recency::Recency;
 use crate::scan::{Scan, WorkerState};
 use crate::set::ColumnSet;
-use crate::table::{Interest, Table};
+use crate::table::{Ahead, Interest, Table};
 use crate::time::{Instant, Span};
+
+/// All scans together are supplied ahead with small chunks of one part in so many of the buffer.
+const AHEAD_BUFFER_SHARE: u64 = 8;
 
 /// One read in flight.
 #[derive(Clone, Debug)]
@@ -43,6 +46,8 @@ pub struct State {
     /// The stores that scans or loads are of.
     pub(crate) stores: BTreeMap<StoreNo, StoreUse>,
     pub(crate) usage: Usage,
+    /// How far ahead every scan may be supplied with small chunks.
+    pub(crate) ahead: Ahead,
     pub(crate) recency: Recency,
     pub(crate) decoded: BTreeMap<PartKey, u64>,
     /// Parts with decoded arrays, by the time at which arrays were last added.
@@ -106,6 +111,7 @@ impl State {
             next_load: 0,
             stores: BTreeMap::new(),
             usage,
+            ahead: Ahead::default(),
             recency: Recency::default(),
             decoded: BTreeMap::new(),
             decoded_recency: Recency::default(),
@@ -206,8 +212,46 @@ impl State {
     /// The chunks that the scan is handed next if it reads in table order; they are not evicted. Empty for other
     /// scans.
     pub(crate) fn in_order_window(&self, scan: &Scan) -> impl Iterator<Item = ChunkNo> {
-        let count = if scan.in_order() { self.config.starved_below * scan.workers } else { 0 };
-        scan.upcoming(ChunkNo(0), count)
+        let all_in_hand = if scan.in_order() { 0 } else { u32::MAX };
+        self.within_reach(scan, ChunkNo(0), all_in_hand)
+    }
+
+    /// The upcoming chunks from `position` on with which a scan may be supplied, beside so many in hand.
+    pub(crate) fn within_reach(
+        &self,
+        scan: &Scan,
+        position: ChunkNo,
+        in_hand: u32,
+    ) -> impl Iterator<Item = ChunkNo> {
+        let table = self.table(scan.table);
+        let Ahead { chunks, bytes } = scan.slot.map_or(Ahead::default(), |slot| table.interest(slot).ahead);
+        let starved_below = self.config.starved_below * scan.workers;
+        let always = starved_below.saturating_sub(in_hand);
+        let most = starved_below.saturating_add(chunks).saturating_sub(in_hand);
+        let mut before = 0;
+        let small = move |(at, chunk): &(u32, ChunkNo)| {
+            let within = *at < always || before < bytes;
+            before += if chunks > 0 { table.layout().chunk_bytes(*chunk, &scan.columns) } else { 0 };
+            within
+        };
+        (0..).zip(scan.upcoming(position, most)).take_while(small).map(|(_, chunk)| chunk)
+    }
+
+    /// Brings how far ahead scans are supplied in line with budget, loads and number of scans: all scans together have
+    /// no more than a share of the buffer so, or they would evict from each other what was read ahead. Cost: linear in
+    /// the scans if it changes.
+    pub(crate) fn refresh_ahead(&mut self) {
+        let scans: u64 = self.stores.values().map(|store| u64::from(store.scans)).sum();
+        let share = self.usage.budget / AHEAD_BUFFER_SHARE / scans.max(1);
+        let bytes = self.config.ahead_bytes.min(share);
+        let chunks = if bytes > 0 { self.config.loads_in_flight_max } else { 0 };
+        let ahead = Ahead { chunks, bytes };
+        if self.ahead != ahead {
+            self.ahead = ahead;
+            self.tables.values_mut().for_each(|table| table.set_ahead(ahead));
+            let tables: Vec<TableId> = self.tables.keys().copied().collect();
+            tables.into_iter().for_each(|table| self.recount_in_order(table));
+        }
     }
 
     /// Whether the mechanism allows the part to be evicted: nobody holds it, its chunk is not being completed, and

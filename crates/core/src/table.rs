@@ -27,8 +27,19 @@ pub struct Reach {
     pub available: u32,
     /// The same with chunks that will be complete when the loads in flight are.
     pub supplied: u32,
+    /// The bytes of the supplied chunks in the scan's columns; for scans in table order without those in use.
+    pub supplied_bytes: u64,
     /// Available chunks that no worker of the scan has been handed.
     pub deliverable: u32,
+}
+
+/// How many small chunks a scan may be supplied with beyond `starved_below`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ahead {
+    /// So many chunks at most.
+    pub chunks: u32,
+    /// Only while all that it is supplied with has fewer bytes than this.
+    pub bytes: u64,
 }
 
 /// What the table knows of a scan.
@@ -45,16 +56,27 @@ pub struct Interest {
     pub reach: Reach,
     /// It is starved below this supply.
     pub starved_below: u32,
+    /// It is starved with a larger supply, too, if that is within this.
+    pub ahead: Ahead,
+    /// The mean bytes of its chunks when it registered.
+    pub(crate) chunk_bytes: u64,
 }
 
 impl Interest {
     /// starved(q), chunks on their way counted as available.
     pub fn starved(&self) -> bool {
-        self.reach.supplied < self.starved_below
+        self.is_starved_with(self.reach.supplied, self.reach.supplied_bytes)
     }
 
-    fn almost_starved(&self) -> bool {
-        self.reach.supplied <= self.starved_below
+    /// Whether it would be starved with one chunk less, of the mean size.
+    pub(crate) fn almost_starved(&self) -> bool {
+        let less = self.reach.supplied_bytes.saturating_sub(self.chunk_bytes);
+        self.reach.supplied == 0 || self.is_starved_with(self.reach.supplied - 1, less)
+    }
+
+    fn is_starved_with(&self, supplied: u32, bytes: u64) -> bool {
+        let most = self.starved_below.saturating_add(self.ahead.chunks);
+        supplied < self.starved_below || (supplied < most && bytes < self.ahead.bytes)
     }
 }
 
@@ -292,12 +314,18 @@ impl Table {
             }
             let (before, after) = (contribution(slot, interest, &old), contribution(slot, interest, &new));
             if before != after {
-                let reach = interest.reach;
+                let mut reach = interest.reach;
                 let sum = |now: u32, before: u32, after: u32| now + after - before;
+                if before.supplied != after.supplied {
+                    let bytes = self.layout.chunk_bytes(chunk, &interest.columns);
+                    reach.supplied_bytes += bytes * u64::from(after.supplied);
+                    reach.supplied_bytes -= bytes * u64::from(before.supplied);
+                }
                 let reach = Reach {
                     available: sum(reach.available, before.available, after.available),
                     supplied: sum(reach.supplied, before.supplied, after.supplied),
                     deliverable: sum(reach.deliverable, before.deliverable, after.deliverable),
+                    ..reach
                 };
                 self.set_reach(slot, reach);
             }
@@ -311,6 +339,17 @@ impl Table {
         if !interest.in_order {
             set(&mut self.starved, slot, starved);
             set(&mut self.almost_starved, slot, almost);
+        }
+    }
+
+    /// Changes how far ahead the scans may be supplied.
+    pub(crate) fn set_ahead(&mut self, ahead: Ahead) {
+        for at in 0..self.slots.len() {
+            if let Some(interest) = &mut self.slots[at] {
+                interest.ahead = ahead;
+                let reach = interest.reach;
+                self.set_reach(ScanSlot(at as u32), reach);
+            }
         }
     }
 
@@ -365,7 +404,8 @@ impl Table {
         self.almost_starved.remove(slot);
     }
 
-    /// Counts a scan's reach from the classes of its chunks. Cost: linear in the runs.
+    /// Counts a scan's reach from the classes of its chunks. Cost: linear in the runs and in the supplied
+    /// chunks.
     pub(crate) fn count_reach(&self, slot: ScanSlot, chunks: &ChunkSet) -> Reach {
         let interest = self.interest(slot);
         let mut reach = Reach::default();
@@ -373,6 +413,9 @@ impl Table {
             for (piece, class) in self.classes.runs_in(run) {
                 let each = contribution(slot, interest, &class.key);
                 let count = piece.end - piece.start;
+                let supplied = piece.filter(|_| each.supplied > 0).map(ChunkNo);
+                let bytes = supplied.map(|chunk| self.layout.chunk_bytes(chunk, &interest.columns));
+                reach.supplied_bytes += bytes.sum::<u64>();
                 reach.available += each.available * count;
                 reach.supplied += each.supplied * count;
                 reach.deliverable += each.deliverable * count;
@@ -386,21 +429,25 @@ impl Table {
     pub(crate) fn count_reach_in_order(&self, scan: &Scan, slot: ScanSlot) -> Reach {
         let interest = self.interest(slot);
         let in_hand = scan.claimed_count();
-        let mut reach = Reach { available: in_hand, supplied: in_hand, deliverable: 0 };
+        let mut reach = Reach { available: in_hand, supplied: in_hand, ..Reach::default() };
         let (mut complete, mut supplied) = (true, true);
-        for chunk in scan.upcoming(ChunkNo(0), interest.starved_below + 1) {
+        let looked_at = interest.starved_below.saturating_add(interest.ahead.chunks).saturating_add(1);
+        for chunk in scan.upcoming(ChunkNo(0), looked_at) {
             let each = contribution(slot, interest, &self.class_of(chunk).key);
             complete &= each.available == 1;
             supplied &= each.supplied == 1;
             reach.available += u32::from(complete);
             reach.deliverable += u32::from(complete);
             reach.supplied += u32::from(supplied);
+            if supplied {
+                reach.supplied_bytes += self.layout.chunk_bytes(chunk, &interest.columns);
+            }
         }
         reach
     }
 }
 
-/// What one chunk adds to the reach of a scan.
+/// What one chunk adds to the reach of a scan, its bytes left out.
 fn contribution(slot: ScanSlot, interest: &Interest, key: &ClassKey) -> Reach {
     if !key.interested.contains(slot) {
         return Reach::default();
@@ -411,6 +458,7 @@ fn contribution(slot: ScanSlot, interest: &Interest, key: &ClassKey) -> Reach {
         available: u32::from(available),
         supplied: u32::from(supplied),
         deliverable: u32::from(available && !key.claimed.contains(slot)),
+        supplied_bytes: 0,
     }
 }
 

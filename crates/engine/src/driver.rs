@@ -165,6 +165,7 @@ impl Driver {
         let settings = AbmConfig {
             loads_in_flight_max: config.loads_in_flight.max(profiled) as u32,
             stall_after: Span::from_nanos(config.stall_after.as_nanos() as u64),
+            ahead_bytes: config.chunk_bytes / AHEAD_SHARE,
             processors: config.processors as u32,
             decoded_share_percent: config.decoded_share_percent,
             ..AbmConfig::new(config.buffer_bytes)
@@ -410,6 +411,10 @@ const DEADLINE_MAX: Duration = Duration::from_secs(1_000_000_000);
 
 /// The share of the time in which loads may start even if point reads are late.
 const BULK_SHARE_PERCENT: u8 = 50;
+
+/// A scan of small chunks may have as many of them ahead as have one part in so many of the bytes of a chunk. Fewer bytes
+/// would not keep a device busy on which every request is late; more would be read in vain by queries that end early.
+const AHEAD_SHARE: u64 = 4;
 
 fn point_share(config: &EngineConfig) -> u64 {
     config.buffer_bytes / 100 * u64::from(config.point_share_percent)

@@ -169,6 +169,7 @@ fn config(rng: &mut Rng, tables: &[Layout], scans: &[WorldScan]) -> Config {
         processors: rng.u32(1..4),
         decoded_share_percent: if rng.bool() { 25 } else { rng.u8(0..=100) },
         tick_ns: ticks[rng.usize(0..ticks.len())],
+        ahead_bytes: if rng.bool() { 0 } else { rng.u64(1..5000) },
     }
 }
 

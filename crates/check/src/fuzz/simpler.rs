@@ -171,6 +171,7 @@ fn configs(config: &Config) -> Vec<Config> {
     add(&|c| c.loads_in_flight_max = 1);
     add(&|c| c.starved_below = 2);
     add(&|c| c.starved_below = 1);
+    add(&|c| c.ahead_bytes = 0);
     add(&|c| c.workspace_share_percent = 25);
     add(&|c| c.decoded_share_percent = 25);
     add(&|c| c.processors = 1);

@@ -86,6 +86,9 @@ pub struct Config {
     pub loads_in_flight_max: u32,
     /// A scan is starved below this many chunks per worker, at least 1.
     pub starved_below: u32,
+    /// A scan may have more small chunks ahead while they have fewer bytes than this.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub ahead_bytes: u64,
     /// When a worker counts as stalled, in nanoseconds.
     pub stall_after_ns: u64,
     /// The share of workspaces in percent.
@@ -192,6 +195,7 @@ impl World {
             buffer_bytes: config.buffer_bytes,
             loads_in_flight_max: config.loads_in_flight_max,
             starved_below: config.starved_below,
+            ahead_bytes: config.ahead_bytes,
             stall_after: Span::from_nanos(config.stall_after_ns),
             workspace_share_percent: config.workspace_share_percent,
             processors: config.processors,

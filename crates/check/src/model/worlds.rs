@@ -25,6 +25,7 @@ fn world(policy: &str, buffer_bytes: u64, table: Layout, scans: Vec<WorldScan>) 
         buffer_bytes,
         loads_in_flight_max: 1,
         starved_below: 2,
+        ahead_bytes: 0,
         stall_after_ns: 1_000_000,
         workspace_share_percent: 25,
         processors: 1,

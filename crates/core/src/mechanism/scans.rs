@@ -110,6 +110,7 @@ impl Mechanism {
     pub(crate) fn change_budget(&mut self, bytes: u64, actions: &mut Vec<Action>) {
         self.state.usage.budget = bytes;
         self.state.config.buffer_bytes = bytes;
+        self.state.refresh_ahead();
         let running: Vec<ScanId> = self.state.scans().map(|s| s.id).collect();
         for id in running {
             self.fail_if_oversized(id, actions);

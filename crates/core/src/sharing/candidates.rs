@@ -96,11 +96,10 @@ pub(crate) fn lacks(class: &Class, slot: ScanSlot, interest: &Interest) -> bool 
 }
 
 /// The first of a scan's upcoming chunks from `position` on that is neither resident nor arriving, within the
-/// distance that the scan may be supplied: `starved_below` chunks per worker, including those in use.
+/// distance that the scan may be supplied: `starved_below` chunks per worker, including those in use, and more of them if
+/// they are small ([`AbmConfig::ahead_bytes`](crate::AbmConfig::ahead_bytes)).
 pub fn first_unsupplied(state: &State, scan: &Scan, position: ChunkNo) -> Option<ChunkNo> {
-    let in_hand = scan.claimed_count();
-    let ahead = (state.config.starved_below * scan.workers).saturating_sub(in_hand);
-    scan.upcoming(position, ahead).find(|c| !state.is_supplied(scan, *c))
+    state.within_reach(scan, position, scan.claimed_count()).find(|c| !state.is_supplied(scan, *c))
 }
 
 /// The parts of a class's chunks that could be evicted. Columns that nobody wants have been evicted by then.

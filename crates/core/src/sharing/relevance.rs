@@ -23,6 +23,7 @@
 //! - A point read that waits for pages of a chunk (2004, section 4.2) counts as one more starved scan in the load
 //!   relevance of that chunk, if the load reads one of its columns: the load answers it. Point reads alone cause no
 //!   loads.
+//! - A scan of small chunks is starved with more of them, see [`AbmConfig::ahead_bytes`](crate::AbmConfig::ahead_bytes).
 //! - A scan in table order asks for its next chunk only, and its next chunks are not evicted.
 //!
 //! **Bounded wait:** a starved scan that still needs C chunks, among n running scans, is chosen after at most

@@ -92,8 +92,8 @@ impl SharingPolicy for Relevance2004 {
     fn choose_load(&mut self, state: &State, among: Among) -> Option<LoadChoice> {
         let in_reach = |scan: &&Scan| state.interest(scan).reach.supplied;
         let short = state.scans().filter(|scan| among.admits(state, scan)).filter(|scan| {
-            let reach = in_reach(scan);
-            reach < state.interest(scan).starved_below && (scan.in_order() || reach < scan.chunks_needed())
+            let starved = state.interest(scan).starved();
+            starved && (scan.in_order() || in_reach(scan) < scan.chunks_needed())
         });
         let mut candidates: Vec<&Scan> = short.collect();
         candidates.sort_by_key(|scan| {

@@ -7,7 +7,7 @@
 //! **Choice:** a request is as old as the delivery of the chunk before it, because prefetching asks for the next
 //! chunk at that moment.
 //! **Bounded wait:** between two loads for a scan every other scan is served at most `starved_below` times per
-//! worker.
+//! worker, and with small chunks as often again as loads may be in flight.
 //! **Cost:** a delivery is logarithmic in the runs of chunks. Choosing a load is linear in the scans that need none.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -4,6 +4,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod ahead;
 mod borders;
 mod budget;
 mod cancellation;

@@ -1,0 +1,104 @@
+//! How far ahead scans of many small files read.
+
+use std::path::Path;
+use std::time::Duration;
+
+use coscan_engine::{DeliveryOrder, Engine, EngineConfig, ReadLimit, ScanRequest};
+
+use crate::support::*;
+
+const FILES: usize = 60;
+const LOADS: usize = 12;
+
+/// Every request is late.
+fn late(policy: &str, buffer_bytes: u64, chunk_bytes: u64) -> EngineConfig {
+    let latency = Duration::from_millis(20);
+    EngineConfig {
+        chunk_bytes,
+        loads_in_flight: LOADS,
+        io_threads: LOADS,
+        read_limit: Some(ReadLimit { bytes_per_s: 0, latency }),
+        ..config(policy, buffer_bytes)
+    }
+}
+
+async fn small_files(engine: &Engine, dir: &Path) -> Vec<Open> {
+    let mut files = Vec::new();
+    for at in 0..FILES {
+        let path = dir.join(format!("{at:02}.parquet"));
+        if !path.exists() {
+            sample(dir, &format!("{at:02}.parquet"), 1, 50);
+        }
+        files.push(open(engine, &path).await);
+    }
+    files
+}
+
+/// The loads under way and the loads in all when the first chunk is there and nothing more is asked for; then the rest is
+/// read, and compared with the files.
+async fn first_chunk(config: EngineConfig, dir: &Path, order: DeliveryOrder) -> (usize, u64) {
+    let what = format!("{}, {order:?}", config.policy);
+    let engine = Engine::new(config).unwrap();
+    let files = small_files(&engine, dir).await;
+    let scan = engine.scan(ScanRequest { order, ..request(&files, None) }).unwrap();
+    let mut worker = scan.worker();
+    let most = {
+        let first = worker.next();
+        tokio::pin!(first);
+        let mut most = 0;
+        loop {
+            most = most.max(engine.loads_in_flight());
+            if let Ok(chunk) = tokio::time::timeout(Duration::from_millis(2), &mut first).await {
+                drop(chunk.unwrap().expect("a chunk"));
+                break most;
+            }
+        }
+    };
+    // What was asked for arrives.
+    tokio::time::sleep(Duration::from_millis(60)).await;
+    let loads = engine.stats().loads;
+    drop((worker, scan));
+    assert_idle(&engine).await;
+    let scan = engine.scan(ScanRequest { order, ..request(&files, None) }).unwrap();
+    let paths: Vec<_> = (0..FILES).map(|at| dir.join(format!("{at:02}.parquet"))).collect();
+    let paths: Vec<&Path> = paths.iter().map(|path| path.as_path()).collect();
+    assert_eq!(scan_all(&scan, 1).await.unwrap(), plain(&paths, None), "{what}");
+    (most, loads)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_small_files_keep_loads_under_way_and_a_scan_that_ends_early_reads_few() {
+    let dir = tempfile::tempdir().unwrap();
+    for policy in ["relevance", "normal", "attach"] {
+        for order in [DeliveryOrder::Any, DeliveryOrder::Table] {
+            let (most, loads) = first_chunk(late(policy, 64 << 20, 16 << 20), dir.path(), order).await;
+            assert_eq!(most, LOADS, "{policy}, {order:?}");
+            assert!(loads <= LOADS as u64 + 3, "{policy}, {order:?}: {loads} loads for one chunk");
+            // Without a size of chunks: the chunk in use and the next one.
+            let (most, loads) = first_chunk(late(policy, 64 << 20, 0), dir.path(), order).await;
+            assert!(most <= 2 && loads <= 3, "{policy}, {order:?}: {most} at once, {loads} in all");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_small_buffer_reads_less_ahead_and_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    for policy in policies() {
+        let (most, _) =
+            first_chunk(late(policy.as_str(), 1 << 20, 16 << 20), dir.path(), DeliveryOrder::Any).await;
+        let settings = late(policy.as_str(), 1 << 20, 16 << 20);
+        let engine = Engine::new(settings).unwrap();
+        let files = small_files(&engine, dir.path()).await;
+        let scans: Vec<_> = (0..4).map(|_| engine.scan(request(&files, None)).unwrap()).collect();
+        let tasks: Vec<_> =
+            scans.into_iter().map(|scan| tokio::spawn(async move { scan_all(&scan, 2).await })).collect();
+        for task in tasks {
+            let chunks = tokio::time::timeout(Duration::from_secs(30), task).await.expect("stuck").unwrap();
+            assert_eq!(chunks.unwrap().len(), FILES, "{policy}");
+        }
+        let usage = engine.usage();
+        assert!(usage.total() <= usage.budget, "{policy}: {usage:?}");
+        println!("{policy}: {most} loads at once in 1 MiB");
+    }
+}
