@@ -38,8 +38,8 @@ def certificates(folder: Path) -> None:
         (folder / f"{name}-client.key").chmod(0o600)
 
 
-class Hostile(unittest.TestCase):
-    """A server that asks nobody (`free`), and one with users and TLS (`guarded`)."""
+class Certified(unittest.TestCase):
+    """Tables, and certificates of the server and of clients; no server."""
 
     @classmethod
     def setUpClass(cls):
@@ -51,13 +51,21 @@ class Hostile(unittest.TestCase):
         cls.addClassCleanup(shutil.rmtree, cls.own)
         generate(cls.data)
         certificates(cls.own)
+        cls.tls = ["--tls-cert", str(cls.own / "cert.pem"), "--tls-key", str(cls.own / "key.pem")]
+
+
+class Hostile(Certified):
+    """A server that asks nobody (`free`), and one with users and TLS (`guarded`)."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
         cls.users = cls.own / "users.toml"
         cls.users.write_text('[roles.few]\ntables = ["nation"]\n')
         for name, role in (("ann", "few"), ("bob", "read"), ("root", "admin")):
             subprocess.run([COSCAN, "user", "add", name, "--role", role, "--users", cls.users], check=True,
                            env=os.environ | {"COSCAN_PASSWORD": name})
         patient = ["--handshake-timeout", str(PATIENT)]
-        cls.tls = ["--tls-cert", str(cls.own / "cert.pem"), "--tls-key", str(cls.own / "key.pem")]
         cls.free = Server(*patient, data=cls.data)
         cls.addClassCleanup(cls.free.stop)
         cls.guarded = Server(

@@ -10,35 +10,26 @@ import signal
 import ssl
 import subprocess
 import tempfile
-import unittest
 from pathlib import Path
 
-from .hostile import certificates
-from .server import COSCAN, Server, client_packages, generate, wait_for
+from .hostile import Certified, certificates
+from .server import COSCAN, Server, wait_for
 from .wire import Wire
 
 #: Seconds that a token is good for.
 LIFETIME = 10
 
 
-class Proofs(unittest.TestCase):
+class Proofs(Certified):
     """A server that wants certificates of its clients, and one with users."""
 
     @classmethod
     def setUpClass(cls):
-        client_packages()
-        if not shutil.which("openssl"):
-            raise unittest.SkipTest("openssl is missing")
-        cls.data, cls.own = Path(tempfile.mkdtemp()), Path(tempfile.mkdtemp())
-        cls.addClassCleanup(shutil.rmtree, cls.data)
-        cls.addClassCleanup(shutil.rmtree, cls.own)
-        generate(cls.data)
-        certificates(cls.own)
+        super().setUpClass()
         expired = ["x509", "-req", "-days", "-1", "-in", "ours-client.csr", "-CA", "ours.pem", "-CAkey", "ours.key",
                    "-CAcreateserial", "-extfile", "v3", "-out", "expired-client.pem"]
         subprocess.run(["openssl", *expired], check=True, capture_output=True, cwd=cls.own)
         shutil.copy(cls.own / "ours-client.key", cls.own / "expired-client.key")
-        cls.tls = ["--tls-cert", str(cls.own / "cert.pem"), "--tls-key", str(cls.own / "key.pem")]
 
     def shown(self, server) -> str:
         """The certificate that the server shows, as the hash of it."""
