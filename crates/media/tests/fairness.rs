@@ -15,27 +15,15 @@ fn seconds(seconds: u64) -> Span {
     Span::from_millis(seconds * 1000)
 }
 
-/// How long the lone list waits, in seconds, while others come every `every_s` seconds; nothing takes time to run.
-fn wait_of_the_lone_list(policy: PolicyName, patience: Span, every_s: u64) -> Option<f64> {
-    let library = Library::tape_stacker_1996();
-    let config = SchedulerConfig { patience, ..SchedulerConfig::new(512 * MB) };
-    let mut scheduler = Scheduler::new(config, library.clone(), policy).unwrap();
-    for id in 0..2_000u64 {
-        let (medium, position) = if id == 0 { (1, 0) } else { (0, (id % 100) * 85 * MB) };
-        let medium = MediumId(medium);
-        scheduler.add_fragment(Fragment { id: FragmentId(id), medium, position, bytes: 85 * MB }).unwrap();
-    }
-    let mut agenda: BTreeMap<(Instant, u64), Event> = BTreeMap::new();
-    for other in 1..2_000u64 {
-        let list = ListId(other);
-        let subqueries = vec![Subquery::of([FragmentId(other)])];
-        let at = Instant::ZERO + seconds(other * every_s);
-        agenda.insert((at, other), Event::Submit { list, user: UserId(other % 7), subqueries });
-    }
-    // It comes when the first medium is mounted and busy.
-    let lone = (Instant::ZERO + seconds(300), 2_500);
-    let subqueries = vec![Subquery::of([FragmentId(0)])];
-    agenda.insert(lone, Event::Submit { list: ListId(5_000), user: UserId(9), subqueries });
+type Agenda = BTreeMap<(Instant, u64), Event>;
+
+/// Plays the agenda to its end. Drives take their time; `done` says when an executor is done with a batch of so many
+/// subqueries of a list, if ever.
+fn play(
+    scheduler: &mut Scheduler,
+    mut agenda: Agenda,
+    mut done: impl FnMut(Instant, ListId, usize) -> Option<Instant>,
+) {
     let mut next = 10_000;
     while let Some(((now, _), event)) = agenda.pop_first() {
         let mut actions = Vec::new();
@@ -49,16 +37,46 @@ fn wait_of_the_lone_list(policy: PolicyName, patience: Span, every_s: u64) -> Op
                 Action::Fetch { drive, fragment, .. } => {
                     (now + scheduler.fetch_time(drive, fragment), Event::Fetched { drive })
                 }
-                Action::Ready { list: ListId(5_000), .. } => {
-                    return Some(now.since(lone.0).as_nanos() as f64 / 1e9);
-                }
-                Action::Ready { list, subqueries } => (now, Event::Done { list, subqueries }),
+                Action::Ready { list, subqueries } => match done(now, list, subqueries.len()) {
+                    Some(at) => (at, Event::Done { list, subqueries }),
+                    None => continue,
+                },
                 _ => continue,
             };
             agenda.insert((at, next), event);
         }
     }
-    None
+}
+
+/// How long the lone list waits, in seconds, while others come every `every_s` seconds; nothing takes time to run.
+fn wait_of_the_lone_list(policy: PolicyName, patience: Span, every_s: u64) -> Option<f64> {
+    let library = Library::tape_stacker_1996();
+    let config = SchedulerConfig { patience, ..SchedulerConfig::new(512 * MB) };
+    let mut scheduler = Scheduler::new(config, library.clone(), policy).unwrap();
+    for id in 0..2_000u64 {
+        let (medium, position) = if id == 0 { (1, 0) } else { (0, (id % 100) * 85 * MB) };
+        let medium = MediumId(medium);
+        scheduler.add_fragment(Fragment { id: FragmentId(id), medium, position, bytes: 85 * MB }).unwrap();
+    }
+    let mut agenda: Agenda = BTreeMap::new();
+    for other in 1..2_000u64 {
+        let list = ListId(other);
+        let subqueries = vec![Subquery::of([FragmentId(other)])];
+        let at = Instant::ZERO + seconds(other * every_s);
+        agenda.insert((at, other), Event::Submit { list, user: UserId(other % 7), subqueries });
+    }
+    // It comes when the first medium is mounted and busy.
+    let lone = (Instant::ZERO + seconds(300), 2_500);
+    let subqueries = vec![Subquery::of([FragmentId(0)])];
+    agenda.insert(lone, Event::Submit { list: ListId(5_000), user: UserId(9), subqueries });
+    let mut waited = None;
+    play(&mut scheduler, agenda, |now, list, _| {
+        if list == ListId(5_000) {
+            waited = Some(now.since(lone.0).as_nanos() as f64 / 1e9);
+        }
+        Some(now)
+    });
+    waited
 }
 
 #[test]
@@ -93,7 +111,7 @@ fn an_executor_that_pauses_leaves_half_of_the_cache() {
     }
     let (pausing, other) = (ListId(1), ListId(2));
     let list = |ids: std::ops::Range<u64>| ids.map(|id| Subquery::of([FragmentId(id)])).collect();
-    let mut agenda: BTreeMap<(Instant, u64), Event> = BTreeMap::new();
+    let mut agenda: Agenda = BTreeMap::new();
     let submit = Event::Submit { list: pausing, user: UserId(1), subqueries: list(0..10) };
     agenda.insert((Instant::ZERO, 0), submit);
     // When the cache is full the first batch is done.
@@ -101,35 +119,15 @@ fn an_executor_that_pauses_leaves_half_of_the_cache() {
     let came = Instant::ZERO + seconds(990);
     agenda.insert((came, 1), Event::Submit { list: other, user: UserId(2), subqueries: list(10..20) });
     agenda.insert((came + seconds(PATIENCE_S), 2), Event::Tick);
-    let (mut next, mut batches, mut others) = (10, Vec::new(), 0);
-    while let Some(((now, _), event)) = agenda.pop_first() {
-        let mut actions = Vec::new();
-        scheduler.handle(now, event, &mut actions);
-        for action in actions {
-            next += 1;
-            let (at, event) = match action {
-                Action::Switch { drive, .. } => {
-                    (now + scheduler.switch_time(drive), Event::Switched { drive })
-                }
-                Action::Fetch { drive, fragment, .. } => {
-                    (now + scheduler.fetch_time(drive, fragment), Event::Fetched { drive })
-                }
-                Action::Ready { list, subqueries } if list == pausing => {
-                    batches.push(subqueries.len());
-                    if batches.len() > 1 {
-                        continue;
-                    }
-                    (full, Event::Done { list, subqueries })
-                }
-                Action::Ready { list, subqueries } => {
-                    others += subqueries.len();
-                    (now, Event::Done { list, subqueries })
-                }
-                _ => continue,
-            };
-            agenda.insert((at, next), event);
+    let (mut batches, mut others) = (Vec::new(), 0);
+    play(&mut scheduler, agenda, |now, list, subqueries| {
+        if list == pausing {
+            batches.push(subqueries);
+            return (batches.len() == 1).then_some(full);
         }
-    }
+        others += subqueries;
+        Some(now)
+    });
     assert_eq!(batches, [1, 4], "half of the cache holds four");
     assert_eq!(others, 10, "the other list was served");
 }

@@ -62,11 +62,6 @@ impl<'a> View<'a> {
         self.state.held(id).fragment.bytes <= self.state.room_bytes()
     }
 
-    /// Whether there is room for a fragment without evicting a wanted one.
-    pub fn has_free_room(&self, id: FragmentId) -> bool {
-        self.state.held(id).fragment.bytes <= self.state.free_bytes()
-    }
-
     /// Bytes that are available without evicting wanted fragments.
     pub fn free_bytes(&self) -> u64 {
         self.state.free_bytes()

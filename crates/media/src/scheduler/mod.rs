@@ -111,18 +111,6 @@ impl Scheduler {
         }
     }
 
-    /// Forgets a fragment that is not wanted and not in the cache; returns whether it did.
-    pub fn forget_fragment(&mut self, id: FragmentId) -> bool {
-        let unused = |held: &state::Held| {
-            held.place == state::Place::Absent && held.wanted_by.is_empty() && held.pins == 0
-        };
-        let forget = self.state.fragments.get(&id).is_some_and(unused);
-        if forget {
-            self.state.fragments.remove(&id);
-        }
-        forget
-    }
-
     /// The fragment of that name.
     pub fn fragment(&self, id: FragmentId) -> Option<Fragment> {
         self.state.fragments.get(&id).map(|held| held.fragment)

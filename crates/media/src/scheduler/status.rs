@@ -6,7 +6,7 @@ use crate::ids::{DriveId, FragmentId, ListId, MediumId, UserId};
 use crate::model::Price;
 
 use super::Scheduler;
-use super::state::{Doing, List, Place, SubStatus};
+use super::state::{Doing, List, Place};
 
 /// Everything at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,20 +129,6 @@ impl Scheduler {
             fetching: if let Doing::Fetching(id) = of.doing { Some(id) } else { None },
             in_service: of.in_service,
         }
-    }
-
-    /// The users who want or use a fragment, each once.
-    pub fn users_of(&self, id: FragmentId) -> Vec<UserId> {
-        let reads = |list: &List| {
-            let open =
-                list.subs.iter().filter(|s| matches!(s.status, SubStatus::Wanted | SubStatus::Running));
-            open.into_iter().any(|sub| sub.fragments.contains(&id))
-        };
-        let mut users: Vec<UserId> =
-            self.state.lists.values().filter(|list| reads(list)).map(|list| list.user).collect();
-        users.sort_unstable();
-        users.dedup();
-        users
     }
 
     /// What happened since the start.

@@ -108,17 +108,3 @@ impl Cpu {
         }
     }
 }
-
-/// How long a core of `hertz` cycles per second takes for `bytes` at `cycles_per_byte`, rounded up to a
-/// nanosecond. Cycles per byte are taken to a thousandth, so that nothing after that is a matter of
-/// floating point. [`Span::MAX`] where the result does not fit.
-///
-/// # Panics
-/// If the frequency is zero.
-pub fn cycles_time(cycles_per_byte: f64, bytes: u64, hertz: u64) -> Span {
-    let millicycles = (cycles_per_byte * 1000.0).round() as u64;
-    let work = u128::from(millicycles) * u128::from(bytes);
-    // A thousandth of a cycle at one hertz is a millisecond.
-    let ns = work.checked_mul(1_000_000).map(|ns| ns.div_ceil(u128::from(hertz)));
-    Span::from_nanos(ns.and_then(|ns| u64::try_from(ns).ok()).unwrap_or(u64::MAX))
-}
