@@ -173,6 +173,8 @@ impl Case {
     ///   rows are skipped is chance.
     /// - What is guarded by AND is not where more than a fifth of a batch passes, nor after a NOT, which makes it OR.
     /// - A filter over a volatile column of a projection is tested below it, with another value.
+    /// - What statistics say in place of an aggregation is never null. Whether a join above it says so depends on whether it was
+    ///   made anew since.
     fn is_known_fault(&self, test: &Test, kind: Kind) -> bool {
         let may_change = self.settings.refusals.is_some() || matches!(kind, Kind::Order);
         let is_error = matches!(kind, Kind::Error);
@@ -182,6 +184,7 @@ impl Case {
             || test.only_skips() && test.contains("ORDER BY")
             || is_error && test.contains(" <> 0 AND ")
             || matches!(kind, Kind::Rows) && test.contains("random() AS r")
+            || matches!(kind, Kind::Schema) && test.contains("JOIN") && test.contains("(SELECT m")
     }
 
     /// Whether plain DataFusion says the same again, and with other settings.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use coscan_datafusion::{CoscanOptions, install, with_lasting_round};
+use coscan_datafusion::{CoscanOptions, install, with_mended_planning};
 use coscan_engine::{Engine, EngineError, PolicyName, registry};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
@@ -170,8 +170,7 @@ impl Settings {
     fn with_config(&self, mut config: SessionConfig) -> Result<SessionContext> {
         // Where columns have equal names, the filter of a join may reach another column than its key.
         config.options_mut().set("datafusion.optimizer.enable_join_dynamic_filter_pushdown", "false")?;
-        // Rounded decimals change their type while a query is planned.
-        let state = with_lasting_round(self.state(config, None)?);
+        let state = with_mended_planning(self.state(config, None)?);
         Ok(self.with_functions(SessionContext::new_with_state(state.build())))
     }
 

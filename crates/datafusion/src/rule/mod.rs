@@ -18,6 +18,7 @@ mod grouping_sets;
 mod key_filters;
 mod limited;
 mod limits;
+pub(crate) mod names;
 mod ordered;
 mod placed_filters;
 mod read_once;

@@ -10,8 +10,8 @@ use datafusion::execution::session_state::SessionStateBuilder;
 use crate::clustered::ClusteredTables;
 use crate::load_control;
 use crate::rule::CooperativeScans;
+use crate::session::mended::with_mended_planning;
 use crate::session::options::CoscanOptions;
-use crate::session::rounded::with_lasting_round;
 use crate::shared_result;
 use crate::shared_subplan::SubplanPlanner;
 
@@ -26,7 +26,7 @@ const PARQUET: &str = "PARQUET";
 /// effect on an engine that exists. Two settings of DataFusion 55 with which it gives wrong rows are switched off:
 /// `datafusion.optimizer.enable_sort_pushdown`, where a query orders the rows that a limit over another order has left, and
 /// `datafusion.optimizer.enable_topk_repartition`, where a limit above window functions leaves out rows before an exchange that
-/// belong to their frames. Its `round` of decimals is mended, see [`with_lasting_round`].
+/// belong to their frames. Others are [mended](with_mended_planning).
 pub fn install(mut builder: SessionStateBuilder, engine: Engine) -> SessionStateBuilder {
     let mut config = builder.config().take().unwrap_or_default();
     let mut options = config.options().extensions.get::<CoscanOptions>().cloned().unwrap_or_default();
@@ -41,7 +41,7 @@ pub fn install(mut builder: SessionStateBuilder, engine: Engine) -> SessionState
     config.options_mut().optimizer.enable_topk_repartition = false;
     let rule = Arc::new(CooperativeScans::new(engine.clone()));
     let builder = builder.with_config(config).with_physical_optimizer_rule(rule);
-    let mut builder = with_lasting_round(builder);
+    let mut builder = with_mended_planning(builder);
     let own_planner = builder.query_planner().take();
     let is_own = own_planner.is_some();
     let planner = own_planner.unwrap_or_else(|| Arc::new(SubplanPlanner));

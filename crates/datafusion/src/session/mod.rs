@@ -5,6 +5,7 @@ pub(crate) mod any_case;
 pub(crate) mod bounded_store;
 pub(crate) mod context;
 pub(crate) mod install;
+pub(crate) mod mended;
 pub mod options;
 pub(crate) mod rounded;
 pub(crate) mod stores;

@@ -10,7 +10,6 @@ use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
-use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::functions::math;
 use datafusion::logical_expr::expr_rewriter::FunctionRewrite;
 use datafusion::logical_expr::simplify::SimplifyContext;
@@ -19,15 +18,14 @@ use datafusion::logical_expr::{
     ColumnarValue, Documentation, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, lit,
 };
+use datafusion::optimizer::Analyzer;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
-/// Gives a session under construction a `round` whose type is the same before and after constants are computed. Without it
-/// DataFusion 55 has wrong rows where rounded decimals are keys of joins, `IN (SELECT ..)`, `EXCEPT` or `INTERSECT`, and an
-/// error where they are compared. [`install`](crate::install) does the same.
-pub fn with_lasting_round(mut builder: SessionStateBuilder) -> SessionStateBuilder {
-    let lasting = LastingRound { by_row: Arc::new(ScalarUDF::new_from_impl(RoundByRow(math::round()))) };
-    builder.analyzer().get_or_insert_default().add_function_rewrite(Arc::new(lasting));
-    builder
+/// The analyzer with a `round` whose type is the same before and after constants are computed.
+pub(crate) fn with_lasting_round(mut analyzer: Analyzer) -> Analyzer {
+    let by_row = Arc::new(ScalarUDF::new_from_impl(RoundByRow(math::round())));
+    analyzer.add_function_rewrite(Arc::new(LastingRound { by_row }));
+    analyzer
 }
 
 #[derive(Debug)]

@@ -388,3 +388,36 @@ async fn what_a_filter_tells_of_its_rows_stays_told() {
                   FROM (SELECT a, b FROM t WHERE 0 < b ORDER BY a LIMIT 50)";
     agree(&sessions.await, &[window]).await;
 }
+
+/// Both sides of an outer join have a column of that name, and a cast of a key a projection in which both are.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_filter_above_a_join_is_about_its_own_side() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(format!("{name}.parquet"));
+    let numbers = |values: Vec<i64>| Arc::new(Int64Array::from(values)) as ArrayRef;
+    let keys: ArrayRef = Arc::new(Int32Array::from_iter_values(1..=5));
+    let left = RecordBatch::try_from_iter([("k", keys), ("v", numbers((1..=5).map(|k| 10 * k).collect()))]);
+    let right = [("k", numbers((3..=9).collect())), ("v", numbers((3..=9).collect()))];
+    write(&path("l"), &left.expect("a batch"), row_groups(500).build());
+    write(&path("r"), &RecordBatch::try_from_iter(right).expect("a batch"), row_groups(500).build());
+    for variant in VARIANTS {
+        let [cooperative, _] = both(variant, async |ctx| {
+            for table in ["l", "r"] {
+                run(ctx, &external(table, "STORED AS PARQUET", &path(table))).await;
+            }
+        })
+        .await;
+        for (sql, expected) in [
+            ("SELECT r.v FROM l RIGHT JOIN r ON l.k = r.k WHERE coalesce(l.v, 70) > 35", 6),
+            (
+                "SELECT r.v FROM l RIGHT JOIN r ON l.k = r.k WHERE coalesce(l.v, 70) > 35 AND r.v IS DISTINCT FROM NULL",
+                6,
+            ),
+            ("SELECT r.v FROM r LEFT JOIN l ON l.k = r.k WHERE coalesce(l.v, 70) > 35 AND r.k > 1", 6),
+            ("SELECT l.v FROM l LEFT JOIN r ON l.k = r.k WHERE coalesce(r.v, 70) < 35", 3),
+        ] {
+            let rows = support::rows(&cooperative, sql).await.expect(sql);
+            assert_eq!(rows.len(), expected, "{sql}: {rows:?}");
+        }
+    }
+}

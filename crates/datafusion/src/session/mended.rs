@@ -1,0 +1,16 @@
+//! Faults of DataFusion 55 that are mended in every session.
+
+use datafusion::execution::session_state::SessionStateBuilder;
+
+use super::rounded::with_lasting_round;
+use crate::rule::names::with_clear_names;
+
+/// Mends what DataFusion 55 gives wrong rows for, whether scans are cooperative or not: rounded decimals that are keys of joins or
+/// set operations, and filters above outer joins whose sides have columns of the same name. [`install`](crate::install) does it.
+pub fn with_mended_planning(mut builder: SessionStateBuilder) -> SessionStateBuilder {
+    let analyzer = builder.analyzer().take().unwrap_or_default();
+    *builder.analyzer() = Some(with_lasting_round(analyzer));
+    let optimizer = builder.physical_optimizers().take().unwrap_or_default();
+    *builder.physical_optimizers() = Some(with_clear_names(optimizer));
+    builder
+}
