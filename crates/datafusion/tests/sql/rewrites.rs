@@ -415,6 +415,10 @@ async fn a_filter_above_a_join_is_about_its_own_side() {
             ),
             ("SELECT r.v FROM r LEFT JOIN l ON l.k = r.k WHERE coalesce(l.v, 70) > 35 AND r.k > 1", 6),
             ("SELECT l.v FROM l LEFT JOIN r ON l.k = r.k WHERE coalesce(r.v, 70) < 35", 3),
+            (
+                "SELECT DISTINCT r.v, CASE WHEN r.v = r.k THEN r.v ELSE 9 END FROM l FULL JOIN r ON l.k = r.k WHERE l.v IS NULL",
+                4,
+            ),
         ] {
             let rows = support::rows(&cooperative, sql).await.expect(sql);
             assert_eq!(rows.len(), expected, "{sql}: {rows:?}");

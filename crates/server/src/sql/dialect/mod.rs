@@ -6,9 +6,10 @@
 //! | `fetch` | FETCH FIRST |
 //! | `forms` | clauses and expressions: SIMILAR TO, COLLATE, `date_trunc` in a time zone, intervals with a clock, casts to JSON |
 //! | `names` | columns without a name get PostgreSQL's, and columns with equal names may stand side by side |
+//! | `precedence` | conditions after IS DISTINCT FROM |
 //! | `literals` | texts that are cast to times: 'now', 'epoch', times without seconds; lists in braces |
 //!
-//! `names` and `forms`, which asks `fetch` and `arrays`, change the statement as it was read, `literals` the plan, where types are
+//! `names`, `precedence` and `forms`, which asks `fetch` and `arrays`, change the statement as it was read, `literals` the plan, where types are
 //! known.
 
 mod arrays;
@@ -17,6 +18,7 @@ mod forms;
 mod interval;
 mod literals;
 mod names;
+mod precedence;
 
 use std::ops::ControlFlow;
 
@@ -58,8 +60,9 @@ fn translate_ast(ast: &mut Ast) -> Result<(), QueryError> {
         }
         _ => {}
     }
-    match ast.visit(&mut forms::Forms) {
-        ControlFlow::Break(error) => Err(error),
-        ControlFlow::Continue(()) => Ok(()),
+    let grouped = ast.visit(&mut precedence::Precedence);
+    match grouped.map_continue(|()| ast.visit(&mut forms::Forms)) {
+        ControlFlow::Break(error) | ControlFlow::Continue(ControlFlow::Break(error)) => Err(error),
+        ControlFlow::Continue(ControlFlow::Continue(())) => Ok(()),
     }
 }

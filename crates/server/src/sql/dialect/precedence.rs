@@ -1,0 +1,109 @@
+//! `IS DISTINCT FROM` binds more than NOT, AND and OR. The parser takes all that follows for its right side, so that
+//! `a IS DISTINCT FROM b AND c` is about `b AND c`. What is in parentheses stays as it is.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value, VisitorMut};
+
+use crate::sql::QueryError;
+
+/// Groups conditions anew, the innermost first.
+pub(super) struct Precedence;
+
+impl VisitorMut for Precedence {
+    type Break = QueryError;
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<QueryError> {
+        regroup(expr);
+        ControlFlow::Continue(())
+    }
+}
+
+/// Puts the expression at its place within its right side, if that binds less than it does.
+fn regroup(expr: &mut Expr) {
+    let binds = binding(expr);
+    let Some(right) = right_side(expr).filter(|right| binding(right) < binds) else { return };
+    // The first operand of the right side is what the expression is about; the rest of it is above.
+    let mut above = std::mem::replace(right, Expr::value(Value::Boolean(false)));
+    let Expr::BinaryOp { left, .. } = &mut above else { return };
+    std::mem::swap(right, left);
+    std::mem::swap(expr, left);
+    regroup(left);
+    *expr = above;
+}
+
+/// How much an expression binds that may have been read wrongly, or may be the reason.
+fn binding(expr: &Expr) -> u8 {
+    match expr {
+        Expr::BinaryOp { op: BinaryOperator::Or, .. } => 1,
+        Expr::BinaryOp { op: BinaryOperator::Xor, .. } => 2,
+        Expr::BinaryOp { op: BinaryOperator::And, .. } => 3,
+        Expr::UnaryOp { op: UnaryOperator::Not, .. } => 4,
+        _ => 5,
+    }
+}
+
+fn right_side(expr: &mut Expr) -> Option<&mut Expr> {
+    match expr {
+        Expr::IsDistinctFrom(_, right) | Expr::IsNotDistinctFrom(_, right) => Some(right),
+        Expr::BinaryOp { op: BinaryOperator::And | BinaryOperator::Xor, right, .. } => Some(right),
+        Expr::UnaryOp { op: UnaryOperator::Not, expr } => Some(expr),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::sql::sqlparser::ast::VisitMut;
+    use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+    use datafusion::sql::sqlparser::parser::Parser;
+
+    use super::*;
+
+    fn expr(sql: &str) -> Expr {
+        let parser = Parser::new(&PostgreSqlDialect {});
+        parser.try_with_sql(sql).and_then(|mut parser| parser.parse_expr()).expect(sql)
+    }
+
+    /// The expression without parentheses around its parts.
+    fn bare(mut expr: Expr) -> Expr {
+        struct Bare;
+        impl VisitorMut for Bare {
+            type Break = ();
+
+            fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+                if let Expr::Nested(inner) = expr {
+                    *expr = std::mem::replace(inner, Expr::value(Value::Boolean(false)));
+                }
+                ControlFlow::Continue(())
+            }
+        }
+        let _ = expr.visit(&mut Bare);
+        expr
+    }
+
+    #[test]
+    fn conditions_are_grouped_as_they_bind() {
+        for (written, meant) in [
+            ("a IS DISTINCT FROM b AND c", "(a IS DISTINCT FROM b) AND c"),
+            ("a IS NOT DISTINCT FROM b OR c AND d", "(a IS NOT DISTINCT FROM b) OR (c AND d)"),
+            ("a IS DISTINCT FROM b AND c OR d", "((a IS DISTINCT FROM b) AND c) OR d"),
+            ("x AND a IS DISTINCT FROM b AND c", "x AND ((a IS DISTINCT FROM b) AND c)"),
+            ("x AND a IS DISTINCT FROM b OR c", "(x AND (a IS DISTINCT FROM b)) OR c"),
+            ("x OR a IS DISTINCT FROM b AND c", "x OR ((a IS DISTINCT FROM b) AND c)"),
+            ("NOT a IS DISTINCT FROM b AND c", "(NOT (a IS DISTINCT FROM b)) AND c"),
+            (
+                "a IS DISTINCT FROM b AND c IS DISTINCT FROM d OR e",
+                "((a IS DISTINCT FROM b) AND (c IS DISTINCT FROM d)) OR e",
+            ),
+            ("a IS DISTINCT FROM b = c AND d", "(a IS DISTINCT FROM (b = c)) AND d"),
+            ("a IS DISTINCT FROM (b AND c)", "a IS DISTINCT FROM (b AND c)"),
+            ("x AND (a OR b) AND NOT (c OR d)", "(x AND (a OR b)) AND (NOT (c OR d))"),
+            ("x OR a AND NOT b", "x OR (a AND (NOT b))"),
+        ] {
+            let mut found = expr(written);
+            let _ = found.visit(&mut Precedence);
+            assert_eq!(bare(found), bare(expr(meant)), "{written}");
+        }
+    }
+}
