@@ -49,7 +49,7 @@ impl PhysicalOptimizerRule for ClearNames {
     }
 
     fn name(&self) -> &str {
-        "FilterPushdownWithClearNames"
+        self.0.name()
     }
 
     fn schema_check(&self) -> bool {
