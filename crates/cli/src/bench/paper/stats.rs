@@ -68,8 +68,11 @@ impl Measurement {
     }
 }
 
-/// The quantities in the order of Table 2, each with its value as text in a table.
-pub const QUANTITIES: [(Quantity<Measurement>, fn(f64) -> String); 6] = [
+/// A value as text in a table.
+pub type Show = fn(f64) -> String;
+
+/// The quantities in the order of Table 2.
+pub const QUANTITIES: [(Quantity<Measurement>, Show); 6] = [
     (Quantity { key: "stream_time_s", title: "avg stream time (s)", of: |m| m.stream_time_s }, |v| {
         format!("{v:.2}")
     }),
