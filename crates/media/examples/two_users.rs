@@ -1,4 +1,5 @@
-//! Two users whose data lie on some of the same tapes, in virtual time: `cargo run -p coscan-media --example two_users`
+//! Two users whose data lie on some of the same tapes, in virtual time:
+//! `cargo run --release -p coscan-media --example two_users`
 
 use std::error::Error;
 
