@@ -49,7 +49,10 @@ pub(crate) trait OneInput: Sized + Send + Sync + 'static {
         Self::over(node, Arc::clone(node.0.input()))
     }
 
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream>;
+    /// Its rows: those of its input, unless it does something with them.
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        self.input().execute(partition, context)
+    }
 
     fn metrics(&self) -> Option<MetricsSet> {
         None

@@ -40,8 +40,7 @@ pub struct EngineConfig {
     pub by_profile: ByProfile,
     /// Row groups of one and a half times as many encoded bytes are cut into chunks of about this size, at borders of
     /// pages. Small ones are read together, up to a sixteenth of it, and further ahead, up to a quarter of it for each scan.
-    /// With zero, none of that. For devices with profiles
-    /// these give the size.
+    /// With zero, none of that. For devices with profiles these give the size.
     pub chunk_bytes: u64,
     /// Rows per slice: the unit of decoding and delivery.
     pub slice_rows: usize,

@@ -14,9 +14,15 @@ class Endings(Base):
     """Scans that do not end as they should leave nothing behind."""
 
     def test_cancellation(self) -> None:
+        self.ended_by("pg_cancel_backend", "canceling statement due to user request")
+
+    def test_terminated_backend(self) -> None:
+        self.ended_by("pg_terminate_backend", "terminat")
+
+    def ended_by(self, function: str, error: str) -> None:
         session = self.cluster.psql(SERIAL + SLOW)
-        self.cluster.sql(f"SELECT pg_cancel_backend({self.wait_for_scan()})")
-        with self.assertRaisesRegex(Failed, "canceling statement due to user request"):
+        self.cluster.sql(f"SELECT {function}({self.wait_for_scan()})")
+        with self.assertRaisesRegex(Failed, error):
             finish(session)
         self.assert_at_rest()
 
@@ -25,13 +31,6 @@ class Endings(Base):
             self.cluster.sql(f"SET statement_timeout = 400; {SERIAL} {SLOW}")
         with self.assertRaisesRegex(Failed, "statement timeout"):
             self.cluster.sql(f"SET statement_timeout = 400; {PARALLEL} {SLOW}")
-        self.assert_at_rest()
-
-    def test_terminated_backend(self) -> None:
-        session = self.cluster.psql(SERIAL + SLOW)
-        self.cluster.sql(f"SELECT pg_terminate_backend({self.wait_for_scan()})")
-        with self.assertRaisesRegex(Failed, "terminat"):
-            finish(session)
         self.assert_at_rest()
 
     def test_a_client_that_goes_away(self) -> None:

@@ -159,9 +159,6 @@ impl Settings {
     /// DataFusion as it is, but for optimizations in which it is at fault itself.
     pub(crate) fn plain(&self) -> Result<SessionContext> {
         let mut config = self.config()?;
-        // A scan with a limit, below an order that is the reverse of the table's, is read from the end and stops at other
-        // rows.
-        config.options_mut().set("datafusion.optimizer.enable_sort_pushdown", "false")?;
         // The reader of page indexes panics at row groups without rows.
         config.options_mut().set("datafusion.execution.parquet.enable_page_index", "false")?;
         self.with_config(config)

@@ -12,7 +12,6 @@ use std::sync::Arc;
 
 use datafusion::common::Result;
 use datafusion::common::tree_node::Transformed;
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateOutputMode};
 use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
@@ -59,9 +58,5 @@ impl OneInput for Unclaimed {
 
     fn over(_: &Arc<OneInputExec<Self>>, input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
         Unclaimed::exec(input)
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        self.input.execute(partition, context)
     }
 }

@@ -6,8 +6,8 @@
 //! aggregations, joins and window functions of clustered tables are done chunk by chunk (`ordered`), a limit over an order
 //! begins with the chunks that it wants (`limits`), build sides are read when filters of joins above are known (`deferred`),
 //! and decimal arithmetic is narrowed. Aggregations over grouping sets lose a wrong claim that DataFusion makes for them
-//! (`grouping_sets`), and limits that would make them fail (`limited`). Other joins, orderings and partitions stay as they are. `eligibility` says when. What does not meet its
-//! conditions is left alone, with the reason in the log.
+//! (`grouping_sets`), and aggregations limits that would make them fail (`limited`). Other joins, orderings and partitions
+//! stay as they are. `eligibility` says when. What does not meet its conditions is left alone, with the reason in the log.
 
 mod aggregation;
 mod deferred;

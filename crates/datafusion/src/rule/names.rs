@@ -12,7 +12,6 @@ use datafusion::arrow::datatypes::Schema;
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::ExecutionPlan;
@@ -24,7 +23,7 @@ const MOVES_FILTERS: &str = "FilterPushdown";
 
 type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
-/// The rules, the one that moves filters with names it cannot take for others.
+/// The rules, with the one that moves filters over plans in which it takes no column for another.
 pub(crate) fn with_clear_names(optimizer: PhysicalOptimizer) -> PhysicalOptimizer {
     let clear = |rule: Rule| match rule.name() {
         MOVES_FILTERS => Arc::new(ClearNames(rule)),
@@ -59,15 +58,16 @@ impl PhysicalOptimizerRule for ClearNames {
 
 /// The node with stops above those of its inputs which filters must not pass.
 fn stopping(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
-    if !node.children().into_iter().any(is_unclear) {
-        return Ok(Transformed::no(node));
-    }
-    let stopped = |input: &Arc<dyn ExecutionPlan>| match is_unclear(input) {
-        true => Arc::new(OneInputExec(Stop(Arc::clone(input)))) as _,
-        false => Arc::clone(input),
+    let mut stops = false;
+    let stopped = |input: &Arc<dyn ExecutionPlan>| -> Arc<dyn ExecutionPlan> {
+        if !is_unclear(input) {
+            return Arc::clone(input);
+        }
+        stops = true;
+        Arc::new(OneInputExec(Stop(Arc::clone(input))))
     };
     let inputs = node.children().into_iter().map(stopped).collect();
-    with_children(node, inputs).map(Transformed::yes)
+    if stops { with_children(node, inputs).map(Transformed::yes) } else { Ok(Transformed::no(node)) }
 }
 
 fn is_unclear(node: &Arc<dyn ExecutionPlan>) -> bool {
@@ -91,9 +91,5 @@ impl OneInput for Stop {
 
     fn over(_: &Arc<OneInputExec<Self>>, input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
         Arc::new(OneInputExec(Stop(input)))
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        self.0.execute(partition, context)
     }
 }

@@ -23,10 +23,7 @@ const PARQUET: &str = "PARQUET";
 ///
 /// Rules that are added later do not see cooperative scans as DataFusion's own; add them before. Options
 /// that the builder's configuration already has are kept, but those that concern the engine have no
-/// effect on an engine that exists. Two settings of DataFusion 55 with which it gives wrong rows are switched off:
-/// `datafusion.optimizer.enable_sort_pushdown`, where a query orders the rows that a limit over another order has left, and
-/// `datafusion.optimizer.enable_topk_repartition`, where a limit above window functions leaves out rows before an exchange that
-/// belong to their frames. Others are [mended](with_mended_planning).
+/// effect on an engine that exists. Faults of DataFusion 55 are [mended](with_mended_planning).
 pub fn install(mut builder: SessionStateBuilder, engine: Engine) -> SessionStateBuilder {
     let mut config = builder.config().take().unwrap_or_default();
     let mut options = config.options().extensions.get::<CoscanOptions>().cloned().unwrap_or_default();
@@ -35,10 +32,6 @@ pub fn install(mut builder: SessionStateBuilder, engine: Engine) -> SessionState
     let factories = builder.table_factories().get_or_insert_default();
     let plain = factories.get(PARQUET).cloned().unwrap_or_else(|| Arc::new(ListingTableFactory::new()));
     factories.insert(PARQUET.to_owned(), Arc::new(ClusteredTables::new(plain)));
-    // It reorders the files of a scan whose limit takes the first rows of another order: DataFusion 55 then gives other
-    // rows. `rule::limits` does what it is good for.
-    config.options_mut().optimizer.enable_sort_pushdown = false;
-    config.options_mut().optimizer.enable_topk_repartition = false;
     let rule = Arc::new(CooperativeScans::new(engine.clone()));
     let builder = builder.with_config(config).with_physical_optimizer_rule(rule);
     let mut builder = with_mended_planning(builder);

@@ -5,16 +5,26 @@ use datafusion::execution::session_state::SessionStateBuilder;
 use super::rounded::with_lasting_round;
 use crate::rule::names::with_clear_names;
 
-/// Mends what DataFusion 55 gives wrong rows for, whether scans are cooperative or not: rounded decimals that are keys of joins or
-/// set operations, and filters above outer joins whose sides have columns of the same name. What it refuses without a reason,
-/// groups by an expression whose null its optimizer has ruled out, it is told not to look at. [`install`](crate::install) does
-/// it.
+/// Mends what DataFusion 55 gives wrong rows for, whether scans are cooperative or not. [`install`](crate::install) does it.
+///
+/// Rounded decimals as keys of joins and set operations, and filters above outer joins whose sides have columns of the same name,
+/// are planned otherwise. Three settings are changed:
+///
+/// - `datafusion.optimizer.enable_sort_pushdown` is off: it reorders the files of a scan whose limit takes the first rows of
+///   another order. Limits over an order in cooperative scans begin with the chunks that they want without it.
+/// - `datafusion.optimizer.enable_topk_repartition` is off: with it a limit above window functions leaves out rows before an
+///   exchange that belong to their frames.
+/// - `datafusion.execution.skip_physical_aggregate_schema_check` is on: the check refuses groups by an expression whose null the
+///   optimizer has ruled out.
 pub fn with_mended_planning(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let analyzer = builder.analyzer().take().unwrap_or_default();
     *builder.analyzer() = Some(with_lasting_round(analyzer));
     let optimizer = builder.physical_optimizers().take().unwrap_or_default();
     *builder.physical_optimizers() = Some(with_clear_names(optimizer));
     let mut config = builder.config().take().unwrap_or_default();
-    config.options_mut().execution.skip_physical_aggregate_schema_check = true;
+    let options = config.options_mut();
+    options.optimizer.enable_sort_pushdown = false;
+    options.optimizer.enable_topk_repartition = false;
+    options.execution.skip_physical_aggregate_schema_check = true;
     builder.with_config(config)
 }

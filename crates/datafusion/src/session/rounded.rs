@@ -57,17 +57,23 @@ impl FunctionRewrite for LastingRound {
 
 /// The decimal places, as the function takes them, if they are constant and a number that it takes.
 fn constant(places: &Expr, schema: &DFSchema, config: &ConfigOptions) -> Option<ScalarValue> {
+    let value = match places {
+        Expr::Literal(value, _) => value.clone(),
+        _ => computed(places, schema, config)?,
+    };
+    let of = value.data_type();
+    if of.is_integer() || of.is_null() { value.cast_to(&DataType::Int32).ok() } else { None }
+}
+
+fn computed(expr: &Expr, schema: &DFSchema, config: &ConfigOptions) -> Option<ScalarValue> {
     let context = SimplifyContext::builder()
         .with_schema(Arc::new(schema.clone()))
         .with_config_options(Arc::new(config.clone()));
     let simplifier = ExprSimplifier::new(context.build());
-    let computed = match places {
-        Expr::Literal(..) => places.clone(),
-        _ => simplifier.simplify(simplifier.coerce(places.clone(), schema).ok()?).ok()?,
-    };
-    let Expr::Literal(value, _) = computed else { return None };
-    let of = value.data_type();
-    if of.is_integer() || of.is_null() { value.cast_to(&DataType::Int32).ok() } else { None }
+    match simplifier.simplify(simplifier.coerce(expr.clone(), schema).ok()?).ok()? {
+        Expr::Literal(value, _) => Some(value),
+        _ => None,
+    }
 }
 
 /// The function with the type that it has if decimal places are not known.

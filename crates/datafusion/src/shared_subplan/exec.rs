@@ -37,7 +37,7 @@ pub(super) struct Subplan {
 #[derive(Debug)]
 struct Entered {
     execution: Weak<TaskContext>,
-    run: Arc<Run>,
+    run: Run,
     to_come: usize,
 }
 
@@ -52,40 +52,29 @@ impl Subplan {
     }
 
     /// The run of this execution, and whether another use has begun it.
-    fn enter(&self, context: &Arc<TaskContext>) -> (Arc<Run>, bool) {
+    fn enter(&self, context: &Arc<TaskContext>) -> (Run, bool) {
         let mut entered = lock(&self.run);
         if let Some(of) = entered.as_mut().filter(|of| of.execution.as_ptr() == Arc::as_ptr(context)) {
             of.to_come -= 1;
-            let run = Arc::clone(&of.run);
+            let run = Run::clone(&of.run);
             if of.to_come == 0 {
                 *entered = None;
             }
             return (run, true);
         }
-        let run = Arc::new(Run::default());
+        let run = Run::default();
         // An execution that has ended without some of its uses leaves its run here; it is of no use any more.
         *entered = Some(Entered {
             execution: Arc::downgrade(context),
-            run: Arc::clone(&run),
+            run: Run::clone(&run),
             to_come: self.uses - 1,
         });
         (run, false)
     }
 }
 
-/// One run of a subplan. Whoever waits for its rows drives it on.
-#[derive(Default)]
-struct Run {
-    rows: MadeOnce<Option<Arc<Rows>>>,
-    /// For the use that began: its input was executed, and cannot be once more.
-    large: Arc<Mutex<Option<Batches>>>,
-}
-
-impl fmt::Debug for Run {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Run").field("rows", &self.rows).finish_non_exhaustive()
-    }
-}
+/// One run of a subplan, with its rows if they may be kept. Whoever waits for them drives it on.
+type Run = Arc<MadeOnce<Option<Arc<Rows>>>>;
 
 /// All rows of a run, and the memory they take.
 struct Rows {
@@ -96,7 +85,7 @@ struct Rows {
 type Batches = BoxStream<'static, Result<RecordBatch>>;
 
 /// Runs `input` to its end. Nothing if its rows take more than they may, or than there is: then they are in `large`.
-async fn run(
+async fn run_to_end(
     input: Arc<dyn ExecutionPlan>,
     context: Arc<TaskContext>,
     large: Arc<Mutex<Option<Batches>>>,
@@ -164,23 +153,21 @@ impl OneInput for SharedSubplan {
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let (of_all, joined) = self.subplan.enter(&context);
+        let (run, joined) = self.subplan.enter(&context);
         if joined {
             let joined = MetricBuilder::new(&self.metrics).with_type(MetricType::Summary);
             joined.counter("joined", partition).add(1);
         }
         let input = Arc::clone(&self.input);
         let rows = async move {
-            let (large, mut began) = (Arc::clone(&of_all.large), false);
-            let begin = || {
-                began = true;
-                run(Arc::clone(&input), Arc::clone(&context), large)
-            };
-            if let Some(rows) = of_all.rows.get(begin).await? {
+            // The use that begins has executed its input, which cannot be executed once more.
+            let large = Arc::default();
+            let begin = || run_to_end(Arc::clone(&input), Arc::clone(&context), Arc::clone(&large));
+            if let Some(rows) = run.get(begin).await? {
                 let batches = (0..rows.batches.len()).map(move |at| Ok(rows.batches[at].clone()));
                 return Ok(stream::iter(batches).boxed());
             }
-            let large = if began { lock(&of_all.large).take() } else { None };
+            let large = lock(&large).take();
             large.map_or_else(|| input.execute(0, context).map(StreamExt::boxed), Ok)
         };
         let baseline = BaselineMetrics::new(&self.metrics, partition);

@@ -225,6 +225,11 @@ impl Test {
         ["ROLLUP", "CUBE", "GROUPING SETS"].iter().any(|words| self.contains(words))
     }
 
+    /// Whether a subquery begins with the largest or smallest value of a column, by its text.
+    pub(crate) fn has_extreme(&self) -> bool {
+        ["(SELECT max(", "(SELECT min("].iter().any(|words| self.contains(words))
+    }
+
     /// Whether these words are in the query, at whatever depth.
     pub(crate) fn contains(&self, words: &str) -> bool {
         self.query.to_sql().contains(words)
