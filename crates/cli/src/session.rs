@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, ensure};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use coscan_datafusion::{AnyCaseSchema, CoscanContext, default_query_memory, with_account, with_options};
+use coscan_datafusion::{AnyCaseSchema, CoscanContext, default_query_memory, with_account};
 use coscan_engine::{Engine, LimitedStore, LoadSeen, QueryAccount, TokenBucket};
 use coscan_tier::{Forecast, TierConfig, TierError, TierUser, Tiers};
 use datafusion::common::DataFusionError;
@@ -143,7 +143,7 @@ impl Session {
 
     /// What a statement would restore. Declarations of tables take effect.
     pub async fn forecast(&self, statement: &str) -> anyhow::Result<Vec<Forecast>> {
-        let frame = self.ctx.sql(&with_options(statement)).await.map_err(sql_error)?;
+        let frame = coscan_datafusion::sql(&self.ctx, statement).await.map_err(sql_error)?;
         let plan = frame.create_physical_plan().await.map_err(sql_error)?;
         coscan_tier::forecast(&plan).await.map_err(sql_error)
     }
@@ -191,8 +191,8 @@ impl Session {
     }
 
     async fn start(&self, statement: &str, account: Option<&Account>) -> anyhow::Result<Rows> {
-        let statement = with_options(statement);
-        let mut frame = self.ctx.sql(&statement).await.map_err(|error| self.with_hint(sql_error(error)))?;
+        let frame = coscan_datafusion::sql(&self.ctx, statement).await;
+        let mut frame = frame.map_err(|error| self.with_hint(sql_error(error)))?;
         if let Some(account) = account {
             frame = with_account(frame, account.0.clone());
         }

@@ -37,6 +37,7 @@ pub use session::context::{CoscanContext, CoscanContextBuilder};
 pub use session::install::install;
 pub use session::mended::with_mended_planning;
 pub use session::options::{self, CoscanOptions};
+pub use session::sql::{mend_statement, sql};
 pub use session::stores::{EnvironmentStores, SharedStores, store_for};
 pub use session::with_options::with_options;
 pub use shared_result::result_taken_from;

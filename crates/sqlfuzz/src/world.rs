@@ -226,7 +226,7 @@ async fn rows(session: SessionContext, statement: Statement) -> Result<Rows> {
             true => Some(PREPARED.lock().await),
             false => None,
         };
-        session.sql(sql).await
+        coscan_datafusion::sql(&session, sql).await
     };
     if let Some(prepare) = &statement.prepare {
         plan(prepare).await?.collect().await?;

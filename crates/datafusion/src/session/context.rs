@@ -16,7 +16,6 @@ use crate::load_control::{QueryPool, lender_of};
 use crate::session::install::install;
 use crate::session::options::CoscanOptions;
 use crate::session::stores::EnvironmentStores;
-use crate::session::with_options::with_options;
 
 /// A DataFusion session whose scans are cooperative, and the engine they meet in.
 ///
@@ -84,13 +83,12 @@ impl CoscanContext {
         Ok(())
     }
 
-    /// Plans a statement; `SET` and `CREATE` take effect at once. Options of a table may be written `WITH (key = value)`, too:
-    /// [`with_options`].
+    /// Plans a statement as [`coscan_datafusion::sql`](crate::sql) does; `SET` and `CREATE` take effect at once.
     ///
     /// # Errors
     /// If the statement cannot be parsed or planned, or a setting cannot have its value.
     pub async fn sql(&self, sql: &str) -> Result<DataFrame> {
-        self.ctx.sql(&with_options(sql)).await
+        crate::session::sql::sql(&self.ctx, sql).await
     }
 
     /// A session of its own on the same engine, with its own tables and `SET`s. It may not change settings of the engine,

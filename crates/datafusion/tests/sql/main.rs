@@ -26,6 +26,7 @@ mod shared_aggregates;
 mod shared_results;
 mod shared_subplans;
 mod speed;
+mod statements;
 mod stores;
 mod support;
 mod tpch;

@@ -6,11 +6,10 @@
 //! | `fetch` | FETCH FIRST |
 //! | `forms` | clauses and expressions: SIMILAR TO, COLLATE, `date_trunc` in a time zone, intervals with a clock, casts to JSON |
 //! | `names` | columns without a name get PostgreSQL's, and columns with equal names may stand side by side |
-//! | `precedence` | conditions after IS DISTINCT FROM |
 //! | `literals` | texts that are cast to times: 'now', 'epoch', times without seconds; lists in braces |
 //!
-//! `names`, `precedence` and `forms`, which asks `fetch` and `arrays`, change the statement as it was read, `literals` the plan, where types are
-//! known.
+//! `names` and `forms`, which asks `fetch` and `arrays`, change the statement as it was read, `literals` the
+//! plan, where types are known.
 
 mod arrays;
 mod fetch;
@@ -18,10 +17,10 @@ mod forms;
 mod interval;
 mod literals;
 mod names;
-mod precedence;
 
 use std::ops::ControlFlow;
 
+use coscan_datafusion::mend_statement;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{Statement as Ast, VisitMut};
 
@@ -38,6 +37,7 @@ use super::QueryError;
 /// It has a form that the query engine would give another meaning.
 pub(crate) fn translated(mut statement: Statement) -> Result<Statement, QueryError> {
     translate(&mut statement)?;
+    mend_statement(&mut statement);
     Ok(statement)
 }
 
@@ -60,9 +60,8 @@ fn translate_ast(ast: &mut Ast) -> Result<(), QueryError> {
         }
         _ => {}
     }
-    let grouped = ast.visit(&mut precedence::Precedence);
-    match grouped.map_continue(|()| ast.visit(&mut forms::Forms)) {
-        ControlFlow::Break(error) | ControlFlow::Continue(ControlFlow::Break(error)) => Err(error),
-        ControlFlow::Continue(ControlFlow::Continue(())) => Ok(()),
+    match ast.visit(&mut forms::Forms) {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(()),
     }
 }

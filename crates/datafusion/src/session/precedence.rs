@@ -1,19 +1,22 @@
 //! `IS DISTINCT FROM` binds more than NOT, AND and OR. The parser takes all that follows for its right side, so that
 //! `a IS DISTINCT FROM b AND c` is about `b AND c`. What is in parentheses stays as it is.
 
+use std::convert::Infallible;
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value, VisitorMut};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value, VisitMut, VisitorMut};
 
-use crate::sql::QueryError;
+/// Groups conditions as they bind, the innermost first.
+pub(super) fn group<T: VisitMut>(statement: &mut T) {
+    let ControlFlow::Continue(()) = statement.visit(&mut Precedence);
+}
 
-/// Groups conditions anew, the innermost first.
-pub(super) struct Precedence;
+struct Precedence;
 
 impl VisitorMut for Precedence {
-    type Break = QueryError;
+    type Break = Infallible;
 
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<QueryError> {
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
         regroup(expr);
         ControlFlow::Continue(())
     }
@@ -54,7 +57,6 @@ fn right_side(expr: &mut Expr) -> Option<&mut Expr> {
 
 #[cfg(test)]
 mod tests {
-    use datafusion::sql::sqlparser::ast::VisitMut;
     use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
     use datafusion::sql::sqlparser::parser::Parser;
 
@@ -102,7 +104,7 @@ mod tests {
             ("x OR a AND NOT b", "x OR (a AND (NOT b))"),
         ] {
             let mut found = expr(written);
-            let _ = found.visit(&mut Precedence);
+            group(&mut found);
             assert_eq!(bare(found), bare(expr(meant)), "{written}");
         }
     }
