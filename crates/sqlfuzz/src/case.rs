@@ -163,8 +163,6 @@ impl Case {
     /// DataFusion is at fault itself there:
     /// - A merge by an order leaves each partition a top-k without what is constant in it, as in the branches of a union, but
     ///   the partitions share the threshold, and rows of one branch are dropped for those of another.
-    /// - Groups of sets are claimed to be in the order of a key that some sets leave out, or to have the one value that a filter
-    ///   leaves of it; an order by it is left out. What order they have is chance, and depends on memory.
     /// - A top-k leaves out rows that come later and are not smaller, with nulls first within values that have parts, whatever
     ///   the order by says.
     /// - Groups of sets have keys without null, as the columns may have, and cannot be written to disk with the nulls that sets
@@ -172,18 +170,14 @@ impl Case {
     /// - The order of a query that skips rows and takes all others is forgotten where nothing above it needs an order: which
     ///   rows are skipped is chance.
     /// - What is guarded by AND is not where more than a fifth of a batch passes, nor after a NOT, which makes it OR.
-    /// - A filter over a volatile column of a projection is tested below it, with another value.
     /// - What statistics say in place of an aggregation is never null. Whether a join above it says so depends on whether it was
     ///   made anew since.
     fn is_known_fault(&self, test: &Test, kind: Kind) -> bool {
-        let may_change = self.settings.refusals.is_some() || matches!(kind, Kind::Order);
-        let is_error = matches!(kind, Kind::Error);
         test.may_be_top_k() && test.contains("UNION")
-            || may_change && test.has_grouping_sets() && (is_error || test.contains("ORDER BY"))
+            || matches!(kind, Kind::Error) && self.settings.refusals.is_some() && test.has_grouping_sets()
             || test.may_be_top_k() && self.database.has_nested()
             || test.only_skips() && test.contains("ORDER BY")
             || matches!(kind, Kind::Error | Kind::NoError) && test.contains(" <> 0 AND ")
-            || matches!(kind, Kind::Rows) && test.contains("random() AS r")
             || matches!(kind, Kind::Schema) && test.contains("JOIN") && test.has_extreme()
     }
 
@@ -223,11 +217,21 @@ impl Case {
     }
 }
 
-/// Whether a scan may leave out rows that a join does not want, so that nothing else of the query sees them and fails.
+/// Whether a scan may leave out rows that a join does not want or a limit does not need, so that nothing else of the query
+/// sees them and fails.
 fn leaves_rows_out(test: &Test) -> bool {
-    let joins =
-        ["JOIN", "IN (SELECT", "EXISTS", "INTERSECT", "EXCEPT", "= (SELECT", "< (SELECT", "> (SELECT"];
-    !matches!(test.form, Form::Explained(_)) && joins.iter().any(|word| test.contains(word))
+    let words = [
+        "JOIN",
+        "IN (SELECT",
+        "EXISTS",
+        "INTERSECT",
+        "EXCEPT",
+        "= (SELECT",
+        "< (SELECT",
+        "> (SELECT",
+        "LIMIT",
+    ];
+    !matches!(test.form, Form::Explained(_)) && words.iter().any(|word| test.contains(word))
 }
 
 /// Whether plain DataFusion has the same answer if each batch is one row. A CASE whose branches have other types than it

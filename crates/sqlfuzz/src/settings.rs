@@ -141,13 +141,9 @@ impl Settings {
     /// Both sides run the queries without optimizations in which DataFusion is at fault itself:
     /// - Statistics know nothing of NaN, so that the filter of a top-k drops chunks with such rows, or not, as it comes in
     ///   time.
-    /// - A filter over a volatile column is handed to a scan that applies filters, and the column computed again above it.
     pub(crate) fn respect(&mut self, database: &Database, tests: &[Test]) {
         if database.has_floats() && tests.iter().any(Test::may_be_top_k) {
             self.datafusion.push(("optimizer.enable_topk_dynamic_filter_pushdown", "false".to_owned()));
-        }
-        if tests.iter().any(|test| test.contains("volatile_random")) {
-            self.datafusion.push(("execution.parquet.pushdown_filters", "false".to_owned()));
         }
     }
 

@@ -5,16 +5,18 @@
 //! filter right above them (`filter_pushdown`), partial aggregations right above them read their arrays (`aggregation`),
 //! aggregations, joins and window functions of clustered tables are done chunk by chunk (`ordered`), a limit over an order
 //! begins with the chunks that it wants (`limits`), build sides are read when filters of joins above are known (`deferred`),
-//! and decimal arithmetic is narrowed. Aggregations over grouping sets lose a wrong claim that DataFusion makes for them
-//! (`grouping_sets`), and aggregations limits that would make them fail (`limited`). Other joins, orderings and partitions
-//! stay as they are. `eligibility` says when. What does not meet its conditions is left alone, with the reason in the log.
+//! and decimal arithmetic is narrowed. Aggregations lose limits that would make them fail (`limited`). Other joins, orderings
+//! and partitions stay as they are. `eligibility` says when. What does not meet its conditions is left alone, with the reason
+//! in the log.
+//!
+//! `grouping_sets` and `names` are rules of their own, among DataFusion's: they mend what it plans.
 
 mod aggregation;
 mod deferred;
 pub(crate) mod eligibility;
 mod expressions;
 mod filter_pushdown;
-mod grouping_sets;
+pub(crate) mod grouping_sets;
 mod key_filters;
 mod limited;
 mod limits;
@@ -77,10 +79,7 @@ pub fn rewrite_plan(
             None => Transformed::no(node),
         })
     });
-    let mended = |node| {
-        let node = read_once(node)?.transform_data(deferred)?.transform_data(limited::limited_above)?;
-        node.transform_data(grouping_sets::without_claims)
-    };
+    let mended = |node| read_once(node)?.transform_data(deferred)?.transform_data(limited::limited_above);
     let plan = plan?.data.transform_up(mended)?.data;
     let order_aware = if shares { options.order_aware } else { OrderAware::Never };
     let plan = if options.order_aware == OrderAware::Never { plan } else { limits::wanted_first(plan)? };

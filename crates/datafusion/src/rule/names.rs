@@ -3,7 +3,8 @@
 //! DataFusion 55 moves filters towards scans a second time in the physical plan, where several columns may have the same name: a
 //! join gives those of both sides. It looks for the columns of a filter by name, takes the first or that of the other side,
 //! and rows are filtered by another column than the query says. What may pass joins has done so in the logical plan, where names
-//! are qualified. So here no filter passes a node with several inputs, or one whose columns share a name.
+//! are qualified. So here no filter passes a node with several inputs, or one whose columns share a name, or a projection
+//! with a volatile column, which would have another value above than where the filter is tested.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,9 +13,11 @@ use datafusion::arrow::datatypes::Schema;
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::physical_expr_common::physical_expr::is_volatile;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::projection::ProjectionExec;
 
 use crate::one_input::{OneInput, OneInputExec, with_children, without};
 
@@ -71,7 +74,13 @@ fn stopping(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn Executio
 }
 
 fn is_unclear(node: &Arc<dyn ExecutionPlan>) -> bool {
-    node.children().len() > 1 || has_equal_names(&node.schema())
+    node.children().len() > 1 || has_equal_names(&node.schema()) || is_volatile_projection(node)
+}
+
+/// Below it, a filter would be tested with other values than those that it gives.
+fn is_volatile_projection(node: &Arc<dyn ExecutionPlan>) -> bool {
+    let projection = node.downcast_ref::<ProjectionExec>();
+    projection.is_some_and(|projection| projection.expr().iter().any(|of| is_volatile(&of.expr)))
 }
 
 fn has_equal_names(schema: &Schema) -> bool {

@@ -4,12 +4,15 @@ use datafusion::execution::session_state::SessionStateBuilder;
 
 use super::counted_sets::with_counted_sets;
 use super::rounded::with_lasting_round;
+use super::try_cast::with_lasting_try_cast;
+use crate::rule::grouping_sets::with_unclaimed_sets;
 use crate::rule::names::with_clear_names;
 
 /// Mends what DataFusion 55 gives wrong rows for, whether scans are cooperative or not. [`install`](crate::install) does it.
 ///
-/// Rounded decimals as keys of joins and set operations, and filters above outer joins whose sides have columns of the same name,
-/// are planned otherwise. EXCEPT ALL and INTERSECT ALL count rows in statements that are [marked](crate::mend_statement). Three
+/// Planned otherwise are rounded decimals as keys of joins and set operations, comparisons of TRY_CAST with constants, orders by
+/// keys that some grouping sets leave out, and filters above outer joins whose sides have columns of the same name or above
+/// volatile columns. EXCEPT ALL and INTERSECT ALL count rows in statements that are [marked](crate::mend_statement). Three
 /// settings are changed:
 ///
 /// - `datafusion.optimizer.enable_sort_pushdown` is off: it reorders the files of a scan whose limit takes the first rows of
@@ -20,9 +23,9 @@ use crate::rule::names::with_clear_names;
 ///   optimizer has ruled out.
 pub fn with_mended_planning(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let analyzer = builder.analyzer().take().unwrap_or_default();
-    *builder.analyzer() = Some(with_counted_sets(with_lasting_round(analyzer)));
+    *builder.analyzer() = Some(with_counted_sets(with_lasting_try_cast(with_lasting_round(analyzer))));
     let optimizer = builder.physical_optimizers().take().unwrap_or_default();
-    *builder.physical_optimizers() = Some(with_clear_names(optimizer));
+    *builder.physical_optimizers() = Some(with_unclaimed_sets(with_clear_names(optimizer)));
     let mut config = builder.config().take().unwrap_or_default();
     let options = config.options_mut();
     options.optimizer.enable_sort_pushdown = false;

@@ -12,4 +12,5 @@ pub(crate) mod precedence;
 pub(crate) mod rounded;
 pub(crate) mod sql;
 pub(crate) mod stores;
+pub(crate) mod try_cast;
 pub(crate) mod with_options;

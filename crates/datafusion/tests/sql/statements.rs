@@ -1,8 +1,9 @@
 //! Statements that DataFusion 55 reads or plans otherwise than SQL says.
 
-use coscan_datafusion::sql;
+use coscan_datafusion::{sql, with_mended_planning};
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::Result;
+use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::prelude::SessionContext;
 
 use crate::support::{self, LARGE_BUFFER, Variant};
@@ -10,7 +11,31 @@ use crate::support::{self, LARGE_BUFFER, Variant};
 const TABLES: &[&str] = &[
     "CREATE TABLE l AS SELECT * FROM (VALUES (1, 'a'), (1, 'a'), (1, 'a'), (2, 'b'), (NULL, 'c'), (NULL, 'c')) AS l(k, t)",
     "CREATE TABLE r AS SELECT CAST(k AS BIGINT) AS k, t FROM (VALUES (1, 'a'), (NULL, 'c'), (3, 'd'), (3, 'd')) AS r(k, t)",
+    "CREATE TABLE x AS SELECT * FROM (VALUES (1), (1099511627776), (-1099511627776), (NULL)) AS x(v)",
     "CREATE TABLE z AS SELECT arrow_cast(f, 'Float64') AS f FROM (VALUES ('0'), ('-0'), ('NaN'), ('NaN')) AS z(f)",
+];
+
+/// In a file: row groups of three ids from 0 on, in order.
+const IDS: i64 = 60;
+
+/// Over the file, whose column `d` is null and `s` is 'a'. Rows come in this order.
+const IN_ORDER: &[(&str, fn() -> Vec<String>)] = &[
+    ("SELECT id FROM f WHERE id >= 0 GROUP BY GROUPING SETS ((id)) ORDER BY 1 OFFSET 1", || {
+        (1..IDS).map(|id| id.to_string()).collect()
+    }),
+    ("SELECT id FROM f WHERE id >= 0 GROUP BY ROLLUP (id) ORDER BY id", || {
+        (0..IDS).map(|id| id.to_string()).chain([String::new()]).collect()
+    }),
+    ("SELECT s, id FROM f WHERE s = 'a' GROUP BY CUBE (s, id) ORDER BY s, id", || {
+        let sets = ["a|", "|"].into_iter();
+        sets.flat_map(|set| (0..IDS).map(move |id| format!("{set}{id}")).chain([set.to_owned()])).collect()
+    }),
+    ("SELECT count(*) FROM f WHERE TRY_CAST(s AS DATE) IS DISTINCT FROM d", || vec!["0".to_owned()]),
+    ("SELECT count(*) FROM f WHERE TRY_CAST(s AS DATE) IS NOT DISTINCT FROM d", || vec![IDS.to_string()]),
+    (
+        "SELECT coalesce(min(r % 2) = 1, true) FROM (SELECT CAST(random() * 4 AS INT) AS r FROM f) AS r WHERE r IN (1, 3)",
+        || vec!["true".to_owned()],
+    ),
 ];
 
 const QUERIES: &[(&str, &[&str])] = &[
@@ -36,6 +61,12 @@ const QUERIES: &[(&str, &[&str])] = &[
         "SELECT abs(f) FROM (SELECT f FROM z WHERE f = 0 EXCEPT ALL SELECT CAST(0 AS DOUBLE)) AS zero",
         &["0.0"],
     ),
+    ("SELECT v FROM x WHERE TRY_CAST(v AS INT) <> 5", &["1"]),
+    ("SELECT v FROM x WHERE NOT TRY_CAST(v AS INT) > 5", &["1"]),
+    ("SELECT v FROM x WHERE TRY_CAST(v AS INT) NOT IN (5, 6)", &["1"]),
+    ("SELECT v FROM x WHERE TRY_CAST(v AS INT) IS DISTINCT FROM NULL", &["1"]),
+    ("SELECT TRY_CAST(v AS INT) < 5 AS b, TRY_CAST('a' AS INT) FROM x", &["true|", "|", "|", "|"]),
+    ("SELECT TRY_CAST(t AS INT) IS NULL, count(*) FROM l GROUP BY TRY_CAST(t AS INT)", &["true|6"]),
     ("SELECT t FROM l WHERE k IS DISTINCT FROM 1 AND t < 'c'", &["b"]),
     ("SELECT t FROM l WHERE k IS NOT DISTINCT FROM NULL OR t = 'b'", &["b", "c", "c"]),
     ("SELECT t FROM l WHERE (t = 'b') IS DISTINCT FROM (k = 1 AND t = 'a')", &["a", "a", "a", "b"]),
@@ -52,8 +83,13 @@ async fn rows(ctx: &SessionContext, statement: &str) -> Result<Vec<String>> {
             |at| columns.iter().map(|column| column.value(at).to_string()).collect::<Vec<_>>().join("|");
         rows.extend((0..batch.num_rows()).map(row));
     }
-    rows.sort();
     Ok(rows)
+}
+
+async fn sorted(ctx: &SessionContext, statement: &str) -> Vec<String> {
+    let mut rows = rows(ctx, statement).await.expect(statement);
+    rows.sort();
+    rows
 }
 
 #[tokio::test]
@@ -64,14 +100,42 @@ async fn statements_mean_what_sql_says() {
         rows(&ctx, table).await.expect(table);
     }
     for (statement, expected) in QUERIES {
-        assert_eq!(rows(&ctx, statement).await.expect(statement), *expected, "{statement}");
+        assert_eq!(sorted(&ctx, statement).await, *expected, "{statement}");
         // A view is planned when it is made, and again with its query.
         let view = format!("CREATE OR REPLACE VIEW v AS {statement}");
         rows(&ctx, &view).await.expect(&view);
-        assert_eq!(
-            rows(&ctx, "SELECT * FROM v").await.expect(statement),
-            *expected,
-            "{statement}, as a view"
-        );
+        assert_eq!(sorted(&ctx, "SELECT * FROM v").await, *expected, "{statement}, as a view");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn statements_over_files_mean_what_sql_says() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("f.parquet").display().to_string();
+    let copy = format!(
+        "COPY (SELECT value AS id, 'a' AS s, CAST(NULL AS DATE) AS d FROM generate_series(0, {}) ORDER BY value)
+         TO '{path}' STORED AS PARQUET OPTIONS (max_row_group_size 3)",
+        IDS - 1
+    );
+    rows(&SessionContext::new(), &copy).await.expect("a file");
+    let declare = format!(
+        "CREATE EXTERNAL TABLE f (id BIGINT NOT NULL, s VARCHAR, d DATE) STORED AS PARQUET WITH ORDER (id ASC) LOCATION '{path}'"
+    );
+    let engine = support::engine(support::policy("relevance"), LARGE_BUFFER);
+    let plain = with_mended_planning(SessionStateBuilder::new().with_default_features());
+    for ctx in
+        [support::cooperative(&engine, Variant::Default), SessionContext::new_with_state(plain.build())]
+    {
+        rows(&ctx, &declare).await.expect("a table");
+        for setting in ["target_partitions = 8", "target_partitions = 1", "parquet.pushdown_filters = true"] {
+            rows(&ctx, &format!("SET datafusion.execution.{setting}")).await.expect(setting);
+            for (statement, expected) in IN_ORDER {
+                assert_eq!(
+                    rows(&ctx, statement).await.expect(statement),
+                    expected(),
+                    "{setting}: {statement}"
+                );
+            }
+        }
     }
 }
