@@ -28,13 +28,14 @@ impl FileCounters {
     /// Adds the counters of one file.
     pub(crate) fn add(&self, of_file: &ExecutionPlanMetricsSet) {
         let mut sums = lock(&self.sums);
-        for metric in of_file.clone_inner().iter() {
+        for (at, metric) in of_file.clone_inner().iter().enumerate() {
             let value = metric.value();
-            let same = |sum: &&mut MetricValue| {
-                sum.name() == value.name() && discriminant(*sum) == discriminant(value)
-            };
-            match sums.iter_mut().find(same) {
-                Some(sum) => sum.aggregate(value),
+            let same =
+                |sum: &MetricValue| sum.name() == value.name() && discriminant(sum) == discriminant(value);
+            // Most files have the same counters in the same order.
+            let known = if sums.get(at).is_some_and(same) { Some(at) } else { sums.iter().position(same) };
+            match known {
+                Some(at) => sums[at].aggregate(value),
                 None => sums.push(self.show(metric)),
             }
         }

@@ -1,15 +1,17 @@
 //! The schema that a file is decoded to: its own, with the types that the table wants and short decimals in 64 bits.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use coscan_operators::short_decimals::with_short_fields;
 use datafusion::arrow::datatypes::{Schema, SchemaRef, TimeUnit};
 use datafusion::common::config::ParquetOptions;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::datasource::physical_plan::parquet::{Int96Coercer, apply_file_schema_type_coercions};
-use datafusion::parquet::arrow::arrow_reader::ArrowReaderMetadata;
+use datafusion::parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use datafusion::parquet::file::metadata::ParquetMetaData;
 use datafusion::parquet::schema::types::SchemaDescriptor;
 
+use crate::lock::lock;
 use crate::rule::eligibility::short_decimal;
 
 /// What INT96 timestamps are read as.
@@ -38,12 +40,55 @@ impl Int96 {
     }
 }
 
+/// The schemas of a file.
+#[derive(Clone, Debug)]
+pub(crate) struct FileSchemas {
+    pub(crate) metadata: Arc<ParquetMetaData>,
+    /// See [`coerced_schema`].
+    pub(crate) physical: SchemaRef,
+    /// See [`decoding_schema`].
+    pub(crate) decoding: SchemaRef,
+}
+
+/// The schemas of the last file that had others than the one before it. Most files of a table have the same, and making
+/// them costs more than comparing what they are made of.
+#[derive(Debug, Default)]
+pub(crate) struct LastSchemas(Mutex<Option<(Option<SchemaRef>, FileSchemas)>>);
+
+impl LastSchemas {
+    /// The schemas of the file with this footer. All calls have the same last two arguments.
+    pub(crate) fn of(
+        &self,
+        metadata: Arc<ParquetMetaData>,
+        supplied: Option<&SchemaRef>,
+        logical_schema: &Schema,
+        int96: Option<&Int96>,
+    ) -> Result<FileSchemas> {
+        let last = lock(&self.0).clone();
+        if let Some((_, last)) = last.filter(|(of, _)| of.as_ref() == supplied) {
+            let (this, before) = (metadata.file_metadata(), last.metadata.file_metadata());
+            // The schema that Arrow wrote, and all that it takes over, is among the keys and values.
+            if this.key_value_metadata() == before.key_value_metadata()
+                && this.schema_descr() == before.schema_descr()
+            {
+                return Ok(FileSchemas { metadata, ..last });
+            }
+        }
+        let mut options = ArrowReaderOptions::new();
+        if let Some(supplied) = supplied {
+            options = options.with_schema(Arc::clone(supplied));
+        }
+        let loaded = ArrowReaderMetadata::try_new(metadata, options)?;
+        let physical = coerced_schema(logical_schema, &loaded, int96);
+        let decoding = decoding_schema(&physical, loaded.parquet_schema());
+        let made = FileSchemas { metadata: Arc::clone(loaded.metadata()), physical, decoding };
+        *lock(&self.0) = Some((supplied.cloned(), made.clone()));
+        Ok(made)
+    }
+}
+
 /// The file's own schema, with the table's choice of string and binary types and of a unit for INT96 timestamps.
-pub(crate) fn coerced_schema(
-    logical_schema: &Schema,
-    loaded: &ArrowReaderMetadata,
-    int96: Option<&Int96>,
-) -> SchemaRef {
+fn coerced_schema(logical_schema: &Schema, loaded: &ArrowReaderMetadata, int96: Option<&Int96>) -> SchemaRef {
     let mut schema = Arc::clone(loaded.schema());
     if let Some(coerced) = apply_file_schema_type_coercions(logical_schema, &schema) {
         schema = Arc::new(coerced);
@@ -58,7 +103,7 @@ pub(crate) fn coerced_schema(
 }
 
 /// The schema of the file, `physical`, with those decimals in 64 bits for which [`short_decimal`] holds.
-pub(crate) fn decoding_schema(physical: &SchemaRef, parquet: &SchemaDescriptor) -> SchemaRef {
+fn decoding_schema(physical: &SchemaRef, parquet: &SchemaDescriptor) -> SchemaRef {
     let stored = parquet.root_schema().get_fields();
     with_short_fields(physical, |at| {
         stored.get(at).is_some_and(|stored| short_decimal(physical.field(at).data_type(), stored))

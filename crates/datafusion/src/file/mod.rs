@@ -5,6 +5,7 @@
 //! Nothing here reads data or knows other scans.
 
 pub(crate) mod always_true;
+pub(crate) mod batch;
 pub(crate) mod bounded_reader;
 pub(crate) mod constants;
 pub(crate) mod counters;

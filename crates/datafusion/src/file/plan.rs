@@ -19,8 +19,9 @@ use datafusion::datasource::physical_plan::parquet::{
 };
 use datafusion::datasource::physical_plan::{FileScanConfig, FileSource, ParquetSource};
 use datafusion::execution::TaskContext;
-use datafusion::object_store::{ObjectStore, ObjectStoreExt};
-use datafusion::parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use datafusion::object_store::path::Path;
+use datafusion::object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
+use datafusion::parquet::arrow::arrow_reader::ArrowReaderOptions;
 use datafusion::parquet::arrow::async_reader::AsyncFileReader;
 use datafusion::parquet::file::metadata::{PageIndexPolicy, ParquetMetaData};
 use datafusion::physical_expr::expressions::{DynamicFilterPhysicalExpr, DynamicFilterTracking};
@@ -40,7 +41,7 @@ use crate::file::always_true::Statistics;
 use crate::file::bounded_reader::BoundedReader;
 use crate::file::constants::constant_columns;
 use crate::file::counters::FileCounters;
-use crate::file::decoding::{Int96, coerced_schema, decoding_schema};
+use crate::file::decoding::{FileSchemas, Int96, LastSchemas};
 use crate::file::expressions::Expressions;
 use crate::file::join_filter::{JoinFilter, Trial};
 use crate::file::pruning::{self, PruneInputs, RowsNeeded};
@@ -73,6 +74,7 @@ pub(crate) struct FilePlanner {
     output_schema: SchemaRef,
     int96: Option<Int96>,
     counters: FileCounters,
+    last_schemas: LastSchemas,
     /// What the last file was read by.
     last_recipe: LastRecipe,
     /// The views of files that all queries on the engine have.
@@ -90,6 +92,14 @@ pub(crate) struct FilePlanner {
     counts_requests: bool,
     /// What the query's scans are counted under; see [`crate::session::account`].
     pub(crate) account: Option<Arc<QueryAccount>>,
+}
+
+/// The plan of one file.
+pub(crate) struct Planned {
+    /// `None` if no row of it is needed.
+    pub(crate) file: Option<FilePlan>,
+    /// The version whose metadata was read, if it was and the file is on this machine.
+    pub(crate) read: Option<LocalFile>,
 }
 
 /// One file of a scan, ready to be read.
@@ -165,6 +175,7 @@ impl FilePlanner {
             projection,
             output_schema,
             counters: FileCounters::new(&metrics, partition),
+            last_schemas: LastSchemas::default(),
             last_recipe: LastRecipe::default(),
             views: engine.companion(Views::default),
             partition,
@@ -202,14 +213,14 @@ impl FilePlanner {
         self.limit.filter(|_| !filters)
     }
 
-    /// Plans one file; `None` if no row of it is needed.
+    /// Plans one file, of which a look has found this.
     ///
     /// Costs the reads of footer, page index and bloom filters that are not in the session's cache.
-    pub(crate) async fn plan(&self, request: FileRequest) -> Result<Option<FilePlan>> {
+    pub(crate) async fn plan(&self, request: FileRequest, looked: Option<LocalFile>) -> Result<Planned> {
         let name = request.file.object_meta.location.to_string();
         let counted = ExecutionPlanMetricsSet::new();
         // Metadata and statistics are read by others, who panic on some that cannot be.
-        let planned = AssertUnwindSafe(self.try_plan(request, &counted)).catch_unwind().await;
+        let planned = AssertUnwindSafe(self.try_plan(request, looked, &counted)).catch_unwind().await;
         self.counters.add(&counted);
         planned
             .unwrap_or_else(|panic| exec_err!("the metadata of {name} are corrupt: {}", panic_text(&*panic)))
@@ -218,10 +229,10 @@ impl FilePlanner {
     async fn try_plan(
         &self,
         request: FileRequest,
+        local: Option<LocalFile>,
         counted: &ExecutionPlanMetricsSet,
-    ) -> Result<Option<FilePlan>> {
-        let mut file = request.file.clone();
-        let local = self.look(&file).await?;
+    ) -> Result<Planned> {
+        let FileRequest { mut file, ranges } = request;
         if local.as_ref().is_some_and(|local| !local.version.has_own_time()) {
             // The planner's statistics go by size and modification time: they may be another version's.
             file.statistics = None;
@@ -239,7 +250,7 @@ impl FilePlanner {
             && pruner.should_prune()?
         {
             file_metrics.files_ranges_pruned_statistics.add_pruned(1);
-            return Ok(None);
+            return Ok(Planned { file: None, read: None });
         }
         file_metrics.files_ranges_pruned_statistics.add_matched(1);
 
@@ -252,57 +263,74 @@ impl FilePlanner {
         if let Some(schema) = &file.arrow_schema {
             options = options.with_schema(Arc::clone(schema));
         }
-        let loaded = match &local {
-            Some(local) if !local.version.has_own_time() => {
-                ArrowReaderMetadata::try_new(self.footer(local).await?, options)?
-            }
-            _ => ArrowReaderMetadata::load_async(&mut reader, options).await?,
+        let metadata = match &local {
+            Some(local) if !local.version.has_own_time() => self.footer(local).await?,
+            _ => reader.get_metadata(Some(&options)).await?,
         };
-        let physical_schema = coerced_schema(&logical_schema, &loaded, self.int96.as_ref());
-        let expressions = expressions.adapted(self.adapters.as_ref(), &logical_schema, &physical_schema)?;
+        let schemas = self.last_schemas.of(
+            metadata,
+            file.arrow_schema.as_ref(),
+            &logical_schema,
+            self.int96.as_ref(),
+        )?;
+        let FileSchemas { metadata, physical: physical_schema, .. } = &schemas;
+        let expressions = expressions.adapted(self.adapters.as_ref(), &logical_schema, physical_schema)?;
 
         let inputs = PruneInputs {
             options: &self.source.table_parquet_options().global,
             predicate: expressions.predicate.as_ref(),
-            schema: &physical_schema,
-            ranges: &request.ranges,
+            schema: physical_schema,
+            ranges: &ranges,
             limit: self.limit.filter(|_| !self.preserves_order),
             chunk_bytes: self.engine.chunk_bytes(&self.store_url, &file.object_meta.location, local.as_ref()),
             metrics: &file_metrics,
             creation_errors: &self.creation_errors,
         };
-        let pruned = pruning::prune(inputs, Arc::clone(loaded.metadata()), reader).await?;
-        if let Some(local) = &local {
-            // Footer, page index and bloom filters must all have been of the version that is read.
-            let now = self.look(file).await?;
-            let detail = now.and_then(|now| local.version.difference(&now.version));
-            detail.map_or(Ok(()), |detail| Err(replaced(file, detail)))?;
-        }
+        let pruned = pruning::prune(inputs, Arc::clone(metadata), reader).await?;
+        let read = local.clone();
         if pruned.row_groups.is_empty() {
-            return Ok(None);
+            return Ok(Planned { file: None, read });
         }
-        self.finish(file, local, expressions, physical_schema, pruned, pruner).map(Some)
+        let planned = self.finish(file, local, expressions, schemas, pruned, pruner)?;
+        Ok(Planned { file: Some(planned), read })
     }
 
-    /// Looks at a file of this machine; fails if it is not the version that was listed. The engine looks when it reads,
+    /// Looks at files of this machine; fails if one is not the version that was listed. The engine looks when it reads,
     /// but what it still has in memory it would hand out unread; asking a remote store for every file of every query
     /// would cost too much.
-    async fn look(&self, file: &PartitionedFile) -> Result<Option<LocalFile>> {
+    pub(crate) async fn look(&self, listed: &[ObjectMeta]) -> Result<Vec<Option<LocalFile>>> {
         if !self.on_this_machine {
-            return Ok(None);
+            return Ok(vec![None; listed.len()]);
         }
-        let listed = &file.object_meta;
-        let location = listed.location.clone();
-        let found = tokio::task::spawn_blocking(move || LocalFile::at(&location)).await;
-        let Ok(found) = found.map_err(|error| DataFusionError::External(Box::new(error)))? else {
-            // The store says what is wrong as it always does.
-            self.store.head(&listed.location).await?;
-            return Err(replaced(file, "it is there only now".into()));
-        };
-        if found.version.is_listed_as(listed) {
-            return Ok(Some(found));
+        let locations: Vec<Path> = listed.iter().map(|listed| listed.location.clone()).collect();
+        let look = move || locations.iter().map(LocalFile::at).collect::<Vec<_>>();
+        let found = tokio::task::spawn_blocking(look).await;
+        let found = found.map_err(|error| DataFusionError::External(Box::new(error)))?;
+        let mut looked = Vec::with_capacity(listed.len());
+        for (found, listed) in found.into_iter().zip(listed) {
+            let Ok(found) = found else {
+                // The store says what is wrong as it always does.
+                self.store.head(&listed.location).await?;
+                return Err(replaced(listed, "it is there only now".into()));
+            };
+            if !found.version.is_listed_as(listed) {
+                let detail = format!("listed with {} bytes of {}", listed.size, listed.last_modified);
+                return Err(replaced(listed, detail));
+            }
+            looked.push(Some(found));
         }
-        Err(replaced(file, format!("listed with {} bytes of {}", listed.size, listed.last_modified)))
+        Ok(looked)
+    }
+
+    /// Looks at files once more; fails if one is not the version that was found before.
+    pub(crate) async fn look_again(&self, before: Vec<(ObjectMeta, LocalFile)>) -> Result<()> {
+        let (listed, before): (Vec<ObjectMeta>, Vec<LocalFile>) = before.into_iter().unzip();
+        let now = if before.is_empty() { Vec::new() } else { self.look(&listed).await? };
+        for ((listed, before), now) in listed.iter().zip(&before).zip(now) {
+            let detail = now.and_then(|now| before.version.difference(&now.version));
+            detail.map_or(Ok(()), |detail| Err(replaced(listed, detail)))?;
+        }
+        Ok(())
     }
 
     /// The footer of the very version that was found.
@@ -352,14 +380,13 @@ impl FilePlanner {
         file: &PartitionedFile,
         local: Option<LocalFile>,
         expressions: Expressions,
-        physical_schema: SchemaRef,
+        schemas: FileSchemas,
         pruned: pruning::Pruned,
         pruner: Option<FilePruner>,
     ) -> Result<FilePlan> {
         let Expressions { projection, predicate, conjuncts, join_filters } = expressions;
+        let FileSchemas { physical: physical_schema, decoding: decoding_schema, .. } = schemas;
         let decided = self.decided(file, &conjuncts, &physical_schema, &pruned);
-        let parquet = pruned.metadata.file_metadata().schema_descr();
-        let decoding_schema = decoding_schema(&physical_schema, parquet);
         let asked = Asked { projection, conjuncts, join_filters, physical_schema, decoding_schema };
         let tried = |filters: &[Arc<dyn PhysicalExpr>]| self.tried(filters);
         let recipe = self.last_recipe.of(asked, tried, &self.output_schema, self.marks, &self.views)?;
@@ -452,6 +479,6 @@ impl FilePlanner {
     }
 }
 
-fn replaced(file: &PartitionedFile, detail: String) -> DataFusionError {
-    from_engine(EngineError::FileReplaced { file: format!("file:///{}", file.object_meta.location), detail })
+fn replaced(listed: &ObjectMeta, detail: String) -> DataFusionError {
+    from_engine(EngineError::FileReplaced { file: format!("file:///{}", listed.location), detail })
 }

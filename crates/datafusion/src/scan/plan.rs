@@ -7,10 +7,10 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use coscan_engine::{ChunkRows, FileHandle};
-use datafusion::common::runtime::SpawnedTask;
-use datafusion::common::{DataFusionError, Result};
+use datafusion::common::Result;
 use futures::{StreamExt, TryStreamExt};
 
+use crate::file::batch::{Together, plan_files};
 use crate::file::few_pages::{Whole, is_point_read};
 use crate::file::plan::{FilePlan, FilePlanner};
 use crate::file::pruning::RowsNeeded;
@@ -18,9 +18,6 @@ use crate::file::request::FileRequest;
 use crate::file::variant::Variant;
 use crate::lock::lock;
 use crate::scan::dynamic::DynamicPruner;
-
-/// Files whose metadata is fetched at the same time.
-const FILES_PLANNED_AT_ONCE: usize = 8;
 
 /// All that a scan will read, in the order in which a plain scan would read it.
 pub(crate) struct ScanPlan {
@@ -54,7 +51,7 @@ impl ScanPlan {
         self.handles[chunk.file].chunk_bytes(chunk.chunk, &chunk.variant.skipped_columns)
     }
 
-    pub(crate) async fn new(planner: &Arc<FilePlanner>, requests: &[FileRequest]) -> Result<ScanPlan> {
+    pub(crate) async fn new(planner: &Arc<FilePlanner>, requests: &Arc<[FileRequest]>) -> Result<ScanPlan> {
         // Before the files are planned, so that a filter that moves meanwhile is seen to have moved.
         let mut dynamic = DynamicPruner::new(planner.predicate());
         let wanted = planner.rows_wanted();
@@ -64,21 +61,19 @@ impl ScanPlan {
             chunks: Vec::new(),
             dynamic: Mutex::default(),
         };
-        let at_once = if wanted.is_some() { 1 } else { FILES_PLANNED_AT_ONCE };
-        let many = requests.len() > FILES_PLANNED_AT_ONCE;
-        let mut planned = futures::stream::iter(requests.iter().cloned())
-            .map(|request| {
-                let planner = Arc::clone(planner);
-                let planned = async move { planner.plan(request).await };
-                // The metadata of many files are work for all processors.
-                async move { if many { spawned(planned).await } else { planned.await } }
+        let together = if wanted.is_some() { Together::One } else { Together::of(requests.len()) };
+        let starts = (0..requests.len()).step_by(together.files_in_batch());
+        let mut planned = futures::stream::iter(starts)
+            .map(|start| {
+                let end = requests.len().min(start + together.files_in_batch());
+                plan_files(Arc::clone(planner), requests[start..end].to_vec(), together)
             })
-            .buffered(at_once);
+            .buffered(together.batches_at_once());
         let mut rows = 0;
         while wanted.is_none_or(|wanted| rows < wanted)
-            && let Some(file) = planned.try_next().await?
+            && let Some(files) = planned.try_next().await?
         {
-            if let Some(mut file) = file {
+            for mut file in files {
                 dynamic.add_file(file.pruner.take());
                 // In the order of the files, because the engine numbers them as they are opened.
                 let handle = planner.open(&file)?;
@@ -136,10 +131,4 @@ impl ScanPlan {
         let mut dynamic = lock(&self.dynamic);
         dynamic.ruled_out(&self.files, unsettled)
     }
-}
-
-/// Does the work in a task of its own.
-async fn spawned<T: Send + 'static>(work: impl Future<Output = Result<T>> + Send + 'static) -> Result<T> {
-    let joined = SpawnedTask::spawn(work).join_unwind().await;
-    joined.map_err(|error| DataFusionError::ExecutionJoin(Box::new(error)))?
 }

@@ -11,6 +11,7 @@ mod executions;
 mod faults;
 mod key_filters;
 mod load_control;
+mod many_files;
 mod ordered;
 mod ordered_filters;
 mod ordered_lies;

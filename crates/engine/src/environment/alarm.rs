@@ -20,6 +20,8 @@ pub(super) struct Alarm {
 #[derive(Default)]
 struct Timer {
     deadline: Option<Instant>,
+    /// When the thread looks again by itself; `None` if it does not.
+    looks_at: Option<Instant>,
     closed: bool,
 }
 
@@ -28,15 +30,17 @@ impl Alarm {
         self.timer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Replaces the deadline.
+    /// Replaces the deadline. The thread is woken only if it would look too late: every load has a deadline, and it would
+    /// be woken for each of them.
     pub(super) fn set(&self, deadline: Option<Instant>) {
         let mut timer = self.timer();
-        if timer.deadline != deadline {
-            let sooner = deadline.is_some_and(|at| timer.deadline.is_none_or(|before| at < before));
-            timer.deadline = deadline;
-            if sooner {
-                self.changed.notify_one();
-            }
+        timer.deadline = deadline;
+        if let Some(at) = deadline
+            && timer.looks_at.is_none_or(|looks_at| at < looks_at)
+        {
+            // Those who set other deadlines before it is awake need not wake it again.
+            timer.looks_at = Some(at);
+            self.changed.notify_one();
         }
     }
 
@@ -51,6 +55,7 @@ impl Alarm {
         let mut timer = self.timer();
         while !timer.closed {
             let now = now();
+            timer.looks_at = timer.deadline;
             timer = match timer.deadline {
                 Some(at) if at <= now => {
                     timer.deadline = None;
@@ -78,5 +83,40 @@ impl Alarm {
             }
         };
         thread::Builder::new().name("coscan-clock".into()).spawn(run).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn the_last_deadline_counts_whatever_was_set_before() {
+        let ms = Duration::from_millis;
+        // Until when the thread waits at first, and the deadline that counts.
+        for (first, last) in [(10_000, 40), (40, 80), (40, 10_000)] {
+            let (alarm, start) = (Arc::new(Alarm::default()), now());
+            let waiting = {
+                let alarm = alarm.clone();
+                thread::spawn(move || (alarm.wait(), now()))
+            };
+            for deadline in [Some(first), None, Some(first), None, Some(last)] {
+                thread::sleep(ms(4));
+                alarm.set(deadline.map(|deadline| start + ms(deadline)));
+            }
+            if last > 5_000 {
+                // It was not told at the first deadline.
+                thread::sleep(ms(100));
+                assert!(!waiting.is_finished(), "until {first}, then {last}");
+                alarm.close();
+                assert!(!waiting.join().unwrap().0, "closed");
+                continue;
+            }
+            let (told, at) = waiting.join().unwrap();
+            assert!(told && at >= start + ms(last), "until {first}, then {last}");
+            assert!(at < start + ms(9_000), "until {first}, then {last}: {:?}", at - start);
+        }
     }
 }

@@ -1,0 +1,83 @@
+//! Files of a scan are planned in batches: a task and two looks at all of its files. With a task and looks for each file,
+//! handing them from thread to thread would cost more than planning a small file.
+//!
+//! Nothing is decided about a file here; that is `plan.rs`.
+
+use std::sync::Arc;
+
+use coscan_engine::LocalFile;
+use datafusion::common::runtime::SpawnedTask;
+use datafusion::common::{DataFusionError, Result};
+use datafusion::object_store::ObjectMeta;
+use futures::{StreamExt, TryStreamExt};
+
+use crate::file::plan::{FilePlan, FilePlanner, Planned};
+use crate::file::request::FileRequest;
+
+/// Files of a batch whose metadata is fetched at the same time.
+const FILES_AT_ONCE: usize = 8;
+const FILES_IN_BATCH: usize = 32;
+/// Batches that are planned at the same time.
+const BATCHES_AT_ONCE: usize = 4;
+
+/// How many files are planned at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Together {
+    /// One after the other: a limit may be reached with any of them.
+    One,
+    /// All, by whoever needs the plan.
+    Few,
+    /// Batches, each in a task of its own: the metadata of many files are work for all processors.
+    Many,
+}
+
+impl Together {
+    /// For so many files.
+    pub(crate) fn of(files: usize) -> Self {
+        if files > FILES_AT_ONCE { Together::Many } else { Together::Few }
+    }
+
+    pub(crate) fn files_in_batch(self) -> usize {
+        match self {
+            Together::One => 1,
+            Together::Few => FILES_AT_ONCE,
+            Together::Many => FILES_IN_BATCH,
+        }
+    }
+
+    pub(crate) fn batches_at_once(self) -> usize {
+        match self {
+            Together::One | Together::Few => 1,
+            Together::Many => BATCHES_AT_ONCE,
+        }
+    }
+}
+
+/// Plans a batch of files, in their order; those of which no row is needed are left out.
+pub(crate) async fn plan_files(
+    planner: Arc<FilePlanner>,
+    batch: Vec<FileRequest>,
+    together: Together,
+) -> Result<Vec<FilePlan>> {
+    let planned = plan_batch(planner, batch);
+    if together != Together::Many {
+        return planned.await;
+    }
+    let joined = SpawnedTask::spawn(planned).join_unwind().await;
+    joined.map_err(|error| DataFusionError::ExecutionJoin(Box::new(error)))?
+}
+
+async fn plan_batch(planner: Arc<FilePlanner>, batch: Vec<FileRequest>) -> Result<Vec<FilePlan>> {
+    let listed: Vec<ObjectMeta> = batch.iter().map(|request| request.file.object_meta.clone()).collect();
+    let looked = planner.look(&listed).await?;
+    let each = |(request, looked): (FileRequest, Option<LocalFile>)| {
+        let planner = Arc::clone(&planner);
+        async move { planner.plan(request, looked).await }
+    };
+    let planned = futures::stream::iter(batch.into_iter().zip(looked)).map(each).buffered(FILES_AT_ONCE);
+    let planned: Vec<Planned> = planned.try_collect().await?;
+    // Footer, page index and bloom filters must all have been of the version that is read.
+    let read = listed.into_iter().zip(&planned).filter_map(|(listed, of)| Some((listed, of.read.clone()?)));
+    planner.look_again(read.collect()).await?;
+    Ok(planned.into_iter().filter_map(|planned| planned.file).collect())
+}
