@@ -105,7 +105,7 @@ impl Lengths {
         if values > most {
             return Err(ParquetError::EOF(format!("a page of {most} values claims {values} strings")));
         }
-        if minis == 0 || minis > bytes.len() as u64 || block % minis != 0 || (block / minis) % 32 != 0 {
+        if minis == 0 || block % minis != 0 || (block / minis) % 32 != 0 {
             return Err(broken("impossible sizes of blocks"));
         }
         let in_mini = block / minis;
@@ -254,6 +254,20 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_page_of_nulls_has_no_block_and_may_be_shorter_than_the_widths_of_one() {
+        // As DuckDB writes it: blocks of 2048 in 8, no value, the first of them 0.
+        let nulls = [0x80, 0x10, 8, 0, 0];
+        assert_eq!(Lengths::read(&nulls, 2048).unwrap(), Lengths { sum: 0, end: nulls.len() });
+        // One string of a byte.
+        let single = [0x80, 0x10, 8, 1, 2, b'a'];
+        assert_eq!(Lengths::read(&single, 2048).unwrap(), Lengths { sum: 1, end: 5 });
+        // Two strings need a block, and its widths are cut.
+        let two = [0x80, 0x10, 8, 2, 2, 0, 0];
+        let error = Lengths::read(&two, 2048).unwrap_err().to_string();
+        assert!(error.contains("widths are cut"), "{error}");
     }
 
     #[test]
