@@ -38,16 +38,17 @@ demo: tools ## Run the workload of the 2007 paper under every policy (15 minutes
 # those of the program: see .cargo/checked.toml.
 CHECKED = --config .cargo/checked.toml --locked --release --workspace
 
-# The tests of the server take the program that the tests before them have built.
+# The comparison with DuckDB and the tests of the server take the program that the tests before them have built.
 test: check model-check ## Everything that must pass: check, tests, docs
 	$(CARGO) test $(CHECKED)
 	@! command -v python3 >/dev/null || python3 -m unittest discover --start-directory bench/tests --top-level-directory .
 	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory postgres-test; else \
 		echo "left out, the tests of the PostgreSQL extension: python3 is missing"; [ "$$COSCAN_REQUIRE_ALL" != 1 ]; fi
 	@$(MAKE) --no-print-directory doc
-	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory serve-test serve-page-test \
+	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory duckdb-test serve-test serve-page-test \
 		BUILD="$(CARGO) build $(CHECKED) --bin coscan"; else \
-		echo "left out, the tests of coscan serve and of its page: python3 is missing"; [ "$$COSCAN_REQUIRE_ALL" != 1 ]; fi
+		echo "left out, the comparison with DuckDB, the tests of coscan serve and of its page: python3 is missing"; \
+		[ "$$COSCAN_REQUIRE_ALL" != 1 ]; fi
 
 # docs/unsafe.md says which unsafe blocks these tests reach, and which are left out.
 test-memcheck: tools ## The engine's unsafe code under valgrind
@@ -114,6 +115,12 @@ COSTS ?= cached
 postgres-bench: tools ## What the PostgreSQL extension costs: COSTS=cached, pgbench or many
 	$(CARGO) build --locked --release -p coscan-postgres
 	@cd crates/postgres && CARGO_TARGET_DIR=$(abspath $(CARGO_TARGET_DIR)) python3 -m checks.costs $(COSTS)
+
+# DuckDB comes into an environment below the target directory. COSCAN_REQUIRE_ALL=1 makes it a failure if it does not.
+.PHONY: duckdb-test
+duckdb-test: tools ## Answers to random SQL and TPC-DS against DuckDB's (two minutes)
+	$(BUILD)
+	@cd crates/sqlfuzz && CARGO_TARGET_DIR=$(abspath $(CARGO_TARGET_DIR)) python3 -m checks
 
 # As root, clients that are missing are installed: psql, and a JDK with Maven for pgJDBC. Those from Python come into an
 # environment below the target directory. COSCAN_REQUIRE_ALL=1 makes what is still missing a failure.

@@ -1,0 +1,1 @@
+"""Answers of coscan against DuckDB's: random SQL and TPC-DS. `make duckdb-test`."""

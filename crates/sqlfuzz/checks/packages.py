@@ -1,0 +1,41 @@
+"""DuckDB and a client for coscan, in an environment of their own below the target directory."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", "target")).resolve()
+COSCAN = TARGET / "release" / "coscan"
+VENV = TARGET / "duckdb-venv"
+#: The version of DuckDB decides which queries of TPC-DS there are and how tables are drawn from a seed.
+PACKAGES = ["duckdb==1.5.5", "duckdb-extension-tpcds==1.5.5", "psycopg[binary]"]
+
+
+class Missing(Exception):
+    """Something that the checks need is not there."""
+
+
+def install_packages() -> None:
+    """Makes them importable; the environment is kept."""
+    # Made for another list of packages, it lacks some.
+    ready, wanted = VENV / "ready", "\n".join(PACKAGES)
+    if not ready.exists() or ready.read_text() != wanted:
+        try:
+            subprocess.run([sys.executable, "-m", "venv", VENV], check=True, capture_output=True)
+            install = [VENV / "bin" / "python", "-m", "pip", "install", "--quiet", *PACKAGES]
+            subprocess.run(install, check=True, capture_output=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise Missing(f"{', '.join(PACKAGES)} cannot be installed: {error}") from error
+        ready.write_text(wanted)
+    sys.path[:0] = [str(path) for path in (VENV / "lib").glob("python*/site-packages")]
+
+
+def tpcds_extension() -> Path:
+    """DuckDB's extension with data and queries of TPC-DS."""
+    found = next((VENV / "lib").glob("python*/site-packages/duckdb_extension_tpcds/**/tpcds.duckdb_extension"), None)
+    if found is None:
+        raise Missing("duckdb-extension-tpcds has no extension for this platform")
+    return found

@@ -1,0 +1,66 @@
+"""`coscan serve` over folders of Parquet files, and connections to it."""
+
+from __future__ import annotations
+
+import shlex
+import socket
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+#: Seconds that a server may take to start, and a statement to be answered.
+PATIENCE = 120
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Server:
+    """The program with these options, over tables in these folders."""
+
+    def __init__(self, coscan: Path, tables: Mapping[str, Path], options: Sequence[str], log: Path):
+        self.port = free_port()
+        self.log = log
+        named = [f"--table={name}={folder}" for name, folder in tables.items()]
+        listen = ["--anonymous-role", "admin", "--listen", f"127.0.0.1:{self.port}"]
+        self.command = [str(coscan), "serve", *listen, *options, *named]
+        with open(log, "w") as written:
+            self.process = subprocess.Popen(self.command, stdout=written, stderr=subprocess.STDOUT)
+        self.wait_for_it()
+
+    def wait_for_it(self) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline and self.process.poll() is None:
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return
+            time.sleep(0.02)
+        self.process.kill()
+        raise RuntimeError(f"the server did not start: {self}: {self.log.read_text()}")
+
+    def __str__(self) -> str:
+        return shlex.join(self.command)
+
+    def connect(self, settings: Sequence[str] = ()):
+        """A connection whose session has these settings, `name = value`."""
+        import psycopg
+
+        connection = psycopg.connect(host="127.0.0.1", port=self.port, user="coscan", dbname="coscan", autocommit=True)
+        for setting in settings:
+            connection.execute(f"SET {setting}")
+        return connection
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.terminate()
+        try:
+            self.process.wait(PATIENCE)
+        finally:
+            self.process.kill()

@@ -1,0 +1,54 @@
+"""Under which settings the queries of a seed run. No setting changes what a query returns.
+
+`datafusion.optimizer.prefer_hash_join = false` is left out: where a projection above a join that sorts moves below it, DataFusion
+55 leaves the positions of columns in the join's condition as they were, and takes other columns for them.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+#: Options of `coscan serve` with their values; "" leaves the option out.
+SERVER = {
+    "--policy": ["relevance", "normal", "attach", "elevator", "", ""],
+    "--buffer": ["64MB", "64MB", "2MB", "512KB"],
+    "--small-table-bytes": ["0", "0", "0", ""],
+    "--chunk-size": ["0", "1KB", "8KB", "", ""],
+    "--slice-rows": ["16", "500", "", "", ""],
+    "--point-threshold": ["0", "2", "", ""],
+    "--order-aware": ["always", "never", "", ""],
+    "--share-results": ["false", "", ""],
+    "--share-aggregates": ["false", "", ""],
+}
+
+#: Settings of a session with their values; "" leaves the default.
+SESSION = {
+    "datafusion.execution.target_partitions": ["1", "2", "3", ""],
+    "datafusion.execution.batch_size": ["100", "1000", "", "", ""],
+    "datafusion.execution.parquet.pushdown_filters": ["true", "true", ""],
+    "datafusion.execution.parquet.reorder_filters": ["true", "", ""],
+    "datafusion.execution.collect_statistics": ["false", "", ""],
+    "datafusion.optimizer.hash_join_single_partition_threshold_rows": ["0", "", ""],
+    "datafusion.optimizer.repartition_joins": ["false", "", ""],
+    "datafusion.optimizer.prefer_existing_sort": ["true", "", ""],
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    server: list[str]
+    session: list[str]
+
+
+def draw_settings(draw: random.Random) -> Settings:
+    server, session = drawn(draw, SERVER), drawn(draw, SESSION)
+    return Settings(
+        [word for option, value in server.items() for word in (option, value)],
+        [f"{name} = {value}" for name, value in session.items()],
+    )
+
+
+def drawn(draw: random.Random, choices: dict[str, list[str]]) -> dict[str, str]:
+    picked = {name: draw.choice(values) for name, values in choices.items()}
+    return {name: value for name, value in picked.items() if value}

@@ -1,0 +1,114 @@
+"""The comparison itself: what it has to find, and what it has to let pass."""
+
+from __future__ import annotations
+
+import datetime
+import random
+import unittest
+from decimal import Decimal
+
+from .compare import Answer, Row, difference, in_total_order, without_order
+from .parts import Query, listed, optional, part, shrink
+from .random_sql import draw_case
+from .tpcds import with_ranks
+
+NAN = float("nan")
+ROWS: list[Row] = [(1, "a"), (2, None), (2, None), (3, "b")]
+
+
+class Comparison(unittest.TestCase):
+    def test_rows_in_any_order_are_the_same(self):
+        self.assertIsNone(difference(without_order(ROWS), ROWS[::-1]))
+
+    def test_another_row_is_found(self):
+        found = difference(without_order(ROWS), [*ROWS[:3], (3, "c")])
+        self.assertEqual((found.only_duckdb, found.only_coscan), ([(3, "b")], [(3, "c")]))
+
+    def test_rows_that_are_missing_or_too_many_are_found(self):
+        self.assertEqual(difference(without_order(ROWS), ROWS[1:]).only_duckdb, ROWS[:1])
+        self.assertEqual(difference(without_order(ROWS[1:]), ROWS).only_coscan, ROWS[:1])
+
+    def test_another_count_of_equal_rows_is_found(self):
+        found = difference(without_order(ROWS), [ROWS[0], ROWS[0], ROWS[1], ROWS[3]])
+        self.assertEqual((found.only_duckdb, found.only_coscan), ([ROWS[1]], [ROWS[0]]))
+
+    def test_another_order_is_found_where_it_is_total(self):
+        found = difference(in_total_order(ROWS), [ROWS[1], ROWS[0], *ROWS[2:]])
+        self.assertTrue(found.in_order)
+
+    def test_rows_that_are_equal_in_order_may_change_places(self):
+        answer = Answer([[(1, "a"), (1, "b")], [(2, "c")]])
+        self.assertIsNone(difference(answer, [(1, "b"), (1, "a"), (2, "c")]))
+        self.assertTrue(difference(answer, [(1, "b"), (2, "c"), (1, "a")]).in_order)
+
+    def test_of_rows_that_share_the_last_place_any_will_do(self):
+        answer = Answer([[(1,)], [(2, "a"), (2, "b"), (2, "c")]], limit=2)
+        self.assertIsNone(difference(answer, [(1,), (2, "c")]))
+        for wrong in ([(1,)], [(2, "a"), (2, "b")], [(1,), (2, "d")], [(1,), (2, "a"), (2, "b")], [(2, "c"), (1,)]):
+            self.assertIsNotNone(difference(answer, wrong), wrong)
+
+    def test_a_row_with_more_columns_is_another(self):
+        self.assertIsNotNone(difference(without_order([(1,)]), [(1, None)]))
+
+    def test_values(self):
+        day, midnight = datetime.date(2020, 1, 2), datetime.datetime(2020, 1, 2)
+        same = [
+            (None, None), (NAN, NAN), (NAN, Decimal("NaN")), (0.0, -0.0), (0, -0.0), (1, 1.0), (1, Decimal("1.00")),
+            (True, True), (day, midnight), (0.1 + 0.2, 0.3), (42.5018221, Decimal("42.501822")), (1e30, 1e30 + 1e15),
+            (float("inf"), float("inf")),
+        ]
+        others = [
+            (None, 0), (None, NAN), (None, ""), (NAN, 0.0), (NAN, float("inf")), (NAN, "NaN"), (1, 2), (True, 1),
+            (True, "True"), (False, None), ("a", "A"), ("1", 1), (day, datetime.datetime(2020, 1, 2, 1)), (0.3, 0.301),
+            (Decimal("0.3"), Decimal("0.3000001")), (1.0, Decimal("1.00001")), (float("inf"), float("-inf")),
+            (10**18, 10**18 + 1),
+        ]
+        for wanted, given in same:
+            self.assertIsNone(difference(without_order([(wanted,)]), [(given,)]), (wanted, given))
+        for wanted, given in others:
+            self.assertIsNotNone(difference(without_order([(wanted,)]), [(given,)]), (wanted, given))
+            self.assertIsNotNone(difference(without_order([(given,)]), [(wanted,)]), (given, wanted))
+
+    def test_any_change_of_an_answer_is_found(self):
+        """One value, row or place of a random answer is changed."""
+        for seed in range(200):
+            dice = random.Random(seed)
+            rows = [(at, dice.choice([None, 1.5, "a"]), dice.randint(0, 3)) for at in range(dice.randint(2, 50))]
+            given, at = list(rows), dice.randrange(len(rows) - 1)
+            change = dice.choice(["value", "lost", "twice", "place"])
+            if change == "value":
+                given[at] = (*given[at][:2], 4)
+            elif change == "lost":
+                del given[at]
+            elif change == "twice":
+                given[at] = given[at + 1]
+            else:
+                given[at], given[at + 1] = given[at + 1], given[at]
+            self.assertIsNotNone(difference(in_total_order(rows), given), seed)
+            self.assertEqual(difference(without_order(rows), given) is None, change == "place", seed)
+
+
+class Shrinking(unittest.TestCase):
+    def test_what_the_failure_does_not_need_is_left_out(self):
+        condition = part("(", part("(a = 1)", simpler="true"), " AND ", part("(b = 2)", simpler="true"), ")", simpler="true")
+        body = part("SELECT ", listed([part("a"), part("b")]), " FROM t", optional(" WHERE ", condition))
+        query = Query(body, part(" ORDER BY 1, 2 LIMIT 3"))
+        smaller = shrink(query, lambda less: "b = 2" in str(less), seconds=10)
+        self.assertEqual(str(smaller), "SELECT a FROM t WHERE (true AND (b = 2))")
+
+    def test_without_time_nothing_is_left_out(self):
+        query = Query(part("SELECT 1", optional(" WHERE true")))
+        self.assertEqual(shrink(query, lambda less: True, seconds=0), query)
+
+
+class Draws(unittest.TestCase):
+    def test_a_seed_is_always_the_same(self):
+        self.assertEqual(draw_case(7, 20), draw_case(7, 20))
+        self.assertEqual(draw_case(7, 20).queries[:5], draw_case(7, 5).queries)
+
+    def test_ranks(self):
+        ranked = "SELECT *, rank() OVER (ORDER BY  b ) AS place FROM (SELECT a, b FROM t )"
+        self.assertEqual(
+            with_ranks("SELECT a, b FROM t ORDER BY b LIMIT 5;"),
+            (f"SELECT * FROM ({ranked}) WHERE place <= 5 ORDER BY place", 5))
+        self.assertEqual(with_ranks("SELECT 1"), (None, None))
