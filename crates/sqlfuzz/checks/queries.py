@@ -178,9 +178,8 @@ class Queries(Expressions):
         sides = [self.selected(kinds)[0] for _ in range(self.draw.choice([2, 2, 3]))]
         both = part("(", sides[0], ")")
         for side in sides[1:]:
-            # EXCEPT ALL and INTERSECT ALL are left out: DataFusion does not count rows.
-            how = self.draw.choice([" UNION ", " UNION ALL ", " EXCEPT ", " INTERSECT "])
-            both = part("(", both, optional(how, "(", side, ")"), ")")
+            how = self.draw.choice(["UNION", "EXCEPT", "INTERSECT"]) + self.maybe(" ALL")
+            both = part("(", both, optional(f" {how} (", side, ")"), ")")
         return both, len(kinds)
 
     def windows(self) -> tuple[Part, int]:
