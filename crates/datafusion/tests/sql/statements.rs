@@ -18,8 +18,10 @@ const TABLES: &[&str] = &[
 /// In a file: row groups of three ids from 0 on, in order.
 const IDS: i64 = 60;
 
+type Rows = fn() -> Vec<String>;
+
 /// Over the file, whose column `d` is null and `s` is 'a'. Rows come in this order.
-const IN_ORDER: &[(&str, fn() -> Vec<String>)] = &[
+const IN_ORDER: &[(&str, Rows)] = &[
     ("SELECT id FROM f WHERE id >= 0 GROUP BY GROUPING SETS ((id)) ORDER BY 1 OFFSET 1", || {
         (1..IDS).map(|id| id.to_string()).collect()
     }),
