@@ -8,7 +8,7 @@ from . import random_sql, tests, tpcds
 from .packages import COSCAN, Missing, install_packages
 
 #: As many as a minute has room for, with the program that the tests build.
-SEEDS = range(40)
+SEEDS = range(20)
 
 
 def main() -> int:
