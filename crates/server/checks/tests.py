@@ -17,6 +17,7 @@ import tempfile
 import unittest
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 from pathlib import Path
 
 from . import startup
@@ -92,6 +93,37 @@ class Clients(unittest.TestCase):
                 self.assertEqual(len(list(copy.rows())), 25)
             for _ in range(8):  # prepared by the server from the fifth time on
                 self.assertEqual(connection.execute("SELECT %s + 1", [41]).fetchone()[0], 42)
+
+    def test_bound_numbers_keep_their_value(self):
+        """Whatever the type of what they are compared with: psycopg says which type a number has."""
+        where = "SELECT count(*) FROM nation WHERE n_nationkey"
+        money = "SELECT count(*) FROM lineitem WHERE l_discount"
+        exact = "SELECT count(*) FROM lineitem WHERE l_discount = 0.05"
+        asked = [
+            (f"{where} < %s", Decimal("2.5"), 3), (f"{where} = %s", Decimal("2.5"), 0), (f"{where} < %s", 2.5, 3),
+            (f"{where} < %s", Decimal("3000000000000.5"), 25), (f"{where} < %s", 10**12, 25), (f"{where} IN (%s, 7)", Decimal("3.0"), 2),
+            (f"{where} < %s", Decimal("1E-11"), 1), (f"{where} < %s", Decimal("1E+20"), 25), (f"{where} > %s", None, 0),
+            ("SELECT %s + 1", Decimal("2.5"), Decimal("3.5")), ("SELECT %s::numeric", 2.5, Decimal("2.5")),
+            ("SELECT %s::numeric", 3, 3), ("SELECT %s::text", 3, "3"), ("SELECT %s", Decimal("0.00001"), Decimal("0.00001")),
+            ("SELECT substr('abcdef', %s)", 3, "cdef"), ("SELECT %s::int", Decimal("2.5"), 3),
+            ("SELECT (%s = '1234567890123456789012'::numeric)::text", Decimal("1234567890123456789012"), "true"),
+            ("SELECT n_nationkey FROM nation ORDER BY n_nationkey LIMIT %s", 1, 0),
+        ]
+        with self.connect(autocommit=True) as connection:
+            there = connection.execute(exact).fetchone()[0]
+            self.assertGreater(there, 0)
+            rows = connection.execute(f"{money} > 0.05").fetchone()[0]
+            asked += [(f"{money} = %s", number, there) for number in (Decimal("0.05"), Decimal("0.0500"), 0.05)]
+            asked += [(f"{money} > %s", Decimal("0.0505"), rows), (f"{money} > %s", 1, 0), (f"{money} < %s", Decimal("0.045"), None)]
+            for binary in (False, True):
+                for statement, number, expected in asked:
+                    with self.subTest(statement, number=number, binary=binary):
+                        cursor = connection.cursor(binary=binary).execute(statement, [number])
+                        found = cursor.fetchone()[0]
+                        if expected is not None:
+                            self.assertEqual(found, expected)
+            with self.assertRaisesRegex(Exception, "at most 38 digits"):
+                connection.execute(f"{where} < %s", [Decimal(10**38)])
 
     def test_tools_connect(self):
         for tool, statements in startup.TOOLS.items():

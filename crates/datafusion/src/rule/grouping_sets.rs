@@ -25,7 +25,11 @@ pub(crate) fn with_unclaimed_sets(mut optimizer: PhysicalOptimizer) -> PhysicalO
 }
 
 #[derive(Debug)]
-struct UnclaimedSets;
+pub(crate) struct UnclaimedSets;
+
+impl UnclaimedSets {
+    pub(crate) const NAME: &'static str = "unclaimed_sets";
+}
 
 impl PhysicalOptimizerRule for UnclaimedSets {
     fn optimize(
@@ -37,7 +41,7 @@ impl PhysicalOptimizerRule for UnclaimedSets {
     }
 
     fn name(&self) -> &str {
-        "unclaimed_sets"
+        Self::NAME
     }
 
     fn schema_check(&self) -> bool {

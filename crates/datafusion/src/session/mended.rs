@@ -3,6 +3,7 @@
 use datafusion::execution::session_state::SessionStateBuilder;
 
 use super::counted_sets::with_counted_sets;
+use super::decimal_literals::with_decimal_literals;
 use super::rounded::with_lasting_round;
 use super::try_cast::with_lasting_try_cast;
 use crate::rule::grouping_sets::with_unclaimed_sets;
@@ -10,7 +11,8 @@ use crate::rule::names::with_clear_names;
 
 /// Mends what DataFusion 55 gives wrong rows for, whether scans are cooperative or not. [`install`](crate::install) does it.
 ///
-/// Planned otherwise are rounded decimals as keys of joins and set operations, comparisons of TRY_CAST with constants, orders by
+/// Planned otherwise are rounded decimals as keys of joins and set operations, comparisons of decimals with numbers, of TRY_CAST
+/// with constants, orders by
 /// keys that some grouping sets leave out, and filters above outer joins whose sides have columns of the same name or above
 /// volatile columns. EXCEPT ALL and INTERSECT ALL count rows in statements that are [marked](crate::mend_statement). Three
 /// settings are changed:
@@ -22,8 +24,9 @@ use crate::rule::names::with_clear_names;
 /// - `datafusion.execution.skip_physical_aggregate_schema_check` is on: the check refuses groups by an expression whose null the
 ///   optimizer has ruled out.
 pub fn with_mended_planning(mut builder: SessionStateBuilder) -> SessionStateBuilder {
-    let analyzer = builder.analyzer().take().unwrap_or_default();
-    *builder.analyzer() = Some(with_counted_sets(with_lasting_try_cast(with_lasting_round(analyzer))));
+    let analyzer = with_lasting_round(builder.analyzer().take().unwrap_or_default());
+    let analyzer = with_decimal_literals(with_lasting_try_cast(analyzer));
+    *builder.analyzer() = Some(with_counted_sets(analyzer));
     let optimizer = builder.physical_optimizers().take().unwrap_or_default();
     *builder.physical_optimizers() = Some(with_unclaimed_sets(with_clear_names(optimizer)));
     let mut config = builder.config().take().unwrap_or_default();

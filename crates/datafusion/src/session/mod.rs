@@ -5,6 +5,7 @@ pub(crate) mod any_case;
 pub(crate) mod bounded_store;
 pub(crate) mod context;
 pub(crate) mod counted_sets;
+pub(crate) mod decimal_literals;
 pub(crate) mod install;
 pub(crate) mod mended;
 pub mod options;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use coscan_engine::StoreId;
 use datafusion::common::Result;
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::FileScanConfig;
 use datafusion::datasource::source::{DataSource, DataSourceExec};
@@ -42,6 +43,10 @@ impl Query {
         }
         let mut scans = Vec::new();
         if !collect_scans(plan, &mut scans) || !scans.iter().any(is_cooperative) {
+            return Ok(None);
+        }
+        // An aggregation that statistics answer is a row without a scan: nothing says of which version of the files it is.
+        if one_rows(plan) != written_one_rows(logical)? {
             return Ok(None);
         }
         Ok(Some(Query { logical: logical.clone(), scans }))
@@ -132,6 +137,22 @@ fn collect_scans(plan: &Arc<dyn ExecutionPlan>, scans: &mut Vec<Arc<dyn Executio
     let plain = eligibility::scan(config, None).is_ok() && config.expr_adapter_factory.is_none();
     scans.push(Arc::clone(plan));
     plain
+}
+
+/// Rows that the plan has without a scan.
+fn one_rows(plan: &Arc<dyn ExecutionPlan>) -> usize {
+    let own = usize::from(plan.is::<PlaceholderRowExec>());
+    own + plan.children().into_iter().map(one_rows).sum::<usize>()
+}
+
+/// Rows without a table, of SELECT without FROM.
+fn written_one_rows(plan: &LogicalPlan) -> Result<usize> {
+    let mut rows = 0;
+    plan.apply_with_subqueries(|node| {
+        rows += usize::from(matches!(node, LogicalPlan::EmptyRelation(empty) if empty.produce_one_row));
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(rows)
 }
 
 fn is_cooperative(plan: &Arc<dyn ExecutionPlan>) -> bool {

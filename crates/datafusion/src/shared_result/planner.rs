@@ -22,6 +22,7 @@ use super::runs::Runs;
 use crate::one_input::{with_children, without};
 use crate::ordered::OrderedAggregateExec;
 use crate::rule::CooperativeScans;
+use crate::rule::grouping_sets::UnclaimedSets;
 use crate::session::options::CoscanOptions;
 
 /// A result with a limit is small if that is at most so many rows.
@@ -113,7 +114,10 @@ fn is_small(plan: &Arc<dyn ExecutionPlan>) -> bool {
 fn has_known_rules(session: &dyn Session) -> bool {
     let Some(session) = session.as_any().downcast_ref::<SessionState>() else { return false };
     let known = PhysicalOptimizer::new().rules;
-    session.physical_optimizers().iter().all(|rule| {
-        rule.name() == CooperativeScans::NAME || known.iter().any(|known| known.name() == rule.name())
-    })
+    let own = [CooperativeScans::NAME, UnclaimedSets::NAME];
+    session
+        .physical_optimizers()
+        .iter()
+        .map(|rule| rule.name())
+        .all(|name| own.contains(&name) || known.iter().any(|known| known.name() == name))
 }

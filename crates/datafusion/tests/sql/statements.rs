@@ -12,6 +12,7 @@ const TABLES: &[&str] = &[
     "CREATE TABLE l AS SELECT * FROM (VALUES (1, 'a'), (1, 'a'), (1, 'a'), (2, 'b'), (NULL, 'c'), (NULL, 'c')) AS l(k, t)",
     "CREATE TABLE r AS SELECT CAST(k AS BIGINT) AS k, t FROM (VALUES (1, 'a'), (NULL, 'c'), (3, 'd'), (3, 'd')) AS r(k, t)",
     "CREATE TABLE x AS SELECT * FROM (VALUES (1), (1099511627776), (-1099511627776), (NULL)) AS x(v)",
+    "CREATE TABLE p AS SELECT arrow_cast(v, 'Decimal128(12, 2)') AS v FROM (VALUES (16.74), (-0.05), (9999999.99), (5)) AS p(v)",
     "CREATE TABLE z AS SELECT arrow_cast(f, 'Float64') AS f FROM (VALUES ('0'), ('-0'), ('NaN'), ('NaN')) AS z(f)",
 ];
 
@@ -63,6 +64,13 @@ const QUERIES: &[(&str, &[&str])] = &[
         "SELECT abs(f) FROM (SELECT f FROM z WHERE f = 0 EXCEPT ALL SELECT CAST(0 AS DOUBLE)) AS zero",
         &["0.0"],
     ),
+    ("SELECT v FROM p WHERE v = 16.74", &["16.74"]),
+    ("SELECT v FROM p WHERE 16.74 <= v AND v <= 9999999.99", &["16.74", "9999999.99"]),
+    ("SELECT v FROM p WHERE v BETWEEN 16.74 AND 16.74 OR v = -0.05", &["-0.05", "16.74"]),
+    ("SELECT v FROM p WHERE v IN (9999999.99, 5, -0.05)", &["-0.05", "5.00", "9999999.99"]),
+    ("SELECT v FROM p WHERE v > 16.739 AND v < 16.741 AND v <> 16.745 AND v > 1e-9", &["16.74"]),
+    ("SELECT CASE v WHEN 16.74 THEN 'a' WHEN 5.0 THEN 'b' END FROM p", &["", "", "a", "b"]),
+    ("SELECT v FROM p WHERE v IS NOT DISTINCT FROM 16.74", &["16.74"]),
     ("SELECT v FROM x WHERE TRY_CAST(v AS INT) <> 5", &["1"]),
     ("SELECT v FROM x WHERE NOT TRY_CAST(v AS INT) > 5", &["1"]),
     ("SELECT v FROM x WHERE TRY_CAST(v AS INT) NOT IN (5, 6)", &["1"]),

@@ -127,7 +127,7 @@ impl Connection<'_> {
         let reserved = self.session.reserve_plan(&message.query)?;
         let types: Vec<Option<Type>> = message.type_oids.iter().map(|&oid| Type::from_oid(oid)).collect();
         let mut parsed = self.read(&message.query).await?;
-        let statement = match (parsed.pop(), parsed.is_empty()) {
+        let mut statement = match (parsed.pop(), parsed.is_empty()) {
             (None, _) => None,
             (Some(parsed), true) => Some(self.plan(parsed).await?),
             _ => return Err(error("42601", "cannot insert multiple commands into a prepared statement")),
@@ -135,9 +135,11 @@ impl Connection<'_> {
         if let Some(statement) = &statement {
             self.admit(statement)?;
         }
-        let parameters = match &statement {
+        let parameters = match &mut statement {
             Some(Statement::Plan(plan) | Statement::Declare(_, plan) | Statement::CopyOut(plan, _)) => {
-                parameters::of(plan, &types)?
+                let parameters = parameters::of(plan, &types)?;
+                **plan = parameters::given(std::mem::take(plan.as_mut()), &parameters)?;
+                parameters
             }
             _ => Vec::new(),
         };

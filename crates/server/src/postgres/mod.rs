@@ -23,6 +23,7 @@ mod connection;
 mod copy;
 mod error;
 mod extended;
+mod numeric;
 mod parameters;
 mod regclass;
 mod request;

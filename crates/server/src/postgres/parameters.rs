@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use arrow_pg::datatypes::df::deserialize_parameters_with_server_types;
 use arrow_pg::datatypes::{PG_OID_ALIAS_KEY, into_pg_type, pg_type_for_alias_kind};
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
 use datafusion::common::ParamValues;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use pgwire::api::Type;
 use pgwire::api::portal::Portal;
@@ -16,6 +17,7 @@ use pgwire::error::PgWireResult;
 use pgwire::messages::extendedquery::Bind;
 
 use super::error::{error, violation};
+use super::numeric;
 use crate::sql::QueryError;
 
 /// The most parameters of a statement, as in PostgreSQL.
@@ -25,6 +27,8 @@ const PARAMETERS_MAX: usize = 65_535;
 #[derive(Clone, Debug)]
 pub(crate) struct Parameter {
     arrow: Option<DataType>,
+    /// It has the type that the client gave it: the plan expects none, or one that has not all of its values.
+    is_given: bool,
     /// What the client is told.
     pub(crate) told: Type,
 }
@@ -54,10 +58,67 @@ pub(crate) fn of(plan: &LogicalPlan, given: &[Option<Type>]) -> Result<Vec<Param
     let parameter = |at: usize| {
         let (arrow, alias) = known.remove(&at).unwrap_or_default();
         let inferred = arrow.as_ref().and_then(|arrow| into_pg_type(arrow).ok());
-        let told = given.get(at).cloned().flatten().filter(|told| *told != Type::UNKNOWN);
-        Parameter { arrow, told: told.or(alias).or(inferred).unwrap_or(Type::TEXT) }
+        let given = given.get(at).cloned().flatten().filter(|told| *told != Type::UNKNOWN);
+        let takes = |given: &Type| arrow.as_ref().is_some_and(|arrow| has_all_values(arrow, given));
+        let own = given.as_ref().filter(|given| !takes(given)).and_then(own_type);
+        let told = given.or(alias).or(inferred).unwrap_or(Type::TEXT);
+        Parameter { is_given: own.is_some(), arrow: own.or(arrow), told }
     };
     Ok((0..count).map(parameter).collect())
+}
+
+/// The plan with those parameters as what they are given as, so that comparisons and results have the types that follow.
+pub(crate) fn given(plan: LogicalPlan, parameters: &[Parameter]) -> Result<LogicalPlan, QueryError> {
+    if !parameters.iter().any(|parameter| parameter.is_given) {
+        return Ok(plan);
+    }
+    let typed = |expr: Expr| {
+        let Expr::Placeholder(Placeholder { id, field }) = expr else { return Ok(Transformed::no(expr)) };
+        let of = position(&id).ok().and_then(|at| parameters.get(at)).filter(|parameter| parameter.is_given);
+        let own =
+            of.and_then(|parameter| parameter.arrow.clone()).map(|own| Arc::new(Field::new("", own, true)));
+        let is_given = own.is_some();
+        Ok(Transformed::new_transformed(
+            Expr::Placeholder(Placeholder { id, field: own.or(field) }),
+            is_given,
+        ))
+    };
+    let typed = plan.transform_up_with_subqueries(|node| {
+        node.map_expressions(|expr| expr.transform_up(typed))?.map_data(LogicalPlan::recompute_schema)
+    })?;
+    Ok(typed.data)
+}
+
+/// Whether a type of the query engine has all values of a number or time that the client gave. Others are converted.
+fn has_all_values(arrow: &DataType, given: &Type) -> bool {
+    use DataType::{Decimal128, Duration, Float32, Float64, Int16, Int32, Int64, Interval, Timestamp};
+    match *given {
+        Type::INT2 => matches!(arrow, Int16 | Int32 | Int64 | Float32 | Float64),
+        Type::INT4 => matches!(arrow, Int32 | Int64 | Float64),
+        Type::INT8 => matches!(arrow, Int64 | Float64),
+        Type::FLOAT4 => matches!(arrow, Float32 | Float64),
+        Type::FLOAT8 => matches!(arrow, Float64),
+        Type::NUMERIC => matches!(arrow, Decimal128(..)),
+        Type::TIMESTAMP | Type::TIMESTAMPTZ => matches!(arrow, Timestamp(..)),
+        Type::INTERVAL => matches!(arrow, Interval(_) | Duration(_)),
+        _ => true,
+    }
+}
+
+/// What a number or time is by itself.
+fn own_type(given: &Type) -> Option<DataType> {
+    Some(match *given {
+        // As literals: functions know no smaller ones.
+        Type::INT2 | Type::INT4 | Type::INT8 => DataType::Int64,
+        Type::FLOAT4 => DataType::Float32,
+        Type::FLOAT8 => DataType::Float64,
+        // As that of a cast to numeric; values have digits of their own.
+        Type::NUMERIC => DataType::Decimal128(38, 10),
+        Type::TIMESTAMP => DataType::Timestamp(TimeUnit::Microsecond, None),
+        Type::TIMESTAMPTZ => DataType::Timestamp(TimeUnit::Microsecond, Some("+00:00".into())),
+        Type::INTERVAL => DataType::Interval(IntervalUnit::MonthDayNano),
+        _ => return None,
+    })
 }
 
 fn position(id: &str) -> Result<usize, QueryError> {
@@ -105,10 +166,33 @@ pub(crate) fn values(bind: &Bind, parameters: &[Parameter]) -> PgWireResult<Para
     }
     let told: Vec<Type> = parameters.iter().map(|parameter| parameter.told.clone()).collect();
     let stored = StoredStatement::new(String::new(), (), told.iter().cloned().map(Some).collect());
-    let portal = Portal::try_new(bind, Arc::new(stored))?;
+    // The reader of all other types has 28 digits for numerics.
+    let others = bind.parameters.iter().zip(&told).map(|(value, told)| match *told {
+        Type::NUMERIC => None,
+        _ => value.clone(),
+    });
+    let (portal, statement) = (bind.portal_name.clone(), bind.statement_name.clone());
+    let (formats, columns) = (bind.parameter_format_codes.clone(), bind.result_column_format_codes.clone());
+    let others = Bind::new(portal, statement, formats, others.collect(), columns);
+    let portal = Portal::try_new(&others, Arc::new(stored))?;
     let arrow: Vec<Option<&DataType>> = parameters.iter().map(|parameter| parameter.arrow.as_ref()).collect();
-    let told: Vec<Option<&Type>> = told.iter().map(Some).collect();
-    let read = || deserialize_parameters_with_server_types(&portal, &arrow, &told);
+    let types: Vec<Option<&Type>> = told.iter().map(Some).collect();
+    let read = || deserialize_parameters_with_server_types(&portal, &arrow, &types);
     let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(read));
-    read.unwrap_or_else(|_| Err(error("22P03", "a bound value does not fit its type")))
+    let mut read = read.unwrap_or_else(|_| Err(error("22P03", "a bound value does not fit its type")))?;
+    if let ParamValues::List(values) = &mut read {
+        for (at, (value, bound)) in values.iter_mut().zip(&bind.parameters).enumerate() {
+            if let Some(bytes) = bound.as_ref().filter(|_| told[at] == Type::NUMERIC) {
+                let number =
+                    if is_binary(bind, at) { numeric::from_binary(bytes) } else { numeric::from_text(bytes) };
+                *value = number?.into();
+            }
+        }
+    }
+    Ok(read)
+}
+
+fn is_binary(bind: &Bind, at: usize) -> bool {
+    let formats = &bind.parameter_format_codes;
+    formats.get(if formats.len() == 1 { 0 } else { at }).is_some_and(|&format| format == 1)
 }

@@ -11,8 +11,9 @@ use super::QueryError;
 use crate::access::Role;
 
 /// Settings that everybody may set, by their beginning: they change how results look or how this session's plans are made.
-const OWN_SETTINGS: [&str; 8] = [
+const OWN_SETTINGS: [&str; 9] = [
     "coscan.enabled",
+    "coscan.order_aware",
     "coscan.point_threshold",
     "coscan.share_aggregates",
     "coscan.share_results",
