@@ -14,6 +14,8 @@ export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$top/target}"
 # The scratch checkout stays, and only files that differ are written: the next run compiles what has changed.
 scratch=$CARGO_TARGET_DIR/planted/$test
 mkdir -p "$scratch"
+# Builds of the checkout would otherwise take the scratch's for their own.
+trap 'rm -rf "$CARGO_TARGET_DIR"/release/.fingerprint/coscan*' EXIT
 GIT_INDEX_FILE=$scratch.index git -C "$top" --work-tree="$scratch" read-tree --reset -u HEAD || exit 2
 cd "$scratch" || exit 2
 missed=0
