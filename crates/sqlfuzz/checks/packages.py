@@ -33,6 +33,14 @@ def install_packages() -> None:
     sys.path[:0] = [str(path) for path in (VENV / "lib").glob("python*/site-packages")]
 
 
+def install_packages_or_exit() -> None:
+    """As `install_packages`, for a command: says what is missing and ends it."""
+    try:
+        install_packages()
+    except Missing as missing:
+        sys.exit(str(missing))
+
+
 def tpcds_extension() -> Path:
     """DuckDB's extension with data and queries of TPC-DS."""
     found = next((VENV / "lib").glob("python*/site-packages/duckdb_extension_tpcds/**/tpcds.duckdb_extension"), None)

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .compare import Answer, difference
-from .packages import COSCAN, TARGET, Missing, install_packages
+from .packages import COSCAN, TARGET, install_packages_or_exit
 from .parts import Query, shrink
 from .queries import Queries
 from .server import Server
@@ -146,11 +146,7 @@ def main() -> int:
     parser.add_argument("--only", type=int, metavar="N", help="this query of each seed alone")
     parser.add_argument("--coscan", type=Path, default=COSCAN, help="the program [default: that of the target directory]")
     options = parser.parse_args()
-    try:
-        install_packages()
-    except Missing as missing:
-        print(missing, file=sys.stderr)
-        return 1
+    install_packages_or_exit()
     return 0 if check(options.seeds, options.coscan, options.queries, options.only) else 1
 
 

@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from .compare import Answer, difference, without_order
-from .packages import COSCAN, TARGET, Missing, install_packages, tpcds_extension
+from .packages import COSCAN, TARGET, install_packages_or_exit, tpcds_extension
 from .server import Server
 from .sides import Sides
 
@@ -118,11 +118,7 @@ def main() -> int:
     parser.add_argument("--query", type=int, nargs="*", metavar="N", help="these queries only")
     parser.add_argument("--coscan", type=Path, default=COSCAN, help="the program [default: that of the target directory]")
     options = parser.parse_args()
-    try:
-        install_packages()
-    except Missing as missing:
-        print(missing, file=sys.stderr)
-        return 1
+    install_packages_or_exit()
     return 0 if check(options.scale, options.coscan, options.query) else 1
 
 

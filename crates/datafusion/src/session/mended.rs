@@ -11,11 +11,10 @@ use crate::rule::names::with_clear_names;
 
 /// Mends what DataFusion 55 gives wrong rows for, whether scans are cooperative or not. [`install`](crate::install) does it.
 ///
-/// Planned otherwise are rounded decimals as keys of joins and set operations, comparisons of decimals with numbers, of TRY_CAST
-/// with constants, orders by
-/// keys that some grouping sets leave out, and filters above outer joins whose sides have columns of the same name or above
-/// volatile columns. EXCEPT ALL and INTERSECT ALL count rows in statements that are [marked](crate::mend_statement). Three
-/// settings are changed:
+/// Planned otherwise are rounded decimals as keys of joins and set operations, comparisons of decimals with numbers and of
+/// TRY_CAST with constants, orders by keys that some grouping sets leave out, and filters above outer joins whose sides have
+/// columns of the same name or above volatile columns. EXCEPT ALL and INTERSECT ALL count rows in statements that are
+/// [marked](crate::mend_statement). Three settings are changed:
 ///
 /// - `datafusion.optimizer.enable_sort_pushdown` is off: it reorders the files of a scan whose limit takes the first rows of
 ///   another order. Limits over an order in cooperative scans begin with the chunks that they want without it.

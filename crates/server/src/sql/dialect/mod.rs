@@ -8,8 +8,8 @@
 //! | `names` | columns without a name get PostgreSQL's, and columns with equal names may stand side by side |
 //! | `literals` | texts that are cast to times: 'now', 'epoch', times without seconds; lists in braces |
 //!
-//! `names` and `forms`, which asks `fetch` and `arrays`, change the statement as it was read, `literals` the
-//! plan, where types are known.
+//! `names` and `forms`, which asks `fetch` and `arrays`, change the statement as it was read, `literals` the plan, where
+//! types are known.
 
 mod arrays;
 mod fetch;
