@@ -3,12 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, Statistics, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
+use datafusion::physical_plan::filter_pushdown::{FilterDescription, FilterPushdownPhase};
 use datafusion::physical_plan::metrics::MetricsSet;
 use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::{
@@ -21,14 +23,19 @@ pub(crate) trait OneInput: Sized + Send + Sync + 'static {
     /// What the node is called in plans.
     const NAME: &'static str;
 
-    /// Whether it gives rows in their order.
-    const KEEPS_ORDER: bool = true;
+    /// Whether filters above it may be tested below.
+    const PASSES_FILTERS: bool = false;
 
     fn input(&self) -> &Arc<dyn ExecutionPlan>;
 
     /// What is known of its rows.
     fn properties(&self) -> &Arc<PlanProperties> {
         self.input().properties()
+    }
+
+    /// Whether it gives rows in their order.
+    fn keeps_order(&self) -> bool {
+        true
     }
 
     /// What it needs of its input.
@@ -116,7 +123,7 @@ impl<T: OneInput> ExecutionPlan for OneInputExec<T> {
     }
 
     fn maintains_input_order(&self) -> Vec<bool> {
-        vec![T::KEEPS_ORDER]
+        vec![self.0.keeps_order()]
     }
 
     fn input_distribution_requirements(&self) -> InputDistributionRequirements {
@@ -161,6 +168,19 @@ impl<T: OneInput> ExecutionPlan for OneInputExec<T> {
         _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
         Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn gather_filters_for_pushdown(
+        &self,
+        _: FilterPushdownPhase,
+        filters: Vec<Arc<dyn PhysicalExpr>>,
+        _: &ConfigOptions,
+    ) -> Result<FilterDescription> {
+        if T::PASSES_FILTERS {
+            FilterDescription::from_children(filters, &self.children())
+        } else {
+            Ok(FilterDescription::all_unsupported(&filters, &self.children()))
+        }
     }
 
     fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {

@@ -259,13 +259,12 @@ impl FilePlanner {
             self.readers.create_reader(self.partition, file.clone(), hint, counted)?;
         let size = file.object_meta.size;
         let mut reader: Box<dyn AsyncFileReader> = Box::new(BoundedReader { inner, size });
-        let mut options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Skip);
-        if let Some(schema) = &file.arrow_schema {
-            options = options.with_schema(Arc::clone(schema));
-        }
         let metadata = match &local {
             Some(local) if !local.version.has_own_time() => self.footer(local).await?,
-            _ => reader.get_metadata(Some(&options)).await?,
+            _ => {
+                let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Skip);
+                reader.get_metadata(Some(&options)).await?
+            }
         };
         let schemas = self.last_schemas.of(
             metadata,

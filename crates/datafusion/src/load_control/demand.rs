@@ -13,6 +13,8 @@ use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::windows::WindowAggExec;
 
+use crate::session::float_extrema;
+
 /// Whether an operator of the plan keeps what may be any number of rows.
 pub(crate) fn needs_memory(plan: &Arc<dyn ExecutionPlan>) -> bool {
     keeps_rows(plan) || plan.children().into_iter().any(needs_memory)
@@ -38,7 +40,7 @@ fn keeps_rows(plan: &Arc<dyn ExecutionPlan>) -> bool {
 }
 
 /// Functions whose state does not grow with the rows of a group; of others nobody knows.
-const FIXED_STATE: [&str; 13] = [
+const FIXED_STATE: [&str; 15] = [
     "approx_distinct",
     "avg",
     "bit_and",
@@ -52,6 +54,8 @@ const FIXED_STATE: [&str; 13] = [
     "max",
     "min",
     "sum",
+    float_extrema::NAMES[0],
+    float_extrema::NAMES[1],
 ];
 
 /// The first rows of an order are kept in no more than this many rows.

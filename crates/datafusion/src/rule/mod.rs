@@ -9,21 +9,22 @@
 //! and partitions stay as they are. `eligibility` says when. What does not meet its conditions is left alone, with the reason
 //! in the log.
 //!
-//! `grouping_sets` and `names` are rules of their own, among DataFusion's: they mend what it plans.
+//! `claims`, `sorted_inputs` and `stops` are rules of their own, among DataFusion's: they mend what it plans.
 
 mod aggregation;
+pub(crate) mod claims;
 mod deferred;
 pub(crate) mod eligibility;
 mod expressions;
 mod filter_pushdown;
-pub(crate) mod grouping_sets;
 mod key_filters;
 mod limited;
 mod limits;
-pub(crate) mod names;
 mod ordered;
 mod placed_filters;
 mod read_once;
+pub(crate) mod sorted_inputs;
+pub(crate) mod stops;
 
 use std::fmt;
 use std::sync::Arc;
@@ -84,7 +85,9 @@ pub fn rewrite_plan(
     let order_aware = if shares { options.order_aware } else { OrderAware::Never };
     let plan = if options.order_aware == OrderAware::Never { plan } else { limits::wanted_first(plan)? };
     let finished = |plan| finished(plan, options.share_aggregates);
-    finished(ordered::by_chunks(plan, order_aware, &config.catalog, &finished)?)
+    let plan = finished(ordered::by_chunks(plan, order_aware, &config.catalog, &finished)?)?;
+    // Columns that are computed in another way are not known as what filters say of them.
+    sorted_inputs::sorted_inputs(plan)
 }
 
 /// `plan` with aggregations at scans, narrow arithmetic and joins that yield. What aggregations by chunks stand for is

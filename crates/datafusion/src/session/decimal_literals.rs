@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
@@ -13,9 +13,6 @@ use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::expr_rewriter::FunctionRewrite;
 use datafusion::logical_expr::{Between, BinaryExpr, Case, Cast, Expr, ExprSchemable, Operator, lit};
 use datafusion::optimizer::Analyzer;
-
-/// The most digits of a decimal in 128 bits.
-const DIGITS_MAX: u32 = 38;
 
 /// The analyzer with literals as decimals where decimals are compared with them.
 pub(super) fn with_decimal_literals(mut analyzer: Analyzer) -> Analyzer {
@@ -101,7 +98,7 @@ fn digits(of: &DataType) -> Option<(u32, u32)> {
 /// The number as it was written, if a decimal has room for its digits and for those that it is compared with.
 fn decimal(number: f64, (before, after): (u32, u32)) -> Option<ScalarValue> {
     let (text, own) = written(number);
-    if own.0.max(before) + own.1.max(after) > DIGITS_MAX {
+    if own.0.max(before) + own.1.max(after) > u32::from(DECIMAL128_MAX_PRECISION) {
         return None;
     }
     let value: i128 = text.replace('.', "").parse().ok()?;

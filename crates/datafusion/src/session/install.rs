@@ -10,7 +10,8 @@ use datafusion::execution::session_state::SessionStateBuilder;
 use crate::clustered::ClusteredTables;
 use crate::load_control;
 use crate::rule::CooperativeScans;
-use crate::session::mended::with_mended_planning;
+use crate::session::dependencies::with_planner;
+use crate::session::mended::with_mended_rules;
 use crate::session::options::CoscanOptions;
 use crate::shared_result;
 use crate::shared_subplan::SubplanPlanner;
@@ -23,7 +24,7 @@ const PARQUET: &str = "PARQUET";
 ///
 /// Rules that are added later do not see cooperative scans as DataFusion's own; add them before. Options
 /// that the builder's configuration already has are kept, but those that concern the engine have no
-/// effect on an engine that exists. Faults of DataFusion 55 are [mended](with_mended_planning).
+/// effect on an engine that exists. Faults of DataFusion 55 are [mended](crate::with_mended_planning).
 pub fn install(mut builder: SessionStateBuilder, engine: Engine) -> SessionStateBuilder {
     let mut config = builder.config().take().unwrap_or_default();
     let mut options = config.options().extensions.get::<CoscanOptions>().cloned().unwrap_or_default();
@@ -34,9 +35,10 @@ pub fn install(mut builder: SessionStateBuilder, engine: Engine) -> SessionState
     factories.insert(PARQUET.to_owned(), Arc::new(ClusteredTables::new(plain)));
     let rule = Arc::new(CooperativeScans::new(engine.clone()));
     let builder = builder.with_config(config).with_physical_optimizer_rule(rule);
-    let mut builder = with_mended_planning(builder);
+    let mut builder = with_mended_rules(builder);
     let own_planner = builder.query_planner().take();
     let is_own = own_planner.is_some();
     let planner = own_planner.unwrap_or_else(|| Arc::new(SubplanPlanner));
-    shared_result::install(load_control::install(builder, engine.clone(), planner), &engine, is_own)
+    let builder = load_control::install(builder, engine.clone(), planner);
+    with_planner(shared_result::install(builder, &engine, is_own))
 }

@@ -4,17 +4,27 @@ use datafusion::execution::session_state::SessionStateBuilder;
 
 use super::counted_sets::with_counted_sets;
 use super::decimal_literals::with_decimal_literals;
+use super::dependencies::{with_independent_columns, with_planner};
+use super::float_extrema::with_float_extrema;
+use super::null_lists::with_null_lists;
 use super::rounded::with_lasting_round;
 use super::try_cast::with_lasting_try_cast;
-use crate::rule::grouping_sets::with_unclaimed_sets;
-use crate::rule::names::with_clear_names;
+use crate::rule::claims::with_true_claims;
+use crate::rule::sorted_inputs::with_sorted_inputs;
+use crate::rule::stops::with_stops;
 
 /// Mends what DataFusion 55 gives wrong rows for, whether scans are cooperative or not. [`install`](crate::install) does it.
 ///
-/// Planned otherwise are rounded decimals as keys of joins and set operations, comparisons of decimals with numbers and of
-/// TRY_CAST with constants, orders by keys that some grouping sets leave out, and filters above outer joins whose sides have
-/// columns of the same name or above volatile columns. EXCEPT ALL and INTERSECT ALL count rows in statements that are
-/// [marked](crate::mend_statement). Three settings are changed:
+/// Planned otherwise are
+///
+/// - rounded decimals as keys of joins and set operations,
+/// - comparisons of decimals with numbers, of TRY_CAST with constants, and with lists that have a null,
+/// - orders and groups by keys that some grouping sets leave out or that an outer join fills with nulls,
+/// - groups over joins with other groups, and min and max of floating-point numbers,
+/// - filters above outer joins whose sides have columns of the same name or above volatile columns, and conditions of joins by
+///   sorting.
+///
+/// EXCEPT ALL and INTERSECT ALL count rows in statements that are [marked](crate::mend_statement). Three settings are changed:
 ///
 /// - `datafusion.optimizer.enable_sort_pushdown` is off: it reorders the files of a scan whose limit takes the first rows of
 ///   another order. Limits over an order in cooperative scans begin with the chunks that they want without it.
@@ -22,12 +32,18 @@ use crate::rule::names::with_clear_names;
 ///   exchange that belong to their frames.
 /// - `datafusion.execution.skip_physical_aggregate_schema_check` is on: the check refuses groups by an expression whose null the
 ///   optimizer has ruled out.
-pub fn with_mended_planning(mut builder: SessionStateBuilder) -> SessionStateBuilder {
+pub fn with_mended_planning(builder: SessionStateBuilder) -> SessionStateBuilder {
+    with_planner(with_mended_rules(builder))
+}
+
+/// The rules and settings of that. They need [`with_planner`] around the session's planner.
+pub(super) fn with_mended_rules(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let analyzer = with_lasting_round(builder.analyzer().take().unwrap_or_default());
-    let analyzer = with_decimal_literals(with_lasting_try_cast(analyzer));
-    *builder.analyzer() = Some(with_counted_sets(analyzer));
+    let analyzer = with_null_lists(with_decimal_literals(with_lasting_try_cast(analyzer)));
+    let analyzer = with_float_extrema(analyzer);
+    *builder.analyzer() = Some(with_independent_columns(with_counted_sets(analyzer)));
     let optimizer = builder.physical_optimizers().take().unwrap_or_default();
-    *builder.physical_optimizers() = Some(with_unclaimed_sets(with_clear_names(optimizer)));
+    *builder.physical_optimizers() = Some(with_sorted_inputs(with_true_claims(with_stops(optimizer))));
     let mut config = builder.config().take().unwrap_or_default();
     let options = config.options_mut();
     options.optimizer.enable_sort_pushdown = false;

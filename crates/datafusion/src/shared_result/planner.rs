@@ -22,7 +22,8 @@ use super::runs::Runs;
 use crate::one_input::{with_children, without};
 use crate::ordered::OrderedAggregateExec;
 use crate::rule::CooperativeScans;
-use crate::rule::grouping_sets::UnclaimedSets;
+use crate::rule::claims::TrueClaims;
+use crate::rule::sorted_inputs::SortedInputs;
 use crate::session::options::CoscanOptions;
 
 /// A result with a limit is small if that is at most so many rows.
@@ -114,7 +115,7 @@ fn is_small(plan: &Arc<dyn ExecutionPlan>) -> bool {
 fn has_known_rules(session: &dyn Session) -> bool {
     let Some(session) = session.as_any().downcast_ref::<SessionState>() else { return false };
     let known = PhysicalOptimizer::new().rules;
-    let own = [CooperativeScans::NAME, UnclaimedSets::NAME];
+    let own = [CooperativeScans::NAME, TrueClaims::NAME, SortedInputs::NAME];
     session
         .physical_optimizers()
         .iter()

@@ -130,7 +130,6 @@ impl SharedSubplan {
 
 impl OneInput for SharedSubplan {
     const NAME: &'static str = "SharedSubplanExec";
-    const KEEPS_ORDER: bool = false;
 
     fn input(&self) -> &Arc<dyn ExecutionPlan> {
         &self.input
@@ -138,6 +137,10 @@ impl OneInput for SharedSubplan {
 
     fn properties(&self) -> &Arc<PlanProperties> {
         &self.properties
+    }
+
+    fn keeps_order(&self) -> bool {
+        false
     }
 
     fn distribution(&self) -> Distribution {

@@ -19,6 +19,7 @@ use datafusion::physical_plan::joins::HashJoinExec;
 use super::conjuncts::compares;
 use super::reason::{Reason, not_volatile};
 use crate::ordered::Step;
+use crate::session::float_extrema::FloatExtremum;
 
 /// An aggregation, from the rows of the scan (`first`) to its results (`last`, which may be the same node), can be done
 /// chunk by chunk if
@@ -120,6 +121,7 @@ fn in_any_order(function: &AggregateFunctionExpr) -> bool {
         || inner.is::<Avg>()
         || inner.is::<Min>()
         || inner.is::<Max>()
+        || inner.is::<FloatExtremum>()
         || inner.is::<BoolAnd>()
         || inner.is::<BoolOr>();
     known && function.order_bys().is_empty() && !function.is_reversed()

@@ -1,0 +1,108 @@
+//! Inputs that are sorted where a node needs it.
+//!
+//! DataFusion 55 leaves a sort out where keys are claimed to be equal in all rows. In two cases the plan then fails: a later rule
+//! loses the claim, or a window function does not find its key among what its input claims to be ordered by. So the sort is
+//! put there after all.
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::physical_expr::window::WindowExpr;
+use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+
+use super::claims::Unclaimed;
+use crate::one_input::with_children;
+
+/// DataFusion's rule that refuses plans with such inputs.
+const CHECKS_PLANS: &str = "SanityCheckPlan";
+
+/// The rules, with one that sorts such inputs before plans are checked.
+pub(crate) fn with_sorted_inputs(mut optimizer: PhysicalOptimizer) -> PhysicalOptimizer {
+    let check = optimizer.rules.iter().position(|rule| rule.name() == CHECKS_PLANS);
+    optimizer.rules.insert(check.unwrap_or(optimizer.rules.len()), Arc::new(SortedInputs));
+    optimizer
+}
+
+#[derive(Debug)]
+pub(crate) struct SortedInputs;
+
+impl SortedInputs {
+    pub(crate) const NAME: &'static str = "sorted_inputs";
+}
+
+impl PhysicalOptimizerRule for SortedInputs {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        sorted_inputs(plan)
+    }
+
+    fn name(&self) -> &str {
+        Self::NAME
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// The plan with inputs sorted where they have to be and are not.
+pub(super) fn sorted_inputs(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    plan.transform_up(with_inputs_sorted).data()
+}
+
+fn with_inputs_sorted(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    if let Some(order) = order_not_found(&node) {
+        // What is claimed of the input would leave the sort out again.
+        let inputs = node
+            .children()
+            .into_iter()
+            .map(|input| sorted(Unclaimed::exec(Arc::clone(input)), order.clone()));
+        let inputs = inputs.collect();
+        return with_children(node, inputs).map(Transformed::yes);
+    }
+    let mut changed = false;
+    let mut inputs = Vec::new();
+    for (input, needed) in node.children().into_iter().zip(node.required_input_ordering()) {
+        let mut input = Arc::clone(input);
+        if let Some(needed) = needed {
+            let needed = needed.into_single();
+            if !input.equivalence_properties().ordering_satisfy_requirement(needed.clone())? {
+                input = sorted(input, needed.into());
+                changed = true;
+            }
+        }
+        inputs.push(input);
+    }
+    if changed { with_children(node, inputs).map(Transformed::yes) } else { Ok(Transformed::no(node)) }
+}
+
+/// The rows of each partition in this order.
+fn sorted(input: Arc<dyn ExecutionPlan>, order: LexOrdering) -> Arc<dyn ExecutionPlan> {
+    Arc::new(SortExec::new(order, input).with_preserve_partitioning(true))
+}
+
+/// The order that window functions need, if they do not find their keys in the order of their input.
+fn order_not_found(node: &Arc<dyn ExecutionPlan>) -> Option<LexOrdering> {
+    let (found, windows) = if let Some(windows) = node.downcast_ref::<BoundedWindowAggExec>() {
+        (windows.partition_by_sort_keys(), windows.window_expr())
+    } else {
+        let windows = node.downcast_ref::<WindowAggExec>()?;
+        (windows.partition_by_sort_keys(), windows.window_expr())
+    };
+    if found.is_ok() {
+        return None;
+    }
+    let window: &Arc<dyn WindowExpr> = windows.first()?;
+    let keys = window.partition_by().iter().map(|key| PhysicalSortExpr::new_default(Arc::clone(key)));
+    LexOrdering::new(keys.chain(window.order_by().iter().cloned()))
+}

@@ -1,0 +1,225 @@
+//! Orders, DISTINCT and joins that do not rely on columns that are said to depend on others.
+//!
+//! DataFusion 55 knows that the key of an aggregation determines its other columns, and that it still does above a join. From
+//! that an aggregation over the join by this key and others concludes that this key alone determines all: of
+//! `GROUP BY a.k, s.v ORDER BY a.k, s.v` the second order is left out, and a DISTINCT above is, too. Above an unnested list, keys are
+//! said to determine all as well. So where rows come from such a node, one that claims no dependencies stands below orders,
+//! DISTINCT and joins while the plan is optimized, and the planner leaves it out.
+//!
+//! None stands below aggregations: they were given keys by such dependencies when SQL was read, and lose them by the same.
+
+use std::cmp::Ordering;
+use std::collections::HashSet;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::catalog::Session;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchemaRef, FunctionalDependencies, Result, internal_err};
+use datafusion::execution::context::QueryPlanner;
+use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::logical_expr::{Expr, Extension, LogicalPlan, UserDefinedLogicalNodeCore};
+use datafusion::optimizer::{Analyzer, AnalyzerRule};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
+
+/// The analyzer with a rule that puts such nodes into plans, which [`with_planner`] leaves out.
+pub(super) fn with_independent_columns(mut analyzer: Analyzer) -> Analyzer {
+    analyzer.rules.push(Arc::new(IndependentColumns));
+    analyzer
+}
+
+/// The session with a planner around its own, or DataFusion's, that leaves such nodes out.
+pub(super) fn with_planner(mut builder: SessionStateBuilder) -> SessionStateBuilder {
+    let inner = builder.query_planner().take().unwrap_or_else(|| Arc::new(Default));
+    builder.with_query_planner(Arc::new(Planner { inner }))
+}
+
+#[derive(Debug)]
+struct IndependentColumns;
+
+impl AnalyzerRule for IndependentColumns {
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let plan = plan.transform_up_with_subqueries(over_independent)?;
+        if !plan.transformed {
+            return Ok(plan.data);
+        }
+        let recomputed = |node: LogicalPlan| node.recompute_schema().map(Transformed::yes);
+        Ok(plan.data.transform_up_with_subqueries(recomputed)?.data)
+    }
+
+    fn name(&self) -> &str {
+        "independent_columns"
+    }
+}
+
+/// The node over inputs that claim no dependencies, if those that they claim may be wrong.
+fn over_independent(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let relies = match &plan {
+        LogicalPlan::Sort(sort) => sort.expr.len() > 1,
+        LogicalPlan::Distinct(_) | LogicalPlan::Join(_) => true,
+        _ => false,
+    };
+    if !relies {
+        return Ok(Transformed::no(plan));
+    }
+    plan.map_children(|input| match concludes_wrongly(&input)? {
+        true => Independent::plan(input).map(Transformed::yes),
+        false => Ok(Transformed::no(input)),
+    })
+}
+
+/// Whether dependencies that the rows are said to have may be wrong. Nested joins, whose own inputs are looked at, stay as they
+/// are, and so do subqueries that are joined with the rows which they are about.
+fn concludes_wrongly(plan: &LogicalPlan) -> Result<bool> {
+    let wrong = |node: &LogicalPlan| match node {
+        LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) => node
+            .inputs()
+            .into_iter()
+            .try_fold(false, |repeats, input| Ok(repeats || input.exists(repeats_keys)?)),
+        LogicalPlan::Unnest(_) => has_keys(node),
+        _ => Ok(false),
+    };
+    Ok(!matches!(plan, LogicalPlan::Join(_)) && plan.exists(wrong)? && plan.all_out_ref_exprs().is_empty())
+}
+
+/// Whether rows of the node may come several times for a key that determines their columns.
+fn repeats_keys(node: &LogicalPlan) -> Result<bool> {
+    match node {
+        LogicalPlan::Join(_) | LogicalPlan::Unnest(_) => has_keys(node),
+        _ => Ok(false),
+    }
+}
+
+fn has_keys(plan: &LogicalPlan) -> Result<bool> {
+    plan.exists(|node| {
+        Ok(match node {
+            LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) | LogicalPlan::Window(_) => true,
+            LogicalPlan::TableScan(_) => !node.schema().functional_dependencies().is_empty(),
+            _ => false,
+        })
+    })
+}
+
+/// The rows of its input. No column depends on others.
+#[derive(Debug)]
+struct Independent {
+    input: LogicalPlan,
+    schema: DFSchemaRef,
+}
+
+impl Independent {
+    fn plan(input: LogicalPlan) -> Result<LogicalPlan> {
+        Ok(LogicalPlan::Extension(Extension { node: Arc::new(Self::over(input)?) }))
+    }
+
+    fn over(input: LogicalPlan) -> Result<Self> {
+        let schema = input.schema().as_ref().clone();
+        let schema = schema.with_functional_dependencies(FunctionalDependencies::empty())?;
+        Ok(Independent { input, schema: Arc::new(schema) })
+    }
+}
+
+impl PartialEq for Independent {
+    fn eq(&self, other: &Self) -> bool {
+        self.input == other.input
+    }
+}
+
+impl Eq for Independent {}
+
+impl PartialOrd for Independent {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        self.input.partial_cmp(&other.input)
+    }
+}
+
+impl Hash for Independent {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.input.hash(hasher);
+    }
+}
+
+impl UserDefinedLogicalNodeCore for Independent {
+    fn name(&self) -> &str {
+        "Independent"
+    }
+
+    fn inputs(&self) -> Vec<&LogicalPlan> {
+        vec![&self.input]
+    }
+
+    fn schema(&self) -> &DFSchemaRef {
+        &self.schema
+    }
+
+    fn expressions(&self) -> Vec<Expr> {
+        Vec::new()
+    }
+
+    fn prevent_predicate_push_down_columns(&self) -> HashSet<String> {
+        HashSet::new()
+    }
+
+    fn necessary_children_exprs(&self, columns: &[usize]) -> Option<Vec<Vec<usize>>> {
+        Some(vec![columns.to_vec()])
+    }
+
+    fn supports_limit_pushdown(&self) -> bool {
+        true
+    }
+
+    fn fmt_for_explain(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("Independent")
+    }
+
+    fn with_exprs_and_inputs(&self, _: Vec<Expr>, inputs: Vec<LogicalPlan>) -> Result<Self> {
+        match <[LogicalPlan; 1]>::try_from(inputs) {
+            Ok([input]) => Self::over(input),
+            Err(inputs) => internal_err!("Independent has one input, not {}", inputs.len()),
+        }
+    }
+}
+
+/// Its input, if it is such a node.
+fn input_of_independent(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let LogicalPlan::Extension(Extension { node }) = &plan else { return Ok(Transformed::no(plan)) };
+    let input = node.as_any().downcast_ref::<Independent>().map(|node| node.input.clone());
+    Ok(input.map_or(Transformed::no(plan), Transformed::yes))
+}
+
+/// Plans without such nodes.
+#[derive(Debug)]
+struct Planner {
+    inner: Arc<dyn QueryPlanner + Send + Sync>,
+}
+
+#[async_trait]
+impl QueryPlanner for Planner {
+    async fn create_physical_plan(
+        &self,
+        logical: &LogicalPlan,
+        session: &dyn Session,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let logical = logical.clone().transform_up_with_subqueries(input_of_independent)?.data;
+        self.inner.create_physical_plan(&logical, session).await
+    }
+}
+
+/// DataFusion's own planner.
+#[derive(Debug)]
+struct Default;
+
+#[async_trait]
+impl QueryPlanner for Default {
+    async fn create_physical_plan(
+        &self,
+        logical: &LogicalPlan,
+        session: &dyn Session,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        DefaultPhysicalPlanner::default().create_physical_plan(logical, session).await
+    }
+}
