@@ -110,12 +110,9 @@ class Expressions:
 
     def in_list(self, scope: Scope, _depth: int) -> Part:
         column, negated = self.column(scope, "kvwi"), self.maybe("NOT ")
-        values = [self.draw.randint(-2, 9) for _ in range(self.draw.randint(1, 5))]
-        if self.draw.random() < 0.6:
-            return part(f"{column} {negated}IN ({', '.join(map(str, values))})")
-        # No other list is over this expression.
-        more = self.draw.randint(100, 9999)
-        return part(f"({column} + {more}) {negated}IN ({', '.join(str(value + more) for value in values)}, NULL)")
+        values = [str(self.draw.randint(-2, 9)) for _ in range(self.draw.randint(1, 5))]
+        null = ", NULL" if self.draw.random() < 0.3 else ""
+        return part(f"{column} {negated}IN ({', '.join(values)}{null})")
 
     def dated(self, scope: Scope, _depth: int) -> Part:
         day = f"DATE '2020-01-{self.draw.randint(1, 28):02d}'"

@@ -1,8 +1,4 @@
-"""Under which settings the queries of a seed run. No setting changes what a query returns.
-
-`datafusion.optimizer.prefer_hash_join = false` is left out: where a projection above a join that sorts moves below it, DataFusion
-55 leaves the positions of columns in the join's condition as they were, and takes other columns for them.
-"""
+"""Under which settings the queries of a seed run. No setting changes what a query returns."""
 
 from __future__ import annotations
 
@@ -31,6 +27,7 @@ SESSION = {
     "datafusion.execution.collect_statistics": ["false", "", ""],
     "datafusion.optimizer.hash_join_single_partition_threshold_rows": ["0", "", ""],
     "datafusion.optimizer.repartition_joins": ["false", "", ""],
+    "datafusion.optimizer.prefer_hash_join": ["false", "", ""],
     "datafusion.optimizer.prefer_existing_sort": ["true", "", ""],
 }
 
