@@ -4,11 +4,11 @@ import os
 import sys
 import unittest
 
-from . import hostile_connections, hostile_logins, hostile_statements, proofs, shell, tests
+from . import hostile_connections, hostile_logins, hostile_statements, prepared, proofs, shell, tests, values
 from .server import Missing, client_packages
 
 #: The modules with tests.
-MODULES = [tests, hostile_logins, hostile_connections, hostile_statements, proofs, shell]
+MODULES = [tests, prepared, values, hostile_logins, hostile_connections, hostile_statements, proofs, shell]
 
 
 def main() -> int:

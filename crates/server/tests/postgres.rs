@@ -346,10 +346,11 @@ async fn a_startup_message_sets_variables_and_reset_brings_them_back() {
     let (client, connection) = config.connect(NoTls).await.unwrap();
     tokio::spawn(connection);
     let shown = async |variable: &str| {
-        // Settings of the engine are shown with their names before them.
         let rows = client.simple_query(&format!("SHOW {variable}")).await.unwrap();
         rows.iter().find_map(|message| match message {
-            SimpleQueryMessage::Row(row) => row.get(row.len() - 1).map(str::to_owned),
+            SimpleQueryMessage::Row(row) if row.len() == 1 && row.columns()[0].name() == variable => {
+                row.get(0).map(str::to_owned)
+            }
             _ => None,
         })
     };
@@ -366,6 +367,29 @@ async fn a_startup_message_sets_variables_and_reset_brings_them_back() {
     {
         let error = world.config("coscan", "").options(wrong).connect(NoTls).await.err().unwrap();
         assert_eq!(code(&error), expected, "{wrong}: {error:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_prepared_statement_means_what_is_there() {
+    let world = World::with_users(|_, _| {}).await;
+    let client = world.connect("root", "root").await.unwrap();
+    client.batch_execute("CREATE VIEW v AS SELECT 1 AS a").await.unwrap();
+    let prepared = client.prepare("SELECT a FROM v").await.unwrap();
+    client.batch_execute("PREPARE p AS SELECT a FROM v").await.unwrap();
+    for (view, answer) in
+        [("SELECT 2 AS a", Some("2")), ("SELECT 'x' AS a", None), ("SELECT 3 AS a", Some("3"))]
+    {
+        client.batch_execute(&format!("CREATE OR REPLACE VIEW v AS {view}")).await.unwrap();
+        let bound = client.query_one(&prepared, &[]).await.map(|row| row.get::<_, i64>(0).to_string());
+        assert_eq!(
+            bound.map_err(|error| code(&error)),
+            answer.map(str::to_owned).ok_or("0A000".to_owned()),
+            "{view}"
+        );
+        let executed = client.simple_query("EXECUTE p").await;
+        let executed = executed.map(|rows| first(&rows).map(str::to_owned)).map_err(|error| code(&error));
+        assert_eq!(executed.ok().flatten().as_deref(), answer, "{view}");
     }
 }
 

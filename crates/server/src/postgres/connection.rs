@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{BufMut, BytesMut};
+use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::{DmlStatement, LogicalPlan};
 use datafusion::sql::parser::Statement as Parsed;
 use futures::SinkExt;
@@ -141,12 +142,13 @@ impl Connection<'_> {
     }
 
     async fn dispatch(&mut self, message: PgWireFrontendMessage) -> PgWireResult<()> {
+        // In boxes: what they do is deep, and a connection's task holds the largest of them otherwise.
         match message {
-            PgWireFrontendMessage::Query(query) => self.simple(&query.query).await,
-            PgWireFrontendMessage::Parse(parse) => self.parse(parse).await,
-            PgWireFrontendMessage::Bind(bind) => self.bind(bind).await,
-            PgWireFrontendMessage::Describe(describe) => self.describe(describe).await,
-            PgWireFrontendMessage::Execute(execute) => self.execute(execute).await,
+            PgWireFrontendMessage::Query(query) => Box::pin(self.simple(&query.query)).await,
+            PgWireFrontendMessage::Parse(parse) => Box::pin(self.parse(parse)).await,
+            PgWireFrontendMessage::Bind(bind) => Box::pin(self.bind(bind)).await,
+            PgWireFrontendMessage::Describe(describe) => Box::pin(self.describe(describe)).await,
+            PgWireFrontendMessage::Execute(execute) => Box::pin(self.execute(execute)).await,
             PgWireFrontendMessage::Close(close) => self.close(close).await,
             PgWireFrontendMessage::Flush(_) => Ok(self.socket.flush().await?),
             PgWireFrontendMessage::Sync(_) => {
@@ -178,14 +180,18 @@ impl Connection<'_> {
         Ok(self.session.within(&self.run(), statement::read(&self.session, text)).await??)
     }
 
-    /// Plans a statement and checks that the user may run it.
-    pub(crate) async fn plan(&self, parsed: Parsed) -> PgWireResult<Statement> {
-        Ok(self.session.within(&self.run(), statement::plan(&self.session, parsed)).await??)
+    /// Plans a statement, with these types of parameters, and checks that the user may run it.
+    pub(crate) async fn plan(&self, parsed: Parsed, stated: &[Option<DataType>]) -> PgWireResult<Statement> {
+        let planning = Box::pin(statement::plan(&self.session, parsed, stated));
+        Ok(self.session.within(&self.run(), planning).await??)
     }
 
     /// How values are written as text.
     pub(crate) fn text(&self) -> Arc<FormatOptions> {
-        Arc::new(FormatOptions::from_client_metadata(self.socket.metadata()))
+        let variables = self.socket.metadata();
+        let mut text = FormatOptions::from_client_metadata(variables);
+        text.time_zone = variables.get("timezone").cloned().unwrap_or_else(|| "UTC".to_owned());
+        Arc::new(text)
     }
 
     /// After a failure in a transaction only its end is accepted.
@@ -214,16 +220,23 @@ impl Connection<'_> {
                 if failed || matches!(statement, Statement::Rollback) { "ROLLBACK" } else { "COMMIT" }
             }
             Statement::Accepted(tag) => tag,
+            Statement::Set { variable, value } if value.eq_ignore_ascii_case("default") => {
+                self.reset(Some(variable)).await?;
+                "SET"
+            }
             Statement::Set { variable, value } => {
                 let told = settings::set(self.socket.metadata_mut(), variable, value)?;
                 if variable == "application_name" {
                     self.session.entry().set_application(value);
                 }
+                // As it is shown.
+                let value =
+                    settings::show(self.socket.metadata(), variable).unwrap_or_else(|_| value.clone());
                 if variable == "timezone" {
-                    self.session.set_time_zone(value)?;
+                    self.session.set_time_zone(&value)?;
                 }
                 if let Some(told) = told {
-                    let status = ParameterStatus::new(told.to_owned(), value.clone());
+                    let status = ParameterStatus::new(told.to_owned(), value);
                     self.socket.feed(PgWireBackendMessage::ParameterStatus(status)).await?;
                 }
                 "SET"
@@ -251,9 +264,13 @@ impl Connection<'_> {
                 self.cursors.clear();
                 "CLOSE CURSOR ALL"
             }
+            Statement::Prepare { name, types, sql } => {
+                Box::pin(self.prepare(name, types, sql)).await?;
+                "PREPARE"
+            }
             Statement::Deallocate(name) => {
                 self.extended.deallocate(name.as_deref())?;
-                "DEALLOCATE"
+                if name.is_some() { "DEALLOCATE" } else { "DEALLOCATE ALL" }
             }
             Statement::DiscardAll => {
                 self.cursors.clear();
@@ -264,7 +281,9 @@ impl Connection<'_> {
             Statement::CopyOut(plan, format) => {
                 return self.copy_out(sql, plan.as_ref().clone(), format).await.map(Some);
             }
-            Statement::Plan(_) | Statement::Show(_) | Statement::Fetch(..) => return Ok(None),
+            Statement::Plan(_) | Statement::Execute { .. } | Statement::Show(_) | Statement::Fetch(..) => {
+                return Ok(None);
+            }
         };
         Ok(Some(Tag::new(tag)))
     }
@@ -424,7 +443,7 @@ pub(crate) fn has_rows(plan: &LogicalPlan) -> bool {
     !matches!(
         plan,
         LogicalPlan::Ddl(_) | LogicalPlan::Dml(_) | LogicalPlan::Copy(_) | LogicalPlan::Statement(_)
-    ) || matches!(plan, LogicalPlan::Statement(datafusion::logical_expr::Statement::Execute(_)))
+    )
 }
 
 /// One piece of data behind another.

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::ParamValues;
 use datafusion::execution::memory_pool::MemoryReservation;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::sql::sqlparser::ast;
 use futures::SinkExt;
 use pgwire::api::Type;
 use pgwire::api::portal::Format;
@@ -23,7 +25,8 @@ use pgwire::messages::response::{EmptyQueryResponse, TransactionStatus};
 
 use super::connection::{Connection, has_rows, no_cursor, show_field};
 use super::error::{error, violation};
-use super::parameters::{self, Parameter};
+use super::parameters;
+use super::prepared::Prepared;
 use super::rows::{Rows, description, fields};
 use super::statement::Statement;
 use crate::sql::QueryError;
@@ -35,19 +38,13 @@ const KEPT_MAX: usize = 4096;
 #[derive(Default)]
 pub(crate) struct Extended {
     statements: HashMap<String, Arc<Prepared>>,
+    /// Counts executions of this connection, and times when it waited for the client.
+    done: u64,
+    /// Counts those that may have changed a setting.
+    changed: u64,
     portals: HashMap<String, Portal>,
     /// After a failure everything up to the next Sync is passed over.
     skips: bool,
-}
-
-/// A prepared statement.
-struct Prepared {
-    sql: String,
-    /// Nothing for an empty text.
-    statement: Option<Statement>,
-    parameters: Vec<Parameter>,
-    /// What a long one takes, of the user's memory.
-    _reserved: Option<MemoryReservation>,
 }
 
 /// A statement with its parameters bound.
@@ -75,6 +72,7 @@ impl Extended {
     /// A Sync: what was skipped is over, and outside of a transaction portals are.
     pub(crate) fn synced(&mut self, status: TransactionStatus) {
         self.skips = false;
+        self.done += 1;
         if status == TransactionStatus::Idle {
             self.portals.clear();
         }
@@ -84,6 +82,41 @@ impl Extended {
     pub(crate) fn drop_unnamed(&mut self) {
         self.statements.remove("");
         self.portals.remove("");
+    }
+
+    /// The statement is executed.
+    pub(crate) fn does(&mut self, statement: &Statement) {
+        self.done += 1;
+        let only_reads = match statement {
+            Statement::Plan(plan) => has_rows(plan),
+            Statement::Execute { .. } | Statement::Fetch(..) | Statement::Show(_) => true,
+            Statement::Begin | Statement::Commit | Statement::Rollback | Statement::Accepted(_) => true,
+            _ => false,
+        };
+        self.changed += u64::from(!only_reads);
+    }
+
+    /// What this connection has done, and whether it has changed something.
+    pub(crate) fn moment(&self) -> (u64, u64) {
+        (self.done, self.changed)
+    }
+
+    /// Whether there is room for one more statement of this name.
+    pub(crate) fn admits(&self, name: &str) -> Result<(), QueryError> {
+        if !name.is_empty() && self.statements.contains_key(name) {
+            return Err(QueryError::other("42P05", format!("prepared statement \"{name}\" already exists")));
+        }
+        if self.statements.len() >= KEPT_MAX {
+            return Err(QueryError::other(
+                "53400",
+                format!("a connection can keep at most {KEPT_MAX} prepared statements: deallocate some"),
+            ));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn keep(&mut self, name: String, prepared: Arc<Prepared>) {
+        self.statements.insert(name, prepared);
     }
 
     /// DEALLOCATE of one statement, or of all.
@@ -96,7 +129,7 @@ impl Extended {
         Ok(())
     }
 
-    fn statement(&self, name: &str) -> Result<Arc<Prepared>, QueryError> {
+    pub(crate) fn statement(&self, name: &str) -> Result<Arc<Prepared>, QueryError> {
         self.statements.get(name).cloned().ok_or_else(|| no_statement(name))
     }
 
@@ -114,42 +147,18 @@ fn no_statement(name: &str) -> QueryError {
 impl Connection<'_> {
     pub(crate) async fn parse(&mut self, message: Parse) -> PgWireResult<()> {
         let name = message.name.unwrap_or_default();
-        let kept = &self.extended.statements;
-        if !name.is_empty() && kept.contains_key(&name) {
-            return Err(error("42P05", format!("prepared statement \"{name}\" already exists")));
-        }
-        if kept.len() >= KEPT_MAX {
-            return Err(error(
-                "53400",
-                format!("a connection can keep at most {KEPT_MAX} prepared statements: deallocate some"),
-            ));
-        }
-        let reserved = self.session.reserve_plan(&message.query)?;
-        let types: Vec<Option<Type>> = message.type_oids.iter().map(|&oid| Type::from_oid(oid)).collect();
-        let mut parsed = self.read(&message.query).await?;
-        let mut statement = match (parsed.pop(), parsed.is_empty()) {
-            (None, _) => None,
-            (Some(parsed), true) => Some(self.plan(parsed).await?),
-            _ => return Err(error("42601", "cannot insert multiple commands into a prepared statement")),
-        };
-        if let Some(statement) = &statement {
+        self.extended.admits(&name)?;
+        let types = message.type_oids.iter().map(|&oid| Type::from_oid(oid)).collect();
+        let prepared = Box::pin(self.prepared(message.query, types, &[])).await?;
+        if let Some(statement) = &prepared.statement {
             self.admit(statement)?;
         }
-        let parameters = match &mut statement {
-            Some(Statement::Plan(plan) | Statement::Declare(_, plan) | Statement::CopyOut(plan, _)) => {
-                let parameters = parameters::of(plan, &types)?;
-                **plan = parameters::given(std::mem::take(plan.as_mut()), &parameters)?;
-                parameters
-            }
-            _ => Vec::new(),
-        };
-        let prepared = Prepared { sql: message.query, statement, parameters, _reserved: reserved };
-        self.extended.statements.insert(name, Arc::new(prepared));
+        self.extended.keep(name, Arc::new(prepared));
         Ok(self.socket.feed(PgWireBackendMessage::ParseComplete(ParseComplete::new())).await?)
     }
 
     pub(crate) async fn bind(&mut self, message: Bind) -> PgWireResult<()> {
-        let prepared = self.extended.statement(message.statement_name.as_deref().unwrap_or_default())?;
+        let prepared = Box::pin(self.current(message.statement_name.as_deref().unwrap_or_default())).await?;
         let name = message.portal_name.clone().unwrap_or_default();
         let kept = &self.extended.portals;
         if !name.is_empty() && kept.contains_key(&name) {
@@ -178,7 +187,7 @@ impl Connection<'_> {
         let name = message.name.unwrap_or_default();
         let (prepared, format) = match message.target_type {
             TARGET_TYPE_BYTE_STATEMENT => {
-                let prepared = self.extended.statement(&name)?;
+                let prepared = Box::pin(self.current(&name)).await?;
                 let types = prepared.parameters.iter().map(|parameter| parameter.told.oid()).collect();
                 let described = ParameterDescription::new(types);
                 self.socket.feed(PgWireBackendMessage::ParameterDescription(described)).await?;
@@ -198,7 +207,7 @@ impl Connection<'_> {
             }
             other => return Err(violation(format!("Describe takes S or P, not byte {other}"))),
         };
-        let columns = match self.columns(&prepared, &format)? {
+        let columns = match self.columns(&prepared, &format).await? {
             Some(columns) => PgWireBackendMessage::RowDescription(description(&columns)),
             None => PgWireBackendMessage::NoData(NoData::new()),
         };
@@ -206,8 +215,20 @@ impl Connection<'_> {
     }
 
     /// The columns that a statement will have.
-    fn columns(&self, prepared: &Prepared, format: &Format) -> PgWireResult<Option<Vec<FieldInfo>>> {
-        Ok(match &prepared.statement {
+    async fn columns(
+        &mut self,
+        prepared: &Prepared,
+        format: &Format,
+    ) -> PgWireResult<Option<Vec<FieldInfo>>> {
+        let executed;
+        let statement = match &prepared.statement {
+            Some(Statement::Execute { name, .. }) => {
+                executed = Box::pin(self.current(name)).await?;
+                &executed.statement
+            }
+            statement => statement,
+        };
+        Ok(match statement {
             Some(Statement::Plan(plan)) if has_rows(plan) => {
                 let schema: SchemaRef = plan.schema().inner().clone();
                 Some(fields(&schema, format, &self.text())?.to_vec())
@@ -245,22 +266,14 @@ impl Connection<'_> {
     }
 
     async fn begin(&mut self, name: &str, prepared: &Prepared, statement: &Statement) -> PgWireResult<Begun> {
+        self.extended.does(statement);
         let portal = self.extended.portal(name)?;
         portal.begun = true;
         let (format, values) = (portal.format.clone(), portal.values.clone());
-        let bound = |plan: &datafusion::logical_expr::LogicalPlan| match prepared.parameters.is_empty() {
-            true => Ok(plan.clone()),
-            false => plan.clone().replace_params_with_values(&values).map_err(QueryError::from),
-        };
+        let bound = |plan: &LogicalPlan| prepared.bound(plan, &values);
         let sql = &prepared.sql;
         Ok(match statement {
-            Statement::Plan(plan) if has_rows(plan) => {
-                let results = self.session.run(sql, bound(plan)?, self.run()).await?;
-                let schema: SchemaRef = plan.schema().inner().clone();
-                let fields = fields(&schema, &format, &self.text())?;
-                Begun::Rows(Box::new(Rows::new(results, schema, fields)))
-            }
-            Statement::Plan(plan) => Begun::Done(self.effect(sql, bound(plan)?).await?),
+            Statement::Plan(plan) => self.begin_plan(sql, plan, bound(plan)?, &format).await?,
             Statement::CopyOut(plan, format) => {
                 let copy = Statement::CopyOut(Box::new(bound(plan)?), format.clone());
                 Begun::Done(self.command(sql, &copy).await?.unwrap_or_else(|| Tag::new("COPY")))
@@ -268,6 +281,9 @@ impl Connection<'_> {
             Statement::Declare(cursor, plan) => {
                 let declare = Statement::Declare(cursor.clone(), Box::new(bound(plan)?));
                 Begun::Done(self.command(sql, &declare).await?.unwrap_or_else(|| Tag::new("DECLARE CURSOR")))
+            }
+            Statement::Execute { name, arguments } => {
+                Box::pin(self.begin_execute(sql, name, arguments, &format)).await?
             }
             Statement::Fetch(cursor, count) => Begun::Done(self.fetch(cursor, *count, false).await?),
             Statement::Show(variable) => {
@@ -277,6 +293,41 @@ impl Connection<'_> {
             }
             other => Begun::Done(self.command(sql, other).await?.unwrap_or_else(|| Tag::new("SELECT"))),
         })
+    }
+
+    /// Begins a plan whose parameters are bound; `plan` is what the client was told of.
+    async fn begin_plan(
+        &mut self,
+        sql: &str,
+        plan: &LogicalPlan,
+        bound: LogicalPlan,
+        format: &Format,
+    ) -> PgWireResult<Begun> {
+        if !has_rows(plan) {
+            return Ok(Begun::Done(self.effect(sql, bound).await?));
+        }
+        let results = self.session.run(sql, bound, self.run()).await?;
+        let schema: SchemaRef = plan.schema().inner().clone();
+        let fields = fields(&schema, format, &self.text())?;
+        Ok(Begun::Rows(Box::new(Rows::new(results, schema, fields))))
+    }
+
+    /// Begins an EXECUTE.
+    pub(crate) async fn begin_execute(
+        &mut self,
+        sql: &str,
+        name: &str,
+        arguments: &[ast::Expr],
+        format: &Format,
+    ) -> PgWireResult<Begun> {
+        let (prepared, values) = Box::pin(self.executed(name, arguments)).await?;
+        match &prepared.statement {
+            Some(Statement::Plan(plan)) => {
+                let bound = prepared.bound(plan, &values)?;
+                self.begin_plan(sql, plan, bound, format).await
+            }
+            _ => Err(error("0A000", "EXECUTE takes the name of a prepared query")),
+        }
     }
 
     /// Sends the next rows of a portal, and keeps it if there may be more.
@@ -304,7 +355,7 @@ impl Connection<'_> {
 }
 
 /// What an execution begins with.
-enum Begun {
+pub(crate) enum Begun {
     Rows(Box<Rows>),
     Done(Tag),
 }

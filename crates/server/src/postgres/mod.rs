@@ -11,9 +11,11 @@
 //! | `sessions`, `request` | whose statement is to be stopped, and what does it do? |
 //! | `connection` | what comes next, and what holds between messages? |
 //! | `simple`, `extended` | the two ways to run a statement |
+//! | `prepared` | what does a prepared statement mean now? |
 //! | `statement`, `catalog` | what does the text say; what if it is about PostgreSQL's catalogs? |
 //! | `regclass` | which relation has this name? |
-//! | `parameters`, `rows`, `copy` | values in, rows out |
+//! | `parameters`, `numeric` | values in |
+//! | `rows`, `encode`, `copy` | rows out |
 //! | `settings` | SET and SHOW |
 //! | `error` | what went wrong, as the protocol says it |
 
@@ -21,10 +23,12 @@ mod bounded;
 mod catalog;
 mod connection;
 mod copy;
+mod encode;
 mod error;
 mod extended;
 mod numeric;
 mod parameters;
+mod prepared;
 mod regclass;
 mod request;
 mod rows;

@@ -1,12 +1,10 @@
 //! Numerics that clients bind, with all of their digits.
 
+use datafusion::arrow::datatypes::DECIMAL128_MAX_PRECISION;
 use datafusion::common::ScalarValue;
 use pgwire::error::PgWireResult;
 
 use super::error::error;
-
-/// The most digits of a decimal in 128 bits.
-const DIGITS_MAX: i32 = 38;
 
 /// A number: `digits` times a power of ten.
 struct Number {
@@ -25,15 +23,20 @@ pub(super) fn from_binary(bytes: &[u8]) -> PgWireResult<ScalarValue> {
         _ => return Err(not_a_number()),
     };
     let mut digits: i128 = 0;
-    for _ in 0..count {
-        let four = next()?;
+    let mut exponent = 4 * (i32::from(weight) - i32::from(count) + 1);
+    for at in 1..=count {
+        let mut four = next()?;
         if four > 9_999 {
             return Err(error("22P03", format!("{four} is no digit of a numeric")));
         }
-        let longer = digits.checked_mul(10_000).and_then(|digits| digits.checked_add(i128::from(four)));
+        let mut power = 10_000;
+        // Zeros at the end are none of its digits.
+        while at == count && power > 1 && four % 10 == 0 {
+            (four, power, exponent) = (four / 10, power / 10, exponent + 1);
+        }
+        let longer = digits.checked_mul(power).and_then(|digits| digits.checked_add(i128::from(four)));
         digits = longer.ok_or_else(too_long)?;
     }
-    let exponent = 4 * (i32::from(weight) - i32::from(count) + 1);
     let digits = if negative { -digits } else { digits };
     Number { digits, exponent }.scalar(i32::from(places))
 }
@@ -77,7 +80,7 @@ impl Number {
         let scaled = 10i128.checked_pow(power).and_then(|power| digits.checked_mul(power));
         let digits = if digits == 0 { 0 } else { scaled.ok_or_else(too_long)? };
         let all = (digits.unsigned_abs().checked_ilog10().map_or(1, |log| log as i32 + 1)).max(places);
-        if all > DIGITS_MAX {
+        if all > i32::from(DECIMAL128_MAX_PRECISION) {
             return Err(too_long());
         }
         Ok(ScalarValue::Decimal128(Some(digits), all as u8, places as i8))
@@ -85,7 +88,7 @@ impl Number {
 }
 
 fn too_long() -> pgwire::error::PgWireError {
-    error("22003", format!("a numeric can have at most {DIGITS_MAX} digits"))
+    error("22003", format!("a numeric can have at most {DECIMAL128_MAX_PRECISION} digits"))
 }
 
 fn not_a_number() -> pgwire::error::PgWireError {
@@ -137,6 +140,9 @@ mod tests {
         assert_eq!(binary(&[0, 0, 0, 2]), decimal(0, 2, 2));
         assert_eq!(binary(&[3, 2, 0, 0, 1, 2345, 6789]), decimal(123_456_789, 9, 0));
         assert_eq!(binary(&[1, 9, 0, 0, 99]), decimal(99 * 10i128.pow(36), 38, 0));
+        // 38 digits, the last of them alone behind the point.
+        let nines = [&[11, 9, 0, 1, 9][..], &[9_999; 9], &[9_000]].concat();
+        assert_eq!(binary(&nines), decimal(10i128.pow(38) - 1, 38, 1));
         for wrong in [
             &[1, 10, 0, 0, 1][..],
             &[2, 0, 0, 0, 1],

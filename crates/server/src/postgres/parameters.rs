@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use arrow_pg::datatypes::df::deserialize_parameters_with_server_types;
 use arrow_pg::datatypes::{PG_OID_ALIAS_KEY, into_pg_type, pg_type_for_alias_kind};
-use datafusion::arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
-use datafusion::common::ParamValues;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::logical_expr::expr::Placeholder;
+use datafusion::arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use pgwire::api::Type;
 use pgwire::api::portal::Portal;
@@ -18,7 +17,7 @@ use pgwire::messages::extendedquery::Bind;
 
 use super::error::{error, violation};
 use super::numeric;
-use crate::sql::QueryError;
+use crate::sql::{QueryError, bytea};
 
 /// The most parameters of a statement, as in PostgreSQL.
 const PARAMETERS_MAX: usize = 65_535;
@@ -26,9 +25,7 @@ const PARAMETERS_MAX: usize = 65_535;
 /// A parameter: what the query engine makes of it, and what the client is told that it is.
 #[derive(Clone, Debug)]
 pub(crate) struct Parameter {
-    arrow: Option<DataType>,
-    /// It has the type that the client gave it: the plan expects none, or one that has not all of its values.
-    is_given: bool,
+    pub(crate) arrow: Option<DataType>,
     /// What the client is told.
     pub(crate) told: Type,
 }
@@ -59,61 +56,32 @@ pub(crate) fn of(plan: &LogicalPlan, given: &[Option<Type>]) -> Result<Vec<Param
         let (arrow, alias) = known.remove(&at).unwrap_or_default();
         let inferred = arrow.as_ref().and_then(|arrow| into_pg_type(arrow).ok());
         let given = given.get(at).cloned().flatten().filter(|told| *told != Type::UNKNOWN);
-        let takes = |given: &Type| arrow.as_ref().is_some_and(|arrow| has_all_values(arrow, given));
-        let own = given.as_ref().filter(|given| !takes(given)).and_then(own_type);
+        let own = given.as_ref().and_then(own_type);
         let told = given.or(alias).or(inferred).unwrap_or(Type::TEXT);
-        Parameter { is_given: own.is_some(), arrow: own.or(arrow), told }
+        Parameter { arrow: own.or(arrow), told }
     };
     Ok((0..count).map(parameter).collect())
 }
 
-/// The plan with those parameters as what they are given as, so that comparisons and results have the types that follow.
-pub(crate) fn given(plan: LogicalPlan, parameters: &[Parameter]) -> Result<LogicalPlan, QueryError> {
-    if !parameters.iter().any(|parameter| parameter.is_given) {
-        return Ok(plan);
-    }
-    let typed = |expr: Expr| {
-        let Expr::Placeholder(Placeholder { id, field }) = expr else { return Ok(Transformed::no(expr)) };
-        let of = position(&id).ok().and_then(|at| parameters.get(at)).filter(|parameter| parameter.is_given);
-        let own =
-            of.and_then(|parameter| parameter.arrow.clone()).map(|own| Arc::new(Field::new("", own, true)));
-        let is_given = own.is_some();
-        Ok(Transformed::new_transformed(
-            Expr::Placeholder(Placeholder { id, field: own.or(field) }),
-            is_given,
-        ))
-    };
-    let typed = plan.transform_up_with_subqueries(|node| {
-        node.map_expressions(|expr| expr.transform_up(typed))?.map_data(LogicalPlan::recompute_schema)
-    })?;
-    Ok(typed.data)
+/// The types that a plan is made with: those that the client has stated. What it calls a text may be a value of any type, as
+/// drivers send it: there, and where nothing is stated, the type follows from the plan.
+pub(crate) fn stated(given: &[Option<Type>]) -> Vec<Option<DataType>> {
+    given.iter().map(|given| given.as_ref().and_then(own_type)).collect()
 }
 
-/// Whether a type of the query engine has all values of a number or time that the client gave. Others are converted.
-fn has_all_values(arrow: &DataType, given: &Type) -> bool {
-    use DataType::{Decimal128, Duration, Float32, Float64, Int16, Int32, Int64, Interval, Timestamp};
-    match *given {
-        Type::INT2 => matches!(arrow, Int16 | Int32 | Int64 | Float32 | Float64),
-        Type::INT4 => matches!(arrow, Int32 | Int64 | Float64),
-        Type::INT8 => matches!(arrow, Int64 | Float64),
-        Type::FLOAT4 => matches!(arrow, Float32 | Float64),
-        Type::FLOAT8 => matches!(arrow, Float64),
-        Type::NUMERIC => matches!(arrow, Decimal128(..)),
-        Type::TIMESTAMP | Type::TIMESTAMPTZ => matches!(arrow, Timestamp(..)),
-        Type::INTERVAL => matches!(arrow, Interval(_) | Duration(_)),
-        _ => true,
-    }
-}
-
-/// What a number or time is by itself.
+/// What a value of a type is by itself.
 fn own_type(given: &Type) -> Option<DataType> {
     Some(match *given {
+        Type::BOOL => DataType::Boolean,
         // As literals: functions know no smaller ones.
         Type::INT2 | Type::INT4 | Type::INT8 => DataType::Int64,
         Type::FLOAT4 => DataType::Float32,
         Type::FLOAT8 => DataType::Float64,
         // As that of a cast to numeric; values have digits of their own.
         Type::NUMERIC => DataType::Decimal128(38, 10),
+        Type::BYTEA => DataType::Binary,
+        Type::DATE => DataType::Date32,
+        Type::TIME => DataType::Time64(TimeUnit::Nanosecond),
         Type::TIMESTAMP => DataType::Timestamp(TimeUnit::Microsecond, None),
         Type::TIMESTAMPTZ => DataType::Timestamp(TimeUnit::Microsecond, Some("+00:00".into())),
         Type::INTERVAL => DataType::Interval(IntervalUnit::MonthDayNano),
@@ -166,9 +134,9 @@ pub(crate) fn values(bind: &Bind, parameters: &[Parameter]) -> PgWireResult<Para
     }
     let told: Vec<Type> = parameters.iter().map(|parameter| parameter.told.clone()).collect();
     let stored = StoredStatement::new(String::new(), (), told.iter().cloned().map(Some).collect());
-    // The reader of all other types has 28 digits for numerics.
+    // The reader of all other types has 28 digits for numerics, and of bytes as text one form.
     let others = bind.parameters.iter().zip(&told).map(|(value, told)| match *told {
-        Type::NUMERIC => None,
+        Type::NUMERIC | Type::BYTEA => None,
         _ => value.clone(),
     });
     let (portal, statement) = (bind.portal_name.clone(), bind.statement_name.clone());
@@ -182,11 +150,18 @@ pub(crate) fn values(bind: &Bind, parameters: &[Parameter]) -> PgWireResult<Para
     let mut read = read.unwrap_or_else(|_| Err(error("22P03", "a bound value does not fit its type")))?;
     if let ParamValues::List(values) = &mut read {
         for (at, (value, bound)) in values.iter_mut().zip(&bind.parameters).enumerate() {
-            if let Some(bytes) = bound.as_ref().filter(|_| told[at] == Type::NUMERIC) {
-                let number =
-                    if is_binary(bind, at) { numeric::from_binary(bytes) } else { numeric::from_text(bytes) };
-                *value = number?.into();
-            }
+            let Some(bytes) = bound else { continue };
+            *value = match (&told[at], is_binary(bind, at)) {
+                (&Type::NUMERIC, true) => numeric::from_binary(bytes)?.into(),
+                (&Type::NUMERIC, false) => numeric::from_text(bytes)?.into(),
+                (&Type::BYTEA, true) => ScalarValue::Binary(Some(bytes.to_vec())).into(),
+                (&Type::BYTEA, false) => {
+                    let text = std::str::from_utf8(bytes);
+                    let text = text.map_err(|_| error("22021", "a bound text is not in UTF-8"))?;
+                    ScalarValue::Binary(Some(bytea(text)?)).into()
+                }
+                _ => continue,
+            };
         }
     }
     Ok(read)

@@ -4,10 +4,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::vec;
 
-use arrow_pg::datatypes::{arrow_schema_to_pg_fields, encode_recordbatch};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, Field, SchemaRef};
 use futures::StreamExt;
 use pgwire::api::portal::Format;
 use pgwire::api::results::FieldInfo;
@@ -15,6 +14,7 @@ use pgwire::error::{PgWireError, PgWireResult};
 use pgwire::messages::data::{DataRow, RowDescription};
 use pgwire::types::format::FormatOptions;
 
+use super::encode::{encode, told_type};
 use super::request::Request;
 use crate::sql::{Cancel, QueryError, Results, RunningQuery, modifier, shown_schema};
 
@@ -30,15 +30,16 @@ pub(crate) fn fields(
         let (given, wanted) = (formats.len(), schema.fields().len());
         return Err(super::error::violation(format!("the client sent {given} formats for {wanted} columns")));
     }
-    let fields = arrow_schema_to_pg_fields(&shown_schema(schema), format, None)?;
-    let told = fields.into_iter().zip(schema.fields()).map(|(field, of)| {
-        let field = field.with_format_options(text.clone());
-        match modifier(of.data_type()) {
-            Some(modifier) => field.with_type_modifier(modifier),
-            None => field,
-        }
+    let shown = shown_schema(schema);
+    let told = shown.fields().iter().enumerate().map(|(at, field)| {
+        let told = FieldInfo::new(field.name().clone(), None, None, told_type(field)?, format.format_for(at));
+        let told = told.with_format_options(text.clone());
+        Ok(match modifier(field.data_type()) {
+            Some(modifier) => told.with_type_modifier(modifier),
+            None => told,
+        })
     });
-    Ok(Arc::new(told.collect()))
+    Ok(Arc::new(told.collect::<PgWireResult<_>>()?))
 }
 
 /// The same as a message.
@@ -84,11 +85,8 @@ impl Rows {
     }
 
     fn encode(&self, batch: RecordBatch) -> PgWireResult<Vec<DataRow>> {
-        let batch = told(batch, &self.schema)?;
-        let fields = self.fields.clone();
-        let encoded = catch_unwind(AssertUnwindSafe(|| {
-            encode_recordbatch(fields, batch).collect::<PgWireResult<Vec<_>>>()
-        }));
+        let batch = told(batch, &self.schema, &self.fields)?;
+        let encoded = catch_unwind(AssertUnwindSafe(|| encode(&self.fields, &batch)));
         encoded.unwrap_or_else(|_| Err(PgWireError::from(QueryError::panicked())))
     }
 }
@@ -107,11 +105,13 @@ impl Drop for StopsWith {
     }
 }
 
-/// The batch in the types the client was told: parameters that were bound later may have changed what the plan gives.
-fn told(batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, QueryError> {
+/// The batch in the types the client was told: parameters that were bound later may have changed what the plan gives. Digits of
+/// decimals, and other differences that no client sees, stay.
+fn told(batch: RecordBatch, schema: &SchemaRef, fields: &[FieldInfo]) -> Result<RecordBatch, QueryError> {
     let differs = |at: usize| {
         let (is, told) = (batch.column(at).data_type(), schema.field(at).data_type());
-        is != told && *told != DataType::Null
+        is != told
+            && told_type(&Field::new("", is.clone(), true)).ok().as_ref() != Some(fields[at].datatype())
     };
     if batch.num_columns() != schema.fields().len() {
         return Err(QueryError::other(
@@ -124,6 +124,8 @@ fn told(batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, QueryErro
     }
     let failed = |error: datafusion::arrow::error::ArrowError| QueryError::other("22000", error.to_string());
     let columns = (0..batch.num_columns()).map(|at| match differs(at) {
+        // Of what nothing is known it is told that it is a text.
+        true if *schema.field(at).data_type() == DataType::Null => cast(batch.column(at), &DataType::Utf8),
         true => cast(batch.column(at), schema.field(at).data_type()),
         false => Ok(batch.column(at).clone()),
     });

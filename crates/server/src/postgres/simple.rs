@@ -8,7 +8,8 @@ use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::response::EmptyQueryResponse;
 
 use super::connection::{Connection, has_rows};
-use super::rows::description;
+use super::extended::Begun;
+use super::rows::{Rows, description};
 use super::statement::Statement;
 
 impl Connection<'_> {
@@ -26,8 +27,9 @@ impl Connection<'_> {
             let sql = if only { text.to_owned() } else { parsed.to_string() };
             // Every statement has its own time.
             self.request.restarts();
-            let statement = self.plan(parsed).await?;
+            let statement = self.plan(parsed, &[]).await?;
             self.admit(&statement)?;
+            self.extended.does(&statement);
             let tag = self.answer(&sql, statement).await?;
             self.complete(tag).await?;
         }
@@ -40,13 +42,16 @@ impl Connection<'_> {
         }
         match statement {
             Statement::Plan(plan) if has_rows(&plan) => {
-                let mut rows = self.start(sql, *plan, &Format::UnifiedText).await?;
-                let columns = description(rows.fields());
-                self.socket.feed(PgWireBackendMessage::RowDescription(columns)).await?;
-                let (sent, _) = self.send_rows(&mut rows, None).await?;
-                Ok(Tag::new("SELECT").with_rows(sent))
+                let rows = self.start(sql, *plan, &Format::UnifiedText).await?;
+                self.all(rows).await
             }
             Statement::Plan(plan) => self.effect(sql, *plan).await,
+            Statement::Execute { name, arguments } => {
+                match Box::pin(self.begin_execute(sql, &name, &arguments, &Format::UnifiedText)).await? {
+                    Begun::Rows(rows) => self.all(*rows).await,
+                    Begun::Done(tag) => Ok(tag),
+                }
+            }
             Statement::Fetch(name, at_most) => self.fetch(&name, at_most, true).await,
             Statement::Show(variable) => {
                 let (fields, row) = self.show(&variable)?;
@@ -56,5 +61,12 @@ impl Connection<'_> {
             }
             _ => Ok(Tag::new("SELECT")),
         }
+    }
+    /// Sends all rows, and what they are before them.
+    async fn all(&mut self, mut rows: Rows) -> PgWireResult<Tag> {
+        let columns = description(rows.fields());
+        self.socket.feed(PgWireBackendMessage::RowDescription(columns)).await?;
+        let (sent, _) = self.send_rows(&mut rows, None).await?;
+        Ok(Tag::new("SELECT").with_rows(sent))
     }
 }

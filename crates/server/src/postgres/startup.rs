@@ -2,9 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::str::FromStr;
 
-use datafusion::arrow::array::timezone::Tz;
 use futures::{SinkExt, StreamExt};
 use pgwire::api::auth::sasl::{SCRAM_SHA_256_METHOD, SCRAM_SHA_256_PLUS_METHOD};
 use pgwire::api::auth::{
@@ -114,12 +112,12 @@ async fn set_up(
             continue;
         }
         if variable == "timezone" {
-            if Tz::from_str(&value).is_err() {
+            let Ok(zone) = settings::time_zone(&value) else {
                 socket.metadata_mut().remove(&variable);
                 continue;
-            }
-            session.set_time_zone(&value)?;
-            time_zone = Some(value.clone());
+            };
+            session.set_time_zone(&zone)?;
+            time_zone = Some(zone);
         }
         settings::set(socket.metadata_mut(), &variable, &value)?;
         if variable == "application_name" {

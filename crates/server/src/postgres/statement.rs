@@ -10,7 +10,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use coscan_datafusion::with_options;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::Column;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::sql::parser::{DFParserBuilder, Statement as Parsed};
 use datafusion::sql::sqlparser::ast::{
     self, CloseCursor, CopyOption, CopySource, CopyTarget, DeclareType, FetchDirection, Reset, Set,
@@ -22,6 +24,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 use super::catalog;
 use super::copy::CopyFormat;
 use super::regclass;
+use crate::sql::ast::folded;
 use crate::sql::{QueryError, Session, check_nesting};
 
 /// A statement, planned as far as it is one for the query engine.
@@ -51,6 +54,10 @@ pub(crate) enum Statement {
     Fetch(String, Option<usize>),
     /// CLOSE of one cursor or of all.
     Close(Option<String>),
+    /// PREPARE: the statement's name, the types of its parameters as far as they are stated, and its text.
+    Prepare { name: String, types: Vec<ast::DataType>, sql: String },
+    /// EXECUTE of the statement with this name, with these arguments.
+    Execute { name: String, arguments: Vec<ast::Expr> },
     /// DEALLOCATE of one statement or of all.
     Deallocate(Option<String>),
     /// DISCARD ALL.
@@ -134,9 +141,14 @@ fn touches_tables(session: &Session, statement: &Ast) -> bool {
 }
 
 /// Plans a statement and checks that the user may run it.
-pub(crate) async fn plan(session: &Arc<Session>, parsed: Parsed) -> Result<Statement, QueryError> {
-    let Parsed::Statement(ast) = &parsed else { return planned(session, parsed).await };
-    let name = |ident: &ast::Ident| ident.value.clone();
+/// `stated` are the types of its parameters that the client has stated.
+pub(crate) async fn plan(
+    session: &Arc<Session>,
+    parsed: Parsed,
+    stated: &[Option<DataType>],
+) -> Result<Statement, QueryError> {
+    let Parsed::Statement(ast) = &parsed else { return planned(session, parsed, stated).await };
+    let name = folded;
     Ok(match ast.as_ref() {
         Ast::StartTransaction { .. } => Statement::Begin,
         Ast::Commit { .. } => Statement::Commit,
@@ -153,18 +165,26 @@ pub(crate) async fn plan(session: &Arc<Session>, parsed: Parsed) -> Result<State
             Reset::ConfigurationParameter(name) if name.0.len() == 1 => {
                 Statement::Reset(Some(name.to_string().replace('"', "").to_ascii_lowercase()))
             }
-            Reset::ConfigurationParameter(_) => return planned(session, parsed).await,
+            Reset::ConfigurationParameter(_) => return planned(session, parsed, stated).await,
         },
         Ast::Discard { object_type: ast::DiscardObject::ALL } => Statement::DiscardAll,
         Ast::Discard { .. } => Statement::Accepted("DISCARD"),
         Ast::Deallocate { name, .. } => {
             let all = name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all");
-            Statement::Deallocate((!all).then(|| name.value.clone()))
+            Statement::Deallocate((!all).then(|| folded(name)))
+        }
+        Ast::Prepare { name: of, data_types, statement } => {
+            Statement::Prepare { name: folded(of), types: data_types.clone(), sql: statement.to_string() }
+        }
+        Ast::Execute { name: Some(of), parameters, using, immediate: false, .. } if using.is_empty() => {
+            let name =
+                of.0.iter().filter_map(|part| part.as_ident()).map(folded).collect::<Vec<_>>().join(".");
+            Statement::Execute { name, arguments: parameters.clone() }
         }
         Ast::Close { cursor: CloseCursor::All } => Statement::Close(None),
         Ast::Close { cursor: CloseCursor::Specific { name: cursor } } => Statement::Close(Some(name(cursor))),
         Ast::Fetch { name: cursor, direction, .. } => Statement::Fetch(name(cursor), rows(direction)?),
-        Ast::Declare { stmts } => return declare(session, stmts).await,
+        Ast::Declare { stmts } => return declare(session, stmts, stated).await,
         Ast::Set(set) => return assignment(session, set, &parsed).await,
         Ast::ShowVariable { variable } => {
             let words: Vec<String> = variable.iter().map(|word| word.value.to_ascii_lowercase()).collect();
@@ -172,7 +192,12 @@ pub(crate) async fn plan(session: &Arc<Session>, parsed: Parsed) -> Result<State
                 ["time", "zone"] => Statement::Show("timezone".to_owned()),
                 ["transaction", "isolation", "level"] => Statement::Show("transaction_isolation".to_owned()),
                 [one] if !matches!(one, "all") => Statement::Show(one.to_owned()),
-                _ => return planned(session, parsed).await,
+                ["coscan" | "datafusion", ..] => {
+                    let name = words.join(".");
+                    let plan = session.plan_statement(parsed, stated).await?;
+                    return Ok(Statement::Plan(Box::new(only_value(plan, name)?)));
+                }
+                _ => return planned(session, parsed, stated).await,
             }
         }
         Ast::Copy { source, to: true, target: CopyTarget::Stdout, options, legacy_options, .. } => {
@@ -182,7 +207,7 @@ pub(crate) async fn plan(session: &Arc<Session>, parsed: Parsed) -> Result<State
                     "COPY options without parentheses are not supported: write WITH (FORMAT csv)",
                 ));
             }
-            return copy_out(session, source, options).await;
+            return copy_out(session, source, options, stated).await;
         }
         Ast::Copy { to: false, .. } => {
             return Err(QueryError::other(
@@ -190,28 +215,46 @@ pub(crate) async fn plan(session: &Arc<Session>, parsed: Parsed) -> Result<State
                 "COPY FROM is not supported: tables are Parquet files and read-only",
             ));
         }
-        _ => return planned(session, parsed).await,
+        _ => return planned(session, parsed, stated).await,
     })
 }
 
-async fn planned(session: &Session, parsed: Parsed) -> Result<Statement, QueryError> {
-    Ok(Statement::Plan(Box::new(session.plan_statement(parsed).await?)))
+async fn planned(
+    session: &Session,
+    parsed: Parsed,
+    stated: &[Option<DataType>],
+) -> Result<Statement, QueryError> {
+    Ok(Statement::Plan(Box::new(session.plan_statement(parsed, stated).await?)))
 }
 
-async fn query(session: &Arc<Session>, sql: String) -> Result<Box<LogicalPlan>, QueryError> {
+/// The value of a setting of the query engine, as a column with its name.
+fn only_value(plan: LogicalPlan, name: String) -> Result<LogicalPlan, QueryError> {
+    let value = Expr::Column(Column::from_name("value")).alias(name);
+    Ok(LogicalPlanBuilder::from(plan).project([value])?.build()?)
+}
+
+async fn query(
+    session: &Arc<Session>,
+    sql: String,
+    stated: &[Option<DataType>],
+) -> Result<Box<LogicalPlan>, QueryError> {
     let mut parsed = read(session, &sql).await?;
     match (parsed.pop(), parsed.is_empty()) {
-        (Some(parsed), true) => Ok(Box::new(session.plan_statement(parsed).await?)),
+        (Some(parsed), true) => Ok(Box::new(session.plan_statement(parsed, stated).await?)),
         _ => Err(QueryError::other("42601", "exactly one query is expected here")),
     }
 }
 
-async fn declare(session: &Arc<Session>, declared: &[ast::Declare]) -> Result<Statement, QueryError> {
+async fn declare(
+    session: &Arc<Session>,
+    declared: &[ast::Declare],
+    stated: &[Option<DataType>],
+) -> Result<Statement, QueryError> {
     match declared {
         [ast::Declare { names, declare_type: Some(DeclareType::Cursor), for_query: Some(of), .. }]
             if names.len() == 1 =>
         {
-            Ok(Statement::Declare(names[0].value.clone(), query(session, of.to_string()).await?))
+            Ok(Statement::Declare(folded(&names[0]), query(session, of.to_string(), stated).await?))
         }
         _ => Err(QueryError::other("42601", "only DECLARE name CURSOR FOR query is supported")),
     }
@@ -243,13 +286,19 @@ async fn assignment(session: &Arc<Session>, set: &Set, parsed: &Parsed) -> Resul
         Set::SingleAssignment { variable, values, .. } => {
             let variable = variable.to_string().replace('"', "").to_ascii_lowercase();
             if variable.contains('.') {
-                return planned(session, parsed.clone()).await;
+                return planned(session, parsed.clone(), &[]).await;
             }
             let values: Vec<String> = values.iter().map(literal).collect();
             Ok(Statement::Set { variable, value: values.join(", ") })
         }
         Set::SetTimeZone { value, .. } => {
-            Ok(Statement::Set { variable: "timezone".to_owned(), value: literal(value) })
+            let value = match value {
+                ast::Expr::Interval(offset) => literal(&offset.value),
+                value => literal(value),
+            };
+            // The zone that the connection began with.
+            let value = if value.eq_ignore_ascii_case("local") { "default".to_owned() } else { value };
+            Ok(Statement::Set { variable: "timezone".to_owned(), value })
         }
         Set::SetNames { charset_name, .. } => {
             Ok(Statement::Set { variable: "client_encoding".to_owned(), value: charset_name.value.clone() })
@@ -259,7 +308,7 @@ async fn assignment(session: &Arc<Session>, set: &Set, parsed: &Parsed) -> Resul
             "permission denied: a session keeps the user it logged in as; connect as the other user"
                 .to_owned(),
         )),
-        _ => planned(session, parsed.clone()).await,
+        _ => planned(session, parsed.clone(), &[]).await,
     }
 }
 
@@ -274,6 +323,7 @@ async fn copy_out(
     session: &Arc<Session>,
     source: &CopySource,
     options: &[CopyOption],
+    stated: &[Option<DataType>],
 ) -> Result<Statement, QueryError> {
     let sql = match source {
         CopySource::Query(query) => query.to_string(),
@@ -286,5 +336,5 @@ async fn copy_out(
         }
     };
     let format = CopyFormat::of(options)?;
-    Ok(Statement::CopyOut(query(session, sql).await?, format))
+    Ok(Statement::CopyOut(query(session, sql, stated).await?, format))
 }

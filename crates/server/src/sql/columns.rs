@@ -172,8 +172,12 @@ pub(super) async fn information(
 
 /// A type's name in SQL, and its short name.
 pub(super) fn type_names(data_type: &DataType) -> (String, String) {
-    let short =
-        arrow_pg::datatypes::into_pg_type(data_type).map_or("text".to_owned(), |of| of.name().to_owned());
+    let short = match digits(data_type) {
+        Some(_) => "numeric".to_owned(),
+        None => {
+            arrow_pg::datatypes::into_pg_type(data_type).map_or("text".to_owned(), |of| of.name().to_owned())
+        }
+    };
     let long = match short.as_str() {
         "int2" => "smallint",
         "int4" => "integer",

@@ -97,6 +97,12 @@ impl QueryError {
 
 impl From<DataFusionError> for QueryError {
     fn from(error: DataFusionError) -> Self {
+        // What a rule of the server's own says has its code.
+        if let DataFusionError::External(own) = error.find_root()
+            && let Some(own) = own.downcast_ref::<QueryError>()
+        {
+            return own.clone();
+        }
         let text = match &error {
             DataFusionError::SQL(error, _) => error.to_string(),
             error => error.strip_backtrace(),

@@ -3,6 +3,7 @@
 //! | module | question |
 //! |---|---|
 //! | `session` | a user's connection to the engine: plan, check, run |
+//! | `planner` | how a statement is planned whose parameters have types |
 //! | `results` | the rows of a running statement, limited and stoppable |
 //! | `registry` | which sessions there are, what runs in them, what has run |
 //! | `permissions` | may this user do what this plan does? |
@@ -40,6 +41,7 @@ mod memory;
 mod nesting;
 mod permissions;
 mod pg_catalog;
+mod planner;
 mod registry;
 mod results;
 mod session;
@@ -51,7 +53,7 @@ mod types;
 mod work;
 
 pub(crate) use columns::modifier;
-pub(crate) use dialect::{compared, shown, shown_schema};
+pub(crate) use dialect::{bytea, compared, shown, shown_schema};
 pub use error::QueryError;
 pub(crate) use functions::POSTGRES_VERSION;
 pub(crate) use nesting::check as check_nesting;

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use coscan_datafusion::{CoscanContext, CoscanOptions, with_options};
 use coscan_tier::{TierUser, Tiers};
+use datafusion::arrow::datatypes::DataType;
 use datafusion::catalog::CatalogProviderList;
 use datafusion::common::Result as DataFusionResult;
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
@@ -31,7 +33,7 @@ use super::memory::UserPool;
 use super::results::{Bounds, Ending, start, stoppable};
 use super::types::CatalogTypes;
 use super::work::Work;
-use super::{Cancel, Protocol, QueryError, Registry, Results, SessionEntry, Tables, permissions};
+use super::{Cancel, Protocol, QueryError, Registry, Results, SessionEntry, Tables, permissions, planner};
 use crate::access::{AccessError, Audit, Role, User, where_set};
 use crate::config::ServeConfig;
 
@@ -284,12 +286,19 @@ impl Session {
         Ok(plan)
     }
 
-    /// Plans a statement that was read elsewhere, and checks that the user may run it.
-    pub(crate) async fn plan_statement(&self, statement: Statement) -> Result<LogicalPlan, QueryError> {
-        let state = self.context.state();
+    /// Plans a statement that was read elsewhere, and checks that the user may run it. `stated` are the types of its parameters
+    /// that its client has stated.
+    pub(crate) async fn plan_statement(
+        &self,
+        statement: Statement,
+        stated: &[Option<DataType>],
+    ) -> Result<LogicalPlan, QueryError> {
+        let (state, stated) = (self.context.state(), stated.to_vec());
+        // In a box: it holds the session's state.
         let planning =
-            async move { state.statement_to_plan(translated(statement)?).await.map_err(QueryError::from) };
-        let plan = self.planning(planning).await??;
+            Box::pin(async move { Ok(planner::planned(&state, translated(statement)?, stated).await?) });
+        let plan: Result<_, QueryError> = self.planning(planning).await?;
+        let plan = plan?;
         self.check(&plan)?;
         Ok(plan)
     }
@@ -355,6 +364,30 @@ impl Session {
     pub fn tables(&self) -> Vec<String> {
         let names = self.base.tables.names().into_iter();
         names.filter(|name| self.entry.user.role.sees(name)).collect()
+    }
+
+    /// How often tables have changed so far.
+    pub(crate) fn table_changes(&self) -> u64 {
+        self.base.tables.changes()
+    }
+
+    /// Whether a plan reads nothing but tables of the server, so that it holds until they or settings change. Tables about the
+    /// server are made for a plan, and files that have no name in the server may change at any time.
+    pub(crate) fn holds(&self, plan: &LogicalPlan) -> bool {
+        let is_other = |node: &LogicalPlan| match node {
+            LogicalPlan::TableScan(scan) => {
+                let of_users = scan.table_name.schema().is_none_or(|schema| schema == PUBLIC);
+                !of_users || self.base.tables.get(scan.table_name.table()).is_none()
+            }
+            LogicalPlan::Extension(_) | LogicalPlan::Ddl(_) | LogicalPlan::Statement(_) => true,
+            _ => false,
+        };
+        let mut others = false;
+        let visited = plan.apply_with_subqueries(|node| {
+            others |= is_other(node);
+            Ok(if others { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        });
+        visited.is_ok() && !others
     }
 
     /// In which time zone times without one are meant.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use coscan_datafusion::CoscanContext;
@@ -17,6 +18,8 @@ use crate::error::ServeError;
 #[derive(Default)]
 pub struct Tables {
     known: RwLock<BTreeMap<String, Table>>,
+    /// Counts changes, begun ones too.
+    changes: AtomicU64,
     /// Held while they are looked at: a timer, a signal and a reload may want to at the same time, and tables are opened under one
     /// name.
     looking: tokio::sync::Mutex<()>,
@@ -81,6 +84,11 @@ impl Tables {
     /// The table of this name.
     pub fn get(&self, name: &str) -> Option<Arc<dyn TableProvider>> {
         self.read().get(name).map(|table| table.provider.clone())
+    }
+
+    /// How often tables may have become others: what a name meant holds while this stays the same.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
     }
 
     pub(crate) fn insert(
@@ -163,7 +171,10 @@ impl Tables {
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<String, Table>> {
-        self.known.write().unwrap_or_else(PoisonError::into_inner)
+        let known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        // Before the change: who reads the new count and then a table waits for the lock.
+        self.changes.fetch_add(1, Ordering::Release);
+        known
     }
 }
 

@@ -1,4 +1,4 @@
-//! Casts that mean something else to PostgreSQL: texts that become times, intervals or lists, in forms that the query engine does not
+//! Casts that mean something else to PostgreSQL: texts that become bytes, times, intervals or lists, in forms that the query engine does not
 //! read, and numbers with a fraction that become whole ones, which it cuts and PostgreSQL rounds.
 //!
 //! What becomes what is known when types are, so this is a rule on plans: `at > 'epoch'` is a cast there.
@@ -11,7 +11,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::utils::SingleRowListArrayBuilder;
-use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
 use datafusion::functions::datetime::{current_date, now, to_local_time};
 use datafusion::functions::math::round;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
@@ -19,6 +19,7 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, TryCast, cast, lit};
 use datafusion::optimizer::AnalyzerRule;
 
+use super::bytes::bytea;
 use super::interval::in_words;
 
 /// Replaces them.
@@ -36,7 +37,7 @@ impl AnalyzerRule for Literals {
             let schema = merge_schema(&node.inputs());
             node.map_expressions(|expr| {
                 let name = names.save(&expr);
-                let changed = expr.transform_up(|expr| Ok(casted(expr, &schema, config)))?;
+                let changed = expr.transform_up(|expr| casted(expr, &schema, config))?;
                 Ok(match changed.transformed {
                     true => changed.update_data(|expr| name.restore(expr)),
                     false => changed,
@@ -48,26 +49,37 @@ impl AnalyzerRule for Literals {
 }
 
 /// What PostgreSQL makes of a cast.
-fn casted(expr: Expr, schema: &DFSchema, config: &ConfigOptions) -> Transformed<Expr> {
+fn casted(expr: Expr, schema: &DFSchema, config: &ConfigOptions) -> Result<Transformed<Expr>> {
     let (of, to) = match &expr {
         Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field }) => {
             (expr.as_ref(), field.data_type())
         }
-        _ => return Transformed::no(expr),
+        _ => return Ok(Transformed::no(expr)),
     };
     let text = match of {
         Expr::Literal(text, _) => text.try_as_str().flatten(),
         _ => None,
     };
     let other = match text {
+        Some(text) if to.is_binary() => Some(bytes(text, to, matches!(expr, Expr::TryCast(_)))?),
         Some(text) => read(text, to, config),
         None if to.is_integer() => whole(of, to, schema),
         None => None,
     };
-    match other {
+    Ok(match other {
         Some(other) => Transformed::yes(other),
         None => Transformed::no(expr),
-    }
+    })
+}
+
+/// A text as bytes; NULL if it is none and may be wrong.
+fn bytes(text: &str, to: &DataType, may_be_wrong: bool) -> Result<Expr> {
+    let bytes = match bytea(text) {
+        Ok(bytes) => Some(bytes),
+        Err(_) if may_be_wrong => None,
+        Err(error) => return Err(DataFusionError::External(Box::new(error))),
+    };
+    Ok(lit(ScalarValue::Binary(bytes).cast_to(to)?))
 }
 
 /// A number with a fraction as a whole one.

@@ -7,11 +7,13 @@
 //! | `forms` | clauses and expressions: SIMILAR TO, COLLATE, `date_trunc` in a time zone, intervals with a clock, casts to JSON |
 //! | `names` | columns without a name get PostgreSQL's, and columns with equal names may stand side by side |
 //! | `literals` | texts that are cast to times: 'now', 'epoch', times without seconds; lists in braces |
+//! | `bytes` | texts that are bytes |
 //!
 //! `names` and `forms`, which asks `fetch` and `arrays`, change the statement as it was read, `literals` the plan, where
 //! types are known.
 
 mod arrays;
+mod bytes;
 mod fetch;
 mod forms;
 mod interval;
@@ -25,6 +27,7 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{Statement as Ast, VisitMut};
 
 pub(crate) use arrays::{ALL, ANY, array_elements, compared};
+pub(crate) use bytes::bytea;
 pub(crate) use literals::Literals;
 pub(crate) use names::{shown, shown_schema};
 

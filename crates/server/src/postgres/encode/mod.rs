@@ -1,0 +1,147 @@
+//! Values out, as PostgreSQL writes them: text and binary, every type of Arrow's that has one of PostgreSQL's.
+//!
+//! A column of a batch is looked into once: what it holds becomes one of few forms, and each form has one way to be written.
+//! Digits beyond microseconds are left out in both formats.
+//!
+//! | module | which values |
+//! |---|---|
+//! | `column` | all: the form of a column, and numbers, texts and bytes |
+//! | `decimal`, `float` | numbers with a point |
+//! | `times`, `interval` | dates, times of day, timestamps; intervals |
+//! | `nested` | lists and structs |
+
+mod column;
+mod decimal;
+mod float;
+mod interval;
+mod nested;
+mod times;
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use arrow_pg::datatypes::field_into_pg_type;
+use bytes::{BufMut, BytesMut};
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::array::timezone::Tz;
+use datafusion::arrow::datatypes::{DataType, Field};
+use pgwire::api::Type;
+use pgwire::api::results::{FieldFormat, FieldInfo};
+use pgwire::error::PgWireResult;
+use pgwire::messages::data::DataRow;
+use pgwire::types::format::FormatOptions;
+
+use super::error::{error, violation};
+use column::Column;
+use interval::IntervalStyle;
+use times::DateStyle;
+
+/// The type that the client is told.
+pub(crate) fn told_type(field: &Field) -> PgWireResult<Type> {
+    Ok(match field.data_type() {
+        // As PostgreSQL resolves what nothing is known of.
+        DataType::Null => Type::TEXT,
+        DataType::Decimal32(..) | DataType::Decimal64(..) | DataType::Decimal256(..) => Type::NUMERIC,
+        DataType::Dictionary(_, of) => told_type(&field.clone().with_data_type(of.as_ref().clone()))?,
+        DataType::RunEndEncoded(_, of) => told_type(of)?,
+        DataType::List(of)
+        | DataType::LargeList(of)
+        | DataType::FixedSizeList(of, _)
+        | DataType::ListView(of)
+        | DataType::LargeListView(of) => array_of(&told_type(of)?, of)?,
+        DataType::Struct(fields) => {
+            // Types of fields are told with each value; a field that has none is found here.
+            fields.iter().try_for_each(|field| told_type(field).map(drop))?;
+            Type::RECORD
+        }
+        _ => field_into_pg_type(&Arc::new(field.clone()))?,
+    })
+}
+
+/// The type of arrays with elements of this one.
+fn array_of(element: &Type, field: &Field) -> PgWireResult<Type> {
+    Ok(match *element {
+        Type::BOOL => Type::BOOL_ARRAY,
+        Type::INT2 => Type::INT2_ARRAY,
+        Type::INT4 => Type::INT4_ARRAY,
+        Type::INT8 => Type::INT8_ARRAY,
+        Type::FLOAT4 => Type::FLOAT4_ARRAY,
+        Type::FLOAT8 => Type::FLOAT8_ARRAY,
+        Type::NUMERIC => Type::NUMERIC_ARRAY,
+        Type::TEXT => Type::TEXT_ARRAY,
+        Type::BYTEA => Type::BYTEA_ARRAY,
+        Type::DATE => Type::DATE_ARRAY,
+        Type::TIME => Type::TIME_ARRAY,
+        Type::TIMESTAMP => Type::TIMESTAMP_ARRAY,
+        Type::TIMESTAMPTZ => Type::TIMESTAMPTZ_ARRAY,
+        Type::INTERVAL => Type::INTERVAL_ARRAY,
+        Type::RECORD => Type::RECORD_ARRAY,
+        Type::OID => Type::OID_ARRAY,
+        Type::CHAR => Type::CHAR_ARRAY,
+        _ => {
+            let of = field.data_type();
+            return Err(error(
+                "0A000",
+                format!("lists of {of} are not supported: cast the elements, or unnest them"),
+            ));
+        }
+    })
+}
+
+/// How values are written in a connection, as it has set it.
+#[derive(Clone, Copy)]
+pub(super) struct Style {
+    dates: DateStyle,
+    intervals: IntervalStyle,
+    escapes_bytes: bool,
+    extra_float_digits: i8,
+    zone: Option<Tz>,
+}
+
+impl Style {
+    fn of(options: &FormatOptions) -> Self {
+        Style {
+            dates: DateStyle::of(&options.date_style),
+            intervals: IntervalStyle::of(&options.interval_style),
+            escapes_bytes: options.bytea_output.eq_ignore_ascii_case("escape"),
+            extra_float_digits: options.extra_float_digits,
+            zone: Tz::from_str(&options.time_zone).ok(),
+        }
+    }
+}
+
+/// The rows of a batch as messages.
+pub(crate) fn encode(fields: &[FieldInfo], batch: &RecordBatch) -> PgWireResult<Vec<DataRow>> {
+    let style = fields
+        .first()
+        .map_or_else(|| Style::of(&FormatOptions::default()), |of| Style::of(of.format_options()));
+    let schema = batch.schema();
+    let columns = batch.columns().iter().zip(schema.fields()).zip(fields).map(|((array, field), told)| {
+        Column::of(array, field, told.datatype(), told.format() == FieldFormat::Binary, &style)
+    });
+    let columns = columns.collect::<PgWireResult<Vec<_>>>()?;
+    let count = i16::try_from(columns.len()).map_err(|_| violation("a row has too many columns"))?;
+    let mut rows = Vec::with_capacity(batch.num_rows());
+    let mut data = BytesMut::with_capacity(batch.num_rows() * columns.len() * 12);
+    for row in 0..batch.num_rows() {
+        for column in &columns {
+            column.sized(row, &mut data)?;
+        }
+        rows.push(DataRow::new(data.split(), count));
+    }
+    Ok(rows)
+}
+
+/// Writes a value behind its length, which is known afterwards.
+fn with_length(
+    out: &mut BytesMut,
+    write: impl FnOnce(&mut BytesMut) -> PgWireResult<()>,
+) -> PgWireResult<()> {
+    let at = out.len();
+    out.put_i32(0);
+    write(out)?;
+    let length = i32::try_from(out.len() - at - 4);
+    let length = length.map_err(|_| error("54000", "a value is longer than the protocol allows: 2 GB"))?;
+    out[at..at + 4].copy_from_slice(&length.to_be_bytes());
+    Ok(())
+}

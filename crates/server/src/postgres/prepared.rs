@@ -1,0 +1,232 @@
+//! Prepared statements, of the protocol and of SQL: planned when they are prepared, and again when they are used and something may
+//! have become other since, as tables, views and settings do. Which files a table has is looked up when a plan runs.
+//!
+//! As in PostgreSQL the types of parameters stay what the client was told, and columns have to.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::{ParamValues, ScalarValue};
+use datafusion::execution::memory_pool::MemoryReservation;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast};
+use datafusion::sql::sqlparser::ast;
+use pgwire::api::Type;
+use pgwire::api::portal::Format;
+use pgwire::error::PgWireResult;
+
+use super::connection::{Connection, has_rows};
+use super::error::error;
+use super::parameters::{self, Parameter};
+use super::rows::fields;
+use super::statement::Statement;
+use crate::sql::QueryError;
+
+/// A prepared statement.
+pub(crate) struct Prepared {
+    pub(crate) sql: String,
+    /// The types of parameters that the client has stated.
+    given: Vec<Option<Type>>,
+    /// Nothing for an empty text.
+    pub(crate) statement: Option<Statement>,
+    pub(crate) parameters: Vec<Parameter>,
+    planned: Planned,
+    /// What a long one takes, of the user's memory.
+    _reserved: Option<MemoryReservation>,
+}
+
+/// When a statement was planned.
+#[derive(Clone, Copy, PartialEq)]
+struct Planned {
+    /// What the connection had done.
+    done: u64,
+    /// How often it had changed a setting, and how often tables had been changed; nothing if the plan reads other tables than those
+    /// of the server.
+    holds: Option<(u64, u64)>,
+}
+
+/// What a client relies on of a column: name, type, modifier.
+type Column = (String, u32, i32);
+
+impl Prepared {
+    fn plan(&self) -> Option<&LogicalPlan> {
+        match &self.statement {
+            Some(Statement::Plan(plan) | Statement::Declare(_, plan) | Statement::CopyOut(plan, _)) => {
+                Some(plan)
+            }
+            _ => None,
+        }
+    }
+
+    /// The statement with its parameters as these values.
+    pub(crate) fn bound(&self, plan: &LogicalPlan, values: &ParamValues) -> Result<LogicalPlan, QueryError> {
+        match self.parameters.is_empty() {
+            true => Ok(plan.clone()),
+            false => plan.clone().replace_params_with_values(values).map_err(QueryError::from),
+        }
+    }
+}
+
+impl Connection<'_> {
+    /// Plans a text with one statement or none. Values of `exact` types are what it is planned for, where the client has stated none.
+    pub(crate) async fn prepared(
+        &mut self,
+        sql: String,
+        given: Vec<Option<Type>>,
+        exact: &[Parameter],
+    ) -> PgWireResult<Prepared> {
+        let reserved = self.session.reserve_plan(&sql)?;
+        let (done, changed) = self.extended.moment();
+        let tables = self.session.table_changes();
+        let mut types = parameters::stated(&given);
+        let mut told = given.clone();
+        for (at, exact) in exact.iter().enumerate() {
+            types.resize(types.len().max(at + 1), None);
+            told.resize(told.len().max(at + 1), None);
+            types[at] = types[at].take().or_else(|| exact.arrow.clone());
+            told[at] = Some(exact.told.clone());
+        }
+        let mut parsed = self.read(&sql).await?;
+        let statement = match (parsed.pop(), parsed.is_empty()) {
+            (None, _) => None,
+            (Some(parsed), true) => Some(self.plan(parsed, &types).await?),
+            _ => return Err(error("42601", "cannot insert multiple commands into a prepared statement")),
+        };
+        let planned = Planned { done, holds: None };
+        let mut prepared =
+            Prepared { sql, given, statement, parameters: Vec::new(), planned, _reserved: reserved };
+        if let Some(plan) = prepared.plan() {
+            let holds = self.session.holds(plan).then_some((changed, tables));
+            prepared.parameters = parameters::of(plan, &told)?;
+            prepared.planned.holds = holds;
+        }
+        Ok(prepared)
+    }
+
+    /// The statement of this name, planned for what is there now.
+    pub(crate) async fn current(&mut self, name: &str) -> PgWireResult<Arc<Prepared>> {
+        let before = self.extended.statement(name)?;
+        let (done, changed) = self.extended.moment();
+        let holds = before.planned.holds == Some((changed, self.session.table_changes()));
+        if before.plan().is_none() || before.planned.done == done || holds {
+            return Ok(before);
+        }
+        let mut now = Box::pin(self.prepared(before.sql.clone(), before.given.clone(), &[])).await?;
+        let told = |of: &Prepared| of.parameters.iter().map(|of| of.told.clone()).collect::<Vec<_>>();
+        if told(&now) != told(&before) {
+            now =
+                Box::pin(self.prepared(before.sql.clone(), before.given.clone(), &before.parameters)).await?;
+        }
+        if self.columns_of(&now)? != self.columns_of(&before)? {
+            return Err(error("0A000", "cached plan must not change result type"));
+        }
+        let now = Arc::new(now);
+        self.extended.keep(name.to_owned(), now.clone());
+        Ok(now)
+    }
+
+    fn columns_of(&self, prepared: &Prepared) -> PgWireResult<Option<Vec<Column>>> {
+        let Some(plan) = prepared.plan().filter(|plan| has_rows(plan)) else { return Ok(None) };
+        let fields = fields(plan.schema().inner(), &Format::UnifiedText, &self.text())?;
+        let column = |of: &pgwire::api::results::FieldInfo| {
+            (of.name().to_owned(), of.datatype().oid(), of.type_modifier())
+        };
+        Ok(Some(fields.iter().map(column).collect()))
+    }
+
+    /// PREPARE.
+    pub(crate) async fn prepare(
+        &mut self,
+        name: &str,
+        types: &[ast::DataType],
+        sql: &str,
+    ) -> PgWireResult<()> {
+        self.extended.admits(name)?;
+        let mut given = Vec::new();
+        for of in types {
+            // As in PostgreSQL such a parameter is like one without a type.
+            given.push(match of.to_string().eq_ignore_ascii_case("unknown") {
+                true => None,
+                false => Some(self.named(of).await?),
+            });
+        }
+        let prepared = Box::pin(self.prepared(sql.to_owned(), given, &[])).await?;
+        if !matches!(prepared.statement, Some(Statement::Plan(_))) {
+            return Err(error("42601", "PREPARE takes a query: other statements are sent as they are"));
+        }
+        self.extended.keep(name.to_owned(), Arc::new(prepared));
+        Ok(())
+    }
+
+    /// The type of this name.
+    async fn named(&self, of: &ast::DataType) -> PgWireResult<Type> {
+        let plan = self.query(&format!("SELECT CAST(NULL AS {of})")).await?;
+        arrow_pg::datatypes::into_pg_type(plan.schema().field(0).data_type())
+    }
+
+    /// EXECUTE: the statement and the values of its parameters.
+    pub(crate) async fn executed(
+        &mut self,
+        name: &str,
+        arguments: &[ast::Expr],
+    ) -> PgWireResult<(Arc<Prepared>, ParamValues)> {
+        let prepared = Box::pin(self.current(name)).await?;
+        let (given, wanted) = (arguments.len(), prepared.parameters.len());
+        if given != wanted {
+            let text = format!(
+                "wrong number of parameters for prepared statement \"{name}\": it has {wanted}, not {given}"
+            );
+            return Err(error("42601", text));
+        }
+        let mut values = Vec::new();
+        if wanted > 0 {
+            let arguments = arguments.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            let plan = self.query(&format!("SELECT {arguments}")).await?;
+            let types: Vec<_> = prepared.parameters.iter().map(|of| of.arrow.clone()).collect();
+            let state = self.session.context().state();
+            let computing = async move { constants(plan, types).and_then(|plan| Ok(state.optimize(&plan)?)) };
+            let plan = self.session.within(&self.run(), self.session.planning(computing)).await???;
+            values = literals(&plan).ok_or_else(|| {
+                QueryError::unsupported(
+                    "arguments of EXECUTE have to be constants of the types of its parameters",
+                )
+            })?;
+        }
+        Ok((prepared, ParamValues::from(values)))
+    }
+
+    async fn query(&self, sql: &str) -> PgWireResult<LogicalPlan> {
+        let parsed = self.read(sql).await?.pop();
+        match self.plan(parsed.ok_or_else(|| error("42601", "a value is expected"))?, &[]).await? {
+            Statement::Plan(plan) => Ok(*plan),
+            _ => Err(error("42601", "a value is expected")),
+        }
+    }
+}
+
+/// The query's columns as values of these types.
+fn constants(plan: LogicalPlan, types: Vec<Option<DataType>>) -> Result<LogicalPlan, QueryError> {
+    let LogicalPlan::Projection(projection) = plan else {
+        return Err(QueryError::unsupported("arguments of EXECUTE have to be constants"));
+    };
+    let as_type = |(at, (expr, of)): (usize, (Expr, Option<DataType>))| {
+        let expr = expr.unalias();
+        of.map_or(expr.clone(), |of| cast(expr, of)).alias(format!("${}", at + 1))
+    };
+    let exprs = projection.expr.into_iter().zip(types).enumerate().map(as_type);
+    let input = Arc::unwrap_or_clone(projection.input);
+    Ok(LogicalPlanBuilder::from(input).project(exprs)?.build()?)
+}
+
+/// The values of a query that reads nothing.
+fn literals(plan: &LogicalPlan) -> Option<Vec<ScalarValue>> {
+    let LogicalPlan::Projection(projection) = plan else { return None };
+    let value = |expr: &Expr| match expr {
+        Expr::Alias(of) => match of.expr.as_ref() {
+            Expr::Literal(value, _) => Some(value.clone()),
+            _ => None,
+        },
+        Expr::Literal(value, _) => Some(value.clone()),
+        _ => None,
+    };
+    projection.expr.iter().map(value).collect()
+}
