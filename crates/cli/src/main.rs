@@ -88,7 +88,8 @@ enum Command {
     /// Show tiers of slow storage, and store the footers of their files
     #[command(subcommand)]
     Tier(tier::TierCommand),
-    /// List the policies. Page-level ones run under `coscan cache`, the others everywhere else
+    /// List the policies. Page-level replacement runs under `coscan cache`, allocation under `coscan repro --only dbmin` (the
+    /// engine's point reads use dbmin), those of slow media in tiers and their scenarios, the others everywhere else
     Policies(policies::PoliciesArgs),
 }
 

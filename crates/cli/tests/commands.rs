@@ -42,6 +42,15 @@ fn policies_as_json_follow_the_contract() {
 }
 
 #[test]
+fn experiments_of_slow_media_have_names() {
+    assert!(stdout(&["sim", "list"]).contains("slow-media"));
+    let smaller = ["sim", "run", "slow-media", "--set", "table.r.size=1GiB", "--policy", "fcfs", "--json"];
+    assert!(json(&smaller).to_string().contains("fcfs"));
+    let wrong = run(&["sim", "run", "slow-media", "--set", "table.r.colour=1"]);
+    assert!(text(&wrong.stderr).contains("experiments/slow-media.toml"), "{}", text(&wrong.stderr));
+}
+
+#[test]
 fn wrong_usage_ends_with_2() {
     let wrong: [&[&str]; 9] = [
         &[],

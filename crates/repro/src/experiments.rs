@@ -1,6 +1,7 @@
-//! The experiments that come with coscan, the papers' and ours: one scenario file each, one line each in this list.
+//! The experiments that come with coscan, the papers' and ours: one scenario file each, one line each in this list; and the
+//! scenario of slow media.
 
-use coscan_sim::scenario::{Scenario, ScenarioError, Setting};
+use coscan_sim::scenario::{MediaScenario, Scenario, ScenarioError, Setting};
 
 /// A scenario that is part of the program.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +33,18 @@ static EXPERIMENTS: &[Experiment] = experiments! {
     "chunk-size"
 };
 
-/// All experiments, in the order of the papers, and ours behind them.
+static MEDIA: MediaExperiment =
+    MediaExperiment { name: "slow-media", text: include_str!("../experiments/slow-media.toml") };
+
+/// A scenario of slow media that is part of the program.
+#[derive(Clone, Copy, Debug)]
+pub struct MediaExperiment {
+    /// What commands call it.
+    pub name: &'static str,
+    text: &'static str,
+}
+
+/// All experiments with scans, in the order of the papers, and ours behind them.
 pub fn all() -> &'static [Experiment] {
     EXPERIMENTS
 }
@@ -40,6 +52,26 @@ pub fn all() -> &'static [Experiment] {
 /// The experiment of that name.
 pub fn find(name: &str) -> Option<&'static Experiment> {
     EXPERIMENTS.iter().find(|experiment| experiment.name == name)
+}
+
+/// The experiment of slow media.
+pub fn media() -> &'static MediaExperiment {
+    &MEDIA
+}
+
+impl MediaExperiment {
+    /// The scenario with settings on top.
+    ///
+    /// # Errors
+    /// If the file is not a scenario of slow media, or the settings do not fit it.
+    pub fn scenario_with(&self, settings: &[Setting]) -> Result<MediaScenario, ScenarioError> {
+        MediaScenario::parse(&file_of(self.name), self.text, settings)
+    }
+}
+
+/// What errors call the file of an experiment.
+fn file_of(name: &str) -> String {
+    format!("experiments/{name}.toml")
 }
 
 impl Experiment {
@@ -56,6 +88,6 @@ impl Experiment {
     /// # Errors
     /// If the file is not a scenario, or the settings do not fit it.
     pub fn scenario_with(&self, settings: &[Setting]) -> Result<Scenario, ScenarioError> {
-        Scenario::parse(&format!("experiments/{}.toml", self.name), self.text, settings)
+        Scenario::parse(&file_of(self.name), self.text, settings)
     }
 }

@@ -69,6 +69,9 @@ fn list() -> anyhow::Result<()> {
         let scenario = experiment.scenario()?;
         table.add_row([experiment.name.to_owned(), scenario.title, scenario.source]);
     }
+    let media = experiments::media();
+    let scenario = media.scenario_with(&[])?;
+    table.add_row([media.name.to_owned(), scenario.title, scenario.source]);
     writeln!(io::stdout().lock(), "{table}")?;
     Ok(())
 }

@@ -62,8 +62,8 @@ fn any_policy() -> PossibleValuesParser {
 
 /// Runs the scenario and prints what came of it.
 pub fn run(args: &RunArgs) -> anyhow::Result<()> {
-    if MediaScenario::is_one(Path::new(&args.scenario)) {
-        return run_media(args);
+    if let Some(scenario) = open_media(&args.scenario, &args.set)? {
+        return run_media(args, &scenario);
     }
     let scenario = open(&args.scenario, &args.set)?;
     let named = args.policy.iter().map(|name| name.parse::<Policy>().map_err(wrong_usage));
@@ -91,13 +91,22 @@ fn seeds(args: &RunArgs, of_scenario: &[u64]) -> anyhow::Result<Vec<u64>> {
 }
 
 /// A scenario of slow media.
-fn run_media(args: &RunArgs) -> anyhow::Result<()> {
+fn run_media(args: &RunArgs, scenario: &MediaScenario) -> anyhow::Result<()> {
     if args.plot.is_some() || args.trace.is_some() {
         return Err(wrong_usage("a scenario of slow media has neither --plot nor --trace"));
     }
-    let scenario = MediaScenario::load(Path::new(&args.scenario), &args.set)?;
     let seeds = seeds(args, &scenario.seeds)?;
-    media::run(&scenario, &args.policy, &seeds, args.json)
+    media::run(scenario, &args.policy, &seeds, args.json)
+}
+
+/// The file of that name, or the experiment if there is no file, if it is one of slow media.
+fn open_media(scenario: &str, settings: &[Setting]) -> anyhow::Result<Option<MediaScenario>> {
+    let (path, media) = (Path::new(scenario), experiments::media());
+    if !path.exists() && scenario == media.name {
+        return Ok(Some(media.scenario_with(settings)?));
+    }
+    let is_one = MediaScenario::is_one(path);
+    Ok(is_one.then(|| MediaScenario::load(path, settings)).transpose()?)
 }
 
 /// The file of that name if there is one, otherwise the experiment.
