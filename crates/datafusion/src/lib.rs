@@ -27,7 +27,7 @@ mod shared_result;
 mod shared_subplan;
 
 pub use error::{engine_error, from_engine};
-pub use load_control::{anonymous_bytes, default_query_memory};
+pub use load_control::{anonymous_bytes, default_query_memory, is_merge};
 pub use made_once::MadeOnce;
 pub use rule::{CooperativeScans, rewrite_plan};
 pub use scan::CScan;

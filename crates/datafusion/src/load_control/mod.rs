@@ -40,6 +40,7 @@ pub use gauge::anonymous_bytes;
 pub(crate) use lender::Lender;
 use planner::LoadControlPlanner;
 pub(crate) use pool::QueryPool;
+pub use pool::is_merge;
 pub use shared::default_query_memory;
 pub(crate) use shared::lender_of;
 

@@ -125,9 +125,12 @@ fn is_hash_join(consumer: &MemoryConsumer) -> bool {
     consumer.name().starts_with("HashJoinInput")
 }
 
-/// A merge of sorted batches asks again for those that the sort has, when others may have taken what was left; it cannot
-/// spill, and the sort fails with it.
-fn is_merge(consumer: &MemoryConsumer) -> bool {
+/// Whether it is a merge of sorted batches.
+///
+/// A merge asks again for batches that its sort has, when others may have taken what was left. It cannot spill, and the sort
+/// fails with it. So a pool with a limit should let it have more than the limit: load control lets it have half as much again.
+#[must_use]
+pub fn is_merge(consumer: &MemoryConsumer) -> bool {
     consumer.name().starts_with("ExternalSorterMerge")
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use coscan_datafusion::is_merge;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
 
@@ -60,7 +61,9 @@ impl MemoryPool for UserPool {
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
         let (memory, limit) = (&self.user.used.memory, self.limit());
-        let fits = |used: usize| used.checked_add(additional).filter(|&sum| sum <= limit);
+        // What a merge asks for its sort has already.
+        let most = if is_merge(reservation.consumer()) { limit.saturating_add(limit / 2) } else { limit };
+        let fits = |used: usize| used.checked_add(additional).filter(|&sum| sum <= most);
         memory.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).map_err(|used| {
             DataFusionError::ResourcesExhausted(format!(
                 "queries of user {} hold {used} bytes of the {limit} that they may hold, and {} needs {additional} more: run fewer \
@@ -81,5 +84,28 @@ impl MemoryPool for UserPool {
 
     fn memory_limit(&self) -> MemoryLimit {
         self.shared.memory_limit()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::execution::memory_pool::UnboundedMemoryPool;
+
+    use super::*;
+    use crate::access::{Limits, Role, Users};
+
+    #[test]
+    fn merges_have_again_what_their_sort_has() {
+        let limits = Limits { memory_bytes: 1000, ..Limits::default() };
+        let ann = Users::none().user("ann", Arc::new(Role::built_in(false, &limits)));
+        let pool: Arc<dyn MemoryPool> = Arc::new(UserPool::new(ann, Arc::<UnboundedMemoryPool>::default()));
+        let of = |name: &str| MemoryConsumer::new(name).register(&pool);
+        let (sort, merge) = (of("ExternalSorter[1]"), of("ExternalSorterMerge[1]"));
+        sort.try_grow(1000).unwrap();
+        let error = sort.try_grow(1).unwrap_err().to_string();
+        assert!(error.contains("queries of user ann hold 1000 bytes of the 1000"), "{error}");
+        merge.try_grow(500).unwrap();
+        let error = merge.try_grow(1).unwrap_err().to_string();
+        assert!(error.contains("queries of user ann hold 1500 bytes of the 1000"), "{error}");
     }
 }
