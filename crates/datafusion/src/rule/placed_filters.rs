@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{JoinSide, JoinType, Result};
+use datafusion::common::{JoinSide, JoinType, NullEquality, Result};
 use datafusion::datasource::physical_plan::{FileScanConfig, FileSource, ParquetSource};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::physical_expr::expressions::Column;
@@ -61,12 +61,15 @@ pub(super) fn by_position(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Ar
 
 /// Whether DataFusion can work with the least and the greatest of a join's keys. It ends the query if keys are lists of
 /// structs, which it cannot compare, or integers in dictionaries, of which it would make an array, or if both sides have keys of
-/// different types. Of floating-point numbers it leaves out zeros of the other sign, which the join takes to be equal. It looks
-/// for none of that if no scan has the filter.
+/// different types. Of floating-point numbers it leaves out zeros of the other sign, which the join takes to be equal, and where
+/// nulls are equal, nulls that arrays of such types do not count. It looks for none of that if no scan has the filter.
 fn keys_have_bounds(node: &Arc<dyn ExecutionPlan>) -> bool {
     let Some(join) = node.downcast_ref::<HashJoinExec>() else { return true };
     let (left, right) = (join.left().schema(), join.right().schema());
+    let nulls_meet = join.null_equality() == NullEquality::NullEqualsNull;
     let has_bounds = |of: DataType| match of {
+        DataType::Null => false,
+        DataType::Dictionary(..) | DataType::RunEndEncoded(..) if nulls_meet => false,
         DataType::Dictionary(_, values) => !values.is_integer() && !values.is_floating(),
         of => !of.is_nested() && !of.is_floating(),
     };

@@ -205,14 +205,29 @@ async fn keys_that_are_equal_otherwise_meet() {
         let table = format!("CREATE EXTERNAL TABLE {name} STORED AS PARQUET LOCATION '{path}'");
         support::rows(&ctx, &table).await.expect(name);
     }
-    for (sql, expected) in [
-        // Several prices are one number; as statistics have them, 1.38 is above 1.
-        ("SELECT count(*) FROM numbers JOIN prices ON number = CAST(price AS BIGINT) WHERE number < 2", "1"),
-        // Arrays of nothing but nulls count none, so that a filter of the join does not ask for null.
-        ("SELECT count(*) FROM nothing a JOIN nothing b ON a.key IS NOT DISTINCT FROM b.key", "9"),
-        ("SELECT count(*) FROM nothing a RIGHT ANTI JOIN nothing b ON a.key IS NOT DISTINCT FROM b.key", "0"),
-    ] {
-        assert_eq!(support::rows(&ctx, sql).await.expect(sql), [expected], "{sql}");
+    for applied in [false, true] {
+        let set = format!("SET datafusion.execution.parquet.pushdown_filters = {applied}");
+        support::rows(&ctx, &set).await.expect(&set);
+        for (sql, expected) in [
+            // Several prices are one number; as statistics have them, 1.38 is above 1.
+            (
+                "SELECT count(*) FROM numbers JOIN prices ON number = CAST(price AS BIGINT) WHERE number < 2",
+                "1",
+            ),
+            // Arrays of nothing but nulls count none, so that a filter of the join does not ask for null.
+            ("SELECT count(*) FROM nothing a JOIN nothing b ON a.key IS NOT DISTINCT FROM b.key", "9"),
+            (
+                "SELECT count(*) FROM nothing a RIGHT ANTI JOIN nothing b ON a.key IS NOT DISTINCT FROM b.key",
+                "0",
+            ),
+            (
+                "SELECT count(*) FROM (SELECT number, arrow_cast(key, 'Dictionary(Int32, Utf8)') AS key FROM numbers, nothing) a \
+             JOIN (SELECT arrow_cast(key, 'Dictionary(Int32, Utf8)') AS key FROM nothing) b ON a.key IS NOT DISTINCT FROM b.key",
+                "18",
+            ),
+        ] {
+            assert_eq!(support::rows(&ctx, sql).await.expect(sql), [expected], "{sql}, applied: {applied}");
+        }
     }
 }
 
