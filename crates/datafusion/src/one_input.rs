@@ -23,6 +23,9 @@ pub(crate) trait OneInput: Sized + Send + Sync + 'static {
     /// What the node is called in plans.
     const NAME: &'static str;
 
+    /// Whether it gives rows in their order.
+    const KEEPS_ORDER: bool = true;
+
     /// Whether filters above it may be tested below.
     const PASSES_FILTERS: bool = false;
 
@@ -31,11 +34,6 @@ pub(crate) trait OneInput: Sized + Send + Sync + 'static {
     /// What is known of its rows.
     fn properties(&self) -> &Arc<PlanProperties> {
         self.input().properties()
-    }
-
-    /// Whether it gives rows in their order.
-    fn keeps_order(&self) -> bool {
-        true
     }
 
     /// What it needs of its input.
@@ -123,7 +121,7 @@ impl<T: OneInput> ExecutionPlan for OneInputExec<T> {
     }
 
     fn maintains_input_order(&self) -> Vec<bool> {
-        vec![self.0.keeps_order()]
+        vec![T::KEEPS_ORDER]
     }
 
     fn input_distribution_requirements(&self) -> InputDistributionRequirements {

@@ -30,7 +30,7 @@ use datafusion::physical_plan::joins::{
 };
 use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
 
-use crate::one_input::{OneInput, OneInputExec, with_children};
+use crate::one_input::{OneInput, OneInputExec};
 
 /// The rules, with one before all others that takes wrong claims away.
 pub(crate) fn with_true_claims(mut optimizer: PhysicalOptimizer) -> PhysicalOptimizer {
@@ -65,18 +65,11 @@ impl PhysicalOptimizerRule for TrueClaims {
 
 /// The node without what it wrongly claims of its rows.
 fn without_wrong_claims(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
-    let filled = filled_with_nulls(&node);
-    let is_wrong = |(input, filled): &(&Arc<dyn ExecutionPlan>, bool)| *filled && claims_values(input);
-    let mut node = if node.children().into_iter().zip(filled).any(|side| is_wrong(&side)) {
-        let unclaimed = |side: (&Arc<dyn ExecutionPlan>, bool)| {
-            let input = Arc::clone(side.0);
-            if is_wrong(&side) { Unclaimed::exec(input) } else { input }
-        };
-        let inputs = node.children().into_iter().zip(filled).map(unclaimed).collect();
-        Transformed::yes(with_children(node, inputs)?)
-    } else {
-        Transformed::no(node)
-    };
+    let mut filled = filled_with_nulls(&node).into_iter();
+    let mut node = node.map_children(|input| {
+        let is_wrong = filled.next() == Some(true) && claims_values(&input);
+        Ok(if is_wrong { Transformed::yes(Unclaimed::exec(input)) } else { Transformed::no(input) })
+    })?;
     if let Some(join) = outer_with_condition(&node.data) {
         node = Transformed::yes(Unclaimed::exec(with_nulls(join)?));
     } else if leaves_keys_out(&node.data) {
@@ -158,11 +151,8 @@ impl Unclaimed {
 
 impl OneInput for Unclaimed {
     const NAME: &'static str = "UnclaimedExec";
+    const KEEPS_ORDER: bool = false;
     const PASSES_FILTERS: bool = true;
-
-    fn keeps_order(&self) -> bool {
-        false
-    }
 
     fn input(&self) -> &Arc<dyn ExecutionPlan> {
         &self.input

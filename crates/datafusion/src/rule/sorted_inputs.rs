@@ -18,7 +18,6 @@ use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use super::claims::Unclaimed;
-use crate::one_input::with_children;
 
 /// DataFusion's rule that refuses plans with such inputs.
 const CHECKS_PLANS: &str = "SanityCheckPlan";
@@ -63,27 +62,18 @@ pub(super) fn sorted_inputs(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Exec
 fn with_inputs_sorted(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     if let Some(order) = order_not_found(&node) {
         // What is claimed of the input would leave the sort out again.
-        let inputs = node
-            .children()
-            .into_iter()
-            .map(|input| sorted(Unclaimed::exec(Arc::clone(input)), order.clone()));
-        let inputs = inputs.collect();
-        return with_children(node, inputs).map(Transformed::yes);
+        return node
+            .map_children(|input| Ok(Transformed::yes(sorted(Unclaimed::exec(input), order.clone()))));
     }
-    let mut changed = false;
-    let mut inputs = Vec::new();
-    for (input, needed) in node.children().into_iter().zip(node.required_input_ordering()) {
-        let mut input = Arc::clone(input);
-        if let Some(needed) = needed {
-            let needed = needed.into_single();
-            if !input.equivalence_properties().ordering_satisfy_requirement(needed.clone())? {
-                input = sorted(input, needed.into());
-                changed = true;
-            }
-        }
-        inputs.push(input);
-    }
-    if changed { with_children(node, inputs).map(Transformed::yes) } else { Ok(Transformed::no(node)) }
+    let mut needed = node.required_input_ordering().into_iter();
+    node.map_children(|input| {
+        let Some(needed) = needed.next().flatten() else { return Ok(Transformed::no(input)) };
+        let needed = needed.into_single();
+        Ok(match input.equivalence_properties().ordering_satisfy_requirement(needed.clone())? {
+            true => Transformed::no(input),
+            false => Transformed::yes(sorted(input, needed.into())),
+        })
+    })
 }
 
 /// The rows of each partition in this order.

@@ -23,7 +23,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::SortMergeJoinExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 
-use crate::one_input::{OneInput, OneInputExec, with_children, without};
+use crate::one_input::{OneInput, OneInputExec, without};
 
 /// DataFusion's rule that moves filters, but for those that it fills while the query runs. `placed_filters` is about these.
 const MOVES_FILTERS: &str = "FilterPushdown";
@@ -83,16 +83,10 @@ impl PhysicalOptimizerRule for Stopped {
 impl Stopped {
     /// The node with stops above those of its inputs that the rule stops at.
     fn stopping(&self, node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
-        let mut stops = false;
-        let stopped = |input: &Arc<dyn ExecutionPlan>| -> Arc<dyn ExecutionPlan> {
-            if !(self.stops)(input) {
-                return Arc::clone(input);
-            }
-            stops = true;
-            Arc::new(OneInputExec(Stop(Arc::clone(input))))
-        };
-        let inputs = node.children().into_iter().map(stopped).collect();
-        if stops { with_children(node, inputs).map(Transformed::yes) } else { Ok(Transformed::no(node)) }
+        node.map_children(|input| {
+            let stops = (self.stops)(&input);
+            Ok(if stops { Transformed::yes(Stop::exec(input)) } else { Transformed::no(input) })
+        })
     }
 }
 
@@ -118,6 +112,12 @@ fn has_equal_names(schema: &Schema) -> bool {
 /// Gives the rows of its input. The rule does not pass it.
 struct Stop(Arc<dyn ExecutionPlan>);
 
+impl Stop {
+    fn exec(input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+        Arc::new(OneInputExec(Stop(input)))
+    }
+}
+
 impl OneInput for Stop {
     const NAME: &'static str = "StopExec";
 
@@ -126,6 +126,6 @@ impl OneInput for Stop {
     }
 
     fn over(_: &Arc<OneInputExec<Self>>, input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
-        Arc::new(OneInputExec(Stop(input)))
+        Stop::exec(input)
     }
 }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchemaRef, FunctionalDependencies, Result, internal_err};
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::session_state::SessionStateBuilder;
@@ -184,10 +184,26 @@ impl UserDefinedLogicalNodeCore for Independent {
     }
 }
 
+/// The node, if it is such a one.
+fn independent(plan: &LogicalPlan) -> Option<&Independent> {
+    match plan {
+        LogicalPlan::Extension(Extension { node }) => node.as_any().downcast_ref(),
+        _ => None,
+    }
+}
+
+fn has_independent(plan: &LogicalPlan) -> Result<bool> {
+    let mut has = false;
+    plan.apply_with_subqueries(|node| {
+        has = has || independent(node).is_some();
+        Ok(if has { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(has)
+}
+
 /// Its input, if it is such a node.
 fn input_of_independent(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-    let LogicalPlan::Extension(Extension { node }) = &plan else { return Ok(Transformed::no(plan)) };
-    let input = node.as_any().downcast_ref::<Independent>().map(|node| node.input.clone());
+    let input = independent(&plan).map(|node| node.input.clone());
     Ok(input.map_or(Transformed::no(plan), Transformed::yes))
 }
 
@@ -204,6 +220,9 @@ impl QueryPlanner for Planner {
         logical: &LogicalPlan,
         session: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        if !has_independent(logical)? {
+            return self.inner.create_physical_plan(logical, session).await;
+        }
         let logical = logical.clone().transform_up_with_subqueries(input_of_independent)?.data;
         self.inner.create_physical_plan(&logical, session).await
     }

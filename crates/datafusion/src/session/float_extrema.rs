@@ -53,29 +53,33 @@ fn of_floats(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     plan.map_expressions(|expr| expr.transform_up(|expr| of_float(expr, &schema)))
 }
 
-fn of_float(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    let Expr::AggregateFunction(AggregateFunction { func, params }) = expr else {
-        return Ok(Transformed::no(expr));
-    };
-    let of = match func.inner() {
-        inner if inner.is::<Min>() => Some(Extremum::Least),
-        inner if inner.is::<Max>() => Some(Extremum::Greatest),
-        _ => None,
-    };
+fn of_float(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let is_floating = |arg: &Expr| arg.get_type(schema).is_ok_and(|of| of.is_floating());
-    Ok(match of {
-        Some(of) if params.args.first().is_some_and(is_floating) => {
-            let func = Arc::new(AggregateUDF::new_from_impl(FloatExtremum::new(of)));
-            Transformed::yes(Expr::AggregateFunction(AggregateFunction { func, params }))
-        }
-        _ => Transformed::no(Expr::AggregateFunction(AggregateFunction { func, params })),
-    })
+    if let Expr::AggregateFunction(AggregateFunction { func, params }) = &mut expr
+        && let Some(of) = Extremum::of(func)
+        && params.args.first().is_some_and(is_floating)
+    {
+        *func = Arc::new(AggregateUDF::new_from_impl(FloatExtremum::new(of)));
+        return Ok(Transformed::yes(expr));
+    }
+    Ok(Transformed::no(expr))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Extremum {
     Least,
     Greatest,
+}
+
+impl Extremum {
+    /// What DataFusion's function gives, if it is one of the two.
+    fn of(function: &AggregateUDF) -> Option<Self> {
+        match function.inner() {
+            inner if inner.is::<Min>() => Some(Extremum::Least),
+            inner if inner.is::<Max>() => Some(Extremum::Greatest),
+            _ => None,
+        }
+    }
 }
 
 /// One of the functions, which is DataFusion's but for groups and statistics.

@@ -130,6 +130,7 @@ impl SharedSubplan {
 
 impl OneInput for SharedSubplan {
     const NAME: &'static str = "SharedSubplanExec";
+    const KEEPS_ORDER: bool = false;
 
     fn input(&self) -> &Arc<dyn ExecutionPlan> {
         &self.input
@@ -137,10 +138,6 @@ impl OneInput for SharedSubplan {
 
     fn properties(&self) -> &Arc<PlanProperties> {
         &self.properties
-    }
-
-    fn keeps_order(&self) -> bool {
-        false
     }
 
     fn distribution(&self) -> Distribution {

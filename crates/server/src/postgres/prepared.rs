@@ -220,12 +220,8 @@ fn constants(plan: LogicalPlan, types: Vec<Option<DataType>>) -> Result<LogicalP
 /// The values of a query that reads nothing.
 fn literals(plan: &LogicalPlan) -> Option<Vec<ScalarValue>> {
     let LogicalPlan::Projection(projection) = plan else { return None };
-    let value = |expr: &Expr| match expr {
-        Expr::Alias(of) => match of.expr.as_ref() {
-            Expr::Literal(value, _) => Some(value.clone()),
-            _ => None,
-        },
-        Expr::Literal(value, _) => Some(value.clone()),
+    let value = |expr: &Expr| match expr.clone().unalias() {
+        Expr::Literal(value, _) => Some(value),
         _ => None,
     };
     projection.expr.iter().map(value).collect()

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use bytes::{BufMut, BytesMut};
 use datafusion::arrow::array::timezone::Tz;
-use datafusion::arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
+use datafusion::arrow::array::{
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, OffsetSizeTrait, PrimitiveArray,
+};
 use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
@@ -182,18 +184,8 @@ fn put(array: &ArrayRef, field: &Field, told: &Type, form: Form) -> PgWireResult
                 intervals::<DurationNanosecondType>(array, form, |of| span(Some(of / 1_000)))
             }
         },
-        DataType::List(of) => {
-            let list = array.as_list::<i32>().clone();
-            lists(&list.values().clone(), of, form, move |row| {
-                list.value_offsets()[row] as usize..list.value_offsets()[row + 1] as usize
-            })?
-        }
-        DataType::LargeList(of) => {
-            let list = array.as_list::<i64>().clone();
-            lists(&list.values().clone(), of, form, move |row| {
-                list.value_offsets()[row] as usize..list.value_offsets()[row + 1] as usize
-            })?
-        }
+        DataType::List(of) => list::<i32>(array, of, form)?,
+        DataType::LargeList(of) => list::<i64>(array, of, form)?,
         DataType::FixedSizeList(of, _) => {
             let list = array.as_fixed_size_list().clone();
             lists(&list.values().clone(), of, form, move |row| {
@@ -201,20 +193,8 @@ fn put(array: &ArrayRef, field: &Field, told: &Type, form: Form) -> PgWireResult
                 begin..begin + list.value_length() as usize
             })?
         }
-        DataType::ListView(of) => {
-            let list = array.as_list_view::<i32>().clone();
-            lists(&list.values().clone(), of, form, move |row| {
-                let begin = list.value_offset(row) as usize;
-                begin..begin + list.value_size(row) as usize
-            })?
-        }
-        DataType::LargeListView(of) => {
-            let list = array.as_list_view::<i64>().clone();
-            lists(&list.values().clone(), of, form, move |row| {
-                let begin = list.value_offset(row) as usize;
-                begin..begin + list.value_size(row) as usize
-            })?
-        }
+        DataType::ListView(of) => list_view::<i32>(array, of, form)?,
+        DataType::LargeListView(of) => list_view::<i64>(array, of, form)?,
         DataType::Struct(fields) => {
             let columns = array.as_struct().columns().iter().zip(fields);
             let columns = columns.map(|(column, field)| Column::inside(column, field, form));
@@ -233,6 +213,21 @@ fn put(array: &ArrayRef, field: &Field, told: &Type, form: Form) -> PgWireResult
                 ),
             ));
         }
+    })
+}
+
+fn list<O: OffsetSizeTrait>(array: &ArrayRef, of: &Field, form: Form) -> PgWireResult<Put> {
+    let list = array.as_list::<O>().clone();
+    lists(&list.values().clone(), of, form, move |row| {
+        list.value_offsets()[row].as_usize()..list.value_offsets()[row + 1].as_usize()
+    })
+}
+
+fn list_view<O: OffsetSizeTrait>(array: &ArrayRef, of: &Field, form: Form) -> PgWireResult<Put> {
+    let list = array.as_list_view::<O>().clone();
+    lists(&list.values().clone(), of, form, move |row| {
+        let begin = list.value_offset(row).as_usize();
+        begin..begin + list.value_size(row).as_usize()
     })
 }
 

@@ -36,14 +36,7 @@ fn put_element(element: &[u8], out: &mut BytesMut) {
     if !element.is_empty() && !element.eq_ignore_ascii_case(b"null") && !element.iter().any(odd) {
         return out.put_slice(element);
     }
-    out.put_u8(b'"');
-    for &byte in element {
-        if matches!(byte, b'"' | b'\\') {
-            out.put_u8(b'\\');
-        }
-        out.put_u8(byte);
-    }
-    out.put_u8(b'"');
+    put_quoted(element, |_| b'\\', out);
 }
 
 fn is_space(byte: u8) -> bool {
@@ -90,10 +83,15 @@ fn put_field(value: &[u8], out: &mut BytesMut) {
     if !value.is_empty() && !value.iter().any(odd) {
         return out.put_slice(value);
     }
+    put_quoted(value, |byte| byte, out);
+}
+
+/// A value in quotes; `before` goes before its quotes and backslashes.
+fn put_quoted(value: &[u8], before: fn(u8) -> u8, out: &mut BytesMut) {
     out.put_u8(b'"');
     for &byte in value {
         if matches!(byte, b'"' | b'\\') {
-            out.put_u8(byte);
+            out.put_u8(before(byte));
         }
         out.put_u8(byte);
     }

@@ -107,8 +107,9 @@ pub(super) fn date(days: i32) -> PgWireResult<i32> {
 /// A date as text; `days` are from 1970. To write to a buffer cannot fail.
 pub(super) fn date_text(days: i32, style: DateStyle, out: &mut BytesMut) -> PgWireResult<()> {
     date(days)?;
-    put_date(&Day::of(days.into()), style, out);
-    let _ = write!(out, "{}", Day::of(days.into()).year().1);
+    let day = Day::of(days.into());
+    put_date(&day, style, out);
+    let _ = write!(out, "{}", day.year().1);
     Ok(())
 }
 
