@@ -1,4 +1,8 @@
 //! What the queries of one user have reserved for sorts, joins and aggregates: a pool in front of the one all share.
+//!
+//! At the limit operators are refused more, and spill. What they cannot do without they may have beyond it, by half of the limit
+//! for all together: a sort that has nothing left to spill needs room for the next batch, and fails while another sort of its
+//! query has all there is.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,6 +13,22 @@ use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
 
 use crate::access::{User, where_set};
+
+/// What operators cannot do without may go beyond the limit by 1/N of it.
+const BEYOND_SHARE: usize = 2;
+
+/// An operator that spills cannot do without 1/N of the limit: room for its next batches.
+const SPILLS_SHARE: usize = 8;
+
+/// Another one cannot do without 1/N of it, as an aggregation without groups.
+const SMALL_SHARE: usize = 32;
+
+/// Whether an operator cannot do without so much more. What a merge asks for its sort has already.
+fn needs(reservation: &MemoryReservation, additional: usize, limit: usize) -> bool {
+    let consumer = reservation.consumer();
+    let share = if consumer.can_spill() { SPILLS_SHARE } else { SMALL_SHARE };
+    is_merge(consumer) || reservation.size().saturating_add(additional) <= limit / share
+}
 
 /// A user's part of the shared pool.
 #[derive(Debug)]
@@ -61,9 +81,9 @@ impl MemoryPool for UserPool {
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
         let (memory, limit) = (&self.user.used.memory, self.limit());
-        // What a merge asks for its sort has already.
-        let most = if is_merge(reservation.consumer()) { limit.saturating_add(limit / 2) } else { limit };
-        let fits = |used: usize| used.checked_add(additional).filter(|&sum| sum <= most);
+        let beyond = if needs(reservation, additional, limit) { limit / BEYOND_SHARE } else { 0 };
+        let most = limit.saturating_add(beyond);
+        let fits = |used: usize| used.checked_add(additional).filter(|&sum| sum <= most || additional == 0);
         memory.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).map_err(|used| {
             DataFusionError::ResourcesExhausted(format!(
                 "queries of user {} hold {used} bytes of the {limit} that they may hold, and {} needs {additional} more: run fewer \
@@ -95,17 +115,26 @@ mod tests {
     use crate::access::{Limits, Role, Users};
 
     #[test]
-    fn merges_have_again_what_their_sort_has() {
+    fn what_operators_cannot_do_without_may_go_beyond_the_limit() {
         let limits = Limits { memory_bytes: 1000, ..Limits::default() };
         let ann = Users::none().user("ann", Arc::new(Role::built_in(false, &limits)));
         let pool: Arc<dyn MemoryPool> = Arc::new(UserPool::new(ann, Arc::<UnboundedMemoryPool>::default()));
-        let of = |name: &str| MemoryConsumer::new(name).register(&pool);
-        let (sort, merge) = (of("ExternalSorter[1]"), of("ExternalSorterMerge[1]"));
+        let of =
+            |name: &str| MemoryConsumer::new(name).with_can_spill(name.starts_with("Sort")).register(&pool);
+        let refused = |reservation: &MemoryReservation, bytes: usize| {
+            let error = reservation.try_grow(bytes).unwrap_err().to_string();
+            assert!(error.contains("queries of user ann hold") && error.contains("of the 1000"), "{error}");
+        };
+        let (sort, other, small) = (of("Sort[0]"), of("Sort[1]"), of("AggregateStream"));
         sort.try_grow(1000).unwrap();
-        let error = sort.try_grow(1).unwrap_err().to_string();
-        assert!(error.contains("queries of user ann hold 1000 bytes of the 1000"), "{error}");
-        merge.try_grow(500).unwrap();
-        let error = merge.try_grow(1).unwrap_err().to_string();
-        assert!(error.contains("queries of user ann hold 1500 bytes of the 1000"), "{error}");
+        refused(&sort, 1);
+        other.try_grow(125).unwrap();
+        refused(&other, 1);
+        small.try_grow(31).unwrap();
+        refused(&small, 1);
+        let merge = of("ExternalSorterMerge[1]");
+        merge.try_grow(344).unwrap();
+        refused(&merge, 1);
+        small.try_grow(0).unwrap();
     }
 }
