@@ -135,6 +135,8 @@ fn claims_values(node: &Arc<dyn ExecutionPlan>) -> bool {
     !properties.constants().is_empty() || !properties.eq_group().iter().all(is_of_columns)
 }
 
+pub(super) type UnclaimedExec = OneInputExec<Unclaimed>;
+
 /// Gives the rows of its input, of which nothing is known.
 pub(super) struct Unclaimed {
     input: Arc<dyn ExecutionPlan>,

@@ -29,6 +29,7 @@ use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::union::UnionExec;
 
+use super::claims::UnclaimedExec;
 use super::filter_pushdown::with_predicate;
 use crate::file::join_filter::{equal_otherwise, is_true};
 use crate::key_filter::KeyFiltersExec;
@@ -119,8 +120,7 @@ impl Placing {
                 None => Transformed::no(node),
             });
         }
-        // Into the inputs of other nodes DataFusion places nothing.
-        let Some(filters) = of_inputs(&node, filter.as_ref())? else { return Ok(Transformed::no(node)) };
+        let filters = of_inputs(&node, filter.as_ref())?;
         let mut changed = false;
         let mut children = Vec::with_capacity(filters.len());
         for (child, filter) in node.children().into_iter().cloned().zip(filters) {
@@ -184,9 +184,8 @@ fn parquet_scan(node: &Arc<dyn ExecutionPlan>) -> Option<(&FileScanConfig, &Parq
     node.downcast_ref::<DataSourceExec>()?.downcast_to_file_source::<ParquetSource>()
 }
 
-/// The filter in terms of each input of a node, `None` where it does not hold; no answer for nodes through which DataFusion
-/// passes nothing.
-fn of_inputs(node: &Arc<dyn ExecutionPlan>, filter: Option<&Filter>) -> Result<Option<Vec<Option<Filter>>>> {
+/// The filter in terms of each input of a node, `None` where it does not hold or the node is none of those known here.
+fn of_inputs(node: &Arc<dyn ExecutionPlan>, filter: Option<&Filter>) -> Result<Vec<Option<Filter>>> {
     // Fewer rows below a limit would let others through it.
     let filter = filter.filter(|_| node.fetch().is_none());
     let through = |of: &dyn Fn(usize) -> Option<Filter>| match filter {
@@ -195,21 +194,22 @@ fn of_inputs(node: &Arc<dyn ExecutionPlan>, filter: Option<&Filter>) -> Result<O
     };
     let input = |at: usize| node.children().first().and_then(|input| column(input, at));
     if let Some(join) = node.downcast_ref::<HashJoinExec>() {
-        return Ok(Some(vec![
+        return Ok(vec![
             through(&|at| of_side(join, JoinSide::Left, at))?,
             through(&|at| of_side(join, JoinSide::Right, at))?,
-        ]));
+        ]);
     }
     if node.is::<UnionExec>() {
         let children = node.children().into_iter();
-        return children.map(|child| through(&|at| column(child, at))).collect::<Result<_>>().map(Some);
+        return children.map(|child| through(&|at| column(child, at))).collect();
     }
     let keeps = node.is::<SortExec>()
         || node.is::<CooperativeExec>()
         || node.is::<RepartitionExec>()
         || node.is::<CoalescePartitionsExec>()
         || node.is::<BufferExec>()
-        || node.is::<KeyFiltersExec>();
+        || node.is::<KeyFiltersExec>()
+        || node.is::<UnclaimedExec>();
     let filter = if keeps {
         through(&input)?
     } else if let Some(exec) = node.downcast_ref::<FilterExec>() {
@@ -226,9 +226,9 @@ fn of_inputs(node: &Arc<dyn ExecutionPlan>, filter: Option<&Filter>) -> Result<O
         let of = |at: usize| groups.expr().get(at).map(|(expr, _)| Arc::clone(expr));
         if whole { through(&of)? } else { None }
     } else {
-        return Ok(None);
+        return Ok(vec![None; node.children().len()]);
     };
-    Ok(Some(vec![filter]))
+    Ok(vec![filter])
 }
 
 /// A column of a join's output in terms of one of its sides. A column of the other side is there too if it is a key for which
