@@ -17,7 +17,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("coscan-layout", &["coscan-core", "coscan-device"]),
     ("coscan-figure", &[]),
     ("coscan-trace", &["coscan-core", "coscan-pool"]),
-    ("coscan-access", &["coscan-core", "coscan-pool", "coscan-trace"]),
+    ("coscan-access", &["coscan-pool", "coscan-trace"]),
     ("coscan-sim", &["coscan-core", "coscan-device", "coscan-media", "coscan-trace"]),
     ("coscan-check", &["coscan-core", "coscan-trace"]),
     (
@@ -42,7 +42,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("coscan-postgres", &["coscan-core", "coscan-trace"]),
     ("coscan-media", &["coscan-core"]),
     ("coscan-tier", &["coscan-datafusion", "coscan-engine", "coscan-media"]),
-    ("coscan-server", &["coscan-core", "coscan-datafusion", "coscan-engine", "coscan-tier"]),
+    ("coscan-server", &["coscan-datafusion", "coscan-engine", "coscan-tier"]),
     ("coscan-sqlfuzz", &["coscan-engine", "coscan-datafusion"]),
     (
         "coscan-cli",
@@ -73,6 +73,9 @@ const KNOW_DATAFUSION: [&str; 6] =
 
 /// What the core may not have at all: it does no I/O, has no clock and no threads.
 const NOT_IN_CORE: [&str; 6] = ["tokio", "object_store", "parquet", "arrow", "rustix", "tracing"];
+
+/// What the program depends on for its features only: see crates/cli/Cargo.toml.
+const FOR_FEATURES: [&str; 3] = ["arrayvec", "simdutf8", "subtle"];
 
 /// What cargo prints.
 fn cargo(arguments: &[&str]) -> String {
@@ -179,6 +182,40 @@ fn files_below(folder: &Path) -> Vec<String> {
         }
     }
     files
+}
+
+/// The words of a crate's sources, and of files elsewhere that they include.
+fn words(folder: &Path) -> BTreeSet<String> {
+    let mut words = BTreeSet::new();
+    let mut sources = files_below(folder);
+    sources.retain(|file| file.ends_with(".rs") || file.ends_with("README.md"));
+    while let Some(source) = sources.pop() {
+        let text = std::fs::read_to_string(&source).expect(&source);
+        words.extend(text.split(|c: char| !c.is_alphanumeric() && c != '_').map(str::to_owned));
+        let elsewhere = text.lines().filter_map(|line| line.trim().strip_prefix("#[path = \"../../"));
+        sources.extend(elsewhere.filter_map(|line| line.strip_suffix("\"]")).map(|file| {
+            let above = Path::new(&source).parent().and_then(Path::parent).and_then(Path::parent);
+            above.expect("it is in a crate").join(file).display().to_string()
+        }));
+    }
+    words
+}
+
+/// A crate that nothing uses is compiled all the same.
+#[test]
+fn sources_name_every_dependency() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    for (member, uses) in dependencies() {
+        let words = words(&crates.join(member.trim_start_matches("coscan-")));
+        let unused: Vec<String> = uses
+            .into_iter()
+            .filter(|name| !words.contains(&name.replace('-', "_")) && !FOR_FEATURES.contains(&name.as_str()))
+            .collect();
+        assert!(
+            unused.is_empty(),
+            "nothing in {member} uses these; take them out of its Cargo.toml: {unused:?}"
+        );
+    }
 }
 
 /// A source file in quotes, whole or by the end of its path, as `mechanism/serve.rs`.
