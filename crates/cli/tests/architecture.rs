@@ -38,12 +38,13 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("coscan-engine", &["coscan-core", "coscan-device", "coscan-pool", "coscan-trace"]),
     ("coscan-engine-sim", &["coscan-core", "coscan-engine"]),
     ("coscan-operators", &[]),
-    ("coscan-datafusion", &["coscan-core", "coscan-engine", "coscan-operators"]),
+    ("coscan-sql", &[]),
+    ("coscan-datafusion", &["coscan-core", "coscan-engine", "coscan-operators", "coscan-sql"]),
     ("coscan-postgres", &["coscan-core", "coscan-trace"]),
     ("coscan-media", &["coscan-core"]),
-    ("coscan-tier", &["coscan-datafusion", "coscan-engine", "coscan-media"]),
-    ("coscan-server", &["coscan-datafusion", "coscan-engine", "coscan-tier"]),
-    ("coscan-sqlfuzz", &["coscan-engine", "coscan-datafusion"]),
+    ("coscan-tier", &["coscan-datafusion", "coscan-engine", "coscan-media", "coscan-sql"]),
+    ("coscan-server", &["coscan-datafusion", "coscan-engine", "coscan-sql", "coscan-tier"]),
+    ("coscan-sqlfuzz", &["coscan-engine", "coscan-datafusion", "coscan-sql"]),
     (
         "coscan-cli",
         &[
@@ -68,8 +69,15 @@ const ALLOWED: &[(&str, &[&str])] = &[
 ];
 
 /// Who may know DataFusion.
-const KNOW_DATAFUSION: [&str; 6] =
-    ["coscan-datafusion", "coscan-operators", "coscan-server", "coscan-sqlfuzz", "coscan-tier", "coscan-cli"];
+const KNOW_DATAFUSION: [&str; 7] = [
+    "coscan-sql",
+    "coscan-datafusion",
+    "coscan-operators",
+    "coscan-server",
+    "coscan-sqlfuzz",
+    "coscan-tier",
+    "coscan-cli",
+];
 
 /// What the core may not have at all: it does no I/O, has no clock and no threads.
 const NOT_IN_CORE: [&str; 6] = ["tokio", "object_store", "parquet", "arrow", "rustix", "tracing"];

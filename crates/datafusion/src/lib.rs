@@ -26,6 +26,7 @@ mod session;
 mod shared_result;
 mod shared_subplan;
 
+pub use coscan_sql::sql;
 pub use error::{engine_error, from_engine};
 pub use load_control::{anonymous_bytes, default_query_memory, is_merge};
 pub use made_once::MadeOnce;
@@ -37,7 +38,5 @@ pub use session::context::{CoscanContext, CoscanContextBuilder};
 pub use session::install::install;
 pub use session::mended::with_mended_planning;
 pub use session::options::{self, CoscanOptions};
-pub use session::sql::{mend_statement, sql};
 pub use session::stores::{EnvironmentStores, SharedStores, store_for};
-pub use session::with_options::with_options;
 pub use shared_result::result_taken_from;

@@ -247,8 +247,9 @@ async fn same_by_row(world: &World<'_>, test: &Test, expected: &Answer) -> Resul
 async fn otherwise_found(world: &World<'_>, test: &Test, found: &Answer) -> Result<bool> {
     let is_found = |again: Answer| matches!(again, Answer::Rows(_)) && compare(test, &again, found).is_ok();
     let by_row = world.other(Settings::plain_by_row).await?;
+    let reversed = world.other(Settings::plain_reversed).await?;
     let sorting = world.other(Settings::plain_sorting).await?;
-    let as_it_is = [&by_row, &sorting].map(|session| (session, test.query.clone()));
+    let as_it_is = [&by_row, &reversed, &sorting].map(|session| (session, test.query.clone()));
     let orders = query::reordered(&test.query).into_iter().map(|query| (&by_row, query));
     for (session, query) in as_it_is.into_iter().chain(orders) {
         let other = Test { query, ..test.clone() };

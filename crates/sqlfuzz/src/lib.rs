@@ -19,6 +19,7 @@ mod functions;
 mod query;
 mod refusals;
 mod report;
+mod reversed;
 mod settings;
 mod shapes;
 mod shrink;

@@ -14,6 +14,7 @@ use crate::dice::Dice;
 use crate::functions;
 use crate::query::Test;
 use crate::refusals::{Refusals, RefusingPool};
+use crate::reversed::Reversed;
 use crate::shapes::Shapes;
 
 /// A buffer that holds everything.
@@ -187,6 +188,17 @@ impl Settings {
         by_row.datafusion.push(("execution.parquet.pushdown_filters", "true".to_owned()));
         by_row.datafusion.push(("execution.batch_size", "1".to_owned()));
         by_row.with_config(by_row.config()?)
+    }
+
+    /// The same with conditions the other way round, as scans compute them that begin with what costs least.
+    pub(crate) fn plain_reversed(&self) -> Result<SessionContext> {
+        let mut by_row = self.usual();
+        // Conditions that the scan has applied are in no filter.
+        by_row.datafusion.push(("execution.parquet.pushdown_filters", "false".to_owned()));
+        by_row.datafusion.push(("execution.batch_size", "1".to_owned()));
+        let state = SessionStateBuilder::from(by_row.with_config(by_row.config()?)?.state());
+        let reversed = state.with_physical_optimizer_rule(Arc::new(Reversed)).build();
+        Ok(SessionContext::new_with_state(reversed))
     }
 
     /// DataFusion as it is, without filters that joins find while they run: these join by sorting, as under load control

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use coscan_engine::{Engine, PolicyName};
+use coscan_sql::PlainSql;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::prelude::SessionContext;
@@ -185,7 +186,7 @@ impl Files {
         session.register_object_store(&url, Arc::clone(&self.memory));
         for table in &case.database.tables {
             let sql = table.declaration(&self.root, coscan);
-            let declared = async { session.sql(&sql).await?.collect().await };
+            let declared = async { session.plain_sql(&sql).await?.collect().await };
             declared.await.map_err(|error| error.context(sql.clone()))?;
         }
         Ok(session)

@@ -68,6 +68,7 @@ fn is_done_wrong(join: &SortMergeJoinExec) -> Result<bool> {
 
 #[cfg(test)]
 mod tests {
+    use coscan_sql::PlainSql;
     use datafusion::prelude::SessionContext;
 
     use super::*;
@@ -77,7 +78,7 @@ mod tests {
         let session = SessionContext::new();
         let session = frugal(&session.state(), 1 << 30, FrugalJoins::Spilling);
         let session = SessionContext::new_with_state(session);
-        session.sql("CREATE TABLE t AS SELECT v FROM generate_series(1, 10) AS t(v)").await.unwrap();
+        session.plain_sql("CREATE TABLE t AS SELECT v FROM generate_series(1, 10) AS t(v)").await.unwrap();
         for (kind, condition, expected) in [
             ("FULL", "a.v = b.v AND random() < 0", true),
             ("FULL", "a.v = b.v AND a.v + random() < b.v", false),
@@ -86,7 +87,7 @@ mod tests {
             ("INNER", "a.v = CAST(b.v AS REAL)", true),
         ] {
             let sql = format!("SELECT * FROM t a {kind} JOIN t b ON {condition}");
-            let plan = session.sql(&sql).await.unwrap().create_physical_plan().await.unwrap();
+            let plan = session.plain_sql(&sql).await.unwrap().create_physical_plan().await.unwrap();
             assert!(plan.exists(|node| Ok(node.is::<SortMergeJoinExec>())).unwrap(), "{sql}");
             assert_eq!(joins_wrongly(&plan).unwrap(), expected, "{sql}");
         }

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use coscan_engine::{Engine, Policy, memory_bytes};
+use coscan_sql::PlainSql;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
@@ -79,7 +80,7 @@ impl CoscanContext {
         if !options.is_empty() {
             sql += &format!(" OPTIONS ({options})");
         }
-        self.ctx.sql(&sql).await?.collect().await?;
+        self.ctx.plain_sql(&sql).await?.collect().await?;
         Ok(())
     }
 
@@ -88,7 +89,7 @@ impl CoscanContext {
     /// # Errors
     /// If the statement cannot be parsed or planned, or a setting cannot have its value.
     pub async fn sql(&self, sql: &str) -> Result<DataFrame> {
-        crate::session::sql::sql(&self.ctx, sql).await
+        coscan_sql::sql(&self.ctx, sql).await
     }
 
     /// A session of its own on the same engine, with its own tables and `SET`s. It may not change settings of the engine,

@@ -3,95 +3,20 @@
 //! DataFusion 55 plans them as joins that keep or drop all equal rows alike. Here the rows of both sides get a number among those
 //! that are equal, which is one more key of the join: the third of three equal rows then meets no row if the other side has two.
 //!
-//! The plan does not tell these joins from others, so the statement, as it was read, marks them by a name ([`mark`]).
+//! The plan does not tell these joins from others, so the statement, as it was read, marks them by a name ([`COUNTED_ROWS`]).
 
-use std::collections::HashSet;
-use std::convert::Infallible;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use coscan_sql::COUNTED_ROWS;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, JoinType, NullEquality, Result};
 use datafusion::functions_window::expr_fn::row_number;
 use datafusion::logical_expr::{Expr, ExprFunctionExt, Join, LogicalPlan, LogicalPlanBuilder, lit};
 use datafusion::optimizer::{Analyzer, AnalyzerRule};
-use datafusion::sql::sqlparser::ast::{
-    Expr as SqlExpr, Ident, Query, SelectItem, SetExpr, SetOperator, SetQuantifier, TableAlias, TableFactor,
-    Value, VisitMut, VisitorMut,
-};
-use datafusion::sql::sqlparser::dialect::GenericDialect;
-use datafusion::sql::sqlparser::parser::Parser;
-
-/// The name of the right side of an operation that counts rows.
-const COUNTED: &str = "coscan counted rows";
 
 /// The number of a row among equal ones, left and right.
 const NUMBERS: [&str; 2] = ["coscan row", "coscan row of the right side"];
-
-/// Marks the operations that count rows.
-pub(super) fn mark<T: VisitMut>(statement: &mut T) {
-    let ControlFlow::Continue(()) = statement.visit(&mut Mark);
-}
-
-struct Mark;
-
-impl VisitorMut for Mark {
-    type Break = Infallible;
-
-    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<Infallible> {
-        mark_set(&mut query.body);
-        ControlFlow::Continue(())
-    }
-}
-
-fn mark_set(set: &mut SetExpr) {
-    let SetExpr::SetOperation { op, set_quantifier, left, right } = set else { return };
-    mark_set(left);
-    mark_set(right);
-    if matches!(op, SetOperator::Except | SetOperator::Intersect) && *set_quantifier == SetQuantifier::All {
-        named(right);
-    }
-}
-
-/// `SELECT * FROM (right) AS "coscan counted rows"`.
-fn named(right: &mut Box<SetExpr>) {
-    let template = Parser::new(&GenericDialect {}).try_with_sql("SELECT * FROM (SELECT 1) AS name");
-    let Ok(mut query) = template.and_then(|mut parser| parser.parse_query()) else { return };
-    let SetExpr::Select(select) = query.body.as_mut() else { return };
-    let Some(from) = select.from.first_mut() else { return };
-    let TableFactor::Derived { subquery, alias: Some(TableAlias { name, .. }), .. } = &mut from.relation
-    else {
-        return;
-    };
-    *name = Ident::with_quote('"', COUNTED);
-    std::mem::swap(&mut subquery.body, right);
-    name_repeated(&mut subquery.body);
-    *right = query.body;
-}
-
-/// Names what is selected again, as `0` in `SELECT 0, 0`: columns of a subquery have names of their own.
-fn name_repeated(set: &mut SetExpr) {
-    match set {
-        SetExpr::Select(select) => {
-            let mut seen = HashSet::new();
-            for item in &mut select.projection {
-                let text = item.to_string();
-                if let SelectItem::UnnamedExpr(expr) = item
-                    && seen.contains(&text)
-                {
-                    let alias = Ident::with_quote('"', format!("coscan column {}", seen.len()));
-                    let expr = std::mem::replace(expr, SqlExpr::value(Value::Null));
-                    *item = SelectItem::ExprWithAlias { expr, alias };
-                }
-                seen.insert(item.to_string());
-            }
-        }
-        SetExpr::Query(query) => name_repeated(&mut query.body),
-        SetExpr::SetOperation { left, .. } => name_repeated(left),
-        _ => {}
-    }
-}
 
 /// The analyzer with a rule that counts rows where a statement asks for it.
 pub(super) fn with_counted_sets(mut analyzer: Analyzer) -> Analyzer {
@@ -128,7 +53,7 @@ fn counts(join: &Join) -> bool {
 
 fn is_marked(plan: &LogicalPlan) -> bool {
     match plan {
-        LogicalPlan::SubqueryAlias(alias) => alias.alias.table() == COUNTED || is_marked(&alias.input),
+        LogicalPlan::SubqueryAlias(alias) => alias.alias.table() == COUNTED_ROWS || is_marked(&alias.input),
         LogicalPlan::Projection(projection) => is_marked(&projection.input),
         _ => false,
     }

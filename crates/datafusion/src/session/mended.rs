@@ -24,7 +24,7 @@ use crate::rule::stops::with_stops;
 /// - filters above outer joins whose sides have columns of the same name or above volatile columns, and conditions of joins by
 ///   sorting.
 ///
-/// EXCEPT ALL and INTERSECT ALL count rows in statements that are [marked](crate::mend_statement). Three settings are changed:
+/// EXCEPT ALL and INTERSECT ALL count rows in statements that are [marked](coscan_sql::mend_statement). Three settings are changed:
 ///
 /// - `datafusion.optimizer.enable_sort_pushdown` is off: it reorders the files of a scan whose limit takes the first rows of
 ///   another order. Limits over an order in cooperative scans begin with the chunks that they want without it.

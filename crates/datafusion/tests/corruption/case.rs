@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use coscan_datafusion::CoscanContext;
 use coscan_engine::Engine;
+use coscan_sql::PlainSql;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::Result;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
@@ -172,7 +173,7 @@ async fn outcome(ctx: &SessionContext, sql: &str) -> Outcome {
 }
 
 async fn rows(ctx: &SessionContext, sql: &str) -> Result<Option<Vec<String>>> {
-    let mut stream = ctx.sql(sql).await?.execute_stream().await?;
+    let mut stream = ctx.plain_sql(sql).await?.execute_stream().await?;
     let options = FormatOptions::default().with_null("NULL");
     let (mut rows, mut seen) = (Vec::new(), 0);
     while let Some(batch) = stream.next().await {

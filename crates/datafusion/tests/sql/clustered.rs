@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use coscan_core::registry;
+use coscan_sql::PlainSql;
 use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
@@ -170,7 +171,7 @@ const QUERIES: [&str; 10] = [
 async fn set(ctx: &SessionContext, settings: &[(&str, &str)]) {
     for (name, value) in settings {
         let sql = format!("SET {name} = '{value}'");
-        ctx.sql(&sql).await.expect(&sql).collect().await.expect(&sql);
+        ctx.plain_sql(&sql).await.expect(&sql).collect().await.expect(&sql);
     }
 }
 
@@ -331,7 +332,7 @@ async fn what_cannot_be_declared_is_refused() {
         ),
         (format!("{floats} {location} {MATCH}"), "tables cannot be clustered by k, which is Float64"),
     ] {
-        let error = match ctx.sql(&sql).await {
+        let error = match ctx.plain_sql(&sql).await {
             Ok(frame) => frame.collect().await.expect_err(&sql),
             Err(error) => error,
         };

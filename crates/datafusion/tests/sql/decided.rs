@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use coscan_core::registry;
 use coscan_engine::Engine;
+use coscan_sql::PlainSql;
 use datafusion::arrow::array::*;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::prelude::SessionContext;
@@ -86,7 +87,7 @@ async fn declare(ctx: &SessionContext) {
             "CREATE EXTERNAL TABLE c (k INT, v DOUBLE, d DECIMAL(20, 4)) STORED AS PARQUET LOCATION '{path}'"
         ),
     ] {
-        ctx.sql(&statement).await.expect(&statement).collect().await.expect(&statement);
+        ctx.plain_sql(&statement).await.expect(&statement).collect().await.expect(&statement);
     }
 }
 
@@ -287,7 +288,7 @@ async fn row_groups_without_rows_are_passed_over() {
     for variant in VARIANTS {
         let ctx = support::cooperative(&engine, variant);
         let declared = format!("CREATE EXTERNAL TABLE gaps STORED AS PARQUET LOCATION '{}'", path.display());
-        ctx.sql(&declared).await.expect("a statement").collect().await.expect("a table");
+        ctx.plain_sql(&declared).await.expect("a statement").collect().await.expect("a table");
         assert_eq!(support::number(&ctx, "SELECT count(*) FROM gaps WHERE k > 29").await, 30, "{variant:?}");
         assert_eq!(support::number(&ctx, "SELECT count(*) FROM gaps").await, 90, "{variant:?}");
     }

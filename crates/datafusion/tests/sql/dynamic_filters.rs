@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use coscan_sql::PlainSql;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanVisitor, accept, collect};
 use datafusion::prelude::SessionContext;
 
@@ -32,7 +33,7 @@ impl ExecutionPlanVisitor for Counters<'_> {
 
 /// Runs a query and returns its plan, for its counters.
 pub async fn run(ctx: &SessionContext, sql: &str) -> Arc<dyn ExecutionPlan> {
-    let frame = ctx.sql(sql).await.expect(sql);
+    let frame = ctx.plain_sql(sql).await.expect(sql);
     let context = Arc::new(frame.task_ctx());
     let plan = frame.create_physical_plan().await.expect(sql);
     collect(Arc::clone(&plan), context).await.expect(sql);

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use coscan_datafusion::engine_error;
 use coscan_engine::EngineError;
+use coscan_sql::PlainSql;
 use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::datatypes::{DataType, Int64Type};
 use datafusion::logical_expr::{ColumnarValue, Volatility, create_udf};
@@ -108,8 +109,13 @@ async fn a_consumer_that_stops_reading_holds_nobody_up() {
     engine.set_buffer(smallest * 3 / 2).expect("a small buffer");
     let mut stalled = Vec::new();
     for _ in 0..3 {
-        let mut stream =
-            ctx.sql("SELECT * FROM events").await.expect("a frame").execute_stream().await.expect("a stream");
+        let mut stream = ctx
+            .plain_sql("SELECT * FROM events")
+            .await
+            .expect("a frame")
+            .execute_stream()
+            .await
+            .expect("a stream");
         let first = stream.next().await.expect("a batch").expect("a batch");
         stalled.push((stream, first.num_rows()));
     }
@@ -131,7 +137,7 @@ async fn dropped_streams_give_everything_back() {
     let engine = support::engine(support::policy("relevance"), LARGE_BUFFER);
     let ctx = support::session(&engine, Variant::Default).await;
     for polls in 0..4 {
-        let frame = ctx.sql("SELECT * FROM orders").await.expect("a frame");
+        let frame = ctx.plain_sql("SELECT * FROM orders").await.expect("a frame");
         let (context, plan) =
             (Arc::new(frame.task_ctx()), frame.create_physical_plan().await.expect("a plan"));
         let mut streams = Vec::new();
@@ -169,11 +175,11 @@ async fn a_replaced_file_is_reported_and_then_read_anew() {
     let ctx = support::cooperative(&engine, Variant::Default);
     let declare =
         format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{}/numbers/'", folder.path().display());
-    ctx.sql(&declare).await.expect("declare").collect().await.expect("declare");
+    ctx.plain_sql(&declare).await.expect("declare").collect().await.expect("declare");
     assert_eq!(support::number(&ctx, "SELECT sum(n) FROM t").await, 4999 * 5000 / 2);
 
     let mut stream =
-        ctx.sql("SELECT n FROM t").await.expect("a frame").execute_stream().await.expect("a stream");
+        ctx.plain_sql("SELECT n FROM t").await.expect("a frame").execute_stream().await.expect("a stream");
     stream.next().await.expect("a batch").expect("a batch of the old version");
     replace(&path, &data::numbers(1_000_000, 3000));
     let mut failed = None;
@@ -217,7 +223,7 @@ async fn no_condition_is_dropped_by_the_statistics_of_another_version() {
     let ctx = support::cooperative(&engine, Variant::PushdownFilters);
     let location = folder.path().join("numbers");
     let declare = format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{}/'", location.display());
-    ctx.sql(&declare).await.expect("declare").collect().await.expect("declare");
+    ctx.plain_sql(&declare).await.expect("declare").collect().await.expect("declare");
     // By the statistics of the first version, one of these conditions is true and the other false for all rows.
     let (all, none) = ("SELECT sum(n) FROM t WHERE n >= 10000", "SELECT sum(n) FROM t WHERE n < 10000");
     let sum = |from: i64| (from..from + 3000).sum::<i64>();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coscan_datafusion::{CoscanContext, CoscanContextBuilder};
+use coscan_sql::PlainSql;
 use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::common::config::ConfigOptions;
@@ -48,7 +49,7 @@ async fn coscan(file: &tempfile::NamedTempFile, builder: CoscanContextBuilder) -
 }
 
 async fn rows(ctx: &SessionContext, sql: &str) -> datafusion::common::Result<String> {
-    let batches = ctx.sql(sql).await?.collect().await?;
+    let batches = ctx.plain_sql(sql).await?.collect().await?;
     Ok(pretty_format_batches(&batches)?.to_string())
 }
 
@@ -168,12 +169,12 @@ async fn what_was_seen_is_not_output_twice() {
     let sql = format!("{seen_first} UNION ALL {no_room}");
     let config = config().with_target_partitions(1);
     let session = coscan.new_session(config);
-    session.sql("SET coscan.load_control = true").await.unwrap();
+    session.plain_sql("SET coscan.load_control = true").await.unwrap();
     session
         .register_parquet("t", file.path().to_str().unwrap(), ParquetReadOptions::default())
         .await
         .unwrap();
-    let mut stream = session.sql(&sql).await.unwrap().execute_stream().await.unwrap();
+    let mut stream = session.plain_sql(&sql).await.unwrap().execute_stream().await.unwrap();
     let (mut seen, mut error) = (std::collections::HashMap::<i64, usize>::new(), None);
     while let Some(batch) = stream.next().await {
         match batch {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use coscan_datafusion::engine_error;
 use coscan_engine::{Engine, EngineError};
+use coscan_sql::PlainSql;
 use datafusion::arrow::array::{ArrayRef, Decimal128Array, Int32Array, Int64Array, RecordBatch, StringArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
@@ -51,7 +52,7 @@ async fn declare(ctx: &SessionContext, dir: &Path) {
         "CREATE EXTERNAL TABLE t (id BIGINT, name VARCHAR, price DECIMAL(15,2)) STORED AS PARQUET LOCATION '{}/'",
         dir.display()
     );
-    ctx.sql(&sql).await.expect("a table").collect().await.expect("a table");
+    ctx.plain_sql(&sql).await.expect("a table").collect().await.expect("a table");
 }
 
 fn engine(chunk_bytes: u64) -> Engine {
@@ -87,7 +88,8 @@ async fn a_replaced_file_among_many_is_reported_by_its_name() {
     let ctx = support::cooperative(&engine, Variant::Default);
     declare(&ctx, dir.path()).await;
     for at in ["000", "077", "149"] {
-        let planned = ctx.sql("SELECT sum(id) FROM t").await.unwrap().create_physical_plan().await.unwrap();
+        let planned =
+            ctx.plain_sql("SELECT sum(id) FROM t").await.unwrap().create_physical_plan().await.unwrap();
         let path = dir.path().join(format!("{at}.parquet"));
         let later = std::time::SystemTime::now() + std::time::Duration::from_secs(5);
         File::options().write(true).open(&path).unwrap().set_modified(later).unwrap();
@@ -96,7 +98,7 @@ async fn a_replaced_file_among_many_is_reported_by_its_name() {
         let Some(EngineError::FileReplaced { file, .. }) = engine_error(&error) else { panic!("{error}") };
         assert!(file.ends_with(&format!("{at}.parquet")), "{error}");
     }
-    let planned = ctx.sql("SELECT sum(id) FROM t").await.unwrap().create_physical_plan().await.unwrap();
+    let planned = ctx.plain_sql("SELECT sum(id) FROM t").await.unwrap().create_physical_plan().await.unwrap();
     std::fs::remove_file(dir.path().join("100.parquet")).unwrap();
     let outcome = datafusion::physical_plan::collect(planned, ctx.task_ctx()).await;
     let error = outcome.expect_err("the file is gone").to_string();

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use coscan_core::registry;
 use coscan_datafusion::with_account;
 use coscan_engine::QueryAccount;
+use coscan_sql::PlainSql;
 use datafusion::arrow::array::*;
 use datafusion::arrow::compute::{cast, take};
 use datafusion::arrow::datatypes::DataType;
@@ -211,7 +212,7 @@ async fn answer(ctx: &SessionContext, sql: &str) -> Result<Vec<String>> {
 
 pub(crate) async fn declared(ctx: SessionContext, tables: &[String]) -> SessionContext {
     for sql in tables {
-        ctx.sql(sql).await.expect(sql).collect().await.expect(sql);
+        ctx.plain_sql(sql).await.expect(sql).collect().await.expect(sql);
     }
     ctx
 }
@@ -239,7 +240,7 @@ async fn answers_match(seed: u64) {
     let engine = support::cutting_engine(policy, LARGE_BUFFER, chunk_bytes);
     let ctx = declared(support::cooperative(&engine, variant), &tables).await;
     let set = format!("SET coscan.order_aware = '{when}'");
-    ctx.sql(&set).await.expect("a setting").collect().await.expect("a setting");
+    ctx.plain_sql(&set).await.expect("a setting").collect().await.expect("a setting");
     for at_once in [1, 16] {
         let jobs = QUERIES.map(|sql| {
             let ctx = ctx.clone();
@@ -308,7 +309,7 @@ async fn what_is_clustered_is_aggregated_by_chunks() {
     }
     let join = "SELECT count(*) FROM events a JOIN events b ON a.id = b.id";
     assert_eq!(by_chunks(&ctx, join).await, 0, "a small side is collected");
-    ctx.sql("SET coscan.order_aware = 'always'")
+    ctx.plain_sql("SET coscan.order_aware = 'always'")
         .await
         .expect("a setting")
         .collect()
@@ -318,10 +319,15 @@ async fn what_is_clustered_is_aggregated_by_chunks() {
     // Where partitions may run in different processes, they cannot share chunks.
     for (stealing, expected) in [("false", 0), ("true", 4)] {
         let set = format!("SET datafusion.execution.enable_file_stream_work_stealing = {stealing}");
-        ctx.sql(&set).await.expect(&set).collect().await.expect(&set);
+        ctx.plain_sql(&set).await.expect(&set).collect().await.expect(&set);
         assert_eq!(by_chunks(&ctx, "SELECT id, count(*) FROM events GROUP BY id").await, expected);
     }
-    ctx.sql("SET coscan.order_aware = 'never'").await.expect("a setting").collect().await.expect("a setting");
+    ctx.plain_sql("SET coscan.order_aware = 'never'")
+        .await
+        .expect("a setting")
+        .collect()
+        .await
+        .expect("a setting");
     assert_eq!(by_chunks(&ctx, "SELECT id, count(*) FROM events GROUP BY id").await, 0);
 }
 
@@ -380,7 +386,12 @@ async fn a_limit_begins_with_the_chunks_that_it_wants() {
         let first = counted(&ctx, &sql, "chunks_delivered").await;
         assert!(first <= 4 && first < all, "{sql}: {first} of {all} chunks");
     }
-    ctx.sql("SET coscan.order_aware = 'never'").await.expect("a setting").collect().await.expect("a setting");
+    ctx.plain_sql("SET coscan.order_aware = 'never'")
+        .await
+        .expect("a setting")
+        .collect()
+        .await
+        .expect("a setting");
     let sql = "SELECT id, code FROM events ORDER BY id DESC NULLS LAST LIMIT 3";
     // How soon the filter of the sort is there is chance.
     let mut all_the_same = 0;
@@ -454,8 +465,10 @@ async fn what_is_wanted_in_order_is_taken_as_it_comes_where_others_read_it() {
 
     // Another query reads the table, each partition by a scan of its own.
     forget().await;
-    let other =
-        with_account(ctx.sql("SELECT t FROM c").await.expect("a plan"), Arc::new(QueryAccount::new(7, 1)));
+    let other = with_account(
+        ctx.plain_sql("SELECT t FROM c").await.expect("a plan"),
+        Arc::new(QueryAccount::new(7, 1)),
+    );
     let mut other = other.execute_stream().await.expect("a stream");
     futures::StreamExt::next(&mut other).await.expect("rows").expect("rows");
     let plan = explained(sql).await;

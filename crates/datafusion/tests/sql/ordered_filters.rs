@@ -2,6 +2,7 @@
 //! rows that plain DataFusion gives.
 
 use coscan_core::registry;
+use coscan_sql::PlainSql;
 use datafusion::prelude::SessionContext;
 use fastrand::Rng;
 
@@ -34,7 +35,7 @@ async fn sorted(ctx: &SessionContext, sql: &str) -> Vec<String> {
 
 async fn set(ctx: &SessionContext, setting: &str) {
     let sql = format!("SET {setting}");
-    ctx.sql(&sql).await.expect(&sql).collect().await.expect(&sql);
+    ctx.plain_sql(&sql).await.expect(&sql).collect().await.expect(&sql);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

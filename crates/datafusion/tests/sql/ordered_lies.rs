@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use coscan_sql::PlainSql;
 use datafusion::arrow::array::{Int64Array, RecordBatch};
 use datafusion::prelude::SessionContext;
 use parquet::arrow::ArrowWriter;
@@ -83,10 +84,10 @@ async fn a_lie_is_found_or_does_no_harm() {
             let engine = support::engine(support::policy("relevance"), LARGE_BUFFER);
             let ctx = declared(support::cooperative(&engine, Variant::Default), &tables).await;
             let set = format!("SET coscan.order_aware = '{when}'");
-            ctx.sql(&set).await.expect(&set).collect().await.expect(&set);
+            ctx.plain_sql(&set).await.expect(&set).collect().await.expect(&set);
             // What DataFusion itself rules out by a join's bounds is not the matter here.
             let set = "SET datafusion.optimizer.enable_dynamic_filter_pushdown = false";
-            ctx.sql(set).await.expect(set).collect().await.expect(set);
+            ctx.plain_sql(set).await.expect(set).collect().await.expect(set);
             for sql in [AGGREGATION, DISTINCT, JOIN, SEMI_JOIN, ANTI_JOIN, FILTERED] {
                 let truth = answer(&plain, &sql.replace("FROM c", "FROM e c")).await.expect(sql);
                 match answer(&ctx, sql).await {

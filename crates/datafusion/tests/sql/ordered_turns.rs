@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use coscan_core::registry;
 use coscan_engine::Engine;
+use coscan_sql::PlainSql;
 use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::Result;
@@ -119,7 +120,7 @@ async fn in_turns(
 }
 
 async fn planned(ctx: &SessionContext, sql: &str) -> Arc<dyn ExecutionPlan> {
-    ctx.sql(sql).await.expect(sql).create_physical_plan().await.expect(sql)
+    ctx.plain_sql(sql).await.expect(sql).create_physical_plan().await.expect(sql)
 }
 
 fn by_chunks(plan: &Arc<dyn ExecutionPlan>) -> bool {
@@ -145,7 +146,7 @@ async fn always(engine: &Engine, tables: &[String]) -> SessionContext {
         "SET coscan.load_control = false",
         "SET datafusion.optimizer.enable_join_dynamic_filter_pushdown = false",
     ] {
-        ctx.sql(set).await.expect(set).collect().await.expect(set);
+        ctx.plain_sql(set).await.expect(set).collect().await.expect(set);
     }
     ctx
 }
@@ -227,7 +228,7 @@ async fn a_partition_that_is_dropped_while_pages_are_read_leaves_no_half_of_a_gr
     let engine = support::engine(support::policy("relevance"), LARGE_BUFFER);
     let ctx = always(&engine, &tables).await;
     let set = "SET coscan.point_threshold = 4";
-    ctx.sql(set).await.expect(set).collect().await.expect(set);
+    ctx.plain_sql(set).await.expect(set).collect().await.expect(set);
     let mut dropped_early = 0;
     for polls in 1..40 {
         // Nothing is in memory, so that a read takes its time.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use coscan_datafusion::{CoscanOptions, engine_error, install};
 use coscan_engine::{Engine, EngineConfig, EngineError};
+use coscan_sql::PlainSql;
 use datafusion::arrow::array::{
     ArrayRef, Date32Array, Decimal128Array, Float64Array, Int64Array, RecordBatch, StringArray,
 };
@@ -66,7 +67,7 @@ fn write(path: &Path, page_index: bool) {
 
 async fn declare(ctx: &SessionContext, path: &Path) {
     let sql = format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{}'", path.display());
-    ctx.sql(&sql).await.unwrap().collect().await.unwrap();
+    ctx.plain_sql(&sql).await.unwrap().collect().await.unwrap();
 }
 
 fn cooperative(engine: &Engine, variant: Variant, threshold: u64) -> SessionContext {
@@ -161,7 +162,7 @@ async fn a_file_replaced_between_plan_and_read_is_reported() {
     let ctx = cooperative(&engine, Variant::Default, 16);
     declare(&ctx, &path).await;
     let sql = QUERIES[0];
-    let planned = ctx.sql(sql).await.unwrap().create_physical_plan().await.unwrap();
+    let planned = ctx.plain_sql(sql).await.unwrap().create_physical_plan().await.unwrap();
     // The same file but for its time: a page of it must not be trusted.
     let later = std::time::SystemTime::now() + std::time::Duration::from_secs(5);
     File::options().write(true).open(&path).unwrap().set_modified(later).unwrap();

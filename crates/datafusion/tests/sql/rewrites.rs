@@ -5,6 +5,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
+use coscan_sql::PlainSql;
 use datafusion::arrow::array::*;
 use datafusion::arrow::datatypes::{DataType, Int64Type};
 use datafusion::arrow::record_batch::RecordBatch;
@@ -31,7 +32,7 @@ async fn both(variant: Variant, declare: impl AsyncFn(&SessionContext)) -> [Sess
 }
 
 async fn run(ctx: &SessionContext, statement: &str) {
-    ctx.sql(statement).await.expect(statement).collect().await.expect(statement);
+    ctx.plain_sql(statement).await.expect(statement).collect().await.expect(statement);
 }
 
 async fn plan(ctx: &SessionContext, sql: &str) -> String {
@@ -50,7 +51,7 @@ async fn agree([cooperative, plain]: &[SessionContext; 2], queries: &[&str]) {
         found.sort();
         assert_eq!(found, expected, "{sql}\n{shown}");
         let schema = async |ctx: &SessionContext| {
-            let frame = ctx.sql(sql).await.expect(sql);
+            let frame = ctx.plain_sql(sql).await.expect(sql);
             frame.create_physical_plan().await.expect(sql).schema()
         };
         assert_eq!(schema(cooperative).await, schema(plain).await, "{sql}");

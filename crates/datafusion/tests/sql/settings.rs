@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use coscan_datafusion::{CoscanContext, rewrite_plan};
+use coscan_sql::PlainSql;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::datasource::physical_plan::parquet::ParquetAccessPlan;
 use datafusion::datasource::physical_plan::{FileGroup, ParquetSource};
@@ -73,11 +74,11 @@ async fn settings_of_the_engine_are_changed_by_administrators_only() {
             [("buffer", "1MB"), ("policy", "normal"), ("read_limit", "1"), ("read_latency_ms", "9")]
         {
             let statement = format!("SET coscan.{name} = '{value}'");
-            let error = session.sql(&statement).await.expect_err(name).to_string();
+            let error = session.plain_sql(&statement).await.expect_err(name).to_string();
             assert!(error.contains(&format!("coscan.{name}")) && error.contains("administrator"), "{error}");
         }
         // What is the session's own it may set, and see what holds for all.
-        session.sql("SET coscan.small_table_bytes = '1MB'").await.expect("its own");
+        session.plain_sql("SET coscan.small_table_bytes = '1MB'").await.expect("its own");
         let shown = support::rows(session, "SHOW coscan.buffer").await.expect("SHOW");
         assert!(shown[0].contains(&before.to_string()), "{shown:?}");
     }

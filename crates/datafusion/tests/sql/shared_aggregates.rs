@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use coscan_core::registry;
 use coscan_engine::Engine;
+use coscan_sql::PlainSql;
 use datafusion::arrow::array::{ArrayRef, Decimal128Array, Int64Array, RecordBatch, StringArray};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::ExecutionPlan;
@@ -85,7 +86,7 @@ async fn held(ctx: &SessionContext, sql: &str) -> SendableRecordBatchStream {
         let here = (plan.name() == "ScanAggregateExec").then_some(plan);
         here.or_else(|| plan.children().into_iter().find_map(find))
     }
-    let plan = ctx.sql(sql).await.expect(sql).create_physical_plan().await.expect(sql);
+    let plan = ctx.plain_sql(sql).await.expect(sql).create_physical_plan().await.expect(sql);
     find(&plan).expect("an aggregation at a scan").execute(0, ctx.task_ctx()).expect(sql)
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use coscan_datafusion::{CoscanContext, CoscanContextBuilder};
+use coscan_sql::PlainSql;
 use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
@@ -90,7 +91,7 @@ async fn joined(asked: &[(&SessionContext, &str)]) -> usize {
 }
 
 async fn shares(ctx: &SessionContext, sql: &str) -> bool {
-    let plan = ctx.sql(sql).await.expect(sql).create_physical_plan().await.expect(sql);
+    let plan = ctx.plain_sql(sql).await.expect(sql).create_physical_plan().await.expect(sql);
     displayable(plan.as_ref()).indent(false).to_string().contains("SharedResultExec")
 }
 
@@ -339,7 +340,7 @@ async fn who_asks_after_a_file_was_replaced_gets_its_rows_from_nobody_who_asked_
 async fn one_plan_executed_twice() {
     let folder = folder(0);
     let ctx = open(slow(), &folder).await.ctx;
-    let frame = ctx.sql(SUMS).await.expect("a frame");
+    let frame = ctx.plain_sql(SUMS).await.expect("a frame");
     let plan = frame.create_physical_plan().await.expect("a plan");
     let [one, two] = [0, 1].map(|_| collect(Arc::clone(&plan), ctx.task_ctx()));
     let (one, two) = futures::join!(one, two);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use coscan_datafusion::{CoscanContext, CoscanContextBuilder};
+use coscan_sql::PlainSql;
 use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::datasource::MemTable;
@@ -219,7 +220,7 @@ async fn one_plan_executed_several_times() {
     // DataFusion's exchanges cannot be executed again.
     let ctx = open(builder().session_config(SessionConfig::new().with_target_partitions(1)), &folder).await;
     let sql = format!("{BY_G} SELECT g, n FROM r UNION ALL SELECT g, n FROM r");
-    let plan = ctx.sql(&sql).await.expect("a frame").create_physical_plan().await.expect("a plan");
+    let plan = ctx.plain_sql(&sql).await.expect("a frame").create_physical_plan().await.expect("a plan");
     assert_eq!(futures::join!(run(&plan, ctx.task_ctx()), run(&plan, ctx.task_ctx())), (16, 16));
     let mut first = execute_stream(Arc::clone(&plan), ctx.task_ctx()).expect("a stream");
     assert!(first.next().await.is_some_and(|batch| batch.is_ok()));

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use coscan_datafusion::SharedStores;
+use coscan_sql::PlainSql;
 use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::prelude::SessionContext;
 use object_store::local::LocalFileSystem;
@@ -28,7 +29,7 @@ async fn store() -> Arc<dyn ObjectStore> {
 async fn declare(ctx: &SessionContext, store: &Arc<dyn ObjectStore>) {
     ctx.register_object_store(&Url::parse("s3://bucket").expect("a URL"), Arc::clone(store));
     let sql = "CREATE EXTERNAL TABLE orders STORED AS PARQUET LOCATION 's3://bucket/tables/orders/'";
-    ctx.sql(sql).await.expect(sql).collect().await.expect(sql);
+    ctx.plain_sql(sql).await.expect(sql).collect().await.expect(sql);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -59,7 +60,7 @@ fn numbers(first: i64) -> Vec<u8> {
 
 async fn declare_numbers(ctx: &SessionContext, location: &str) {
     let sql = format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{location}'");
-    ctx.sql(&sql).await.expect(&sql).collect().await.expect(&sql);
+    ctx.plain_sql(&sql).await.expect(&sql).collect().await.expect(&sql);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

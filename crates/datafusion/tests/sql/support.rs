@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use coscan_datafusion::{CoscanContext, CoscanOptions, engine_error, install};
 use coscan_engine::{Engine, EngineConfig, EngineError, PolicyName, Usage};
+use coscan_sql::PlainSql;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionStateBuilder;
@@ -92,7 +93,7 @@ pub fn plain(variant: Variant) -> SessionContext {
 /// Declares the tables of [`data`].
 pub async fn declare(ctx: &SessionContext) {
     for statement in data::declarations() {
-        ctx.sql(&statement).await.expect(&statement).collect().await.expect(&statement);
+        ctx.plain_sql(&statement).await.expect(&statement).collect().await.expect(&statement);
     }
 }
 
@@ -122,7 +123,7 @@ pub async fn context(settings: &[(&str, &str)]) -> CoscanContext {
 
 /// The rows of a query's result, each as one line of text. A query that does not end is an error, too.
 pub async fn rows(ctx: &SessionContext, sql: &str) -> Result<Vec<String>> {
-    let batches = tokio::time::timeout(QUERY_ENDS_AFTER, async { ctx.sql(sql).await?.collect().await });
+    let batches = tokio::time::timeout(QUERY_ENDS_AFTER, async { ctx.plain_sql(sql).await?.collect().await });
     let batches = batches.await.map_err(|_| DataFusionError::Execution(format!("does not end: {sql}")))??;
     let options = FormatOptions::default().with_null("NULL");
     let mut rows = Vec::new();

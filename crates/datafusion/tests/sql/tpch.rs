@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use coscan_core::registry;
+use coscan_sql::PlainSql;
 use datafusion::arrow::array::{RecordBatch, RecordBatchReader};
 use datafusion::prelude::SessionContext;
 use parquet::arrow::ArrowWriter;
@@ -72,7 +73,7 @@ pub async fn declare(ctx: &SessionContext, folder: &Path) {
         let location = folder.join(table);
         let sql =
             format!("CREATE EXTERNAL TABLE {table} STORED AS PARQUET LOCATION '{}/'", location.display());
-        ctx.sql(&sql).await.expect(&sql).collect().await.expect(&sql);
+        ctx.plain_sql(&sql).await.expect(&sql).collect().await.expect(&sql);
     }
 }
 

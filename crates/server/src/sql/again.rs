@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use coscan_datafusion::{engine_error, with_account};
 use coscan_engine::EngineError;
+use coscan_sql::execute_logical_plan;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::TreeNode;
@@ -90,7 +91,7 @@ impl Execution {
         // What the last run holds goes back before the next one begins.
         self.stream = None;
         self.runs += 1;
-        let frame = self.context.execute_logical_plan(plan).await?;
+        let frame = execute_logical_plan(&self.context, plan).await?;
         let frame = with_account(frame, self.query.account().clone());
         let task = Arc::new(frame.task_ctx());
         let plan = frame.create_physical_plan().await?;

@@ -3,7 +3,6 @@
 //! | module | question |
 //! |---|---|
 //! | `session` | a user's connection to the engine: plan, check, run |
-//! | `planner` | how a statement is planned whose parameters have types |
 //! | `results` | the rows of a running statement, limited and stoppable |
 //! | `registry` | which sessions there are, what runs in them, what has run |
 //! | `permissions` | may this user do what this plan does? |
@@ -41,7 +40,6 @@ mod memory;
 mod nesting;
 mod permissions;
 mod pg_catalog;
-mod planner;
 mod registry;
 mod results;
 mod session;

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use coscan_datafusion::{CoscanContext, CoscanOptions, with_options};
+use coscan_datafusion::{CoscanContext, CoscanOptions};
+use coscan_sql::{plan_with_types, statement_to_plan, with_options};
 use coscan_tier::{TierUser, Tiers};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::catalog::CatalogProviderList;
@@ -33,7 +34,7 @@ use super::memory::UserPool;
 use super::results::{Bounds, Ending, start, stoppable};
 use super::types::CatalogTypes;
 use super::work::Work;
-use super::{Cancel, Protocol, QueryError, Registry, Results, SessionEntry, Tables, permissions, planner};
+use super::{Cancel, Protocol, QueryError, Registry, Results, SessionEntry, Tables, permissions};
 use crate::access::{AccessError, Audit, Role, User, where_set};
 use crate::config::ServeConfig;
 
@@ -279,7 +280,7 @@ impl Session {
             super::nesting::check(&sql)?;
             let dialect = state.config().options().sql_parser.dialect;
             let statement = translated(state.sql_to_statement(&sql, &dialect)?)?;
-            state.statement_to_plan(statement).await.map_err(QueryError::from)
+            statement_to_plan(&state, statement).await.map_err(QueryError::from)
         });
         let plan = self.within(run, planning).await???;
         self.check(&plan)?;
@@ -294,9 +295,10 @@ impl Session {
         stated: &[Option<DataType>],
     ) -> Result<LogicalPlan, QueryError> {
         let (state, stated) = (self.context.state(), stated.to_vec());
-        // In a box: it holds the session's state.
-        let planning =
-            Box::pin(async move { Ok(planner::planned(&state, translated(statement)?, stated).await?) });
+        let planning = async move {
+            let types = Arc::new(CatalogTypes);
+            Ok(plan_with_types(&state, translated(statement)?, stated, types).await?)
+        };
         let plan: Result<_, QueryError> = self.planning(planning).await?;
         let plan = plan?;
         self.check(&plan)?;

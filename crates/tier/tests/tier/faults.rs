@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
+use coscan_sql::PlainSql;
 use coscan_tier::{TierConfig, TierError, Tiers, keep_footers};
 use datafusion::prelude::SessionContext;
 
@@ -29,7 +30,7 @@ async fn declared(ctx: &SessionContext, hsm: &Hsm) {
              OPTIONS ('coscan.tier' 'tape')",
             hsm.root().display()
         );
-        ctx.sql(&sql).await.unwrap().collect().await.unwrap();
+        ctx.plain_sql(&sql).await.unwrap().collect().await.unwrap();
     }
 }
 
@@ -91,7 +92,7 @@ async fn a_restore_that_never_comes_ends_and_is_not_paid_twice() {
     for (name, location) in [("r", "r/"), ("late", "r/001.parquet")] {
         let columns = "(id BIGINT NOT NULL, k BIGINT, s VARCHAR) STORED AS PARQUET";
         let sql = format!("CREATE EXTERNAL TABLE {name} {columns} LOCATION 's3://bucket/{location}'");
-        coscan.ctx.sql(&sql).await.unwrap().collect().await.unwrap();
+        coscan.ctx.plain_sql(&sql).await.unwrap().collect().await.unwrap();
     }
     glacier.never.lock().unwrap().insert("r/001.parquet".to_owned());
     let error = rows(&coscan.ctx, "SELECT sum(id) FROM late").await.unwrap_err().to_string();
@@ -113,7 +114,7 @@ async fn a_store_that_refuses_says_what_is_missing() {
         Tiers::of_open([archive::open(&endpoint, &dir.path().join("cache"), "", "").unwrap()]).unwrap();
     let coscan = over(&tiers);
     let declare = "CREATE EXTERNAL TABLE r STORED AS PARQUET LOCATION 's3://bucket/r/'";
-    let error = coscan.ctx.sql(declare).await.unwrap_err().to_string();
+    let error = coscan.ctx.plain_sql(declare).await.unwrap_err().to_string();
     assert!(error.contains("footer of r/000.parquet") && error.contains("coscan tier footers"), "{error}");
     glacier.refusals.lock().unwrap().push(("AccessDenied", 403));
     let kept = keep_footers(&coscan.ctx, &tiers, "s3://bucket/r/", |_, _| ()).await;
@@ -177,10 +178,12 @@ async fn what_can_never_be_had_is_said_at_once() {
     assert!(error.contains("'cache_bytes'") && error.contains("1000"), "{error}");
     assert_eq!(hsm.log(), Vec::<String>::new());
     let outside = "CREATE EXTERNAL TABLE x STORED AS PARQUET LOCATION '/tmp/' OPTIONS ('coscan.tier' 'tape')";
-    let error = coscan.ctx.sql(outside).await.unwrap_err().to_string();
+    let error = coscan.ctx.plain_sql(outside).await.unwrap_err().to_string();
     assert!(error.contains("does not lie under"), "{error}");
     let unknown = outside.replace("'tape'", "'disk'");
-    assert!(coscan.ctx.sql(&unknown).await.unwrap_err().to_string().contains("there is no tier 'disk'"));
+    assert!(
+        coscan.ctx.plain_sql(&unknown).await.unwrap_err().to_string().contains("there is no tier 'disk'")
+    );
     let second = Tiers::open([hsm.config("cache", "cache_bytes = '1MB'")]);
     assert!(matches!(second, Err(TierError::CacheInUse { .. })), "{second:?}");
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use coscan_sql::PlainSql;
 use coscan_tier::{Tiers, keep_footers};
 use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::datatypes::Int64Type;
@@ -50,7 +51,12 @@ impl World {
     async fn session(&self) -> SessionContext {
         let ctx = over(&self.tiers).ctx;
         declare(&ctx, &self.dir.path().join("root").display().to_string(), &["r", "s"]).await;
-        ctx.sql("SET datafusion.execution.target_partitions = 1").await.unwrap().collect().await.unwrap();
+        ctx.plain_sql("SET datafusion.execution.target_partitions = 1")
+            .await
+            .unwrap()
+            .collect()
+            .await
+            .unwrap();
         ctx
     }
 }
@@ -72,7 +78,7 @@ async fn read(rows: &mut SendableRecordBatchStream, at_least: usize) -> Vec<Reco
 
 /// Reads a query's first rows until it holds all that the cache has room for, and pauses.
 async fn paused(ctx: &SessionContext, sql: &str) -> (SendableRecordBatchStream, Vec<RecordBatch>) {
-    let mut stream = ctx.sql(sql).await.unwrap().execute_stream().await.unwrap();
+    let mut stream = ctx.plain_sql(sql).await.unwrap().execute_stream().await.unwrap();
     let mut first = read(&mut stream, 100).await;
     // The cache fills meanwhile, and the next batch of fragments is all that is in it.
     tokio::time::sleep(PATIENCE / 2).await;
@@ -119,7 +125,7 @@ async fn a_reader_that_is_left_alone_while_it_waits_keeps_no_other_from_the_cach
     let world = world().await;
     let (one, two) = (world.session().await, world.session().await);
     let sql = "SELECT r.id FROM r JOIN s ON r.id <= s.id";
-    let mut alone = one.sql(sql).await.unwrap().execute_stream().await.unwrap();
+    let mut alone = one.plain_sql(sql).await.unwrap().execute_stream().await.unwrap();
     assert!(alone.next().now_or_never().is_none(), "nothing can have come");
     let other = tokio::time::timeout(LONG, rows(&two, "SELECT count(*), sum(id) FROM s")).await;
     assert_eq!(other.expect("waits for nobody who pauses").unwrap(), ["400|79800"]);
@@ -136,7 +142,7 @@ async fn many_readers_that_pause_keep_no_other_from_the_cache() {
         sessions.push(world.session().await);
     }
     for session in &sessions[1..] {
-        let mut stream = session.sql("SELECT id FROM r").await.unwrap().execute_stream().await.unwrap();
+        let mut stream = session.plain_sql("SELECT id FROM r").await.unwrap().execute_stream().await.unwrap();
         let first = tokio::time::timeout(LONG, read(&mut stream, 1)).await.expect("is served");
         pausing.push((stream, first));
     }

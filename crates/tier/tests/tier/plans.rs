@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
+use coscan_sql::PlainSql;
 use coscan_tier::{Tiers, forecast, keep_footers};
 use datafusion::arrow::array::{Int64Array, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
@@ -118,7 +119,7 @@ async fn lists_of_many_fragments_are_resolved_in_parts() {
         Tiers::of_open([archive::open(&endpoint, &dir.path().join("cache"), "", "").unwrap()]).unwrap();
     let coscan = over(&tiers);
     let sql = "CREATE EXTERNAL TABLE r (id BIGINT NOT NULL, k BIGINT, s VARCHAR) STORED AS PARQUET LOCATION 's3://bucket/r/'";
-    coscan.ctx.sql(sql).await.unwrap().collect().await.unwrap();
+    coscan.ctx.plain_sql(sql).await.unwrap().collect().await.unwrap();
     // None comes before all of the first part were asked for: they do not wait for each other in waves.
     let keys: Vec<String> = (0..300).map(|at| format!("r/{at:03}.parquet")).collect();
     glacier.never.lock().unwrap().extend(keys);
@@ -188,7 +189,7 @@ async fn outer_joins_without_a_hash_table_see_all_pairs_at_once() {
 async fn in_one_partition_limits_and_aggregations_are_those_of_all_fragments() {
     let world = world("", "").await;
     for session in [&world.coscan.ctx, &world.plain] {
-        let set = session.sql("SET datafusion.execution.target_partitions = 1").await.unwrap();
+        let set = session.plain_sql("SET datafusion.execution.target_partitions = 1").await.unwrap();
         set.collect().await.unwrap();
     }
     for sql in [
@@ -225,7 +226,7 @@ async fn rows_in_order_need_all_fragments_at_once() {
     let sql = format!(
         "CREATE EXTERNAL TABLE sorted (id BIGINT NOT NULL, k BIGINT, s VARCHAR) {location} WITH ORDER (id)"
     );
-    world.coscan.ctx.sql(&sql).await.unwrap().collect().await.unwrap();
+    world.coscan.ctx.plain_sql(&sql).await.unwrap().collect().await.unwrap();
     let sql = "SELECT id, row_number() OVER (ORDER BY id) FROM sorted ORDER BY id LIMIT 450";
     assert_eq!(nodes(&world.coscan.ctx, sql, "MergeCombineExec").await.len(), 1);
     let plain = rows(&world.plain, &sql.replace("sorted", "r")).await.unwrap();
@@ -239,8 +240,8 @@ async fn a_stream_that_is_left_alone_keeps_no_other_waiting_for_fragments() {
     let world = world("", "").await;
     let sql = "CREATE EXTERNAL TABLE sorted (id BIGINT NOT NULL, k BIGINT, s VARCHAR) STORED AS PARQUET \
                LOCATION 's3://bucket/r/' WITH ORDER (id)";
-    world.coscan.ctx.sql(sql).await.unwrap().collect().await.unwrap();
-    let plan = world.coscan.ctx.sql("SELECT id FROM sorted ORDER BY id").await.unwrap();
+    world.coscan.ctx.plain_sql(sql).await.unwrap().collect().await.unwrap();
+    let plan = world.coscan.ctx.plain_sql("SELECT id FROM sorted ORDER BY id").await.unwrap();
     let plan = plan.create_physical_plan().await.unwrap();
     let mut merge = None;
     plan.apply(|node| {
@@ -267,7 +268,7 @@ async fn a_stream_that_is_left_alone_keeps_no_other_waiting_for_fragments() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dry_run_restores_nothing_and_a_limit_on_cost_holds() {
     let world = world("cost_limit = 3.5", "price_request = 1.0").await;
-    let plan = world.coscan.ctx.sql("SELECT count(*) FROM r WHERE id < 200").await.unwrap();
+    let plan = world.coscan.ctx.plain_sql("SELECT count(*) FROM r WHERE id < 200").await.unwrap();
     let forecasts = forecast(&plan.create_physical_plan().await.unwrap()).await.unwrap();
     assert_eq!(forecasts.len(), 1);
     let forecast = &forecasts[0];
@@ -307,7 +308,7 @@ async fn a_limit_on_cost_is_that_of_the_whole_query() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_partition_that_is_opened_alone_counts_what_the_others_cost() {
     let world = world("cost_limit = 5.5", "price_request = 1.0").await;
-    let plan = world.coscan.ctx.sql("SELECT id FROM r").await.unwrap();
+    let plan = world.coscan.ctx.plain_sql("SELECT id FROM r").await.unwrap();
     let plan = plan.create_physical_plan().await.unwrap();
     assert!(plan.output_partitioning().partition_count() > 1, "{plan:?}");
     let alone = plan.execute(0, world.coscan.ctx.task_ctx()).unwrap();
@@ -341,11 +342,11 @@ async fn tables_in_order_that_are_merged_are_in_the_cache_together_or_refused_at
                 "CREATE EXTERNAL TABLE {table} (id BIGINT NOT NULL, k BIGINT, s VARCHAR) STORED AS PARQUET LOCATION \
                  's3://bucket/{of}/' WITH ORDER (id)"
             );
-            world.coscan.ctx.sql(&sql).await.unwrap().collect().await.unwrap();
+            world.coscan.ctx.plain_sql(&sql).await.unwrap().collect().await.unwrap();
         }
         for setting in ["execution.target_partitions = 1", "execution.split_file_groups_by_statistics = true"]
         {
-            let set = world.coscan.ctx.sql(&format!("SET datafusion.{setting}")).await.unwrap();
+            let set = world.coscan.ctx.plain_sql(&format!("SET datafusion.{setting}")).await.unwrap();
             set.collect().await.unwrap();
         }
         let sql = "SELECT id FROM ordered_r UNION ALL SELECT id FROM ordered_s ORDER BY id";

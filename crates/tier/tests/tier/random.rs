@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use coscan_sql::PlainSql;
 use coscan_tier::Tiers;
 use datafusion::arrow::array::{Float64Array, Int64Array, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
@@ -128,7 +129,7 @@ async fn play(seed: u64) {
     let queries: Vec<String> = (0..12).map(|_| query(&mut rng)).collect();
     let set = format!("SET datafusion.execution.target_partitions = {}", rng.choice([1, 4]).unwrap());
     for session in [&coscan.ctx, &plain] {
-        session.sql(&set).await.unwrap().collect().await.unwrap();
+        session.plain_sql(&set).await.unwrap().collect().await.unwrap();
     }
     // Four at a time, as users are.
     for together in queries.chunks(4) {

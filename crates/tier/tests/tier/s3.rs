@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coscan_datafusion::CoscanContext;
+use coscan_sql::PlainSql;
 use coscan_tier::Tiers;
 
 use crate::archive::{self, Class, Glacier};
@@ -53,7 +54,7 @@ async fn declared(tiers: &Tiers) -> CoscanContext {
     let coscan = over(tiers);
     let columns = "(id BIGINT NOT NULL, k BIGINT, s VARCHAR) STORED AS PARQUET";
     let sql = format!("CREATE EXTERNAL TABLE r {columns} LOCATION 's3://bucket/r/'");
-    coscan.ctx.sql(&sql).await.unwrap().collect().await.unwrap();
+    coscan.ctx.plain_sql(&sql).await.unwrap().collect().await.unwrap();
     coscan
 }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use coscan_datafusion::CoscanContext;
+use coscan_sql::PlainSql;
 use coscan_tier::{TierError, Tiers};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
@@ -55,14 +56,14 @@ pub async fn reopened(open: &dyn Fn() -> Result<Tiers, TierError>) -> Tiers {
 pub async fn declare(ctx: &SessionContext, root: &str, tables: &[&str]) {
     for table in tables {
         let sql = format!("CREATE EXTERNAL TABLE {table} STORED AS PARQUET LOCATION '{root}/{table}/'");
-        ctx.sql(&sql).await.unwrap_or_else(|error| panic!("{sql}: {error}")).collect().await.unwrap();
+        ctx.plain_sql(&sql).await.unwrap_or_else(|error| panic!("{sql}: {error}")).collect().await.unwrap();
     }
 }
 
 /// The rows of a query as text, sorted unless the query orders them. Floating point sums depend on the order of
 /// addition: they are rounded to nine digits.
 pub async fn rows(ctx: &SessionContext, sql: &str) -> Result<Vec<String>> {
-    let batches = ctx.sql(sql).await?.collect().await?;
+    let batches = ctx.plain_sql(sql).await?.collect().await?;
     let mut rows = Vec::new();
     let options = FormatOptions::default().with_null("NULL");
     for batch in &batches {
@@ -90,7 +91,7 @@ fn rounded(value: String) -> String {
 
 /// All lines of a plan that name a node.
 pub async fn nodes(ctx: &SessionContext, sql: &str, node: &str) -> Vec<String> {
-    let plan = ctx.sql(sql).await.unwrap().create_physical_plan().await.unwrap();
+    let plan = ctx.plain_sql(sql).await.unwrap().create_physical_plan().await.unwrap();
     let text = datafusion::physical_plan::displayable(plan.as_ref()).indent(false).to_string();
     text.lines()
         .filter(|line| line.trim_start().starts_with(node))

@@ -22,7 +22,7 @@ mod names;
 
 use std::ops::ControlFlow;
 
-use coscan_datafusion::mend_statement;
+use coscan_sql::mend_statement;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{Statement as Ast, VisitMut};
 

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value, VisitMut, VisitorMut};
 
 /// Groups conditions as they bind, the innermost first.
-pub(super) fn group<T: VisitMut>(statement: &mut T) {
+pub(crate) fn group<T: VisitMut>(statement: &mut T) {
     let ControlFlow::Continue(()) = statement.visit(&mut Precedence);
 }
 

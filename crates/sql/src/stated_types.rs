@@ -22,26 +22,34 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::planner::{ParserOptions, PlannerContext, SqlToRel};
+use futures::future::{BoxFuture, FutureExt};
 
-use super::types::CatalogTypes;
+use crate::plan::statement_to_plan;
 
-/// Plans a statement; `stated` are the types of `$1` and so on, as far as they are known.
-pub(super) async fn planned(
+/// Plans a statement; `stated` are the types of `$1` and so on, as far as they are known, and `types` knows the names of types that
+/// a cast may have.
+///
+/// # Errors
+/// If the statement cannot be planned.
+#[inline(never)]
+pub fn plan_with_types(
     state: &SessionState,
     statement: Statement,
     stated: Vec<Option<DataType>>,
-) -> Result<LogicalPlan> {
+    types: Arc<dyn TypePlanner>,
+) -> BoxFuture<'_, Result<LogicalPlan>> {
     let none = stated.iter().all(Option::is_none);
     match statement {
-        Statement::Statement(ast) if !none => {
-            let known = Known::of(state, &Statement::Statement(ast.clone())).await?;
+        Statement::Statement(ast) if !none => async move {
+            let known = Known::of(state, &Statement::Statement(ast.clone()), types).await?;
             let field = |of: DataType| -> FieldRef { Arc::new(Field::new("", of, true)) };
             let fields = stated.into_iter().map(|of| of.map(field)).collect();
             let mut context = PlannerContext::new().with_prepare_param_data_types(fields);
             SqlToRel::new_with_options(&known, options(state))
                 .sql_statement_to_plan_with_context(*ast, &mut context)
         }
-        statement => state.statement_to_plan(statement).await,
+        .boxed(),
+        statement => statement_to_plan(state, statement),
     }
 }
 
@@ -62,11 +70,12 @@ fn options(state: &SessionState) -> ParserOptions {
 struct Known<'a> {
     state: &'a SessionState,
     tables: HashMap<ResolvedTableReference, Arc<dyn TableSource>>,
+    types: Arc<dyn TypePlanner>,
 }
 
 impl<'a> Known<'a> {
-    async fn of(state: &'a SessionState, statement: &Statement) -> Result<Self> {
-        let mut known = Known { state, tables: HashMap::new() };
+    async fn of(state: &'a SessionState, statement: &Statement, types: Arc<dyn TypePlanner>) -> Result<Self> {
+        let mut known = Known { state, tables: HashMap::new(), types };
         for reference in state.resolve_table_references(statement)? {
             let name = known.resolved(reference);
             if let Ok(schema) = state.schema_for_ref(name.clone())
@@ -118,7 +127,7 @@ impl ContextProvider for Known<'_> {
     }
 
     fn get_type_planner(&self) -> Option<Arc<dyn TypePlanner>> {
-        Some(Arc::new(CatalogTypes))
+        Some(Arc::clone(&self.types))
     }
 
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {

@@ -1,0 +1,23 @@
+//! SQL as text, and its plans in Apache DataFusion.
+//!
+//! [`sql`] plans a statement as it is meant where DataFusion 55 reads something else: [`mend_statement`], [`with_options`].
+//! [`plan_with_types`] plans one whose parameters have types that its client has stated.
+//!
+//! Each of DataFusion's ways from a statement to a plan is an asynchronous function, which Rust compiles anew in every crate and
+//! test that awaits it, with the whole planner below. [`PlainSql`], [`statement_to_plan`] and [`execute_logical_plan`] are those
+//! ways compiled once: whoever needs a plan takes it from here.
+
+#![deny(missing_docs)]
+
+mod counted_sets;
+mod mend;
+mod plan;
+mod precedence;
+mod stated_types;
+mod with_options;
+
+pub use counted_sets::COUNTED_ROWS;
+pub use mend::mend_statement;
+pub use plan::{PlainSql, execute_logical_plan, sql, statement_to_plan};
+pub use stated_types::plan_with_types;
+pub use with_options::with_options;

@@ -1,0 +1,24 @@
+//! Statements as they are written, where DataFusion 55 does not know them or reads something else.
+
+use datafusion::sql::parser::{CopyToSource, Statement};
+
+use crate::{counted_sets, precedence};
+
+/// Mends a statement that DataFusion 55 has read: conditions after `IS DISTINCT FROM` are grouped as they bind, and EXCEPT ALL and
+/// INTERSECT ALL are marked by [`COUNTED_ROWS`](crate::COUNTED_ROWS) for sessions that count their rows.
+pub fn mend_statement(statement: &mut Statement) {
+    match statement {
+        Statement::Statement(statement) => {
+            precedence::group(statement);
+            counted_sets::mark(statement);
+        }
+        Statement::CopyTo(copy) => {
+            if let CopyToSource::Query(query) = &mut copy.source {
+                precedence::group(query);
+                counted_sets::mark(query);
+            }
+        }
+        Statement::Explain(explain) => mend_statement(&mut explain.statement),
+        Statement::CreateExternalTable(_) | Statement::Reset(_) => {}
+    }
+}

@@ -1,0 +1,65 @@
+//! From a statement to its plan. No function here is compiled into a caller; clippy.toml says what is not called elsewhere.
+#![expect(clippy::disallowed_methods, reason = "they are called here so that nobody else does")]
+
+use datafusion::common::Result;
+use datafusion::dataframe::DataFrame;
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::prelude::SessionContext;
+use datafusion::sql::parser::Statement;
+use futures::future::{BoxFuture, FutureExt};
+
+use crate::mend::mend_statement;
+use crate::with_options::with_options;
+
+/// Plans a statement in a session, as [`SessionContext::sql`] does, but for what is mended in it: [`mend_statement`]. Options of
+/// a table may be written `WITH (key = value)`, too: [`with_options`].
+///
+/// # Errors
+/// If the statement cannot be parsed or planned, or a setting cannot have its value.
+#[inline(never)]
+pub fn sql<'a>(ctx: &'a SessionContext, statement: &'a str) -> BoxFuture<'a, Result<DataFrame>> {
+    async move {
+        let state = ctx.state();
+        let dialect = state.config().options().sql_parser.dialect;
+        let mut statement = state.sql_to_statement(&with_options(statement), &dialect)?;
+        mend_statement(&mut statement);
+        let plan = statement_to_plan(&state, statement).await?;
+        execute_logical_plan(ctx, plan).await
+    }
+    .boxed()
+}
+
+/// Plans statements with nothing mended.
+pub trait PlainSql {
+    /// [`SessionContext::sql`].
+    ///
+    /// # Errors
+    /// If the statement cannot be parsed or planned, or a setting cannot have its value.
+    fn plain_sql<'a>(&'a self, statement: &'a str) -> BoxFuture<'a, Result<DataFrame>>;
+}
+
+impl PlainSql for SessionContext {
+    #[inline(never)]
+    fn plain_sql<'a>(&'a self, statement: &'a str) -> BoxFuture<'a, Result<DataFrame>> {
+        self.sql(statement).boxed()
+    }
+}
+
+/// [`SessionState::statement_to_plan`].
+///
+/// # Errors
+/// If the statement cannot be planned.
+#[inline(never)]
+pub fn statement_to_plan(state: &SessionState, statement: Statement) -> BoxFuture<'_, Result<LogicalPlan>> {
+    state.statement_to_plan(statement).boxed()
+}
+
+/// [`SessionContext::execute_logical_plan`]: `SET` and `CREATE` take effect.
+///
+/// # Errors
+/// If such a statement cannot have its effect.
+#[inline(never)]
+pub fn execute_logical_plan(ctx: &SessionContext, plan: LogicalPlan) -> BoxFuture<'_, Result<DataFrame>> {
+    ctx.execute_logical_plan(plan).boxed()
+}
