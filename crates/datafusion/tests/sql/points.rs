@@ -271,7 +271,7 @@ async fn pages_that_are_more_requests_than_their_chunk_are_left_to_scans_by_a_pr
     ] {
         assert!(shown.contains(metric), "{metric}: {shown}");
     }
-    coscan.sql("SET coscan.point_threshold = 16").await.unwrap();
+    coscan.plain_sql("SET coscan.point_threshold = 16").await.unwrap();
     assert_eq!(read("SELECT * FROM t WHERE key = 5234").await, 1, "what is set by hand wins");
     support::settled(&engine).await;
 }

@@ -193,7 +193,7 @@ async fn scans_that_are_special_are_left_alone() {
     let plain = support::plain(support::Variant::Single);
     support::declare(&plain).await;
     let plan = plain
-        .sql("SELECT id FROM events")
+        .plain_sql("SELECT id FROM events")
         .await
         .expect("a frame")
         .create_physical_plan()
