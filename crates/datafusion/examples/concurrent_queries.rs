@@ -20,7 +20,7 @@ async fn main() -> Result<()> {
     let queries: Vec<_> = arguments
         .map(|sql| {
             let session = coscan.ctx.clone();
-            tokio::spawn(async move { session.sql(&sql).await?.collect().await })
+            tokio::spawn(async move { coscan_datafusion::sql(&session, &sql).await?.collect().await })
         })
         .collect();
     for query in queries {
