@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use axum::Router;
 use coscan_datafusion::CoscanContext;
+use futures::future::{BoxFuture, FutureExt};
 use tokio::task::JoinSet;
 
 use crate::config::ServeConfig;
@@ -32,7 +33,13 @@ impl Server {
     /// # Errors
     ///
     /// Settings, files, tables or addresses that cannot be used; nothing is listened on then.
-    pub async fn start(config: ServeConfig, coscan: CoscanContext) -> Result<Self, ServeError> {
+    #[inline(never)]
+    pub fn start(config: ServeConfig, coscan: CoscanContext) -> BoxFuture<'static, Result<Self, ServeError>> {
+        // In a box, so that the protocols are compiled here and not in everything that starts a server.
+        Server::listening(config, coscan).boxed()
+    }
+
+    async fn listening(config: ServeConfig, coscan: CoscanContext) -> Result<Self, ServeError> {
         let state = Arc::new(State::new(config, coscan).await?);
         let tls = Tls::of(state.config())?;
         let flight = flight::router(state.clone());
@@ -85,9 +92,13 @@ impl Server {
     /// # Errors
     ///
     /// A file cannot be used.
-    pub async fn reload(&self) -> Result<(), ServeError> {
-        let tls = self.tls.as_ref().map_or(Ok(()), |tls| tls.reload());
-        self.state.reload().await.and(tls)
+    #[inline(never)]
+    pub fn reload(&self) -> BoxFuture<'_, Result<(), ServeError>> {
+        async {
+            let tls = self.tls.as_ref().map_or(Ok(()), |tls| tls.reload());
+            self.state.reload().await.and(tls)
+        }
+        .boxed()
     }
 
     /// Takes nothing new, waits until running statements have ended, at most as long as the settings say, and stops the rest.
