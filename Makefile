@@ -28,8 +28,8 @@ bench_options = --coscan $(COSCAN) --data $(DATA) --seeds $(SEEDS) $(if $(SF),--
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' Makefile
 
-demo: SEEDS ?= 5
-demo: tools ## Run the workload of the 2007 paper under every policy (15 minutes, most of them for the build)
+demo: SEEDS ?= 3
+demo: tools ## Run the workload of the 2007 paper under every policy (20 minutes, most of them for the build)
 	$(BUILD)
 	@mkdir -p $(DATA)
 	$(COSCAN) bench paper $(DEMO_TABLE) $(DEMO_LIMITS) --seeds $(SEEDS) --svg $(DATA)/loads.svg

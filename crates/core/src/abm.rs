@@ -113,6 +113,11 @@ impl Abm {
         self.mechanism.state.refresh_ahead();
     }
 
+    /// Decoded arrays may have another share of the budget, in percent, from the next event on. More than 100 are 100.
+    pub fn set_decoded_share(&mut self, percent: u8) {
+        self.mechanism.state.config.decoded_share_percent = percent.min(100);
+    }
+
     /// The facts that decisions are made on.
     pub fn state(&self) -> &State {
         &self.mechanism.state

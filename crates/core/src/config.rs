@@ -29,6 +29,8 @@ pub struct AbmConfig {
     pub processors: u32,
     /// The share of the budget that decoded arrays may have, in percent.
     pub decoded_share_percent: u8,
+    /// The bytes that decoded arrays may have, even if their share is larger.
+    pub decoded_bytes_max: u64,
 }
 
 impl AbmConfig {
@@ -43,6 +45,7 @@ impl AbmConfig {
             workspace_share_percent: 25,
             processors: 1,
             decoded_share_percent: 25,
+            decoded_bytes_max: u64::MAX,
         }
     }
 

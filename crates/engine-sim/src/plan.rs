@@ -326,6 +326,7 @@ fn config(random: &mut fastrand::Rng, isolation: bool) -> EngineConfig {
         coalesce_gap_bytes: [0, 100, 65536][random.usize(..3)],
         slice_rows: random.usize(20..1500),
         stall_after: ms(random.u64(5..1000)),
+        buffer_start_bytes: if random.bool() { buffer } else { random.u64(1..=buffer) },
         decoded_share_percent: random.u8(0..60),
         point_share_percent: random.u8(0..=60),
         point_latency: ms(random.u64(0..30)),

@@ -1,5 +1,10 @@
-//! The buffer's size: the one that is set, and the one in force, which is larger while scans run that were admitted
-//! before.
+//! The buffer's size: the one that is set, and the one in force. That is smaller at first, and larger while scans run that
+//! were admitted before.
+//!
+//! The buffer begins with a part of its size, so that it takes no memory that makes nothing faster. It grows by what a
+//! larger one would have saved: [`BYTES_PER_SECOND`] for each second in which data are read that were evicted
+//! (`evicted.rs`), or decoded that were decoded before. It has at once what some scans need to run side by side. What
+//! is lent comes first from what is not in use. It begins anew when it was emptied.
 //!
 //! A scan needs a minimum of room to make progress. If it had that when it began, it keeps it until its end: a
 //! smaller buffer is in force when the last scan that needs more has ended. Room that is lent to others reduces the
@@ -12,9 +17,12 @@
 //! What is known of files (footers, positions of parts) has [`files_share`] of the buffer's size beside the buffer.
 //! Memory beyond that reduces the buffer as if it were lent, by half of its size at most.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 use coscan_core::ScanId;
+
+use crate::config::EngineConfig;
 
 /// What is known of files takes 1/`FILES_SHARE` of the buffer's size beside it, or [`FILES_BYTES_MIN`] if that is
 /// more.
@@ -39,10 +47,30 @@ fn kept_share(buffer: u64) -> u64 {
     buffer / KEPT_SHARE
 }
 
+/// By how many bytes the buffer grows for each second of work that is done again. It is a choice: with twice as much, queries
+/// that share take as long as with the whole buffer from the start, and as much memory (`docs/memory.md`).
+const BYTES_PER_SECOND: u64 = 512 << 20;
+
+/// The buffer begins with at least so many times what the largest scan needs, for each processor: a chunk in use, the next,
+/// and the same for another scan.
+const NEEDS_PER_PROCESSOR: u64 = 4;
+
+/// Decoded arrays have no more than this of a small part of the buffer, unless a larger share is set.
+const DECODED_PERCENT_MAX: u8 = 75;
+
 /// See the documentation of the module.
 #[derive(Debug)]
 pub(crate) struct Budget {
     wanted: u64,
+    /// What is in use at first.
+    start: u64,
+    /// By how much that grew.
+    growth: u64,
+    /// What is in use at least, for each byte that the largest scan needs.
+    needs_at_once: u64,
+    /// What point reads hold, and their share of the buffer in percent.
+    points_held: u64,
+    point_share_percent: u8,
     /// What is known of files, in bytes.
     files: u64,
     /// What users of the engine keep for all scans, in bytes.
@@ -51,21 +79,26 @@ pub(crate) struct Budget {
     lent: u64,
     /// How many running scans need at least this many bytes.
     needs: BTreeMap<u64, usize>,
-    /// Running scans that need more than they were admitted with.
-    grown: BTreeSet<ScanId>,
+    /// Running scans that need more than they were admitted with: at most so many bytes more.
+    grown: BTreeMap<ScanId, u64>,
     /// Point reads that wait for room.
     points: usize,
 }
 
 impl Budget {
-    pub(crate) fn new(wanted: u64) -> Self {
+    pub(crate) fn new(config: &EngineConfig) -> Self {
         Budget {
-            wanted,
+            wanted: config.buffer_bytes,
+            start: config.buffer_start_bytes,
+            growth: 0,
+            needs_at_once: NEEDS_PER_PROCESSOR.saturating_mul(config.processors as u64),
+            points_held: 0,
+            point_share_percent: config.point_share_percent,
             files: 0,
             kept: 0,
             lent: 0,
             needs: BTreeMap::new(),
-            grown: BTreeSet::new(),
+            grown: BTreeMap::new(),
             points: 0,
         }
     }
@@ -88,8 +121,54 @@ impl Budget {
     pub(crate) fn in_force(&self) -> u64 {
         let all = !self.grown.is_empty() || self.points > 0;
         let others = if all { 0 } else { self.of_others().saturating_add(self.lent) };
-        let own = self.wanted.saturating_sub(others).max(1);
-        self.needs.last_key_value().map_or(own, |(needed, _)| own.max(*needed))
+        let most = self.wanted.saturating_sub(others).max(1);
+        let own = if self.points > 0 { most } else { most.min(self.in_use()) };
+        own.max(self.needed())
+    }
+
+    /// What the largest scan needs.
+    fn needed(&self) -> u64 {
+        self.needs.last_key_value().map_or(0, |(needed, _)| *needed)
+    }
+
+    /// What is in use as long as it is below the size.
+    fn in_use(&self) -> u64 {
+        let points = self.points_held.saturating_mul(100) / u64::from(self.point_share_percent.max(1));
+        let grown = self.grown.values().max().copied().unwrap_or(0);
+        let needed = self.needed().saturating_add(grown).saturating_mul(self.needs_at_once).max(points);
+        self.start.saturating_add(self.growth).max(needed)
+    }
+
+    /// The share of what is in force that decoded arrays may have, in percent, if they may have `share` percent of the size: of a
+    /// part of the buffer that will grow if it pays they may have more, so that it grows for them, too.
+    pub(crate) fn decoded_share_percent(&self, share: u8) -> u8 {
+        let most = u128::from(self.wanted.saturating_sub(self.of_others().saturating_add(self.lent)));
+        let of_force = most * u128::from(share) / u128::from(self.in_force());
+        u8::try_from(of_force).unwrap_or(u8::MAX).clamp(share, DECODED_PERCENT_MAX.max(share))
+    }
+
+    /// What is in use is smaller than the size by this much.
+    pub(crate) fn unused(&self) -> u64 {
+        self.wanted.saturating_sub(self.in_use())
+    }
+
+    /// So much time was spent on what was done before.
+    pub(crate) fn lost(&mut self, time: Duration) {
+        if self.unused() > 0 {
+            let bytes = time.as_nanos() * u128::from(BYTES_PER_SECOND) / 1_000_000_000;
+            self.growth =
+                self.growth.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX)).min(self.wanted);
+        }
+    }
+
+    /// The buffer was emptied.
+    pub(crate) fn begin_anew(&mut self) {
+        self.growth = 0;
+    }
+
+    /// Point reads hold this many bytes.
+    pub(crate) fn set_points_held(&mut self, bytes: u64) {
+        self.points_held = bytes;
     }
 
     /// This many bytes are known of files.
@@ -122,9 +201,9 @@ impl Budget {
         self.lent = bytes;
     }
 
-    /// A scan needs more than it was admitted with.
-    pub(crate) fn grew(&mut self, scan: ScanId) {
-        self.grown.insert(scan);
+    /// A scan needs more than it was admitted with, at most so many bytes.
+    pub(crate) fn grew(&mut self, scan: ScanId, bytes: u64) {
+        self.grown.insert(scan, bytes);
     }
 
     /// A scan has ended.
@@ -158,11 +237,53 @@ impl Budget {
 
 #[cfg(test)]
 mod tests {
+    use coscan_core::PolicyName;
+
     use super::*;
+
+    fn config(buffer: u64) -> EngineConfig {
+        let policy: PolicyName = "relevance".parse().unwrap();
+        EngineConfig::new(policy, buffer)
+    }
+
+    /// A buffer that begins with all of its size.
+    fn whole(bytes: u64) -> Budget {
+        Budget::new(&EngineConfig { buffer_start_bytes: bytes, ..config(bytes) })
+    }
+
+    #[test]
+    fn it_begins_small_and_grows_by_what_is_done_again() {
+        const MIB: u64 = 1 << 20;
+        let config = EngineConfig { buffer_start_bytes: 100 * MIB, processors: 2, ..config(1000 * MIB) };
+        let mut budget = Budget::new(&config);
+        assert_eq!((budget.in_force(), budget.wanted(), budget.unused()), (100 * MIB, 1000 * MIB, 900 * MIB));
+        budget.lost(Duration::from_millis(250));
+        assert_eq!(budget.in_force(), 228 * MIB);
+        assert_eq!(budget.decoded_share_percent(10), 43, "of the whole size");
+        budget.set_lent(800 * MIB);
+        assert_eq!(budget.in_force(), 200 * MIB, "it lends what it does not use first");
+        budget.set_lent(0);
+        budget.lost(Duration::from_secs(100));
+        assert_eq!((budget.in_force(), budget.unused()), (1000 * MIB, 0));
+        assert_eq!((budget.decoded_share_percent(10), budget.decoded_share_percent(90)), (10, 90));
+        budget.begin_anew();
+        budget.admit(50 * MIB);
+        assert_eq!(budget.in_force(), 400 * MIB, "some scans can run side by side");
+        assert_eq!(budget.decoded_share_percent(70), 75, "encoded data have some room");
+        budget.admit(300 * MIB);
+        assert_eq!(budget.in_force(), 1000 * MIB);
+        budget.end_admission(300 * MIB);
+        budget.grew(ScanId(3), 10 * MIB);
+        assert_eq!(budget.in_force(), 480 * MIB);
+        budget.ended(ScanId(3));
+        budget.end_admission(50 * MIB);
+        budget.set_points_held(20 * MIB);
+        assert_eq!(budget.in_force(), 200 * MIB, "point reads have a tenth of it");
+    }
 
     #[test]
     fn a_smaller_budget_is_in_force_when_the_last_that_needs_more_has_ended() {
-        let mut budget = Budget::new(100);
+        let mut budget = whole(100);
         budget.admit(70);
         budget.admit(90);
         budget.admit(90);
@@ -178,7 +299,7 @@ mod tests {
 
     #[test]
     fn what_is_lent_is_not_there_but_scans_keep_what_they_need() {
-        let mut budget = Budget::new(100);
+        let mut budget = whole(100);
         budget.set_lent(75);
         assert_eq!((budget.in_force(), budget.wanted()), (25, 100));
         budget.admit(60);
@@ -186,12 +307,12 @@ mod tests {
         budget.end_admission(60);
         budget.set_lent(200);
         assert_eq!(budget.in_force(), 1, "a buffer is never nothing");
-        budget.grew(ScanId(3));
-        assert_eq!(budget.in_force(), 100, "nobody knows how much it needs");
+        budget.grew(ScanId(3), 5);
+        assert_eq!(budget.in_force(), 100, "nothing is lent while a scan needs more");
         budget.ended(ScanId(3));
         assert_eq!(budget.in_force(), 1);
         budget.set_points(2);
-        assert_eq!(budget.in_force(), 100, "nor how much point reads need");
+        assert_eq!(budget.in_force(), 100, "nor while point reads wait");
         budget.set_points(0);
         budget.set_lent(0);
         assert_eq!(budget.in_force(), 100);
@@ -199,7 +320,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_a_small_part_of_the_buffer() {
-        let mut budget = Budget::new(6400);
+        let mut budget = whole(6400);
         assert!(budget.set_kept(100));
         assert!(!budget.set_kept(101));
         assert_eq!((budget.in_force(), budget.of_others()), (6300, 100));
@@ -214,7 +335,7 @@ mod tests {
     #[test]
     fn files_have_a_share_beside_the_buffer_and_then_a_part_of_it() {
         const MIB: u64 = 1 << 20;
-        let mut budget = Budget::new(160 * MIB);
+        let mut budget = whole(160 * MIB);
         budget.set_files(10 * MIB);
         assert_eq!(budget.in_force(), 160 * MIB);
         budget.set_files(15 * MIB + 5);

@@ -213,8 +213,11 @@ impl Chunk {
                     work.slices_shared.add(1);
                     *array = Some(shared);
                 }
-                Ok(Decoded::Fresh { array: fresh, kept }) => {
+                Ok(Decoded::Fresh { array: fresh, kept, again }) => {
                     let time = self.hold.driver.now() - started;
+                    if again {
+                        self.hold.driver.lost_ns.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
+                    }
                     self.counters.slices_decoded.add(1);
                     work.slices_decoded.add(1);
                     self.counters.decode_ns.add_time(time);

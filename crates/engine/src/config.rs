@@ -12,6 +12,9 @@ pub struct EngineConfig {
     pub policy: Policy,
     /// The byte budget of everything the ledger counts.
     pub buffer_bytes: u64,
+    /// The part of it that is in use at first. It grows while data are read or decoded again, by a rate that is in the
+    /// documentation of the engine's budget, and begins anew when the buffer was emptied.
+    pub buffer_start_bytes: u64,
     /// How many loads may be in flight at once from each store.
     pub loads_in_flight: usize,
     /// How many requests for loads run at the same time for each store; point reads may have as many again.
@@ -34,7 +37,6 @@ pub struct EngineConfig {
     pub device_profiles: Vec<PathBuf>,
     /// How long a device without a profile may be measured when it is first read, while its scan waits; zero by
     /// default.
-    /// all by default.
     pub device_probe: Duration,
     /// What a device's profile decides.
     pub by_profile: ByProfile,
@@ -50,6 +52,8 @@ pub struct EngineConfig {
     pub idle_release: Duration,
     /// The share of the buffer that decoded arrays may have, in percent.
     pub decoded_share_percent: u8,
+    /// The bytes that decoded arrays may have, even if their share is larger.
+    pub decoded_bytes_max: u64,
     /// The share of the buffer that point reads may have, in percent; with zero there are no point reads.
     pub point_share_percent: u8,
     /// How long a point read may wait before loads are held back for it, for at most half of the time; zero: never.
@@ -105,10 +109,15 @@ impl Default for RetryConfig {
 /// the system has to clear memory on its first use.
 const DECODED_BYTES_PER_PROCESSOR: u64 = 512 << 20;
 
-/// A quarter of the buffer, or what [`DECODED_BYTES_PER_PROCESSOR`] allows.
-pub(crate) fn decoded_share_percent(buffer_bytes: u64, processors: usize) -> u8 {
-    let most = DECODED_BYTES_PER_PROCESSOR.saturating_mul(processors as u64);
-    most.checked_div(buffer_bytes / 100).unwrap_or(25).clamp(1, 25) as u8
+/// By default the buffer begins with this much for each processor: enough for the chunks of some scans, and what other
+/// engines take for a few queries.
+const START_BYTES_PER_PROCESSOR: u64 = 256 << 20;
+
+/// The defaults that go by the number of processors.
+pub(crate) fn set_by_processors(config: &mut EngineConfig, processors: usize) {
+    config.processors = processors;
+    config.buffer_start_bytes = START_BYTES_PER_PROCESSOR.saturating_mul(processors as u64);
+    config.decoded_bytes_max = DECODED_BYTES_PER_PROCESSOR.saturating_mul(processors as u64);
 }
 
 /// The default size of a chunk, in encoded bytes of all columns: see `docs/order.md`.
@@ -120,13 +129,13 @@ const IDLE_RELEASE: Duration = Duration::from_secs(300);
 impl EngineConfig {
     /// The defaults for a policy and a buffer.
     pub fn new(policy: impl Into<Policy>, buffer_bytes: u64) -> Self {
-        let processors = std::thread::available_parallelism().map_or(1, |n| n.get());
-        EngineConfig {
+        let mut config = EngineConfig {
             policy: policy.into(),
             buffer_bytes,
+            buffer_start_bytes: 0,
             loads_in_flight: 4,
             io_threads: 4,
-            processors,
+            processors: 1,
             direct_io: true,
             read_limit: None,
             retry: RetryConfig::default(),
@@ -139,10 +148,13 @@ impl EngineConfig {
             slice_rows: 8192,
             stall_after: Duration::from_secs(1),
             idle_release: IDLE_RELEASE,
-            decoded_share_percent: decoded_share_percent(buffer_bytes, processors),
+            decoded_share_percent: 25,
+            decoded_bytes_max: 0,
             point_share_percent: 10,
             point_latency: Duration::from_millis(20),
-        }
+        };
+        set_by_processors(&mut config, std::thread::available_parallelism().map_or(1, |n| n.get()));
+        config
     }
 }
 
@@ -227,15 +239,6 @@ fn mem_total(meminfo: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn decoded_arrays_have_a_quarter_until_that_is_much() {
-        assert_eq!(decoded_share_percent(0, 2), 25);
-        assert_eq!(decoded_share_percent(400 << 20, 2), 25);
-        assert_eq!(decoded_share_percent(10 << 30, 2), 10);
-        assert_eq!(decoded_share_percent(10 << 30, 16), 25);
-        assert_eq!(decoded_share_percent(u64::MAX, 1), 1);
-    }
 
     #[test]
     fn the_default_buffer_leaves_room_for_the_program() {

@@ -52,6 +52,8 @@ struct Kept {
     /// Buffers that are counted already: views and dictionaries share buffers between slices.
     counted: HashSet<usize>,
     bytes: u64,
+    /// A bit for each slice that was decoded at least once.
+    decoded: Vec<u64>,
 }
 
 /// A sequential reader and the slice it will give next.
@@ -66,8 +68,8 @@ struct SliceReader {
 pub(crate) enum Decoded {
     /// Another scan had decoded it.
     Shared(ArrayRef),
-    /// Decoded now; kept for others or not.
-    Fresh { array: ArrayRef, kept: bool },
+    /// Decoded now; kept for others or not; `again` if it had been decoded before.
+    Fresh { array: ArrayRef, kept: bool, again: bool },
     /// Another task is decoding this part; the waker is woken when the request should be repeated.
     Busy,
     /// A page needs more room than is reserved: repeat with [`Decoder::bytes`] reserved.
@@ -111,7 +113,9 @@ impl Decoder {
     }
 
     pub(crate) fn take_kept(&self) -> Vec<ArrayRef> {
-        std::mem::take(&mut *self.kept()).slices.into_values().collect()
+        let mut kept = self.kept();
+        let decoded = std::mem::take(&mut kept.decoded);
+        std::mem::replace(&mut *kept, Kept { decoded, ..Kept::default() }).slices.into_values().collect()
     }
 
     /// Drops the decoder state; kept slices stay. A decode that is running keeps its own until it is done.
@@ -152,7 +156,7 @@ impl Decoder {
             return Ok(Decoded::NeedsRoom);
         }
         let array = outcome.map_err(|source| part.corrupt(self.chunk, source))?;
-        Ok(Decoded::Fresh { array, kept: keep })
+        Ok(Decoded::Fresh { array, kept: keep, again: self.kept().was_decoded(at) })
     }
 
     fn decode(
@@ -275,6 +279,17 @@ fn corrupt_panic(panic: &(dyn Any + Send)) -> SharedSource {
 }
 
 impl Kept {
+    /// Notes that a slice was decoded; whether it had been before.
+    fn was_decoded(&mut self, at: usize) -> bool {
+        let (word, bit) = (at / 64, 1 << (at % 64));
+        if self.decoded.len() <= word {
+            self.decoded.resize(word + 1, 0);
+        }
+        let before = self.decoded[word];
+        self.decoded[word] = before | bit;
+        before & bit != 0
+    }
+
     fn get(&self, at: usize) -> Option<ArrayRef> {
         self.slices.get(&at).cloned()
     }

@@ -17,7 +17,7 @@ mod scans;
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroU32;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
@@ -34,6 +34,7 @@ use crate::companions::Companions;
 use crate::config::EngineConfig;
 use crate::environment::{Attempt, Audit, Environment, Host};
 use crate::error::{EngineError, panic_message};
+use crate::evicted::Evicted;
 use crate::footer::Footers;
 use crate::identity::LocalFile;
 use crate::io::limit::TokenBucket;
@@ -67,6 +68,16 @@ struct Arriving {
     pieces: Vec<Piece>,
     /// How many ranges it has.
     ranges: usize,
+    /// Since when, if it is read again.
+    again: Option<Again>,
+}
+
+/// A part that was evicted and is read again.
+#[derive(Clone, Copy)]
+struct Again {
+    since: Instant,
+    /// The bytes of all parts of the load.
+    of_bytes: u64,
 }
 
 /// The purpose of a request.
@@ -87,6 +98,8 @@ pub(crate) struct Driver {
     pub(crate) companions: Companions,
     /// Whether half of the buffer is free, and nothing of it is lent.
     pub(crate) is_roomy: AtomicBool,
+    /// Time spent on decoding again since the lock was taken last, in nanoseconds.
+    pub(crate) lost_ns: AtomicU64,
     started: Instant,
     state: Mutex<State>,
     /// Room of point reads beside their frames; point reads wait for it here.
@@ -114,6 +127,7 @@ pub(crate) struct State {
     recorder: Option<Recorder>,
     patience: Patience,
     pub(crate) budget: Budget,
+    evicted: Evicted,
     idle: idle::Idle,
     /// Set after a panic under the lock: nothing can be done any more.
     broken: Option<EngineError>,
@@ -160,6 +174,7 @@ impl Driver {
         environment: Arc<dyn Environment>,
     ) -> Result<Arc<Self>, EngineError> {
         let shapes = Shapes::new(&config)?;
+        let budget = Budget::new(&config);
         // Every request belongs to a load.
         let profiled = if config.by_profile.requests { shapes.profiled_requests_max() } else { 0 };
         let settings = AbmConfig {
@@ -167,8 +182,9 @@ impl Driver {
             stall_after: Span::from_nanos(config.stall_after.as_nanos() as u64),
             ahead_bytes: config.chunk_bytes / AHEAD_SHARE,
             processors: config.processors as u32,
-            decoded_share_percent: config.decoded_share_percent,
-            ..AbmConfig::new(config.buffer_bytes)
+            decoded_share_percent: budget.decoded_share_percent(config.decoded_share_percent),
+            decoded_bytes_max: config.decoded_bytes_max,
+            ..AbmConfig::new(budget.in_force().min(config.buffer_bytes))
         };
         let abm = Abm::new(settings, config.policy.clone())?;
         let clock = {
@@ -199,7 +215,8 @@ impl Driver {
             actions: Vec::new(),
             recorder: None,
             patience: Patience::default(),
-            budget: Budget::new(config.buffer_bytes),
+            budget,
+            evicted: Evicted::default(),
             idle: idle::Idle::default(),
             broken: None,
         };
@@ -215,6 +232,7 @@ impl Driver {
             footers,
             companions: Companions::default(),
             is_roomy: AtomicBool::new(false),
+            lost_ns: AtomicU64::new(0),
             started,
             state,
             point_room,

@@ -41,6 +41,7 @@ mod engine;
 #[doc(hidden)]
 pub mod environment;
 mod error;
+mod evicted;
 mod file_bytes;
 mod file_read;
 mod footer;

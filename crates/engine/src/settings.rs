@@ -130,15 +130,15 @@ impl EngineSettings {
     pub fn resolve(&self, memory_bytes: u64, processors: usize) -> Result<EngineConfig, SettingError> {
         let mut config = scratch();
         config.buffer_bytes = config::default_buffer_bytes(memory_bytes);
-        config.processors = processors;
+        config::set_by_processors(&mut config, processors);
         for setting in ENGINE_SETTINGS {
             if let Some(value) = self.get(setting.about.name) {
                 setting.set(&mut config, value)?;
             }
         }
         // Defaults that depend on other settings come last.
-        if self.get("decoded_share").is_none() {
-            config.decoded_share_percent = config::decoded_share_percent(config.buffer_bytes, processors);
+        if self.get("decoded_share").is_some() {
+            config.decoded_bytes_max = u64::MAX;
         }
         config.by_profile.requests =
             ["loads_in_flight", "io_threads"].iter().all(|name| self.get(name).is_none());
@@ -224,6 +224,7 @@ mod tests {
                 "coalesce_gap" => {
                     assert!(stated.starts_with("64 KiB,") && holds == "65536", "{stated}: {holds}")
                 }
+                "buffer_start" => assert_eq!(config.buffer_start_bytes, 4 * (256 << 20), "{stated}"),
                 "chunk_size" => assert_eq!((stated, config.chunk_bytes), ("16 MiB", 16 << 20)),
                 "decoded_share" => assert!(stated.starts_with(&format!("{holds},")), "{stated}: {holds}"),
                 name => assert_eq!(holds, stated, "{name}"),
@@ -233,12 +234,13 @@ mod tests {
 
     #[test]
     fn derived_defaults_follow_what_holds() {
-        // Of 16 GiB, the default buffer of which would leave decoded arrays 12 percent on two processors.
-        let config = given(&[("buffer", "400MB"), ("loads_in_flight", "9")]).resolve(16 << 30, 2).unwrap();
-        assert_eq!((config.decoded_share_percent, config.io_threads), (25, 9));
+        let config = given(&[("loads_in_flight", "9")]).resolve(16 << 30, 2).unwrap();
+        assert_eq!((config.decoded_share_percent, config.decoded_bytes_max), (25, 1 << 30));
+        assert_eq!((config.buffer_start_bytes, config.io_threads), (512 << 20, 9));
         let config = given(&[("decoded_share", "7"), ("io_threads", "2"), ("loads_in_flight", "9")]);
         let config = config.resolve(16 << 30, 2).unwrap();
-        assert_eq!((config.decoded_share_percent, config.io_threads), (7, 2));
+        assert_eq!((config.decoded_share_percent, config.decoded_bytes_max), (7, u64::MAX));
+        assert_eq!(config.io_threads, 2);
     }
 
     #[test]

@@ -8,10 +8,11 @@ use crate::case::{Case, Found};
 use crate::data::encode;
 
 /// Settings that an engine has from its start, given in the environment; others are in the script.
-const AT_START: [&str; 7] = [
+const AT_START: [&str; 8] = [
     "point_share",
     "point_latency_ms",
     "decoded_share",
+    "buffer_start",
     "slice_rows",
     "chunk_size",
     "loads_in_flight",

@@ -92,6 +92,7 @@ const COSCAN: &[(&str, &[&str])] = &[
     ("point_share", &["0", "50"]),
     ("point_latency_ms", &["0", "1"]),
     ("decoded_share", &["0", "1", "90"]),
+    ("buffer_start", &["1", "30000", "300000"]),
     ("chunk_size", &["0", "100", "300", "1000", "4000", "30000"]),
     ("slice_rows", &["1", "16", "100", "1000"]),
     ("loads_in_flight", &["1", "2"]),

@@ -114,7 +114,7 @@ impl<'a> World<'a> {
                 Some(needed) if tried < BUFFERS_TRIED => {
                     // What decoding needs is known page by page: an engine that asks again and again gets more at once.
                     let buffer = if tried < BUFFERS_EXACT { needed } else { needed + needed / 2 };
-                    let buffer = buffer.max(self.engine.usage().budget);
+                    let buffer = buffer.max(self.engine.usage().budget).max(self.engine.buffer_bytes());
                     if let Err(error) = self.engine.set_buffer(buffer) {
                         return Answer::Error(error.to_string());
                     }

@@ -200,6 +200,7 @@ impl World {
             workspace_share_percent: config.workspace_share_percent,
             processors: config.processors,
             decoded_share_percent: config.decoded_share_percent,
+            decoded_bytes_max: u64::MAX,
         }
     }
 

@@ -187,7 +187,8 @@ fn next_forced(state: &State, target: Option<&Target>) -> Option<ToForce> {
 
 /// The bytes that decoded arrays may have.
 fn decoded_share(state: &State) -> u64 {
-    state.usage.budget / 100 * u64::from(state.config.decoded_share_percent)
+    let share = state.usage.budget / 100 * u64::from(state.config.decoded_share_percent);
+    share.min(state.config.decoded_bytes_max)
 }
 
 /// Adds decoded arrays: unwanted ones and those above their share, or, as the last resort, all others. Visits only as

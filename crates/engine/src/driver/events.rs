@@ -27,6 +27,7 @@ pub(super) enum Cause {
 impl LockedDriver<'_> {
     /// Work before the lock is released.
     pub(super) fn finish(&mut self) {
+        self.grow();
         let (usage, points) = (self.state.abm.usage(), &self.state.points);
         // Blocks that arrived after the budget shrank have nobody else to give their room back.
         let too_much = usage.total() > usage.budget && points.count() == 0;
@@ -155,8 +156,11 @@ impl LockedDriver<'_> {
         match action {
             Action::Load { load, table, chunk, parts } => self.load(load, table, chunk, &parts),
             Action::Evict { table, chunk, column, .. } => {
-                if let Some(part) = self.state.store.remove(PartKey { table, chunk, column }) {
-                    self.state.stats.evictions += 1;
+                let key = PartKey { table, chunk, column };
+                let state = &mut *self.state;
+                if let Some(part) = state.store.remove(key) {
+                    state.stats.evictions += 1;
+                    state.evicted.note(key, part.bytes(), state.budget.unused());
                     self.after.arrays.append(&mut part.take_decoded());
                     self.after.parts.push(part);
                 }

@@ -65,7 +65,9 @@ impl LockedDriver<'_> {
             let room = self.return_point_room();
             self.event(room);
         }
+        self.state.budget.begin_anew();
         self.event(Event::BudgetChanged { bytes: 1 });
+        self.state.evicted.clear();
         self.apply_budget();
         let left = self.state.abm.usage().total();
         self.state.stats.idle_releases += 1;

@@ -5,13 +5,14 @@ use std::collections::HashSet;
 use std::collections::hash_map::Entry;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use coscan_core::{ChunkNo, ColumnNo, ColumnSet, Event, LoadId, PartKey, PartLoad, TableId};
 
 use super::events::Cause;
 use super::neighbours::{Copies, Piece};
-use super::{Arriving, IoContext, LoadContext, LockedDriver};
+use super::{Again, Arriving, IoContext, LoadContext, LockedDriver};
 use crate::budget::files_share;
 use crate::catalog::Forgotten;
 use crate::chunks::FileChunk;
@@ -98,11 +99,16 @@ impl LockedDriver<'_> {
             return None;
         };
         arriving.get_mut().pieces.push((start, bytes));
-        let Arriving { pieces, ranges } = arriving.get();
+        let Arriving { pieces, ranges, .. } = arriving.get();
         if pieces.len() < *ranges {
             return None;
         }
-        let mut pieces = arriving.remove().pieces;
+        let Arriving { mut pieces, again, .. } = arriving.remove();
+        if let Some(Again { since, of_bytes }) = again {
+            let bytes: u64 = pieces.iter().map(|(_, bytes)| bytes.len() as u64).sum();
+            let time = (self.clock() - since).as_nanos() * u128::from(bytes) / u128::from(of_bytes.max(1));
+            self.driver.lost_ns.fetch_add(time as u64, Ordering::Relaxed);
+        }
         pieces.sort_unstable_by_key(|(start, _)| *start);
         Some(pieces)
     }
@@ -122,10 +128,16 @@ impl LockedDriver<'_> {
         let mut wanted: Vec<(ColumnNo, usize)> = Vec::with_capacity(parts.len());
         let mut ranges: Vec<Range<u64>> = Vec::with_capacity(parts.len());
         let (mut copies, mut here): (Vec<Piece>, Vec<(ColumnNo, usize)>) = (Vec::new(), Vec::new());
+        let read_again = Again { since: self.clock(), of_bytes: parts.iter().map(|part| part.bytes).sum() };
         for part in parts {
             let Some(root) = file.root_of(part.column) else { continue };
             let (known, missing) = self.known_and_missing(&file, chunk, part.column, root);
-            let arriving = Arriving { pieces: Vec::new(), ranges: known.len() + missing.len() };
+            let key = PartKey { table, chunk, column: part.column };
+            let arriving = Arriving {
+                pieces: Vec::new(),
+                ranges: known.len() + missing.len(),
+                again: self.state.evicted.is_read(key).then_some(read_again),
+            };
             self.state.arriving.insert((load, part.column), arriving);
             copies.extend(known);
             here.resize(copies.len(), (part.column, root));

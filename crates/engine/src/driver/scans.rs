@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use coscan_core::{ChunkNo, ColumnSet, Event, FailReason, PartKey, ScanId, TableId, WorkerNo};
 
@@ -27,7 +28,7 @@ impl LockedDriver<'_> {
     ) {
         let (scan, worker) = (segment.id, WorkerNo(claim.slot as u32));
         segment.grow_workspace(bytes);
-        self.state.budget.grew(scan);
+        self.state.budget.grew(scan, bytes);
         self.apply_budget();
         if self.state.scans.contains_key(&scan) {
             self.event_because(Event::WorkspaceGrown { scan, bytes }, &Cause::Growth(what));
@@ -205,9 +206,21 @@ impl LockedDriver<'_> {
         self.apply_budget();
     }
 
-    pub(super) fn apply_budget(&mut self) {
+    /// The buffer grows by what was done again.
+    pub(super) fn grow(&mut self) {
+        let lost = self.driver.lost_ns.swap(0, Ordering::Relaxed);
+        if lost > 0 {
+            self.state.budget.lost(Duration::from_nanos(lost));
+            self.apply_budget();
+        }
+    }
+
+    pub(crate) fn apply_budget(&mut self) {
         let bytes = self.state.budget.in_force();
         if self.state.abm.usage().budget != bytes {
+            let share = self.driver.config.decoded_share_percent;
+            let share = self.state.budget.decoded_share_percent(share);
+            self.state.abm.set_decoded_share(share);
             self.event(Event::BudgetChanged { bytes });
         }
     }

@@ -118,6 +118,8 @@ impl LockedDriver<'_> {
         // A read that evicts other frames needs no room for its own.
         let bytes = needed.next_multiple_of(ROOM_STEP).min(share);
         if bytes > has {
+            self.state.budget.set_points_held(bytes);
+            self.apply_budget();
             self.event(Event::PointRoom { bytes });
         }
         self.state.abm.usage().points >= needed.min(share)
@@ -284,7 +286,9 @@ impl LockedDriver<'_> {
             let columns = ColumnSet::new();
             self.follow_ups.push(Event::PointsWaiting { table, chunk, columns, reads: 0 });
         }
-        Event::PointRoom { bytes: self.state.points.held() }
+        let bytes = self.state.points.held();
+        self.state.budget.set_points_held(bytes);
+        Event::PointRoom { bytes }
     }
 }
 

@@ -43,6 +43,20 @@ pub const ENGINE_SETTINGS: &[EngineSetting] = &[
     },
     EngineSetting {
         about: Setting {
+            name: "buffer_start",
+            scope: Scope::Startup,
+            value: "BYTES",
+            summary: "bytes of the buffer that are in use at first; more, while data are read or decoded again",
+            default: "256 MiB for each processor",
+        },
+        set: |config, value| {
+            config.buffer_start_bytes = bytes(value, 1..=BYTES_MAX)?;
+            Ok(())
+        },
+        show: |config| config.buffer_start_bytes.to_string(),
+    },
+    EngineSetting {
+        about: Setting {
             name: "read_limit",
             scope: Scope::Engine,
             value: "BYTES",

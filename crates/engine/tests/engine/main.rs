@@ -12,6 +12,7 @@ mod catalog;
 mod chunks;
 mod columns;
 mod faults;
+mod growth;
 mod idle;
 mod observe;
 mod points;
