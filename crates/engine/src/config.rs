@@ -12,8 +12,8 @@ pub struct EngineConfig {
     pub policy: Policy,
     /// The byte budget of everything the ledger counts.
     pub buffer_bytes: u64,
-    /// The part of it that is in use at first. It grows while data are read or decoded again, by a rate that is in the
-    /// documentation of the engine's budget, and begins anew when the buffer was emptied.
+    /// The part of it that is in use at first. It grows by 512 MiB for each second in which data are read or decoded again, up
+    /// to the whole buffer, and begins anew when the buffer was emptied.
     pub buffer_start_bytes: u64,
     /// How many loads may be in flight at once from each store.
     pub loads_in_flight: usize,
