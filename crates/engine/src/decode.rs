@@ -147,16 +147,20 @@ impl Decoder {
         if outcome.is_err() {
             readers.clear();
         }
-        if let (Ok(array), true) = (&outcome, keep) {
-            self.kept().put(at, array);
-        }
+        let again = outcome.as_ref().is_ok_and(|array| {
+            let mut kept = self.kept();
+            if keep {
+                kept.put(at, array);
+            }
+            kept.was_decoded(at)
+        });
         drop(readers);
         if let Some(bytes) = refused {
             self.page_bytes.fetch_max(bytes, Ordering::Relaxed);
             return Ok(Decoded::NeedsRoom);
         }
         let array = outcome.map_err(|source| part.corrupt(self.chunk, source))?;
-        Ok(Decoded::Fresh { array, kept: keep, again: self.kept().was_decoded(at) })
+        Ok(Decoded::Fresh { array, kept: keep, again })
     }
 
     fn decode(

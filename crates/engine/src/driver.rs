@@ -98,7 +98,7 @@ pub(crate) struct Driver {
     pub(crate) companions: Companions,
     /// Whether half of the buffer is free, and nothing of it is lent.
     pub(crate) is_roomy: AtomicBool,
-    /// Time spent on decoding again since the lock was taken last, in nanoseconds.
+    /// Time of reading and decoding again since the buffer grew last, in nanoseconds: decoders note it without the lock.
     pub(crate) lost_ns: AtomicU64,
     started: Instant,
     state: Mutex<State>,

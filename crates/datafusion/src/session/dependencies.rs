@@ -20,22 +20,14 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchemaRef, FunctionalDependencies, Result, internal_err};
 use datafusion::execution::context::QueryPlanner;
-use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::logical_expr::{Expr, Extension, LogicalPlan, UserDefinedLogicalNodeCore};
 use datafusion::optimizer::{Analyzer, AnalyzerRule};
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 
-/// The analyzer with a rule that puts such nodes into plans, which [`with_planner`] leaves out.
+/// The analyzer with a rule that puts such nodes into plans, which [`IndependentPlanner`] leaves out.
 pub(super) fn with_independent_columns(mut analyzer: Analyzer) -> Analyzer {
     analyzer.rules.push(Arc::new(IndependentColumns));
     analyzer
-}
-
-/// The session with a planner around its own, or DataFusion's, that leaves such nodes out.
-pub(super) fn with_planner(mut builder: SessionStateBuilder) -> SessionStateBuilder {
-    let inner = builder.query_planner().take().unwrap_or_else(|| Arc::new(Default));
-    builder.with_query_planner(Arc::new(Planner { inner }))
 }
 
 #[derive(Debug)]
@@ -207,14 +199,14 @@ fn input_of_independent(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     Ok(input.map_or(Transformed::no(plan), Transformed::yes))
 }
 
-/// Plans without such nodes.
+/// A planner around another, which plans without such nodes.
 #[derive(Debug)]
-struct Planner {
-    inner: Arc<dyn QueryPlanner + Send + Sync>,
+pub(super) struct IndependentPlanner {
+    pub(super) inner: Arc<dyn QueryPlanner + Send + Sync>,
 }
 
 #[async_trait]
-impl QueryPlanner for Planner {
+impl QueryPlanner for IndependentPlanner {
     async fn create_physical_plan(
         &self,
         logical: &LogicalPlan,
@@ -225,20 +217,5 @@ impl QueryPlanner for Planner {
         }
         let logical = logical.clone().transform_up_with_subqueries(input_of_independent)?.data;
         self.inner.create_physical_plan(&logical, session).await
-    }
-}
-
-/// DataFusion's own planner.
-#[derive(Debug)]
-struct Default;
-
-#[async_trait]
-impl QueryPlanner for Default {
-    async fn create_physical_plan(
-        &self,
-        logical: &LogicalPlan,
-        session: &dyn Session,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        DefaultPhysicalPlanner::default().create_physical_plan(logical, session).await
     }
 }

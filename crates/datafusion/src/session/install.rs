@@ -10,8 +10,7 @@ use datafusion::execution::session_state::SessionStateBuilder;
 use crate::clustered::ClusteredTables;
 use crate::load_control;
 use crate::rule::CooperativeScans;
-use crate::session::dependencies::with_planner;
-use crate::session::mended::with_mended_rules;
+use crate::session::mended::{with_mended_planner, with_mended_rules};
 use crate::session::options::CoscanOptions;
 use crate::shared_result;
 use crate::shared_subplan::SubplanPlanner;
@@ -40,5 +39,5 @@ pub fn install(mut builder: SessionStateBuilder, engine: Engine) -> SessionState
     let is_own = own_planner.is_some();
     let planner = own_planner.unwrap_or_else(|| Arc::new(SubplanPlanner));
     let builder = load_control::install(builder, engine.clone(), planner);
-    with_planner(shared_result::install(builder, &engine, is_own))
+    with_mended_planner(shared_result::install(builder, &engine, is_own))
 }

@@ -1,10 +1,20 @@
 //! Faults of DataFusion 55 that are mended in every session.
 
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::catalog::Session;
+use datafusion::common::Result;
+use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 
 use super::counted_sets::with_counted_sets;
 use super::decimal_literals::with_decimal_literals;
-use super::dependencies::{with_independent_columns, with_planner};
+use super::dependencies::{IndependentPlanner, with_independent_columns};
+use super::file_partitions::FilePartitions;
 use super::float_extrema::with_float_extrema;
 use super::null_lists::with_null_lists;
 use super::rounded::with_lasting_round;
@@ -19,6 +29,7 @@ use crate::rule::stops::with_stops;
 ///
 /// - rounded decimals as keys of joins and set operations,
 /// - comparisons of decimals with numbers, of TRY_CAST with constants, and with lists that have a null,
+/// - joins and set operations over files in folders of a key, with `datafusion.optimizer.preserve_file_partitions`,
 /// - orders and groups by keys that some grouping sets leave out or that an outer join fills with nulls,
 /// - groups over joins with other groups, and min and max of floating-point numbers,
 /// - filters above outer joins whose sides have columns of the same name or above volatile columns, and conditions of joins by
@@ -33,10 +44,17 @@ use crate::rule::stops::with_stops;
 /// - `datafusion.execution.skip_physical_aggregate_schema_check` is on: the check refuses groups by an expression whose null the
 ///   optimizer has ruled out.
 pub fn with_mended_planning(builder: SessionStateBuilder) -> SessionStateBuilder {
-    with_planner(with_mended_rules(builder))
+    with_mended_planner(with_mended_rules(builder))
 }
 
-/// The rules and settings of that. They need [`with_planner`] around the session's planner.
+/// Planners around the session's own, or DataFusion's.
+pub(super) fn with_mended_planner(mut builder: SessionStateBuilder) -> SessionStateBuilder {
+    let inner = builder.query_planner().take().unwrap_or_else(|| Arc::new(Plain));
+    let inner = Arc::new(IndependentPlanner { inner });
+    builder.with_query_planner(Arc::new(FilePartitions { inner }))
+}
+
+/// The rules and settings of that. They need [`with_mended_planner`].
 pub(super) fn with_mended_rules(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let analyzer = with_lasting_round(builder.analyzer().take().unwrap_or_default());
     let analyzer = with_null_lists(with_decimal_literals(with_lasting_try_cast(analyzer)));
@@ -50,4 +68,19 @@ pub(super) fn with_mended_rules(mut builder: SessionStateBuilder) -> SessionStat
     options.optimizer.enable_topk_repartition = false;
     options.execution.skip_physical_aggregate_schema_check = true;
     builder.with_config(config)
+}
+
+/// DataFusion's own planner.
+#[derive(Debug)]
+struct Plain;
+
+#[async_trait]
+impl QueryPlanner for Plain {
+    async fn create_physical_plan(
+        &self,
+        logical: &LogicalPlan,
+        session: &dyn Session,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        DefaultPhysicalPlanner::default().create_physical_plan(logical, session).await
+    }
 }

@@ -7,6 +7,7 @@ pub(crate) mod context;
 pub(crate) mod counted_sets;
 pub(crate) mod decimal_literals;
 pub(crate) mod dependencies;
+pub(crate) mod file_partitions;
 pub(crate) mod float_extrema;
 pub(crate) mod install;
 pub(crate) mod mended;

@@ -1,7 +1,8 @@
 //! Plans that look as if a rewrite applied, and in which it would give other results: the conditions of
 //! `rule/eligibility/`, one by one, against plain DataFusion.
 
-use std::fs::File;
+use std::fs::{self, File};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -424,5 +425,58 @@ async fn a_filter_above_a_join_is_about_its_own_side() {
             let rows = support::rows(&cooperative, sql).await.expect(sql);
             assert_eq!(rows.len(), expected, "{sql}: {rows:?}");
         }
+    }
+}
+
+/// DataFusion 55 takes files in folders of a key for partitions by its hash, also where others meet them that are.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn folders_of_a_key_meet_other_rows() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write_folders = |table: &str, keys: Range<i64>| {
+        for p in keys {
+            let to = folder.path().join(format!("{table}/p={p}"));
+            fs::create_dir_all(&to).expect("a folder");
+            let id: ArrayRef = Arc::new(Int64Array::from_iter_values((0..100).map(|at| p * 100 + at)));
+            let batch = RecordBatch::try_from_iter([("id", id)]).expect("a batch");
+            write(&to.join("0.parquet"), &batch, row_groups(50).build());
+        }
+    };
+    write_folders("five", -2..3);
+    write_folders("three", 1..4);
+    let key: ArrayRef = Arc::new(Int64Array::from_iter_values((0..400).map(|row| row % 40)));
+    let batch = RecordBatch::try_from_iter([("k", key)]).expect("a batch");
+    write(&folder.path().join("keys.parquet"), &batch, row_groups(50).build());
+    for joins in ["prefer_hash_join = false", "hash_join_single_partition_threshold_rows = 0"] {
+        let [cooperative, _] = both(Variant::Default, async |ctx| {
+            for table in ["five", "three"] {
+                let columns = "(id BIGINT, p BIGINT) STORED AS PARQUET PARTITIONED BY (p)";
+                run(ctx, &external(table, columns, &folder.path().join(table))).await;
+            }
+            run(ctx, &external("keys", "STORED AS PARQUET", &folder.path().join("keys.parquet"))).await;
+            for set in [
+                "execution.target_partitions = 2",
+                "optimizer.preserve_file_partitions = 1",
+                "optimizer.hash_join_single_partition_threshold = 0",
+                &format!("optimizer.{joins}"),
+            ] {
+                run(ctx, &format!("SET datafusion.{set}")).await;
+            }
+        })
+        .await;
+        for (sql, expected) in [
+            ("SELECT count(*) FROM keys JOIN five ON k = p", 3 * 10 * 100),
+            ("SELECT count(*) FROM five JOIN three ON five.p = three.p", 2 * 100 * 100),
+            ("SELECT count(*) FROM keys LEFT ANTI JOIN five ON k = p", 400 - 3 * 10),
+            ("SELECT count(*) FROM keys WHERE k IN (SELECT p FROM three)", 3 * 10),
+            ("SELECT count(*) FROM (SELECT p FROM five INTERSECT SELECT p FROM three)", 2),
+            (
+                "SELECT count(*) FROM (SELECT p FROM (SELECT p FROM five UNION ALL SELECT p FROM three) GROUP BY p)",
+                6,
+            ),
+        ] {
+            assert_eq!(support::number(&cooperative, sql).await, expected, "{joins}: {sql}");
+        }
+        let alone = plan(&cooperative, "SELECT p, count(*) FROM five GROUP BY p").await;
+        assert!(!alone.contains("RepartitionExec"), "{alone}");
     }
 }

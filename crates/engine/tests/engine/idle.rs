@@ -1,6 +1,6 @@
 //! An engine without queries gives its memory back, and not before.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use coscan_engine::{Engine, EngineConfig};
 
@@ -8,15 +8,6 @@ use crate::support::*;
 
 fn started(idle_release: Duration) -> Engine {
     Engine::new(EngineConfig { idle_release, ..config("relevance", 64 << 20) }).unwrap()
-}
-
-/// Waits until the buffer is empty.
-async fn emptied(engine: &Engine) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while engine.usage().total() > 0 {
-        assert!(Instant::now() < deadline, "{:?}", engine.usage());
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
 use arrow::compute::concat;
@@ -243,6 +243,15 @@ pub fn plain(paths: &[&Path], roots: Option<&[usize]>) -> Chunks {
 
 fn reader(path: &Path) -> ParquetRecordBatchReaderBuilder<File> {
     ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap()
+}
+
+/// Waits until the buffer is empty.
+pub async fn emptied(engine: &Engine) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while engine.usage().total() > 0 {
+        assert!(Instant::now() < deadline, "{:?}", engine.usage());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
 /// Nothing is pinned or under way, and the ledger agrees with what is in memory.
