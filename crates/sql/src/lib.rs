@@ -1,7 +1,8 @@
 //! SQL as text, and its plans in Apache DataFusion.
 //!
 //! [`sql`] plans a statement as it is meant where DataFusion 55 reads something else: [`mend_statement`], [`with_options`].
-//! [`plan_with_types`] plans one whose parameters have types that its client has stated.
+//! [`plan_with_types`] plans one whose parameters have types that its client has stated. What `PREPARE` prepares is planned when it
+//! runs.
 //!
 //! Each of DataFusion's ways from a statement to a plan is an asynchronous function, which Rust compiles anew in every crate and
 //! test that awaits it, with the whole planner below. [`PlainSql`], [`statement_to_plan`] and [`execute_logical_plan`] are those
@@ -13,6 +14,7 @@ mod counted_sets;
 mod mend;
 mod plan;
 mod precedence;
+mod prepared;
 mod stated_types;
 mod with_options;
 

@@ -10,6 +10,7 @@ use datafusion::sql::parser::Statement;
 use futures::future::{BoxFuture, FutureExt};
 
 use crate::mend::mend_statement;
+use crate::prepared;
 use crate::with_options::with_options;
 
 /// Plans a statement in a session, as [`SessionContext::sql`] does, but for what is mended in it: [`mend_statement`]. Options of
@@ -46,20 +47,28 @@ impl PlainSql for SessionContext {
     }
 }
 
-/// [`SessionState::statement_to_plan`].
+/// [`SessionState::statement_to_plan`]; a statement that is prepared is planned when it runs, by [`execute_logical_plan`].
 ///
 /// # Errors
 /// If the statement cannot be planned.
 #[inline(never)]
 pub fn statement_to_plan(state: &SessionState, statement: Statement) -> BoxFuture<'_, Result<LogicalPlan>> {
-    state.statement_to_plan(statement).boxed()
+    prepared::kept(statement, |statement| state.statement_to_plan(statement).boxed()).boxed()
 }
 
-/// [`SessionContext::execute_logical_plan`]: `SET` and `CREATE` take effect.
+/// [`SessionContext::execute_logical_plan`]: `SET` and `CREATE` take effect, and a prepared statement gets its values.
 ///
 /// # Errors
 /// If such a statement cannot have its effect.
 #[inline(never)]
 pub fn execute_logical_plan(ctx: &SessionContext, plan: LogicalPlan) -> BoxFuture<'_, Result<DataFrame>> {
-    ctx.execute_logical_plan(plan).boxed()
+    async move {
+        let Some(given) = prepared::values_given(&plan) else { return ctx.execute_logical_plan(plan).await };
+        let frame = ctx.execute_logical_plan(plan).await?;
+        match prepared::with_values(frame.logical_plan(), given)? {
+            Some(plan) => Ok(DataFrame::new(frame.into_parts().0, plan)),
+            None => Ok(frame),
+        }
+    }
+    .boxed()
 }

@@ -8,7 +8,7 @@ use datafusion::common::Result;
 use crate::answer::{Answer, Difference, Kind, compare};
 use crate::data::{self, Database};
 use crate::dice::Dice;
-use crate::query::{self, Form, Statement, Test};
+use crate::query::{self, Form, Query, Statement, Test};
 use crate::settings::Settings;
 use crate::shapes::Shapes;
 use crate::world::{SESSIONS, World, ask};
@@ -278,12 +278,14 @@ fn without_values(error: &str) -> String {
     error.split('\'').step_by(2).collect()
 }
 
-/// What plain DataFusion is asked: for a sample, all rows.
+/// What plain DataFusion is asked: for a sample, all rows, and for a prepared statement, one with the values in it.
 fn reference(test: &Test, statement: &Statement) -> Statement {
-    if !test.is_sample() {
-        return statement.clone();
+    if test.is_sample() {
+        let query = Query { limit: None, ..test.query.clone() };
+        return Statement { prepare: None, sql: query.to_sql() };
     }
-    let mut query = test.query.clone();
-    query.limit = None;
-    Statement { prepare: None, sql: query.to_sql() }
+    match statement.prepare {
+        Some(_) => Statement { prepare: None, sql: test.query.to_sql() },
+        None => statement.clone(),
+    }
 }

@@ -202,6 +202,53 @@ async fn statements_mean_what_sql_says() {
         let view = format!("CREATE OR REPLACE VIEW v AS {statement}");
         rows(&ctx, &view).await.expect(&view);
         assert_eq!(sorted(&ctx, "SELECT * FROM v").await, *expected, "{statement}, as a view");
+        rows(&ctx, &format!("PREPARE p AS {statement}")).await.expect(statement);
+        assert_eq!(sorted(&ctx, "EXECUTE p").await, *expected, "{statement}, prepared");
+        rows(&ctx, "DEALLOCATE p").await.expect(statement);
+    }
+}
+
+/// The first has two common expressions, of which one is known when it is prepared and one when it runs.
+const PREPARED: &[(&str, &str, &[&str])] = &[
+    (
+        "SELECT nullif(CAST(v AS DECIMAL(38, 10)), v) IS NULL, CASE WHEN coalesce(v > $1, true) THEN 1 ELSE 2 END FROM p",
+        "6",
+        &["true|1", "true|1", "true|2", "true|2"],
+    ),
+    ("SELECT x FROM i WHERE x NOT IN ($1, 2) OR x NOT IN (9, $2)", "9, NULL", &["1", "5"]),
+    ("SELECT v FROM p WHERE v IN ($2, $1) AND $2 <> 5", "16.74, -0.05", &["-0.05", "16.74"]),
+    ("SELECT x FROM i WHERE x < $1", "2.5", &["1", "2"]),
+    ("SELECT $1, $3, count(*) FROM i WHERE x < $2", "'a', 6, 1.5", &["a|1.5|3"]),
+    ("VALUES ($1, 1), (NULL, $2)", "'b', 2", &["b|1", "|2"]),
+];
+
+#[tokio::test]
+async fn prepared_statements_are_planned_with_their_values() {
+    let plain = with_mended_planning(SessionStateBuilder::new().with_default_features());
+    let engine = support::engine(support::policy("relevance"), LARGE_BUFFER);
+    for ctx in
+        [support::cooperative(&engine, Variant::Default), SessionContext::new_with_state(plain.build())]
+    {
+        for table in TABLES {
+            rows(&ctx, table).await.expect(table);
+        }
+        for (statement, values, expected) in PREPARED {
+            rows(&ctx, &format!("PREPARE p AS {statement}")).await.expect(statement);
+            for _ in 0..2 {
+                assert_eq!(sorted(&ctx, &format!("EXECUTE p({values})")).await, *expected, "{statement}");
+            }
+            let few = sql(&ctx, "EXECUTE p").await.expect_err(statement).strip_backtrace();
+            assert!(few.contains("No value found for placeholder with id $1"), "{few}");
+            let many = format!("EXECUTE p({values}, 0)");
+            let many = sql(&ctx, &many).await.expect_err(statement).strip_backtrace();
+            assert!(many.contains("values were given"), "{many}");
+            rows(&ctx, "DEALLOCATE p").await.expect(statement);
+        }
+        let named = sql(&ctx, "PREPARE p AS SELECT $name").await.expect_err("a name").strip_backtrace();
+        assert!(named.contains("are numbers"), "{named}");
+        rows(&ctx, "PREPARE p(INT) AS SELECT $1 + 1").await.expect("a type");
+        assert_eq!(sorted(&ctx, "EXECUTE p('41')").await, ["42"]);
+        assert_eq!(sorted(&ctx, "EXECUTE P(2.5)").await, ["3"]);
     }
 }
 
