@@ -193,9 +193,18 @@ impl Settings {
 
     /// The same with conditions the other way round, as scans compute them that begin with what costs least.
     pub(crate) fn plain_reversed(&self) -> Result<SessionContext> {
+        self.reversed("false")
+    }
+
+    /// The same in scans, which compute what a condition needs for the rows only that others have left.
+    pub(crate) fn plain_reversed_in_scans(&self) -> Result<SessionContext> {
+        self.reversed("true")
+    }
+
+    fn reversed(&self, in_scans: &str) -> Result<SessionContext> {
         let mut by_row = self.usual();
         // Conditions that the scan has applied are in no filter.
-        by_row.datafusion.push(("execution.parquet.pushdown_filters", "false".to_owned()));
+        by_row.datafusion.push(("execution.parquet.pushdown_filters", in_scans.to_owned()));
         by_row.datafusion.push(("execution.batch_size", "1".to_owned()));
         let state = SessionStateBuilder::from(by_row.with_config(by_row.config()?)?.state());
         let reversed = state.with_physical_optimizer_rule(Arc::new(Reversed)).build();
