@@ -29,7 +29,7 @@ help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' Makefile
 
 demo: SEEDS ?= 3
-demo: tools ## Run the workload of the 2007 paper under every policy (22 minutes, most of them for the build)
+demo: tools ## Run the workload of the 2007 paper under every policy (19 minutes, most of them for the build)
 	$(BUILD)
 	@mkdir -p $(DATA)
 	$(COSCAN) bench paper $(DEMO_TABLE) $(DEMO_LIMITS) --seeds $(SEEDS) --svg $(DATA)/loads.svg

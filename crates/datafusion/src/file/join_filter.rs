@@ -18,6 +18,7 @@ use datafusion::arrow::array::{BooleanArray, BooleanBufferBuilder, RecordBatch, 
 use datafusion::arrow::buffer::BooleanBuffer;
 use datafusion::arrow::compute::{filter_record_batch, partition, take_record_batch};
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::physical_expr::expressions::{DynamicFilterTracking, Literal};
@@ -93,10 +94,10 @@ impl Trial {
 
     /// What is kept of what the filter said, if it is worth it.
     fn known(&self, bounds: Option<Bounds>) -> Option<&KnownKeys> {
+        let (bounds, pool) = (bounds?, self.pool.as_ref()?);
         if let Some(known) = self.known.get() {
             return known.as_ref();
         }
-        let (bounds, pool) = (bounds?, self.pool.as_ref()?);
         let keys = bounds.keys()?;
         if self.tested.load(Relaxed) < keys / ROWS_FOR_KEYS {
             return None;
@@ -137,7 +138,7 @@ struct OverBatch {
     columns: Vec<usize>,
     /// Over `columns` alone.
     filter: Arc<dyn PhysicalExpr>,
-    /// Whether there is one column, of integers.
+    /// Whether there is one column, of integers, and nothing else on which the answer depends.
     kept: bool,
     /// When the filter is final: what it is; `None` if it says nothing.
     settled: OnceLock<Option<Settled>>,
@@ -173,7 +174,8 @@ impl JoinFilters {
                 continue;
             }
             let filter = reassign_expr_columns(Arc::clone(&of.filter), &schema)?;
-            let kept = matches!(&schema.fields()[..], [key] if keeps(key.data_type()));
+            let kept =
+                matches!(&schema.fields()[..], [key] if keeps(key.data_type())) && !has_constant(&of.filter)?;
             over_batch.push(OverBatch { of: of.clone(), columns, filter, kept, settled: OnceLock::new() });
         }
         Ok(JoinFilters(over_batch))
@@ -190,6 +192,12 @@ impl JoinFilters {
         }
         passing
     }
+}
+
+/// Whether a filter is about values that are constant in a file, as those of its folder or of a column that it has not: what is
+/// kept is for all files.
+fn has_constant(filter: &Arc<dyn PhysicalExpr>) -> Result<bool> {
+    filter.exists(|part| Ok(part.is::<Literal>()))
 }
 
 /// Whether values may be equal and a filter of a join not see it: it looks for their bits among those of the build side, and

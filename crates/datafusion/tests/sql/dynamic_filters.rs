@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use coscan_sql::PlainSql;
+use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanVisitor, accept, collect};
 use datafusion::prelude::SessionContext;
 
-use crate::data::{EVENTS, EVENTS_PER_ROW_GROUP};
+use crate::data::{EVENTS, EVENTS_PER_ROW_GROUP, row_groups, write};
 use crate::support;
 
 const ROW_GROUPS: usize = EVENTS as usize / EVENTS_PER_ROW_GROUP;
@@ -311,5 +312,35 @@ async fn filters_pass_from_join_to_join_through_small_tables() {
         let dropped = |table| counter(&plan, table, "rows_dropped_by_join_filters");
         let shown = datafusion::physical_plan::displayable(plan.as_ref()).indent(false).to_string();
         assert_eq!((dropped("items"), dropped("receipts")), (800, 80_000), "{shown}");
+    }
+}
+
+/// In each file the filter is about one column, and its answer is about a folder as well.
+#[tokio::test]
+async fn keys_of_one_folder_are_not_those_of_another() {
+    const FOLDERS: i64 = 6;
+    const ROWS_OF_A_KEY: i64 = 50;
+    let coscan = support::context(&[]).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    for p in 0..FOLDERS {
+        let to = folder.path().join(format!("p={p}"));
+        std::fs::create_dir_all(&to).expect("a folder");
+        let key: ArrayRef =
+            Arc::new(Int64Array::from_iter_values((0..FOLDERS * ROWS_OF_A_KEY).map(|row| row % FOLDERS)));
+        let batch = RecordBatch::try_from_iter([("k", key)]).expect("a batch");
+        write(&to.join("0.parquet"), &batch, row_groups(100).build());
+    }
+    let location = folder.path().display();
+    for partition in ["BIGINT", "VARCHAR"] {
+        let sql = format!(
+            "CREATE OR REPLACE EXTERNAL TABLE t (k BIGINT, p {partition}) STORED AS PARQUET PARTITIONED BY (p) LOCATION '{location}'"
+        );
+        coscan.ctx.plain_sql(&sql).await.expect(&sql);
+        for keys in ["a.k = b.k AND a.k = b.p", "a.k = b.p AND a.k = b.k", "a.k = b.k AND a.p = b.p"] {
+            let sql = format!("SELECT count(*) FROM (SELECT DISTINCT k, p FROM t) a JOIN t b ON {keys}");
+            // Each of the pairs meets the rows of one key in one folder.
+            let expected = FOLDERS * FOLDERS * ROWS_OF_A_KEY;
+            assert_eq!(support::number(&coscan.ctx, &sql).await, expected, "{partition}: {sql}");
+        }
     }
 }
