@@ -220,6 +220,13 @@ impl Settings {
         sorting.with_config(sorting.config()?)
     }
 
+    /// DataFusion as it is, with batches of a few rows.
+    pub(crate) fn plain_small_batches(&self) -> Result<SessionContext> {
+        let mut few = self.usual();
+        few.datafusion.push(("execution.batch_size", "7".to_owned()));
+        few.with_config(few.config()?)
+    }
+
     fn usual(&self) -> Settings {
         let mut usual = Settings {
             datafusion: self.datafusion.iter().filter(|(name, _)| keeps_meaning(name)).cloned().collect(),
