@@ -42,7 +42,8 @@ async fn it_grows_while_data_are_read_again_until_they_fit() {
     while engine.resident_bytes() < bytes {
         assert_eq!(scan_all(&engine.scan(wanted.clone()).unwrap(), 1).await.unwrap(), whole);
         passes += 1;
-        assert!(passes < 50, "it does not grow: {:?}", engine.usage());
+        // Decoding again takes a hundredth of the time that the reads take.
+        assert!(passes <= 2, "it does not grow with what is read again: {:?}", engine.usage());
     }
     assert!(passes > 0 && engine.usage().budget > small && engine.usage().budget <= BUFFER);
 
