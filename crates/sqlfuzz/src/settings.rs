@@ -193,6 +193,7 @@ impl Settings {
 
     /// The same with conditions the other way round, as scans compute them that begin with what costs least.
     pub(crate) fn plain_reversed(&self) -> Result<SessionContext> {
+        // Conditions that the scan has applied are in no filter.
         self.reversed("false")
     }
 
@@ -203,7 +204,6 @@ impl Settings {
 
     fn reversed(&self, in_scans: &str) -> Result<SessionContext> {
         let mut by_row = self.usual();
-        // Conditions that the scan has applied are in no filter.
         by_row.datafusion.push(("execution.parquet.pushdown_filters", in_scans.to_owned()));
         by_row.datafusion.push(("execution.batch_size", "1".to_owned()));
         let state = SessionStateBuilder::from(by_row.with_config(by_row.config()?)?.state());
