@@ -1,9 +1,11 @@
-//! Decimal arithmetic and aggregation in 64 bits, as operators of Apache DataFusion.
+//! Decimal arithmetic and aggregation in 64 bits, and what else scans compute, as operators of Apache DataFusion.
 //!
 //! SQL gives decimals 128 bits; most values need fewer. [`narrowed`] computes sums, differences and products in 64 bits
 //! where a batch's values allow it. [`short_decimals`] has columns decoded to 64 bits and casts them only where SQL's type
 //! is asked for. [`ScanAggregateExec`] computes partial sums, averages and counts for few groups from arrays that other
 //! queries read too, without copying rows. Types and values of results are those of DataFusion.
+//!
+//! [`searched_likes`] searches the pieces of a pattern without a regular expression.
 //!
 //! [`with_own_buffers`] copies strings of batches that keep the buffers of others.
 //!
@@ -12,6 +14,7 @@
 #![deny(missing_docs)]
 
 mod aggregate;
+mod like;
 mod lock;
 mod narrow;
 mod rest_exec;
@@ -19,6 +22,7 @@ pub mod short_decimals;
 mod views;
 
 pub use aggregate::{Aggregation, Function, Room, ScanAggregateExec, SharedStates, Sharing, SliceName};
+pub use like::searched_likes;
 pub use narrow::narrowed;
 pub use rest_exec::RestExec;
 pub use views::with_own_buffers;

@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use coscan_operators::searched_likes;
 use datafusion::arrow::array::{Array, BooleanArray, RecordBatch};
 use datafusion::arrow::buffer::{BooleanBuffer, MutableBuffer};
 use datafusion::arrow::compute::{filter_record_batch, prep_null_mask_filter};
@@ -60,8 +61,10 @@ impl RowFilter {
             conjuncts.map(|expr| reassign_expr_columns(expr, batch_schema)).collect::<Result<_>>()?;
         let (total, partial): (Vec<_>, Vec<_>) =
             conjuncts.into_iter().partition(|expr| cannot_fail(expr, batch_schema));
+        let partial = partial.into_iter().map(searched_likes).collect::<Result<_>>()?;
         let mut filter = RowFilter { total: Vec::new(), total_over_texts: Vec::new(), partial };
         for conjunct in total {
+            let conjunct = searched_likes(conjunct)?;
             let columns: BTreeSet<usize> =
                 collect_columns(&conjunct).iter().map(|column| column.index()).collect();
             let fixed = |&at: &usize| batch_schema.field(at).data_type().primitive_width().is_some();

@@ -12,6 +12,7 @@
 //! `claims`, `sorted_inputs` and `stops` are rules of their own, among DataFusion's: they mend what it plans.
 
 mod aggregation;
+pub(crate) mod build_sides;
 pub(crate) mod claims;
 mod deferred;
 pub(crate) mod eligibility;

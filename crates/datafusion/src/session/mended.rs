@@ -19,6 +19,7 @@ use super::float_extrema::with_float_extrema;
 use super::null_lists::with_null_lists;
 use super::rounded::with_lasting_round;
 use super::try_cast::with_lasting_try_cast;
+use crate::rule::build_sides::with_build_sides;
 use crate::rule::claims::with_true_claims;
 use crate::rule::sorted_inputs::with_sorted_inputs;
 use crate::rule::stops::with_stops;
@@ -61,7 +62,8 @@ pub(super) fn with_mended_rules(mut builder: SessionStateBuilder) -> SessionStat
     let analyzer = with_float_extrema(analyzer);
     *builder.analyzer() = Some(with_independent_columns(with_counted_sets(analyzer)));
     let optimizer = builder.physical_optimizers().take().unwrap_or_default();
-    *builder.physical_optimizers() = Some(with_sorted_inputs(with_true_claims(with_stops(optimizer))));
+    let optimizer = with_build_sides(with_true_claims(with_stops(optimizer)));
+    *builder.physical_optimizers() = Some(with_sorted_inputs(optimizer));
     let mut config = builder.config().take().unwrap_or_default();
     let options = config.options_mut();
     options.optimizer.enable_sort_pushdown = false;

@@ -22,6 +22,7 @@ use super::runs::Runs;
 use crate::one_input::{with_children, without};
 use crate::ordered::OrderedAggregateExec;
 use crate::rule::CooperativeScans;
+use crate::rule::build_sides::BuildSides;
 use crate::rule::claims::TrueClaims;
 use crate::rule::sorted_inputs::SortedInputs;
 use crate::session::options::CoscanOptions;
@@ -115,7 +116,7 @@ fn is_small(plan: &Arc<dyn ExecutionPlan>) -> bool {
 fn has_known_rules(session: &dyn Session) -> bool {
     let Some(session) = session.as_any().downcast_ref::<SessionState>() else { return false };
     let known = PhysicalOptimizer::new().rules;
-    let own = [CooperativeScans::NAME, TrueClaims::NAME, SortedInputs::NAME];
+    let own = [CooperativeScans::NAME, BuildSides::NAME, TrueClaims::NAME, SortedInputs::NAME];
     session
         .physical_optimizers()
         .iter()

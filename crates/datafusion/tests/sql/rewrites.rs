@@ -428,6 +428,48 @@ async fn a_filter_above_a_join_is_about_its_own_side() {
     }
 }
 
+/// DataFusion 55 takes the bytes of columns before a join for those after it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_join_above_a_semi_join_keeps_the_fewer_rows() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let table = |name: &str, rows: i64, keys: i64| {
+        let column = |modulus: i64| -> ArrayRef {
+            Arc::new(Int64Array::from_iter_values((0..rows).map(move |row| row % modulus)))
+        };
+        let batch = RecordBatch::try_from_iter([("k", column(keys)), ("x", column(7)), ("y", column(3))]);
+        let batch = batch.expect("a batch");
+        write(&folder.path().join(format!("{name}.parquet")), &batch, row_groups(5000).build());
+    };
+    table("few", 100, 100);
+    table("many", 40_000, 20_000);
+    let [cooperative, plain] = both(Variant::Default, async |ctx| {
+        for name in ["few", "many"] {
+            let file = folder.path().join(format!("{name}.parquet"));
+            run(ctx, &external(name, "STORED AS PARQUET", &file)).await;
+        }
+        for set in ["", "_rows"] {
+            run(ctx, &format!("SET datafusion.optimizer.hash_join_single_partition_threshold{set} = 0"))
+                .await;
+        }
+        run(ctx, "SET datafusion.execution.target_partitions = 2").await;
+    })
+    .await;
+    let few = "FROM few JOIN many a ON few.k = a.k WHERE EXISTS (SELECT 1 FROM many b WHERE b.k = a.k AND b.x <> a.x)";
+    let one = "FROM many c WHERE c.k = a.k AND c.y <> a.x";
+    for (sql, by_bytes, by_rows) in [
+        (format!("SELECT count(few.x) {few} AND NOT EXISTS (SELECT 1 {one})"), "RightAnti", "LeftAnti"),
+        (format!("SELECT count(few.x) {few} AND EXISTS (SELECT 1 {one})"), "RightSemi", "LeftSemi"),
+    ] {
+        for (ctx, join) in [(&plain, by_bytes), (&cooperative, by_rows)] {
+            let plan = plan(ctx, &sql).await;
+            let first = plan.lines().find(|line| line.contains("HashJoinExec")).expect("a join");
+            assert!(first.contains(&format!("join_type={join},")), "{join}: {plan}");
+        }
+        let expected = support::number(&plain, &sql).await;
+        assert_eq!(support::number(&cooperative, &sql).await, expected, "{sql}");
+    }
+}
+
 /// DataFusion 55 takes files in folders of a key for partitions by its hash, also where others meet them that are.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn folders_of_a_key_meet_other_rows() {

@@ -6,11 +6,11 @@ use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{
-    BinaryExpr, CastExpr, Column, InListExpr, IsNotNullExpr, IsNullExpr, Literal, NotExpr,
+    BinaryExpr, CastExpr, Column, InListExpr, IsNotNullExpr, IsNullExpr, LikeExpr, Literal, NotExpr,
 };
 
 /// Whether the expression has a value for every row, so that it may be evaluated for rows that other conjuncts rule
-/// out: comparisons of columns and constants of one type, and what is made of those. Everything else may divide by
+/// out: comparisons of columns and constants of one type, patterns among them, and what is made of those. Everything else may divide by
 /// zero, overflow or fail to parse.
 pub(crate) fn cannot_fail(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
     let simple = |expr: &Arc<dyn PhysicalExpr>| {
@@ -42,9 +42,18 @@ pub(crate) fn cannot_fail(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool
         return list.expr().is::<Column>()
             && list.list().iter().all(|item| item.is::<Literal>() && of_one_type(list.expr(), item));
     }
+    if let Some(like) = expr.downcast_ref::<LikeExpr>() {
+        let pattern = like.pattern().downcast_ref::<Literal>().map(|pattern| pattern.value().try_as_str());
+        // A regular expression of a long pattern may become too large.
+        let is_short = matches!(pattern, Some(Some(Some(pattern))) if pattern.len() <= PATTERN_BYTES_MAX);
+        return is_short && like.expr().is::<Column>() && of_one_type(like.expr(), like.pattern());
+    }
     let tested = expr.downcast_ref::<IsNullExpr>().map(IsNullExpr::arg);
     tested.or_else(|| expr.downcast_ref::<IsNotNullExpr>().map(IsNotNullExpr::arg)).is_some_and(simple)
 }
+
+/// No LIKE with a pattern of so few bytes fails.
+const PATTERN_BYTES_MAX: usize = 256;
 
 /// Whether Arrow compares any two values of the type.
 pub(super) fn compares(data_type: &DataType) -> bool {

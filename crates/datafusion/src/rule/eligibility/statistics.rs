@@ -7,13 +7,14 @@ use datafusion::common::tree_node::TreeNode;
 use datafusion::parquet::basic::{SortOrder, Type as PhysicalType};
 use datafusion::parquet::file::metadata::RowGroupMetaData;
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::expressions::{IsNotNullExpr, Literal};
+use datafusion::physical_expr::expressions::{IsNotNullExpr, LikeExpr, Literal};
 
 use super::conjuncts::cannot_fail;
 
 /// A conjunct can be decided by the statistics of its columns, all of these types, if
 ///
 /// - it cannot fail, so that it need not be evaluated to find out;
+/// - it has no LIKE, of which bounds say little;
 /// - it compares with no null, and its columns have one value a row;
 /// - its columns are no floating-point numbers: statistics leave NaN out. That does not matter if it asks for null only.
 pub(crate) fn decided_by_statistics<'a>(
@@ -23,15 +24,16 @@ pub(crate) fn decided_by_statistics<'a>(
 ) -> bool {
     let asks_for_null_only = conjunct.is::<IsNotNullExpr>();
     cannot_fail(conjunct, schema)
-        && !mentions_null(conjunct)
+        && !compares_with_null_or_pattern(conjunct)
         && columns.all(|of| !of.is_nested() && (asks_for_null_only || !of.is_floating()))
 }
 
-fn mentions_null(conjunct: &Arc<dyn PhysicalExpr>) -> bool {
-    let is_null = |expr: &Arc<dyn PhysicalExpr>| {
-        Ok(expr.downcast_ref::<Literal>().is_some_and(|literal| literal.value().is_null()))
+fn compares_with_null_or_pattern(conjunct: &Arc<dyn PhysicalExpr>) -> bool {
+    let is_one = |expr: &Arc<dyn PhysicalExpr>| {
+        let is_null = expr.downcast_ref::<Literal>().is_some_and(|literal| literal.value().is_null());
+        Ok(is_null || expr.is::<LikeExpr>())
     };
-    conjunct.exists(is_null).unwrap_or(true)
+    conjunct.exists(is_one).unwrap_or(true)
 }
 
 /// Whether the bounds of a leaf column are there and in the order in which its values compare. Bounds in another order
