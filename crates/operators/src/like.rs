@@ -91,8 +91,17 @@ impl Pieces {
 
     /// Whether the text has them, one behind the other. What comes first in the text is as good as any later place.
     fn are_in(&self, text: &[u8]) -> bool {
-        let rest = text.strip_prefix(&self.first[..]).and_then(|rest| rest.strip_suffix(&self.last[..]));
-        let Some(mut rest) = rest else { return false };
+        let mut rest = text;
+        // To compare with nothing is slow: an empty vector's address is none, and processors take long to see that they need not
+        // read from there.
+        if !self.first.is_empty() {
+            let Some(behind) = rest.strip_prefix(&self.first[..]) else { return false };
+            rest = behind;
+        }
+        if !self.last.is_empty() {
+            let Some(before) = rest.strip_suffix(&self.last[..]) else { return false };
+            rest = before;
+        }
         self.middle.iter().all(|piece| match piece.find(rest) {
             Some(at) => {
                 rest = &rest[at + piece.needle().len()..];

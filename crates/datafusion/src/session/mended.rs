@@ -36,6 +36,8 @@ use crate::rule::stops::with_stops;
 /// - filters above outer joins whose sides have columns of the same name or above volatile columns, and conditions of joins by
 ///   sorting.
 ///
+/// A join above a semi or anti join keeps the side with fewer rows, where DataFusion may keep a whole table.
+///
 /// EXCEPT ALL and INTERSECT ALL count rows in statements that are [marked](coscan_sql::mend_statement). Three settings are changed:
 ///
 /// - `datafusion.optimizer.enable_sort_pushdown` is off: it reorders the files of a scan whose limit takes the first rows of
