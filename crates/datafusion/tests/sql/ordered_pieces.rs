@@ -35,6 +35,11 @@ fn write(folder: &Path, name: &str, seed: u64, rows: usize, longest: usize, misp
     let texts = (0..rows).map(|_| format!("{:0width$}", rng.u8(..30), width = rng.usize(2..60)));
     let texts: ArrayRef = Arc::new(StringArray::from_iter_values(texts));
     let batch = RecordBatch::try_from_iter([("t", texts), ("v", values), ("k", keys)]).expect("columns");
+    write_batch(folder, name, &batch)
+}
+
+/// Writes a file of one row group with small pages; returns the statement that declares it.
+fn write_batch(folder: &Path, name: &str, batch: &RecordBatch) -> String {
     let path = folder.join(format!("{name}.parquet"));
     let properties = WriterProperties::builder()
         .set_data_page_size_limit(1_500)
@@ -43,7 +48,7 @@ fn write(folder: &Path, name: &str, seed: u64, rows: usize, longest: usize, misp
         .build();
     let file = File::create(&path).expect("a file");
     let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).expect("a writer");
-    writer.write(&batch).expect("rows");
+    writer.write(batch).expect("rows");
     writer.close().expect("a footer");
     format!("CREATE EXTERNAL TABLE {name} STORED AS PARQUET LOCATION '{}'", path.display())
 }
@@ -128,5 +133,26 @@ async fn keys_in_wrong_places_are_no_order() {
         let plan = support::rows(&ctx, &format!("EXPLAIN ANALYZE {sql}")).await.expect(sql).join("\n");
         assert!(plan.contains(&format!("{operator}: as below: chunks are not clustered by k")), "{plan}");
         assert_eq!(sorted(&ctx, sql).await, sorted(&plain, sql).await, "{sql}");
+    }
+}
+
+/// Borders are between pages of the first of two sorted columns, and inside those of the second.
+#[tokio::test]
+async fn pages_across_borders_belong_to_both_pieces() {
+    const ROWS: i64 = 8_000;
+    let folder = tempfile::tempdir().expect("a folder");
+    let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values((0..ROWS).map(|row| row / 3)));
+    let texts: ArrayRef =
+        Arc::new(StringArray::from_iter_values((0..ROWS).map(|row| format!("{:016}", row / 3))));
+    let batch = RecordBatch::try_from_iter([("k", numbers), ("t", texts)]).expect("columns");
+    let tables = [write_batch(folder.path(), "c", &batch)];
+    let plain = declared(support::plain(Variant::Default), &tables).await;
+    let engine = support::cutting_engine(support::policy("relevance"), LARGE_BUFFER, CHUNK_BYTES);
+    let ctx = always(&engine, &tables).await;
+    for (key, expected) in [("k", "by chunks: "), ("t", "as below: chunks are not clustered by t")] {
+        let sql = format!("SELECT {key}, count(*) FROM c GROUP BY {key}");
+        let plan = support::rows(&ctx, &format!("EXPLAIN ANALYZE {sql}")).await.expect(&sql).join("\n");
+        assert!(plan.contains(&format!("OrderedAggregateExec: {expected}")), "{plan}");
+        assert_eq!(sorted(&ctx, &sql).await, sorted(&plain, &sql).await, "{sql}");
     }
 }
