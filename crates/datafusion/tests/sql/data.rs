@@ -4,6 +4,7 @@
 //! files are the same in every run.
 
 use std::fs::{self, File};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -92,6 +93,23 @@ pub fn write(path: &Path, batch: &RecordBatch, properties: WriterProperties) {
     let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).expect("a writer");
     writer.write(batch).expect("write");
     writer.close().expect("close");
+}
+
+/// Writes a folder for each key, which the name says, with a file of one column in row groups of so many rows.
+pub fn write_folders(
+    root: &Path,
+    keys: Range<i64>,
+    column: &str,
+    rows_of_group: usize,
+    values: impl Fn(i64) -> Vec<i64>,
+) {
+    for key in keys {
+        let folder = root.join(format!("p={key}"));
+        fs::create_dir_all(&folder).expect("a folder");
+        let values: ArrayRef = Arc::new(Int64Array::from(values(key)));
+        let batch = RecordBatch::try_from_iter([(column, values)]).expect("a batch");
+        write(&folder.join("0.parquet"), &batch, row_groups(rows_of_group).build());
+    }
 }
 
 /// A column `n` of the numbers from `from` on.

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use coscan_sql::PlainSql;
-use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanVisitor, accept, collect};
 use datafusion::prelude::SessionContext;
 
-use crate::data::{EVENTS, EVENTS_PER_ROW_GROUP, row_groups, write};
+use crate::data::{EVENTS, EVENTS_PER_ROW_GROUP, write_folders};
 use crate::support;
 
 const ROW_GROUPS: usize = EVENTS as usize / EVENTS_PER_ROW_GROUP;
@@ -322,14 +321,8 @@ async fn keys_of_one_folder_are_not_those_of_another() {
     const ROWS_OF_A_KEY: i64 = 50;
     let coscan = support::context(&[]).await;
     let folder = tempfile::tempdir().expect("a folder");
-    for p in 0..FOLDERS {
-        let to = folder.path().join(format!("p={p}"));
-        std::fs::create_dir_all(&to).expect("a folder");
-        let key: ArrayRef =
-            Arc::new(Int64Array::from_iter_values((0..FOLDERS * ROWS_OF_A_KEY).map(|row| row % FOLDERS)));
-        let batch = RecordBatch::try_from_iter([("k", key)]).expect("a batch");
-        write(&to.join("0.parquet"), &batch, row_groups(100).build());
-    }
+    let keys = |_| (0..FOLDERS * ROWS_OF_A_KEY).map(|row| row % FOLDERS).collect();
+    write_folders(folder.path(), 0..FOLDERS, "k", 100, keys);
     let location = folder.path().display();
     for partition in ["BIGINT", "VARCHAR"] {
         let sql = format!(

@@ -1,8 +1,7 @@
 //! Plans that look as if a rewrite applied, and in which it would give other results: the conditions of
 //! `rule/eligibility/`, one by one, against plain DataFusion.
 
-use std::fs::{self, File};
-use std::ops::Range;
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,7 +18,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 
-use crate::data::{row_groups, write};
+use crate::data::{row_groups, write, write_folders};
 use crate::support::{self, LARGE_BUFFER, VARIANTS, Variant};
 
 /// A cooperative and a plain session that know the same.
@@ -474,17 +473,10 @@ async fn a_join_above_a_semi_join_keeps_the_fewer_rows() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn folders_of_a_key_meet_other_rows() {
     let folder = tempfile::tempdir().expect("a folder");
-    let write_folders = |table: &str, keys: Range<i64>| {
-        for p in keys {
-            let to = folder.path().join(format!("{table}/p={p}"));
-            fs::create_dir_all(&to).expect("a folder");
-            let id: ArrayRef = Arc::new(Int64Array::from_iter_values((0..100).map(|at| p * 100 + at)));
-            let batch = RecordBatch::try_from_iter([("id", id)]).expect("a batch");
-            write(&to.join("0.parquet"), &batch, row_groups(50).build());
-        }
-    };
-    write_folders("five", -2..3);
-    write_folders("three", 1..4);
+    for (table, keys) in [("five", -2..3), ("three", 1..4)] {
+        let ids = |p| (p * 100..(p + 1) * 100).collect();
+        write_folders(&folder.path().join(table), keys, "id", 50, ids);
+    }
     let key: ArrayRef = Arc::new(Int64Array::from_iter_values((0..400).map(|row| row % 40)));
     let batch = RecordBatch::try_from_iter([("k", key)]).expect("a batch");
     write(&folder.path().join("keys.parquet"), &batch, row_groups(50).build());
