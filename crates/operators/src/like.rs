@@ -183,22 +183,13 @@ mod tests {
     use datafusion::arrow::datatypes::Schema;
     use datafusion::physical_expr::expressions::{col, like, lit};
     use datafusion::scalar::ScalarValue;
+    use fastrand::Rng;
 
     use super::*;
 
-    /// Numbers that look random, from a seed.
-    struct Dice(u64);
-
-    impl Dice {
-        fn below(&mut self, end: u64) -> u64 {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (self.0 >> 33) % end
-        }
-
-        /// A text of few letters, so that pieces are found, overlap and are missing.
-        fn text(&mut self, letters: &[&str], most: u64) -> String {
-            (0..self.below(most + 1)).map(|_| letters[self.below(letters.len() as u64) as usize]).collect()
-        }
+    /// A text of few letters, so that pieces are found, overlap and are missing.
+    fn text(rng: &mut Rng, letters: &[&str], most: usize) -> String {
+        (0..rng.usize(..=most)).map(|_| letters[rng.usize(..letters.len())]).collect()
     }
 
     fn pattern_of(data_type: &DataType, pattern: String) -> ScalarValue {
@@ -211,23 +202,23 @@ mod tests {
 
     #[test]
     fn a_search_finds_what_like_finds() {
-        let mut dice = Dice(1);
+        let mut rng = Rng::with_seed(1);
         let (mut searches, mut found) = (0, 0);
         for _ in 0..3000 {
             let letters = ["a", "b", "ä", "\n", "ab"];
             let texts: Vec<Option<String>> =
-                (0..40).map(|_| (dice.below(8) > 0).then(|| dice.text(&letters, 12))).collect();
-            let array: ArrayRef = match dice.below(3) {
+                (0..40).map(|_| (rng.u8(..8) > 0).then(|| text(&mut rng, &letters, 12))).collect();
+            let array: ArrayRef = match rng.u8(..3) {
                 0 => Arc::new(StringArray::from(texts)),
                 1 => Arc::new(LargeStringArray::from(texts)),
                 _ => Arc::new(StringViewArray::from(texts)),
             };
             let array = array.slice(3, 30);
-            let pattern = dice.text(&["a", "b", "ä", "%", "%", "ab", "b%a"], 7);
+            let pattern = text(&mut rng, &["a", "b", "ä", "%", "%", "ab", "b%a"], 7);
             let batch = RecordBatch::try_from_iter_with_nullable([("s", array, true)]).expect("a batch");
             let schema: &Schema = &batch.schema();
             let pattern = lit(pattern_of(schema.field(0).data_type(), pattern));
-            let negated = dice.below(2) == 0;
+            let negated = rng.bool();
             let plain = like(negated, false, col("s", schema).expect("a column"), pattern, schema)
                 .expect("an expression");
             let searched = searched_likes(Arc::clone(&plain)).expect("an expression");
