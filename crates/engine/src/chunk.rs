@@ -231,6 +231,9 @@ impl Chunk {
                     break;
                 }
                 Err(error) => {
+                    if let EngineError::FileReplaced { detail, .. } = &error {
+                        self.hold.driver.note(|locked| locked.replaced(&part.file, detail.clone()));
+                    }
                     outcome = Err(error);
                     break;
                 }

@@ -23,6 +23,9 @@ pub struct EngineConfig {
     pub processors: usize,
     /// Whether local files are read past the page cache (`O_DIRECT`) if the file system supports that.
     pub direct_io: bool,
+    /// Reads of local data of this many bytes and more leave in the page cache what is there, and decoding reads it from there;
+    /// 0 for none.
+    pub page_cache_bytes: u64,
     /// The limit on all reads of this engine together; none by default.
     pub read_limit: Option<ReadLimit>,
     /// Retries after transient errors.
@@ -137,6 +140,7 @@ impl EngineConfig {
             io_threads: 4,
             processors: 1,
             direct_io: true,
+            page_cache_bytes: 256 << 10,
             read_limit: None,
             retry: RetryConfig::default(),
             read_deadline: Duration::from_secs(60),

@@ -23,6 +23,8 @@ use parquet::file::metadata::ColumnChunkMetaData;
 
 use crate::error::{EngineError, SharedSource, panic_message};
 use crate::file_bytes::FileBytes;
+use crate::io::ReadError;
+use crate::io::cached_file::CachedFile;
 use crate::page_gate::{PageGate, column_range, values_claimed};
 use crate::page_rows::check_pages;
 use crate::protocol::exclusive::Exclusive;
@@ -62,6 +64,21 @@ struct SliceReader {
     next: usize,
     reader: ParquetRecordBatchReader,
     gate: Arc<PageGate>,
+    /// Where its pages are, if they are not in memory.
+    cached: Option<Arc<CachedFile>>,
+}
+
+/// Why a slice could not be decoded, if it is not the data.
+#[derive(Debug, Default)]
+struct Why {
+    /// The room that a page would have needed.
+    refused: Option<u64>,
+    /// Its pages could not be read.
+    unread: Option<ReadError>,
+}
+
+fn unread(file: Option<&Arc<CachedFile>>) -> Option<ReadError> {
+    file.and_then(|file| file.take_error())
 }
 
 /// The answer to a request for a slice.
@@ -142,8 +159,8 @@ impl Decoder {
         if let Some(array) = self.kept().get(at) {
             return Ok(Decoded::Shared(array));
         }
-        let mut refused = None;
-        let outcome = self.decode(&mut readers, part, at, slice_rows, spare, &mut refused);
+        let mut why = Why::default();
+        let outcome = self.decode(&mut readers, part, at, slice_rows, spare, &mut why);
         if outcome.is_err() {
             readers.clear();
         }
@@ -155,9 +172,12 @@ impl Decoder {
             kept.was_decoded(at)
         });
         drop(readers);
-        if let Some(bytes) = refused {
+        if let Some(bytes) = why.refused {
             self.page_bytes.fetch_max(bytes, Ordering::Relaxed);
             return Ok(Decoded::NeedsRoom);
+        }
+        if let Some(error) = why.unread {
+            return Err(part.unreadable(self.chunk, error));
         }
         let array = outcome.map_err(|source| part.corrupt(self.chunk, source))?;
         Ok(Decoded::Fresh { array, kept: keep, again })
@@ -170,7 +190,7 @@ impl Decoder {
         at: usize,
         slice_rows: usize,
         spare: u64,
-        refused: &mut Option<u64>,
+        why: &mut Why,
     ) -> Result<ArrayRef, SharedSource> {
         let chunk = part.file.chunk(self.chunk);
         let rows = chunk.rows.rows.len();
@@ -178,11 +198,13 @@ impl Decoder {
         let step = || -> ParquetResult<ArrayRef> {
             let mut slice_reader = match readers.iter().position(|r| r.next == at) {
                 Some(known) => readers.swap_remove(known),
-                None => self.open(part, at, rows, slice_rows)?,
+                None => self.open(part, at, rows, slice_rows, why)?,
             };
             let gate = slice_reader.gate.clone();
             gate.begin_slice(self.page_bytes.load(Ordering::Relaxed).saturating_add(spare));
-            let batch = slice_reader.reader.next().transpose().inspect_err(|_| *refused = gate.refused())?;
+            let batch = slice_reader.reader.next().transpose().inspect_err(|_| {
+                *why = Why { refused: gate.refused(), unread: unread(slice_reader.cached.as_ref()) };
+            })?;
             self.page_bytes.fetch_max(gate.admitted(), Ordering::Relaxed);
             let array = batch.map(|batch| batch.column(0).clone());
             let array = array.filter(|array| array.len() == wanted).ok_or_else(|| {
@@ -215,26 +237,51 @@ impl Decoder {
     }
 
     /// A reader that starts with slice `at`.
-    fn open(&self, part: &Part, at: usize, rows: usize, slice_rows: usize) -> ParquetResult<SliceReader> {
+    fn open(
+        &self,
+        part: &Part,
+        at: usize,
+        rows: usize,
+        slice_rows: usize,
+        why: &mut Why,
+    ) -> ParquetResult<SliceReader> {
+        let cached = part.cached_file().map_err(|error| {
+            let text = error.to_string();
+            why.unread = Some(error);
+            ParquetError::General(text)
+        })?;
+        let opened = self.open_pages(part, at, rows, slice_rows, cached.clone());
+        opened.inspect_err(|_| why.unread = unread(cached.as_ref()))
+    }
+
+    fn open_pages(
+        &self,
+        part: &Part,
+        at: usize,
+        rows: usize,
+        slice_rows: usize,
+        cached: Option<Arc<CachedFile>>,
+    ) -> ParquetResult<SliceReader> {
         let chunk = part.file.chunk(self.chunk);
         let first = chunk.rows.rows.start + at * slice_rows;
         let detach = has_views(&self.data_type);
         let row_group = part.file.metadata.row_group(chunk.rows.row_group);
         let leaves = workspace::leaves(&part.file.metadata, part.root);
-        for (leaf, column) in leaves.clone().zip(&row_group.columns()[leaves.clone()]) {
-            check_rows(part, chunk.is_piece, column, rows as u64)?;
-            if chunk.is_piece {
-                check_pages(&part.file.metadata, &chunk.rows, leaf, &part.pieces)?;
-            }
-        }
-        let gate = Arc::new(PageGate::new(row_group.columns()[leaves].iter(), detach));
+        let gate = Arc::new(PageGate::new(row_group.columns()[leaves.clone()].iter(), detach));
         let input = FileBytes {
             pieces: part.pieces.clone(),
+            cached: cached.clone(),
             end: part.file.source.meta.size,
             detach,
             gate: gate.clone(),
             what: if chunk.is_piece { "the chunk's pages" } else { "the column chunk" },
         };
+        for (leaf, column) in leaves.clone().zip(&row_group.columns()[leaves]) {
+            check_rows(&input, chunk.is_piece, column, rows as u64)?;
+            if chunk.is_piece {
+                check_pages(&part.file.metadata, &chunk.rows, leaf, &input)?;
+            }
+        }
         let mask = ProjectionMask::roots(self.decoding.parquet_schema(), [part.root]);
         let mut builder = ParquetRecordBatchReaderBuilder::new_with_metadata(input, self.decoding.clone())
             .with_row_groups(vec![chunk.rows.row_group])
@@ -247,24 +294,29 @@ impl Decoder {
                 .with_row_selection(RowSelection::from(rest))
                 .with_row_selection_policy(RowSelectionPolicy::Selectors);
         }
-        Ok(SliceReader { next: at, reader: builder.build()?, gate })
+        Ok(SliceReader { next: at, reader: builder.build()?, gate, cached })
     }
 }
 
 /// Fails if a leaf column's pages have fewer values than the rows of the footer, each of which has a value or a null.
 /// The decoder would notice it only at the end.
-fn check_rows(part: &Part, is_piece: bool, column: &ColumnChunkMetaData, rows: u64) -> ParquetResult<()> {
+fn check_rows(
+    file: &FileBytes,
+    is_piece: bool,
+    column: &ColumnChunkMetaData,
+    rows: u64,
+) -> ParquetResult<()> {
     let (start, len) = column_range(column);
     if len == 0 {
         return Ok(());
     }
     let (mut values, mut read) = (0u64, 0);
-    for (at, bytes) in &part.pieces {
-        let begin = start.saturating_sub(*at).min(bytes.len() as u64);
-        let end = start.saturating_add(len).saturating_sub(*at).min(bytes.len() as u64);
-        let pages = &bytes[begin as usize..end.max(begin) as usize];
-        read += pages.len() as u64;
-        values = values.saturating_add(values_claimed(pages));
+    for (at, bytes) in &file.pieces {
+        let pages = start.max(*at)..start.saturating_add(len).min(at + bytes.len());
+        if !pages.is_empty() {
+            read += pages.end - pages.start;
+            values = values.saturating_add(values_claimed(file, pages)?);
+        }
     }
     if read < len && !is_piece {
         return Err(ParquetError::EOF("the column chunk lies outside of what was read".into()));

@@ -32,6 +32,7 @@ use crate::budget::Budget;
 use crate::catalog::Catalog;
 use crate::companions::Companions;
 use crate::config::EngineConfig;
+use crate::encoded::Piece;
 use crate::environment::{Attempt, Audit, Environment, Host};
 use crate::error::{EngineError, panic_message};
 use crate::evicted::Evicted;
@@ -49,7 +50,7 @@ use crate::stats::{DeviceUse, EngineStats, WorkCounters};
 use crate::store::{Part, Store};
 use crate::sync::Mutex;
 use crate::table::File;
-use neighbours::{Copies, Piece};
+use neighbours::Copies;
 
 /// What the I/O queue returns with the bytes.
 pub(crate) struct LoadContext {
@@ -197,6 +198,7 @@ impl Driver {
             deadline: config.read_deadline.min(DEADLINE_MAX),
             retry: config.retry,
             phases: Phases::new(target, BULK_SHARE_PERCENT)?,
+            page_cache_bytes: config.page_cache_bytes,
         };
         let started = environment.now();
         let share = point_share(&config);
@@ -457,7 +459,11 @@ impl Host for Driver {
     }
 
     fn arrived(&self, attempt: u64, part: usize, bytes: Bytes) {
-        self.note(|locked| locked.io(queue::Event::Arrived { attempt, part, bytes }));
+        self.note(|locked| locked.io(queue::Event::Arrived { attempt, part, bytes: bytes.into() }));
+    }
+
+    fn cached(&self, attempt: u64, part: usize) {
+        self.note(|locked| locked.io(queue::Event::Cached { attempt, part }));
     }
 
     fn ended(&self, attempt: u64, outcome: Result<(), ReadError>) {
@@ -479,7 +485,7 @@ impl Host for Driver {
                 .arriving
                 .values()
                 .flat_map(|part| &part.pieces)
-                .map(|(_, bytes)| bytes.len() as u64)
+                .map(|(_, bytes)| bytes.len())
                 .sum(),
             decoded_bytes: quiet.then(|| state.store.decoded_bytes()),
             point_bytes: state.points.held(),

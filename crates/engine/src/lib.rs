@@ -37,6 +37,7 @@ mod config;
 mod decode;
 mod delta_strings;
 mod driver;
+mod encoded;
 mod engine;
 #[doc(hidden)]
 pub mod environment;

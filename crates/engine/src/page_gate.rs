@@ -14,6 +14,7 @@ use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::ColumnChunkMetaData;
 
 use crate::delta_strings::{are_delta_strings, string_bytes};
+use crate::file_bytes::FileBytes;
 use crate::page_header::PageHeader;
 use crate::sync::Mutex;
 
@@ -105,13 +106,13 @@ impl PageGate {
         self.admitted.load(Ordering::Relaxed)
     }
 
-    /// The decoder looks at the bytes from `start` on, which may be a header.
-    pub(crate) fn header_at(&self, start: u64, bytes: &[u8]) {
+    /// The decoder looks at what is at `start`: a header, or something else.
+    pub(crate) fn header_at(&self, start: u64, header: Option<PageHeader>) {
         let mut state = self.state();
         let Some(leaf) = leaf_at(&mut state.leaves, start) else { return };
         // If the decoder has read the header already, it looks at the page behind it.
         if leaf.read.is_none_or(|(page, _)| page != start) {
-            leaf.read = PageHeader::read(bytes).map(|header| (start + header.len as u64, header));
+            leaf.read = header.map(|header| (start + header.len as u64, header));
         }
     }
 
@@ -214,17 +215,16 @@ impl Leaf {
     }
 }
 
-/// How many values the data pages of a column chunk claim, as far as their headers can be read; `chunk` is the whole
-/// column chunk.
-pub(crate) fn values_claimed(mut chunk: &[u8]) -> u64 {
-    let mut values = 0u64;
-    while let Some(header) = PageHeader::read(chunk) {
+/// How many values the data pages in a range of a file claim, as far as their headers can be read.
+pub(crate) fn values_claimed(file: &FileBytes, pages: Range<u64>) -> ParquetResult<u64> {
+    let (mut at, mut values) = (pages.start, 0u64);
+    while at < pages.end
+        && let Some(header) = file.header(at)?
+    {
         if !header.dictionary {
             values = values.saturating_add(header.values);
         }
-        let len = usize::try_from(header.compressed).ok().and_then(|len| len.checked_add(header.len));
-        let Some(rest) = len.and_then(|len| chunk.get(len..)) else { break };
-        chunk = rest;
+        at = at.saturating_add(header.len as u64).saturating_add(header.compressed);
     }
-    values
+    Ok(values)
 }

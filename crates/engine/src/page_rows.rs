@@ -4,20 +4,18 @@
 //! index one piece would get the rows of another. Pages of columns without lists say how many rows they have. Pages
 //! of lists do not, and the index is trusted, as wherever pages are skipped.
 
-use bytes::Bytes;
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::ParquetMetaData;
 
 use crate::chunks::ChunkRows;
-use crate::page_header::PageHeader;
+use crate::file_bytes::FileBytes;
 
-/// Fails if a page of a leaf column with rows of a piece has other rows than the offset index says. `pieces` are the
-/// bytes that were read, with offsets in the file.
+/// Fails if a page of a leaf column with rows of a piece has other rows than the offset index says. `file` has the pages.
 pub(crate) fn check_pages(
     metadata: &ParquetMetaData,
     chunk: &ChunkRows,
     leaf: usize,
-    pieces: &[(u64, Bytes)],
+    file: &FileBytes,
 ) -> ParquetResult<()> {
     let row_group = metadata.row_group(chunk.row_group);
     if row_group.column(leaf).column_descr().max_rep_level() > 0 {
@@ -31,7 +29,7 @@ pub(crate) fn check_pages(
         if rows.is_empty() || rows.end <= chunk.rows.start as i64 || rows.start >= chunk.rows.end as i64 {
             continue;
         }
-        let header = at(pieces, page.offset).and_then(PageHeader::read);
+        let header = u64::try_from(page.offset).ok().and_then(|offset| file.header(offset).ok().flatten());
         let values = header.filter(|header| !header.dictionary).map(|header| header.values);
         if values != u64::try_from(rows.end - rows.start).ok() {
             return Err(ParquetError::General(format!(
@@ -44,12 +42,4 @@ pub(crate) fn check_pages(
         }
     }
     Ok(())
-}
-
-/// The bytes that were read from an offset on.
-fn at(pieces: &[(u64, Bytes)], offset: i64) -> Option<&[u8]> {
-    let offset = u64::try_from(offset).ok()?;
-    let behind = pieces.partition_point(|(start, _)| *start <= offset);
-    let (start, bytes) = behind.checked_sub(1).map(|at| &pieces[at])?;
-    bytes.get(usize::try_from(offset - start).ok()?..)
 }

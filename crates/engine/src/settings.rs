@@ -225,6 +225,7 @@ mod tests {
                     assert!(stated.starts_with("64 KiB,") && holds == "65536", "{stated}: {holds}")
                 }
                 "buffer_start" => assert_eq!(config.buffer_start_bytes, 4 * (256 << 20), "{stated}"),
+                "page_cache" => assert_eq!((stated, config.page_cache_bytes), ("256 KiB", 256 << 10)),
                 "chunk_size" => assert_eq!((stated, config.chunk_bytes), ("16 MiB", 16 << 20)),
                 "decoded_share" => assert!(stated.starts_with(&format!("{holds},")), "{stated}: {holds}"),
                 name => assert_eq!(holds, stated, "{name}"),

@@ -8,12 +8,14 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use arrow::array::ArrayRef;
-use bytes::Bytes;
 use coscan_core::PartKey;
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 
 use crate::decode::Decoder;
+use crate::encoded::{Encoded, Piece};
 use crate::error::EngineError;
+use crate::io::ReadError;
+use crate::io::cached_file::CachedFile;
 use crate::sync::Mutex;
 use crate::table::{File, booked_bytes};
 use crate::workspace::Estimate;
@@ -25,7 +27,7 @@ pub(crate) struct Part {
     pub(crate) file: Arc<File>,
     pub(crate) root: usize,
     /// The encoded bytes, with their offsets in the file, ascending.
-    pub(crate) pieces: Vec<(u64, Bytes)>,
+    pub(crate) pieces: Vec<Piece>,
     /// When it became resident, counted in parts.
     pub(crate) loaded: u64,
     /// The first scan it was delivered to, plus one; zero before.
@@ -36,20 +38,14 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    pub(crate) fn new(
-        key: PartKey,
-        file: Arc<File>,
-        root: usize,
-        pieces: Vec<(u64, Bytes)>,
-        loaded: u64,
-    ) -> Self {
+    pub(crate) fn new(key: PartKey, file: Arc<File>, root: usize, pieces: Vec<Piece>, loaded: u64) -> Self {
         let (first_user, pins) = (AtomicU64::new(0), AtomicU32::new(0));
         Part { key, file, root, pieces, loaded, first_user, decoders: Mutex::default(), pins }
     }
 
     /// How many encoded bytes it has.
     pub(crate) fn bytes(&self) -> u64 {
-        self.pieces.iter().map(|(_, bytes)| bytes.len() as u64).sum()
+        self.pieces.iter().map(|(_, bytes)| bytes.len()).sum()
     }
 
     fn decoders(&self) -> MutexGuard<'_, Vec<Arc<Decoder>>> {
@@ -110,6 +106,31 @@ impl Part {
     pub(crate) fn described(&self, at: usize) -> String {
         let (column, file) = (&self.file.columns[self.root].name, self.file.name());
         format!("decoding column '{column}' of row group {} of {file}", self.file.chunk(at).rows.row_group)
+    }
+
+    /// The file, to read pages from the page cache, if some were left there.
+    pub(crate) fn cached_file(&self) -> Result<Option<Arc<CachedFile>>, ReadError> {
+        if self.pieces.iter().all(|(_, bytes)| matches!(bytes, Encoded::InMemory(_))) {
+            return Ok(None);
+        }
+        match &self.file.source.local {
+            Some(found) => Ok(Some(Arc::new(CachedFile::open(found)?))),
+            None => Ok(None),
+        }
+    }
+
+    /// Its pages could not be read again where they were left.
+    pub(crate) fn unreadable(&self, at: usize, error: ReadError) -> EngineError {
+        let file = self.file.name().to_owned();
+        match error {
+            ReadError::Replaced(detail) => EngineError::FileReplaced { file, detail },
+            error => EngineError::Read {
+                file,
+                row_group: self.file.chunk(at).rows.row_group,
+                column: self.file.columns[self.root].name.clone(),
+                source: Arc::new(error),
+            },
+        }
     }
 
     pub(crate) fn corrupt(&self, at: usize, source: crate::error::SharedSource) -> EngineError {
@@ -177,7 +198,7 @@ impl Store {
         key: PartKey,
         file: Arc<File>,
         root: usize,
-        pieces: Vec<(u64, Bytes)>,
+        pieces: Vec<Piece>,
     ) -> Arc<Part> {
         self.loaded += 1;
         let part = Arc::new(Part::new(key, file, root, pieces, self.loaded));

@@ -8,7 +8,7 @@ use crate::case::{Case, Found};
 use crate::data::encode;
 
 /// Settings that an engine has from its start, given in the environment; others are in the script.
-const AT_START: [&str; 8] = [
+const AT_START: [&str; 11] = [
     "point_share",
     "point_latency_ms",
     "decoded_share",
@@ -17,6 +17,9 @@ const AT_START: [&str; 8] = [
     "chunk_size",
     "loads_in_flight",
     "io_threads",
+    "direct_io",
+    "page_cache",
+    "stall_ms",
 ];
 
 /// The script: how the data was made in comments, tables, settings and queries as SQL.
@@ -24,8 +27,7 @@ pub(crate) fn script(seed: u64, case: &Case, found: &Found) -> String {
     let mut text = format!("-- seed {seed}: {}\n", found.difference.to_string().replace('\n', " "));
     let settings = &case.settings;
     let mut environment = format!("COSCAN_POLICY={} COSCAN_BUFFER={}", settings.policy(0), found.buffer);
-    let at_start = |name: &str| AT_START.contains(&name) || name == "direct_io" || name == "stall_ms";
-    for (name, value) in settings.coscan.iter().filter(|(name, _)| at_start(name)) {
+    for (name, value) in settings.coscan.iter().filter(|(name, _)| AT_START.contains(name)) {
         let _ = write!(environment, " COSCAN_{}={value}", name.to_uppercase());
     }
     let _ = writeln!(text, "-- run here: {environment} coscan sql --file reproduction.sql");
@@ -82,7 +84,7 @@ pub(crate) fn script(seed: u64, case: &Case, found: &Found) -> String {
     for (name, value) in &settings.datafusion {
         let _ = writeln!(text, "SET datafusion.{name} = '{value}';");
     }
-    for (name, value) in settings.coscan.iter().filter(|(name, _)| !at_start(name)) {
+    for (name, value) in settings.coscan.iter().filter(|(name, _)| !AT_START.contains(name)) {
         let _ = writeln!(text, "SET coscan.{name} = '{value}';");
     }
     for table in &case.database.tables {

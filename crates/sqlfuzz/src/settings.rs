@@ -98,6 +98,7 @@ const COSCAN: &[(&str, &[&str])] = &[
     ("loads_in_flight", &["1", "2"]),
     ("io_threads", &["1", "2"]),
     ("direct_io", &["false"]),
+    ("page_cache", &["0", "1", "1", "1"]),
     ("order_aware", &["always", "always", "never"]),
     ("load_control", &["true", "true", "false"]),
     ("share_results", &["false"]),

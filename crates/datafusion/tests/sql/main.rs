@@ -8,6 +8,7 @@ mod decided;
 mod dynamic_filters;
 mod equivalence;
 mod executions;
+mod fairness;
 mod faults;
 mod key_filters;
 mod load_control;

@@ -7,15 +7,15 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use bytes::Bytes;
 use coscan_core::{ChunkNo, ColumnNo, ColumnSet, Event, LoadId, PartKey, PartLoad, TableId};
 
 use super::events::Cause;
-use super::neighbours::{Copies, Piece};
+use super::neighbours::Copies;
 use super::{Again, Arriving, IoContext, LoadContext, LockedDriver};
 use crate::budget::files_share;
 use crate::catalog::Forgotten;
 use crate::chunks::FileChunk;
+use crate::encoded::{Encoded, Piece};
 use crate::error::EngineError;
 use crate::io::ReadError;
 use crate::io::coalesce::coalesce;
@@ -72,7 +72,7 @@ impl LockedDriver<'_> {
     fn loaded(&mut self, context: &LoadContext, outcome: Outcome) {
         match outcome {
             Outcome::Arrived(at, bytes) => {
-                self.state.stats.bytes_read += bytes.len() as u64;
+                self.state.stats.bytes_read += bytes.len();
                 self.arrived(context, at, bytes);
             }
             Outcome::Failed(missing, error) => self.load_failed(context, &missing, error),
@@ -80,7 +80,7 @@ impl LockedDriver<'_> {
     }
 
     /// A range of a load is in memory.
-    pub(super) fn arrived(&mut self, context: &LoadContext, at: usize, bytes: Bytes) {
+    pub(super) fn arrived(&mut self, context: &LoadContext, at: usize, bytes: Encoded) {
         let (column, root) = context.columns[at];
         let Some(pieces) = self.pieces(context, at, bytes) else { return };
         let key = PartKey { table: context.file.table, chunk: context.chunk, column };
@@ -92,7 +92,7 @@ impl LockedDriver<'_> {
     }
 
     /// The whole part, if the range that arrived is its last one.
-    fn pieces(&mut self, context: &LoadContext, at: usize, bytes: Bytes) -> Option<Vec<Piece>> {
+    fn pieces(&mut self, context: &LoadContext, at: usize, bytes: Encoded) -> Option<Vec<Piece>> {
         let ((column, _), start) = (context.columns[at], context.starts[at]);
         // The other ranges of a part that failed are ignored.
         let Entry::Occupied(mut arriving) = self.state.arriving.entry((context.load, column)) else {
@@ -105,7 +105,7 @@ impl LockedDriver<'_> {
         }
         let Arriving { mut pieces, again, .. } = arriving.remove();
         if let Some(Again { since, of_bytes }) = again {
-            let bytes: u64 = pieces.iter().map(|(_, bytes)| bytes.len() as u64).sum();
+            let bytes: u64 = pieces.iter().map(|(_, bytes)| bytes.len()).sum();
             let time = (self.clock() - since).as_nanos() * u128::from(bytes) / u128::from(of_bytes.max(1));
             self.driver.lost_ns.fetch_add(time as u64, Ordering::Relaxed);
         }

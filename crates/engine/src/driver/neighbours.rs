@@ -6,29 +6,26 @@
 
 use std::ops::Range;
 
-use bytes::Bytes;
 use coscan_core::{ChunkNo, ColumnNo, PartKey};
 
 use super::{LoadContext, LockedDriver};
+use crate::encoded::{Encoded, Piece};
 use crate::table::File;
 
 /// Pieces on either side that are looked at: pages are shared with the next ones, dictionaries with all.
 const NEIGHBOURS: usize = 8;
 
-/// Bytes with their offset in the file.
-pub(super) type Piece = (u64, Bytes);
-
 /// Ranges of a load that are in memory. They are to be copied and then arrive, as those that are read do.
 pub(super) struct Copies {
     pub(super) context: LoadContext,
     /// For each of the context's ranges; other parts' memory.
-    pub(super) bytes: Vec<Bytes>,
+    pub(super) bytes: Vec<Encoded>,
 }
 
 impl Copies {
     /// The same in memory of their own.
     pub(super) fn copied(self) -> Self {
-        let bytes = self.bytes.iter().map(|bytes| Bytes::copy_from_slice(bytes)).collect();
+        let bytes = self.bytes.iter().map(Encoded::copied).collect();
         Copies { bytes, ..self }
     }
 }
@@ -65,7 +62,7 @@ fn take_known(missing: Vec<Range<u64>>, pieces: &[Piece], known: &mut Vec<Piece>
     for range in missing {
         let mut from = range.start;
         for (start, bytes) in pieces {
-            let common = from.max(*start)..range.end.min(start + bytes.len() as u64);
+            let common = from.max(*start)..range.end.min(start + bytes.len());
             if common.is_empty() {
                 continue;
             }
@@ -85,23 +82,27 @@ fn take_known(missing: Vec<Range<u64>>, pieces: &[Piece], known: &mut Vec<Piece>
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+
     use super::*;
 
     #[test]
     fn what_is_in_memory_is_taken_and_the_rest_is_read() {
         let file: Vec<u8> = (0..100).collect();
         let pieces = |ranges: &[Range<usize>]| -> Vec<Piece> {
-            let piece =
-                |range: &Range<usize>| (range.start as u64, Bytes::copy_from_slice(&file[range.clone()]));
+            let piece = |range: &Range<usize>| {
+                (range.start as u64, Bytes::copy_from_slice(&file[range.clone()]).into())
+            };
             ranges.iter().map(piece).collect()
         };
         let found = |wanted: &[Range<u64>], here: &[Range<usize>]| {
             let mut known = Vec::new();
             let rest = take_known(wanted.to_vec(), &pieces(here), &mut known);
             for (start, bytes) in &known {
+                let Encoded::InMemory(bytes) = bytes else { panic!("it was in memory") };
                 assert_eq!(bytes[..], file[*start as usize..*start as usize + bytes.len()]);
             }
-            (known.iter().map(|(start, bytes)| *start..*start + bytes.len() as u64).collect::<Vec<_>>(), rest)
+            (known.iter().map(|(start, bytes)| *start..*start + bytes.len()).collect::<Vec<_>>(), rest)
         };
         // A dictionary, and a page at the end of the one and the beginning of the other.
         assert_eq!(

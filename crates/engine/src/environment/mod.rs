@@ -71,6 +71,9 @@ pub trait Host: Send + Sync {
     /// A part of an attempt, by its position there, has arrived.
     fn arrived(&self, attempt: u64, part: usize, bytes: Bytes);
 
+    /// A part of an attempt that may stay there is in the page cache.
+    fn cached(&self, attempt: u64, part: usize);
+
     /// An attempt has ended. Every attempt ends once.
     fn ended(&self, attempt: u64, outcome: Result<(), ReadError>);
 
@@ -91,6 +94,8 @@ pub struct Attempt {
     pub source: Arc<Source>,
     /// What to read.
     pub ranges: Vec<Range<u64>>,
+    /// Whether they may be left in the page cache.
+    pub may_stay: bool,
 }
 
 /// What an engine holds at one time.

@@ -144,26 +144,39 @@ impl Shared {
 
     fn run(&self) {
         while let Some((attempt, cancel)) = self.next() {
-            let host = self.host();
-            let mut arrived = |part: usize, bytes| {
-                if let Some(host) = host.as_ref().and_then(Weak::upgrade) {
-                    host.arrived(attempt.no, part, bytes);
-                }
-            };
-            let read = || self.reader.read(&attempt.source, &attempt.ranges, &cancel, &mut arrived);
+            let read = || self.read(&attempt, &cancel);
             let outcome = catch_unwind(AssertUnwindSafe(read))
                 .unwrap_or_else(|panic| Err(ReadError::Panicked(panic_message(&*panic))));
             self.end(attempt.no, outcome);
         }
     }
 
-    fn host(&self) -> Option<Weak<dyn Host>> {
-        self.host.get().cloned()
+    /// Reads all parts, but for those that stay in the page cache.
+    fn read(&self, attempt: &Attempt, cancel: &Cancel) -> Result<(), ReadError> {
+        let (source, ranges) = (&attempt.source, &attempt.ranges);
+        let stay = if attempt.may_stay { self.reader.cached(source, ranges)? } else { Vec::new() };
+        if let Some(host) = self.host() {
+            stay.iter().for_each(|part| host.cached(attempt.no, *part));
+        }
+        let parts: Vec<usize> = (0..ranges.len()).filter(|part| stay.binary_search(part).is_err()).collect();
+        if parts.is_empty() {
+            return Ok(());
+        }
+        let ranges: Vec<_> = parts.iter().map(|part| ranges[*part].clone()).collect();
+        self.reader.read(source, &ranges, cancel, &mut |at, bytes| {
+            if let (Some(host), Some(&part)) = (self.host(), parts.get(at)) {
+                host.arrived(attempt.no, part, bytes);
+            }
+        })
+    }
+
+    fn host(&self) -> Option<Arc<dyn Host>> {
+        self.host.get().and_then(Weak::upgrade)
     }
 
     fn end(&self, attempt: u64, outcome: Result<(), ReadError>) {
         self.work().cancels.remove(&attempt);
-        if let Some(host) = self.host().as_ref().and_then(Weak::upgrade) {
+        if let Some(host) = self.host() {
             // The engine reports its own panics; this thread continues to read for others.
             if let Err(panic) = catch_unwind(AssertUnwindSafe(|| host.ended(attempt, outcome))) {
                 tracing::error!(panic = panic_message(&*panic), "a panic after a read");

@@ -93,6 +93,18 @@ impl LocalReader {
     }
 }
 
+/// Which parts of a request the page cache has.
+pub(super) fn cached(opened: &LocalFile, parts: &[Range<u64>]) -> Result<Vec<usize>, ReadError> {
+    let file = File::open(&opened.path)?;
+    check_version(&file, &opened.version)?;
+    let is_cached = |part: &Range<u64>| {
+        let start = align_down(part.start);
+        let bytes = align_up(part.end) - start;
+        page_cache::cached_bytes(&file, start, bytes).is_some_and(|cached| cached >= bytes)
+    };
+    Ok((0..parts.len()).filter(|part| is_cached(&parts[*part])).collect())
+}
+
 fn refuses_direct(error: &std::io::Error) -> bool {
     let codes = [Errno::INVAL, Errno::NOTSUP].map(Errno::raw_os_error);
     error.raw_os_error().is_some_and(|code| codes.contains(&code))
@@ -104,7 +116,7 @@ fn same_file(a: &File, b: &File) -> Result<bool, ReadError> {
 }
 
 /// Fails if the file is not the version that was opened.
-fn check_version(file: &File, opened: &LocalVersion) -> Result<(), ReadError> {
+pub(super) fn check_version(file: &File, opened: &LocalVersion) -> Result<(), ReadError> {
     match opened.difference(&LocalVersion::of(&file.metadata()?)) {
         Some(detail) => Err(ReadError::Replaced(detail)),
         None => Ok(()),

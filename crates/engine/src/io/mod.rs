@@ -10,6 +10,7 @@
 //! driver's lock. Nothing here knows the buffer manager.
 
 mod aligned;
+pub(crate) mod cached_file;
 pub(crate) mod coalesce;
 pub(crate) mod fit;
 mod lane;
@@ -63,6 +64,13 @@ impl Source {
 
 /// Reads one request. Wrap it to inject faults: see [`Engine::with_reader`](crate::Engine::with_reader).
 pub trait RangeReader: Send + Sync + 'static {
+    /// Which of `parts`, by position, the page cache of this machine has, so that they can be read from there when they are
+    /// decoded.
+    fn cached(&self, source: &Source, parts: &[Range<u64>]) -> Result<Vec<usize>, ReadError> {
+        let _ = (source, parts);
+        Ok(Vec::new())
+    }
+
     /// Reads `parts` (ascending, disjoint) and reports each by its position as it arrives; blocks the calling I/O
     /// thread. After an error only the parts that were not reported are requested again. A reader that may wait long
     /// returns as soon as `cancel` says so.
@@ -149,6 +157,10 @@ impl DefaultReader {
 }
 
 impl RangeReader for DefaultReader {
+    fn cached(&self, source: &Source, parts: &[Range<u64>]) -> Result<Vec<usize>, ReadError> {
+        source.local.as_ref().map_or(Ok(Vec::new()), |file| local::cached(file, parts))
+    }
+
     fn read(
         &self,
         source: &Source,

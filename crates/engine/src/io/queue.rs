@@ -20,7 +20,6 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use coscan_core::{Phases, Span, StoreNo};
 
 use super::lane::{Lane, RequestNo};
@@ -29,6 +28,7 @@ use super::retry::backoff;
 use super::shape::Shapes;
 use super::{ReadError, Source};
 use crate::config::RetryConfig;
+use crate::encoded::Encoded;
 use crate::environment::Attempt;
 
 /// One contiguous read for several parts, ascending and disjoint.
@@ -45,7 +45,7 @@ pub(crate) struct Request<T> {
 /// The result for a part, or for all parts of a request that are still missing.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    Arrived(usize, Bytes),
+    Arrived(usize, Encoded),
     Failed(Vec<usize>, ReadError),
 }
 
@@ -57,7 +57,12 @@ pub(crate) enum Event<T> {
     Arrived {
         attempt: u64,
         part: usize,
-        bytes: Bytes,
+        bytes: Encoded,
+    },
+    /// A part of an attempt is in the page cache, and stays there.
+    Cached {
+        attempt: u64,
+        part: usize,
     },
     Ended {
         attempt: u64,
@@ -82,6 +87,8 @@ pub(crate) struct Settings {
     pub(crate) retry: RetryConfig,
     /// For devices without profiles; those with one may have another target.
     pub(crate) phases: Phases,
+    /// See [`EngineConfig::page_cache_bytes`](crate::EngineConfig::page_cache_bytes).
+    pub(crate) page_cache_bytes: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -202,6 +209,7 @@ impl<T> Queue<T> {
         match event {
             Event::Submitted(requests) => requests.into_iter().for_each(|r| self.submit(now, r)),
             Event::Arrived { attempt, part, bytes } => self.arrived(now, attempt, part, bytes, actions),
+            Event::Cached { attempt, part } => self.cached(now, attempt, part, actions),
             Event::Ended { attempt, outcome } => self.ended(now, attempt, outcome, actions),
             Event::TimePassed => {}
         }
@@ -366,7 +374,19 @@ impl<T> Queue<T> {
         let reading = Reading { lane, point, request: Some(no), asked, begun: now, at_once, wanted, got: 0 };
         self.attempts.insert(attempt, reading);
         let source = pending.request.source.clone();
-        actions.push(Action::Start(Attempt { no: attempt, source, ranges }));
+        // Who sets a limit wants each load to be read.
+        let enough = (1..=wanted).contains(&self.settings.page_cache_bytes);
+        let may_stay = enough && !point && self.bucket.limit().is_none();
+        actions.push(Action::Start(Attempt { no: attempt, source, ranges, may_stay }));
+    }
+
+    fn cached(&mut self, now: Instant, attempt: u64, part: usize, actions: &mut Vec<Action<T>>) {
+        let range = || {
+            let reading = self.attempts.get(&attempt)?;
+            self.requests.get(&reading.request?)?.request.ranges.get(*reading.asked.get(part)?)
+        };
+        let Some(len) = range().map(|range| range.end - range.start) else { return };
+        self.arrived(now, attempt, part, Encoded::InPageCache(len), actions);
     }
 
     fn arrived(
@@ -374,7 +394,7 @@ impl<T> Queue<T> {
         now: Instant,
         attempt: u64,
         part: usize,
-        bytes: Bytes,
+        bytes: Encoded,
         actions: &mut Vec<Action<T>>,
     ) {
         let Some(reading) = self.attempts.get_mut(&attempt) else { return };
@@ -385,11 +405,11 @@ impl<T> Queue<T> {
         };
         let range = &pending.request.ranges[part];
         let Some(at) = pending.missing.iter().position(|&missing| missing == part) else { return };
-        if bytes.len() as u64 != range.end - range.start {
+        if bytes.len() != range.end - range.start {
             return;
         }
         pending.missing.remove(at);
-        reading.got += bytes.len() as u64;
+        reading.got += bytes.len();
         actions.push(Action::Report(pending.request.context.clone(), Outcome::Arrived(part, bytes)));
         if pending.missing.is_empty() {
             reading.request = None;

@@ -67,7 +67,7 @@ impl World {
         let bucket = Arc::new(TokenBucket::with_clock(limit, Box::new(move || started)));
         let retry = RetryConfig { attempts: 3, base_delay: ms(20), max_delay: ms(100) };
         let phases = Phases::new(Span::from_millis(20), 50).unwrap();
-        let settings = Settings { deadline: DEADLINE, retry, phases };
+        let settings = Settings { deadline: DEADLINE, retry, phases, page_cache_bytes: 0 };
         World {
             now: started,
             queue: Queue::new(started, settings, Shapes::constant(slots), bucket.clone(), 7),
@@ -136,7 +136,7 @@ impl World {
                 let (_, answer, bytes) = self.under_way.remove(&attempt).unwrap();
                 if let Answer::After(_) = answer {
                     for (part, len) in bytes.into_iter().enumerate() {
-                        let bytes = Bytes::from(vec![0; len as usize]);
+                        let bytes = Bytes::from(vec![0; len as usize]).into();
                         self.tell(Event::Arrived { attempt, part, bytes });
                     }
                 }

@@ -11,6 +11,7 @@ use coscan_core::ColumnNo;
 
 use super::decode::ColumnBytes;
 use super::pages::ColumnPages;
+use crate::encoded::{Encoded, Piece};
 use crate::error::EngineError;
 use crate::protocol::handoff::{Gathering, Handoff, Outcome};
 
@@ -29,7 +30,7 @@ pub(crate) enum Gathered {
 
 /// A range of a column's bytes, filled block by block.
 #[derive(Debug)]
-struct Piece {
+struct Wanted {
     range: Range<u64>,
     bytes: Vec<u8>,
     /// Missing blocks, ascending.
@@ -40,7 +41,7 @@ struct Piece {
 struct Column {
     no: ColumnNo,
     root: usize,
-    pieces: Vec<Piece>,
+    pieces: Vec<Wanted>,
 }
 
 /// The columns of a point read while they are gathered.
@@ -65,7 +66,7 @@ impl Cell {
         let piece = |range: Range<u64>| {
             let bytes = vec![0; (range.end - range.start) as usize];
             let missing = blocks_of(&range, block_bytes).collect();
-            Piece { range, bytes, missing }
+            Wanted { range, bytes, missing }
         };
         let columns = columns.into_iter().map(|(no, pages)| Column {
             no,
@@ -87,8 +88,13 @@ impl Cell {
         });
     }
 
-    /// A column's whole part is resident: bytes at their offsets in the file. Returns whether it was wanted.
-    pub(crate) fn put_part(&self, column: ColumnNo, part: &[(u64, Bytes)]) -> bool {
+    /// A column's whole part is resident. Returns whether it was wanted and is in memory.
+    pub(crate) fn put_part(&self, column: ColumnNo, part: &[Piece]) -> bool {
+        let in_memory = |(start, bytes): &'_ Piece| match bytes {
+            Encoded::InMemory(bytes) => Some((*start, bytes.clone())),
+            Encoded::InPageCache(_) => None,
+        };
+        let Some(part) = part.iter().map(in_memory).collect::<Option<Vec<_>>>() else { return false };
         let wanted = self.handoff.with(|columns| {
             let column = columns.0.iter_mut().find(|c| c.no == column)?;
             let wanted = column.pieces.iter().any(|piece| !piece.missing.is_empty());
@@ -152,7 +158,7 @@ impl Cell {
     }
 }
 
-impl Piece {
+impl Wanted {
     /// Copies those of `bytes`, which begin at `start` in the file, that lie in the range.
     fn copy(&mut self, start: u64, bytes: &[u8]) {
         let from = self.range.start.max(start);
@@ -199,8 +205,8 @@ mod tests {
         cell.put_block(0, 10, &file[0..10]);
         cell.put_block(2, 10, &file[20..30]);
         assert!(!cell.is_settled() && take(&cell).is_pending());
-        assert!(cell.put_part(ColumnNo(7), &[(28, Bytes::copy_from_slice(&file[28..40]))]));
-        assert!(!cell.put_part(ColumnNo(4), &[(0, file.clone().into())]), "it has that already");
+        assert!(cell.put_part(ColumnNo(7), &[(28, Bytes::copy_from_slice(&file[28..40]).into())]));
+        assert!(!cell.put_part(ColumnNo(4), &[(0, Bytes::from(file.clone()).into())]), "it has that already");
         let Poll::Ready(Ok(Gathered::Bytes(columns))) = take(&cell) else { panic!("all is there") };
         let got: Vec<(u64, &[u8])> =
             columns.iter().flat_map(|c| &c.pieces).map(|(at, bytes)| (*at, &bytes[..])).collect();

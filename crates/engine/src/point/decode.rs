@@ -99,7 +99,8 @@ fn decode_column(
     let total = target.file.rows(target.row_group);
     let mask = ProjectionMask::roots(decoding.parquet_schema(), [column.root]);
     let input = FileBytes {
-        pieces: column.pieces,
+        pieces: column.pieces.into_iter().map(|(at, bytes)| (at, bytes.into())).collect(),
+        cached: None,
         end: target.file.source.meta.size,
         detach: false,
         gate,

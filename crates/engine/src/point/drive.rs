@@ -14,6 +14,7 @@ use super::frames::{Answer, BLOCK_BYTES, Effects, ToRead, wanted};
 use super::pages::Pages;
 use super::reads::{BlockContext, Pending, Points};
 use crate::driver::{IoContext, LockedDriver};
+use crate::encoded::Encoded;
 use crate::error::EngineError;
 use crate::io::ReadError;
 use crate::io::coalesce::{Joins, coalesce};
@@ -221,12 +222,13 @@ impl LockedDriver<'_> {
         let now = self.now();
         let mut effects = Effects::default();
         match outcome {
-            Outcome::Arrived(at, bytes) => {
+            Outcome::Arrived(at, Encoded::InMemory(bytes)) => {
                 self.state.stats.point_blocks_read += 1;
                 self.state.stats.bytes_read += bytes.len() as u64;
                 self.state.points.frames.arrived(now, context.blocks[at].0, bytes, &mut effects);
                 self.do_for_points(effects, None);
             }
+            Outcome::Arrived(_, Encoded::InPageCache(_)) => debug_assert!(false, "blocks are read"),
             Outcome::Failed(missing, error) => {
                 let replaced = match &error {
                     ReadError::Replaced(detail) => Some(detail.clone()),

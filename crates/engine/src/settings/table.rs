@@ -194,6 +194,20 @@ pub const ENGINE_SETTINGS: &[EngineSetting] = &[
     },
     EngineSetting {
         about: Setting {
+            name: "page_cache",
+            scope: Scope::Startup,
+            value: "BYTES",
+            summary: "reads of this many bytes leave in the page cache what is there, and it is decoded from there; 0 for none",
+            default: "256 KiB",
+        },
+        set: |config, value| {
+            config.page_cache_bytes = bytes(value, 0..=BYTES_MAX)?;
+            Ok(())
+        },
+        show: |config| config.page_cache_bytes.to_string(),
+    },
+    EngineSetting {
+        about: Setting {
             name: "decoded_share",
             scope: Scope::Startup,
             value: "PERCENT",

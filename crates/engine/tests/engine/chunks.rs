@@ -122,7 +122,8 @@ async fn row_groups_without_a_page_index_stay_whole() {
 async fn point_reads_take_their_pages_from_the_chunk_that_has_them() {
     let dir = tempfile::tempdir().unwrap();
     let path = huge(dir.path());
-    let engine = Engine::new(cutting("relevance", 32 << 20, 100_000)).unwrap();
+    let in_memory = EngineConfig { page_cache_bytes: 0, ..cutting("relevance", 32 << 20, 100_000) };
+    let engine = Engine::new(in_memory).unwrap();
     let (spec, arrow) = indexed(&path).await;
     let metadata = spec.metadata.clone();
     let file = opened(&engine, spec, &arrow);

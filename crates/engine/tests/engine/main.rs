@@ -15,6 +15,7 @@ mod faults;
 mod growth;
 mod idle;
 mod observe;
+mod page_cache;
 mod points;
 mod profiles;
 mod s3;

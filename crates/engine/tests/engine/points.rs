@@ -225,7 +225,7 @@ async fn a_resident_chunk_answers_without_reading() {
     let dir = tempfile::tempdir().unwrap();
     let path = paged(dir.path(), 2);
     let expected = plain(&[&path], None);
-    let engine = Engine::new(config("relevance", 64 << 20)).unwrap();
+    let engine = Engine::new(EngineConfig { page_cache_bytes: 0, ..config("relevance", 64 << 20) }).unwrap();
     let points = Points::open(&engine, &path).await;
     let scan = engine.scan(request(std::slice::from_ref(&points.open), Some(&[0, 1, 3]))).unwrap();
     scan_all(&scan, 1).await.unwrap();

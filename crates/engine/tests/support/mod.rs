@@ -49,6 +49,8 @@ pub fn config(name: &str, buffer_bytes: u64) -> EngineConfig {
         slice_rows: 1000,
         // Row groups are chunks, unless a test is about their size.
         chunk_bytes: 0,
+        // What the page cache has stays there, whatever its size. Readers that inject faults do not know it.
+        page_cache_bytes: 1,
         stall_after: Duration::from_millis(40),
         retry: RetryConfig {
             attempts: 4,

@@ -1,0 +1,118 @@
+//! A long query under a stream of short ones: it has its share of the processors, of the buffer and of the device.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use coscan_datafusion::{CoscanContext, CoscanContextBuilder};
+use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch};
+use datafusion::parquet::arrow::ArrowWriter;
+use datafusion::parquet::file::properties::WriterProperties;
+use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
+
+const ROWS: i64 = 6_000_000;
+const ROWS_OF_A_CHUNK: i64 = 20_000;
+
+/// So many short queries are under way at any time.
+const STREAMS: usize = 4;
+
+/// The long query takes at most so many times what it takes alone, for each query under way. With equal shares it would be 1;
+/// the rest is for measuring on busy machines.
+const SLACK: u32 = 2;
+
+fn write(folder: &std::path::Path) {
+    let file = std::fs::File::create(folder.join("t.parquet")).expect("a file");
+    let properties = WriterProperties::builder().set_dictionary_enabled(false).build();
+    let batch = |first: i64| {
+        let id: ArrayRef = Arc::new((first..first + ROWS_OF_A_CHUNK).collect::<Int64Array>());
+        let spread = (first..first + ROWS_OF_A_CHUNK).map(|n| n * 7_919 % 1_000_003);
+        let x: ArrayRef = Arc::new(spread.collect::<Int64Array>());
+        RecordBatch::try_from_iter([("id", id), ("x", x)]).expect("a batch")
+    };
+    let mut writer = ArrowWriter::try_new(file, batch(0).schema(), Some(properties)).expect("a writer");
+    for first in (0..ROWS).step_by(ROWS_OF_A_CHUNK as usize) {
+        writer.write(&batch(first)).expect("rows");
+        writer.flush().expect("a row group");
+    }
+    writer.close().expect("a footer");
+}
+
+async fn open(builder: CoscanContextBuilder, folder: &tempfile::TempDir) -> CoscanContext {
+    let builder = builder
+        .set("small_table_bytes", "0")
+        .set("chunk_size", "0")
+        .session_config(SessionConfig::new().with_target_partitions(2));
+    let coscan = builder.build().expect("a session");
+    let path = folder.path().to_str().expect("a path");
+    coscan.ctx.register_parquet("t", path, ParquetReadOptions::default()).await.expect("a table");
+    coscan
+}
+
+/// Runs a query, and how long it took.
+async fn run(ctx: &SessionContext, sql: &str) -> Duration {
+    let began = Instant::now();
+    ctx.sql(sql).await.expect("a plan").collect().await.expect("rows");
+    began.elapsed()
+}
+
+/// All rows, with work for the processors above the scan.
+const LONG: &str =
+    "SELECT x % 100 AS g, count(DISTINCT x % 1000), max(sqrt(x)), min(x * 3) FROM t GROUP BY 1";
+
+/// Some rows of one chunk, other ones each time.
+fn short(number: usize) -> String {
+    let first = (number as i64 * 7_919 * ROWS_OF_A_CHUNK) % ROWS;
+    format!("SELECT max(x + {number}) FROM t WHERE id BETWEEN {first} AND {}", first + ROWS_OF_A_CHUNK / 2)
+}
+
+/// The long query alone, and beside streams of short ones, which do not end before it.
+async fn measure(ctx: &SessionContext) -> (Duration, Duration, usize) {
+    run(ctx, LONG).await;
+    let alone = run(ctx, LONG).await;
+    let (over, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let streams: Vec<_> = (0..STREAMS)
+        .map(|_| {
+            let (ctx, over, done) = (ctx.clone(), Arc::clone(&over), Arc::clone(&done));
+            tokio::spawn(async move {
+                while !over.load(Ordering::Relaxed) {
+                    run(&ctx, &short(done.fetch_add(1, Ordering::Relaxed))).await;
+                }
+            })
+        })
+        .collect();
+    while done.load(Ordering::Relaxed) < 2 * STREAMS {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let before = done.load(Ordering::Relaxed);
+    let beside = run(ctx, LONG).await;
+    let others = done.load(Ordering::Relaxed) - before;
+    over.store(true, Ordering::Relaxed);
+    for stream in streams {
+        stream.await.expect("short queries");
+    }
+    (alone, beside, others)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_query_has_its_share_beside_a_stream_of_short_ones() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path());
+    let builder = CoscanContext::builder;
+    for (what, builder) in [
+        ("everything in memory", builder().buffer_bytes(256 << 20)),
+        ("a buffer of few chunks", builder().buffer_bytes(2 << 20)),
+        ("a slow device", builder().buffer_bytes(4 << 20).set("read_limit", "40MB")),
+    ] {
+        let coscan = open(builder, &folder).await;
+        let (alone, beside, others) = measure(&coscan.ctx).await;
+        let times = beside.as_secs_f64() / alone.as_secs_f64();
+        println!(
+            "{what}: alone {alone:?}, beside {STREAMS} streams {beside:?}, {times:.1} times, {others} others"
+        );
+        let most = alone * SLACK * (STREAMS as u32 + 1);
+        assert!(
+            beside <= most,
+            "{what}: alone {alone:?}, beside {STREAMS} streams {beside:?}, at most {most:?}"
+        );
+    }
+}

@@ -1,0 +1,49 @@
+//! The encoded bytes of a part: in memory, or left in the page cache.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+
+/// Encoded bytes of a range of a file.
+#[derive(Clone, Debug)]
+pub(crate) enum Encoded {
+    /// In memory of their own.
+    InMemory(Bytes),
+    /// This many bytes. Who decodes them reads them from the page cache.
+    InPageCache(u64),
+}
+
+/// Encoded bytes with their offset in the file.
+pub(crate) type Piece = (u64, Encoded);
+
+impl Encoded {
+    /// How many bytes there are.
+    pub(crate) fn len(&self) -> u64 {
+        match self {
+            Encoded::InMemory(bytes) => bytes.len() as u64,
+            Encoded::InPageCache(len) => *len,
+        }
+    }
+
+    /// A part of them.
+    pub(crate) fn slice(&self, within: Range<usize>) -> Self {
+        match self {
+            Encoded::InMemory(bytes) => Encoded::InMemory(bytes.slice(within)),
+            Encoded::InPageCache(_) => Encoded::InPageCache(within.len() as u64),
+        }
+    }
+
+    /// The same in memory that is not another's.
+    pub(crate) fn copied(&self) -> Self {
+        match self {
+            Encoded::InMemory(bytes) => Encoded::InMemory(Bytes::copy_from_slice(bytes)),
+            Encoded::InPageCache(len) => Encoded::InPageCache(*len),
+        }
+    }
+}
+
+impl From<Bytes> for Encoded {
+    fn from(bytes: Bytes) -> Self {
+        Encoded::InMemory(bytes)
+    }
+}
