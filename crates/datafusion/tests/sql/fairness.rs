@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use coscan_datafusion::{CoscanContext, CoscanContextBuilder};
+use coscan_sql::PlainSql;
 use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::file::properties::WriterProperties;
@@ -51,7 +52,7 @@ async fn open(builder: CoscanContextBuilder, folder: &tempfile::TempDir) -> Cosc
 /// Runs a query, and how long it took.
 async fn run(ctx: &SessionContext, sql: &str) -> Duration {
     let began = Instant::now();
-    ctx.sql(sql).await.expect("a plan").collect().await.expect("rows");
+    ctx.plain_sql(sql).await.expect("a plan").collect().await.expect("rows");
     began.elapsed()
 }
 
