@@ -4,7 +4,9 @@ use std::fs::File;
 use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
 
+use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use coscan_engine::{Engine, EngineConfig, EngineError};
 use parquet::basic::Compression;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
@@ -20,6 +22,7 @@ fn layouts() -> Vec<WriterProperties> {
             .set_data_page_size_limit(page_bytes)
             .set_write_page_header_statistics(true)
             .set_statistics_enabled(statistics)
+            .set_statistics_truncate_length(None)
             .build()
     };
     vec![
@@ -28,6 +31,16 @@ fn layouts() -> Vec<WriterProperties> {
         layout(Compression::UNCOMPRESSED, 20_000, 64 << 10, EnabledStatistics::None),
         layout(Compression::SNAPPY, 1, 1 << 10, EnabledStatistics::None),
     ]
+}
+
+/// Rows of which one has a string that is longer than what is read for a header at first.
+fn with_long_strings(rows: usize) -> RecordBatch {
+    let batch = batch(rows, rows as u64);
+    let long: StringArray = (0..rows).map(|row| (row == 7).then(|| "long ".repeat(2000))).collect();
+    let mut columns: Vec<(&str, ArrayRef)> = vec![("long", Arc::new(long))];
+    let schema = batch.schema();
+    columns.extend(schema.fields().iter().zip(batch.columns()).map(|(f, c)| (f.name().as_str(), c.clone())));
+    RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(n, c)| (n, c, true))).unwrap()
 }
 
 /// The page cache loses every other 64 KiB of a file, so that requests find some of their parts there.
@@ -45,7 +58,7 @@ async fn rows_are_the_same_wherever_their_bytes_are() {
     let dir = tempfile::tempdir().unwrap();
     for (at, properties) in layouts().into_iter().enumerate() {
         let path = dir.path().join(format!("{at}.parquet"));
-        write(&path, &[batch(3_000, 1), batch(11_000, 2), batch(10, 3)], properties);
+        write(&path, &[3_000, 11_000, 10].map(with_long_strings), properties);
         let expected = plain(&[&path], None);
         for (page_cache_bytes, chunk_bytes) in [(0, 0), (1, 0), (1, 20_000), (40_000, 100_000)] {
             let config = EngineConfig { page_cache_bytes, chunk_bytes, ..config("relevance", 64 << 20) };
@@ -62,6 +75,7 @@ async fn rows_are_the_same_wherever_their_bytes_are() {
                     assert_eq!(got, expected, "layout {at}, from {page_cache_bytes}");
                 }
             }
+            assert_eq!(engine.stats().retries, 0, "every part came at once");
             assert_idle(&engine).await;
         }
     }
