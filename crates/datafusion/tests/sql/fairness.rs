@@ -1,4 +1,9 @@
-//! A long query under a stream of short ones: it has its share of the processors, of the buffer and of the device.
+//! A long query beside streams of short ones has its share.
+//!
+//! Processors are shared in the runtime's order, in which every task that is ready has its turn: with n queries under way each
+//! needs about n times what it needs alone. For the device the bound is that of the policy (`coscan_core`, `tests/fairness.rs`),
+//! which is far weaker; that a long query has its share there, too, as long as the device is not saturated by short ones, is
+//! measured here and not promised.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

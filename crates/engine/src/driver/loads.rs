@@ -79,7 +79,7 @@ impl LockedDriver<'_> {
         }
     }
 
-    /// A range of a load is in memory.
+    /// A range of a load is in memory, or in the page cache.
     pub(super) fn arrived(&mut self, context: &LoadContext, at: usize, bytes: Encoded) {
         let (column, root) = context.columns[at];
         let Some(pieces) = self.pieces(context, at, bytes) else { return };
