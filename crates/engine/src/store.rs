@@ -12,7 +12,7 @@ use coscan_core::PartKey;
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 
 use crate::decode::Decoder;
-use crate::encoded::{Encoded, Piece};
+use crate::encoded::{Piece, are_in_memory};
 use crate::error::EngineError;
 use crate::io::ReadError;
 use crate::io::cached_file::CachedFile;
@@ -110,27 +110,15 @@ impl Part {
 
     /// The file, to read pages from the page cache, if some were left there.
     pub(crate) fn cached_file(&self) -> Result<Option<Arc<CachedFile>>, ReadError> {
-        if self.pieces.iter().all(|(_, bytes)| matches!(bytes, Encoded::InMemory(_))) {
-            return Ok(None);
-        }
         match &self.file.source.local {
-            Some(found) => Ok(Some(Arc::new(CachedFile::open(found)?))),
-            None => Ok(None),
+            Some(found) if !are_in_memory(&self.pieces) => Ok(Some(Arc::new(CachedFile::open(found)?))),
+            _ => Ok(None),
         }
     }
 
     /// Its pages could not be read again where they were left.
     pub(crate) fn unreadable(&self, at: usize, error: ReadError) -> EngineError {
-        let file = self.file.name().to_owned();
-        match error {
-            ReadError::Replaced(detail) => EngineError::FileReplaced { file, detail },
-            error => EngineError::Read {
-                file,
-                row_group: self.file.chunk(at).rows.row_group,
-                column: self.file.columns[self.root].name.clone(),
-                source: Arc::new(error),
-            },
-        }
+        self.file.read_error(self.file.chunk(at).rows.row_group, Some(self.root), &Arc::new(error))
     }
 
     pub(crate) fn corrupt(&self, at: usize, source: crate::error::SharedSource) -> EngineError {

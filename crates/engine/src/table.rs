@@ -19,7 +19,7 @@ use crate::chunks::{ChunkRows, FileChunk};
 use crate::error::EngineError;
 use crate::identity::{LocalFile, StoreId, Version};
 use crate::io::fit::cost_bytes;
-use crate::io::{BUFFER_SLACK, Source};
+use crate::io::{BUFFER_SLACK, ReadError, Source};
 use crate::sync::Mutex;
 
 /// A file the engine knows; one id per version of the file.
@@ -310,6 +310,25 @@ impl File {
     pub(crate) fn replaced_error(&self) -> Option<EngineError> {
         let detail = self.replaced.get()?.clone();
         Some(EngineError::FileReplaced { file: self.name().to_owned(), detail })
+    }
+
+    /// The error of those who wait for bytes that could not be read, of this column if that is known.
+    pub(crate) fn read_error(
+        &self,
+        row_group: usize,
+        root: Option<usize>,
+        error: &Arc<ReadError>,
+    ) -> EngineError {
+        let file = self.name().to_owned();
+        match &**error {
+            ReadError::Replaced(detail) => EngineError::FileReplaced { file, detail: detail.clone() },
+            _ => EngineError::Read {
+                file,
+                row_group,
+                column: root.map_or_else(String::new, |root| self.columns[root].name.clone()),
+                source: error.clone(),
+            },
+        }
     }
 
     /// How to decode to `schema`: made once per schema.

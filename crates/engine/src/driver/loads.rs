@@ -164,25 +164,10 @@ impl LockedDriver<'_> {
 
     fn load_failed(&mut self, context: &LoadContext, missing: &[usize], error: ReadError) {
         let file = &context.file;
-        let replaced = match &error {
-            ReadError::Replaced(detail) => Some(detail.clone()),
-            _ => None,
-        };
-        let cause = match &replaced {
-            Some(detail) => {
-                EngineError::FileReplaced { file: file.name().to_owned(), detail: detail.clone() }
-            }
-            None => EngineError::Read {
-                file: file.name().to_owned(),
-                row_group: missing.first().map_or(0, |&at| {
-                    file.row_group_at(context.chunk, context.columns[at].1, context.starts[at])
-                }),
-                column: missing
-                    .first()
-                    .map_or_else(String::new, |&at| file.columns[context.columns[at].1].name.clone()),
-                source: Arc::new(error),
-            },
-        };
+        let error = Arc::new(error);
+        let first = missing.first().map(|&at| (context.columns[at].1, context.starts[at]));
+        let row_group = first.map_or(0, |(root, start)| file.row_group_at(context.chunk, root, start));
+        let cause = file.read_error(row_group, first.map(|(root, _)| root), &error);
         let mut columns = ColumnSet::new();
         for &(column, _) in missing.iter().map(|&at| &context.columns[at]) {
             // A part of several ranges fails once.
@@ -193,8 +178,8 @@ impl LockedDriver<'_> {
         if !columns.is_empty() {
             self.event_because(Event::LoadFailed { load: context.load, columns }, &Cause::Load(cause));
         }
-        if let Some(detail) = replaced {
-            self.replaced(&file.clone(), detail);
+        if let ReadError::Replaced(detail) = &*error {
+            self.replaced(file, detail.clone());
         }
     }
 

@@ -11,7 +11,7 @@ use coscan_core::ColumnNo;
 
 use super::decode::ColumnBytes;
 use super::pages::ColumnPages;
-use crate::encoded::{Encoded, Piece};
+use crate::encoded::{Encoded, Piece, are_in_memory};
 use crate::error::EngineError;
 use crate::protocol::handoff::{Gathering, Handoff, Outcome};
 
@@ -90,17 +90,19 @@ impl Cell {
 
     /// A column's whole part is resident. Returns whether it was wanted and is in memory.
     pub(crate) fn put_part(&self, column: ColumnNo, part: &[Piece]) -> bool {
-        let in_memory = |(start, bytes): &'_ Piece| match bytes {
-            Encoded::InMemory(bytes) => Some((*start, bytes.clone())),
-            Encoded::InPageCache(_) => None,
-        };
-        let Some(part) = part.iter().map(in_memory).collect::<Option<Vec<_>>>() else { return false };
+        if !are_in_memory(part) {
+            return false;
+        }
         let wanted = self.handoff.with(|columns| {
             let column = columns.0.iter_mut().find(|c| c.no == column)?;
             let wanted = column.pieces.iter().any(|piece| !piece.missing.is_empty());
             for piece in &mut column.pieces {
                 piece.missing.clear();
-                part.iter().for_each(|(start, bytes)| piece.copy(*start, bytes));
+                for (start, bytes) in part {
+                    if let Encoded::InMemory(bytes) = bytes {
+                        piece.copy(*start, bytes);
+                    }
+                }
             }
             Some(wanted)
         });

@@ -296,22 +296,8 @@ impl LockedDriver<'_> {
 
 /// The error of a point read for which a block could not be read.
 fn block_error(pending: &Pending, block: u32, failure: Option<&Arc<ReadError>>) -> EngineError {
-    let file = &pending.file;
     match failure {
         None => EngineError::Closed,
-        Some(failure) => match &**failure {
-            ReadError::Replaced(detail) => {
-                EngineError::FileReplaced { file: file.name().to_owned(), detail: detail.clone() }
-            }
-            _ => EngineError::Read {
-                file: file.name().to_owned(),
-                row_group: pending.row_group,
-                column: pending
-                    .cell
-                    .root_of(block)
-                    .map_or_else(String::new, |root| file.columns[root].name.clone()),
-                source: failure.clone(),
-            },
-        },
+        Some(failure) => pending.file.read_error(pending.row_group, pending.cell.root_of(block), failure),
     }
 }
