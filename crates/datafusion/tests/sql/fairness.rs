@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use coscan_datafusion::{CoscanContext, CoscanContextBuilder};
 use coscan_sql::PlainSql;
 use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch};
-use datafusion::parquet::arrow::ArrowWriter;
-use datafusion::parquet::file::properties::WriterProperties;
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
+
+use crate::data::{row_groups, write};
 
 const ROWS: i64 = 6_000_000;
 const ROWS_OF_A_CHUNK: i64 = 20_000;
@@ -26,21 +26,12 @@ const STREAMS: usize = 4;
 /// the rest is for measuring on busy machines.
 const SLACK: u32 = 2;
 
-fn write(folder: &std::path::Path) {
-    let file = std::fs::File::create(folder.join("t.parquet")).expect("a file");
-    let properties = WriterProperties::builder().set_dictionary_enabled(false).build();
-    let batch = |first: i64| {
-        let id: ArrayRef = Arc::new((first..first + ROWS_OF_A_CHUNK).collect::<Int64Array>());
-        let spread = (first..first + ROWS_OF_A_CHUNK).map(|n| n * 7_919 % 1_000_003);
-        let x: ArrayRef = Arc::new(spread.collect::<Int64Array>());
-        RecordBatch::try_from_iter([("id", id), ("x", x)]).expect("a batch")
-    };
-    let mut writer = ArrowWriter::try_new(file, batch(0).schema(), Some(properties)).expect("a writer");
-    for first in (0..ROWS).step_by(ROWS_OF_A_CHUNK as usize) {
-        writer.write(&batch(first)).expect("rows");
-        writer.flush().expect("a row group");
-    }
-    writer.close().expect("a footer");
+fn write_table(folder: &std::path::Path) {
+    let id: ArrayRef = Arc::new((0..ROWS).collect::<Int64Array>());
+    let x: ArrayRef = Arc::new((0..ROWS).map(|n| n * 7_919 % 1_000_003).collect::<Int64Array>());
+    let batch = RecordBatch::try_from_iter([("id", id), ("x", x)]).expect("a batch");
+    let properties = row_groups(ROWS_OF_A_CHUNK as usize).set_dictionary_enabled(false).build();
+    write(&folder.join("t.parquet"), &batch, properties);
 }
 
 async fn open(builder: CoscanContextBuilder, folder: &tempfile::TempDir) -> CoscanContext {
@@ -102,7 +93,7 @@ async fn measure(ctx: &SessionContext) -> (Duration, Duration, usize) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_long_query_has_its_share_beside_a_stream_of_short_ones() {
     let folder = tempfile::tempdir().expect("a folder");
-    write(folder.path());
+    write_table(folder.path());
     let builder = CoscanContext::builder;
     for (what, builder) in [
         ("everything in memory", builder().buffer_bytes(256 << 20)),
