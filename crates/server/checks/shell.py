@@ -78,7 +78,7 @@ class Terminal:
         os.kill(self.pid, signal.SIGKILL)
         os.waitpid(self.pid, 0)
         os.close(self.side)
-        raise AssertionError("the program does not end")
+        raise AssertionError(f"the program does not end, but shows {plain(self.all)[-2000:]!r}")
 
 
 def plain(text: str) -> str:
@@ -106,7 +106,8 @@ class Shell(unittest.TestCase):
         return self.terminal.say(line, PROMPT)
 
     def leave(self):
-        # Whatever the program is doing: ^C ends it, and with it what was typed of a line.
+        # Whatever the program is doing: ^C ends it, and with it what was typed of a line, also what is typed before the
+        # prompt that follows: a test ends with no prompt still to come.
         self.terminal.all = ""
         self.terminal.type("\x03")
         self.terminal.see(PROMPT)
@@ -136,6 +137,7 @@ class Shell(unittest.TestCase):
         self.assertIn("25 ", self.terminal.say("SELECT count(*) FROM nat\t;", "(1 row"))
         self.terminal.see(PROMPT)
         self.assertIn("18 ", self.terminal.say("SELECT nation.n_nationk\t FROM nation WHERE n_nam\t = 'CHINA';", "(1 row"))
+        self.terminal.see(PROMPT)
 
     def test_files(self):
         script, out = self.data / "script.sql", self.data / "out.txt"
