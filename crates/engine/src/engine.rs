@@ -10,6 +10,7 @@ use object_store::path::Path as Location;
 use parquet::file::metadata::ParquetMetaData;
 
 use crate::account::QueryAccount;
+use crate::budget::files_share;
 use crate::catalog::CatalogSize;
 use crate::checked::CheckedRequest;
 use crate::chunks::{bundles, chunks, cut_parts};
@@ -303,6 +304,12 @@ impl Engine {
     /// The size of the buffer that was set last.
     pub fn buffer_bytes(&self) -> u64 {
         self.driver.look(|state| state.budget.wanted())
+    }
+
+    /// How many bytes what is known of files may have beside the buffer: footers, positions of parts. Whoever keeps
+    /// footers for queries should not keep more.
+    pub fn files_bytes_max(&self) -> u64 {
+        files_share(self.buffer_bytes())
     }
 
     /// Encoded bytes in memory: what the ledger calls resident, counted again.

@@ -8,6 +8,9 @@ use coscan_engine::{Engine, Policy, memory_bytes};
 use coscan_sql::PlainSql;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::dataframe::DataFrame;
+use datafusion::execution::cache::cache_manager::{
+    DEFAULT_FILE_STATISTICS_MEMORY_LIMIT, DEFAULT_METADATA_CACHE_LIMIT,
+};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
@@ -233,9 +236,12 @@ impl CoscanContextBuilder {
             lender_of(&engine, options.query_memory, memory)
         });
         config.options_mut().extensions.insert(options);
+        let files = engine.files_bytes_max() as usize;
         // Listings are not cached, so that a replaced file is seen.
         let mut runtime = RuntimeEnvBuilder::new()
             .with_object_list_cache_limit(0)
+            .with_metadata_cache_limit(files.max(DEFAULT_METADATA_CACHE_LIMIT))
+            .with_file_statistics_cache_limit((files / 2).max(DEFAULT_FILE_STATISTICS_MEMORY_LIMIT))
             .with_object_store_registry(Arc::new(EnvironmentStores::default()));
         runtime = match (lender, self.memory_limit_bytes) {
             (Some(lender), _) => {

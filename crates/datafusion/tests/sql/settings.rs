@@ -9,6 +9,9 @@ use datafusion::datasource::physical_plan::parquet::ParquetAccessPlan;
 use datafusion::datasource::physical_plan::{FileGroup, ParquetSource};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::cache::cache_manager::{
+    DEFAULT_FILE_STATISTICS_MEMORY_LIMIT, DEFAULT_METADATA_CACHE_LIMIT,
+};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, collect, displayable};
 use futures::StreamExt;
 
@@ -101,6 +104,17 @@ async fn derived_defaults_follow_what_was_given() {
     let builder = CoscanContext::builder().process_memory(16 << 30).target_partitions(2);
     let config = config(builder.buffer_bytes(400_000_000).set("loads_in_flight", "7"));
     assert_eq!((config.decoded_share_percent, config.io_threads), (25, 7));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn footers_of_thousands_of_files_fit_beside_a_large_buffer() {
+    let limits = |buffer: u64| {
+        let coscan = CoscanContext::builder().buffer_bytes(buffer).build().expect("a context");
+        let caches = coscan.ctx.runtime_env().cache_manager.clone();
+        (caches.get_metadata_cache_limit(), caches.get_file_statistic_cache_limit())
+    };
+    assert_eq!(limits(4 << 30), (256 << 20, 128 << 20));
+    assert_eq!(limits(64 << 20), (DEFAULT_METADATA_CACHE_LIMIT, DEFAULT_FILE_STATISTICS_MEMORY_LIMIT));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
