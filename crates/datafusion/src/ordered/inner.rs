@@ -8,28 +8,29 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{StreamExt, TryStreamExt};
 
-use super::join::SharedJoin;
+use super::join::{Inner, SharedJoin};
 use super::kept::{KeyRange, RowsToKeep};
 use crate::scan::chunks::{ChunkReader, Piece};
 
 impl SharedJoin {
-    /// The inner rows that may match rows of an outer chunk.
-    pub(super) fn inner_rows(self: &Arc<Self>, outer: usize) -> Result<SendableRecordBatchStream> {
-        let schema = Arc::clone(&self.inner.planned.schema);
+    /// The rows of an inner table that may match rows of an outer chunk.
+    pub(super) fn inner_rows(self: &Arc<Self>, at: usize, outer: usize) -> Result<SendableRecordBatchStream> {
+        let inner = &self.inner[at];
+        let schema = Arc::clone(&inner.input.planned.schema);
         let Some(range) = KeyRange::of(&self.outer.clustering.chunks[outer])? else {
             return Ok(Box::pin(RecordBatchStreamAdapter::new(schema, futures::stream::empty())));
         };
         let (mut kept, mut to_read) = (Vec::new(), Vec::new());
-        for &chunk in self.overlapped(outer) {
-            match self.kept.visit(chunk) {
+        for chunk in self.overlapped(inner, outer) {
+            match inner.kept.visit(chunk) {
                 Some(rows) => kept.extend(rows),
                 None => to_read.push(chunk),
             }
         }
-        let key = self.inner.planned.key;
+        let key = inner.input.planned.key;
         let kept = kept.into_iter().map(|batch| range.rows_inside(batch, key)).collect::<Result<Vec<_>>>()?;
         let kept = futures::stream::iter(kept.into_iter().map(Ok));
-        let rows = futures::stream::once(InnerRows::new(Arc::clone(self), to_read, range));
+        let rows = futures::stream::once(InnerRows::new(Arc::clone(self), at, to_read, range));
         let rows = rows.map_ok(|rows| {
             futures::stream::try_unfold(rows, |mut rows| async move {
                 Ok::<_, DataFusionError>(rows.next().await?.map(|batch| (batch, rows)))
@@ -42,6 +43,8 @@ impl SharedJoin {
 /// Reads inner chunks for an outer one.
 struct InnerRows {
     shared: Arc<SharedJoin>,
+    /// Which inner table.
+    at: usize,
     /// None if there is nothing to read.
     reader: Option<ChunkReader>,
     range: KeyRange,
@@ -49,18 +52,19 @@ struct InnerRows {
 }
 
 impl InnerRows {
-    async fn new(shared: Arc<SharedJoin>, chunks: Vec<usize>, range: KeyRange) -> Result<Self> {
+    async fn new(shared: Arc<SharedJoin>, at: usize, chunks: Vec<usize>, range: KeyRange) -> Result<Self> {
+        let input = &shared.inner[at].input;
         let reader = match chunks.as_slice() {
             [] => None,
-            chunks => Some(shared.inner.scan.some(&shared.inner.plan, chunks).join().await?),
+            chunks => Some(input.scan.some(&input.plan, chunks).join().await?),
         };
-        Ok(InnerRows { shared, reader, range, to_keep: None })
+        Ok(InnerRows { shared, at, reader, range, to_keep: None })
     }
 
     /// The next rows in the range.
     async fn next(&mut self) -> Result<Option<RecordBatch>> {
         let Some(reader) = &mut self.reader else { return Ok(None) };
-        let (inner, kept) = (&self.shared.inner, &self.shared.kept);
+        let Inner { input: inner, kept } = &self.shared.inner[self.at];
         loop {
             match reader.next().await? {
                 None => return Ok(None),

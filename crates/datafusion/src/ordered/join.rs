@@ -1,15 +1,20 @@
-//! Joins chunk by chunk: two tables that are clustered by the key they are joined on.
+//! Joins chunk by chunk: two or more tables that are clustered by the key they are joined on.
 //!
-//! Chunks of the *outer* side come in any order, to all partitions. With each come the rows of the *inner* side that may
+//! Chunks of the *outer* table come in any order, to all partitions. With each come the rows of the *inner* tables that may
 //! match: those of the chunks whose ranges overlap its range, which are few and neighbours. They are joined by themselves,
-//! with a hash table over one chunk. Every outer row meets all its matches there, so that no border needs care, and any
-//! join can be done that gives each outer row its matches or says that it has none. Inner chunks at the ends of an outer
-//! range are read for both neighbours, as pages that straddle chunks are in 2007 section 6.1.
+//! with a hash table over one chunk for each join. Every outer row meets all its matches there, so that no border needs care,
+//! and any join can be done that gives each outer row its matches or says that it has none. Inner chunks at the ends of an
+//! outer range are read for both neighbours, as pages that straddle chunks are in 2007 section 6.1.
+//!
+//! Joins of inner tables with each other, by the same key, are right for the rows of a range: all that have one key are
+//! there. So these may be of any type.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use coscan_operators::RestExec;
 use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::{JoinType, NullEquality, Result, internal_datafusion_err};
 use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -22,21 +27,32 @@ use futures::StreamExt;
 use super::input::{ChunkInput, ClusteredInput};
 use super::kept::KeptRows;
 use super::node::{Books, ByChunksExec, Choice, ChunkOperator, ChunkWorker};
+use super::steps::Step;
 use crate::scan::chunks::{ChunkReader, Piece};
 
-/// The node of a join by chunks: an inner one takes for its outer side the one with which fewer rows are read.
+/// The node of joins by chunks. If several tables may be the outer one, it is the one with which fewest rows are read.
 pub(crate) type OrderedJoinExec = ByChunksExec<ChunkJoin>;
 
 /// What is joined.
 #[derive(Debug)]
 pub(crate) struct ChunkJoin {
-    pub(crate) left: ChunkInput,
-    pub(crate) right: ChunkInput,
-    pub(crate) outer: OuterSide,
-    /// The join as it was planned: its keys, filter, type and projection hold for each chunk.
-    pub(crate) join: Arc<dyn ExecutionPlan>,
+    /// The tables, from left to right.
+    pub(crate) inputs: Vec<ChunkInput>,
+    /// Those that may be the outer one.
+    pub(crate) outer: Vec<usize>,
+    /// The joins as they were planned: their keys, filters, types and projections hold for each chunk.
+    pub(crate) tree: JoinTree,
     /// Whether it is done wherever it is right, worthwhile or not.
     pub(crate) always: bool,
+}
+
+/// A table, or the rows of a join.
+#[derive(Clone, Debug)]
+pub(crate) enum JoinTree {
+    /// A table, by its position.
+    Input(usize),
+    /// A join, its sides, and what is done to its rows before another join has them.
+    Join { planned: Arc<dyn ExecutionPlan>, sides: Box<[JoinTree; 2]>, steps: Arc<[Step]>, schema: SchemaRef },
 }
 
 /// Which side may be the outer one.
@@ -63,22 +79,62 @@ impl OuterSide {
     }
 }
 
+impl JoinTree {
+    /// The tables that may be the outer one: each of its rows has all of its matches in a row or several, and no other rows
+    /// leave.
+    pub(crate) fn outer(&self) -> Vec<usize> {
+        match self {
+            JoinTree::Input(at) => vec![*at],
+            JoinTree::Join { planned, sides, .. } => {
+                let join_type = planned.downcast_ref::<HashJoinExec>().map(|join| *join.join_type());
+                match join_type.and_then(OuterSide::of) {
+                    None => Vec::new(),
+                    Some(OuterSide::Left) => sides[0].outer(),
+                    Some(OuterSide::Right) => sides[1].outer(),
+                    Some(OuterSide::Either) => sides.iter().flat_map(JoinTree::outer).collect(),
+                }
+            }
+        }
+    }
+
+    /// Whether a join makes its hash table of the rows of this table.
+    fn is_built(&self, input: usize) -> bool {
+        match self {
+            JoinTree::Input(_) => false,
+            JoinTree::Join { sides, .. } => {
+                matches!(sides[0], JoinTree::Input(at) if at == input)
+                    || sides.iter().any(|side| side.is_built(input))
+            }
+        }
+    }
+}
+
 /// What the partitions of one execution share.
 pub(crate) struct SharedJoin {
     join: Arc<ChunkJoin>,
     pub(super) outer: ClusteredInput,
-    pub(super) inner: ClusteredInput,
-    outer_is_left: bool,
-    /// Inner rows that are wanted again.
-    pub(super) kept: KeptRows,
+    /// The position of the outer table.
+    outer_at: usize,
+    /// The others, in their order.
+    pub(super) inner: Vec<Inner>,
     partitions: usize,
     context: Arc<TaskContext>,
 }
 
-/// How many rows are read of both sides: inner chunks for every outer one that they overlap.
-fn rows_read(outer: &ClusteredInput, inner: &ClusteredInput) -> u64 {
-    let chunks = outer.clustering.chunks.iter().flat_map(|range| inner.clustering.overlapping(range));
-    outer.rows_of_all() + chunks.map(|&chunk| inner.rows_of(chunk)).sum::<u64>()
+/// An inner table.
+pub(super) struct Inner {
+    pub(super) input: ClusteredInput,
+    /// Its rows that are wanted again.
+    pub(super) kept: KeptRows,
+}
+
+/// How many rows are read of all tables: inner chunks for every outer one that they overlap.
+fn rows_read<'a>(outer: &ClusteredInput, inner: impl Iterator<Item = &'a ClusteredInput>) -> u64 {
+    let of_inner = |inner: &ClusteredInput| {
+        let chunks = outer.clustering.chunks.iter().flat_map(|range| inner.clustering.overlapping(range));
+        chunks.map(|&chunk| inner.rows_of(chunk)).sum::<u64>()
+    };
+    outer.rows_of_all() + inner.map(of_inner).sum::<u64>()
 }
 
 /// How many outer chunks overlap each inner one.
@@ -98,9 +154,10 @@ impl ChunkOperator for ChunkJoin {
     type Worker = JoinWorker;
 
     fn condition(&self) -> String {
-        let declared = if self.left.declared || self.right.declared { ", as is declared" } else { "" };
-        let (left, right) = (&self.left.column, &self.right.column);
-        let clustered = format!("chunks are clustered by {left} and {right}{declared}");
+        let declared = self.inputs.iter().any(|input| input.declared);
+        let declared = if declared { ", as is declared" } else { "" };
+        let columns: Vec<&str> = self.inputs.iter().map(|input| input.column.as_str()).collect();
+        let clustered = format!("chunks are clustered by {}{declared}", columns.join(" and "));
         if self.always {
             return clustered;
         }
@@ -112,32 +169,36 @@ impl ChunkOperator for ChunkJoin {
         partitions: usize,
         context: Arc<TaskContext>,
     ) -> Result<Choice<SharedJoin>> {
-        // No key is read for a side if statistics do not prove the other one, which is not declared.
-        let right_first = self.left.declared && !self.right.declared;
-        let (first, second) = if right_first { (&self.right, &self.left) } else { (&self.left, &self.right) };
-        let first = match first.clustered(partitions, &context).await? {
-            Ok(input) => input,
-            Err(why) => return Ok(Choice::Otherwise(why)),
+        // No keys are read of a table if statistics do not prove another one, which is not declared.
+        let mut order: Vec<usize> = (0..self.inputs.len()).collect();
+        order.sort_by_key(|&at| self.inputs[at].declared);
+        let mut inputs = BTreeMap::new();
+        for at in order {
+            match self.inputs[at].clustered(partitions, &context).await? {
+                Ok(input) => inputs.insert(at, input),
+                Err(why) => return Ok(Choice::Otherwise(why)),
+            };
+        }
+        let read = |outer: usize| {
+            let inner = inputs.iter().filter(|(at, _)| **at != outer).map(|(_, input)| input);
+            rows_read(&inputs[&outer], inner)
         };
-        let second = match second.clustered(partitions, &context).await? {
-            Ok(input) => input,
-            Err(why) => return Ok(Choice::Otherwise(why)),
-        };
-        let (left, right) = if right_first { (second, first) } else { (first, second) };
-        let outer_is_left = match self.outer {
-            OuterSide::Left => true,
-            OuterSide::Right => false,
-            OuterSide::Either => rows_read(&left, &right) <= rows_read(&right, &left),
-        };
-        let (outer, inner) = if outer_is_left { (left, right) } else { (right, left) };
-        let (worthwhile, why) = is_worthwhile(&outer, &inner, partitions);
+        let least = self.outer.iter().copied().min_by_key(|&outer| read(outer));
+        let outer_at = least.ok_or_else(|| internal_datafusion_err!("no table may be the outer one"))?;
+        let (worthwhile, why) = is_worthwhile(&inputs, outer_at, read(outer_at), partitions);
         if !self.always && !worthwhile {
             return Ok(Choice::Otherwise(why));
         }
-        let reservation = MemoryConsumer::new("OrderedJoinExec kept rows").register(context.memory_pool());
-        let kept = KeptRows::new(visits(&outer, &inner), KEPT_CHUNKS * partitions, reservation);
+        let outer = inputs.remove(&outer_at);
+        let outer = outer.ok_or_else(|| internal_datafusion_err!("the outer table is none of the inputs"))?;
+        let inner = inputs.into_values().map(|input| {
+            let rows = MemoryConsumer::new("OrderedJoinExec kept rows").register(context.memory_pool());
+            let kept = KeptRows::new(visits(&outer, &input), KEPT_CHUNKS * partitions, rows);
+            Inner { input, kept }
+        });
+        let inner = inner.collect();
         let context = with_dense_tables(&context);
-        let shared = SharedJoin { join: self, outer, inner, outer_is_left, kept, partitions, context };
+        let shared = SharedJoin { join: self, outer, outer_at, inner, partitions, context };
         Ok(Choice::ByChunks(Arc::new(shared), why))
     }
 
@@ -161,22 +222,30 @@ fn with_dense_tables(context: &TaskContext) -> Arc<TaskContext> {
 /// Slots of four bytes.
 const DENSE_SLOTS: usize = 1 << 20;
 
-/// Whether all partitions have something to do and few inner chunks are read more than once, and why.
-fn is_worthwhile(outer: &ClusteredInput, inner: &ClusteredInput, partitions: usize) -> (bool, String) {
-    for side in [outer, inner] {
-        if !side.clustering.is_worthwhile() {
-            return (false, side.clustering.values_of(&side.planned.column));
+/// Whether all partitions have something to do and few inner chunks are read more than once, and why, if so many rows are
+/// read.
+fn is_worthwhile(
+    inputs: &BTreeMap<usize, ClusteredInput>,
+    outer: usize,
+    read: u64,
+    partitions: usize,
+) -> (bool, String) {
+    for input in inputs.values() {
+        if !input.clustering.is_worthwhile() {
+            return (false, input.clustering.values_of(&input.planned.column));
         }
     }
+    let outer = &inputs[&outer];
     let (chunks, column) = (outer.clustering.chunks.len(), &outer.planned.column);
     if chunks < partitions {
         return (false, format!("{chunks} chunks of {column} for {partitions} partitions"));
     }
-    let once = (outer.rows_of_all() + inner.rows_of_all()).max(1);
-    let read = rows_read(outer, inner) as f64 / once as f64;
+    let once = inputs.values().map(ClusteredInput::rows_of_all).sum::<u64>().max(1);
+    let read = read as f64 / once as f64;
+    let before = inputs.values().map(|input| input.clustering.read_before(&input.planned.column));
+    let before: String = before.collect();
     let chunks = format!("{chunks} chunks of {column} with their matches");
-    let before = |side: &ClusteredInput| side.clustering.read_before(&side.planned.column);
-    let why = format!("{chunks}, {read:.2} rows read for each row at most{}{}", before(outer), before(inner));
+    let why = format!("{chunks}, {read:.2} rows read for each row at most{before}");
     (read <= ROWS_READ_MAX, why)
 }
 
@@ -184,39 +253,70 @@ fn is_worthwhile(outer: &ClusteredInput, inner: &ClusteredInput, partitions: usi
 const ROWS_READ_MAX: f64 = 1.5;
 
 impl SharedJoin {
-    /// The join of one chunk.
-    fn of_chunk(
+    /// The rows of a part of the joins for one chunk, of which these are the rows of each table; `joins` gets the joins.
+    fn rows_of(
         &self,
-        outer: SendableRecordBatchStream,
-        inner: SendableRecordBatchStream,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let planned = self.join.join.downcast_ref::<HashJoinExec>();
-        let planned = planned.ok_or_else(|| internal_datafusion_err!("not a hash join"))?;
-        let (left, right) = if self.outer_is_left { (outer, inner) } else { (inner, outer) };
-        // Not the planned join over other inputs: its dynamic filter is about all of its rows.
-        let join = HashJoinExecBuilder::new(
-            Arc::new(RestExec::new(left)),
-            Arc::new(RestExec::new(right)),
-            planned.on().to_vec(),
-            *planned.join_type(),
-        );
-        let join = join
-            .with_filter(planned.filter().cloned())
-            .with_projection_ref(planned.projection.clone())
-            .with_partition_mode(PartitionMode::CollectLeft)
-            .with_null_equality(NullEquality::NullEqualsNothing);
-        join.build_exec()
+        tree: &JoinTree,
+        tables: &mut [Option<SendableRecordBatchStream>],
+        joins: &mut Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<SendableRecordBatchStream> {
+        match tree {
+            JoinTree::Input(at) => {
+                let rows = tables.get_mut(*at).and_then(Option::take);
+                rows.ok_or_else(|| internal_datafusion_err!("a table is joined twice"))
+            }
+            JoinTree::Join { planned, sides, steps, schema } => {
+                let [left, right] = &**sides;
+                let left = self.rows_of(left, tables, joins)?;
+                let right = self.rows_of(right, tables, joins)?;
+                let join = of_chunk(planned, left, right)?;
+                let rows = join.execute(0, Arc::clone(&self.context))?;
+                joins.push(join);
+                if steps.is_empty() {
+                    return Ok(rows);
+                }
+                let steps = Arc::clone(steps);
+                let rows =
+                    rows.map(move |batch| steps.iter().try_fold(batch?, |batch, step| step.apply(batch)));
+                Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(schema), rows)))
+            }
+        }
     }
 
-    /// The inner chunks that an outer one overlaps.
-    pub(super) fn overlapped(&self, outer: usize) -> &[usize] {
-        self.inner.clustering.overlapping(&self.outer.clustering.chunks[outer])
+    /// The chunks of an inner table that an outer one overlaps.
+    pub(super) fn overlapped(&self, inner: &Inner, outer: usize) -> Vec<usize> {
+        inner.input.clustering.overlapping(&self.outer.clustering.chunks[outer]).to_vec()
     }
 
     /// An outer chunk has no rows: it needs no inner ones.
     fn needs_nothing(&self, outer: usize) {
-        self.overlapped(outer).iter().for_each(|&chunk| drop(self.kept.visit(chunk)));
+        for inner in &self.inner {
+            self.overlapped(inner, outer).into_iter().for_each(|chunk| drop(inner.kept.visit(chunk)));
+        }
     }
+}
+
+/// A join as it was planned, over the rows of one chunk.
+fn of_chunk(
+    planned: &Arc<dyn ExecutionPlan>,
+    left: SendableRecordBatchStream,
+    right: SendableRecordBatchStream,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let planned = planned.downcast_ref::<HashJoinExec>();
+    let planned = planned.ok_or_else(|| internal_datafusion_err!("not a hash join"))?;
+    // Not the planned join over other inputs: its dynamic filter is about all of its rows.
+    let join = HashJoinExecBuilder::new(
+        Arc::new(RestExec::new(left)),
+        Arc::new(RestExec::new(right)),
+        planned.on().to_vec(),
+        *planned.join_type(),
+    );
+    let join = join
+        .with_filter(planned.filter().cloned())
+        .with_projection_ref(planned.projection.clone())
+        .with_partition_mode(PartitionMode::CollectLeft)
+        .with_null_equality(NullEquality::NullEqualsNothing);
+    join.build_exec()
 }
 
 /// One partition.
@@ -231,7 +331,15 @@ pub(crate) struct JoinWorker {
 struct ChunkJoined {
     rows: SendableRecordBatchStream,
     /// What gives them.
-    join: Arc<dyn ExecutionPlan>,
+    joins: Vec<Arc<dyn ExecutionPlan>>,
+}
+
+impl ChunkJoined {
+    /// The bytes of the hash tables.
+    fn tables(&self) -> usize {
+        let table = |join: &Arc<dyn ExecutionPlan>| join.metrics()?.sum_by_name("build_mem_used");
+        self.joins.iter().filter_map(table).map(|bytes| bytes.as_usize()).sum()
+    }
 }
 
 impl ChunkWorker for JoinWorker {
@@ -243,10 +351,8 @@ impl ChunkWorker for JoinWorker {
                     Some(batch) if batch.num_rows() == 0 => {}
                     Some(batch) => return Ok(Some(batch.record_output(&self.books.baseline))),
                     None => {
-                        let table =
-                            joined.join.metrics().and_then(|metrics| metrics.sum_by_name("build_mem_used"));
-                        let kept = self.shared.kept.bytes() / self.shared.partitions;
-                        self.books.held_elsewhere(table.map_or(0, |table| table.as_usize()) + kept);
+                        let kept = self.shared.inner.iter().map(|inner| inner.kept.bytes()).sum::<usize>();
+                        self.books.held_elsewhere(joined.tables() + kept / self.shared.partitions);
                         self.books.holds(0)?;
                         self.joined = None;
                     }
@@ -268,16 +374,20 @@ impl ChunkWorker for JoinWorker {
 
 impl JoinWorker {
     fn join_chunk(&self, chunk: usize, rows: Vec<RecordBatch>) -> Result<ChunkJoined> {
-        let inner = self.shared.inner_rows(chunk)?;
-        let schema = Arc::clone(&self.shared.outer.planned.schema);
+        let shared = &self.shared;
+        let schema = Arc::clone(&shared.outer.planned.schema);
         let rows = futures::stream::iter(rows.into_iter().map(Ok));
-        let outer = Box::pin(RecordBatchStreamAdapter::new(schema, rows));
-        if self.shared.outer_is_left {
+        let outer: SendableRecordBatchStream = Box::pin(RecordBatchStreamAdapter::new(schema, rows));
+        let inner = (0..shared.inner.len()).map(|at| shared.inner_rows(at, chunk).map(Some));
+        let mut tables = inner.collect::<Result<Vec<_>>>()?;
+        tables.insert(shared.outer_at, Some(outer));
+        if shared.join.tree.is_built(shared.outer_at) {
             // The hash table's side: the join books it from here on.
             self.books.holds(0)?;
         }
-        let join = self.shared.of_chunk(outer, inner)?;
-        Ok(ChunkJoined { rows: join.execute(0, Arc::clone(&self.shared.context))?, join })
+        let mut joins = Vec::new();
+        let rows = shared.rows_of(&shared.join.tree, &mut tables, &mut joins)?;
+        Ok(ChunkJoined { rows, joins })
     }
 
     /// The rows of the next outer chunk. It is given back before inner ones are asked for, so that nobody holds a chunk

@@ -5,8 +5,8 @@
 //! exchange between partitions: groups are made inside a chunk, run by run (`groups`), and leave with its end. Groups at
 //! borders wait aside (`borders`) until all chunks that may hold rows of them were seen.
 //!
-//! A join on the key by which both tables are clustered needs no hash table over the whole table either: each chunk of one
-//! side meets the few chunks of the other side that overlap its range (`join`).
+//! Joins on the key by which all of their tables are clustered need no hash table over a whole table either: each chunk of one
+//! table meets the few chunks of the others that overlap its range (`join`).
 //!
 //! Window functions over partitions by such a column are computed chunk by chunk, too (`window`).
 //!
@@ -37,7 +37,7 @@ mod worker;
 
 pub(crate) use aggregation::{Candidate, ChunkAggregation, OrderedAggregateExec};
 pub(crate) use input::ChunkInput;
-pub(crate) use join::{ChunkJoin, OrderedJoinExec, OuterSide};
+pub(crate) use join::{ChunkJoin, JoinTree, OrderedJoinExec};
 pub(crate) use spec::AggregateSpec;
 pub(crate) use steps::Step;
 pub(crate) use window::{ChunkWindow, OrderedWindowExec, sort_chunks};

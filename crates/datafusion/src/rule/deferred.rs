@@ -42,8 +42,11 @@ fn has_dynamic_filter(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
     plan.exists(|node| Ok(node.children().is_empty() && any_expression(node, is_dynamic)?))
 }
 
+/// The node that opens its input when it is read.
+pub(super) type DeferredExec = OneInputExec<Deferred>;
+
 /// Opens its input when it is read.
-struct Deferred(Arc<dyn ExecutionPlan>);
+pub(super) struct Deferred(Arc<dyn ExecutionPlan>);
 
 impl OneInput for Deferred {
     const NAME: &'static str = "DeferredExec";

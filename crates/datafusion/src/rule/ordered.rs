@@ -7,9 +7,10 @@
 
 use std::sync::Arc;
 
-use datafusion::common::Result;
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::config::CatalogOptions;
 use datafusion::common::tree_node::{TransformedResult, TreeNode};
+use datafusion::common::{JoinType, Result};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::window::WindowExpr;
@@ -28,13 +29,14 @@ use datafusion::physical_plan::union::InterleaveExec;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{Distribution, ExecutionPlan, ExecutionPlanProperties};
 
+use super::deferred::DeferredExec;
 use super::{eligibility, with_narrow_arithmetic};
 use crate::clustered::{ClusteredWith, matches_declared};
 use crate::key_filter::KeyFiltersExec;
 use crate::one_input::with_children;
 use crate::ordered::{
-    AggregateSpec, Candidate, ChunkAggregation, ChunkInput, ChunkJoin, ChunkWindow, OrderedAggregateExec,
-    OrderedJoinExec, OrderedWindowExec, OuterSide, Step, sort_chunks,
+    AggregateSpec, Candidate, ChunkAggregation, ChunkInput, ChunkJoin, ChunkWindow, JoinTree,
+    OrderedAggregateExec, OrderedJoinExec, OrderedWindowExec, Step, sort_chunks,
 };
 use crate::scan::CScan;
 use crate::session::options::OrderAware;
@@ -94,12 +96,23 @@ fn rewritten(
         }
         return Ok(exec);
     }
-    if !partitioned && let Some(join) = join(&node, relied_on, how)? {
-        return Ok(Arc::new(OrderedJoinExec::new(join, (how.finish)(node)?)));
+    if !partitioned && let Some(join) = joins(&node, relied_on, how) {
+        // Fewer tables may be clustered than all of them.
+        let otherwise =
+            if join.inputs.len() > 2 { with_inputs_rewritten(node, relied_on, how)? } else { node };
+        return Ok(Arc::new(OrderedJoinExec::new(join, (how.finish)(otherwise)?)));
     }
     if !partitioned && let Some(window) = window(&node, relied_on, how)? {
         return Ok(Arc::new(OrderedWindowExec::new(window, (how.finish)(node)?)));
     }
+    with_inputs_rewritten(node, relied_on, how)
+}
+
+fn with_inputs_rewritten(
+    node: Arc<dyn ExecutionPlan>,
+    relied_on: ReliedOn,
+    how: How<'_>,
+) -> Result<Arc<dyn ExecutionPlan>> {
     let children = node.children();
     let mut changed = false;
     let mut replaced = Vec::with_capacity(children.len());
@@ -174,52 +187,110 @@ fn has_one_order(node: &Arc<dyn ExecutionPlan>, relied_on: ReliedOn) -> bool {
     !partitioned && node.equivalence_properties().oeq_class().len() == 1
 }
 
-/// How the join that the node is is done by chunks; `None` if it cannot be.
-fn join(node: &Arc<dyn ExecutionPlan>, relied_on: ReliedOn, how: How<'_>) -> Result<Option<ChunkJoin>> {
-    let Some(planned) = node.downcast_ref::<HashJoinExec>() else { return Ok(None) };
+/// How the joins that end in `node` are done by chunks; `None` if they cannot be.
+fn joins(node: &Arc<dyn ExecutionPlan>, relied_on: ReliedOn, how: How<'_>) -> Option<ChunkJoin> {
+    let planned = node.downcast_ref::<HashJoinExec>()?;
     if relied_on.order && node.output_ordering().is_some() {
-        return Ok(None);
-    }
-    let Some(outer) = OuterSide::of(*planned.join_type()) else { return Ok(None) };
-    // The side that DataFusion takes to be small is collected by everybody: little is to be gained.
-    if !how.always && *planned.partition_mode() != PartitionMode::Partitioned {
-        return Ok(None);
+        return None;
     }
     let partitions = node.output_partitioning().partition_count();
-    let sides = [planned.left(), planned.right()].map(|input| down_to_scan(input));
-    let [Some((left_steps, left)), Some((right_steps, right))] = sides else { return Ok(None) };
+    let (tree, mut inputs) = planned.on().iter().find_map(|(left, right)| {
+        let mut inputs = Vec::new();
+        let keys = [column(left)?, column(right)?];
+        let tree = join_tree(node, keys, Vec::new(), node.schema(), partitions, how, &mut inputs)?;
+        inputs.iter().all(|input| input.data_type == inputs[0].data_type).then_some((tree, inputs))
+    })?;
+    let key = |input: &ChunkInput| (input.scan.config().clone(), input.column.clone());
+    let keys: Vec<_> = inputs.iter().map(key).collect();
+    for (at, input) in inputs.iter_mut().enumerate() {
+        let (own, own_column) = &keys[at];
+        input.declared |= keys.iter().enumerate().any(|(other, (scan, column))| {
+            other != at && matches_declared((own, own_column), (scan, column), how.catalog)
+        });
+    }
+    let outer = tree.outer();
+    (!outer.is_empty()).then_some(ChunkJoin { inputs, outer, tree, always: how.always })
+}
+
+fn column(expr: &Arc<dyn PhysicalExpr>) -> Option<usize> {
+    Some(expr.downcast_ref::<Column>()?.index())
+}
+
+/// The join that `node` is, on these columns of its sides, both of which are the key by which their tables are clustered;
+/// `None` if it cannot be done by chunks. `steps` are done to its rows, which have this schema then.
+fn join_tree(
+    node: &Arc<dyn ExecutionPlan>,
+    keys: [usize; 2],
+    steps: Vec<Step>,
+    schema: SchemaRef,
+    partitions: usize,
+    how: How<'_>,
+    inputs: &mut Vec<ChunkInput>,
+) -> Option<JoinTree> {
+    let planned = node.downcast_ref::<HashJoinExec>()?;
+    // The side that DataFusion takes to be small is collected by everybody: little is to be gained.
+    if !how.always && *planned.partition_mode() != PartitionMode::Partitioned {
+        return None;
+    }
+    if let Err(reason) = eligibility::join_by_chunks(planned, &steps) {
+        tracing::debug!(%reason, "join is not done by chunks");
+        return None;
+    }
+    let mut side = |input, key| join_side(input, key, partitions, how, inputs);
+    let sides = Box::new([side(planned.left(), keys[0])?, side(planned.right(), keys[1])?]);
+    Some(JoinTree::Join { planned: Arc::clone(node), sides, steps: steps.into(), schema })
+}
+
+/// A side of a join, of which this column is the key: a scan, or a join on the same key.
+fn join_side(
+    input: &Arc<dyn ExecutionPlan>,
+    key: usize,
+    partitions: usize,
+    how: How<'_>,
+    inputs: &mut Vec<ChunkInput>,
+) -> Option<JoinTree> {
+    let (steps, bottom) = down_to_source(input);
     // What a filter leaves may be so little that a hash table over it is small, and filters the other scan.
-    let filtered = |steps: &[Step], scan: &CScan| {
-        scan.has_filter() || steps.iter().any(|step| matches!(step, Step::Filter(..)))
+    let filters = |step: &Step| matches!(step, Step::Filter(..));
+    if !how.always && steps.iter().any(filters) {
+        return None;
+    }
+    let key_below = steps.iter().rev().try_fold(key, |column, step| step.source(column))?;
+    let Some(scan) = scan_of(bottom) else {
+        let keys = keys_of(bottom.downcast_ref::<HashJoinExec>()?, key_below)?;
+        return join_tree(bottom, keys, steps, input.schema(), partitions, how, inputs);
     };
-    if !how.always && (filtered(&left_steps, left) || filtered(&right_steps, right)) {
-        return Ok(None);
+    if !how.always && scan.has_filter() {
+        return None;
     }
-    for (steps, scan) in [(&left_steps, left), (&right_steps, right)] {
-        if let Err(reason) = eligibility::join_by_chunks(planned, steps, scan.config(), partitions) {
-            tracing::debug!(%reason, "join is not done by chunks");
-            return Ok(None);
+    if let Err(reason) = eligibility::join_input_by_chunks(&steps, scan.config(), partitions) {
+        tracing::debug!(%reason, "join is not done by chunks");
+        return None;
+    }
+    inputs.push(clustered_by(input, &steps, scan, key)?);
+    Some(JoinTree::Input(inputs.len() - 1))
+}
+
+/// The columns of the sides that a join compares, of which one is this column of its output. If a row has a value there, it is
+/// that of both sides.
+fn keys_of(join: &HashJoinExec, column_above: usize) -> Option<[usize; 2]> {
+    let column_above = match &join.projection {
+        Some(projection) => *projection.get(column_above)?,
+        None => column_above,
+    };
+    let [left, right] = [join.left(), join.right()].map(|side| side.schema().fields().len());
+    let (side, at) = match join.join_type() {
+        JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => {
+            (0, Some(column_above).filter(|at| *at < left)?)
         }
-    }
-    for (on_left, on_right) in planned.on() {
-        let key = |on: &Arc<dyn PhysicalExpr>| Some(on.downcast_ref::<Column>()?.index());
-        let (Some(left_key), Some(right_key)) = (key(on_left), key(on_right)) else { continue };
-        let left = clustered_by(planned.left(), &left_steps, left, left_key);
-        let right = clustered_by(planned.right(), &right_steps, right, right_key);
-        if let (Some(left), Some(right)) = (left, right)
-            && left.data_type == right.data_type
-        {
-            let declared = matches_declared(
-                (left.scan.config(), &left.column),
-                (right.scan.config(), &right.column),
-                how.catalog,
-            );
-            let [left, right] =
-                [left, right].map(|side| ChunkInput { declared: side.declared || declared, ..side });
-            return Ok(Some(ChunkJoin { left, right, outer, join: Arc::clone(node), always: how.always }));
+        JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => {
+            (1, Some(column_above).filter(|at| *at < right)?)
         }
-    }
-    Ok(None)
+        _ if column_above < left => (0, column_above),
+        _ => (1, column_above - left),
+    };
+    let pairs = join.on().iter().filter_map(|(left, right)| Some([column(left)?, column(right)?]));
+    pairs.into_iter().find(|pair| pair[side] == at)
 }
 
 /// How the window functions that end in `node` are computed by chunks; `None` if they cannot be.
@@ -339,17 +410,20 @@ pub(super) fn exchanges(node: &Arc<dyn ExecutionPlan>) -> bool {
     let merges_sorted =
         node.downcast_ref::<SortPreservingMergeExec>().is_some_and(|node| node.fetch().is_none());
     let passes = node.is::<RepartitionExec>() || node.is::<CooperativeExec>() || node.is::<KeyFiltersExec>();
+    let passes = passes || node.is::<DeferredExec>();
     merges || merges_sorted || passes
 }
 
 /// The cooperative scan at the bottom and what is done to its rows, beginning at the scan.
 fn down_to_scan(top: &Arc<dyn ExecutionPlan>) -> Option<(Vec<Step>, &CScan)> {
+    let (steps, bottom) = down_to_source(top);
+    Some((steps, scan_of(bottom)?))
+}
+
+/// The node whose rows these are, and what is done to them, beginning there.
+fn down_to_source(top: &Arc<dyn ExecutionPlan>) -> (Vec<Step>, &Arc<dyn ExecutionPlan>) {
     let (mut node, mut steps) = (top, Vec::new());
     loop {
-        if let Some(leaf) = node.downcast_ref::<DataSourceExec>() {
-            steps.reverse();
-            return Some((steps, leaf.data_source().downcast_ref::<CScan>()?));
-        }
         if let Some((step, input)) = Step::of(node) {
             steps.push(step);
             node = input;
@@ -357,9 +431,15 @@ fn down_to_scan(top: &Arc<dyn ExecutionPlan>) -> Option<(Vec<Step>, &CScan)> {
         }
         match node.children()[..] {
             [input] if exchanges(node) => node = input,
-            _ => return None,
+            _ => break,
         }
     }
+    steps.reverse();
+    (steps, node)
+}
+
+fn scan_of(node: &Arc<dyn ExecutionPlan>) -> Option<&CScan> {
+    node.downcast_ref::<DataSourceExec>()?.data_source().downcast_ref::<CScan>()
 }
 
 /// The groups that are columns of the files, as they are.

@@ -201,6 +201,47 @@ const QUERIES: [&str; 31] = [
     "SELECT count(*), count(c.k), count(d.k) FROM c FULL JOIN d ON c.k = d.k",
 ];
 
+/// A join of three or four tables by the same key, in any shape and of any types, some with more conditions.
+fn joins_of_several(rng: &mut Rng) -> String {
+    let mut tables = vec![("c", "a"), ("d", "b"), ("e", "f")];
+    if rng.bool() {
+        tables.push(("d", "h"));
+    }
+    rng.shuffle(&mut tables);
+    let mut joined: Vec<(String, Vec<&str>)> = Vec::new();
+    for (table, name) in tables {
+        // A filter above a join.
+        let filtered = format!(
+            "(SELECT * FROM {table} y WHERE y.v > 50 OR EXISTS (SELECT 1 FROM e z WHERE z.k = y.k AND z.g = 1)) {name}"
+        );
+        let table = if rng.u8(..4) == 0 { filtered } else { format!("{table} {name}") };
+        joined.push((table, vec![name]));
+    }
+    while joined.len() > 1 {
+        let (right, right_names) = joined.swap_remove(rng.usize(..joined.len()));
+        let (left, mut names) = joined.swap_remove(rng.usize(..joined.len()));
+        let kind = rng.choice(&["", "", "", "LEFT", "RIGHT", "FULL"]).expect("a type");
+        let (l, r) = (*rng.choice(&names).expect("a name"), *rng.choice(&right_names).expect("a name"));
+        let more = match rng.u8(..4) {
+            0 => format!(" AND {l}.g = {r}.g"),
+            1 if *kind != "FULL" => format!(" AND {l}.v < {r}.v"),
+            _ => String::new(),
+        };
+        names.extend(right_names);
+        joined.push((format!("({left} {kind} JOIN {right} ON {l}.k = {r}.k{more})"), names));
+    }
+    let (from, names) = &joined[0];
+    let of = rng.choice(names).expect("a name");
+    let filter = match rng.u8(..5) {
+        0 => format!(" WHERE EXISTS (SELECT 1 FROM d x WHERE x.k = {of}.k)"),
+        1 => format!(" WHERE NOT EXISTS (SELECT 1 FROM e x WHERE x.k = {of}.k AND x.g = 1)"),
+        2 => format!(" WHERE {of}.v > -90"),
+        _ => String::new(),
+    };
+    let sums: Vec<_> = names.iter().map(|name| format!("count({name}.k), sum({name}.v)")).collect();
+    format!("SELECT {of}.k, count(*), {} FROM {from}{filter} GROUP BY {of}.k", sums.join(", "))
+}
+
 /// Sorted, unless the query has an order of its own.
 async fn answer(ctx: &SessionContext, sql: &str) -> Result<Vec<String>> {
     let mut rows = support::rows(ctx, sql).await?;
@@ -223,17 +264,21 @@ async fn answers_match(seed: u64) {
     let layout = Layout::draw(&mut rng);
     let longest = *rng.choice(&[1, 3, 30, 150]).expect("a length");
     let other = Layout { key: layout.key, ..Layout::draw(&mut rng) };
+    let third = Layout { key: layout.key, ..Layout::draw(&mut rng) };
     let tables = [
         write_table(folder.path(), "c", &mut rng, layout, longest),
         write_table(folder.path(), "d", &mut rng, other, 3),
+        write_table(folder.path(), "e", &mut rng, third, 2),
     ];
+    let mut queries = QUERIES.map(str::to_owned).to_vec();
+    queries.extend((0..8).map(|_| joins_of_several(&mut rng)));
     let variant = *rng.choice(&VARIANTS).expect("a variant");
     let when = *rng.choice(&["auto", "always", "always"]).expect("a value");
     let policies: Vec<_> = registry::sharing().collect();
     let policy = policies[seed as usize % policies.len()];
     let plain = declared(support::plain(variant), &tables).await;
     let mut expected = Vec::new();
-    for sql in QUERIES {
+    for sql in &queries {
         expected.push(answer(&plain, sql).await.expect(sql));
     }
     let chunk_bytes = *rng.choice(&[0, 500, 2000]).expect("a size");
@@ -242,11 +287,14 @@ async fn answers_match(seed: u64) {
     let set = format!("SET coscan.order_aware = '{when}'");
     ctx.plain_sql(&set).await.expect("a setting").collect().await.expect("a setting");
     for at_once in [1, 16] {
-        let jobs = QUERIES.map(|sql| {
+        let jobs = queries.iter().cloned().map(|sql| {
             let ctx = ctx.clone();
-            async move { (sql, answer(&ctx, sql).await) }
+            async move {
+                let found = answer(&ctx, &sql).await;
+                (sql, found)
+            }
         });
-        let found = support::at_a_time(Vec::from(jobs), at_once).await;
+        let found = support::at_a_time(jobs.collect(), at_once).await;
         for ((sql, found), expected) in found.iter().zip(&expected) {
             let found = found.as_ref().unwrap_or_else(|error| panic!("seed {seed}, {sql}: {error}"));
             assert!(
@@ -316,6 +364,11 @@ async fn what_is_clustered_is_aggregated_by_chunks() {
         .await
         .expect("a setting");
     assert_eq!(by_chunks(&ctx, join).await, 4);
+    let several = "SELECT count(*) FROM events a JOIN events b ON a.id = b.id LEFT JOIN events c ON b.id = c.id \
+                   WHERE EXISTS (SELECT 1 FROM events d WHERE d.id = c.id)";
+    assert_eq!(by_chunks(&ctx, several).await, 4);
+    let plan = support::rows(&ctx, &format!("EXPLAIN {several}")).await.expect(several).join("\n");
+    assert!(plan.contains("clustered by id and id and id and id"), "one scan for all four tables: {plan}");
     // Where partitions may run in different processes, they cannot share chunks.
     for (stealing, expected) in [("false", 0), ("true", 4)] {
         let set = format!("SET datafusion.execution.enable_file_stream_work_stealing = {stealing}");

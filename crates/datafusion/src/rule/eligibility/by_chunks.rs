@@ -63,18 +63,12 @@ pub(crate) fn aggregation_by_chunks(
     Ok(())
 }
 
-/// A join can be done chunk by chunk, as far as one of its sides goes (`steps` over `scan`), if
+/// A join can be done chunk by chunk, as far as it and what is done to its rows (`steps`) go, if
 ///
 /// - nulls match nothing, and nothing else: then rows with the key null have no match wherever they are;
-/// - neither the join nor the scan stops early, and nothing is volatile: inner rows may be computed more than once;
-/// - the scan reads all of its files in this process, in no more partitions than the join has.
-pub(crate) fn join_by_chunks(
-    join: &HashJoinExec,
-    steps: &[Step],
-    scan: &FileScanConfig,
-    partitions: usize,
-) -> Result<(), Reason> {
-    if let Some(rows) = join.fetch().or(scan.limit) {
+/// - it does not stop early, and nothing is volatile: rows may be computed more than once.
+pub(crate) fn join_by_chunks(join: &HashJoinExec, steps: &[Step]) -> Result<(), Reason> {
+    if let Some(rows) = join.fetch() {
         return Err(Reason::Limit(rows));
     }
     if join.null_aware || join.null_equality() != NullEquality::NullEqualsNothing {
@@ -82,7 +76,22 @@ pub(crate) fn join_by_chunks(
     }
     steps.iter().flat_map(Step::expressions).try_for_each(not_volatile)?;
     join.on().iter().try_for_each(|(left, right)| not_volatile(left).and_then(|()| not_volatile(right)))?;
-    join.filter().map_or(Ok(()), |filter| not_volatile(filter.expression()))?;
+    join.filter().map_or(Ok(()), |filter| not_volatile(filter.expression()))
+}
+
+/// A table (`steps` over `scan`) can be joined chunk by chunk, if
+///
+/// - the scan does not stop early, and nothing is volatile;
+/// - the scan reads all of its files in this process, in no more partitions than the join has.
+pub(crate) fn join_input_by_chunks(
+    steps: &[Step],
+    scan: &FileScanConfig,
+    partitions: usize,
+) -> Result<(), Reason> {
+    if let Some(rows) = scan.limit {
+        return Err(Reason::Limit(rows));
+    }
+    steps.iter().flat_map(Step::expressions).try_for_each(not_volatile)?;
     if let Some(projection) = scan.file_source().projection() {
         projection.iter().try_for_each(|column| not_volatile(&column.expr))?;
     }

@@ -14,7 +14,7 @@
 //! | a conjunct that statistics prove is dropped | [`decided_by_statistics`], [`bounds_in_order`] |
 //! | a decimal is decoded to 64 bits | [`short_decimal`] |
 //! | an aggregation is done chunk by chunk | [`aggregation_by_chunks`], [`clustering_column`], [`bounds_in_order`] |
-//! | a join is done chunk by chunk | [`join_by_chunks`], [`clustering_column`], [`bounds_in_order`] |
+//! | a join is done chunk by chunk | [`join_by_chunks`], [`join_input_by_chunks`], [`clustering_column`], [`bounds_in_order`] |
 //! | window functions are computed chunk by chunk | [`window_by_chunks`], [`clustering_column`], [`bounds_in_order`] |
 
 mod aggregation;
@@ -27,7 +27,8 @@ mod statistics;
 
 pub(crate) use aggregation::{aggregation_at_scan, function_at_scan, narrow_arguments, narrow_arithmetic};
 pub(crate) use by_chunks::{
-    aggregation_by_chunks, clustering_column, clusters, join_by_chunks, window_by_chunks,
+    aggregation_by_chunks, clustering_column, clusters, join_by_chunks, join_input_by_chunks,
+    window_by_chunks,
 };
 pub(crate) use conjuncts::cannot_fail;
 pub(crate) use key_filters::filter_by_keys;
