@@ -278,19 +278,16 @@ fn keys_of(join: &HashJoinExec, column_above: usize) -> Option<[usize; 2]> {
         Some(projection) => *projection.get(column_above)?,
         None => column_above,
     };
-    let [left, right] = [join.left(), join.right()].map(|side| side.schema().fields().len());
+    let left = join.left().schema().fields().len();
     let (side, at) = match join.join_type() {
-        JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => {
-            (0, Some(column_above).filter(|at| *at < left)?)
-        }
-        JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => {
-            (1, Some(column_above).filter(|at| *at < right)?)
-        }
+        // All columns are of one side, but for the mark.
+        JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => (0, column_above),
+        JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => (1, column_above),
         _ if column_above < left => (0, column_above),
         _ => (1, column_above - left),
     };
-    let pairs = join.on().iter().filter_map(|(left, right)| Some([column(left)?, column(right)?]));
-    pairs.into_iter().find(|pair| pair[side] == at)
+    let mut pairs = join.on().iter().filter_map(|(left, right)| Some([column(left)?, column(right)?]));
+    pairs.find(|pair| pair[side] == at)
 }
 
 /// How the window functions that end in `node` are computed by chunks; `None` if they cannot be.
