@@ -21,7 +21,7 @@ impl SharedJoin {
             return Ok(Box::pin(RecordBatchStreamAdapter::new(schema, futures::stream::empty())));
         };
         let (mut kept, mut to_read) = (Vec::new(), Vec::new());
-        for chunk in self.overlapped(inner, outer) {
+        for &chunk in self.overlapped(inner, outer) {
             match inner.kept.visit(chunk) {
                 Some(rows) => kept.extend(rows),
                 None => to_read.push(chunk),

@@ -38,8 +38,6 @@ pub(crate) type OrderedJoinExec = ByChunksExec<ChunkJoin>;
 pub(crate) struct ChunkJoin {
     /// The tables, from left to right.
     pub(crate) inputs: Vec<ChunkInput>,
-    /// Those that may be the outer one.
-    pub(crate) outer: Vec<usize>,
     /// The joins as they were planned: their keys, filters, types and projections hold for each chunk.
     pub(crate) tree: JoinTree,
     /// Whether it is done wherever it is right, worthwhile or not.
@@ -57,7 +55,7 @@ pub(crate) enum JoinTree {
 
 /// Which side may be the outer one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OuterSide {
+enum OuterSide {
     Left,
     Right,
     Either,
@@ -65,7 +63,7 @@ pub(crate) enum OuterSide {
 
 impl OuterSide {
     /// `None` if a join of this type gives rows of both sides that have no match.
-    pub(crate) fn of(join_type: JoinType) -> Option<Self> {
+    fn of(join_type: JoinType) -> Option<Self> {
         match join_type {
             JoinType::Inner => Some(OuterSide::Either),
             JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => {
@@ -183,9 +181,10 @@ impl ChunkOperator for ChunkJoin {
             let inner = inputs.iter().filter(|(at, _)| **at != outer).map(|(_, input)| input);
             rows_read(&inputs[&outer], inner)
         };
-        let least = self.outer.iter().copied().min_by_key(|&outer| read(outer));
-        let outer_at = least.ok_or_else(|| internal_datafusion_err!("no table may be the outer one"))?;
-        let (worthwhile, why) = is_worthwhile(&inputs, outer_at, read(outer_at), partitions);
+        let least = self.tree.outer().into_iter().map(|outer| (read(outer), outer)).min();
+        let (read, outer_at) =
+            least.ok_or_else(|| internal_datafusion_err!("no table may be the outer one"))?;
+        let (worthwhile, why) = is_worthwhile(&inputs, outer_at, read, partitions);
         if !self.always && !worthwhile {
             return Ok(Choice::Otherwise(why));
         }
@@ -284,14 +283,14 @@ impl SharedJoin {
     }
 
     /// The chunks of an inner table that an outer one overlaps.
-    pub(super) fn overlapped(&self, inner: &Inner, outer: usize) -> Vec<usize> {
-        inner.input.clustering.overlapping(&self.outer.clustering.chunks[outer]).to_vec()
+    pub(super) fn overlapped<'a>(&self, inner: &'a Inner, outer: usize) -> &'a [usize] {
+        inner.input.clustering.overlapping(&self.outer.clustering.chunks[outer])
     }
 
     /// An outer chunk has no rows: it needs no inner ones.
     fn needs_nothing(&self, outer: usize) {
         for inner in &self.inner {
-            self.overlapped(inner, outer).into_iter().for_each(|chunk| drop(inner.kept.visit(chunk)));
+            self.overlapped(inner, outer).iter().for_each(|&chunk| drop(inner.kept.visit(chunk)));
         }
     }
 }

@@ -200,16 +200,14 @@ fn joins(node: &Arc<dyn ExecutionPlan>, relied_on: ReliedOn, how: How<'_>) -> Op
         let tree = join_tree(node, keys, Vec::new(), node.schema(), partitions, how, &mut inputs)?;
         inputs.iter().all(|input| input.data_type == inputs[0].data_type).then_some((tree, inputs))
     })?;
-    let key = |input: &ChunkInput| (input.scan.config().clone(), input.column.clone());
-    let keys: Vec<_> = inputs.iter().map(key).collect();
-    for (at, input) in inputs.iter_mut().enumerate() {
-        let (own, own_column) = &keys[at];
-        input.declared |= keys.iter().enumerate().any(|(other, (scan, column))| {
-            other != at && matches_declared((own, own_column), (scan, column), how.catalog)
-        });
-    }
-    let outer = tree.outer();
-    (!outer.is_empty()).then_some(ChunkJoin { inputs, outer, tree, always: how.always })
+    let by_another = |at: usize| {
+        let of = |at: usize| (inputs[at].scan.config(), inputs[at].column.as_str());
+        (0..inputs.len()).any(|other| other != at && matches_declared(of(at), of(other), how.catalog))
+    };
+    let declared: Vec<bool> = (0..inputs.len()).map(by_another).collect();
+    inputs.iter_mut().zip(declared).for_each(|(input, declared)| input.declared |= declared);
+    let join = ChunkJoin { inputs, tree, always: how.always };
+    (!join.tree.outer().is_empty()).then_some(join)
 }
 
 fn column(expr: &Arc<dyn PhysicalExpr>) -> Option<usize> {
@@ -348,7 +346,7 @@ fn partitioned_by(nodes: &[Arc<dyn ExecutionPlan>]) -> Option<usize> {
     for (at, node) in nodes.iter().enumerate() {
         for function in window_functions(node).unwrap_or_default() {
             let columns = function.partition_by().iter();
-            let columns = columns.filter_map(|expr| Some(expr.downcast_ref::<Column>()?.index()));
+            let columns = columns.filter_map(column);
             let columns = columns.filter_map(|column| traced(column, &nodes[at + 1..]));
             common = Some(match common {
                 None => columns.collect(),
@@ -406,8 +404,10 @@ pub(super) fn exchanges(node: &Arc<dyn ExecutionPlan>) -> bool {
     let merges = node.downcast_ref::<CoalescePartitionsExec>().is_some_and(|node| node.fetch().is_none());
     let merges_sorted =
         node.downcast_ref::<SortPreservingMergeExec>().is_some_and(|node| node.fetch().is_none());
-    let passes = node.is::<RepartitionExec>() || node.is::<CooperativeExec>() || node.is::<KeyFiltersExec>();
-    let passes = passes || node.is::<DeferredExec>();
+    let passes = node.is::<RepartitionExec>()
+        || node.is::<CooperativeExec>()
+        || node.is::<KeyFiltersExec>()
+        || node.is::<DeferredExec>();
     merges || merges_sorted || passes
 }
 
@@ -443,8 +443,7 @@ fn scan_of(node: &Arc<dyn ExecutionPlan>) -> Option<&CScan> {
 fn candidates(first: &AggregateExec, steps: &[Step], scan: &CScan) -> Vec<Candidate> {
     let groups = first.group_expr().expr().iter().enumerate();
     let candidate = |(group, (expr, _)): (usize, &(Arc<dyn PhysicalExpr>, String))| {
-        let column = expr.downcast_ref::<Column>()?.index();
-        let column = steps.iter().rev().try_fold(column, |column, step| step.source(column))?;
+        let column = steps.iter().rev().try_fold(column(expr)?, |column, step| step.source(column))?;
         let (column, data_type) = eligibility::clustering_column(scan.config(), column)?;
         let declared = ClusteredWith::has_key(scan.config(), &column);
         Some(Candidate { group, column, data_type, declared })
