@@ -147,6 +147,11 @@ impl LoadControl {
         self.lock().used(id)
     }
 
+    /// Rows of a run were output: it cannot run again.
+    pub(crate) fn note_shown(&self, id: RunId) {
+        self.lock().note_shown(id);
+    }
+
     /// The session's own pool refused an operator so much.
     pub(crate) fn note_refusal(&self, id: RunId, more: u64) {
         self.lock().note_refusal(id, more);

@@ -165,7 +165,7 @@ struct Execution {
     stream: Option<SendableRecordBatchStream>,
     ticket: Option<Ticket>,
     held: HeldBack,
-    /// Whether somebody may have seen a row.
+    /// Whether somebody may have seen a row. See [`Self::show`].
     shown: bool,
     over: bool,
 }
@@ -198,7 +198,9 @@ impl Execution {
                 Some(Ok(batch)) if self.shown => return Ok(Some(batch)),
                 Some(Ok(batch)) => {
                     let room_for_more = self.held.push(batch);
-                    self.shown = !room_for_more || self.query.again.is_none();
+                    if !room_for_more || self.query.again.is_none() {
+                        self.show();
+                    }
                 }
                 Some(Err(error)) => self.failed(error)?,
                 None => {
@@ -209,6 +211,14 @@ impl Execution {
                     }
                 }
             }
+        }
+    }
+
+    /// From now on rows are output.
+    fn show(&mut self) {
+        self.shown = true;
+        if let Some(ticket) = &self.ticket {
+            self.query.lender.control.note_shown(ticket.id);
         }
     }
 

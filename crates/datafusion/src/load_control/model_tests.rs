@@ -43,6 +43,8 @@ enum Fault {
     Leave,
     /// To give back what the operators of a cancelled query had.
     GiveBack,
+    /// To say that rows were output.
+    Shown,
 }
 
 /// The buffer, of which scans hold a part.
@@ -89,6 +91,8 @@ struct Query {
     run: Option<RunId>,
     inside: bool,
     has: u64,
+    /// Whether rows were output, so that it cannot run again.
+    shown: bool,
     steps: u32,
     stopped: bool,
     over: bool,
@@ -137,6 +141,7 @@ impl World {
                     run: None,
                     inside: false,
                     has: 0,
+                    shown: false,
                     steps: rng.u32(1..40),
                     stopped: false,
                     over: false,
@@ -202,14 +207,25 @@ impl World {
         match self.rng.u8(0..8) {
             0..5 => {
                 let more = self.rng.u64(0..(limit / 2).max(2));
-                let asking = Asking { has, more, copies: 0, can_spill: self.rng.bool(), who: Asker::Other };
+                let (can_spill, who) = match self.rng.u8(0..8) {
+                    0 => (false, Asker::Merge),
+                    n => (n % 2 == 0, Asker::Other),
+                };
+                let asking = Asking { has, more, copies: 0, can_spill, who };
                 if self.asks(id, asking) {
                     self.queries[at].has += more;
                 } else if !asking.can_spill {
+                    self.has_to_be_refused(at, asking);
                     self.fails(at, id);
                 } else {
                     self.gives_back(id, has);
                     self.queries[at].has = 0;
+                }
+            }
+            5 if self.rng.bool() => {
+                self.queries[at].shown = true;
+                if self.fault != Fault::Shown {
+                    self.lender.control.note_shown(id);
                 }
             }
             5 => {
@@ -244,9 +260,31 @@ impl World {
             let used: u64 = control.view().iter().map(|line| line.used).sum();
             let most = self.limit_max + self.buffer.bytes();
             let excess = (most / 4).max(32 * MIB) + PROMISE_MIN + self.forced + self.outside;
+            // What those have who cannot go back is granted beside what the others have already.
+            let no_return = self.queries.iter().any(|query| query.shown) as u64 * (most + most / 2);
+            let excess = excess.max(most / 2) + no_return;
             assert!(used <= most + excess, "{used} bytes were granted of {most}");
         }
         granted
+    }
+
+    /// A query that cannot run again is refused only what those like it and ended runs leave no room for.
+    fn has_to_be_refused(&self, at: usize, asking: Asking) {
+        let query = &self.queries[at];
+        if !query.shown || self.lender.control.is_short() {
+            return;
+        }
+        let limit = self.lender.control.limit();
+        let shown = self.queries.iter().filter(|query| query.shown);
+        let charged = shown.map(|query| query.has.max(self.promised(query))).sum::<u64>();
+        let left: u64 = self.ending.iter().map(|(_, has, _)| *has).sum();
+        let wanted = charged.max(query.has) + left + self.outside + asking.more;
+        assert!(wanted > limit + limit / 2, "{} more of {limit} were refused for nothing", asking.more);
+    }
+
+    fn promised(&self, query: &Query) -> u64 {
+        let line = self.lender.control.view().into_iter().find(|line| Some(line.id) == query.run);
+        line.map_or(0, |line| line.wants)
     }
 
     fn gives_back(&self, id: RunId, bytes: u64) {
@@ -259,7 +297,7 @@ impl World {
         let Some(refused) = self.lender.control.refused(id) else { panic!("nothing was refused") };
         let next = self.queries[at].attempt.after(refused, self.lender.control.limit());
         self.end(at, false);
-        if let Some(next) = next {
+        if let Some(next) = next.filter(|_| !self.queries[at].shown) {
             let query = &mut self.queries[at];
             (query.attempt, query.over) = (next, false);
         }
@@ -414,7 +452,7 @@ fn whatever_happens_everybody_ends_and_nothing_is_left() {
 #[test]
 fn planted_faults_are_found() {
     let found = |fault| (0..300).find(|seed| std::panic::catch_unwind(|| play(*seed, fault)).is_err());
-    let faults = [Fault::WakeUp, Fault::Look, Fault::Loan, Fault::Leave, Fault::GiveBack];
+    let faults = [Fault::WakeUp, Fault::Look, Fault::Loan, Fault::Leave, Fault::GiveBack, Fault::Shown];
     let found = faults.map(|fault| (fault, found(fault)));
     for (fault, seed) in found {
         assert!(seed.is_some(), "{fault:?} was not found");

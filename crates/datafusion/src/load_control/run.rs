@@ -61,6 +61,8 @@ pub(crate) struct Run {
     pub(super) used: u64,
     pub(super) peak: u64,
     pub(super) refused: Option<Refused>,
+    /// Whether rows of it were output: it cannot run again.
+    pub(super) shown: bool,
 }
 
 #[derive(Debug)]
@@ -108,7 +110,19 @@ impl Run {
     /// One that arrives, or that stands for those who never do.
     pub(super) fn new(about: Arc<About>, place: RunId, phase: Phase, turn: Arc<Turn>, now: Instant) -> Self {
         let looked = (now, 0);
-        Run { about, attempt: 0, place, phase, since: now, looked, turn, used: 0, peak: 0, refused: None }
+        Run {
+            about,
+            attempt: 0,
+            place,
+            phase,
+            since: now,
+            looked,
+            turn,
+            used: 0,
+            peak: 0,
+            refused: None,
+            shown: false,
+        }
     }
 
     /// Its charge for admission.
@@ -118,6 +132,11 @@ impl Run {
             Phase::In { promised, .. } => promised.max(self.used),
             Phase::Over | Phase::Outside => self.used,
         }
+    }
+
+    /// Whether a refusal does not end its query.
+    pub(super) fn can_run_again(&self) -> bool {
+        matches!(self.phase, Phase::Waiting { .. } | Phase::In { .. }) && !self.shown
     }
 
     /// Whether waiting queries wait for it.

@@ -40,7 +40,8 @@ const NEVER_REFUSED_AT_THE_END: u64 = 128 << 10;
 const BEYOND_SHARE: u64 = 8;
 
 /// Merges of sorted batches may have 1/N of the limit beyond it: they cannot spill, and what they ask for is there already.
-const AGAIN_SHARE: u64 = 2;
+/// So may runs of which rows were output: a refusal ends their queries.
+const NO_RETURN_SHARE: u64 = 2;
 
 /// Operators larger than 1/N of the limit spill when the process is short of memory.
 const SHORT_SHARE: u64 = 32;
@@ -137,6 +138,12 @@ impl State {
     /// The charges of all but one.
     pub(crate) fn charged(&self, but: Option<RunId>) -> u64 {
         self.runs.iter().filter(|(id, _)| Some(**id) != but).map(|(_, run)| run.charge()).sum()
+    }
+
+    /// The charges of all but one that cannot run again.
+    fn charged_for_good(&self, but: RunId) -> u64 {
+        let runs = self.runs.iter().filter(|(id, run)| **id != but && !run.can_run_again());
+        runs.map(|(_, run)| run.charge()).sum()
     }
 
     /// Whether a query waits for admission.
@@ -271,8 +278,9 @@ impl State {
         let others = self.charged(Some(id));
         let limit = self.limit.saturating_add(self.lent);
         let small_limit = limit.saturating_add((limit / SMALL_BEYOND).max(SMALL_BEYOND_MIN));
-        let again_limit = limit.saturating_add(limit / AGAIN_SHARE);
+        let no_return_limit = limit.saturating_add(limit / NO_RETURN_SHARE);
         let limit = if can_spill { limit } else { limit.saturating_add(limit / BEYOND_SHARE) };
+        let for_good = self.charged_for_good(id);
         let Some(run) = self.runs.get_mut(&id) else { return Ok(()) };
         let own = run.used.saturating_add(more).saturating_add(copies);
         let wanted = others.saturating_add(own);
@@ -281,8 +289,13 @@ impl State {
             _ => false,
         };
         let small = all <= never_refused && wanted <= small_limit;
-        let again = who == Asker::Merge && wanted <= again_limit && !short;
-        if small || again || ((within_promise || wanted <= limit) && !short) {
+        let no_return = match who {
+            // Those that can run again are refused what they ask for next, and make room.
+            _ if run.shown && !can_spill => for_good.saturating_add(own) <= no_return_limit,
+            Asker::Merge => wanted <= no_return_limit,
+            Asker::Other => false,
+        };
+        if small || ((no_return || within_promise || wanted <= limit) && !short) {
             self.take(id, more);
             return Ok(());
         }
@@ -294,6 +307,13 @@ impl State {
         if let Some(run) = self.runs.get_mut(&id) {
             run.used = run.used.saturating_add(bytes);
             run.peak = run.peak.max(run.used);
+        }
+    }
+
+    /// Rows of a run were output.
+    pub(crate) fn note_shown(&mut self, id: RunId) {
+        if let Some(run) = self.runs.get_mut(&id) {
+            run.shown = true;
         }
     }
 

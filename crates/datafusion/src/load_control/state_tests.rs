@@ -250,6 +250,24 @@ fn at_the_end_of_its_memory_the_process_has_whoever_came_late_give_up() {
 }
 
 #[test]
+fn whoever_has_output_rows_has_room_that_others_hold() {
+    let control = control(800 * MIB);
+    let (shown, other) = (
+        arrive(&control, 1, None, 1, MemoryRequest::Usual),
+        arrive(&control, 2, None, 1, MemoryRequest::Usual),
+    );
+    assert!(is_in(&control, shown) && is_in(&control, other));
+    assert_eq!(control.try_take(other, asking(0, 700 * MIB, true)), Ok(()));
+    assert!(control.try_take(shown, asking(0, 300 * MIB, false)).is_err(), "it can run again");
+    control.note_shown(shown);
+    assert!(control.try_take(shown, asking(0, 300 * MIB, true)).is_err(), "it can spill");
+    assert_eq!(control.try_take(shown, asking(0, 300 * MIB, false)), Ok(()));
+    assert!(control.try_take(other, asking(700 * MIB, 2 * MIB, false)).is_err(), "it can run again");
+    assert_eq!(control.try_take(shown, asking(300 * MIB, 900 * MIB, false)), Ok(()), "half beyond the limit");
+    assert!(control.try_take(shown, asking(1200 * MIB, 2 * MIB, false)).is_err(), "and no more");
+}
+
+#[test]
 fn what_is_copied_counts_and_a_merge_asks_again() {
     let now = Instant::now();
     let mut state = State::new(100 * MIB, now);
