@@ -14,8 +14,10 @@ fn print(failure: &Failure) {
 
 #[test]
 fn a_bounded_number_of_seeds_keeps_every_invariant() {
-    let report = fuzz::run(0..10_000, 2, &print);
-    assert_eq!((report.seeds, report.failures.len()), (10_000, 0));
+    // Shrinking takes long: what fails often is known after a few.
+    assert_eq!(fuzz::run(0..100, 2, &print).failures.len(), 0);
+    let report = fuzz::run(100..10_000, 2, &print);
+    assert_eq!((report.seeds, report.failures.len()), (9_900, 0));
     assert!(report.events > 300_000, "the worlds are not empty: {} events", report.events);
 }
 
@@ -91,7 +93,7 @@ impl SharingPolicy for Broken {
         let scans = state.scans().filter(|scan| among.admits(state, scan));
         let mut wishes = scans.flat_map(|scan| scan.unclaimed().iter().map(move |chunk| (scan, chunk)));
         let (scan, chunk) = wishes.find(|(scan, chunk)| blind || !state.is_supplied(scan, *chunk))?;
-        Some(LoadChoice { scan: scan.id, chunk, columns: scan.columns.clone(), or_own: false })
+        Some(LoadChoice { scan: scan.id, chunk, columns: scan.columns.clone(), or_own: false, alone: true })
     }
 
     fn choose_victims(&mut self, state: &State, victims: &mut Victims<'_>) {

@@ -63,7 +63,7 @@ impl SharingPolicy for ReadsTwice {
     fn choose_load(&mut self, state: &State, _among: Among) -> Option<LoadChoice> {
         let scan = state.scans().nth(1)?;
         let columns = scan.columns.clone();
-        Some(LoadChoice { scan: scan.id, chunk: scan.next_in_order()?, columns, or_own: false })
+        Some(LoadChoice { scan: scan.id, chunk: scan.next_in_order()?, columns, or_own: false, alone: true })
     }
 
     fn choose_victims(&mut self, _state: &State, _victims: &mut Victims<'_>) {}

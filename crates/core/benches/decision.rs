@@ -67,6 +67,7 @@ impl Host {
             order: DeliveryOrder::Any,
             weight: 1,
             workspace_bytes: 0,
+            matching: Vec::new(),
         };
         self.due.push_back(Event::ScanRegistered { scan, spec });
         self.due.push_back(Event::ChunkRequested { scan, worker: WorkerNo(0) });

@@ -33,6 +33,7 @@ fn main() -> Result<(), ConfigError> {
             order: DeliveryOrder::Any,
             weight: 1,
             workspace_bytes: 0,
+            matching: Vec::new(),
         };
         plan(&mut agenda, number * 25, Event::ScanRegistered { scan, spec });
         plan(&mut agenda, number * 25, Event::ChunkRequested { scan, worker: WorkerNo(0) });

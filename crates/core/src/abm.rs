@@ -44,6 +44,7 @@ use crate::time::Instant;
 ///     order: DeliveryOrder::Any,
 ///     weight: 1,
 ///     workspace_bytes: 100,
+///     matching: Vec::new(),
 /// };
 /// let mut happened = VecDeque::from([
 ///     Event::TableOpened { table, layout: TableLayout::rows([1_000; 8])? },
@@ -154,12 +155,13 @@ impl Abm {
     }
 
     /// The smallest budget under which this scan makes progress, however many others there are: its
-    /// largest chunk in its columns and one worker's workspace. Cost: linear in its parts.
+    /// largest chunk in its columns, with what goes with it of other tables, and one worker's workspace. Cost: linear in
+    /// its parts.
     ///
     /// # Panics
-    /// If the scan names a table that is not open.
+    /// If the scan names a table that is not open, or chunks that it does not have.
     pub fn minimum_buffer(&self, spec: &ScanSpec) -> u64 {
-        minimum_buffer(self.state().table(spec.table), spec)
+        minimum_buffer(self.state(), spec)
     }
 
     /// Checks that the budget suffices for a scan.
@@ -189,6 +191,9 @@ impl Abm {
             Event::TableDropped { table } => mechanism.drop_table(table, actions),
             Event::ScanRegistered { scan, spec } => mechanism.register(scan, spec, actions),
             Event::ChunksUnneeded { scan, chunks } => mechanism.unneed(scan, &chunks),
+            Event::MatchingUnneeded { scan, at, chunks } => {
+                mechanism.unneed_matching(scan, at, &chunks);
+            }
             Event::ChunkRequested { scan, worker } => mechanism.request(scan, worker),
             Event::ChunkReleased { scan, worker } => mechanism.release(scan, worker),
             Event::WorkerActive { scan, worker } => mechanism.note_active(scan, worker),

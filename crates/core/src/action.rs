@@ -76,7 +76,9 @@ pub enum Action {
     Fail {
         /// The scan.
         scan: ScanId,
-        /// The chunk that is missing, if the failure concerns one chunk.
+        /// The table that the failure concerns: the scan's, or one of which it uses matching chunks.
+        table: TableId,
+        /// The chunk of it that is missing, if the failure concerns one chunk.
         chunk: Option<ChunkNo>,
         /// Why.
         reason: FailReason,

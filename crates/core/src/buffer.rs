@@ -38,7 +38,7 @@ impl State {
         let depth = self.loads.len() as u32 + 1;
         self.loads.insert(load, Load { table, chunk, pending, issued: self.now, depth });
         self.count_store(table, |store| store.loads += 1);
-        self.recount_in_order(table);
+        self.recount(table);
         Action::Load { load, table, chunk, parts }
     }
 
@@ -66,7 +66,7 @@ impl State {
             self.count_store(table, |store| store.loads -= 1);
             self.learn_load_time(&load);
         }
-        self.recount_in_order(table);
+        self.recount(table);
         (table, chunk)
     }
 
@@ -89,7 +89,7 @@ impl State {
             }
             self.drop_pages(table, chunk, column, pages, actions);
         }
-        self.recount_in_order(table);
+        self.recount(table);
     }
 
     /// Drops a page that no complete part lies on.
@@ -97,7 +97,7 @@ impl State {
         let (table, column, page) = orphan;
         let chunk = ChunkNo(self.table(table).layout.chunks_of_page(column, PageNo(page)).start);
         self.drop_pages(table, chunk, column, page..page + 1, actions);
-        self.recount_in_order(table);
+        self.recount(table);
     }
 
     fn drop_pages(
@@ -124,7 +124,7 @@ impl State {
             }
             self.drop_pages(table, chunk, column, page..page + 1, actions);
         }
-        self.recount_in_order(table);
+        self.recount(table);
     }
 
     /// The pages of a part that may leave: no part lies on them that is held, being completed or a target.
@@ -176,6 +176,8 @@ impl State {
             return;
         }
         let complete = t.refresh_part(chunk, column);
+        self.refresh_matching_with(table, chunk);
+        let t = self.table(table);
         let wanted = t.class_of(chunk).wanted.contains(column);
         match (self.recency.contains(part), complete) {
             (false, true) => {

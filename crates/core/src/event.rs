@@ -3,6 +3,8 @@
 //! A host reports each event to the [`Abm`](crate::Abm) once, with the time at which it happened. Events that break
 //! the protocol (an unknown scan, a release without a delivery) are bugs of the host and panic.
 
+use std::collections::BTreeMap;
+
 use crate::ids::{ChunkNo, ColumnNo, LoadId, ScanId, TableId, WorkerNo};
 use crate::layout::TableLayout;
 use crate::set::{ChunkSet, ColumnSet};
@@ -52,6 +54,16 @@ pub enum Event {
         /// The scan.
         scan: ScanId,
         /// Chunks to strike off its list.
+        chunks: ChunkSet,
+    },
+    /// The scan does not need these matching chunks any more: it keeps what it needs of them itself. Those that go with a
+    /// chunk in a worker's hands stay until that is released.
+    MatchingUnneeded {
+        /// The scan.
+        scan: ScanId,
+        /// Which of [`ScanSpec::matching`], counted from 0.
+        at: u32,
+        /// The chunks of that table.
         chunks: ChunkSet,
     },
     /// A worker wants its next chunk, or the one it had to give back. Answered, now or later, by exactly
@@ -177,6 +189,21 @@ pub struct ScanSpec {
     /// Bytes a worker may use beside the encoded chunk while it holds one: one decoded slice and the
     /// state of the decoders. Charged from delivery to release.
     pub workspace_bytes: u64,
+    /// What it uses of other tables together with its own chunks; nothing for a scan of one table.
+    pub matching: Vec<MatchingChunks>,
+}
+
+/// The chunks of another table that a scan uses together with its own: the rows that match those of one chunk lie in a few
+/// of the other (2007, section 7.2, cooperative merge join). A chunk of the scan is delivered when all that go with it
+/// are complete as well. They are read together and held together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MatchingChunks {
+    /// The other table.
+    pub table: TableId,
+    /// The columns of it that are used.
+    pub columns: ColumnSet,
+    /// The chunks of it that go with each chunk of the scan; a chunk without any is absent or has none.
+    pub chunks: BTreeMap<ChunkNo, ChunkSet>,
 }
 
 /// The order in which a scan accepts its chunks.

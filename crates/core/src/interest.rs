@@ -1,7 +1,7 @@
 //! Interest classes: sets of chunks about which every decision is the same (2004 §4.1).
 //!
-//! Two chunks of a table are in one class when the same scans want them, the same scans have claimed them, and the
-//! same columns of them are resident, arriving and pinned. Relevance functions use only these facts, so a decision
+//! Two chunks of a table are in one class when the same scans want them, the same scans have claimed them, the same
+//! scans lack chunks that go with them, and the same columns of them are resident, arriving and pinned. Relevance functions use only these facts, so a decision
 //! visits classes, not chunks. A class stores its chunks as runs. A scan that registers splits runs at the ends of
 //! its ranges, and a chunk that is consumed moves from one class to another.
 //!
@@ -43,9 +43,35 @@ pub struct ClassKey {
     pub arriving: ColumnSet,
     /// Whether a worker holds the chunk right now.
     pub pinned: bool,
+    /// The scans that cannot use the chunk because matching chunks are not complete: those that go with it or, if it is
+    /// itself one, those beside which it is used.
+    pub unmatched: SlotSet,
+    /// The scans of the table that lack matching chunks of this one which are not arriving either.
+    pub unsupplied: SlotSet,
+    /// The scans for which loads in flight will complete the chunk with those that go with it: it stays until they have.
+    pub completing: SlotSet,
 }
 
 impl ClassKey {
+    /// Whether a scan can use the chunk with these columns as it is.
+    pub fn is_available_to(&self, slot: ScanSlot, columns: &ColumnSet) -> bool {
+        self.resident.is_superset(columns) && !self.unmatched.contains(slot)
+    }
+
+    /// Whether a scan will be able to when the loads in flight are done.
+    pub fn is_supplied_to(&self, slot: ScanSlot, columns: &ColumnSet) -> bool {
+        self.supplies(columns) && !self.unsupplied.contains(slot)
+    }
+
+    /// Takes a scan out of everything that is noted of it.
+    pub(crate) fn forget(&mut self, slot: ScanSlot) {
+        self.interested.remove(slot);
+        self.claimed.remove(slot);
+        self.unmatched.remove(slot);
+        self.unsupplied.remove(slot);
+        self.completing.remove(slot);
+    }
+
     /// Whether these columns are, or will be when the loads in flight are done, complete.
     pub fn supplies(&self, columns: &ColumnSet) -> bool {
         columns.is_covered_by(&self.resident, &self.arriving)

@@ -29,6 +29,9 @@ impl Abm {
             check_reach(state, table);
         }
         check_recency(state);
+        for scan in state.joining() {
+            scan.matching.iter().for_each(|matching| matching.check(scan.needed()));
+        }
         for scan in state.scans() {
             assert_eq!(scan.needed_count, scan.needed.len(), "{}: needed chunks are counted", scan.id);
             let claimed: BTreeSet<ChunkNo> = scan.active.values().filter_map(claimed_chunk).collect();
@@ -117,11 +120,22 @@ fn true_key(state: &State, id: TableId, table: &Table, chunk: ChunkNo) -> ClassK
         let slot = scan.slot.expect("it has not failed");
         if scan.needed.contains(chunk) {
             key.interested.insert(slot);
+            state.own_facts(scan, chunk).note(&mut key, slot);
         }
         for worker in scan.active.values().filter(|w| claimed_chunk(w) == Some(chunk)) {
             key.claimed.insert(slot);
             key.pinned |= matches!(worker, WorkerState::Holding { .. });
         }
+    }
+    for scan in state.joining() {
+        for matching in scan.matching.iter().filter(|m| m.table == id && m.needed().contains(chunk)) {
+            key.interested.insert(matching.slot);
+            state.facts_of_matching(scan, matching, chunk).note(&mut key, matching.slot);
+        }
+        let held = scan.active.values().filter(|w| matches!(w, WorkerState::Holding { .. }));
+        key.pinned |= held.filter_map(claimed_chunk).any(|own| {
+            state.matching(scan, own).iter().any(|parts| (parts.table, parts.chunk) == (id, chunk))
+        });
     }
     key
 }
@@ -133,6 +147,14 @@ fn check_chunks(state: &State, id: TableId, table: &Table) {
             if let WorkerState::Holding { chunk, .. } = worker {
                 *holders.entry(*chunk).or_default() += 1;
                 assert!(state.is_available(scan, *chunk), "{}: {chunk} is complete while in use", scan.id);
+            }
+        }
+    }
+    for scan in state.joining() {
+        let held = scan.active.values().filter(|w| matches!(w, WorkerState::Holding { .. }));
+        for parts in held.filter_map(claimed_chunk).flat_map(|own| state.matching(scan, own)) {
+            if parts.table == id {
+                *holders.entry(parts.chunk).or_default() += 1;
             }
         }
     }
@@ -166,7 +188,9 @@ fn check_chunks(state: &State, id: TableId, table: &Table) {
 fn check_reach(state: &State, table: &Table) {
     for (slot, interest) in table.interests() {
         let scan = state.scan(interest.scan);
-        let reach = if interest.in_order {
+        let reach = if interest.matching {
+            state.reach_of_matching(scan)
+        } else if interest.in_order {
             table.count_reach_in_order(scan, slot)
         } else {
             table.count_reach(slot, &scan.needed)

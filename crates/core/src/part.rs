@@ -14,20 +14,37 @@ pub struct PartKey {
     pub column: ColumnNo,
 }
 
-/// The parts for which room is being made.
+/// Some columns of one chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct ChunkParts {
     /// The table.
     pub table: TableId,
     /// The chunk.
     pub chunk: ChunkNo,
-    /// The columns; other columns of the chunk may leave.
+    /// The columns.
     pub columns: ColumnSet,
 }
 
+/// The parts for which room is being made: of a chunk, and of the chunks that go with it
+/// ([`MatchingChunks`](crate::MatchingChunks)). Other columns of these chunks may leave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The chunk's parts.
+    pub chunk: ChunkParts,
+    /// Those of its matching chunks.
+    pub matching: Vec<ChunkParts>,
+}
+
 impl Target {
+    /// All of it.
+    pub fn chunks(&self) -> impl Iterator<Item = &ChunkParts> {
+        std::iter::once(&self.chunk).chain(&self.matching)
+    }
+
     /// Whether a part is among them.
     pub fn contains(&self, part: PartKey) -> bool {
-        (self.table, self.chunk) == (part.table, part.chunk) && self.columns.contains(part.column)
+        self.chunks().any(|parts| {
+            (parts.table, parts.chunk) == (part.table, part.chunk) && parts.columns.contains(part.column)
+        })
     }
 }

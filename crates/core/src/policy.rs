@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::eviction::{Need, Victims};
 use crate::ids::{ChunkNo, ScanId, TableId};
-use crate::part::{PartKey, Target};
+use crate::part::PartKey;
 use crate::scan::Scan;
 use crate::set::ColumnSet;
 use crate::state::State;
@@ -79,12 +79,14 @@ pub struct LoadChoice {
     pub columns: ColumnSet,
     /// Whether to read only the scan's own columns if there is no room for all of them.
     pub or_own: bool,
+    /// Whether matching chunks are read for this scan alone, not for the others that could use the chunk then.
+    pub alone: bool,
 }
 
 impl LoadChoice {
     /// A read of what the scan itself uses.
     pub fn own(scan: &Scan, chunk: ChunkNo) -> Self {
-        LoadChoice { scan: scan.id, chunk, columns: scan.columns.clone(), or_own: false }
+        LoadChoice { scan: scan.id, chunk, columns: scan.columns.clone(), or_own: false, alone: true }
     }
 }
 
@@ -166,7 +168,7 @@ pub trait SharingPolicy: ClonePolicy + Debug + Send {
 /// The part that a policy would evict first for a load, whatever its size; for comparing policies.
 pub fn first_victim(state: &State, policy: &mut dyn SharingPolicy, choice: &LoadChoice) -> Option<PartKey> {
     let scan = state.scan(choice.scan);
-    let target = Target { table: scan.table, chunk: choice.chunk, columns: scan.columns.clone() };
+    let target = state.target(scan.table, choice.chunk, scan.columns.clone(), &[scan]);
     let urgent = scan.waiting_since().is_some();
     let need = Need { bytes: 1, scan: Some(choice.scan), urgent, target: Some(target) };
     let mut victims = Victims::new(state, need);

@@ -2,26 +2,31 @@
 //!
 //! Called by the mechanism only. Transitions of pages are in `buffer.rs`; here no byte is read or evicted.
 
+use std::collections::BTreeSet;
+
 use crate::event::{DeliveryOrder, ScanSpec};
 use crate::ids::{ChunkNo, ScanId, TableId, WorkerNo};
-use crate::interest::ScanSlot;
-use crate::part::PartKey;
+use crate::interest::{ClassKey, ScanSlot};
+use crate::part::{ChunkParts, PartKey};
 use crate::scan::{Scan, WorkerState};
 use crate::set::{ChunkSet, ColumnSet};
 use crate::state::State;
-use crate::table::{Interest, Reach};
+use crate::table::{Ahead, Interest, Reach};
 
 impl State {
-    fn scan_mut(&mut self, scan: ScanId) -> &mut Scan {
+    pub(crate) fn scan_mut(&mut self, scan: ScanId) -> &mut Scan {
         self.scans.get_mut(&scan).unwrap_or_else(|| panic!("scan {scan} is not registered"))
     }
 
     /// Registers a scan. The caller checks for chunks whose data is gone.
-    pub(crate) fn register(&mut self, id: ScanId, spec: ScanSpec) {
+    pub(crate) fn register(&mut self, id: ScanId, mut spec: ScanSpec) {
         assert!(!self.scans.contains_key(&id), "scan {id} is registered twice");
         let now = self.now;
         let starved_below = self.config.starved_below * spec.workers;
-        let ahead = self.ahead;
+        let matching_bytes = self.mean_matching_bytes(&spec);
+        let ahead = if matching_bytes > 0 { Ahead::default() } else { self.ahead };
+        let matching = std::mem::take(&mut spec.matching);
+        let matching = self.enter_matching(id, matching, &spec.chunks, starved_below);
         let table = self.table_mut(spec.table);
         assert!(
             spec.chunks.last().is_none_or(|c| c.0 < table.layout.chunk_count())
@@ -34,6 +39,8 @@ impl State {
             scan: id,
             columns: spec.columns.clone(),
             in_order,
+            matching: false,
+            matching_bytes,
             reach: Reach::default(),
             starved_below,
             ahead,
@@ -42,11 +49,21 @@ impl State {
         table.enter(slot, &spec.chunks);
         let table = spec.table;
         let chunks = spec.chunks.clone();
-        self.scans.insert(id, Scan::new(id, spec, slot, now));
+        self.scans.insert(id, Scan::new(id, spec, slot, matching, now));
         self.count_store(table, |store| store.scans += 1);
+        self.refresh_all_matching(id);
         self.refresh_ahead();
         self.refresh_wanted(table, &chunks);
-        self.recount_in_order(table);
+        self.recount(table);
+    }
+
+    /// The mean bytes of what goes with a chunk in other tables.
+    fn mean_matching_bytes(&self, spec: &ScanSpec) -> u64 {
+        let bytes = spec.matching.iter().map(|matching| {
+            let needed: ChunkSet = matching.chunks.values().flat_map(|chunks| chunks.runs()).collect();
+            u64::from(needed.len()) * self.table(matching.table).width(&matching.columns)
+        });
+        bytes.sum::<u64>() / u64::from(spec.chunks.len().max(1))
     }
 
     /// Removes the scan's interest from the table and unpins what its workers hold. The table does not count its
@@ -66,6 +83,7 @@ impl State {
         for (_, chunk) in &held {
             self.unpin(id, *chunk);
         }
+        self.withdraw_matching(id);
         let t = self.table_mut(table);
         t.leave(slot, &needed);
         t.free_slot(slot);
@@ -78,16 +96,16 @@ impl State {
         self.count_store(table, |store| store.scans -= 1);
         self.refresh_ahead();
         self.refresh_wanted(table, &needed);
-        self.recount_in_order(table);
+        self.recount(table);
     }
 
-    /// Removes unclaimed chunks from a scan's needs; returns those that were removed.
-    pub(crate) fn unneed(&mut self, id: ScanId, chunks: &ChunkSet) -> ChunkSet {
+    /// Removes unclaimed chunks from a scan's needs; returns those that were removed, by table: its own first.
+    pub(crate) fn unneed(&mut self, id: ScanId, chunks: &ChunkSet) -> Vec<(TableId, ChunkSet)> {
         let scan = self.scan_mut(id);
         let struck: ChunkSet =
             chunks.runs().flat_map(|r| scan.unclaimed.runs_in(r).collect::<Vec<_>>()).collect();
         if struck.is_empty() {
-            return struck;
+            return Vec::new();
         }
         for chunk in struck.iter() {
             scan.unclaimed.remove(chunk);
@@ -98,13 +116,15 @@ impl State {
         let needed = scan.needed.clone();
         let t = self.table_mut(table);
         t.leave(slot, &struck);
+        let struck_beside = self.strike_matching(id, &struck);
+        let t = self.table_mut(table);
         if !t.interest(slot).in_order {
             let reach = t.count_reach(slot, &needed);
             t.set_reach(slot, reach);
         }
         self.refresh_wanted(table, &struck);
-        self.recount_in_order(table);
-        struck
+        self.recount(table);
+        std::iter::once((table, struck)).chain(struck_beside).collect()
     }
 
     /// Hands a chunk to a worker: it is claimed and pinned, its parts count as used now, and its workspace is
@@ -119,20 +139,21 @@ impl State {
         scan.active.insert(worker, WorkerState::Holding { chunk, since: now });
         scan.served = now;
         self.usage.workspace += workspace;
-        let t = self.table_mut(table);
-        *t.holders.entry(chunk).or_default() += 1;
-        t.change_chunk(chunk, |key| {
-            key.claimed.insert(slot);
-            key.pinned = true;
-        });
+        self.pin(table, chunk, |key| key.claimed.insert(slot));
         for column in columns.iter() {
             self.recency.touch(PartKey { table, chunk, column });
         }
-        self.recount_in_order(table);
+        for ChunkParts { table, chunk, columns } in self.matching(self.scan(id), chunk) {
+            self.pin(table, chunk, |_| {});
+            for column in columns.iter() {
+                self.recency.touch(PartKey { table, chunk, column });
+            }
+        }
+        self.recount(table);
     }
 
-    /// A worker has finished its chunk; returns the chunk.
-    pub(crate) fn release(&mut self, id: ScanId, worker: WorkerNo) -> ChunkNo {
+    /// A worker has finished its chunk; returns what the scan does not need any more, by table: that chunk first.
+    pub(crate) fn release(&mut self, id: ScanId, worker: WorkerNo) -> Vec<(TableId, ChunkSet)> {
         let chunk = match self.scan(id).active.get(&worker) {
             Some(WorkerState::Suspended { chunk }) => *chunk,
             _ => {
@@ -148,15 +169,14 @@ impl State {
         let (table, slot) = (scan.table, scan.slot.expect("failed scans hold nothing"));
         let t = self.table_mut(table);
         let wanted = t.class_of(chunk).wanted.clone();
-        t.change_chunk(chunk, |key| {
-            key.claimed.remove(slot);
-            key.interested.remove(slot);
-        });
+        t.change_chunk(chunk, |key| key.forget(slot));
         if t.class_of(chunk).wanted != wanted {
             self.refresh_wanted_chunk(table, chunk);
         }
-        self.recount_in_order(table);
-        chunk
+        let released = ChunkSet::range(chunk.0..chunk.0 + 1);
+        let struck_beside = self.strike_matching(id, &released);
+        self.recount(table);
+        std::iter::once((table, released)).chain(struck_beside).collect()
     }
 
     /// A worker gives its chunk back unfinished.
@@ -212,7 +232,23 @@ impl State {
     fn unpin(&mut self, id: ScanId, chunk: ChunkNo) {
         let scan = self.scan(id);
         let (table, workspace) = (scan.table, scan.workspace_bytes);
+        let matching = self.matching(scan, chunk);
         self.usage.workspace -= workspace;
+        self.unpin_chunk(table, chunk);
+        matching.into_iter().for_each(|parts| self.unpin_chunk(parts.table, parts.chunk));
+    }
+
+    /// A worker holds the chunk.
+    fn pin(&mut self, table: TableId, chunk: ChunkNo, change: impl FnOnce(&mut ClassKey)) {
+        let t = self.table_mut(table);
+        *t.holders.entry(chunk).or_default() += 1;
+        t.change_chunk(chunk, |key| {
+            change(key);
+            key.pinned = true;
+        });
+    }
+
+    fn unpin_chunk(&mut self, table: TableId, chunk: ChunkNo) {
         let t = self.table_mut(table);
         let holders = t.holders.get_mut(&chunk).expect("a held chunk is pinned");
         *holders -= 1;
@@ -222,8 +258,22 @@ impl State {
         }
     }
 
-    /// Recounts the reach of the table's scans that take chunks in table order.
-    pub(crate) fn recount_in_order(&mut self, table: TableId) {
+    /// Something about the table's chunks has changed: recounts the reach of scans that take chunks in table order, and
+    /// brings what other tables know of the reach of scans with matching chunks in line.
+    pub(crate) fn recount(&mut self, table: TableId) {
+        self.recount_in_order(table);
+        if self.joining.is_empty() {
+            return;
+        }
+        let uses = |scan: &&Scan| {
+            scan.in_order() && scan.table != table && scan.matching.iter().any(|m| m.table == table)
+        };
+        let own: BTreeSet<TableId> = self.joining().filter(uses).map(|scan| scan.table).collect();
+        own.into_iter().for_each(|own| self.recount_in_order(own));
+        self.mirror_reach();
+    }
+
+    fn recount_in_order(&mut self, table: TableId) {
         let t = &self.tables[&table];
         if t.in_order.is_empty() {
             return;

@@ -1,8 +1,8 @@
 //! One registered scan: what it still needs and what its workers are doing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::event::{DeliveryOrder, ScanSpec};
+use crate::event::{DeliveryOrder, MatchingChunks, ScanSpec};
 use crate::ids::{ChunkNo, ScanId, TableId, WorkerNo};
 use crate::interest::ScanSlot;
 use crate::set::{ChunkSet, ColumnSet};
@@ -63,10 +63,120 @@ pub struct Scan {
     pub(crate) unclaimed: ChunkSet,
     /// The workers that are waiting, holding or suspended; idle ones are absent.
     pub(crate) active: BTreeMap<WorkerNo, WorkerState>,
+    /// What it uses of other tables together with its chunks.
+    pub(crate) matching: Vec<Matching>,
+}
+
+/// The matching chunks of a scan in one table.
+#[derive(Clone, Debug)]
+pub(crate) struct Matching {
+    pub table: TableId,
+    pub columns: ColumnSet,
+    /// Its bit in that table.
+    pub slot: ScanSlot,
+    /// Those that go with each chunk of the scan that it has not finished.
+    with: BTreeMap<ChunkNo, ChunkSet>,
+    /// The chunks of the scan that each one goes with. The scan is interested in those that are listed.
+    used_by: BTreeMap<ChunkNo, BTreeSet<ChunkNo>>,
+}
+
+impl Matching {
+    pub fn new(spec: MatchingChunks, own: &ChunkSet, slot: ScanSlot) -> Self {
+        let MatchingChunks { table, columns, chunks: mut with } = spec;
+        with.retain(|chunk, matching| own.contains(*chunk) && !matching.is_empty());
+        let mut used_by: BTreeMap<ChunkNo, BTreeSet<ChunkNo>> = BTreeMap::new();
+        for (chunk, matching) in &with {
+            for matching in matching.iter() {
+                used_by.entry(matching).or_default().insert(*chunk);
+            }
+        }
+        Matching { table, columns, slot, with, used_by }
+    }
+
+    /// Those that go with a chunk of the scan.
+    pub fn with(&self, chunk: ChunkNo) -> impl Iterator<Item = ChunkNo> {
+        self.with.get(&chunk).into_iter().flat_map(ChunkSet::iter)
+    }
+
+    /// The chunks of the scan that a matching one goes with.
+    pub fn used_by(&self, matching: ChunkNo) -> impl Iterator<Item = ChunkNo> {
+        self.used_by.get(&matching).into_iter().flatten().copied()
+    }
+
+    /// Compares the two lists; for `check_invariants`.
+    pub fn check(&self, own: &ChunkSet) {
+        let with = self.with.iter().flat_map(|(own, with)| with.iter().map(move |chunk| (chunk, *own)));
+        let used = self.used_by.iter().flat_map(|(chunk, users)| users.iter().map(move |own| (*chunk, *own)));
+        let (with, used): (BTreeSet<_>, BTreeSet<_>) = (with.collect(), used.collect());
+        assert_eq!(with, used, "matching chunks are listed both ways");
+        assert!(with.iter().all(|(_, chunk)| own.contains(*chunk)), "they go with chunks that are needed");
+    }
+
+    /// The chunks of the scan with which any goes.
+    pub fn own_chunks(&self) -> impl Iterator<Item = ChunkNo> {
+        self.with.keys().copied()
+    }
+
+    /// Whether one is needed.
+    pub fn is_needed(&self, matching: ChunkNo) -> bool {
+        self.used_by.contains_key(&matching)
+    }
+
+    /// All that are needed.
+    pub fn needed(&self) -> ChunkSet {
+        self.used_by.keys().copied().collect()
+    }
+
+    /// The scan does not need some of its own chunks any more; returns those matching ones that it does not need either.
+    pub fn strike_own(&mut self, chunks: impl Iterator<Item = ChunkNo>) -> ChunkSet {
+        let mut gone = BTreeSet::new();
+        for chunk in chunks {
+            for matching in self.with.remove(&chunk).iter().flat_map(ChunkSet::iter) {
+                self.strike_use(matching, chunk, &mut gone);
+            }
+        }
+        gone.into_iter().collect()
+    }
+
+    /// Some matching chunks are not needed with those chunks of the scan that are in nobody's hands; returns those that
+    /// are needed with none, and the chunks of the scan that need less.
+    pub fn strike(&mut self, chunks: &ChunkSet, unclaimed: &ChunkSet) -> (ChunkSet, BTreeSet<ChunkNo>) {
+        let (mut gone, mut changed) = (BTreeSet::new(), BTreeSet::new());
+        for matching in chunks.iter() {
+            let users: Vec<ChunkNo> = self.used_by(matching).filter(|own| unclaimed.contains(*own)).collect();
+            for own in users {
+                if let Some(with) = self.with.get_mut(&own) {
+                    with.remove(matching);
+                    if with.is_empty() {
+                        self.with.remove(&own);
+                    }
+                }
+                self.strike_use(matching, own, &mut gone);
+                changed.insert(own);
+            }
+        }
+        (gone.into_iter().collect(), changed)
+    }
+
+    fn strike_use(&mut self, matching: ChunkNo, own: ChunkNo, gone: &mut BTreeSet<ChunkNo>) {
+        if let Some(users) = self.used_by.get_mut(&matching) {
+            users.remove(&own);
+            if users.is_empty() {
+                self.used_by.remove(&matching);
+                gone.insert(matching);
+            }
+        }
+    }
 }
 
 impl Scan {
-    pub(crate) fn new(id: ScanId, spec: ScanSpec, slot: ScanSlot, now: Instant) -> Self {
+    pub(crate) fn new(
+        id: ScanId,
+        spec: ScanSpec,
+        slot: ScanSlot,
+        matching: Vec<Matching>,
+        now: Instant,
+    ) -> Self {
         assert!(spec.workers > 0, "scan {id} needs at least one worker");
         Scan {
             id,
@@ -83,7 +193,15 @@ impl Scan {
             unclaimed: spec.chunks.clone(),
             needed: spec.chunks,
             active: BTreeMap::new(),
+            matching,
         }
+    }
+
+    /// Its bits in the masks of a table, with the columns that it uses there: for its own chunks, and for matching ones.
+    pub(crate) fn interests_in(&self, table: TableId) -> impl Iterator<Item = (ScanSlot, &ColumnSet)> {
+        let own = self.slot.filter(|_| self.table == table).map(|slot| (slot, &self.columns));
+        let matching = self.matching.iter().filter(move |matching| matching.table == table);
+        own.into_iter().chain(matching.map(|matching| (matching.slot, &matching.columns)))
     }
 
     /// The chunks it has not finished, those in use included.

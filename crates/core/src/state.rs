@@ -41,6 +41,8 @@ pub struct State {
     pub(crate) now: Instant,
     pub(crate) tables: BTreeMap<TableId, Table>,
     pub(crate) scans: BTreeMap<ScanId, Scan>,
+    /// The scans that use matching chunks.
+    pub(crate) joining: BTreeSet<ScanId>,
     pub(crate) loads: BTreeMap<LoadId, Load>,
     pub(crate) next_load: u64,
     /// The stores that scans or loads are of.
@@ -107,6 +109,7 @@ impl State {
             now: Instant::ZERO,
             tables: BTreeMap::new(),
             scans: BTreeMap::new(),
+            joining: BTreeSet::new(),
             loads: BTreeMap::new(),
             next_load: 0,
             stores: BTreeMap::new(),
@@ -175,6 +178,12 @@ impl State {
     /// Whether [`State::has_slot`] holds for any scan.
     pub(crate) fn any_has_slot(&self) -> bool {
         self.stores.values().any(|store| store.scans > 0 && store.loads < self.config.loads_in_flight_max)
+    }
+
+    /// How many loads are in flight from the stores of the tables that a scan reads.
+    pub(crate) fn loads_for(&self, scan: &Scan) -> u32 {
+        let tables = scan.matching.iter().map(|matching| matching.table);
+        std::iter::once(scan.table).chain(tables).map(|table| self.loads_from(table)).sum()
     }
 
     /// How many loads are in flight from the store of a table.
@@ -250,18 +259,19 @@ impl State {
             self.ahead = ahead;
             self.tables.values_mut().for_each(|table| table.set_ahead(ahead));
             let tables: Vec<TableId> = self.tables.keys().copied().collect();
-            tables.into_iter().for_each(|table| self.recount_in_order(table));
+            tables.into_iter().for_each(|table| self.recount(table));
         }
     }
 
-    /// Whether the mechanism allows the part to be evicted: nobody holds it, its chunk is not being completed, and
-    /// room is not being made for it.
+    /// Whether the mechanism allows the part to be evicted: nobody holds it, neither its chunk nor one that it goes with is
+    /// being completed, and room is not being made for it.
     pub fn may_leave(&self, part: PartKey, target: Option<&Target>) -> bool {
         if target.is_some_and(|t| t.contains(part)) {
             return false;
         }
         let class = self.table(part.table).class_of(part.chunk);
-        class.key.arriving.is_empty() && !(class.key.pinned && class.wanted.contains(part.column))
+        let is_completed = class.key.arriving.is_empty() && class.key.completing.is_empty();
+        is_completed && !(class.key.pinned && class.wanted.contains(part.column))
     }
 
     /// Complete parts by last use.
@@ -295,14 +305,17 @@ impl State {
         self.load_time.nanos()
     }
 
-    /// Whether the chunk is complete in the buffer for the scan's columns.
+    /// Whether the chunk is complete in the buffer for the scan's columns, with what goes with it of other tables. Never for
+    /// a scan that failed.
     pub fn is_available(&self, scan: &Scan, chunk: ChunkNo) -> bool {
-        self.table(scan.table).class_of(chunk).key.resident.is_superset(&scan.columns)
+        let key = &self.table(scan.table).class_of(chunk).key;
+        scan.slot.is_some_and(|slot| key.is_available_to(slot, &scan.columns))
     }
 
     /// Whether the chunk is, or will be when the loads in flight are done, complete for the scan.
     pub fn is_supplied(&self, scan: &Scan, chunk: ChunkNo) -> bool {
-        self.table(scan.table).class_of(chunk).key.supplies(&scan.columns)
+        let key = &self.table(scan.table).class_of(chunk).key;
+        scan.slot.is_some_and(|slot| key.is_supplied_to(slot, &scan.columns))
     }
 
     /// Whether the scan's consumer has stopped reading: no worker of it waits, and one has held its chunk for longer

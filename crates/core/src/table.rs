@@ -52,6 +52,10 @@ pub struct Interest {
     /// Whether it takes chunks in table order. Its reach then counts only the unbroken sequence from its next chunk
     /// on, and it is in no starvation mask.
     pub in_order: bool,
+    /// Whether these are matching chunks of a scan of another table, or of this one: its reach is that of the scan.
+    pub matching: bool,
+    /// The mean bytes of what goes with its chunks in other tables.
+    pub(crate) matching_bytes: u64,
     /// Its reach.
     pub reach: Reach,
     /// It is starved below this supply.
@@ -72,6 +76,11 @@ impl Interest {
     pub(crate) fn almost_starved(&self) -> bool {
         let less = self.reach.supplied_bytes.saturating_sub(self.chunk_bytes);
         self.reach.supplied == 0 || self.is_starved_with(self.reach.supplied - 1, less)
+    }
+
+    /// Whether chunks of other tables go with its own or these are such.
+    pub(crate) fn is_joined(&self) -> bool {
+        self.matching || self.matching_bytes > 0
     }
 
     fn is_starved_with(&self, supplied: u32, bytes: u64) -> bool {
@@ -309,7 +318,7 @@ impl Table {
         concerned.union_with(&new.interested);
         for slot in concerned.iter() {
             let interest = self.interest(slot);
-            if interest.in_order {
+            if interest.in_order || interest.matching {
                 continue;
             }
             let (before, after) = (contribution(slot, interest, &old), contribution(slot, interest, &new));
@@ -346,7 +355,9 @@ impl Table {
     pub(crate) fn set_ahead(&mut self, ahead: Ahead) {
         for at in 0..self.slots.len() {
             if let Some(interest) = &mut self.slots[at] {
-                interest.ahead = ahead;
+                if !interest.is_joined() {
+                    interest.ahead = ahead;
+                }
                 let reach = interest.reach;
                 self.set_reach(ScanSlot(at as u32), reach);
             }
@@ -375,7 +386,8 @@ impl Table {
         for run in chunks.runs() {
             self.classes.update(run, &|s| columns_of(slots, s), |key| key.interested.insert(slot));
         }
-        if !self.interest(slot).in_order {
+        let interest = self.interest(slot);
+        if !interest.in_order && !interest.matching {
             self.set_reach(slot, self.count_reach(slot, chunks));
         }
     }
@@ -385,8 +397,7 @@ impl Table {
         let slots = &self.slots;
         for run in chunks.runs() {
             self.classes.update(run, &|s| columns_of(slots, s), |key| {
-                key.interested.remove(slot);
-                key.claimed.remove(slot);
+                key.forget(slot);
             });
         }
     }
@@ -452,8 +463,8 @@ fn contribution(slot: ScanSlot, interest: &Interest, key: &ClassKey) -> Reach {
     if !key.interested.contains(slot) {
         return Reach::default();
     }
-    let available = key.resident.is_superset(&interest.columns);
-    let supplied = available || key.supplies(&interest.columns);
+    let available = key.is_available_to(slot, &interest.columns);
+    let supplied = available || key.is_supplied_to(slot, &interest.columns);
     Reach {
         available: u32::from(available),
         supplied: u32::from(supplied),
@@ -466,7 +477,7 @@ fn columns_of(slots: &[Option<Interest>], slot: ScanSlot) -> ColumnSet {
     slots[slot.0 as usize].as_ref().map(|i| i.columns.clone()).unwrap_or_default()
 }
 
-fn set<T: crate::set::Member>(set: &mut crate::set::BitSet<T>, member: T, on: bool) {
+pub(crate) fn set<T: crate::set::Member>(set: &mut crate::set::BitSet<T>, member: T, on: bool) {
     if on {
         set.insert(member);
     } else {

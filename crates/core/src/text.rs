@@ -6,7 +6,7 @@
 use std::fmt::{self, Display, Formatter};
 
 use crate::action::{Action, FailReason};
-use crate::event::Event;
+use crate::event::{Event, MatchingChunks};
 use crate::set::ColumnSet;
 
 impl Display for Event {
@@ -20,9 +20,14 @@ impl Display for Event {
             Event::TableDropped { table } => write!(f, "dropped {table}"),
             Event::ScanRegistered { scan, spec } => {
                 let (table, columns, chunks) = (spec.table, &spec.columns, &spec.chunks);
-                write!(f, "registered {scan} {table} columns={columns} chunks={chunks:?}")
+                write!(f, "registered {scan} {table} columns={columns} chunks={chunks:?}")?;
+                let matching = |m: &MatchingChunks| write!(f, " with {} columns={}", m.table, m.columns);
+                spec.matching.iter().try_for_each(matching)
             }
             Event::ChunksUnneeded { scan, chunks } => write!(f, "unneeded {scan} chunks={chunks:?}"),
+            Event::MatchingUnneeded { scan, at, chunks } => {
+                write!(f, "matching unneeded {scan} m{at} chunks={chunks:?}")
+            }
             Event::ChunkRequested { scan, worker } => write!(f, "requested {scan} {worker}"),
             Event::ChunkReleased { scan, worker } => write!(f, "released {scan} {worker}"),
             Event::WorkerActive { scan, worker } => write!(f, "active {scan} {worker}"),
@@ -58,8 +63,10 @@ impl Display for Action {
             Action::Wake { scan, worker } => write!(f, "wake {scan} {worker}"),
             Action::Suspend { scan, worker } => write!(f, "suspend {scan} {worker}"),
             Action::ReturnPointRoom => f.write_str("return point room"),
-            Action::Fail { scan, chunk: Some(chunk), reason } => write!(f, "fail {scan} {chunk}: {reason}"),
-            Action::Fail { scan, chunk: None, reason } => write!(f, "fail {scan}: {reason}"),
+            Action::Fail { scan, chunk: Some(chunk), reason, .. } => {
+                write!(f, "fail {scan} {chunk}: {reason}")
+            }
+            Action::Fail { scan, chunk: None, reason, .. } => write!(f, "fail {scan}: {reason}"),
         }
     }
 }

@@ -21,7 +21,7 @@ fn named(policy: &str) -> PolicyName {
 
 /// The chunk that would leave first for chunk 5 of scan `scan`.
 fn first_to_leave(world: &World, policy: &mut dyn SharingPolicy, scan: ScanId) -> Option<u32> {
-    let choice = LoadChoice { scan, chunk: ChunkNo(5), columns: columns(&[0]), or_own: false };
+    let choice = LoadChoice { scan, chunk: ChunkNo(5), columns: columns(&[0]), or_own: false, alone: true };
     first_victim(world.abm.state(), policy, &choice).map(|part| part.chunk.0)
 }
 

@@ -91,6 +91,11 @@ impl Clients {
         }
         let (request, chunks, roots) = request(&plan, &files, &mut random);
         let count = request.chunks.len();
+        let matching = request.matching.iter().map(|matching| {
+            let chunks = matching.chunks.iter().map(|matching| (matching.columns, matching.chunk));
+            (matching.reader.clone(), chunks.collect())
+        });
+        let matching = matching.collect();
         self.world.executor.note(&format!("query {number}.{round}: {count} chunks of {} files", files.len()));
         let scan = engine.scan(request);
         drop(engine);
@@ -104,6 +109,7 @@ impl Clients {
                     files,
                     chunks,
                     roots,
+                    matching,
                     scan: Mutex::new(Some(Arc::new(scan))),
                     taken: Mutex::new(vec![0; count]),
                     struck: Mutex::default(),

@@ -28,7 +28,15 @@ async fn request(engine: &Engine, paths: &[PathBuf]) -> Result<ScanRequest, Box<
         }
         columns.push(FileColumns { file, roots, schema });
     }
-    Ok(ScanRequest { chunks, columns, workers: 1, order: DeliveryOrder::Any, weight: 1, reader: None })
+    Ok(ScanRequest {
+        chunks,
+        columns,
+        workers: 1,
+        order: DeliveryOrder::Any,
+        weight: 1,
+        reader: None,
+        matching: Vec::new(),
+    })
 }
 
 async fn spec(path: &Path) -> Result<(FileSpec, ArrowReaderMetadata), Box<dyn Error>> {

@@ -5,16 +5,17 @@
 //! columns are read at the same time, as one *stage*. For another table, a chunk that is named again, or an order of
 //! the request's own, there is a further stage.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
-use coscan_core::{ChunkNo, ColumnSet, DeliveryOrder, ScanSpec, TableId};
+use coscan_core::{ChunkNo, ColumnNo, ColumnSet, DeliveryOrder, MatchingChunks, ScanSpec, TableId};
 
 use crate::error::EngineError;
 use crate::file_read::FileRead;
-use crate::request::{ChunkRequest, FileColumns, Reader, ScanRequest};
+use crate::request::{ChunkRequest, FileColumns, MatchingChunk, MatchingRequest, Reader, ScanRequest};
 use crate::segments::{self, ColumnGroup};
+use crate::table::FileHandle;
 use crate::workspace;
 
 /// A checked request.
@@ -30,6 +31,22 @@ pub(crate) struct CheckedRequest {
     pub(crate) reader: Reader,
     order: DeliveryOrder,
     weight: u32,
+    /// What goes with the chunks: one for each reader, table and set of columns.
+    pub(crate) matching: Vec<CheckedMatching>,
+}
+
+/// Chunks of another table that go with those of a request.
+#[derive(Debug)]
+pub(crate) struct CheckedMatching {
+    pub(crate) reader: Reader,
+    pub(crate) table: TableId,
+    pub(crate) columns: ColumnSet,
+    /// By the key of the request's chunk: the bundles, and which chunk of them.
+    with: BTreeMap<u32, BTreeSet<ChunkNo>>,
+    /// The chunks of each bundle that go with any.
+    chunks: BTreeMap<ChunkNo, BTreeSet<usize>>,
+    /// They stay known.
+    _files: Vec<FileHandle>,
 }
 
 /// Chunks of a request, in its order, by the bundle that they are to the buffer manager; none is empty.
@@ -61,7 +78,11 @@ impl CheckedRequest {
             reader: request.reader.unwrap_or_default(),
             order: request.order,
             weight: request.weight.max(1),
+            matching: Vec::new(),
         };
+        for matching in request.matching {
+            checked.matching.extend(checked_matching(matching)?);
+        }
         for (table, chunks) in stages(&request.chunks, &checked.reads, request.order)? {
             let begin = checked.segments.len();
             let groups = match request.order {
@@ -115,8 +136,60 @@ impl CheckedRequest {
             order: self.order,
             weight: self.weight,
             workspace_bytes: segment.workspace_bytes,
+            matching: self.matching.iter().map(|matching| matching.with(bundles)).collect(),
         }
     }
+}
+
+impl CheckedMatching {
+    /// Whether a chunk of a bundle goes with any.
+    pub(crate) fn announces(&self, bundle: ChunkNo, chunk: usize) -> bool {
+        self.chunks.get(&bundle).is_some_and(|chunks| chunks.contains(&chunk))
+    }
+
+    /// The chunks of a bundle that go with any.
+    pub(crate) fn chunks_of(&self, bundle: ChunkNo) -> impl Iterator<Item = usize> {
+        self.chunks.get(&bundle).into_iter().flatten().copied()
+    }
+
+    /// What goes with these bundles.
+    fn with(&self, bundles: &Bundles) -> MatchingChunks {
+        let with = bundles.iter().map(|(bundle, chunks)| {
+            let with = chunks.iter().filter_map(|wanted| self.with.get(&wanted.key)).flatten();
+            (*bundle, with.copied().collect())
+        });
+        MatchingChunks { table: self.table, columns: self.columns.clone(), chunks: with.collect() }
+    }
+}
+
+/// The matching chunks of one reader, by table and columns.
+fn checked_matching(request: MatchingRequest) -> Result<Vec<CheckedMatching>, EngineError> {
+    let MatchingRequest { reader, chunks, columns } = request;
+    let reads = file_reads(columns)?;
+    let mut by_columns: BTreeMap<(TableId, &[ColumnNo]), CheckedMatching> = BTreeMap::new();
+    for MatchingChunk { with, columns, chunk } in chunks {
+        let read = reads.get(columns).ok_or_else(|| {
+            let given = reads.len();
+            let message = format!("a matching chunk names columns {columns}, but {given} are given");
+            EngineError::InvalidRequest(message)
+        })?;
+        let bundle = read.file.bundle_of(chunk).ok_or_else(|| no_chunk(chunk, read))?;
+        let group = by_columns.entry((read.file.table, &read.columns)).or_insert_with(|| CheckedMatching {
+            reader: reader.clone(),
+            table: read.file.table,
+            columns: read.columns.iter().copied().collect(),
+            with: BTreeMap::new(),
+            chunks: BTreeMap::new(),
+            _files: reads.iter().map(|read| read._handle.clone()).collect(),
+        });
+        group.with.entry(with).or_default().insert(bundle);
+        group.chunks.entry(bundle).or_default().insert(chunk);
+    }
+    Ok(by_columns.into_values().collect())
+}
+
+fn no_chunk(chunk: usize, read: &FileRead) -> EngineError {
+    EngineError::InvalidRequest(format!("there is no chunk {chunk} in {}", read.file.name()))
 }
 
 /// The chunks of each stage, with their table: of one table and, for delivery in any order, each once; in table
@@ -147,10 +220,7 @@ fn stages(
             ))
         })?;
         let (table, chunk) = (read.file.table, wanted.chunk);
-        let Some(bundle) = read.file.bundle_of(chunk) else {
-            let file = read.file.name();
-            return Err(EngineError::InvalidRequest(format!("there is no chunk {chunk} in {file}")));
-        };
+        let bundle = read.file.bundle_of(chunk).ok_or_else(|| no_chunk(chunk, read))?;
         let next = stages.len();
         let at = match order {
             DeliveryOrder::Any => {

@@ -31,6 +31,9 @@ use crate::table::{FileHandle, FileSpec, address};
 /// Footers that were read past other caches take at most 1/`FOOTERS_SHARE` of the budget, beside it.
 const FOOTERS_SHARE: u64 = 32;
 
+/// Matching chunks are announced if the largest chunk needs no more than 1/N of the buffer with all that goes with it.
+const MATCHING_SHARE: u64 = 4;
+
 /// Cooperative scans over Parquet files: one buffer, one I/O queue, any number of scans.
 ///
 /// Cheap to clone; all clones are the same engine. Its threads end when the last clone and the last scan
@@ -168,6 +171,7 @@ impl Engine {
     ///     order: DeliveryOrder::Any,
     ///     weight: 1,
     ///     reader: None,
+    ///     matching: Vec::new(),
     /// })?;
     /// let (mut worker, mut rows) = (scan.worker(), 0);
     /// while let Some(mut chunk) = worker.next().await? {
@@ -204,13 +208,15 @@ impl Engine {
         request: ScanRequest,
         account: Option<Arc<QueryAccount>>,
     ) -> Result<ScanHandle, EngineError> {
-        self.driver
-            .locked(|locked| locked.check_handles(request.columns.iter().map(|columns| &columns.file)))??;
-        let checked = CheckedRequest::new(request, self.driver.config.slice_rows)?;
+        self.driver.locked(|locked| locked.check_handles(request.files()))??;
+        let mut checked = CheckedRequest::new(request, self.driver.config.slice_rows)?;
         let needed = self.driver.locked(|locked| {
-            let needs =
-                |at: usize| locked.state.abm.minimum_buffer(&checked.spec(at, &checked.segments[at].bundles));
-            let most = (0..checked.segments.len()).map(|at| (needs(at), at)).max();
+            let mut most = locked.needed_by(&checked);
+            let share = locked.state.budget.wanted() / MATCHING_SHARE;
+            if !checked.matching.is_empty() && most.is_some_and(|(needed, _)| needed > share) {
+                checked.matching.clear();
+                most = locked.needed_by(&checked);
+            }
             let (needed, what) =
                 most.map_or((0, ""), |(needed, at)| (needed, checked.segments[at].example.as_str()));
             locked.admit(needed, || format!("a scan of {what}")).map(|()| {

@@ -90,7 +90,7 @@ pub use io::{RangeReader, ReadError, Source};
 pub use load_log::{LoadSeen, RecentLoads};
 pub use observe::{Observation, PartState, PartView, ScanView, TableView};
 pub use point::{PointCost, PointRequest, PointRows, point_cost};
-pub use request::{ChunkRequest, FileColumns, Reader, ScanRequest};
+pub use request::{ChunkRequest, FileColumns, MatchingChunk, MatchingRequest, Reader, ScanRequest};
 pub use scan::{ScanHandle, Worker};
 pub use stats::{DeviceUse, EngineStats, Histogram, ScanMetrics};
 pub use table::{FileHandle, FileId, FileSpec};

@@ -40,6 +40,8 @@ pub(crate) struct RegisteredSegment {
     pub(crate) reads: Arc<[FileRead]>,
     pub(crate) counters: Arc<ScanCounters>,
     pub(crate) reader: Reader,
+    /// What others read of tables that go with its chunks.
+    matching: Vec<(TableId, ColumnSet, Reader)>,
     /// The bytes that each worker has reserved beside its chunk.
     workspace_bytes: AtomicU64,
     workers: usize,
@@ -59,6 +61,7 @@ impl RegisteredSegment {
         reads: Arc<[FileRead]>,
         counters: Arc<ScanCounters>,
         reader: Reader,
+        matching: Vec<(TableId, ColumnSet, Reader)>,
         stall_after: Duration,
         workspace_bytes: u64,
         workers: usize,
@@ -76,10 +79,22 @@ impl RegisteredSegment {
             reads,
             counters,
             reader,
+            matching,
             workspace_bytes,
             workers,
             slots,
         }
+    }
+
+    /// The columns of tables that are read because of it, and by whom.
+    pub(crate) fn reads(&self) -> impl Iterator<Item = (TableId, &ColumnSet, &Reader)> {
+        let matching = self.matching.iter().map(|(table, columns, reader)| (*table, columns, reader));
+        std::iter::once((self.table, &self.columns, &self.reader)).chain(matching)
+    }
+
+    /// Whether chunks of other tables go with its own, or its own are such.
+    pub(crate) fn is_joined(&self) -> bool {
+        !self.matching.is_empty() || self.reader.is_announced()
     }
 
     /// The bytes that each worker has reserved beside its chunk.

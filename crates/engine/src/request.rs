@@ -1,6 +1,7 @@
 //! What a caller asks for: chunks of files, each in some columns. `checked.rs` checks it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow::datatypes::SchemaRef;
 use coscan_core::DeliveryOrder;
@@ -23,17 +24,77 @@ pub struct ScanRequest {
     pub weight: u32,
     /// The reader; `None` for one without other scans.
     pub reader: Option<Reader>,
+    /// What is used of other tables together with these chunks; nothing for most scans.
+    pub matching: Vec<MatchingRequest>,
+}
+
+impl ScanRequest {
+    /// All files.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &FileHandle> {
+        let matching = self.matching.iter().flat_map(|matching| &matching.columns);
+        self.columns.iter().chain(matching).map(|columns| &columns.file)
+    }
+}
+
+/// Chunks of another table that are used together with those of a scan, because their rows match (2007, section 7.2). They are
+/// read together, and a chunk is delivered when what goes with it is in the buffer. Whoever takes the chunk reads that by a
+/// scan of `reader`, which begins before the chunk is released and has it at once.
+///
+/// Without room for the largest chunk with all that goes with it, none of this is announced, and the other scan waits for
+/// what it reads.
+#[derive(Clone, Debug)]
+pub struct MatchingRequest {
+    /// Who will read them.
+    pub reader: Reader,
+    /// The chunks.
+    pub chunks: Vec<MatchingChunk>,
+    /// What will be decoded of which file: each chunk names one of these.
+    pub columns: Vec<FileColumns>,
+}
+
+/// A chunk that goes with one of the scan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MatchingChunk {
+    /// The key of the scan's chunk.
+    pub with: u32,
+    /// Its file and columns: a position in [`MatchingRequest::columns`].
+    pub columns: usize,
+    /// Its position in [`FileHandle::chunks`].
+    pub chunk: usize,
 }
 
 /// A reader of a table with several scans: what one of them decodes is not kept for the others, as it is for other
 /// readers of the same columns.
-#[derive(Clone, Debug, Default)]
-pub struct Reader(Arc<()>);
+#[derive(Clone, Debug)]
+pub struct Reader(Arc<AtomicU64>);
+
+impl Default for Reader {
+    fn default() -> Self {
+        Reader(Arc::new(AtomicU64::new(NOT_ANNOUNCED)))
+    }
+}
+
+const NOT_ANNOUNCED: u64 = u64::MAX;
 
 impl Reader {
     /// Whether both are the same.
     pub(crate) fn is(&self, other: &Reader) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Another scan announces what this reader will read, when so many parts have become resident.
+    pub(crate) fn announce(&self, loaded: u64) {
+        self.0.fetch_min(loaded, Ordering::Relaxed);
+    }
+
+    /// Whether another scan has announced what it reads.
+    pub(crate) fn is_announced(&self) -> bool {
+        self.0.load(Ordering::Relaxed) != NOT_ANNOUNCED
+    }
+
+    /// How many parts had become resident when what it reads was announced: by another scan, or now.
+    pub(crate) fn announced(&self, loaded: u64) -> u64 {
+        self.0.load(Ordering::Relaxed).min(loaded)
     }
 
     /// A number that no other reader has as long as this one exists.

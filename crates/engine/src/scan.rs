@@ -13,15 +13,17 @@ use std::task::{Context, Poll, ready};
 use coscan_core::{ChunkNo, ChunkSet, Event};
 
 use crate::account::QueryAccount;
-use crate::checked::{Bundles, CheckedRequest};
+use crate::checked::{Bundles, CheckedMatching, CheckedRequest};
 use crate::chunk::{Chunk, Hold};
 use crate::driver::Driver;
 use crate::error::EngineError;
 use crate::protocol::worker_slots::ChunkPoll;
 use crate::registered::RegisteredSegment;
+use crate::request::Reader;
 use crate::rests::Rests;
 use crate::stats::{ScanCounters, ScanMetrics};
 use crate::sync::Mutex;
+use crate::table::FileHandle;
 
 /// The caller's handle of a scan. Dropping it ends the scan: its workers then report [`EngineError::Closed`].
 pub struct ScanHandle {
@@ -62,6 +64,8 @@ struct Progress {
     earlier: Vec<Arc<RegisteredSegment>>,
     /// Keys of chunks that need not be delivered.
     unneeded: HashSet<u32>,
+    /// Matching chunks that need not be there: the position of what was announced, their bundle, and the chunk.
+    unneeded_matching: HashSet<(usize, ChunkNo, usize)>,
     closed: bool,
 }
 
@@ -116,6 +120,30 @@ impl ScanHandle {
             let Some(chunks) = struck.remove(&segment.at) else { continue };
             let (scan, chunks) = (segment.id, chunks.into_iter().collect::<ChunkSet>());
             shared.driver.scan_event(scan, Event::ChunksUnneeded { scan, chunks });
+        }
+    }
+
+    /// This chunk of a file goes with none of the scan's chunks any more, but with those that are being read: the reader of
+    /// [`ScanRequest::matching`](crate::ScanRequest) keeps what it needs of it. Chunks that were not announced are ignored.
+    pub fn unneed_matching(&self, reader: &Reader, file: &FileHandle, chunk: usize) {
+        let (shared, file) = (&self.shared, file.file());
+        let Some(bundle) = file.bundle_of(chunk) else { return };
+        let of_reader =
+            |matching: &&CheckedMatching| matching.table == file.table && matching.reader.is(reader);
+        let matching = shared.checked.matching.iter().enumerate();
+        let mut progress = shared.progress();
+        for (at, matching) in matching.filter(|(_, matching)| of_reader(matching)) {
+            if !matching.announces(bundle, chunk) || !progress.unneeded_matching.insert((at, bundle, chunk)) {
+                continue;
+            }
+            let unneeded = |chunk: usize| progress.unneeded_matching.contains(&(at, bundle, chunk));
+            if !matching.chunks_of(bundle).all(unneeded) {
+                continue;
+            }
+            for scan in progress.stage.iter().flat_map(|stage| stage.iter()).map(|segment| segment.id) {
+                let (at, chunks) = (at as u32, [bundle].into_iter().collect::<ChunkSet>());
+                shared.driver.scan_event(scan, Event::MatchingUnneeded { scan, at, chunks });
+            }
         }
     }
 

@@ -26,6 +26,9 @@ pub struct Traffic {
     /// Queries that read the chunks' tables, in any columns. Scans of one [`QueryAccount`](crate::QueryAccount) are one
     /// query; of scans without an account, those of one [`Reader`](crate::Reader).
     pub queries: usize,
+    /// Those of them with a scan of one of the tables alone: one that names no matching chunks
+    /// ([`ScanRequest::matching`](crate::ScanRequest)) and reads none that were named.
+    pub apart: usize,
     /// Encoded bytes of the columns of the chunks.
     pub bytes: u64,
     /// Those of them that are in the buffer.
@@ -45,8 +48,10 @@ impl Engine {
                 chunks.iter().filter(|of| known(of.file)).map(|of| of.file.file().table).collect();
             tables.sort_unstable();
             tables.dedup();
-            let here = state.scans.values().filter(|scan| tables.binary_search(&scan.table).is_ok());
-            traffic.queries = here.map(|scan| Asker::of(scan)).collect::<HashSet<_>>().len();
+            let here = || state.scans.values().filter(|scan| tables.binary_search(&scan.table).is_ok());
+            traffic.queries = here().map(|scan| Asker::of(scan)).collect::<HashSet<_>>().len();
+            let apart = here().filter(|scan| !scan.is_joined());
+            traffic.apart = apart.map(|scan| Asker::of(scan)).collect::<HashSet<_>>().len();
             let mut resident = Vec::new();
             for of in chunks.iter().filter(|of| known(of.file)) {
                 let file = of.file.file();

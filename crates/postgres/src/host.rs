@@ -225,6 +225,7 @@ impl Host {
             order: DeliveryOrder::Any,
             weight: 1,
             workspace_bytes: 0,
+            matching: Vec::new(),
         };
         self.managers[manager].slots.insert(id, slot);
         self.scans.insert(slot, RunningScan { manager, id, table, mailboxes, failed: false });

@@ -159,6 +159,7 @@ fn workload(streams: u32, share: u32, chunks: u32) -> Workload {
             workspace_bytes: 0,
             work: work.clone(),
             operator: Operator::Scan,
+            matching: Vec::new(),
             cancel_after: None,
         }
     };

@@ -211,6 +211,15 @@ impl Reader {
                 }
                 let Some(mut spec) = line.record.scan_spec() else { return Ok(()) };
                 spec.table = TableId(at as u32);
+                for matching in &mut spec.matching {
+                    let at = self.position(matching.table.0)?;
+                    let (table, columns) = (&self.tables[at].layout, &matching.columns);
+                    for with in matching.chunks.values() {
+                        check_runs(table, &with.runs().map(|run| (run.start, run.end)).collect::<Vec<_>>())?;
+                    }
+                    check_columns(table, &columns.iter().map(|column| column.0).collect::<Vec<_>>())?;
+                    matching.table = TableId(at as u32);
+                }
                 if self.scans.insert(*scan, Seen::new(spec, ns)).is_some() {
                     return Err(format!("scan {scan} is registered again"));
                 }
@@ -393,6 +402,7 @@ fn query_of(seen: &Seen, layout: &TableLayout) -> Query {
         workspace_bytes: seen.spec.workspace_bytes,
         work: layout.all_chunks().iter().map(work).collect::<Vec<Span>>().into(),
         operator: Operator::Scan,
+        matching: seen.spec.matching.clone(),
         cancel_after: ended.map(|ended| Span::from_nanos(ended - seen.began)),
     }
 }

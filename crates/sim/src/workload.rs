@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use coscan_core::{
-    AbmConfig, ChunkNo, ChunkSet, ColumnNo, ColumnSet, DeliveryOrder, Instant, ScanSpec, Span, TableId,
-    TableLayout,
+    AbmConfig, ChunkNo, ChunkSet, ColumnNo, ColumnSet, DeliveryOrder, Instant, MatchingChunks, ScanSpec,
+    Span, TableId, TableLayout,
 };
 use coscan_device::{DeviceModel, DeviceSpec};
 
@@ -150,6 +150,8 @@ pub struct Query {
     pub work: Arc<[Span]>,
     /// What it does with its chunks, and what else it reads for that.
     pub operator: Operator,
+    /// Chunks of other tables that go with its own, beside those that its operator announces.
+    pub matching: Vec<MatchingChunks>,
     /// When it is cancelled, counted from its start, if it is still running then.
     pub cancel_after: Option<Span>,
 }
@@ -161,10 +163,15 @@ impl Query {
     /// If the operator has no input and the scan is one of it.
     pub fn spec(&self, side: Side, chunks: ChunkSet, order: DeliveryOrder) -> ScanSpec {
         let (table, columns) = self.reads(side);
+        let matching = match side {
+            Side::Own => self.matching.iter().cloned().chain(self.operator.matching(&chunks)).collect(),
+            Side::Input => Vec::new(),
+        };
         ScanSpec {
             table,
             columns: columns.clone(),
             chunks,
+            matching,
             workers: self.workers,
             order,
             weight: self.weight,

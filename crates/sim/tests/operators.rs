@@ -116,7 +116,7 @@ fn query(rng: &mut Rng, tables: &[Data; 2]) -> Query {
         3 => (false, Operator::HashJoin { build: input, rows, row_bytes: ROW_BYTES }),
         4 => (false, Operator::MergeJoin { inner: input, rows, start: MergeStart::Beginning }),
         5 => (false, Operator::MergeJoin { inner: input, rows, start: MergeStart::Matching }),
-        9 => (false, Operator::JoinByChunks { inner: input, rows }),
+        9 => (false, Operator::JoinByChunks { inner: input, rows, announced: rng.bool() }),
         6 => (false, Operator::Sorted { rows, memory: rng.u64(..5000) }),
         kind => {
             let limit = rng.u64(1..60);
@@ -136,6 +136,7 @@ fn query(rng: &mut Rng, tables: &[Data; 2]) -> Query {
         workspace_bytes: 0,
         work: work(rng, own.chunks.len()),
         operator,
+        matching: Vec::new(),
         cancel_after: (rng.u32(..20) == 0).then(|| micros(rng.u64(1..300))),
     }
 }
@@ -401,6 +402,7 @@ fn plain(operator: Operator, chunks: u32, start_us: u64) -> Stream {
         workspace_bytes: 0,
         work: vec![micros(1); 20].into(),
         operator,
+        matching: Vec::new(),
         cancel_after: None,
     };
     Stream { start: Instant::from_nanos(start_us * 1000), queries: vec![query] }

@@ -59,6 +59,18 @@ impl TraceHash {
                 self.words(&[5, scan.0, u64::from(spec.table.0), u64::from(spec.workers)]);
                 self.columns(&spec.columns);
                 self.chunks(&spec.chunks);
+                for matching in &spec.matching {
+                    self.words(&[20, u64::from(matching.table.0)]);
+                    self.columns(&matching.columns);
+                    for (own, with) in &matching.chunks {
+                        self.word(u64::from(own.0));
+                        self.chunks(with);
+                    }
+                }
+            }
+            Event::MatchingUnneeded { scan, at, chunks } => {
+                self.words(&[21, scan.0, u64::from(*at)]);
+                self.chunks(chunks);
             }
             Event::ChunksUnneeded { scan, chunks } => {
                 self.words(&[6, scan.0]);
@@ -117,7 +129,7 @@ impl TraceHash {
             Action::Wake { scan, worker } => self.words(&[105, scan.0, u64::from(worker.0)]),
             Action::Suspend { scan, worker } => self.words(&[106, scan.0, u64::from(worker.0)]),
             Action::ReturnPointRoom => self.word(108),
-            Action::Fail { scan, chunk, reason } => {
+            Action::Fail { scan, chunk, reason, .. } => {
                 let (tag, needed) = match reason {
                     FailReason::LoadFailed => (1, 0),
                     FailReason::ChunkInvalidated => (2, 0),

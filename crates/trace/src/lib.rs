@@ -17,5 +17,5 @@ mod writer;
 
 pub use hash::TraceHash;
 pub use reader::{TraceError, read};
-pub use record::{Column, Columns, Header, Layout, Line, Record, Runs, VERSION};
+pub use record::{Column, Columns, Header, Layout, Line, MatchingRuns, Record, Runs, VERSION};
 pub use writer::Recorder;

@@ -100,6 +100,7 @@ mod tests {
             order: DeliveryOrder::Table,
             weight: 1,
             workspace_bytes: 5,
+            matching: Vec::new(),
         };
         let events = [
             Event::TableOpened { table: TableId(0), layout: layout() },

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use coscan_core::{
-    Action, ChunkSet, ColumnLayout, ColumnNo, ColumnSet, ConfigError, DeliveryOrder, Event, PageNo, ScanSpec,
-    Storage, TableId, TableLayout,
+    Action, ChunkNo, ChunkSet, ColumnLayout, ColumnNo, ColumnSet, ConfigError, DeliveryOrder, Event,
+    MatchingChunks, PageNo, ScanSpec, Storage, TableId, TableLayout,
 };
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +45,18 @@ pub type Runs = Vec<(u32, u32)>;
 /// Columns as a list of their numbers.
 pub type Columns = Vec<u32>;
 
+/// Matching chunks that a scan announced.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MatchingRuns {
+    /// The other table.
+    pub table: u32,
+    /// Its columns.
+    pub columns: Columns,
+    /// Chunks of the scan with those that go with each.
+    pub with: Vec<(u32, Runs)>,
+}
+
 /// An event of the core, or one of its actions. Tables, scans, workers, loads, chunks and columns are named by the
 /// core's numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -69,9 +81,13 @@ pub enum Record {
         in_order: bool,
         weight: u32,
         workspace_bytes: u64,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        matching: Vec<MatchingRuns>,
     },
     /// A scan does not need chunks any more.
     ChunksUnneeded { scan: u64, chunks: Runs },
+    /// A scan does not need matching chunks any more.
+    MatchingUnneeded { scan: u64, at: u32, chunks: Runs },
     /// A worker wants a chunk.
     ChunkRequested { scan: u64, worker: u32 },
     /// A worker has finished a chunk.
@@ -212,9 +228,13 @@ impl From<&Event> for Record {
                 in_order: spec.order == DeliveryOrder::Table,
                 weight: spec.weight,
                 workspace_bytes: spec.workspace_bytes,
+                matching: spec.matching.iter().map(MatchingRuns::from).collect(),
             },
             Event::ChunksUnneeded { scan, chunks } => {
                 Record::ChunksUnneeded { scan: scan.0, chunks: runs(chunks) }
+            }
+            Event::MatchingUnneeded { scan, at, chunks } => {
+                Record::MatchingUnneeded { scan: scan.0, at: *at, chunks: runs(chunks) }
             }
             Event::ChunkRequested { scan, worker } => {
                 Record::ChunkRequested { scan: scan.0, worker: worker.0 }
@@ -248,6 +268,26 @@ impl From<&Event> for Record {
     }
 }
 
+impl From<&MatchingChunks> for MatchingRuns {
+    fn from(matching: &MatchingChunks) -> Self {
+        let with = matching.chunks.iter().map(|(own, with)| (own.0, runs(with)));
+        MatchingRuns { table: matching.table.0, columns: columns(&matching.columns), with: with.collect() }
+    }
+}
+
+impl From<&MatchingRuns> for MatchingChunks {
+    fn from(matching: &MatchingRuns) -> Self {
+        let with = matching.with.iter().map(|(own, with)| {
+            (ChunkNo(*own), with.iter().map(|(from, to)| *from..*to).collect::<ChunkSet>())
+        });
+        MatchingChunks {
+            table: TableId(matching.table),
+            columns: matching.columns.iter().copied().map(ColumnNo).collect(),
+            chunks: with.collect(),
+        }
+    }
+}
+
 impl Record {
     /// The line for an action, if actions of this kind are recorded.
     pub fn of_action(action: &Action) -> Option<Self> {
@@ -274,7 +314,15 @@ impl Record {
     /// What a registered scan announced; `None` for any other line.
     pub fn scan_spec(&self) -> Option<ScanSpec> {
         let Record::ScanRegistered {
-            table, columns, chunks, workers, in_order, weight, workspace_bytes, ..
+            table,
+            columns,
+            chunks,
+            workers,
+            in_order,
+            weight,
+            workspace_bytes,
+            matching,
+            ..
         } = self
         else {
             return None;
@@ -287,6 +335,7 @@ impl Record {
             order: if *in_order { DeliveryOrder::Table } else { DeliveryOrder::Any },
             weight: *weight,
             workspace_bytes: *workspace_bytes,
+            matching: matching.iter().map(MatchingChunks::from).collect(),
         })
     }
 }

@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use coscan_core::{
-    Action, ChunkNo, ColumnNo, ColumnSet, DeliveryOrder, FailReason, LoadId, PageNo, PartLoad, ScanId,
-    ScanSpec, TableId, TableLayout, WorkerNo,
+    Action, ChunkNo, ChunkSet, ColumnNo, ColumnSet, DeliveryOrder, FailReason, LoadId, PageNo, PartLoad,
+    ScanId, ScanSpec, TableId, TableLayout, WorkerNo,
 };
 
 use super::violation::{Kind, Violation, check};
@@ -55,10 +55,49 @@ pub(crate) struct ScanBook {
     /// Chunks neither consumed nor struck off.
     pub(crate) remaining: BTreeSet<u32>,
     delivered: BTreeSet<u32>,
+    /// The matching chunks that are left, for each that was announced: the scan's chunk, the other table's.
+    matching: Vec<BTreeSet<(u32, u32)>>,
     pub(crate) workers: Vec<Worker>,
 }
 
 impl ScanBook {
+    /// Whether it still needs a chunk of a table, and with which columns, once for each reason.
+    pub(crate) fn uses(&self, table: TableId, chunk: u32) -> impl Iterator<Item = &ColumnSet> {
+        let own = (self.spec.table == table && self.remaining.contains(&chunk)).then_some(&self.spec.columns);
+        let matching = self.spec.matching.iter().zip(&self.matching).filter(move |(spec, left)| {
+            spec.table == table && left.iter().any(|(_, matching)| *matching == chunk)
+        });
+        own.into_iter().chain(matching.map(|(spec, _)| &spec.columns))
+    }
+
+    /// The parts that have to be there when a worker has this chunk.
+    fn parts_with(&self, chunk: u32) -> BTreeSet<(TableId, ChunkNo, ColumnNo)> {
+        let of = |table: TableId, chunk: u32, columns: &ColumnSet| {
+            columns.iter().map(move |column| (table, ChunkNo(chunk), column)).collect::<Vec<_>>()
+        };
+        let mut parts: BTreeSet<_> = of(self.spec.table, chunk, &self.spec.columns).into_iter().collect();
+        for (spec, left) in self.spec.matching.iter().zip(&self.matching) {
+            let with = left.range((chunk, 0)..=(chunk, u32::MAX));
+            parts.extend(with.flat_map(|(_, matching)| of(spec.table, *matching, &spec.columns)));
+        }
+        parts
+    }
+
+    /// How many matching chunks go with a chunk of the scan at most.
+    pub(crate) fn matching_max(&self) -> usize {
+        let with = |own: &ChunkNo| {
+            let matching = self.spec.matching.iter().filter_map(|matching| matching.chunks.get(own));
+            matching.map(|with| with.len() as usize).sum()
+        };
+        self.spec.matching.iter().flat_map(|matching| matching.chunks.keys()).map(with).max().unwrap_or(0)
+    }
+
+    /// The scan has finished a chunk or does not want it.
+    fn forget(&mut self, chunk: u32) {
+        self.remaining.remove(&chunk);
+        self.matching.iter_mut().for_each(|left| left.retain(|(own, _)| *own != chunk));
+    }
+
     pub(crate) fn running(&self) -> bool {
         self.progress == Progress::Running
     }
@@ -171,8 +210,10 @@ impl Books {
 
     /// The smallest budget under which what is left of a scan can go on.
     pub(crate) fn needed_by(&self, scan: &ScanBook) -> u64 {
-        let layout = &self.tables[scan.spec.table.index()].layout;
-        let bytes = |chunk: &u32| layout.chunk_bytes(ChunkNo(*chunk), &scan.spec.columns);
+        let part_bytes = |(table, chunk, column): (TableId, ChunkNo, ColumnNo)| {
+            self.tables[table.index()].layout.chunk_bytes(chunk, &[column].into_iter().collect())
+        };
+        let bytes = |chunk: &u32| scan.parts_with(*chunk).into_iter().map(part_bytes).sum::<u64>();
         scan.remaining.iter().map(bytes).max().unwrap_or(0) + scan.spec.workspace_bytes
     }
 
@@ -206,7 +247,7 @@ impl Books {
                     "the room of point reads is asked back, and they have none".to_owned()
                 })
             }
-            Action::Fail { scan, chunk: _, reason } => self.fail(*scan, *reason),
+            Action::Fail { scan, reason, .. } => self.fail(*scan, *reason),
         }
     }
 
@@ -222,11 +263,9 @@ impl Books {
         check(!gone, Kind::Load, || format!("{id} reads {chunk} of {table}, which is gone"))?;
         check(!parts.is_empty(), Kind::Load, || format!("{id} reads nothing"))?;
         for part in parts {
-            let used = self.running().any(|(_, scan)| {
-                scan.spec.table == table
-                    && scan.remaining.contains(&chunk.0)
-                    && scan.spec.columns.contains(part.column)
-            });
+            let used = self
+                .running()
+                .any(|(_, scan)| scan.uses(table, chunk.0).any(|columns| columns.contains(part.column)));
             check(used, Kind::Load, || format!("{id} reads {} of {chunk} for nobody", part.column))?;
             let book = &mut self.tables[table.index()];
             let absent = book.set(part.column, part.first_page, part.pages, Page::Absent, Page::Loading);
@@ -265,10 +304,12 @@ impl Books {
     ) -> Result<(), Violation> {
         let name = || format!("{table} {column} {first}+{pages}");
         let range = first.0..first.0 + pages;
-        for (at, scan) in self.running().filter(|(_, s)| s.spec.table == table) {
-            for worker in scan.workers.iter().filter(|_| scan.spec.columns.contains(column)) {
-                if let Worker::Holding { chunk, .. } = worker {
-                    let span = self.tables[table.index()].layout.span(*chunk, column);
+        for (at, scan) in self.running() {
+            for worker in &scan.workers {
+                let Worker::Holding { chunk, .. } = worker else { continue };
+                let parts = scan.parts_with(chunk.0).into_iter();
+                for (_, part, _) in parts.filter(|part| (part.0, part.2) == (table, column)) {
+                    let span = self.tables[table.index()].layout.span(part, column);
                     let apart = span.end <= range.start || range.end <= span.start;
                     check(apart, Kind::Evict, || format!("{} goes while q{at} holds {chunk}", name()))?;
                 }
@@ -336,8 +377,10 @@ impl Books {
             }
         }
         scan.workers[worker.index()] = Worker::Holding { chunk, asked: false };
-        let (table, columns) = (scan.spec.table.index(), scan.spec.columns.clone());
-        let lacking = columns.iter().find(|column| !self.tables[table].is_complete(chunk, *column));
+        let parts = scan.parts_with(chunk.0);
+        let lacks =
+            |part: &(TableId, ChunkNo, ColumnNo)| !self.tables[part.0.index()].is_complete(part.1, part.2);
+        let lacking = parts.into_iter().find(lacks);
         check(lacking.is_none(), Kind::Delivery, || format!("{} lacks {lacking:?}", name()))
     }
 
@@ -377,23 +420,34 @@ impl Books {
         let scan = self.scans[scan].as_mut().expect("it is registered");
         let state = &mut scan.workers[worker as usize];
         if let Worker::Holding { chunk, .. } | Worker::Suspended { chunk } = *state {
-            scan.remaining.remove(&chunk.0);
             *state = Worker::Idle;
+            scan.forget(chunk.0);
         }
     }
 
     /// A scan strikes off chunks, except those its workers were ever handed.
     pub(crate) fn strike(&mut self, scan: usize, chunks: impl Iterator<Item = ChunkNo>) {
         let scan = self.scans[scan].as_mut().expect("it is registered");
-        for chunk in chunks.filter(|chunk| !scan.delivered.contains(&chunk.0)) {
-            scan.remaining.remove(&chunk.0);
-        }
+        let chunks: Vec<u32> = chunks.map(|chunk| chunk.0).filter(|c| !scan.delivered.contains(c)).collect();
+        chunks.into_iter().for_each(|chunk| scan.forget(chunk));
+    }
+
+    /// A scan strikes off matching chunks, except those that go with chunks which its workers were ever handed.
+    pub(crate) fn strike_matching(&mut self, scan: usize, at: usize, chunks: &ChunkSet) {
+        let scan = self.scans[scan].as_mut().expect("it is registered");
+        scan.matching[at].retain(|(own, c)| scan.delivered.contains(own) || !chunks.contains(ChunkNo(*c)));
     }
 
     pub(crate) fn register(&mut self, at: usize, spec: ScanSpec) {
         let remaining: BTreeSet<u32> = spec.chunks.iter().map(|chunk| chunk.0).collect();
         let workers = vec![Worker::Idle; spec.workers as usize];
         let delivered = BTreeSet::new();
-        self.scans[at] = Some(ScanBook { progress: Progress::Running, spec, remaining, delivered, workers });
+        let matching = spec.matching.iter().map(|matching| {
+            let with = matching.chunks.iter().filter(|(own, _)| remaining.contains(&own.0));
+            with.flat_map(|(own, with)| with.iter().map(|chunk| (own.0, chunk.0))).collect()
+        });
+        let matching = matching.collect();
+        self.scans[at] =
+            Some(ScanBook { progress: Progress::Running, spec, remaining, delivered, matching, workers });
     }
 }

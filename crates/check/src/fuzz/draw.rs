@@ -5,14 +5,14 @@
 //! fast. Every seed has a temper of its own, so that some worlds see one kind of trouble all the time and
 //! others none.
 
-use coscan_core::{ChunkNo, Instant, TableLayout, registry};
+use coscan_core::{ChunkNo, ChunkSet, Instant, TableLayout, registry};
 use coscan_trace::{Column, Layout, Runs};
 use fastrand::Rng;
 
 use super::books::{Progress, Worker};
 use super::host::Player;
 use super::step::Step;
-use super::world::{Addition, Config, World, WorldScan};
+use super::world::{Addition, Config, World, WorldMatching, WorldScan};
 
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
@@ -136,16 +136,42 @@ fn runs(rng: &mut Rng, chunks: u32) -> Runs {
 fn scan(rng: &mut Rng, tables: &[Layout], more: u32) -> WorldScan {
     let table = rng.usize(0..tables.len());
     let (chunks, columns) = size(&tables[table]);
+    let needed = runs(rng, chunks + more);
     WorldScan {
         table,
-        columns: (0..columns + u32::from(more > 0)).filter(|_| rng.u32(0..3) > 0).collect(),
-        chunks: runs(rng, chunks + more),
+        columns: some(rng, columns + u32::from(more > 0)),
+        chunks: needed.clone(),
         workers: if rng.u32(0..4) == 0 { rng.u32(2..4) } else { 1 },
         in_order: rng.u32(0..4) == 0,
         weight: if rng.u32(0..4) == 0 { rng.u32(2..5) } else { 1 },
         workspace_bytes: if rng.bool() { 0 } else { rng.u64(1..50) },
         stops: rng.u32(0..8) == 0,
+        matching: (0..few(rng, 0, 2)).map(|_| matching(rng, tables, chunks + more, &needed)).collect(),
     }
+}
+
+/// Some of so many columns.
+fn some(rng: &mut Rng, columns: u32) -> Vec<u32> {
+    (0..columns).filter(|_| rng.u32(0..3) > 0).collect()
+}
+
+/// Chunks of any table, also the scan's own, that go with those that are needed: mostly as in tables that are clustered alike,
+/// or any.
+fn matching(rng: &mut Rng, tables: &[Layout], own: u32, needed: &Runs) -> WorldMatching {
+    let table = rng.usize(0..tables.len());
+    let (chunks, columns) = size(&tables[table]);
+    let clustered = rng.u32(0..4) > 0;
+    let mut with: Vec<(u32, Runs)> = Vec::new();
+    for chunk in needed.iter().flat_map(|(from, to)| *from..*to) {
+        let (from, to) = (chunk * chunks / own, ((chunk + 1) * chunks).div_ceil(own));
+        let alike = vec![(from.saturating_sub(rng.u32(0..2)), (to + rng.u32(0..2)).min(chunks))];
+        match rng.u32(0..8) {
+            0 => {}
+            _ if with.iter().any(|(known, _)| *known == chunk) => {}
+            _ => with.push((chunk, if clustered { alike } else { runs(rng, chunks) })),
+        }
+    }
+    WorldMatching { table, columns: some(rng, columns), with }
 }
 
 fn config(rng: &mut Rng, tables: &[Layout], scans: &[WorldScan]) -> Config {
@@ -178,8 +204,15 @@ fn minimum(tables: &[Layout], scans: &[WorldScan]) -> u64 {
     let layouts: Vec<TableLayout> =
         tables.iter().map(|table| table.try_into().expect("drawn tables are possible")).collect();
     let need = |scan: &WorldScan| {
-        let spec = scan.spec(&layouts[scan.table]);
-        let bytes = |chunk: ChunkNo| layouts[scan.table].chunk_bytes(chunk, &spec.columns);
+        let spec = scan.spec(|table| &layouts[table]);
+        let bytes = |chunk: ChunkNo| {
+            let matching = spec.matching.iter().map(|matching| {
+                let with = matching.chunks.get(&chunk).into_iter().flat_map(ChunkSet::iter);
+                let bytes = |chunk| layouts[matching.table.index()].chunk_bytes(chunk, &matching.columns);
+                with.map(bytes).sum::<u64>()
+            });
+            layouts[scan.table].chunk_bytes(chunk, &spec.columns) + matching.sum::<u64>()
+        };
         spec.chunks.iter().map(bytes).max().unwrap_or(0) + scan.workspace_bytes
     };
     scans.iter().map(need).max().unwrap_or(0).max(1)
@@ -242,6 +275,9 @@ impl Temper {
             4 => asked(rng, player),
             5 => Step::Fail(load(rng, player), some_columns(rng, player)),
             6 => Step::Gone(rng.usize(0..world.scans.len())),
+            7 if rng.bool() => {
+                Step::UnneedMatching(rng.usize(0..world.scans.len()), rng.u32(0..2), runs(rng, 12))
+            }
             7 => Step::Unneed(rng.usize(0..world.scans.len()), runs(rng, 12)),
             8 => budget(rng, world),
             9 => table_step(rng, world),

@@ -100,6 +100,7 @@ impl<'w> Player<'w> {
             Step::Fail(load, columns) => self.end_load(*load, columns, false),
             Step::Gone(scan) => self.gone(*scan),
             Step::Unneed(scan, chunks) => self.unneed(*scan, chunks),
+            Step::UnneedMatching(scan, at, chunks) => self.unneed_matching(*scan, *at, chunks),
             Step::Budget(bytes) => self.budget(*bytes),
             Step::Grow(addition) => self.grow(*addition),
             Step::Invalidate(table, chunks) => self.invalidate(*table, chunks),
@@ -123,14 +124,17 @@ impl<'w> Player<'w> {
 
     fn register(&mut self, at: usize) -> Result<bool, Violation> {
         let Some(scan) = self.world.scans.get(at) else { return Ok(false) };
-        let table = &self.books.tables[scan.table];
-        if self.books.scans[at].is_some() || table.dropped {
+        let tables = &self.books.tables;
+        if self.books.scans[at].is_some() || scan.tables().any(|table| tables[table].dropped) {
             return Ok(false);
         }
-        let spec = scan.spec(&table.layout);
-        let invalid = spec.chunks.iter().any(|chunk| table.invalid.contains(&chunk.0));
+        let spec = scan.spec(|table| &tables[table].layout);
         self.books.register(at, spec.clone());
         let book = self.books.scans[at].as_ref().expect("it was just entered");
+        let gone = |(at, table): (usize, &TableBook)| {
+            table.invalid.iter().any(|chunk| book.uses(TableId(at as u32), *chunk).next().is_some())
+        };
+        let invalid = self.books.tables.iter().enumerate().any(gone);
         if invalid {
             self.books.due_to_fail.insert(at, Reason::Invalidated);
         } else if self.books.needed_by(book) > self.books.budget {
@@ -237,9 +241,8 @@ impl<'w> Player<'w> {
             self.send(Event::LoadFinished { load: id, columns })?;
         } else {
             let concerned = self.books.running().filter(|(_, scan)| {
-                scan.spec.table.index() == table
-                    && scan.remaining.contains(&chunk.0)
-                    && scan.spec.columns.intersects(&columns)
+                let mut uses = scan.uses(TableId(table as u32), chunk.0);
+                uses.any(|used| used.intersects(&columns))
             });
             self.books.due_to_fail = concerned.map(|(at, _)| (at, Reason::Load)).collect();
             self.send(Event::LoadFailed { load: id, columns })?;
@@ -266,6 +269,19 @@ impl<'w> Player<'w> {
         let chunks = clipped(runs, count);
         self.books.strike(at, chunks.iter());
         self.send(Event::ChunksUnneeded { scan: ScanId(at as u64), chunks })?;
+        Ok(true)
+    }
+
+    fn unneed_matching(&mut self, at: usize, matching: u32, runs: &[(u32, u32)]) -> Result<bool, Violation> {
+        let Some(Some(scan)) = self.books.scans.get(at) else { return Ok(false) };
+        let Some(spec) = scan.spec.matching.get(matching as usize) else { return Ok(false) };
+        let other = &self.books.tables[spec.table.index()];
+        if !matches!(scan.progress, Progress::Running | Progress::Failed) {
+            return Ok(false);
+        }
+        let chunks = clipped(runs, other.layout.chunk_count());
+        self.books.strike_matching(at, matching as usize, &chunks);
+        self.send(Event::MatchingUnneeded { scan: ScanId(at as u64), at: matching, chunks })?;
         Ok(true)
     }
 
@@ -297,7 +313,7 @@ impl<'w> Player<'w> {
         let chunks: ChunkSet = clipped(runs, table.layout.chunk_count());
         table.invalid.extend(chunks.iter().map(|chunk| chunk.0));
         let concerned = self.books.running().filter(|(_, scan)| {
-            scan.spec.table.index() == at && chunks.iter().any(|c| scan.remaining.contains(&c.0))
+            chunks.iter().any(|chunk| scan.uses(TableId(at as u32), chunk.0).next().is_some())
         });
         self.books.due_to_fail = concerned.map(|(at, _)| (at, Reason::Invalidated)).collect();
         self.send(Event::ChunksInvalidated { table: TableId(at as u32), chunks })?;
@@ -309,7 +325,10 @@ impl<'w> Player<'w> {
             return Ok(false);
         };
         table.dropped = true;
-        let concerned = self.books.running().filter(|(_, scan)| scan.spec.table.index() == at);
+        let concerned = self.books.running().filter(|(_, scan)| {
+            let matching = scan.spec.matching.iter().map(|matching| matching.table);
+            std::iter::once(scan.spec.table).chain(matching).any(|table| table.index() == at)
+        });
         self.books.due_to_fail = concerned.map(|(at, _)| (at, Reason::Dropped)).collect();
         self.send(Event::TableDropped { table: TableId(at as u32) })?;
         Ok(true)
@@ -370,7 +389,7 @@ impl<'w> Player<'w> {
         self.clock = self.clock.saturating_add(self.world.config.tick_ns).min(CLOCK_MAX);
         let now = Instant::from_nanos(self.clock);
         self.hash.event(now, &event);
-        let used = self.abm.usage().total();
+        let (used, loads) = (self.abm.usage().total(), self.books.loads.len());
         let mut actions: Vec<Action> = Vec::new();
         self.abm.handle(now, event, &mut actions);
         if self.books.points_wanted.take().is_some() {
@@ -385,7 +404,7 @@ impl<'w> Player<'w> {
             return Err(Violation::new(Kind::Failure, format!("q{at} does not fail: {reason:?}")));
         }
         self.check_ledger(used)?;
-        self.check_progress()?;
+        self.check_progress(loads)?;
         self.abm.check_invariants();
         Ok(())
     }
@@ -411,9 +430,13 @@ impl<'w> Player<'w> {
         })
     }
 
-    fn check_progress(&self) -> Result<(), Violation> {
+    /// `loads_before` were in flight before the event. Their scans may be gone.
+    fn check_progress(&self, loads_before: usize) -> Result<(), Violation> {
         let max = self.world.config.loads_in_flight_max as usize;
         let loads = self.books.loads.len();
+        // What goes with a chunk is read with it.
+        let max = max + self.books.running().map(|(_, scan)| scan.matching_max()).sum::<usize>();
+        let max = max.max(loads_before);
         check(loads <= max, Kind::Load, || format!("{loads} loads in flight, {max} allowed"))?;
         let waits = |w: &Worker| matches!(w, Worker::Waiting { .. });
         let waiting = self.books.running().find(|(_, scan)| scan.workers.iter().any(waits));

@@ -28,7 +28,7 @@ use coscan_core::{Abm, PolicyName};
 pub use host::Player;
 pub use step::{Step, StepError};
 pub use violation::{Kind, Violation};
-pub use world::{Addition, Config, World, WorldError, WorldScan};
+pub use world::{Addition, Config, World, WorldError, WorldMatching, WorldScan};
 
 pub(crate) use books::{Progress, ScanBook, Worker};
 pub(crate) use violation::catching;

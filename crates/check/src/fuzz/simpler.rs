@@ -78,13 +78,17 @@ fn without_addition(world: &World, gone: usize) -> World {
 
 /// Without a table that no scan and no addition names.
 fn without_table(world: &World, gone: usize) -> Option<World> {
-    let mut names = world.scans.iter().map(|s| s.table).chain(world.additions.iter().map(|a| a.table));
+    let mut names =
+        world.scans.iter().flat_map(WorldScan::tables).chain(world.additions.iter().map(|a| a.table));
     if names.any(|table| table == gone) {
         return None;
     }
     let mut world = world.clone();
     world.tables.remove(gone);
-    world.scans.iter_mut().for_each(|s| s.table -= usize::from(s.table > gone));
+    for scan in &mut world.scans {
+        scan.table -= usize::from(scan.table > gone);
+        scan.matching.iter_mut().for_each(|m| m.table -= usize::from(m.table > gone));
+    }
     world.additions.iter_mut().for_each(|a| a.table -= usize::from(a.table > gone));
     world.steps.retain_mut(|step| move_up(step.argument_mut("t"), gone));
     Some(world)
@@ -111,12 +115,21 @@ fn without_chunk(world: &World, table: usize, gone: u32) -> World {
         }
     }
     let of_table: Vec<bool> = world.scans.iter().map(|scan| scan.table == table).collect();
-    for scan in world.scans.iter_mut().filter(|scan| scan.table == table) {
-        close_gap(&mut scan.chunks, gone);
+    for scan in &mut world.scans {
+        if scan.table == table {
+            close_gap(&mut scan.chunks, gone);
+            for matching in &mut scan.matching {
+                matching.with.retain_mut(|(own, _)| move_up(Some(own), gone));
+            }
+        }
+        for matching in scan.matching.iter_mut().filter(|matching| matching.table == table) {
+            matching.with.retain_mut(|(_, with)| close_gap(with, gone));
+        }
     }
     world.steps.retain_mut(|step| {
         let of_scan = step.argument_mut::<usize>("q").is_some_and(|scan| of_table.get(*scan) == Some(&true));
-        if !of_scan && !is_of(step, table) {
+        let of_matching = step.argument_mut::<u32>("m").is_some();
+        if of_matching || (!of_scan && !is_of(step, table)) {
             return true;
         }
         let runs_left = step.argument_mut("c").is_none_or(|runs| close_gap(runs, gone));
@@ -144,9 +157,16 @@ fn without_column(world: &World, table: usize, gone: u32) -> Option<World> {
     let mut world = world.clone();
     let Layout::Columns { columns, .. } = &mut world.tables[table] else { return None };
     columns.remove(gone as usize);
-    for scan in world.scans.iter_mut().filter(|scan| scan.table == table) {
-        scan.columns.retain(|column| *column != gone);
-        scan.columns.iter_mut().for_each(|column| *column -= u32::from(*column > gone));
+    let close = |columns: &mut Vec<u32>| {
+        columns.retain(|column| *column != gone);
+        columns.iter_mut().for_each(|column| *column -= u32::from(*column > gone));
+    };
+    for scan in &mut world.scans {
+        if scan.table == table {
+            close(&mut scan.columns);
+        }
+        let matching = scan.matching.iter_mut().filter(|matching| matching.table == table);
+        matching.for_each(|matching| close(&mut matching.columns));
     }
     world.steps.retain_mut(|step| !is_of(step, table) || move_up(step.argument_mut("col"), gone));
     Some(world)
@@ -199,6 +219,22 @@ fn scans(scan: &WorldScan) -> Vec<WorldScan> {
         });
     }
     fewer(&scan.chunks).into_iter().for_each(|runs| add(&|s| s.chunks = runs.clone()));
+    for (at, matching) in scan.matching.iter().enumerate() {
+        add(&|s| {
+            s.matching.remove(at);
+        });
+        for column in 0..matching.columns.len() {
+            add(&|s| {
+                s.matching[at].columns.remove(column);
+            });
+        }
+        for (own, (_, with)) in matching.with.iter().enumerate() {
+            add(&|s| {
+                s.matching[at].with.remove(own);
+            });
+            fewer(with).into_iter().for_each(|runs| add(&|s| s.matching[at].with[own].1 = runs.clone()));
+        }
+    }
     found
 }
 

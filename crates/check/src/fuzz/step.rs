@@ -80,6 +80,8 @@ steps! {
     "gone" Gone(scan: usize = "q");
     /// The scan does not need these chunks.
     "unneed" Unneed(scan: usize = "q", chunks: Runs = "c");
+    /// The scan does not need these of the matching chunks at this position.
+    "unneed-matching" UnneedMatching(scan: usize = "q", at: u32 = "m", chunks: Runs = "c");
     /// The budget is this many bytes.
     "budget" Budget(bytes: u64 = "");
     /// An addition joins its table.
@@ -215,6 +217,7 @@ mod tests {
             (Step::Finish(0, vec![1, 3]), "finish l0 col1,3"),
             (Step::Unneed(0, vec![(0, 2), (5, 6)]), "unneed q0 c0..2,5..6"),
             (Step::Unneed(0, vec![]), "unneed q0"),
+            (Step::UnneedMatching(0, 1, vec![(2, 3)]), "unneed-matching q0 m1 c2..3"),
             (Step::Budget(77), "budget 77"),
             (Step::Decoded(0, 4, 2, 10), "decoded t0 c4 col2 10"),
             (Step::Policy("relevance".to_owned()), "policy relevance"),

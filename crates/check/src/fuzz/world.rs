@@ -6,8 +6,8 @@
 //! shrinker leave out others. Drawing worlds is for `draw.rs`, playing them for `host.rs`.
 
 use coscan_core::{
-    AbmConfig, ChunkSet, ColumnNo, ConfigError, DeliveryOrder, PolicyName, ScanSpec, Span, TableId,
-    TableLayout,
+    AbmConfig, ChunkNo, ChunkSet, ColumnNo, ConfigError, DeliveryOrder, MatchingChunks, PolicyName, ScanSpec,
+    Span, TableId, TableLayout,
 };
 use coscan_trace::{Layout, Runs};
 use serde::{Deserialize, Serialize};
@@ -135,6 +135,21 @@ pub struct WorldScan {
     /// Whether its workers never finish a chunk. They give it back when asked and do not come back.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stops: bool,
+    /// What it uses of other tables together with its chunks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub matching: Vec<WorldMatching>,
+}
+
+/// Matching chunks of a scan that can register.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorldMatching {
+    /// The other table's position.
+    pub table: usize,
+    /// Its columns; those it has not when the scan registers are left out.
+    pub columns: Vec<u32>,
+    /// Chunks of the scan with those that go with each; those the tables have not are left out.
+    pub with: Vec<(u32, Runs)>,
 }
 
 fn one() -> u32 {
@@ -175,7 +190,11 @@ impl World {
             TableLayout::try_from(layout)?;
         }
         let additions = self.additions.iter().enumerate().map(|(at, a)| ("addition", at, a.table));
-        let scans = self.scans.iter().enumerate().map(|(at, s)| ("scan", at, s.table));
+        let scans = self
+            .scans
+            .iter()
+            .enumerate()
+            .flat_map(|(at, s)| s.tables().map(move |table| ("scan", at, table)));
         for (what, at, table) in additions.chain(scans) {
             let tables = self.tables.len();
             if table >= tables {
@@ -214,18 +233,36 @@ impl World {
 }
 
 impl WorldScan {
-    /// What the scan announces to a table of this layout.
-    pub fn spec(&self, layout: &TableLayout) -> ScanSpec {
-        let known = |column: &u32| *column < layout.column_count();
+    /// What the scan announces to tables of these layouts.
+    pub fn spec<'a>(&self, layout: impl Fn(usize) -> &'a TableLayout) -> ScanSpec {
+        let columns = |table: usize, columns: &[u32]| {
+            let known = |column: &u32| *column < layout(table).column_count();
+            columns.iter().copied().filter(known).map(ColumnNo).collect()
+        };
+        let matching = self.matching.iter().map(|matching| {
+            let count = layout(matching.table).chunk_count();
+            let with = matching.with.iter().map(|(chunk, with)| (ChunkNo(*chunk), clipped(with, count)));
+            MatchingChunks {
+                table: TableId(matching.table as u32),
+                columns: columns(matching.table, &matching.columns),
+                chunks: with.collect(),
+            }
+        });
         ScanSpec {
             table: TableId(self.table as u32),
-            columns: self.columns.iter().copied().filter(known).map(ColumnNo).collect(),
-            chunks: clipped(&self.chunks, layout.chunk_count()),
+            columns: columns(self.table, &self.columns),
+            chunks: clipped(&self.chunks, layout(self.table).chunk_count()),
             workers: self.workers,
             order: if self.in_order { DeliveryOrder::Table } else { DeliveryOrder::Any },
             weight: self.weight,
             workspace_bytes: self.workspace_bytes,
+            matching: matching.collect(),
         }
+    }
+
+    /// The tables that it reads.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = usize> {
+        std::iter::once(self.table).chain(self.matching.iter().map(|matching| matching.table))
     }
 }
 

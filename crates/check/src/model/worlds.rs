@@ -16,6 +16,7 @@ fn scan(columns: &[u32], chunks: Runs) -> WorldScan {
         weight: 1,
         workspace_bytes: 0,
         stops: false,
+        matching: Vec::new(),
     }
 }
 

@@ -29,7 +29,7 @@ impl Mechanism {
         let concerned: Vec<ScanId> =
             interested.filter(|i| i.columns.intersects(columns)).map(|i| i.scan).collect();
         for scan in concerned {
-            self.fail_scan(scan, Some(chunk), FailReason::LoadFailed, actions);
+            self.fail_scan(scan, Some((table, chunk)), FailReason::LoadFailed, actions);
         }
         let failed = self.on_pages_of(table, chunk, columns);
         self.evict_invalid(table, &failed, actions);

@@ -3,23 +3,23 @@
 use super::Mechanism;
 use crate::action::{Action, FailReason};
 use crate::event::ScanSpec;
-use crate::ids::{ChunkNo, ScanId, WorkerNo};
-use crate::layout::TableLayout;
+use crate::ids::{ChunkNo, ScanId, TableId, WorkerNo};
 use crate::scan::WorkerState;
-use crate::set::{ChunkSet, ColumnSet};
-use crate::table::Table;
+use crate::set::ChunkSet;
+use crate::state::State;
 
 impl Mechanism {
     pub(crate) fn register(&mut self, id: ScanId, spec: ScanSpec, actions: &mut Vec<Action>) {
-        let table = self.state.table(spec.table);
-        let invalid = spec.chunks.runs().find_map(|r| table.invalid.runs_in(r).next());
-        let needed = minimum_buffer(table, &spec);
         self.state.register(id, spec);
         self.policy.on_registered(&self.state, id);
-        if let Some(run) = invalid {
-            self.fail_scan(id, Some(ChunkNo(run.start)), FailReason::ChunkInvalidated, actions);
-        } else if needed > self.state.usage.budget {
-            self.fail_scan(id, None, FailReason::BudgetTooSmall { needed }, actions);
+        let invalid = self.state.reads_of(self.state.scan(id)).find_map(|(table, chunks)| {
+            let invalid = &self.state.table(table).invalid;
+            let run = chunks.runs().find_map(|run| invalid.runs_in(run).next())?;
+            Some((table, ChunkNo(run.start)))
+        });
+        match invalid {
+            Some(at) => self.fail_scan(id, Some(at), FailReason::ChunkInvalidated, actions),
+            None => self.fail_if_oversized(id, actions),
         }
     }
 
@@ -27,11 +27,24 @@ impl Mechanism {
         if !self.is_live(id) {
             return;
         }
-        let table = self.state.scan(id).table;
-        for chunk in self.state.unneed(id, chunks).iter() {
-            self.policy.on_satisfied(table, id, chunk);
-        }
+        let unneeded = self.state.unneed(id, chunks);
+        self.note_satisfied(id, unneeded);
         self.dirty.insert(id);
+    }
+
+    pub(crate) fn unneed_matching(&mut self, id: ScanId, at: u32, chunks: &ChunkSet) {
+        if self.is_live(id) {
+            let unneeded = self.state.unneed_matching(id, at, chunks);
+            self.note_satisfied(id, unneeded);
+            self.dirty.insert(id);
+        }
+    }
+
+    /// The scan does not need these chunks of these tables any more.
+    fn note_satisfied(&mut self, id: ScanId, chunks: Vec<(TableId, ChunkSet)>) {
+        for (table, chunks) in chunks {
+            chunks.iter().for_each(|chunk| self.policy.on_satisfied(table, id, chunk));
+        }
     }
 
     pub(crate) fn request(&mut self, id: ScanId, worker: WorkerNo) {
@@ -48,8 +61,8 @@ impl Mechanism {
 
     pub(crate) fn release(&mut self, id: ScanId, worker: WorkerNo) {
         if self.is_live(id) {
-            let chunk = self.state.release(id, worker);
-            self.policy.on_satisfied(self.state.scan(id).table, id, chunk);
+            let released = self.state.release(id, worker);
+            self.note_satisfied(id, released);
         }
     }
 
@@ -95,14 +108,15 @@ impl Mechanism {
     pub(crate) fn fail_scan(
         &mut self,
         id: ScanId,
-        chunk: Option<ChunkNo>,
+        at: Option<(TableId, ChunkNo)>,
         reason: FailReason,
         actions: &mut Vec<Action>,
     ) {
         if self.is_live(id) {
             self.forget_scan(id);
             self.state.withdraw(id);
-            actions.push(Action::Fail { scan: id, chunk, reason });
+            let table = at.map_or(self.state.scan(id).table, |(table, _)| table);
+            actions.push(Action::Fail { scan: id, table, chunk: at.map(|(_, chunk)| chunk), reason });
         }
     }
 
@@ -127,16 +141,21 @@ impl Mechanism {
     /// The budget that the rest of the scan needs.
     pub(crate) fn needed_by(&self, id: ScanId) -> u64 {
         let scan = self.state.scan(id);
-        let layout = &self.state.table(scan.table).layout;
-        largest(layout, scan.needed(), &scan.columns).saturating_add(scan.workspace_bytes)
+        let chunks = scan.needed().iter().map(|chunk| self.state.bytes_with_matching(scan, chunk));
+        chunks.max().unwrap_or(0).saturating_add(scan.workspace_bytes)
     }
 }
 
-/// The largest chunk in the scan's columns, and one worker's workspace.
-pub(crate) fn minimum_buffer(table: &Table, spec: &ScanSpec) -> u64 {
-    largest(&table.layout, &spec.chunks, &spec.columns).saturating_add(spec.workspace_bytes)
-}
-
-fn largest(layout: &TableLayout, chunks: &ChunkSet, columns: &ColumnSet) -> u64 {
-    chunks.iter().map(|chunk| layout.chunk_bytes(chunk, columns)).max().unwrap_or(0)
+/// The largest chunk in the scan's columns with what goes with it, and one worker's workspace.
+pub(crate) fn minimum_buffer(state: &State, spec: &ScanSpec) -> u64 {
+    let own = &state.table(spec.table).layout;
+    let chunk_bytes = |chunk: ChunkNo| {
+        let matching = spec.matching.iter().map(|matching| {
+            let layout = &state.table(matching.table).layout;
+            let with = matching.chunks.get(&chunk).into_iter().flat_map(ChunkSet::iter);
+            with.map(|chunk| layout.chunk_bytes(chunk, &matching.columns)).sum::<u64>()
+        });
+        own.chunk_bytes(chunk, &spec.columns).saturating_add(matching.sum::<u64>())
+    };
+    spec.chunks.iter().map(chunk_bytes).max().unwrap_or(0).saturating_add(spec.workspace_bytes)
 }

@@ -55,40 +55,57 @@ impl Mechanism {
         }
         let own = LoadChoice::own(self.state.scan(choice.scan), choice.chunk);
         choice.or_own
-            && own.columns != choice.columns
+            && self.target_of(&own) != self.target_of(choice)
             && !self.state.is_supplied(self.state.scan(choice.scan), choice.chunk)
             && self.load_columns(&own, actions)
     }
 
-    fn load_columns(&mut self, choice: &LoadChoice, actions: &mut Vec<Action>) -> bool {
+    /// What a load of this reads, as far as it is not there.
+    fn target_of(&self, choice: &LoadChoice) -> Target {
         let LoadChoice { chunk, columns, .. } = choice;
         let scan = self.state.scan(choice.scan);
-        let (table, waits, workspace) = (scan.table, scan.waiting_since().is_some(), scan.workspace_bytes);
-        let absent = self.state.table(table).absent_bytes(*chunk, columns);
-        assert!(absent > 0, "the policy chose to load {chunk} of {table}, which lacks nothing");
+        let scans = if choice.alone { vec![scan] } else { self.state.completed_by(scan, *chunk, columns) };
+        self.state.target(scan.table, *chunk, columns.clone(), &scans)
+    }
+
+    fn load_columns(&mut self, choice: &LoadChoice, actions: &mut Vec<Action>) -> bool {
+        let target = self.target_of(choice);
+        let scan = self.state.scan(choice.scan);
+        let (waits, workspace) = (scan.waiting_since().is_some(), scan.workspace_bytes);
+        let absent = self.state.absent_bytes(&target);
+        assert!(
+            absent > 0,
+            "the policy chose to load {} of {}, which lacks nothing",
+            choice.chunk,
+            scan.table
+        );
         // With room for the chunk alone no worker could run: workspaces keep their share.
         let beside = self.workspace_reserve().max(if waits { workspace } else { 0 });
         let bytes = absent + beside.min(self.state.usage.budget.saturating_sub(absent));
-        let mut targeted = scan.columns.clone();
-        targeted.union_with(columns);
+        let mut targeted = target.clone();
+        targeted.chunk.columns.union_with(&scan.columns);
         let need = Need {
             bytes,
             scan: Some(choice.scan),
             // A chunk whose worker only lacks its workspace must not be read again and again.
             urgent: waits && self.lacking_room.is_empty(),
-            target: Some(Target { table, chunk: *chunk, columns: targeted }),
+            target: Some(targeted),
         };
         let room = self.make_room(need, actions);
         if room {
-            self.issue(choice, actions);
+            self.issue(choice, &target, actions);
         }
         room
     }
 
-    fn issue(&mut self, choice: &LoadChoice, actions: &mut Vec<Action>) {
-        let table = self.state.scan(choice.scan).table;
-        let load = self.state.begin_load(table, choice.chunk, &choice.columns);
-        actions.push(load);
+    /// Issues a load for each chunk of the target that lacks something.
+    fn issue(&mut self, choice: &LoadChoice, target: &Target, actions: &mut Vec<Action>) {
+        for parts in target.chunks() {
+            if self.state.table(parts.table).absent_bytes(parts.chunk, &parts.columns) > 0 {
+                let load = self.state.begin_load(parts.table, parts.chunk, &parts.columns);
+                actions.push(load);
+            }
+        }
         self.policy.on_load_issued(&self.state, choice);
     }
 
@@ -129,7 +146,7 @@ impl Mechanism {
     /// The scan that has waited longest, of those from whose stores no load is in flight.
     fn longest_waiting(&self) -> Option<ScanId> {
         let waiting = self.state.scans().filter_map(|scan| Some((scan.waiting_since()?, scan)));
-        let idle = waiting.filter(|(_, scan)| self.state.loads_from(scan.table) == 0);
+        let idle = waiting.filter(|(_, scan)| self.state.loads_for(scan) == 0);
         idle.map(|(since, scan)| (since, scan.id)).min().map(|(_, id)| id)
     }
 
@@ -146,15 +163,15 @@ impl Mechanism {
     pub(super) fn force(&mut self, id: ScanId, actions: &mut Vec<Action>) -> Forced {
         let Some((worker, chunk)) = self.next_for(id) else { return Forced::Nothing };
         let scan = self.state.scan(id);
-        let (table, columns, workspace) = (scan.table, scan.columns.clone(), scan.workspace_bytes);
-        let absent = self.state.table(table).absent_bytes(chunk, &columns);
-        let target = Target { table, chunk, columns: columns.clone() };
-        let need = Need { bytes: absent + workspace, scan: Some(id), urgent: true, target: Some(target) };
+        let target = self.state.target(scan.table, chunk, scan.columns.clone(), &[scan]);
+        let (absent, workspace) = (self.state.absent_bytes(&target), scan.workspace_bytes);
+        let need =
+            Need { bytes: absent + workspace, scan: Some(id), urgent: true, target: Some(target.clone()) };
         if !self.force_room(need, actions) {
             return Forced::Nothing;
         }
         if absent > 0 {
-            self.issue(&LoadChoice::own(self.state.scan(id), chunk), actions);
+            self.issue(&LoadChoice::own(self.state.scan(id), chunk), &target, actions);
             return Forced::Loading;
         }
         self.hand_out(id, worker, chunk, actions);

@@ -7,7 +7,6 @@ use super::Mechanism;
 use crate::action::Action;
 use crate::eviction::Need;
 use crate::ids::{ChunkNo, ScanId, WorkerNo};
-use crate::part::Target;
 use crate::scan::WorkerState;
 
 /// The result for a waiting worker.
@@ -91,14 +90,14 @@ impl Mechanism {
             None => self.policy.choose_chunk(&self.state, scan),
         };
         let Some(chunk) = chunk else { return Served::NothingThere };
-        let (table, bytes) = (scan.table, scan.workspace_bytes);
+        let bytes = scan.workspace_bytes;
         if let Some(refused) = refused.filter(|_| bytes > 0) {
             return refused;
         }
         if bytes > 0 && !self.within_share(bytes) {
             return Served::AboveShare;
         }
-        let target = Some(Target { table, chunk, columns: scan.columns.clone() });
+        let target = Some(self.state.target(scan.table, chunk, scan.columns.clone(), &[scan]));
         if !self.make_room(Need { bytes, scan: Some(id), urgent: true, target }, actions) {
             return Served::NoRoom;
         }

@@ -5,6 +5,7 @@ use crate::action::{Action, FailReason};
 use crate::ids::{ChunkNo, ColumnNo, ScanId, TableId};
 use crate::layout::TableLayout;
 use crate::part::PartKey;
+use crate::scan::Scan;
 use crate::set::{ChunkSet, ColumnSet};
 use crate::table::Table;
 
@@ -17,7 +18,8 @@ impl Mechanism {
     pub(crate) fn drop_table(&mut self, table: TableId, actions: &mut Vec<Action>) {
         let all = self.state.table(table).layout.all_chunks();
         self.invalidate(table, &all, FailReason::TableDropped, actions);
-        let scans: Vec<ScanId> = self.state.scans().filter(|s| s.table == table).map(|s| s.id).collect();
+        let reads = |scan: &&Scan| self.state.reads_of(scan).any(|(read, _)| read == table);
+        let scans: Vec<ScanId> = self.state.scans().filter(reads).map(|s| s.id).collect();
         for scan in scans {
             self.fail_scan(scan, None, FailReason::TableDropped, actions);
         }
@@ -45,14 +47,16 @@ impl Mechanism {
         let concerned: Vec<(ScanId, ChunkNo)> = self
             .state
             .scans()
-            .filter(|s| s.table == table)
             .filter_map(|s| {
-                let hit = gone.runs().find_map(|r| s.needed().runs_in(r).next())?;
-                Some((s.id, ChunkNo(hit.start)))
+                let mut read = self.state.reads_of(s).filter(|(read, _)| *read == table);
+                let hit = read.find_map(|(_, chunks)| {
+                    gone.runs().find_map(|run| chunks.runs_in(run).next().map(|hit| hit.start))
+                });
+                Some((s.id, ChunkNo(hit?)))
             })
             .collect();
         for (scan, chunk) in concerned {
-            self.fail_scan(scan, Some(chunk), reason, actions);
+            self.fail_scan(scan, Some((table, chunk)), reason, actions);
         }
         let t = self.state.table_mut(table);
         t.invalid = t.invalid.runs().chain(gone.runs()).collect();

@@ -18,6 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use crate::ids::{ChunkNo, ColumnNo, ScanId, TableId};
+use crate::interest::ScanSlot;
 use crate::scan::Scan;
 use crate::set::ChunkSet;
 use crate::state::State;
@@ -48,6 +49,8 @@ struct Progress {
     /// Nanoseconds per chunk.
     pace_ns: u64,
     measured: bool,
+    /// What it was to use of other tables.
+    matching: Vec<(TableId, ChunkSet)>,
 }
 
 /// Deliveries being counted for the pace.
@@ -97,6 +100,7 @@ impl Progress {
             sample: None,
             pace_ns: state.load_time_ns().saturating_mul(running),
             measured: false,
+            matching: state.reads_of(scan).skip(1).collect(),
         }
     }
 
@@ -135,12 +139,13 @@ impl NextUse {
         self.scans.insert(scan.id, Progress::new(state, scan));
     }
 
-    /// A scan ended; returns its table and the chunks that may have been ahead of it.
-    pub(crate) fn leave(&mut self, scan: ScanId) -> Option<(TableId, ChunkSet)> {
+    /// A scan ended; returns the chunks that may have been ahead of it, by table.
+    pub(crate) fn leave(&mut self, scan: ScanId) -> Vec<(TableId, ChunkSet)> {
         self.pruned.remove(&scan);
-        let gone = self.scans.remove(&scan)?;
+        let Some(gone) = self.scans.remove(&scan) else { return Vec::new() };
         let ahead = |run: Range<u32>| run.start.max(gone.position.0)..run.end;
-        Some((gone.table, gone.ranks.runs.into_iter().map(|(run, _)| ahead(run)).collect()))
+        let own = (gone.table, gone.ranks.runs.into_iter().map(|(run, _)| ahead(run)).collect());
+        std::iter::once(own).chain(gone.matching).collect()
     }
 
     /// A scan was handed a chunk and continues behind it.
@@ -150,9 +155,10 @@ impl NextUse {
         }
     }
 
-    /// A scan does not need a chunk any more. If the scan has not reached it, the chunk was pruned.
-    pub(crate) fn satisfied(&mut self, scan: ScanId, chunk: ChunkNo) {
-        if self.scans.get(&scan).is_some_and(|progress| chunk >= progress.position) {
+    /// A scan does not need a chunk any more. If it is one of its own that it has not reached, that was pruned.
+    pub(crate) fn satisfied(&mut self, table: TableId, scan: ScanId, chunk: ChunkNo) {
+        let ahead = |progress: &Progress| progress.table == table && chunk >= progress.position;
+        if self.scans.get(&scan).is_some_and(ahead) {
             self.pruned.insert(scan);
         }
     }
@@ -189,6 +195,21 @@ impl NextUse {
         soonest
     }
 
+    /// The time until a scan comes to the first of its chunks that a matching one goes with.
+    fn until_matching(
+        &self,
+        state: &State,
+        progress: &Progress,
+        (table, slot): (TableId, ScanSlot),
+        scan: ScanId,
+        chunk: ChunkNo,
+    ) -> Span {
+        let mut matching = state.scan(scan).matching.iter();
+        let Some(matching) = matching.find(|m| (m.table, m.slot) == (table, slot)) else { return Span::MAX };
+        let own = matching.used_by(chunk).map(|own| progress.until(state.now(), own));
+        own.min().unwrap_or(Span::MAX)
+    }
+
     fn for_each_use(
         &self,
         state: &State,
@@ -201,7 +222,11 @@ impl NextUse {
         for slot in key.interested.iter().filter(|slot| !key.claimed.contains(*slot)) {
             let interest = facts.interest(slot);
             if let Some(progress) = self.scans.get(&interest.scan) {
-                each(&interest.columns, progress.until(state.now(), chunk));
+                let until = match interest.matching {
+                    true => self.until_matching(state, progress, (table, slot), interest.scan, chunk),
+                    false => progress.until(state.now(), chunk),
+                };
+                each(&interest.columns, until);
             }
         }
     }
@@ -227,6 +252,7 @@ mod tests {
             sample: None,
             pace_ns: 100 * MS,
             measured: false,
+            matching: Vec::new(),
         }
     }
 

@@ -94,20 +94,26 @@ impl<P: Predictive + 'static> Replacement for LastConsumed<P> {
     fn on_registered(&mut self, state: &State, scan: &Scan) {
         self.next_use.enter(state, scan);
         self.settle(state);
-        self.change_resident(state, scan.table, scan.needed());
+        for (table, chunks) in state.reads_of(scan) {
+            self.change_resident(state, table, &chunks);
+        }
     }
 
     fn on_gone(&mut self, scan: ScanId) {
-        self.abandoned.extend(self.next_use.leave(scan).filter(|(_, ahead)| !ahead.is_empty()));
+        self.abandoned.extend(self.next_use.leave(scan).into_iter().filter(|(_, ahead)| !ahead.is_empty()));
     }
 
     fn on_delivered(&mut self, state: &State, scan: ScanId, chunk: ChunkNo) {
         self.next_use.advance(state.now(), scan, chunk);
-        self.change(state.scan(scan).table, chunk);
+        let scan = state.scan(scan);
+        self.change(scan.table, chunk);
+        for parts in state.matching(scan, chunk) {
+            self.change(parts.table, parts.chunk);
+        }
     }
 
     fn on_satisfied(&mut self, table: TableId, scan: ScanId, chunk: ChunkNo) {
-        self.next_use.satisfied(scan, chunk);
+        self.next_use.satisfied(table, scan, chunk);
         self.change(table, chunk);
     }
 
@@ -118,6 +124,9 @@ impl<P: Predictive + 'static> Replacement for LastConsumed<P> {
             // A page that is read may complete the neighbours it serves too.
             let chunks = table.chunks_on(column, table.layout().span(choice.chunk, column));
             self.changed.entry(id).or_default().extend(chunks.map(ChunkNo));
+        }
+        for parts in state.matching(state.scan(choice.scan), choice.chunk) {
+            self.change(parts.table, parts.chunk);
         }
     }
 

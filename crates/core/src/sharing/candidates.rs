@@ -87,12 +87,12 @@ pub(crate) fn competition(table: &Table, class: &Class, scan: &Interest) -> u32 
 pub(crate) fn deliverable(class: &Class, slot: ScanSlot, interest: &Interest) -> bool {
     class.key.interested.contains(slot)
         && !class.key.claimed.contains(slot)
-        && class.key.resident.is_superset(&interest.columns)
+        && class.key.is_available_to(slot, &interest.columns)
 }
 
 /// Whether a scan still needs this class's chunks and they will not be complete for it without a load.
 pub(crate) fn lacks(class: &Class, slot: ScanSlot, interest: &Interest) -> bool {
-    class.key.interested.contains(slot) && !class.key.supplies(&interest.columns)
+    class.key.interested.contains(slot) && !class.key.is_supplied_to(slot, &interest.columns)
 }
 
 /// The first of a scan's upcoming chunks from `position` on that is neither resident nor arriving, within the
@@ -119,7 +119,10 @@ pub fn in_order_windows(state: &State) -> BTreeSet<(TableId, ChunkNo)> {
     for (id, table) in state.tables() {
         for slot in table.in_order().iter() {
             let scan = state.scan(table.interest(slot).scan);
-            windows.extend(state.in_order_window(scan).map(|chunk| (id, chunk)));
+            for chunk in state.in_order_window(scan) {
+                windows.insert((id, chunk));
+                windows.extend(state.matching(scan, chunk).iter().map(|parts| (parts.table, parts.chunk)));
+            }
         }
     }
     windows

@@ -11,6 +11,8 @@
 //! - A scan that holds a chunk for longer than `stall_after` does not delay the cursor.
 //! - With several tables, the one whose scan has waited longest reads next.
 //! - A scan in table order joins when the cursor reaches its next chunk.
+//! - Matching chunks are read where the cursor of the scan's own table stops, and stay as long as that stop. They move no
+//!   cursor of theirs.
 //! - The cursor stops at a chunk for all its users or not at all. Only if the whole buffer could not hold the union
 //!   of their columns, the chunk is read for one scan.
 //! - Of the chunks that have left the window and are wanted by later scans, the one that the cursor reaches last is
@@ -142,8 +144,9 @@ fn next_stop(state: &State, table: &Table, cursor: ChunkNo) -> Option<Candidate>
     let end = table.layout().chunk_count();
     let rounds = [cursor.0.min(end)..end, 0..cursor.0.min(end)];
     let runs = rounds.into_iter().flat_map(|range| table.classes().runs_in(range));
-    runs.filter(|(_, class)| !class.key.supplies(&class.wanted)).find_map(|(run, class)| {
-        let interested = || class.key.interested.iter();
+    let lacking = |class: &Class| !class.key.supplies(&class.wanted) || !class.key.unsupplied.is_empty();
+    runs.filter(|(_, class)| lacking(class)).find_map(|(run, class)| {
+        let interested = || class.key.interested.iter().filter(|s| !table.interest(*s).matching);
         let ordered = interested().filter(|s| table.interest(*s).in_order).filter_map(|s| {
             let next = state.scan(table.interest(s).scan).next_in_order()?;
             run.contains(&next.0).then_some(next)
@@ -164,10 +167,12 @@ fn choice_at(state: &State, table: &Table, stop: &Candidate) -> Option<LoadChoic
     let longest = users().min_by_key(|s| (s.waiting_since().is_none(), last_wish(s), s.id))?;
     let mut columns = ColumnSet::new();
     users().for_each(|scan| columns.union_with(&scan.columns));
-    if table.layout().chunk_bytes(stop.chunk, &columns) > state.usage().budget {
+    let bytes = table.layout().chunk_bytes(stop.chunk, &columns);
+    let matching: u64 = users().map(|scan| state.interest(scan).matching_bytes).sum();
+    if bytes.saturating_add(matching) > state.usage().budget {
         return Some(LoadChoice::own(longest, stop.chunk));
     }
-    Some(LoadChoice { scan: longest.id, chunk: stop.chunk, columns, or_own: false })
+    Some(LoadChoice { scan: longest.id, chunk: stop.chunk, columns, or_own: false, alone: false })
 }
 
 /// Since when the scan waits, or when it was last handed a chunk.
@@ -183,6 +188,19 @@ fn first_available(state: &State, scan: &Scan, oldest: ChunkNo) -> Option<ChunkN
     let runs = rounds.into_iter().flat_map(|round| scan.unclaimed().runs_in(round));
     let mut there = runs.flat_map(|run| table.with_data(run));
     there.find(|chunk| state.is_available(scan, *chunk)).or_else(|| least_wanted(state, scan))
+}
+
+impl Elevator {
+    /// The chunks that go with those in the windows: they stay as long.
+    fn matching_of_windows(&self, state: &State) -> BTreeSet<(TableId, ChunkNo)> {
+        let mut matching = BTreeSet::new();
+        for scan in state.joining() {
+            let stops = self.sweeps.get(&scan.table).into_iter().flat_map(|sweep| sweep.read_for(scan.id));
+            let parts = stops.flat_map(|chunk| state.matching(scan, chunk));
+            matching.extend(parts.map(|parts| (parts.table, parts.chunk)));
+        }
+        matching
+    }
 }
 
 impl SharingPolicy for Elevator {
@@ -212,7 +230,8 @@ impl SharingPolicy for Elevator {
         }
         let next = |scan: &Scan| !scan.in_order() || scan.next_in_order() == Some(choice.chunk);
         let interested = table.class_of(choice.chunk).key.interested.iter();
-        let users = interested.map(|slot| state.scan(table.interest(slot).scan)).filter(|scan| next(scan));
+        let own = interested.map(|slot| table.interest(slot)).filter(|interest| !interest.matching);
+        let users = own.map(|interest| state.scan(interest.scan)).filter(|scan| next(scan));
         let served = users.filter(|scan| state.is_supplied(scan, choice.chunk)).map(|scan| scan.id);
         sweep.add(choice.chunk, served.collect());
     }
@@ -263,6 +282,7 @@ impl SharingPolicy for Elevator {
         for scan in state.scans().filter(|scan| state.is_stalled(scan)) {
             self.on_gone(scan.id);
         }
+        let matching = self.matching_of_windows(state);
         for (id, table) in state.tables() {
             let sweep = self.sweeps.entry(id).or_default();
             if table.chunks_with_data() > sweep.window.len() + sweep.outside.len() {
@@ -272,7 +292,7 @@ impl SharingPolicy for Elevator {
             }
             sweep.outside.retain(|chunk| table.has_data(*chunk));
             let (ahead, behind) = (sweep.outside.range(sweep.cursor..), sweep.outside.range(..sweep.cursor));
-            for chunk in behind.rev().chain(ahead.rev()) {
+            for chunk in behind.rev().chain(ahead.rev()).filter(|chunk| !matching.contains(&(id, **chunk))) {
                 let resident = table.class_of(*chunk).key.resident.iter();
                 if victims.add_all(resident.map(|column| PartKey { table: id, chunk: *chunk, column })) {
                     return;

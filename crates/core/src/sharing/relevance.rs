@@ -23,12 +23,16 @@
 //! - A point read that waits for pages of a chunk (2004, section 4.2) counts as one more starved scan in the load
 //!   relevance of that chunk, if the load reads one of its columns: the load answers it. Point reads alone cause no
 //!   loads.
+//! - A chunk with matching chunks of other tables is available with all of them. Its load relevance counts the starved scans
+//!   that the load helps in any of the tables, over all bytes that it reads; up to 256 such chunks of a scan are compared one
+//!   by one. A matching chunk that is complete is as useful to a starved scan as the chunk that it goes with.
 //! - A scan of small chunks is starved with more of them, see [`AbmConfig::ahead_bytes`](crate::AbmConfig::ahead_bytes).
 //! - A scan in table order asks for its next chunk only, and its next chunks are not evicted.
 //!
 //! **Bounded wait:** a starved scan that still needs C chunks, among n running scans, is chosen after at most
 //! `n (C + 1)` loads: its relevance grows by 1/n per load time, that of a scan that is served starts anew.
-//! **Cost:** a decision is linear in scans, interest classes and chunks that point reads wait for.
+//! **Cost:** a decision is linear in scans, interest classes and chunks that point reads wait for, and for a scan with matching
+//! chunks in those that go with up to 256 of its chunks.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -87,33 +91,79 @@ fn relevance_among(state: &State, scan: &Scan, running: u64) -> i128 {
     waited - needed * unit / weight
 }
 
-/// The columns a load of this class's chunks would complete for `scan`, and its load relevance (Fig. 3,
-/// 11). `None` if the chunks lack nothing.
-pub(crate) fn load_relevance(table: &Table, class: &Class, scan: &Interest) -> Option<(Ratio, ColumnSet)> {
+/// What a load does: the starved scans it helps, all that want the chunk, and what it reads.
+struct Gain {
+    starved: u64,
+    all: u64,
+    /// The columns that it completes.
+    columns: ColumnSet,
+    /// Those of them that it has to read.
+    missing: ColumnSet,
+}
+
+/// What a load of this class's chunks for these columns, and for those of the scans that it helps, does. `starved` are known to
+/// be helped.
+fn gain(table: &Table, class: &Class, own: &ColumnSet, mut starved: u64) -> Gain {
     let helped = class.key.interested.intersection(table.starved());
-    let mut columns = scan.columns.clone();
-    let mut starved = u64::from(scan.in_order);
+    let mut columns = own.clone();
     for (group, slots) in table.groups() {
         let members = slots.intersection_len(&helped);
-        if members > 0 && (group.intersects(&scan.columns) || table.layout().storage() == Storage::Row) {
+        if members > 0 && (group.intersects(own) || table.layout().storage() == Storage::Row) {
             starved += u64::from(members);
             columns.union_with(group);
         }
     }
     let mut missing = columns.difference(&class.key.resident);
     missing.subtract(&class.key.arriving);
-    if missing.is_empty() {
-        return None;
-    }
-    let ratio = match table.layout().storage() {
-        Storage::Row => {
-            let all = u64::from(class.key.interested.len());
-            Ratio::new(starved * u64::from(table.running()) + all, 1)
-        }
-        Storage::Column => Ratio::new(starved, table.width(&missing)),
-    };
-    Some((ratio, columns))
+    Gain { starved, all: u64::from(class.key.interested.len()), columns, missing }
 }
+
+impl Gain {
+    /// The load relevance (Fig. 3, 11).
+    fn ratio(&self, table: &Table) -> Ratio {
+        match table.layout().storage() {
+            Storage::Row => Ratio::new(self.starved * u64::from(table.running()) + self.all, 1),
+            Storage::Column => Ratio::new(self.starved, table.width(&self.missing)),
+        }
+    }
+}
+
+/// The columns a load of this class's chunks would complete for `scan`, and its load relevance (Fig. 3,
+/// 11). `None` if the chunks lack nothing.
+pub(crate) fn load_relevance(table: &Table, class: &Class, scan: &Interest) -> Option<(Ratio, ColumnSet)> {
+    let gain = gain(table, class, &scan.columns, u64::from(scan.in_order));
+    (!gain.missing.is_empty()).then(|| (gain.ratio(table), gain.columns))
+}
+
+/// The same for a chunk of a scan with all that goes with it: scans helped in any of the tables, over all bytes.
+fn load_relevance_with_matching(state: &State, scan: &Scan, chunk: ChunkNo) -> (Ratio, ColumnSet) {
+    let table = state.table(scan.table);
+    let own = gain(table, table.class_of(chunk), &scan.columns, u64::from(scan.in_order()));
+    let mut ratio = match own.missing.is_empty() {
+        true => Ratio { over: 0, under: 0 },
+        false => own.ratio(table),
+    };
+    for parts in state.matching(scan, chunk) {
+        let table = state.table(parts.table);
+        let class = table.class_of(parts.chunk);
+        let helps = gain(table, class, &parts.columns, 0);
+        let itself = scan
+            .interests_in(parts.table)
+            .filter(|(slot, _)| class.key.interested.contains(*slot) && table.starved().contains(*slot));
+        let starved = helps.starved.saturating_sub(itself.count() as u64);
+        let mut missing = parts.columns;
+        missing.subtract(&class.key.resident);
+        missing.subtract(&class.key.arriving);
+        if !missing.is_empty() {
+            let more = Gain { starved, missing, ..helps }.ratio(table);
+            ratio = Ratio { over: ratio.over + more.over, under: ratio.under + more.under };
+        }
+    }
+    (Ratio::new(ratio.over, ratio.under), own.columns)
+}
+
+/// How many chunks of a scan with matching chunks are compared, one by one.
+const MATCHING_LOOKED_AT: usize = 256;
 
 /// The load relevance of a chunk that this many point reads wait for: each counts as a starved scan.
 fn with_points(table: &Table, ratio: Ratio, reads: u32) -> Ratio {
@@ -149,7 +199,8 @@ pub(crate) fn keep_relevance(table: &Table, class: &Class) -> Ratio {
 
 /// Whether a starved scan could be handed this class's chunks.
 pub(crate) fn useful_to_starved(table: &Table, class: &Class) -> bool {
-    let starved = class.key.interested.intersection(table.starved());
+    let mut starved = class.key.interested.intersection(table.starved());
+    starved.subtract(&class.key.unmatched);
     let served_by = |columns: &ColumnSet| class.key.resident.is_superset(columns);
     !starved.is_empty()
         && table.groups().any(|(columns, slots)| slots.intersects(&starved) && served_by(columns))
@@ -160,13 +211,30 @@ impl Relevance {
     fn chunk_for(&self, state: &State, scan: &Scan) -> Option<LoadChoice> {
         let table = state.table(scan.table);
         let interest = state.interest(scan);
+        let choice =
+            |chunk, columns| LoadChoice { scan: scan.id, chunk, columns, or_own: true, alone: false };
+        let with_matching = !scan.matching.is_empty();
         if scan.in_order() {
             let chunk = first_unsupplied(state, scan, ChunkNo(0))?;
-            let (_, columns) = load_relevance(table, table.class_of(chunk), interest)?;
-            return Some(LoadChoice { scan: scan.id, chunk, columns, or_own: true });
+            let columns = match with_matching {
+                true => load_relevance_with_matching(state, scan, chunk).1,
+                false => load_relevance(table, table.class_of(chunk), interest)?.1,
+            };
+            return Some(choice(chunk, columns));
         }
         let slot = scan.slot?;
         let mut best: Option<(Ratio, ChunkNo, ColumnSet)> = None;
+        if with_matching {
+            let lacking = scan.needed().iter().filter(|chunk| !state.is_supplied(scan, *chunk));
+            for chunk in lacking.take(MATCHING_LOOKED_AT) {
+                let (ratio, columns) = load_relevance_with_matching(state, scan, chunk);
+                let better = best.as_ref().is_none_or(|(most, ..)| ratio.compare(*most) == Ordering::Greater);
+                if better {
+                    best = Some((ratio, chunk, columns));
+                }
+            }
+            return best.map(|(_, chunk, columns)| choice(chunk, columns));
+        }
         for class in table.classes().iter().filter(|class| lacks(class, slot, interest)) {
             let Some((ratio, columns)) = load_relevance(table, class, interest) else { continue };
             let chunk = table.classes().first_chunk(class);
@@ -192,7 +260,7 @@ impl Relevance {
                 best = Some((ratio, chunk, columns));
             }
         }
-        best.map(|(_, chunk, columns)| LoadChoice { scan: scan.id, chunk, columns, or_own: true })
+        best.map(|(_, chunk, columns)| choice(chunk, columns))
     }
 
     /// Chunks that may be evicted although a scan wants them, least relevant first.
@@ -206,9 +274,10 @@ impl Relevance {
         for (id, table) in state.tables() {
             for class in table.classes().iter() {
                 let needed_by_trigger = trigger.is_some_and(|scan| {
-                    scan.table == id
-                        && scan.slot.is_some_and(|slot| class.key.interested.contains(slot))
-                        && class.key.resident.is_superset(&scan.columns)
+                    let mut reads = scan.interests_in(id);
+                    reads.any(|(slot, columns)| {
+                        class.key.interested.contains(slot) && class.key.is_available_to(slot, columns)
+                    })
                 });
                 let idle = !class.key.pinned && class.key.arriving.is_empty();
                 let cached = class.wanted.intersects(&class.key.resident);

@@ -45,7 +45,7 @@ pub(crate) fn fetch_relevance(class: &Class, starved: &SlotSet) -> (u32, u32) {
 pub(crate) fn keep_relevance_2004(table: &Table, class: &Class) -> u32 {
     let only_one = class.key.interested.iter().any(|slot| {
         let interest = table.interest(slot);
-        interest.reach.available == 1 && class.key.resident.is_superset(&interest.columns)
+        interest.reach.available == 1 && class.key.is_available_to(slot, &interest.columns)
     });
     if only_one { table.running() } else { class.key.interested.len() }
 }
@@ -72,7 +72,7 @@ impl Relevance2004 {
             scored.max()?.1.0
         };
         let columns: ColumnSet = columns(table.class_of(chunk));
-        Some(LoadChoice { scan: scan.id, chunk, columns, or_own: true })
+        Some(LoadChoice { scan: scan.id, chunk, columns, or_own: true, alone: false })
     }
 }
 
@@ -110,7 +110,8 @@ impl SharingPolicy for Relevance2004 {
         let trigger = victims.need().scan.map(|id| state.scan(id));
         let starved = trigger.is_none_or(|scan| state.interest(scan).reach.supplied == 0);
         let ahead_for = victims.need().target.as_ref().filter(|_| !starved);
-        let limit = ahead_for.map(|t| state.table(t.table).class_of(t.chunk).key.interested.len());
+        let limit =
+            ahead_for.map(|t| state.table(t.chunk.table).class_of(t.chunk.chunk).key.interested.len());
         let windows = in_order_windows(state);
         let mut order: Vec<(u32, TableId, ChunkNo, &Class)> = Vec::new();
         for (id, table) in state.tables() {

@@ -55,6 +55,7 @@ pub fn scan_of(table: TableId, cols: &[u32], chunks: ChunkSet) -> ScanSpec {
         order: DeliveryOrder::Any,
         weight: 1,
         workspace_bytes: 0,
+        matching: Vec::new(),
     }
 }
 

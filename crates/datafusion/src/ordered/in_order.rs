@@ -21,7 +21,7 @@ pub(super) const WHEN: &str = "others read the table or half of what is read is 
 
 /// Whether chunks are taken as they come, and why.
 pub(super) fn as_they_come(traffic: &Traffic) -> (bool, String) {
-    let Traffic { queries, bytes, resident_bytes } = *traffic;
+    let Traffic { queries, bytes, resident_bytes, .. } = *traffic;
     let taken = queries > 0 || (resident_bytes > 0 && resident_bytes >= bytes - resident_bytes.min(bytes));
     let percent = (resident_bytes as f64 * 100.0 / bytes.max(1) as f64).round();
     let read = if queries == 1 { "1 query reads".to_owned() } else { format!("{queries} queries read") };
@@ -43,7 +43,9 @@ mod tests {
 
     #[test]
     fn alone_and_from_the_disk_rows_come_in_order() {
-        let seen = |queries, resident_bytes| as_they_come(&Traffic { queries, bytes: 100, resident_bytes }).0;
+        let seen = |queries, resident_bytes| {
+            as_they_come(&Traffic { queries, bytes: 100, resident_bytes, ..Traffic::default() }).0
+        };
         assert!(!seen(0, 0) && !seen(0, 49));
         assert!(seen(1, 0) && seen(0, 50) && seen(2, 100));
         assert!(!as_they_come(&Traffic::default()).0, "nothing is read");

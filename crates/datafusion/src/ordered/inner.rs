@@ -12,25 +12,60 @@ use super::join::{Inner, SharedJoin};
 use super::kept::{KeyRange, RowsToKeep};
 use crate::scan::chunks::{ChunkReader, Piece};
 
-impl SharedJoin {
-    /// The rows of an inner table that may match rows of an outer chunk.
-    pub(super) fn inner_rows(self: &Arc<Self>, at: usize, outer: usize) -> Result<SendableRecordBatchStream> {
-        let inner = &self.inner[at];
-        let schema = Arc::clone(&inner.input.planned.schema);
-        let Some(range) = KeyRange::of(&self.outer.clustering.chunks[outer])? else {
-            return Ok(Box::pin(RecordBatchStreamAdapter::new(schema, futures::stream::empty())));
-        };
+/// An outer chunk's visit to an inner table: what was kept for it, and what it reads.
+pub(super) struct Visit {
+    shared: Arc<SharedJoin>,
+    /// Which inner table.
+    at: usize,
+    /// Of the outer chunk; `None` if it holds nothing but nulls, which match nothing.
+    range: Option<KeyRange>,
+    kept: Vec<RecordBatch>,
+    to_read: Vec<usize>,
+    /// None as long as nothing is announced, or if there is nothing to read.
+    reader: Option<ChunkReader>,
+}
+
+impl Visit {
+    /// Takes what was kept for an outer chunk, as each does once.
+    pub(super) fn new(shared: &Arc<SharedJoin>, at: usize, outer: usize) -> Result<Self> {
+        let inner = &shared.inner[at];
+        let range = KeyRange::of(&shared.outer.clustering.chunks[outer])?;
         let (mut kept, mut to_read) = (Vec::new(), Vec::new());
-        for &chunk in self.overlapped(inner, outer) {
-            match inner.kept.visit(chunk) {
-                Some(rows) => kept.extend(rows),
-                None => to_read.push(chunk),
+        if range.is_some() {
+            for &chunk in shared.overlapped(inner, outer) {
+                match inner.kept.visit(chunk) {
+                    Some(rows) => kept.extend(rows),
+                    None => to_read.push(chunk),
+                }
             }
         }
-        let key = inner.input.planned.key;
-        let kept = kept.into_iter().map(|batch| range.rows_inside(batch, key)).collect::<Result<Vec<_>>>()?;
+        Ok(Visit { shared: Arc::clone(shared), at, range, kept, to_read, reader: None })
+    }
+
+    /// Announces what is read, if that was not done.
+    pub(super) async fn open(&mut self) -> Result<()> {
+        if self.reader.is_none() && !self.to_read.is_empty() {
+            let input = &self.shared.inner[self.at].input;
+            self.reader = Some(input.scan.some(&input.plan, &self.to_read).join().await?);
+        }
+        Ok(())
+    }
+
+    /// The rows that may match.
+    pub(super) fn rows(mut self) -> Result<SendableRecordBatchStream> {
+        let input = &self.shared.inner[self.at].input;
+        let (schema, key) = (Arc::clone(&input.planned.schema), input.planned.key);
+        let Some(range) = self.range.take() else {
+            return Ok(Box::pin(RecordBatchStreamAdapter::new(schema, futures::stream::empty())));
+        };
+        let kept =
+            self.kept.drain(..).map(|batch| range.rows_inside(batch, key)).collect::<Result<Vec<_>>>()?;
         let kept = futures::stream::iter(kept.into_iter().map(Ok));
-        let rows = futures::stream::once(InnerRows::new(Arc::clone(self), at, to_read, range));
+        let rows = futures::stream::once(async move {
+            self.open().await?;
+            let Visit { shared, at, reader, .. } = self;
+            Ok::<_, DataFusionError>(InnerRows { shared, at, reader, range, to_keep: None })
+        });
         let rows = rows.map_ok(|rows| {
             futures::stream::try_unfold(rows, |mut rows| async move {
                 Ok::<_, DataFusionError>(rows.next().await?.map(|batch| (batch, rows)))
@@ -52,15 +87,6 @@ struct InnerRows {
 }
 
 impl InnerRows {
-    async fn new(shared: Arc<SharedJoin>, at: usize, chunks: Vec<usize>, range: KeyRange) -> Result<Self> {
-        let input = &shared.inner[at].input;
-        let reader = match chunks.as_slice() {
-            [] => None,
-            chunks => Some(input.scan.some(&input.plan, chunks).join().await?),
-        };
-        Ok(InnerRows { shared, at, reader, range, to_keep: None })
-    }
-
     /// The next rows in the range.
     async fn next(&mut self) -> Result<Option<RecordBatch>> {
         let Some(reader) = &mut self.reader else { return Ok(None) };
@@ -70,8 +96,10 @@ impl InnerRows {
                 None => return Ok(None),
                 Some(Piece::End(chunk)) => {
                     let to_keep = self.to_keep.take_if(|rows| rows.chunk() == chunk);
-                    if self.range.is_left_by(&inner.clustering.chunks[chunk]) {
-                        kept.keep(chunk, to_keep.map_or(Ok(Vec::new()), RowsToKeep::into_rows)?);
+                    if self.range.is_left_by(&inner.clustering.chunks[chunk])
+                        && kept.keep(chunk, to_keep.map_or(Ok(Vec::new()), RowsToKeep::into_rows)?)
+                    {
+                        self.shared.is_kept(inner, chunk);
                     }
                 }
                 Some(Piece::Rows(chunk, batch)) => {

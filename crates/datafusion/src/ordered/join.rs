@@ -8,9 +8,16 @@
 //!
 //! Joins of inner tables with each other, by the same key, are right for the rows of a range: all that have one key are
 //! there. So these may be of any type.
+//!
+//! The buffer manager knows from the start which inner chunks go with each outer one: it reads them together, and hands out an
+//! outer chunk when they are in the buffer as well (2007, section 7.2: one scan of both tables). They are announced again
+//! when the outer chunk comes, as scans of their own, and read when its rows are there: nobody holds a chunk and waits for
+//! another. If other queries scan an inner table by itself when the join begins, inner chunks are announced when the rows of
+//! their outer one are there.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use coscan_operators::RestExec;
 use datafusion::arrow::array::RecordBatch;
@@ -24,11 +31,13 @@ use datafusion::physical_plan::metrics::RecordOutput;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 
+use super::inner::Visit;
 use super::input::{ChunkInput, ClusteredInput};
 use super::kept::KeptRows;
 use super::node::{Books, ByChunksExec, Choice, ChunkOperator, ChunkWorker};
 use super::steps::Step;
 use crate::scan::chunks::{ChunkReader, Piece};
+use crate::scan::registration::Matching;
 
 /// The node of joins by chunks. If several tables may be the outer one, it is the one with which fewest rows are read.
 pub(crate) type OrderedJoinExec = ByChunksExec<ChunkJoin>;
@@ -115,6 +124,11 @@ pub(crate) struct SharedJoin {
     outer_at: usize,
     /// The others, in their order.
     pub(super) inner: Vec<Inner>,
+    /// Whether inner chunks come with the outer ones.
+    together: AtomicBool,
+    /// Outer chunks that came with inner ones, and those of them that had no rows.
+    came: AtomicUsize,
+    came_empty: AtomicUsize,
     partitions: usize,
     context: Arc<TaskContext>,
 }
@@ -124,6 +138,24 @@ pub(super) struct Inner {
     pub(super) input: ClusteredInput,
     /// Its rows that are wanted again.
     pub(super) kept: KeptRows,
+}
+
+impl Inner {
+    /// How many queries scan the table by itself. Where they do, what is in the buffer follows them: chunks that have to be there
+    /// at the same time would wait for each other, and outer ones be read again for them.
+    fn scans_apart(&self) -> usize {
+        self.input.scan.traffic(&self.input.plan).apart
+    }
+
+    /// What is read of it with each chunk of the outer table.
+    fn read_with(&self, outer: &ClusteredInput) -> Matching {
+        let ranges = outer.clustering.chunks.iter();
+        let with = ranges.map(|range| match range.bounds {
+            Some(_) => self.input.clustering.overlapping(range).to_vec(),
+            None => Vec::new(),
+        });
+        self.input.scan.matching(&self.input.plan, with.collect())
+    }
 }
 
 /// How many rows are read of all tables: inner chunks for every outer one that they overlap.
@@ -195,9 +227,29 @@ impl ChunkOperator for ChunkJoin {
             let kept = KeptRows::new(visits(&outer, &input), KEPT_CHUNKS * partitions, rows);
             Inner { input, kept }
         });
-        let inner = inner.collect();
-        let context = with_dense_tables(&context);
-        let shared = SharedJoin { join: self, outer, outer_at, inner, partitions, context };
+        let inner: Vec<Inner> = inner.collect();
+        let apart: Vec<usize> = inner.iter().map(Inner::scans_apart).collect();
+        let together = apart.iter().all(|&apart| apart == 0);
+        if together {
+            outer.scan.goes_with(inner.iter().map(|inner| inner.read_with(&outer)).collect());
+        }
+        let why = match apart.into_iter().max() {
+            Some(queries) if queries > 0 => {
+                format!("{why}, matches on demand: {queries} queries scan their table")
+            }
+            _ => format!("{why}, matches together with them"),
+        };
+        let shared = SharedJoin {
+            join: self,
+            outer,
+            outer_at,
+            inner,
+            together: AtomicBool::new(together),
+            came: AtomicUsize::new(0),
+            came_empty: AtomicUsize::new(0),
+            partitions,
+            context: with_dense_tables(&context),
+        };
         Ok(Choice::ByChunks(Arc::new(shared), why))
     }
 
@@ -287,13 +339,32 @@ impl SharedJoin {
         inner.input.clustering.overlapping(&self.outer.clustering.chunks[outer])
     }
 
-    /// An outer chunk has no rows: it needs no inner ones.
-    fn needs_nothing(&self, outer: usize) {
-        for inner in &self.inner {
-            self.overlapped(inner, outer).iter().for_each(|&chunk| drop(inner.kept.visit(chunk)));
+    /// Rows of an inner chunk are kept for all outer ones that were not handed out yet.
+    pub(super) fn is_kept(&self, inner: &ClusteredInput, chunk: usize) {
+        if self.together.load(Ordering::Relaxed) {
+            self.outer.scan.unneed_matching(&inner.scan, &inner.plan, chunk);
+        }
+    }
+
+    /// An outer chunk came with inner ones. If many have no rows, the others come alone: what goes with them is read
+    /// when they have some.
+    fn came_together(&self, is_empty: bool) {
+        let came = self.came.fetch_add(1, Ordering::Relaxed) + 1;
+        let empty =
+            self.came_empty.fetch_add(usize::from(is_empty), Ordering::Relaxed) + usize::from(is_empty);
+        let in_vain = came >= CAME_MIN && empty * EMPTY_SHARE > came;
+        if in_vain && self.together.swap(false, Ordering::Relaxed) {
+            for Inner { input, .. } in &self.inner {
+                let chunks = 0..input.plan.chunks.len();
+                chunks.for_each(|chunk| self.outer.scan.unneed_matching(&input.scan, &input.plan, chunk));
+            }
         }
     }
 }
+
+/// Inner chunks are read with outer ones unless, of so many outer ones, more than 1 / EMPTY_SHARE have no rows.
+const CAME_MIN: usize = 4;
+const EMPTY_SHARE: usize = 4;
 
 /// A join as it was planned, over the rows of one chunk.
 fn of_chunk(
@@ -358,27 +429,30 @@ impl ChunkWorker for JoinWorker {
                 }
                 continue;
             }
-            let Some((chunk, rows)) = self.outer_chunk().await? else {
+            let Some((rows, visits)) = self.outer_chunk().await? else {
                 self.books.baseline.done();
                 return Ok(None);
             };
-            if rows.is_empty() {
-                self.shared.needs_nothing(chunk);
-                continue;
+            if !rows.is_empty() {
+                self.joined = Some(self.join_chunk(rows, visits)?);
             }
-            self.joined = Some(self.join_chunk(chunk, rows)?);
         }
     }
 }
 
 impl JoinWorker {
-    fn join_chunk(&self, chunk: usize, rows: Vec<RecordBatch>) -> Result<ChunkJoined> {
+    /// An outer chunk's visits to all inner tables.
+    fn visits(&self, chunk: usize) -> Result<Vec<Visit>> {
+        (0..self.shared.inner.len()).map(|at| Visit::new(&self.shared, at, chunk)).collect()
+    }
+
+    fn join_chunk(&self, rows: Vec<RecordBatch>, visits: Vec<Visit>) -> Result<ChunkJoined> {
         let shared = &self.shared;
         let schema = Arc::clone(&shared.outer.planned.schema);
         let rows = futures::stream::iter(rows.into_iter().map(Ok));
         let outer: SendableRecordBatchStream = Box::pin(RecordBatchStreamAdapter::new(schema, rows));
-        let inner = (0..shared.inner.len()).map(|at| shared.inner_rows(at, chunk).map(Some));
-        let mut tables = inner.collect::<Result<Vec<_>>>()?;
+        let mut tables =
+            visits.into_iter().map(|visit| visit.rows().map(Some)).collect::<Result<Vec<_>>>()?;
         tables.insert(shared.outer_at, Some(outer));
         if shared.join.tree.is_built(shared.outer_at) {
             // The hash table's side: the join books it from here on.
@@ -389,15 +463,28 @@ impl JoinWorker {
         Ok(ChunkJoined { rows, joins })
     }
 
-    /// The rows of the next outer chunk. It is given back before inner ones are asked for, so that nobody holds a chunk
-    /// and waits for another.
-    async fn outer_chunk(&mut self) -> Result<Option<(usize, Vec<RecordBatch>)>> {
+    /// The rows of the next outer chunk, and the visits to the inner tables. It is given back before inner chunks are asked
+    /// for, so that nobody holds a chunk and waits for another. Where they came with it, they are announced before.
+    async fn outer_chunk(&mut self) -> Result<Option<(Vec<RecordBatch>, Vec<Visit>)>> {
         let mut rows = Vec::new();
+        let mut visits = None;
         loop {
             match self.reader.next().await? {
                 None => return Ok(None),
-                Some(Piece::End(chunk)) => return Ok(Some((chunk, rows))),
+                Some(Piece::End(chunk)) => {
+                    if visits.is_some() {
+                        self.shared.came_together(rows.is_empty());
+                    }
+                    let visits = visits.map_or_else(|| self.visits(chunk), Ok)?;
+                    return Ok(Some((rows, visits)));
+                }
                 Some(Piece::Rows(chunk, batch)) => {
+                    if visits.is_none() && self.shared.together.load(Ordering::Relaxed) {
+                        let opened = visits.insert(self.visits(chunk)?);
+                        for visit in opened {
+                            visit.open().await?;
+                        }
+                    }
                     let _timer = self.books.baseline.elapsed_compute().timer();
                     let batch = self.shared.outer.rows(chunk, batch)?;
                     if batch.num_rows() > 0 {

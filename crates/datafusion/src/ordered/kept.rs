@@ -60,20 +60,22 @@ impl KeptRows {
         self.lock().visits[chunk] > 0
     }
 
-    /// All rows of a chunk were read, and these are those that others may want.
-    pub(super) fn keep(&self, chunk: usize, rows: Vec<RecordBatch>) {
+    /// All rows of a chunk were read, and these are those that others may want. Whether they are kept.
+    pub(super) fn keep(&self, chunk: usize, rows: Vec<RecordBatch>) -> bool {
         let bytes = rows.iter().map(RecordBatch::get_array_memory_size).sum();
         let mut state = self.lock();
         if state.visits[chunk] == 0 || state.kept.iter().any(|kept| kept.chunk == chunk) {
-            return;
+            return false;
         }
         if state.kept.len() >= self.chunks_max {
             state.remove(0);
         }
         // Operators need the memory for something else: the rows are read again.
-        if state.reservation.try_grow(bytes).is_ok() {
+        let room = state.reservation.try_grow(bytes).is_ok();
+        if room {
             state.kept.push_back(Kept { chunk, rows, bytes });
         }
+        room
     }
 
     /// Bytes of what is kept now.
@@ -205,9 +207,9 @@ mod tests {
         let rows = kept(&[1, 3], 2, 1 << 20);
         assert!(rows.visit(1).is_none() && rows.visit(0).is_none());
         assert!(rows.is_wanted(1) && !rows.is_wanted(0));
-        rows.keep(0, vec![batch(&[1])]);
+        assert!(!rows.keep(0, vec![batch(&[1])]));
         assert_eq!(rows.bytes(), 0, "nobody comes for it");
-        rows.keep(1, vec![batch(&[7])]);
+        assert!(rows.keep(1, vec![batch(&[7])]));
         assert_eq!(rows.visit(1).map(|rows| rows.len()), Some(1));
         assert!(rows.bytes() > 0);
         assert_eq!(rows.visit(1).map(|rows| keys(&rows[0]).to_vec()), Some(vec![7]));
@@ -217,7 +219,7 @@ mod tests {
     #[test]
     fn what_was_kept_longest_is_forgotten() {
         let rows = kept(&[1, 1, 1], 2, 1 << 20);
-        (0..3).for_each(|chunk| rows.keep(chunk, vec![batch(&[chunk as i64])]));
+        (0..3).for_each(|chunk| assert!(rows.keep(chunk, vec![batch(&[chunk as i64])])));
         assert!(rows.visit(0).is_none());
         assert!(rows.visit(1).is_some() && rows.visit(2).is_some());
     }
@@ -225,7 +227,7 @@ mod tests {
     #[test]
     fn what_operators_have_no_memory_for_is_not_kept() {
         let rows = kept(&[1], 2, 1);
-        rows.keep(0, vec![batch(&[1])]);
+        assert!(!rows.keep(0, vec![batch(&[1])]));
         assert!(rows.visit(0).is_none());
     }
 

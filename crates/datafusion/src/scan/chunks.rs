@@ -16,7 +16,7 @@ use crate::scan::CScan;
 use crate::scan::metrics::ScanCounters;
 use crate::scan::open_chunk::OpenChunk;
 use crate::scan::plan::ScanPlan;
-use crate::scan::registration::{Member, Registration};
+use crate::scan::registration::{Matching, Member, Registration};
 use crate::scan::stream::forget_replaced;
 
 /// What a reader gives: rows of a chunk, by its position in [`ScanPlan::chunks`], or its end.
@@ -61,6 +61,21 @@ impl SharedScan {
             baseline: self.baseline.clone(),
             context: Arc::clone(&self.context),
         })
+    }
+
+    /// Announces the chunks of other scans that are read with the chunks of this one. Said before the first worker joins.
+    pub(crate) fn goes_with(&self, others: Vec<Matching>) {
+        self.registration.goes_with(others);
+    }
+
+    /// Chunks of this scan's plan that go with each chunk of another scan, by its position in the plan of that.
+    pub(crate) fn matching(&self, plan: &Arc<ScanPlan>, with: Vec<Vec<usize>>) -> Matching {
+        self.registration.matching(plan, with)
+    }
+
+    /// A chunk of another scan is not needed any more with the chunks of this one that nobody has taken.
+    pub(crate) fn unneed_matching(&self, other: &SharedScan, plan: &ScanPlan, chunk: usize) {
+        self.registration.unneed_matching(&other.registration, plan, chunk);
     }
 
     /// What it reads through.

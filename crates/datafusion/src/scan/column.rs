@@ -71,7 +71,15 @@ impl SharedScan {
             requests.push(ChunkRequest { columns, chunk: chunk.chunk, key: key as u32 });
         }
         let order = DeliveryOrder::Any;
-        let request = ScanRequest { chunks: requests, columns, workers, order, weight: 1, reader: None };
+        let request = ScanRequest {
+            chunks: requests,
+            columns,
+            workers,
+            order,
+            weight: 1,
+            reader: None,
+            matching: Vec::new(),
+        };
         registration::begin(self.engine(), self.account(), request)
     }
 }

@@ -92,6 +92,7 @@ impl PointReader {
             order: DeliveryOrder::Any,
             weight: 1,
             reader: None,
+            matching: Vec::new(),
         };
         let scan = self.engine.scan(request)?;
         let (worker, _) = self.alone.insert((scan.worker(), scan));

@@ -11,11 +11,11 @@
 //! Chunks of which pruning leaves a few pages are not registered: they are point reads, see [`crate::scan::point`].
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use coscan_engine::{
-    ChunkRequest, DeliveryOrder, Engine, FileColumns, FileHandle, QueryAccount, Reader, ScanHandle,
-    ScanRequest, Worker,
+    ChunkRequest, DeliveryOrder, Engine, FileColumns, FileHandle, MatchingChunk, MatchingRequest,
+    QueryAccount, Reader, ScanHandle, ScanRequest, Worker,
 };
 use datafusion::common::Result;
 
@@ -40,7 +40,18 @@ pub(crate) struct Registration {
     /// Who reads, to the engine.
     reader: Reader,
     plan: MadeOnce<Arc<ScanPlan>>,
+    /// What goes with the chunks, said before the first partition joins.
+    matching: OnceLock<Vec<Matching>>,
     state: Mutex<State>,
+}
+
+/// Chunks of another scan's plan that are read together with those of a registration: see [`MatchingRequest`].
+pub(crate) struct Matching {
+    plan: Arc<ScanPlan>,
+    reader: Reader,
+    by_pages: bool,
+    /// By the position of the registration's chunk.
+    with: Vec<Vec<usize>>,
 }
 
 #[derive(Default)]
@@ -77,7 +88,8 @@ impl Registration {
     ) -> Arc<Self> {
         let requests = requests.into();
         let (reader, plan, state) = (Reader::default(), MadeOnce::new(), Mutex::default());
-        Arc::new(Registration { requests, workers, order, wanted_first, reader, plan, state })
+        let matching = OnceLock::new();
+        Arc::new(Registration { requests, workers, order, wanted_first, reader, plan, matching, state })
     }
 
     /// A registration for some chunks of a plan, in any order, by one worker and for the reader of this one.
@@ -91,8 +103,29 @@ impl Registration {
             wanted_first: None,
             reader: self.reader.clone(),
             plan: MadeOnce::made(Arc::clone(plan)),
+            matching: OnceLock::new(),
             state: Mutex::new(State { settled, ..State::default() }),
         })
+    }
+
+    /// Announces what is read of other scans together with the chunks of this one. Said once, before anybody joins.
+    pub(crate) fn goes_with(&self, matching: Vec<Matching>) {
+        let _ = self.matching.set(matching);
+    }
+
+    /// Chunks of this registration's plan that go with those of another scan, by the position of these.
+    pub(crate) fn matching(&self, plan: &Arc<ScanPlan>, with: Vec<Vec<usize>>) -> Matching {
+        let by_pages = self.reads_by_pages(plan);
+        Matching { plan: Arc::clone(plan), reader: self.reader.clone(), by_pages, with }
+    }
+
+    /// A chunk of `other`'s plan is not needed any more with those of this one that nobody has taken.
+    pub(crate) fn unneed_matching(&self, other: &Registration, plan: &ScanPlan, chunk: usize) {
+        let chunk = &plan.chunks[chunk];
+        let state = lock(&self.state);
+        for live in state.earlier.iter().chain(&state.live) {
+            live.scan.unneed_matching(&other.reader, &plan.handles[chunk.file], chunk.chunk);
+        }
     }
 
     /// Plans the files if nobody has yet.
@@ -168,26 +201,67 @@ impl Registration {
         account: Option<&Arc<QueryAccount>>,
         counters: &Arc<ScanCounters>,
     ) -> Result<Option<Live>> {
-        let mut chunks = Vec::new();
-        let mut columns: Vec<FileColumns> = Vec::new();
-        let mut known: HashMap<(usize, *const Variant), usize> = HashMap::new();
-        for (index, chunk) in plan.chunks.iter().enumerate().filter(|(index, _)| !settled[*index]) {
-            let at = *known.entry((chunk.file, Arc::as_ptr(&chunk.variant))).or_insert_with(|| {
-                let file = plan.handles[chunk.file].clone();
-                let schema = Arc::clone(&plan.files[chunk.file].decoding_schema);
-                columns.push(FileColumns { file, roots: chunk.variant.roots.clone(), schema });
-                columns.len() - 1
-            });
-            chunks.push(ChunkRequest { columns: at, chunk: chunk.chunk, key: index as u32 });
-        }
+        let mut columns = ColumnsOfFiles::of(plan);
+        let wanted = plan.chunks.iter().enumerate().filter(|(index, _)| !settled[*index]);
+        let chunks = wanted.map(|(index, chunk)| ChunkRequest {
+            columns: columns.for_chunk(index),
+            chunk: chunk.chunk,
+            key: index as u32,
+        });
+        let chunks: Vec<ChunkRequest> = chunks.collect();
+        let columns = columns.columns;
         if chunks.is_empty() {
             return Ok(None);
         }
         let (workers, order, reader) = (self.workers, self.order, Some(self.reader.clone()));
-        let request = ScanRequest { chunks, columns, workers, order, weight: 1, reader };
+        let matching = self.matching.get().into_iter().flatten().map(|matching| matching.request(settled));
+        let matching = matching.collect();
+        let request = ScanRequest { chunks, columns, workers, order, weight: 1, reader, matching };
         let first_file = request.columns.first().map(|columns| columns.file.clone());
         let scan = begin(engine, account, request)?;
         Ok(Some(Live { scan, counters: Arc::clone(counters), first_file }))
+    }
+}
+
+impl Matching {
+    /// What goes with the chunks that are not settled. Point reads are nothing that the engine has to know of beforehand.
+    fn request(&self, settled: &[bool]) -> MatchingRequest {
+        let mut columns = ColumnsOfFiles::of(&self.plan);
+        let mut chunks = Vec::new();
+        for (own, with) in self.with.iter().enumerate().filter(|(own, _)| !settled[*own]) {
+            for &index in with {
+                let chunk = &self.plan.chunks[index];
+                if !(self.by_pages && chunk.point) {
+                    let columns = columns.for_chunk(index);
+                    chunks.push(MatchingChunk { with: own as u32, columns, chunk: chunk.chunk });
+                }
+            }
+        }
+        MatchingRequest { reader: self.reader.clone(), chunks, columns: columns.columns }
+    }
+}
+
+/// The columns of files that chunks of a plan are read in.
+struct ColumnsOfFiles<'a> {
+    plan: &'a ScanPlan,
+    columns: Vec<FileColumns>,
+    known: HashMap<(usize, *const Variant), usize>,
+}
+
+impl<'a> ColumnsOfFiles<'a> {
+    fn of(plan: &'a ScanPlan) -> Self {
+        ColumnsOfFiles { plan, columns: Vec::new(), known: HashMap::new() }
+    }
+
+    /// The position of those of a chunk.
+    fn for_chunk(&mut self, index: usize) -> usize {
+        let chunk = &self.plan.chunks[index];
+        *self.known.entry((chunk.file, Arc::as_ptr(&chunk.variant))).or_insert_with(|| {
+            let file = self.plan.handles[chunk.file].clone();
+            let schema = Arc::clone(&self.plan.files[chunk.file].decoding_schema);
+            self.columns.push(FileColumns { file, roots: chunk.variant.roots.clone(), schema });
+            self.columns.len() - 1
+        })
     }
 }
 

@@ -6,7 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arrow::array::{Array, ArrayRef};
-use coscan_engine::{ChunkRequest, ChunkRows, DeliveryOrder, FileColumns, ScanHandle, ScanRequest, Worker};
+use coscan_engine::{
+    ChunkRequest, ChunkRows, DeliveryOrder, FileColumns, MatchingChunk, MatchingRequest, Reader, ScanHandle,
+    ScanRequest, Worker,
+};
 
 use super::{Clients, Opened, some};
 use crate::executor::TaskId;
@@ -25,6 +28,8 @@ pub(super) struct Query {
     /// File and columns of each entry of the request, by position.
     pub(super) chunks: Vec<(usize, ChunkRows)>,
     pub(super) roots: Vec<Vec<usize>>,
+    /// What goes with its chunks: the reader that was announced, and file and position of each.
+    pub(super) matching: Vec<(Reader, Vec<(usize, usize)>)>,
     pub(super) scan: Mutex<Option<Arc<ScanHandle>>>,
     pub(super) taken: Mutex<Vec<u32>>,
     pub(super) struck: Mutex<Vec<usize>>,
@@ -56,6 +61,8 @@ pub(super) fn request(plan: &ConsumerPlan, files: &[Opened], random: &mut fastra
         random.shuffle(&mut chunks);
         chunks.extend(chunks.first().copied());
     }
+    let matching =
+        if random.u8(..3) == 0 { vec![matching(files, chunks.len(), &columns, random)] } else { Vec::new() };
     let request = ScanRequest {
         chunks: chunks
             .iter()
@@ -67,9 +74,27 @@ pub(super) fn request(plan: &ConsumerPlan, files: &[Opened], random: &mut fastra
         order: if plan.in_order { DeliveryOrder::Table } else { DeliveryOrder::Any },
         weight: random.u32(1..4),
         reader: None,
+        matching,
     };
     let rows = |(at, chunk): (usize, usize)| Some((at, files[at].handle.chunks().nth(chunk)?.clone()));
     (request, chunks.into_iter().filter_map(rows).collect(), roots)
+}
+
+/// Chunks of these files, in these columns, that go with any of so many that are asked for.
+fn matching(
+    files: &[Opened],
+    chunks: usize,
+    columns: &[FileColumns],
+    random: &mut fastrand::Rng,
+) -> MatchingRequest {
+    let mut matching = Vec::new();
+    for with in (0..chunks as u32).filter(|_| chunks > 0) {
+        let columns = random.usize(..files.len());
+        let of_file = files[columns].handle.chunks().len();
+        let some = some(of_file, random).into_iter().take(3);
+        matching.extend(some.map(|chunk| MatchingChunk { with, columns, chunk }));
+    }
+    MatchingRequest { reader: Reader::default(), chunks: matching, columns: columns.to_vec() }
 }
 
 impl Query {
@@ -181,6 +206,12 @@ impl Query {
                 self.struck.lock().unwrap_or_else(PoisonError::into_inner).extend(places);
                 let scan = self.scan.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 scan.iter().for_each(|scan| scan.unneed(&struck));
+                for (reader, matching) in &self.matching {
+                    for (file, chunk) in matching.iter().filter(|_| random.bool()) {
+                        scan.iter()
+                            .for_each(|scan| scan.unneed_matching(reader, &self.files[*file].handle, *chunk));
+                    }
+                }
                 true
             }
         }

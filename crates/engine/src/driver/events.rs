@@ -189,8 +189,8 @@ impl LockedDriver<'_> {
                 let room = self.return_point_room();
                 events.push_back(room);
             }
-            Action::Fail { scan, chunk, reason } => {
-                if let Some(table) = self.state.scans.get(&scan).map(|s| s.table) {
+            Action::Fail { scan, table, chunk, reason } => {
+                if self.state.scans.contains_key(&scan) {
                     let error = self.failure(table, chunk, reason, cause);
                     self.forget(scan, error);
                     events.push_back(Event::ScanGone { scan });

@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use coscan_core::{ChunkNo, ColumnSet, Event, FailReason, PartKey, ScanId, TableId, WorkerNo};
+use coscan_core::{ChunkNo, Event, FailReason, PartKey, ScanId, TableId, WorkerNo};
 
 use super::LockedDriver;
 use super::events::Cause;
@@ -122,6 +122,13 @@ impl LockedDriver<'_> {
         kind.add(chunks);
     }
 
+    /// The least room with which a request makes progress, and the segment that needs it.
+    pub(crate) fn needed_by(&self, checked: &CheckedRequest) -> Option<(u64, usize)> {
+        let needs =
+            |at: usize| self.state.abm.minimum_buffer(&checked.spec(at, &checked.segments[at].bundles));
+        (0..checked.segments.len()).map(|at| (needs(at), at)).max()
+    }
+
     /// Registers chunks of one segment of a request; `again` if they are the rest of bundles that were delivered.
     pub(crate) fn register(
         &mut self,
@@ -134,26 +141,28 @@ impl LockedDriver<'_> {
         let id = ScanId(self.state.next_scan);
         self.state.next_scan += 1;
         let spec = checked.spec(at, &bundles);
+        let loaded = self.state.store.loaded();
+        let matching = checked.matching.iter().map(|matching| {
+            matching.reader.announce(loaded);
+            (matching.table, matching.columns.clone(), matching.reader.clone())
+        });
         let segment = Arc::new(RegisteredSegment::new(
             id,
             spec.table,
             spec.columns.clone(),
-            self.state.store.loaded(),
+            checked.reader.announced(loaded),
             at,
             again,
             bundles,
             checked.reads.clone(),
             counters.clone(),
             checked.reader.clone(),
+            matching.collect(),
             self.driver.config.stall_after,
             checked.segments[at].workspace_bytes,
             checked.workers,
         ));
-        for column in self.read_by_no_sibling(&segment).iter() {
-            if let Some(readers) = self.state.catalog.readers(spec.table, column) {
-                readers.fetch_add(1, Ordering::Relaxed);
-            }
-        }
+        self.count_readers(&segment, |readers| readers.fetch_add(1, Ordering::Relaxed));
         self.state.scans.insert(id, segment.clone());
         self.event(Event::ScanRegistered { scan: id, spec });
         segment
@@ -235,22 +244,24 @@ impl LockedDriver<'_> {
     pub(super) fn forget(&mut self, scan: ScanId, error: EngineError) -> bool {
         let Some(segment) = self.state.scans.remove(&scan) else { return false };
         self.state.budget.ended(scan);
-        for column in self.read_by_no_sibling(&segment).iter() {
-            if let Some(readers) = self.state.catalog.readers(segment.table, column) {
-                readers.fetch_sub(1, Ordering::Relaxed);
-            }
-        }
+        self.count_readers(&segment, |readers| readers.fetch_sub(1, Ordering::Relaxed));
         segment.end(error, &mut self.after.deferred);
         true
     }
 
-    /// The columns that no other scan of the same reader reads: a reader with several scans counts once per column.
-    fn read_by_no_sibling(&self, segment: &RegisteredSegment) -> ColumnSet {
-        let mut columns = segment.columns.clone();
-        let siblings = self.state.scans.values().filter(|other| {
-            other.table == segment.table && other.reader.is(&segment.reader) && other.id != segment.id
-        });
-        siblings.for_each(|other| columns.subtract(&other.columns));
-        columns
+    /// Changes the number of readers of every column that the segment reads or announces as matching, but for those that
+    /// another scan has for the same reader: a reader with several scans counts once per column.
+    fn count_readers(&self, segment: &RegisteredSegment, change: impl Fn(&AtomicU32) -> u32) {
+        for (table, columns, reader) in segment.reads() {
+            let others = self.state.scans.values().filter(|other| other.id != segment.id);
+            let siblings = others.flat_map(|other| other.reads());
+            let mut columns = columns.clone();
+            siblings
+                .filter(|(of, _, by)| *of == table && by.is(reader))
+                .for_each(|(_, theirs, _)| columns.subtract(theirs));
+            for readers in columns.iter().filter_map(|column| self.state.catalog.readers(table, column)) {
+                change(readers);
+            }
+        }
     }
 }

@@ -14,6 +14,7 @@ mod columns;
 mod faults;
 mod growth;
 mod idle;
+mod matching;
 mod observe;
 mod page_cache;
 mod points;

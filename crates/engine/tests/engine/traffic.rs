@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use coscan_engine::{ChunkColumns, DeliveryOrder, Engine, QueryAccount, Reader, ScanRequest, Traffic};
+use coscan_engine::{
+    ChunkColumns, DeliveryOrder, Engine, MatchingChunk, MatchingRequest, QueryAccount, Reader, ScanRequest,
+    Traffic,
+};
 
 use crate::support::{config, drain, open, request, sample};
 
@@ -29,8 +32,22 @@ async fn a_query_counts_once_however_many_scans_it_has() {
     let partitions = [(); 4].map(|()| engine.scan_for(one.clone(), in_order()).unwrap());
     let again = engine.scan_for(one.clone(), request(files, Some(&[2]))).unwrap();
     assert_eq!(seen().queries, 1);
-    let second = engine.scan_for(two, request(files, None)).unwrap();
-    assert_eq!(seen().queries, 2);
+    // A scan that goes with chunks of another table, and the one that reads them for it, are not apart.
+    let matching = MatchingRequest {
+        reader: Reader::default(),
+        chunks: vec![MatchingChunk { with: 0, columns: 0, chunk: 0 }],
+        columns: request(std::slice::from_ref(&elsewhere), None).columns,
+    };
+    let reader = Some(matching.reader.clone());
+    let joined = ScanRequest { matching: vec![matching], ..request(files, None) };
+    let second = engine.scan_for(two, joined).unwrap();
+    assert_eq!((seen().queries, seen().apart), (2, 1));
+    let visit = ScanRequest { reader, ..request(std::slice::from_ref(&elsewhere), None) };
+    let visit = engine.scan(visit).unwrap();
+    let there = ChunkColumns { file: &elsewhere.id, chunk: 0, roots: &[0] };
+    let traffic = engine.traffic(&[there]);
+    assert_eq!((traffic.queries, traffic.apart), (1, 0));
+    drop(visit);
     // Another table is none of its business.
     let not_here = engine.scan(request(std::slice::from_ref(&elsewhere), None)).unwrap();
     assert_eq!(seen().queries, 2);
@@ -49,7 +66,7 @@ async fn a_query_counts_once_however_many_scans_it_has() {
 
     drain(&mut second.worker()).await.unwrap();
     drop(second);
-    let Traffic { queries, bytes, resident_bytes } = seen();
-    assert_eq!((queries, bytes), (0, nothing.bytes));
+    let Traffic { queries, apart, bytes, resident_bytes } = seen();
+    assert_eq!((queries, apart, bytes), (0, 0, nothing.bytes));
     assert!(bytes > 0 && resident_bytes == bytes, "{resident_bytes} of {bytes} bytes");
 }

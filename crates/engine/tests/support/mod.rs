@@ -171,6 +171,7 @@ pub fn request(files: &[Open], roots: Option<&[usize]>) -> ScanRequest {
         order: DeliveryOrder::Any,
         weight: 1,
         reader: None,
+        matching: Vec::new(),
     }
 }
 

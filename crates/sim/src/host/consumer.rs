@@ -21,6 +21,8 @@ pub(super) enum Ask {
     Request(Side, WorkerNo),
     /// The scan of its own chunks does not need these.
     Strike(ChunkSet),
+    /// Nor these of the inner side with them.
+    StrikeMatching(ChunkSet),
     /// The scan of this side is over.
     Close(Side),
     /// The query is over.
@@ -72,8 +74,8 @@ impl<'a> Consumer<'a> {
             Operator::MergeJoin { inner, rows, start } => {
                 State::Merge(Box::new(Merge::new(query, inner, rows, *start)))
             }
-            Operator::JoinByChunks { inner, rows } => {
-                State::ByChunks(ByChunks::new(inner, rows, &query.chunks))
+            Operator::JoinByChunks { inner, rows, announced } => {
+                State::ByChunks(ByChunks::new(inner, rows, &query.chunks, *announced))
             }
             Operator::Sorted { rows, memory } => State::Sorted(Sorted::new(query, rows, *memory)),
             Operator::Top { rows, limit, pass_per_mille, row_bytes } => State::Top(Top {
@@ -107,6 +109,13 @@ impl<'a> Consumer<'a> {
             State::Sorted(sorted) => open(query, Side::Own, sorted.next_window(), asks),
             State::Top(top) => open(query, Side::Own, top.first(), asks),
             _ => open(query, Side::Own, query.chunks.clone(), asks),
+        }
+    }
+
+    /// A worker was handed a chunk and begins to process it.
+    pub fn handed(&mut self, side: Side, chunk: ChunkNo, asks: &mut Vec<Ask>) {
+        if let (State::ByChunks(join), Side::Own) = (&mut self.state, side) {
+            join.handed(chunk, asks);
         }
     }
 

@@ -142,8 +142,9 @@ impl<'a> Merge<'a> {
     }
 }
 
-/// The outer side in any order; inner chunks are asked for when an outer one that overlaps them was taken. Those that other
-/// outer chunks overlap too are kept, a few of them; what was forgotten is read again.
+/// The outer side in any order. A scan of the inner chunks that an outer one overlaps is opened when that is handed over, or,
+/// if they were not announced, when it was taken; they are taken after it. Those that other outer chunks overlap too are
+/// kept, a few of them; what was forgotten is read again.
 #[derive(Debug)]
 pub(super) struct ByChunks<'a> {
     inner: &'a Input,
@@ -152,6 +153,10 @@ pub(super) struct ByChunks<'a> {
     visits: Vec<u32>,
     /// The oldest first.
     kept: VecDeque<ChunkNo>,
+    /// Whether the buffer manager knows which inner chunks go with an outer one.
+    announced: bool,
+    /// Whether inner chunks are to be taken with the outer one at hand.
+    opened: bool,
     /// The outer chunk that is joined.
     joined: Option<ChunkNo>,
 }
@@ -160,9 +165,16 @@ pub(super) struct ByChunks<'a> {
 const KEPT_CHUNKS: usize = 2;
 
 impl<'a> ByChunks<'a> {
-    pub fn new(inner: &'a Input, rows: &'a [ChunkRows], own: &ChunkSet) -> Self {
-        let mut join =
-            ByChunks { inner, rows, visits: vec![0; inner.rows.len()], kept: VecDeque::new(), joined: None };
+    pub fn new(inner: &'a Input, rows: &'a [ChunkRows], own: &ChunkSet, announced: bool) -> Self {
+        let mut join = ByChunks {
+            inner,
+            rows,
+            visits: vec![0; inner.rows.len()],
+            kept: VecDeque::new(),
+            announced,
+            opened: false,
+            joined: None,
+        };
         for chunk in own.iter() {
             join.overlapped(chunk).for_each(|inner| join.visits[inner as usize] += 1);
         }
@@ -177,21 +189,40 @@ impl<'a> ByChunks<'a> {
         if side == Side::Input {
             if self.visits[chunk.index()] > 1 {
                 self.kept.push_back(chunk);
+                if self.announced {
+                    asks.push(Ask::StrikeMatching(ChunkSet::range(chunk.0..chunk.0 + 1)));
+                }
             }
             self.count(kept);
             asks.push(Ask::Request(Side::Input, WORKER));
             return;
         }
-        let overlapped = self.overlapped(chunk).map(ChunkNo);
-        let missing: ChunkSet = overlapped.filter(|inner| !self.kept.contains(inner)).collect();
         self.joined = Some(chunk);
         self.count(kept);
-        if missing.is_empty() {
+        if !self.announced {
+            self.open(chunk, asks);
+        }
+        if std::mem::take(&mut self.opened) {
+            asks.push(Ask::Request(Side::Input, WORKER));
+        } else {
             self.joined_all(kept);
             asks.push(Ask::Request(Side::Own, WORKER));
-        } else {
+        }
+    }
+
+    /// An outer chunk was handed over: those that go with it are in the buffer now.
+    pub fn handed(&mut self, chunk: ChunkNo, asks: &mut Vec<Ask>) {
+        if self.announced {
+            self.open(chunk, asks);
+        }
+    }
+
+    fn open(&mut self, outer: ChunkNo, asks: &mut Vec<Ask>) {
+        let overlapped = self.overlapped(outer).map(ChunkNo);
+        let missing: ChunkSet = overlapped.filter(|inner| !self.kept.contains(inner)).collect();
+        self.opened = !missing.is_empty();
+        if self.opened {
             asks.push(Ask::Open(Side::Input, missing, DeliveryOrder::Any));
-            asks.push(Ask::Request(Side::Input, WORKER));
         }
     }
 

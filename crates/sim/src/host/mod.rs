@@ -456,6 +456,7 @@ impl<'a> Simulation<'a> {
 
     fn deliver(&mut self, scan: ScanId, worker: WorkerNo, chunk: ChunkNo) {
         let Scan { query, side, .. } = self.scans[scan.0 as usize];
+        self.ask(query, |consumer, asks| consumer.handed(side, chunk, asks));
         let query = self.queries[query].query;
         let work = query.work_of(side, chunk);
         if !self.decoded.is_empty() {

@@ -75,6 +75,12 @@ impl<'a> Simulation<'a> {
                 let scan = open(Side::Own).expect("a query strikes chunks off an open scan");
                 self.send(Event::ChunksUnneeded { scan, chunks });
             }
+            Ask::StrikeMatching(chunks) => {
+                let scan = open(Side::Own).expect("a query strikes chunks off an open scan");
+                // The operator's come behind those of the query.
+                let at = self.queries[query].query.matching.len() as u32;
+                self.send(Event::MatchingUnneeded { scan, at, chunks });
+            }
             Ask::Close(side) => self.close(query, side),
             Ask::Finish => self.end(query, Ending::Finished),
         }

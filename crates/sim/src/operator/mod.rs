@@ -12,7 +12,7 @@ mod matches;
 
 use std::sync::Arc;
 
-use coscan_core::{ChunkNo, ChunkSet, ColumnSet, Span, TableId};
+use coscan_core::{ChunkNo, ChunkSet, ColumnSet, MatchingChunks, Span, TableId};
 
 pub use borders::BorderGroups;
 pub use keys::{ChunkKeys, Key, KeyError, overlap, spread};
@@ -80,13 +80,15 @@ pub enum Operator {
         /// Where both sides start.
         start: MergeStart,
     },
-    /// Takes its own chunks in any order. When it has taken one, it reads those of `inner` with keys in common, which nobody
-    /// was told before that it would read. As `coscan-datafusion` joins tables that are clustered by one key.
+    /// Takes its own chunks in any order, and with each those of `inner` with keys in common. As `coscan-datafusion`
+    /// joins tables that are clustered by one key.
     JoinByChunks {
         /// The inner side.
         inner: Input,
         /// What is known of each of its own chunks.
         rows: Arc<[ChunkRows]>,
+        /// Whether those of `inner` are announced as matching chunks from the start, or when an own one has been taken.
+        announced: bool,
     },
     /// Gives its rows on in the order of the key. Chunks that come too early wait; of as many as fit into `memory` it takes
     /// whichever comes first.
@@ -129,11 +131,21 @@ impl Operator {
         }
     }
 
+    /// The chunks of its input that are announced together with these of its own.
+    pub fn matching(&self, own: &ChunkSet) -> Vec<MatchingChunks> {
+        let Operator::JoinByChunks { inner, rows, announced: true } = self else { return Vec::new() };
+        let with = own.iter().map(|chunk| {
+            let overlapped = overlap(&inner.rows, |r| r.keys, rows[chunk.index()].keys);
+            (chunk, ChunkSet::range(overlapped))
+        });
+        vec![MatchingChunks { table: inner.table, columns: inner.columns.clone(), chunks: with.collect() }]
+    }
+
     /// The chunks of its input that may match one of these chunks of its own.
     pub fn input_chunks(&self, own: &ChunkSet) -> ChunkSet {
         let (Operator::HashJoin { build: input, rows, .. }
         | Operator::MergeJoin { inner: input, rows, .. }
-        | Operator::JoinByChunks { inner: input, rows }) = self
+        | Operator::JoinByChunks { inner: input, rows, .. }) = self
         else {
             return ChunkSet::new();
         };

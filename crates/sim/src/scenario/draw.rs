@@ -37,6 +37,7 @@ impl Class {
             workspace_bytes: 0,
             work: self.work.clone(),
             operator: self.operator.clone(),
+            matching: Vec::new(),
             cancel_after: None,
         }
     }

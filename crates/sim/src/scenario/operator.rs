@@ -24,6 +24,8 @@ pub struct OperatorFile {
     /// The inner side of a merge join or a join by chunks.
     pub inner: Option<InputFile>,
     pub start: Option<StartFile>,
+    /// Whether the buffer manager knows the inner chunks from the start; it does unless said otherwise.
+    pub announced: Option<bool>,
     /// A row that is kept.
     pub row: Option<Bytes>,
     /// What may wait.
@@ -64,7 +66,7 @@ const KINDS: [Kind; 8] = [
     Kind { name: "hash-aggregation", wanted: &["group"], optional: &[], make: hash_aggregation },
     Kind { name: "hash-join", wanted: &["build", "row"], optional: &[], make: hash_join },
     Kind { name: "merge-join", wanted: &["inner", "start"], optional: &[], make: merge_join },
-    Kind { name: "join-by-chunks", wanted: &["inner"], optional: &[], make: join_by_chunks },
+    Kind { name: "join-by-chunks", wanted: &["inner"], optional: &["announced"], make: join_by_chunks },
     Kind { name: "cooperative-merge-join", wanted: &[], optional: &[], make: cooperative_merge_join },
     Kind { name: "sorted", wanted: &["memory"], optional: &[], make: sorted },
     Kind { name: "top", wanted: &["limit", "row"], optional: &["pass"], make: top },
@@ -132,6 +134,7 @@ impl OperatorFile {
             ("build", self.build.is_some()),
             ("inner", self.inner.is_some()),
             ("start", self.start.is_some()),
+            ("announced", self.announced.is_some()),
             ("row", self.row.is_some()),
             ("memory", self.memory.is_some()),
             ("limit", self.limit.is_some()),
@@ -200,6 +203,7 @@ fn join_by_chunks(maker: &Maker<'_>) -> Result<Operator, KeyError> {
     Ok(Operator::JoinByChunks {
         inner: maker.input("inner", maker.file.inner.as_ref())?,
         rows: maker.rows.clone(),
+        announced: maker.file.announced.unwrap_or(true),
     })
 }
 

@@ -36,8 +36,13 @@ impl Player<'_> {
 
     fn events_allowed(&self) -> u64 {
         let scans = self.books.running().count() as u64;
-        let work =
-            |scan: &ScanBook| (scan.remaining.len() as u64 + 1) * (u64::from(scan.spec.columns.len()) + 4);
+        let work = |scan: &ScanBook| {
+            let matching = scan.spec.matching.iter().flat_map(|matching| {
+                matching.chunks.values().map(|with| with.len() * (matching.columns.len() + 1))
+            });
+            let own = (scan.remaining.len() as u64 + 1) * (u64::from(scan.spec.columns.len()) + 4);
+            own + u64::from(matching.sum::<u32>())
+        };
         let work: u64 = self.books.running().map(|(_, scan)| work(scan)).sum();
         500 + 20 * work * (scans + 1)
     }
