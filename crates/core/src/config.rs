@@ -8,7 +8,8 @@ use crate::time::Span;
 pub struct AbmConfig {
     /// The byte budget of everything the ledger counts.
     pub buffer_bytes: u64,
-    /// How many loads may be in flight at once from each store.
+    /// How many loads may be in flight at once from each store. What goes with a chunk of other tables is read with it, beyond
+    /// that if need be.
     pub loads_in_flight_max: u32,
     /// A scan is starved below this many available chunks per worker. The papers use 2: the chunk in use
     /// and the next one. Devices with long latency and much parallelism want more.
