@@ -1,8 +1,8 @@
 //! Interest classes: sets of chunks about which every decision is the same (2004 §4.1).
 //!
 //! Two chunks of a table are in one class when the same scans want them, the same scans have claimed them, the same
-//! scans lack chunks that go with them, and the same columns of them are resident, arriving and pinned. Relevance functions use only these facts, so a decision
-//! visits classes, not chunks. A class stores its chunks as runs. A scan that registers splits runs at the ends of
+//! scans lack chunks that go with them, and the same columns of them are resident, arriving and pinned. Relevance
+//! functions use only these facts, so a decision visits classes, not chunks. A class stores its chunks as runs. A scan that registers splits runs at the ends of
 //! its ranges, and a chunk that is consumed moves from one class to another.
 //!
 //! This file keeps the classes. `table.rs` and the policies use them.
@@ -61,6 +61,13 @@ impl ClassKey {
     /// Whether a scan will be able to when the loads in flight are done.
     pub fn is_supplied_to(&self, slot: ScanSlot, columns: &ColumnSet) -> bool {
         self.supplies(columns) && !self.unsupplied.contains(slot)
+    }
+
+    /// Those of these columns that are neither complete nor will be when the loads in flight are.
+    pub(crate) fn missing(&self, columns: &ColumnSet) -> ColumnSet {
+        let mut missing = columns.difference(&self.resident);
+        missing.subtract(&self.arriving);
+        missing
     }
 
     /// Takes a scan out of everything that is noted of it.

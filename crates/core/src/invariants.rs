@@ -8,7 +8,7 @@ use crate::abm::Abm;
 use crate::ids::{ChunkNo, ColumnNo, PageNo, TableId};
 use crate::interest::{ClassKey, ScanSlot};
 use crate::part::PartKey;
-use crate::scan::WorkerState;
+use crate::scan::{Scan, WorkerState};
 use crate::set::ColumnSet;
 use crate::state::State;
 use crate::table::{PageState, Table};
@@ -41,6 +41,12 @@ impl Abm {
             assert_eq!(both, scan.needed.iter().collect(), "{}: needed is claimed or unclaimed", scan.id);
         }
     }
+}
+
+/// The chunks that workers of a scan hold.
+fn held(scan: &Scan) -> impl Iterator<Item = ChunkNo> {
+    let holding = scan.active.values().filter(|worker| matches!(worker, WorkerState::Holding { .. }));
+    holding.filter_map(claimed_chunk)
 }
 
 fn claimed_chunk(worker: &WorkerState) -> Option<ChunkNo> {
@@ -128,12 +134,11 @@ fn true_key(state: &State, id: TableId, table: &Table, chunk: ChunkNo) -> ClassK
         }
     }
     for scan in state.joining() {
-        for matching in scan.matching.iter().filter(|m| m.table == id && m.needed().contains(chunk)) {
+        for matching in scan.matching.iter().filter(|m| m.table == id && m.is_needed(chunk)) {
             key.interested.insert(matching.slot);
             state.facts_of_matching(scan, matching, chunk).note(&mut key, matching.slot);
         }
-        let held = scan.active.values().filter(|w| matches!(w, WorkerState::Holding { .. }));
-        key.pinned |= held.filter_map(claimed_chunk).any(|own| {
+        key.pinned |= held(scan).any(|own| {
             state.matching(scan, own).iter().any(|parts| (parts.table, parts.chunk) == (id, chunk))
         });
     }
@@ -151,8 +156,7 @@ fn check_chunks(state: &State, id: TableId, table: &Table) {
         }
     }
     for scan in state.joining() {
-        let held = scan.active.values().filter(|w| matches!(w, WorkerState::Holding { .. }));
-        for parts in held.filter_map(claimed_chunk).flat_map(|own| state.matching(scan, own)) {
+        for parts in held(scan).flat_map(|own| state.matching(scan, own)) {
             if parts.table == id {
                 *holders.entry(parts.chunk).or_default() += 1;
             }

@@ -124,10 +124,8 @@ impl State {
         let class = table.class_of(chunk);
         let others = class.key.unsupplied.iter().filter(|slot| Some(*slot) != scan.slot);
         let completed = others.map(|slot| self.scan(table.interest(slot).scan)).filter(|other| {
-            let mut missing = other.columns.difference(columns);
-            missing.subtract(&class.key.resident);
-            missing.subtract(&class.key.arriving);
-            missing.is_empty() && (!other.in_order() || other.next_in_order() == Some(chunk))
+            columns.is_superset(&class.key.missing(&other.columns))
+                && (!other.in_order() || other.next_in_order() == Some(chunk))
         });
         std::iter::once(scan).chain(completed).collect()
     }
@@ -213,8 +211,7 @@ impl State {
     /// Notes for matching chunks of a scan whether they can be used.
     fn refresh_uses(&mut self, id: ScanId, chunks: impl IntoIterator<Item = (TableId, ScanSlot, ChunkNo)>) {
         for (table, slot, chunk) in chunks {
-            let mut matching = self.scan(id).matching.iter();
-            let Some(matching) = matching.find(|m| (m.table, m.slot) == (table, slot)) else { continue };
+            let Some(matching) = self.scan(id).matching_at(table, slot) else { continue };
             let facts = self.facts_of_matching(self.scan(id), matching, chunk);
             self.table_mut(table).change_chunk(chunk, |key| facts.note(key, slot));
         }

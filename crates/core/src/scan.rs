@@ -204,6 +204,16 @@ impl Scan {
         own.into_iter().chain(matching.map(|matching| (matching.slot, &matching.columns)))
     }
 
+    /// Its matching chunks under this bit of a table.
+    pub(crate) fn matching_at(&self, table: TableId, slot: ScanSlot) -> Option<&Matching> {
+        self.matching.iter().find(|matching| (matching.table, matching.slot) == (table, slot))
+    }
+
+    /// Whether it reads a table, for its own chunks or for matching ones.
+    pub(crate) fn reads(&self, table: TableId) -> bool {
+        self.interests_in(table).next().is_some()
+    }
+
     /// The chunks it has not finished, those in use included.
     pub fn needed(&self) -> &ChunkSet {
         &self.needed

@@ -41,7 +41,7 @@ pub(crate) struct CheckedMatching {
     pub(crate) reader: Reader,
     pub(crate) table: TableId,
     pub(crate) columns: ColumnSet,
-    /// By the key of the request's chunk: the bundles, and which chunk of them.
+    /// By the key of the request's chunk: the bundles that go with it.
     with: BTreeMap<u32, BTreeSet<ChunkNo>>,
     /// The chunks of each bundle that go with any.
     chunks: BTreeMap<ChunkNo, BTreeSet<usize>>,

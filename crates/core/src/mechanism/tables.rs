@@ -5,7 +5,6 @@ use crate::action::{Action, FailReason};
 use crate::ids::{ChunkNo, ColumnNo, ScanId, TableId};
 use crate::layout::TableLayout;
 use crate::part::PartKey;
-use crate::scan::Scan;
 use crate::set::{ChunkSet, ColumnSet};
 use crate::table::Table;
 
@@ -18,8 +17,7 @@ impl Mechanism {
     pub(crate) fn drop_table(&mut self, table: TableId, actions: &mut Vec<Action>) {
         let all = self.state.table(table).layout.all_chunks();
         self.invalidate(table, &all, FailReason::TableDropped, actions);
-        let reads = |scan: &&Scan| self.state.reads_of(scan).any(|(read, _)| read == table);
-        let scans: Vec<ScanId> = self.state.scans().filter(reads).map(|s| s.id).collect();
+        let scans: Vec<ScanId> = self.state.scans().filter(|s| s.reads(table)).map(|s| s.id).collect();
         for scan in scans {
             self.fail_scan(scan, None, FailReason::TableDropped, actions);
         }
@@ -47,6 +45,7 @@ impl Mechanism {
         let concerned: Vec<(ScanId, ChunkNo)> = self
             .state
             .scans()
+            .filter(|s| s.reads(table))
             .filter_map(|s| {
                 let mut read = self.state.reads_of(s).filter(|(read, _)| *read == table);
                 let hit = read.find_map(|(_, chunks)| {

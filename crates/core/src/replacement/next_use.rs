@@ -204,8 +204,7 @@ impl NextUse {
         scan: ScanId,
         chunk: ChunkNo,
     ) -> Span {
-        let mut matching = state.scan(scan).matching.iter();
-        let Some(matching) = matching.find(|m| (m.table, m.slot) == (table, slot)) else { return Span::MAX };
+        let Some(matching) = state.scan(scan).matching_at(table, slot) else { return Span::MAX };
         let own = matching.used_by(chunk).map(|own| progress.until(state.now(), own));
         own.min().unwrap_or(Span::MAX)
     }

@@ -113,8 +113,7 @@ fn gain(table: &Table, class: &Class, own: &ColumnSet, mut starved: u64) -> Gain
             columns.union_with(group);
         }
     }
-    let mut missing = columns.difference(&class.key.resident);
-    missing.subtract(&class.key.arriving);
+    let missing = class.key.missing(&columns);
     Gain { starved, all: u64::from(class.key.interested.len()), columns, missing }
 }
 
@@ -151,9 +150,7 @@ fn load_relevance_with_matching(state: &State, scan: &Scan, chunk: ChunkNo) -> (
             .interests_in(parts.table)
             .filter(|(slot, _)| class.key.interested.contains(*slot) && table.starved().contains(*slot));
         let starved = helps.starved.saturating_sub(itself.count() as u64);
-        let mut missing = parts.columns;
-        missing.subtract(&class.key.resident);
-        missing.subtract(&class.key.arriving);
+        let missing = class.key.missing(&parts.columns);
         if !missing.is_empty() {
             let more = Gain { starved, missing, ..helps }.ratio(table);
             ratio = Ratio { over: ratio.over + more.over, under: ratio.under + more.under };

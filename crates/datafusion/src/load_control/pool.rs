@@ -128,7 +128,8 @@ fn is_hash_join(consumer: &MemoryConsumer) -> bool {
 /// Whether it is a merge of sorted batches.
 ///
 /// A merge asks for batches that its inputs have made already, when others may have taken what was left. It cannot spill,
-/// and its query fails with it. So a pool with a limit should let it have more than the limit: load control lets it have half as much again.
+/// and its query fails with it. So a pool with a limit should let it have more than the limit: load control lets it have half
+/// as much again.
 #[must_use]
 pub fn is_merge(consumer: &MemoryConsumer) -> bool {
     ["ExternalSorterMerge", "SortPreservingMergeExec"].iter().any(|name| consumer.name().starts_with(name))
