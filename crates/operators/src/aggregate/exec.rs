@@ -178,31 +178,30 @@ impl Run {
         let consumer = MemoryConsumer::new("ScanAggregateExec").with_can_spill(true);
         let reservation = consumer.register(self.context.memory_pool());
         let mut totals = Totals::new(Arc::clone(&self.aggregation), reservation, self.part.take());
-        let mut refused = None;
-        while let Some(batch) = self.input.try_next().await? {
+        let mut refused = Vec::new();
+        while refused.is_empty()
+            && let Some(batch) = self.input.try_next().await?
+        {
             let _timer = self.baseline.elapsed_compute().timer();
-            let added = totals.add(&batch)?;
-            if added < batch.num_rows() {
-                refused = Some(batch.slice(added, batch.num_rows() - added));
-                break;
-            }
+            refused = totals.add(batch)?;
         }
+        refused.extend(totals.add_deferred()?);
         let (state, reservation) = totals.finish()?;
         let state = state.record_output(&self.baseline);
         let schema = state.schema();
         let state = pieces(state, reservation, self.context.session_config().batch_size());
-        let states = match refused {
-            Some(batch) => state.chain(self.hand_over(batch)?).boxed(),
-            None => state.boxed(),
+        let states = match refused.is_empty() {
+            true => state.boxed(),
+            false => state.chain(self.hand_over(refused)?).boxed(),
         };
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, states)))
     }
 
-    /// The states that DataFusion's aggregation makes of this batch and what follows it.
-    fn hand_over(self, refused: RecordBatch) -> Result<SendableRecordBatchStream> {
+    /// The states that DataFusion's aggregation makes of these batches and what follows them.
+    fn hand_over(self, refused: Vec<RecordBatch>) -> Result<SendableRecordBatchStream> {
         self.handed_over.add(1);
         let schema = Arc::clone(&self.scan_schema);
-        let marked = futures::stream::iter([Ok(refused)]).chain(self.input);
+        let marked = futures::stream::iter(refused.into_iter().map(Ok)).chain(self.input);
         let rest = marked.map(move |batch| unmarked(&batch?, &schema));
         let rest = RecordBatchStreamAdapter::new(self.scan_schema, rest);
         let plan = over(&self.original, Arc::new(RestExec::new(Box::pin(rest))))?;

@@ -1,9 +1,9 @@
 //! States of slices that queries which are under way at the same time have in common.
 //!
 //! Queries with the same aggregation, over whatever rows, find here what others have added up for whole slices. A state is
-//! made by the first query that needs it while there is another; nobody waits for it, and who finds it in work computes for
-//! itself. When the last of these queries has ended the states rest for some seconds: panels of a dashboard that come one
-//! after the other may miss each other by little.
+//! made by the first query that needs it while there is another. Nobody waits for it: who finds it in work adds the next batch
+//! first, and computes for itself what is still in work then. When the last of these queries has ended the states rest for some
+//! seconds: panels of a dashboard that come one after the other may miss each other by little.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -203,6 +203,11 @@ impl Drop for Member {
 }
 
 impl Part {
+    /// Whether another query is making the state of a slice.
+    pub(super) fn is_in_work(&self, name: SliceName) -> bool {
+        matches!(lock(&self.member.states.kept).slices.get(&name), Some(Slot::InWork))
+    }
+
     /// The state of a slice, or the task to make it, if it `may` be.
     pub(super) fn find(&self, name: SliceName, may: bool) -> Found<'_> {
         let states = &self.member.states;

@@ -25,6 +25,8 @@ pub(super) struct Totals {
     reservation: MemoryReservation,
     /// What it has in common with other queries, if anything, and what makes the states of slices for them.
     shared: Option<(Part, SliceMaker)>,
+    /// A slice that another query is adding up. Its state may be there when the next batch has been added.
+    deferred: Option<RecordBatch>,
 }
 
 /// With more groups DataFusion's aggregation takes over, which knows what to do when there are millions.
@@ -45,18 +47,61 @@ impl Totals {
     pub(super) fn new(of: Arc<Aggregation>, reservation: MemoryReservation, part: Option<Part>) -> Self {
         let maker = || SliceMaker::new(Arc::clone(&of), reservation.new_empty());
         let shared = part.map(|part| (part, maker()));
-        Totals { groups: Groups::new(of), reservation, shared }
+        Totals { groups: Groups::new(of), reservation, shared, deferred: None }
     }
 
-    /// Adds the marked rows of a batch and returns how many of its rows were looked at. The rest is for somebody else:
-    /// 64 bits may not hold what has to be computed for it, there are many groups by now, or no memory for more.
-    pub(super) fn add(&mut self, batch: &RecordBatch) -> Result<usize> {
-        if !self.groups.of.reads(batch) {
-            return Ok(0);
+    /// Adds the marked rows of a batch, and returns those that are for somebody else: 64 bits may not hold what has to be
+    /// computed for them, there are many groups by now, or no memory for more. One batch may be left for the next call or for
+    /// [`Self::add_deferred`].
+    pub(super) fn add(&mut self, batch: RecordBatch) -> Result<Vec<RecordBatch>> {
+        let mut refused = Vec::new();
+        if self.is_in_work(&batch) {
+            refused.extend(self.add_deferred()?);
+            self.deferred = Some(batch);
+        } else {
+            refused.extend(self.add_now(batch)?);
+            if refused.is_empty() {
+                refused.extend(self.add_deferred()?);
+            }
         }
-        if self.add_slice(batch)? { Ok(batch.num_rows()) } else { self.add_rows(batch) }
+        if !refused.is_empty() {
+            refused.extend(self.deferred.take());
+        }
+        Ok(refused)
     }
 
+    /// Adds what was left, if anything, and returns what of it is for somebody else.
+    pub(super) fn add_deferred(&mut self) -> Result<Option<RecordBatch>> {
+        self.deferred.take().map_or(Ok(None), |batch| self.add_now(batch))
+    }
+
+    fn add_now(&mut self, batch: RecordBatch) -> Result<Option<RecordBatch>> {
+        if !self.groups.of.reads(&batch) {
+            return Ok(Some(batch));
+        }
+        if self.add_slice(&batch)? {
+            return Ok(None);
+        }
+        let (added, rows) = (self.add_rows(&batch)?, batch.num_rows());
+        Ok((added < rows).then(|| batch.slice(added, rows - added)))
+    }
+
+    /// The name of the slice that a batch is, and how many of its rows are left out; `None` if it is none, or if to take its
+    /// state would take longer than to add its rows.
+    fn slice_of(&self, batch: &RecordBatch) -> Option<(SliceName, usize)> {
+        let name = SliceName::of(batch)?;
+        let rows = batch.num_rows();
+        let left_out = rows - batch.column(self.groups.of.marks).as_boolean().true_count();
+        (left_out <= rows / LEFT_OUT_TAKEN && self.groups.count() <= GROUPS_MAX).then_some((name, left_out))
+    }
+
+    /// Whether another query is adding up this slice.
+    fn is_in_work(&self, batch: &RecordBatch) -> bool {
+        let Some((part, _)) = &self.shared else { return false };
+        self.groups.of.reads(batch) && self.slice_of(batch).is_some_and(|(name, _)| part.is_in_work(name))
+    }
+
+    /// Adds rows one by one, and returns how many of the batch were looked at.
     fn add_rows(&mut self, batch: &RecordBatch) -> Result<usize> {
         let Some(growth) = self.groups.of.growth(batch) else { return Ok(0) };
         self.groups.expect(&growth);
@@ -79,14 +124,12 @@ impl Totals {
     /// Adds the marked rows of a batch by way of the state of its slice; false if nothing was added, since it is no slice
     /// that others aggregate too, or that would take longer.
     fn add_slice(&mut self, batch: &RecordBatch) -> Result<bool> {
-        let Some((part, maker)) = &mut self.shared else { return Ok(false) };
-        let Some(name) = SliceName::of(batch) else { return Ok(false) };
-        let rows = batch.num_rows();
-        let left_out = rows - batch.column(self.groups.of.marks).as_boolean().true_count();
-        if left_out > rows / LEFT_OUT_TAKEN || self.groups.count() > GROUPS_MAX {
+        if self.shared.is_none() {
             return Ok(false);
         }
-        let state = match part.find(name, left_out <= rows / LEFT_OUT_MADE) {
+        let Some((name, left_out)) = self.slice_of(batch) else { return Ok(false) };
+        let Some((part, maker)) = &mut self.shared else { return Ok(false) };
+        let state = match part.find(name, left_out <= batch.num_rows() / LEFT_OUT_MADE) {
             Found::State(state) => state,
             Found::Wanted(claim) => match maker.state(batch)? {
                 Some(state) => claim.made(state),
@@ -184,4 +227,124 @@ fn counts(counts: impl Iterator<Item = Option<i64>>, data_type: &DataType) -> Re
         DataType::Int64 => Arc::new(counts.collect::<Int64Array>()),
         other => return internal_err!("a count of type {other}"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::array::BooleanArray;
+    use datafusion::arrow::datatypes::{Field, Int64Type, Schema};
+    use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, UnboundedMemoryPool};
+    use datafusion::physical_expr::expressions::col;
+    use datafusion::physical_plan::metrics::Count;
+
+    use super::super::shared::{Claim, Room, SharedStates};
+    use super::*;
+    use crate::Function;
+
+    #[derive(Debug)]
+    struct Ample;
+
+    impl Room for Ample {
+        fn resize(&self, _: u64) -> bool {
+            true
+        }
+    }
+
+    /// Queries that sum up one column.
+    struct World {
+        shared: Arc<SharedStates>,
+        aggregation: Arc<Aggregation>,
+        pool: Arc<dyn MemoryPool>,
+    }
+
+    impl World {
+        fn new() -> Self {
+            let schema = Schema::new(vec![Field::new("a", DataType::Int64, true)]);
+            let sums = Arc::new(Schema::new(vec![Field::new("sum", DataType::Int64, true)]));
+            let functions = [(Function::Sum, col("a", &schema).unwrap())];
+            let aggregation = Aggregation::new(Vec::new(), &functions, &schema, sums).unwrap().unwrap();
+            let pool = Arc::new(UnboundedMemoryPool::default());
+            World { shared: Arc::default(), aggregation: Arc::new(aggregation), pool }
+        }
+
+        fn part(&self) -> Part {
+            let member = self.shared.join(&self.aggregation, &(Arc::new(Ample) as _));
+            Part { member, taken: Count::new(), made: Count::new() }
+        }
+
+        fn query(&self) -> Totals {
+            let reservation = MemoryConsumer::new("test").register(&self.pool);
+            Totals::new(Arc::clone(&self.aggregation), reservation, Some(self.part()))
+        }
+    }
+
+    /// Slice number `slice`, of which all rows are marked.
+    fn slice(slice: u64, values: [i64; 4]) -> RecordBatch {
+        let values: ArrayRef = Arc::new(Int64Array::from(values.to_vec()));
+        let marks: ArrayRef = Arc::new(BooleanArray::from(vec![true; 4]));
+        let batch = RecordBatch::try_from_iter([("a", values), ("marks", marks)]).unwrap();
+        let noted = name(slice).noted(&batch.schema(), 4);
+        batch.with_schema(noted).unwrap()
+    }
+
+    fn name(slice: u64) -> SliceName {
+        SliceName([1, 2, 3, slice])
+    }
+
+    fn claimed(part: &Part, slice: u64) -> Claim<'_> {
+        match part.find(name(slice), true) {
+            Found::Wanted(claim) => claim,
+            _ => panic!("others may want slice {slice}"),
+        }
+    }
+
+    fn state(sum: i128) -> SliceState {
+        SliceState {
+            examples: vec![0],
+            rows: vec![4],
+            with_null: vec![0],
+            sums: vec![sum],
+            growth: vec![sum],
+        }
+    }
+
+    fn sum(totals: Totals) -> i64 {
+        totals.finish().unwrap().0.column(0).as_primitive::<Int64Type>().value(0)
+    }
+
+    #[test]
+    fn a_slice_that_another_query_adds_up_is_taken_when_that_is_done() {
+        let world = World::new();
+        let (other, mut totals) = (world.part(), world.query());
+        let claim = claimed(&other, 1);
+        assert!(totals.add(slice(1, [1, 2, 3, 4])).unwrap().is_empty());
+        // Not what the rows sum up to, so that it can be told from that.
+        claim.made(state(1000));
+        assert!(totals.add(slice(2, [1, 1, 1, 1])).unwrap().is_empty());
+        assert_eq!(totals.add_deferred().unwrap(), None, "nothing is left");
+        assert_eq!(sum(totals), 1004);
+    }
+
+    #[test]
+    fn a_slice_that_stays_in_work_is_added_row_by_row() {
+        let world = World::new();
+        let (other, mut totals) = (world.part(), world.query());
+        let _claims = [1, 2, 3].map(|slice| claimed(&other, slice));
+        for (number, values) in [(1, [1; 4]), (2, [10; 4]), (4, [100; 4]), (3, [1000; 4])] {
+            assert!(totals.add(slice(number, values)).unwrap().is_empty());
+        }
+        assert_eq!(totals.add_deferred().unwrap(), None);
+        assert_eq!(sum(totals), 4444);
+    }
+
+    #[test]
+    fn what_was_left_is_handed_over_with_what_cannot_be_added() {
+        let world = World::new();
+        let (other, mut totals) = (world.part(), world.query());
+        let _claim = claimed(&other, 1);
+        let (left, large) = (slice(1, [1, 2, 3, 4]), slice(2, [i64::MAX; 4]));
+        assert!(totals.add(left.clone()).unwrap().is_empty());
+        assert_eq!(totals.add(large.clone()).unwrap(), [large, left]);
+        assert_eq!(totals.add_deferred().unwrap(), None);
+    }
 }
