@@ -13,6 +13,7 @@
 //! | `cache` | `coscan cache`: page replacement on reference traces |
 //! | `sim`, `repro` | `coscan sim`, `coscan repro`: the simulator, the papers' experiments |
 //! | `allocator` | where memory comes from |
+//! | `processor` | whether it can run here |
 //! | `failure`, `progress`, `tables`, `rows`, `counters`, `cpu` | how things are said and measured |
 //!
 //! Only `session` knows the interfaces of the query engine and of the scan engine, and only `settings` their settings;
@@ -29,6 +30,7 @@ mod generate;
 mod layout;
 mod partial;
 mod policies;
+mod processor;
 mod progress;
 mod repro;
 mod rows;
@@ -94,6 +96,10 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    if let Some(complaint) = processor::complaint() {
+        eprintln!("error: {complaint}");
+        return ExitCode::FAILURE;
+    }
     allocator::set_up();
     let cli = Cli::parse();
     log_to_stderr(cli.verbose);
