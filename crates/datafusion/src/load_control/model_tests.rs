@@ -262,7 +262,8 @@ impl World {
             let excess = (most / 4).max(32 * MIB) + PROMISE_MIN + self.forced + self.outside;
             // What those have who cannot go back is granted beside what the others have already.
             let no_return = self.queries.iter().any(|query| query.shown) as u64 * (most + most / 2);
-            let excess = excess.max(most / 2) + no_return;
+            let excess =
+                excess.max(most / 2 + 32 * MIB + PROMISE_MIN + self.forced + self.outside) + no_return;
             assert!(used <= most + excess, "{used} bytes were granted of {most}");
         }
         granted

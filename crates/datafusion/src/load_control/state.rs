@@ -29,7 +29,8 @@ pub(crate) const NEVER_REFUSED: u64 = 1 << 20;
 /// spills fails if it has no room for a batch when it has spilled.
 const NEVER_REFUSED_FIRST: u64 = 4 << 20;
 
-/// Beyond the limit by 1/N of it or by `SMALL_BEYOND_MIN`, whichever is more, small requests are refused, too.
+/// Beyond the limit by 1/N of it or by `SMALL_BEYOND_MIN`, whichever is more, small requests are refused, too; those of a run
+/// that is alone beyond what merges may have by `SMALL_BEYOND_MIN`.
 const SMALL_BEYOND: u64 = 4;
 const SMALL_BEYOND_MIN: u64 = 32 << 20;
 
@@ -253,12 +254,16 @@ impl State {
         self.runs.values().filter(inside).any(|other| other.place < run.place)
     }
 
+    /// Whether nobody else is inside.
+    fn is_alone(&self, id: RunId) -> bool {
+        !self.runs.iter().any(|(other, run)| *other != id && matches!(run.phase, Phase::In { .. }))
+    }
+
     /// Whether a run has to do with what it has when the process is at the end of its memory: all but the one that came
     /// first, and that one, too, when nobody else could give up instead.
     fn gives_up(&self, id: RunId) -> bool {
         let Some(run) = self.runs.get(&id) else { return false };
-        let inside = self.runs.values().filter(|run| matches!(run.phase, Phase::In { .. })).count();
-        matches!(run.phase, Phase::In { .. }) && (inside == 1 || self.has_elders(run))
+        matches!(run.phase, Phase::In { .. }) && (self.is_alone(id) || self.has_elders(run))
     }
 
     /// An operator wants more; the error is what is missing.
@@ -277,8 +282,12 @@ impl State {
         };
         let others = self.charged(Some(id));
         let limit = self.limit.saturating_add(self.lent);
-        let small_limit = limit.saturating_add((limit / SMALL_BEYOND).max(SMALL_BEYOND_MIN));
         let no_return_limit = limit.saturating_add(limit / NO_RETURN_SHARE);
+        let small_limit = match self.is_alone(id) {
+            // What its merges have leaves room for its sorts: nobody else could give way.
+            true => no_return_limit.saturating_add(SMALL_BEYOND_MIN),
+            false => limit.saturating_add((limit / SMALL_BEYOND).max(SMALL_BEYOND_MIN)),
+        };
         let limit = if can_spill { limit } else { limit.saturating_add(limit / BEYOND_SHARE) };
         let for_good = self.charged_for_good(id);
         let Some(run) = self.runs.get_mut(&id) else { return Ok(()) };
@@ -299,6 +308,19 @@ impl State {
             self.take(id, more);
             return Ok(());
         }
+        tracing::debug!(
+            id,
+            has,
+            more,
+            copies,
+            can_spill,
+            ?who,
+            used = run.used,
+            others,
+            limit,
+            ?pressure,
+            "refused"
+        );
         run.note_refusal(more, false);
         Err(wanted.saturating_sub(limit))
     }

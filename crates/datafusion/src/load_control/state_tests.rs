@@ -285,3 +285,35 @@ fn what_is_copied_counts_and_a_merge_asks_again() {
     assert!(state.try_take(id, merge(70 * MIB), Pressure::None).is_ok());
     assert_eq!(state.used(id), 140 * MIB);
 }
+
+#[test]
+fn a_sort_of_a_run_that_is_alone_has_room_for_a_batch_whatever_its_merges_have() {
+    let now = Instant::now();
+    let mut state = State::new(100 * MIB, now);
+    let arrival = |plan| {
+        let (request, turn) = (MemoryRequest::Usual, Turn::new(now));
+        turn.of_query();
+        Arrival { about: about(plan), first: None, attempt: 1, request, turn }
+    };
+    let id = state.arrive(arrival(1), now);
+    state.admit(false, now);
+    let merge = Asking { who: Asker::Merge, ..asking(0, 150 * MIB, false) };
+    assert!(state.try_take(id, merge, Pressure::None).is_ok());
+    assert!(state.try_take(id, asking(0, 5 * MIB, true), Pressure::Short).is_err(), "that is not a batch");
+    for has in [0, 2 * MIB] {
+        assert!(state.try_take(id, asking(has, 2 * MIB, true), Pressure::Short).is_ok());
+    }
+    assert!(
+        state.try_take(id, asking(4 * MIB, 2 * MIB, true), Pressure::Short).is_err(),
+        "it can write to disk"
+    );
+    state.take(id, 27 * MIB);
+    assert!(state.try_take(id, asking(0, 2 * MIB, true), Pressure::Short).is_err(), "there is an end");
+    state.give_back(id, 27 * MIB);
+    let other = state.arrive(arrival(2), now);
+    state.give_back(id, 100 * MIB);
+    state.admit(false, now);
+    assert!(state.try_take(other, asking(0, MIB, true), Pressure::None).is_ok(), "it is in");
+    state.take(id, 90 * MIB);
+    assert!(state.try_take(id, asking(0, 2 * MIB, true), Pressure::Short).is_err(), "others can give way");
+}
