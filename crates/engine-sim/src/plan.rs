@@ -118,6 +118,8 @@ pub enum Control {
     Buffer(u64),
     /// So much of the buffer is lent to others.
     Lend(u64),
+    /// Offers the buffer so many bytes beyond its size.
+    Offer(u64),
     /// Another limit on reading, in bytes per second; zero for none.
     Limit(u64),
     /// A file is replaced.
@@ -326,6 +328,7 @@ fn config(random: &mut fastrand::Rng, isolation: bool) -> EngineConfig {
         coalesce_gap_bytes: [0, 100, 65536][random.usize(..3)],
         slice_rows: random.usize(20..1500),
         stall_after: ms(random.u64(5..1000)),
+        buffer_takes_offers: true,
         buffer_start_bytes: if random.bool() { buffer } else { random.u64(1..=buffer) },
         decoded_share_percent: random.u8(0..60),
         point_share_percent: random.u8(0..=60),
@@ -372,7 +375,7 @@ fn controls(random: &mut fastrand::Rng, plan: &WorldPlan) -> Vec<(u64, Control)>
         9 => Control::Jump(random.u64(1..10_000)),
         10 => Control::Close,
         11 | 12 => Control::Lend(u64::from(random.u8(..4) > 0) * buffer(random)),
-        _ => Control::Limit(0),
+        _ => Control::Offer(u64::from(random.u8(..3) > 0) * buffer(random)),
     };
     let count = random.usize(..8);
     let mut controls: Vec<_> =

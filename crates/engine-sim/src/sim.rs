@@ -248,6 +248,11 @@ fn apply(clients: &Clients, control: Control) {
             world.records().lent |= bytes > 0;
             all_well(clients, engine.map(|engine| engine.lend(bytes).map(drop)));
         }
+        Control::Offer(bytes) => {
+            // It may take that back.
+            world.records().lent |= bytes > 0;
+            all_well(clients, engine.map(|engine| engine.offer(bytes).map(drop)));
+        }
         Control::Limit(rate) => {
             all_well(clients, engine.map(|engine| engine.set_read_limit(read_limit(rate))));
         }

@@ -44,7 +44,7 @@ pub struct Records {
     pub disturbed: BTreeMap<usize, u64>,
     /// Buffers that have been in force.
     pub buffers: Vec<u64>,
-    /// Whether the buffer has lent anything, which makes it smaller.
+    /// Whether the buffer has lent anything, or was offered anything that is taken back: it becomes smaller.
     pub lent: bool,
     /// Jumps of the clock.
     pub jumps: u64,

@@ -11,6 +11,9 @@
 //! buffer in the same way, but a new scan is admitted if it fits the size that is set. Nothing is lent while a scan
 //! runs that needs more than it was admitted with, or while a point read waits for room that only scans could give.
 //!
+//! Unless the size was set, others may offer the buffer memory that they do not use: it is larger by that much until they
+//! take it back. What a scan may need at most is the size without it.
+//!
 //! What users of the engine keep for all scans takes part of the buffer in the same way, and never more than
 //! 1/[`KEPT_SHARE`] of its size.
 //!
@@ -62,6 +65,10 @@ const DECODED_PERCENT_MAX: u8 = 75;
 #[derive(Debug)]
 pub(crate) struct Budget {
     wanted: u64,
+    /// Whether it may have more than that if others offer it.
+    takes_offers: bool,
+    /// What others offer beyond `wanted`.
+    offered: u64,
     /// What is in use at first.
     start: u64,
     /// By how much that grew.
@@ -89,6 +96,8 @@ impl Budget {
     pub(crate) fn new(config: &EngineConfig) -> Self {
         Budget {
             wanted: config.buffer_bytes,
+            takes_offers: config.buffer_takes_offers,
+            offered: 0,
             start: config.buffer_start_bytes,
             growth: 0,
             needs_at_once: NEEDS_PER_PROCESSOR.saturating_mul(config.processors as u64),
@@ -113,15 +122,31 @@ impl Budget {
         self.wanted
     }
 
+    /// Nobody's offer is taken after that.
     pub(crate) fn set_wanted(&mut self, bytes: u64) {
-        self.wanted = bytes;
+        (self.wanted, self.takes_offers, self.offered) = (bytes, false, 0);
+    }
+
+    pub(crate) fn takes_offers(&self) -> bool {
+        self.takes_offers
+    }
+
+    /// Others offer this many bytes, in place of what they offered before; returns how many are taken.
+    pub(crate) fn set_offered(&mut self, bytes: u64) -> u64 {
+        self.offered = if self.takes_offers { bytes } else { 0 };
+        self.offered
+    }
+
+    /// The size, with what others offer.
+    pub(crate) fn size(&self) -> u64 {
+        self.wanted.saturating_add(self.offered)
     }
 
     /// The budget for the buffer manager.
     pub(crate) fn in_force(&self) -> u64 {
         let all = !self.grown.is_empty() || self.points > 0;
         let others = if all { 0 } else { self.of_others().saturating_add(self.lent) };
-        let most = self.wanted.saturating_sub(others).max(1);
+        let most = self.size().saturating_sub(others).max(1);
         let own = if self.points > 0 { most } else { most.min(self.in_use()) };
         own.max(self.needed())
     }
@@ -149,7 +174,7 @@ impl Budget {
 
     /// What is in use is smaller than the size by this much.
     pub(crate) fn unused(&self) -> u64 {
-        self.wanted.saturating_sub(self.in_use())
+        self.size().saturating_sub(self.in_use())
     }
 
     /// So much time was spent on what was done before.
@@ -157,7 +182,7 @@ impl Budget {
         if self.unused() > 0 {
             let bytes = time.as_nanos() * u128::from(BYTES_PER_SECOND) / 1_000_000_000;
             self.growth =
-                self.growth.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX)).min(self.wanted);
+                self.growth.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX)).min(self.size());
         }
     }
 
@@ -279,6 +304,19 @@ mod tests {
         budget.end_admission(50 * MIB);
         budget.set_points_held(20 * MIB);
         assert_eq!(budget.in_force(), 200 * MIB, "point reads have a tenth of it");
+    }
+
+    #[test]
+    fn what_others_offer_is_there_until_they_take_it_back_or_a_size_is_set() {
+        let config = EngineConfig { buffer_bytes: 100, buffer_start_bytes: 1000, ..config(100) };
+        let mut budget = Budget::new(&EngineConfig { buffer_takes_offers: true, ..config });
+        assert_eq!((budget.set_offered(40), budget.in_force(), budget.wanted()), (40, 140, 100));
+        budget.set_lent(30);
+        assert_eq!(budget.in_force(), 110);
+        assert_eq!((budget.set_offered(10), budget.in_force()), (10, 80));
+        budget.set_wanted(50);
+        assert_eq!((budget.set_offered(10), budget.in_force()), (0, 20), "somebody wants 50");
+        assert_eq!(whole(100).set_offered(10), 0, "somebody wanted 100");
     }
 
     #[test]

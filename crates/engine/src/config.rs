@@ -12,6 +12,9 @@ pub struct EngineConfig {
     pub policy: Policy,
     /// The byte budget of everything the ledger counts.
     pub buffer_bytes: u64,
+    /// Whether the buffer may have more than that while others offer it memory ([`Engine::offer`](crate::Engine::offer)): by
+    /// default only if its size is a default, too.
+    pub buffer_takes_offers: bool,
     /// The part of it that is in use at first. It grows by 512 MiB for each second in which data are read or decoded again, up
     /// to the whole buffer, and begins anew when the buffer was emptied.
     pub buffer_start_bytes: u64,
@@ -135,6 +138,7 @@ impl EngineConfig {
         let mut config = EngineConfig {
             policy: policy.into(),
             buffer_bytes,
+            buffer_takes_offers: false,
             buffer_start_bytes: 0,
             loads_in_flight: 4,
             io_threads: 4,

@@ -302,7 +302,7 @@ impl Engine {
     }
 
     /// The ledger in bytes. Its budget is above the size that was set while scans run that were admitted when it was
-    /// larger.
+    /// larger, and above the default while others offer memory.
     pub fn usage(&self) -> Usage {
         self.driver.look(|state| state.abm.usage())
     }
@@ -310,6 +310,11 @@ impl Engine {
     /// The size of the buffer that was set last.
     pub fn buffer_bytes(&self) -> u64 {
         self.driver.look(|state| state.budget.wanted())
+    }
+
+    /// Whether the buffer takes what others offer: its size is a default.
+    pub(crate) fn takes_offers(&self) -> bool {
+        self.driver.look(|state| state.budget.takes_offers())
     }
 
     /// How many bytes what is known of files may have beside the buffer: footers, positions of parts. Whoever keeps
@@ -346,7 +351,7 @@ impl Engine {
     }
 
     /// Changes the buffer's size. A smaller one is reached as chunks in use are released. Running scans that need
-    /// more keep what they need until they end.
+    /// more keep what they need until they end. Nothing that others offer is taken from now on.
     ///
     /// # Errors
     /// If it is zero; [`EngineError::Broken`].
@@ -364,6 +369,16 @@ impl Engine {
     /// [`EngineError::Broken`].
     pub fn lend(&self, bytes: u64) -> Result<u64, EngineError> {
         self.driver.locked(|locked| locked.lend(bytes))
+    }
+
+    /// Offers the buffer this much memory of others beyond its size, in place of what was offered before. Returns how much it
+    /// takes: nothing if its size was set ([`EngineConfig::buffer_takes_offers`], [`Self::set_buffer`]). When less is offered,
+    /// the buffer becomes smaller as chunks in use are released.
+    ///
+    /// # Errors
+    /// [`EngineError::Broken`].
+    pub fn offer(&self, bytes: u64) -> Result<u64, EngineError> {
+        self.driver.locked(|locked| locked.offer(bytes))
     }
 
     /// The users of the engine keep so many bytes for all scans, in place of what they kept before, and the buffer does

@@ -137,6 +137,7 @@ impl EngineSettings {
             }
         }
         // Defaults that depend on other settings come last.
+        config.buffer_takes_offers = self.get("buffer").is_none();
         if self.get("decoded_share").is_some() {
             config.decoded_bytes_max = u64::MAX;
         }
@@ -165,6 +166,7 @@ impl Engine {
         EngineConfig {
             policy: self.policy(),
             buffer_bytes: self.buffer_bytes(),
+            buffer_takes_offers: self.takes_offers(),
             read_limit: self.read_limiter().and_then(|limiter| limiter.limit()),
             ..self.config().clone()
         }
@@ -238,6 +240,7 @@ mod tests {
         let config = given(&[("loads_in_flight", "9")]).resolve(16 << 30, 2).unwrap();
         assert_eq!((config.decoded_share_percent, config.decoded_bytes_max), (25, 1 << 30));
         assert_eq!((config.buffer_start_bytes, config.io_threads), (512 << 20, 9));
+        assert!(config.buffer_takes_offers);
         let config = given(&[("decoded_share", "7"), ("io_threads", "2"), ("loads_in_flight", "9")]);
         let config = config.resolve(16 << 30, 2).unwrap();
         assert_eq!((config.decoded_share_percent, config.decoded_bytes_max), (7, u64::MAX));
@@ -249,7 +252,8 @@ mod tests {
         let limit = |value| given(&[("read_limit", value)]).resolve(1 << 30, 1).unwrap().read_limit;
         assert_eq!(limit("100MB/s").map(|limit| limit.bytes_per_s), Some(100_000_000));
         assert_eq!((limit("none"), limit("0")), (None, None));
-        assert_eq!(given(&[("buffer", " 2 GiB")]).resolve(1, 1).unwrap().buffer_bytes, 2 << 30);
+        let config = given(&[("buffer", " 2 GiB")]).resolve(1, 1).unwrap();
+        assert_eq!((config.buffer_bytes, config.buffer_takes_offers), (2 << 30, false));
         let latency = given(&[("read_limit", "5"), ("read_latency_ms", "7")]).resolve(1 << 30, 1).unwrap();
         let expected = ReadLimit { bytes_per_s: 5, latency: Duration::from_millis(7) };
         assert_eq!(latency.read_limit, Some(expected));

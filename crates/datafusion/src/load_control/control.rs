@@ -4,6 +4,7 @@
 //! Admission also depends on time (`state.rs` says how), so the thread looks every [`LOOK`] as long as a query waits.
 //! No task is woken under the lock.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
@@ -25,6 +26,8 @@ pub(crate) struct TooLate;
 pub(crate) struct LoadControl {
     state: Mutex<State>,
     gauge: Gauge,
+    /// Whether operators need what the buffer is offered.
+    crowded: AtomicBool,
     /// Whether the thread runs that looks.
     looks: Mutex<bool>,
 }
@@ -33,7 +36,7 @@ impl LoadControl {
     /// Of a process that `gauge` watches, of whose memory operators may have `limit` bytes.
     pub(crate) fn new(limit: u64, gauge: Gauge) -> Self {
         let state = Mutex::new(State::new(limit, Instant::now()));
-        LoadControl { state, gauge, looks: Mutex::new(false) }
+        LoadControl { state, gauge, crowded: AtomicBool::new(false), looks: Mutex::new(false) }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -122,12 +125,34 @@ impl LoadControl {
     /// An operator wants more; the error is what is missing.
     pub(crate) fn try_take(&self, id: RunId, asking: Asking) -> Result<(), u64> {
         let pressure = self.gauge.pressure(asking.more.saturating_add(asking.copies));
-        self.lock().try_take(id, asking, pressure)
+        let mut state = self.lock();
+        let taken = state.try_take(id, asking, pressure);
+        self.crowded.store(state.is_crowded(), Ordering::Relaxed);
+        taken
     }
 
     /// An operator has more, whatever there is.
     pub(crate) fn take(&self, id: RunId, bytes: u64) {
-        self.lock().take(id, bytes);
+        let mut state = self.lock();
+        state.take(id, bytes);
+        self.crowded.store(state.is_crowded(), Ordering::Relaxed);
+    }
+
+    /// Whether operators have come to need what the buffer is offered.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.crowded.load(Ordering::Relaxed)
+    }
+
+    /// What operators leave of the part of the limit that the buffer may be offered.
+    pub(crate) fn left(&self) -> u64 {
+        self.lock().left()
+    }
+
+    /// The buffer is offered so much.
+    pub(crate) fn set_offered(&self, bytes: u64) {
+        let mut state = self.lock();
+        state.offered = bytes;
+        self.crowded.store(state.is_crowded(), Ordering::Relaxed);
     }
 
     /// An operator gives something back; returns whether that was the last of a run that is over.

@@ -2,7 +2,8 @@
 //! point, readers that stop, plans that are kept, a limit, a buffer and a process that change. Time is simulated, and
 //! one seed decides.
 //!
-//! At every step the accounts equal what operators have, and grants stay within limit, loans and the stated excess.
+//! At every step the accounts equal what operators have, grants stay within limit, loans and the stated excess, and operators
+//! and what the buffer is offered together stay within the limit, as long as operators do.
 //! When the faults stop, every query ends except those whose readers have stopped. Then these end too, and nothing is
 //! left: no run, no byte, no loan. Faults planted in the host have to be found.
 
@@ -39,6 +40,8 @@ enum Fault {
     Look,
     /// To settle the loans when a query ends.
     Loan,
+    /// To take back what the buffer was offered.
+    Offer,
     /// To leave when it is cancelled.
     Leave,
     /// To give back what the operators of a cancelled query had.
@@ -52,6 +55,7 @@ struct Pretended {
     bytes: Cell<u64>,
     held: Cell<u64>,
     lent: Cell<u64>,
+    offered: Cell<u64>,
 }
 
 impl Buffer for Pretended {
@@ -62,6 +66,11 @@ impl Buffer for Pretended {
     fn lend(&self, bytes: u64) -> Option<u64> {
         self.lent.set(bytes);
         Some(self.bytes.get().saturating_sub(self.held.get()).min(bytes))
+    }
+
+    fn offer(&self, bytes: u64) -> Option<u64> {
+        self.offered.set(bytes);
+        Some(bytes)
     }
 }
 
@@ -123,7 +132,9 @@ impl World {
         let clock = Arc::new(AtomicU64::new(0));
         let lender = Lender::new(limit, limit, Gauge::new(MEMORY));
         lender.control.say(1);
-        let buffer = Pretended { bytes: Cell::new(buffer), held: Cell::new(buffer / 3), lent: Cell::new(0) };
+        let (bytes, held) = (Cell::new(buffer), Cell::new(buffer / 3));
+        let buffer = Pretended { bytes, held, lent: Cell::new(0), offered: Cell::new(0) };
+        lender.settle(&buffer);
         let queries = (0..rng.usize(1..12))
             .map(|_| {
                 let turn = Turn::new(began);
@@ -230,7 +241,7 @@ impl World {
             }
             5 => {
                 let more = self.rng.u64(0..MIB);
-                self.lender.control.take(id, more);
+                self.lender.take(&self.buffer, id, more);
                 self.queries[at].has += more;
                 self.forced += more;
             }
@@ -243,20 +254,13 @@ impl World {
     }
 
     /// As a query's pool asks.
-    fn asks(&self, id: RunId, asking: Asking) -> bool {
-        let control = &self.lender.control;
-        if control.is_short() {
-            self.lender.relieve(&self.buffer, self.now());
-        }
-        let granted = match control.try_take(id, asking) {
-            Ok(()) => true,
-            Err(missing) => {
-                !control.is_short()
-                    && self.lender.borrow(&self.buffer, missing)
-                    && control.try_take(id, asking).is_ok()
-            }
+    fn asks(&mut self, id: RunId, asking: Asking) -> bool {
+        let granted = match self.forgets(Fault::Offer) {
+            true => self.lender.control.try_take(id, asking).is_ok(),
+            false => self.lender.try_take(&self.buffer, id, asking, self.now()),
         };
         if granted {
+            let control = &self.lender.control;
             let used: u64 = control.view().iter().map(|line| line.used).sum();
             let most = self.limit_max + self.buffer.bytes();
             let excess = (most / 4).max(32 * MIB) + PROMISE_MIN + self.forced + self.outside;
@@ -289,8 +293,9 @@ impl World {
     }
 
     fn gives_back(&self, id: RunId, bytes: u64) {
-        if self.lender.control.give_back(id, bytes, self.now()) && self.fault != Fault::Loan {
-            self.lender.settle(&self.buffer);
+        match self.fault {
+            Fault::Loan => _ = self.lender.control.give_back(id, bytes, self.now()),
+            _ => self.lender.give_back(&self.buffer, id, bytes, self.now()),
         }
     }
 
@@ -358,7 +363,7 @@ impl World {
             27 if self.rng.bool() => {
                 let limit = self.rng.u64(8..2000) * MIB;
                 self.limit_max = self.limit_max.max(limit);
-                self.lender.control.set_limit(limit);
+                self.lender.set_limit(&self.buffer, limit);
             }
             28 => {
                 let bytes = [1, MEMORY / 100 * 80, MEMORY][self.rng.usize(0..3)];
@@ -367,7 +372,7 @@ impl World {
             29 => self.buffer.held.set(self.rng.u64(0..=self.buffer.bytes())),
             30 => {
                 let more = self.rng.u64(0..MIB);
-                self.lender.control.take(OUTSIDE, more);
+                self.lender.take(&self.buffer, OUTSIDE, more);
                 self.outside += more;
             }
             _ => self.operators_end(false),
@@ -398,6 +403,9 @@ impl World {
         let used: u64 = known.chain(left).sum::<u64>() + self.outside;
         let booked: u64 = self.lender.control.view().iter().map(|line| line.used).sum();
         assert_eq!(booked, used, "what is booked is not what operators have");
+        let (offered, limit) = (self.buffer.offered.get(), self.lender.control.limit());
+        assert!(offered == 0 || used + offered <= limit, "{used} and {offered} are more than {limit}");
+        assert!(offered == 0 || self.buffer.lent.get() == 0, "it lends what it is offered");
     }
 
     /// Nothing goes wrong any more: whoever reads comes to an end.
@@ -427,6 +435,12 @@ impl World {
         let view = self.lender.control.view();
         assert!(view.is_empty(), "somebody was forgotten: {view:?}");
         assert_eq!(self.buffer.lent.get(), 0, "the buffer did not get everything back");
+        let (offered, limit) = (self.buffer.offered.get(), self.lender.control.limit());
+        let most = (limit - limit / 4).min(self.lender.default_limit);
+        assert!(
+            offered <= most && offered + 16 * MIB > most,
+            "{offered} of {limit} are offered to the buffer"
+        );
     }
 }
 
@@ -453,7 +467,8 @@ fn whatever_happens_everybody_ends_and_nothing_is_left() {
 #[test]
 fn planted_faults_are_found() {
     let found = |fault| (0..300).find(|seed| std::panic::catch_unwind(|| play(*seed, fault)).is_err());
-    let faults = [Fault::WakeUp, Fault::Look, Fault::Loan, Fault::Leave, Fault::GiveBack, Fault::Shown];
+    let faults =
+        [Fault::WakeUp, Fault::Look, Fault::Loan, Fault::Offer, Fault::Leave, Fault::GiveBack, Fault::Shown];
     let found = faults.map(|fault| (fault, found(fault)));
     for (fault, seed) in found {
         assert!(seed.is_some(), "{fault:?} was not found");

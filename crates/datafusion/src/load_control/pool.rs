@@ -60,12 +60,8 @@ impl QueryPool {
         ask(&*self.session)
     }
 
-    /// Takes what was asked for, from the buffer if need be.
+    /// Takes what was asked for.
     fn take(&self, consumer: &MemoryConsumer, has: u64, more: u64) -> Result<()> {
-        let control = &self.lender.control;
-        if control.is_short() {
-            self.lender.relieve(&self.engine, Instant::now());
-        }
         let asking = Asking {
             has,
             more,
@@ -73,19 +69,9 @@ impl QueryPool {
             can_spill: consumer.can_spill(),
             who: if is_merge(consumer) { Asker::Merge } else { Asker::Other },
         };
-        let Err(missing) = control.try_take(self.id, asking) else { return Ok(()) };
-        if !control.is_short()
-            && self.lender.borrow(&self.engine, missing)
-            && control.try_take(self.id, asking).is_ok()
-        {
-            return Ok(());
-        }
-        Err(self.refusal(consumer, has, more))
-    }
-
-    fn give_back(&self, bytes: u64) {
-        if self.lender.control.give_back(self.id, bytes, Instant::now()) {
-            self.lender.settle(&self.engine);
+        match self.lender.try_take(&self.engine, self.id, asking, Instant::now()) {
+            true => Ok(()),
+            false => Err(self.refusal(consumer, has, more)),
         }
     }
 
@@ -108,6 +94,10 @@ impl Buffer for Engine {
 
     fn lend(&self, bytes: u64) -> Option<u64> {
         Engine::lend(self, bytes).ok()
+    }
+
+    fn offer(&self, bytes: u64) -> Option<u64> {
+        Engine::offer(self, bytes).ok()
     }
 }
 
@@ -162,7 +152,7 @@ impl MemoryPool for QueryPool {
 
     fn grow(&self, reservation: &MemoryReservation, additional: usize) {
         if !self.is_charged() {
-            self.lender.control.take(self.id, additional as u64);
+            self.lender.take(&self.engine, self.id, additional as u64);
             self.session(|session| session.grow(reservation, additional));
         }
     }
@@ -170,7 +160,7 @@ impl MemoryPool for QueryPool {
     fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
         if !self.is_charged() {
             self.session(|session| session.shrink(reservation, shrink));
-            self.give_back(shrink as u64);
+            self.lender.give_back(&self.engine, self.id, shrink as u64, Instant::now());
         }
     }
 

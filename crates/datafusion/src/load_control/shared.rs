@@ -22,12 +22,15 @@ pub fn default_query_memory(memory_bytes: u64, buffer_bytes: u64) -> u64 {
     all.saturating_sub(buffer_bytes).max(memory_bytes / 100 * OPERATORS_PERCENT_MIN)
 }
 
-/// The load control of an engine, which all its sessions share; the first one's word holds.
+/// The load control of an engine, which all its sessions share; the first one's word holds. The buffer is offered what operators
+/// leave.
 pub(crate) fn lender_of(engine: &Engine, query_memory: Option<u64>, process_memory: u64) -> Arc<Lender> {
-    engine.companion(|| {
+    let lender = engine.companion(|| {
         let default = default_query_memory(process_memory, engine.buffer_bytes());
         Lender::new(query_memory.unwrap_or(default), default, Gauge::new(process_memory))
-    })
+    });
+    lender.settle(engine);
+    lender
 }
 
 #[cfg(test)]

@@ -47,6 +47,9 @@ const NO_RETURN_SHARE: u64 = 2;
 /// Operators larger than 1/N of the limit spill when the process is short of memory.
 const SHORT_SHARE: u64 = 32;
 
+/// The buffer is offered what operators leave of the limit less 1/N: they take a little without changing the buffer.
+const OFFER_RESERVE: u64 = 4;
+
 /// Peaks that are remembered.
 const REMEMBERED_MAX: usize = 4096;
 
@@ -57,6 +60,8 @@ pub(crate) struct State {
     pub(crate) limit: u64,
     /// What the buffer lends them beyond that.
     pub(crate) lent: u64,
+    /// What the buffer has of the limit while operators do not use it.
+    pub(crate) offered: u64,
     next: RunId,
     pub(crate) runs: BTreeMap<RunId, Run>,
     /// Peaks by the hash of a plan's text.
@@ -133,12 +138,27 @@ impl State {
         let about = About { text: "queries without load control".into(), plan: 0, session: String::new() };
         let outside = Run::new(Arc::new(about), OUTSIDE, Phase::Outside, Turn::new(now), now);
         let runs = BTreeMap::from([(OUTSIDE, outside)]);
-        State { limit, lent: 0, next: OUTSIDE + 1, runs, peaks: HashMap::new() }
+        State { limit, lent: 0, offered: 0, next: OUTSIDE + 1, runs, peaks: HashMap::new() }
     }
 
     /// The charges of all but one.
     pub(crate) fn charged(&self, but: Option<RunId>) -> u64 {
         self.runs.iter().filter(|(id, _)| Some(**id) != but).map(|(_, run)| run.charge()).sum()
+    }
+
+    /// What operators of all runs have.
+    fn used_by_all(&self) -> u64 {
+        self.runs.values().map(|run| run.used).sum()
+    }
+
+    /// What they leave for the buffer.
+    pub(crate) fn left(&self) -> u64 {
+        (self.limit - self.limit / OFFER_RESERVE).saturating_sub(self.used_by_all())
+    }
+
+    /// Whether they need what the buffer is offered.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.offered > 0 && self.used_by_all().saturating_add(self.offered) > self.limit
     }
 
     /// The charges of all but one that cannot run again.

@@ -142,8 +142,8 @@ pub const SESSION_SETTINGS: &[SessionSetting] = &[
         },
         set: |options, value| {
             let memory = if value == AUTO { None } else { Some(bytes(value, 1..=u64::MAX / 4)?) };
-            if let Some(lender) = &options.lender {
-                lender.control.set_limit(memory.unwrap_or(lender.default_limit));
+            if let (Some(lender), Some(engine)) = (&options.lender, &options.engine) {
+                lender.set_limit(engine, memory.unwrap_or(lender.default_limit));
             }
             options.query_memory = memory;
             Ok(())

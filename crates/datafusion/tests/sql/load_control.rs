@@ -2,6 +2,7 @@
 //! error that says which query and how much.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use coscan_datafusion::{CoscanContext, CoscanContextBuilder};
@@ -61,9 +62,14 @@ async fn plain(file: &tempfile::NamedTempFile) -> SessionContext {
 
 /// Nobody is at the door or behind it, and the buffer has grown back. Operators end in tasks of their own.
 async fn nothing_is_left(coscan: &CoscanContext) {
+    nothing_is_left_beside(coscan, coscan.engine.buffer_bytes()).await;
+}
+
+/// The same with a buffer of so many bytes.
+async fn nothing_is_left_beside(coscan: &CoscanContext, buffer: u64) {
     for _ in 0..500 {
         let left = rows(&coscan.ctx, "SELECT count(*) AS n FROM coscan_queries()").await.unwrap();
-        if left.contains("| 0 |") && coscan.engine.usage().budget == coscan.engine.buffer_bytes() {
+        if left.contains("| 0 |") && coscan.engine.usage().budget == buffer {
             return;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -97,6 +103,49 @@ async fn queries_that_do_not_fit_beside_each_other_finish_all_the_same() {
         assert_eq!(answer.expect(sql), rows(&plain, sql).await.unwrap(), "{sql}");
     }
     nothing_is_left(&coscan).await;
+}
+
+/// A buffer whose size is a default has what operators leave, and gives it back when they need it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_buffer_has_what_operators_leave_until_they_need_it() {
+    const MIB: u64 = 1 << 20;
+    let file = table();
+    let builder = CoscanContext::builder().process_memory(16 << 30).set("buffer_start", "16GiB");
+    let builder = builder.set("small_table_bytes", "0").set("query_memory", "24MiB").session_config(config());
+    let coscan = builder.build().unwrap();
+    let path = file.path().to_str().unwrap();
+    coscan.ctx.register_parquet("t", path, ParquetReadOptions::default()).await.unwrap();
+    let usual = coscan.engine.buffer_bytes();
+    assert_eq!(coscan.engine.usage().budget, usual + 18 * MIB, "three quarters of query_memory");
+    let engine = coscan.engine.clone();
+    let (done, mut least) = (Arc::new(AtomicBool::new(false)), u64::MAX);
+    let watcher = std::thread::spawn({
+        let done = Arc::clone(&done);
+        move || {
+            while !done.load(Ordering::Relaxed) {
+                least = least.min(engine.usage().budget);
+                std::thread::yield_now();
+            }
+            least
+        }
+    });
+    let queries = queries();
+    let answers = futures::future::join_all(queries.iter().map(|sql| rows(&coscan.ctx, sql))).await;
+    done.store(true, Ordering::Relaxed);
+    let plain = plain(&file).await;
+    for (sql, answer) in queries.iter().zip(answers) {
+        assert_eq!(answer.expect(sql), rows(&plain, sql).await.unwrap(), "{sql}");
+    }
+    let least = watcher.join().unwrap();
+    assert!(least <= usual, "operators that need all of their memory got back {least} of {usual}");
+    nothing_is_left_beside(&coscan, usual + 18 * MIB).await;
+    coscan.sql("SET coscan.query_memory = '64MiB'").await.unwrap();
+    assert_eq!(coscan.engine.usage().budget, usual + 48 * MIB);
+    coscan.sql("SET coscan.query_memory = '4MiB'").await.unwrap();
+    assert_eq!(coscan.engine.usage().budget, usual + 3 * MIB);
+    coscan.sql("SET coscan.buffer = '64MiB'").await.unwrap();
+    coscan.sql("SET coscan.query_memory = '64MiB'").await.unwrap();
+    assert_eq!(coscan.engine.usage().budget, 64 * MIB, "somebody wants this much");
 }
 
 /// A hash join of a small table is kept in its plan, and what it has taken is there when the query runs again.

@@ -198,8 +198,15 @@ impl LockedDriver<'_> {
         self.state.budget.set_lent(bytes);
         self.apply_budget();
         let held = self.state.abm.usage().total().max(self.state.budget.in_force());
-        let of_buffer = self.state.budget.wanted().saturating_sub(self.state.budget.of_others());
+        let of_buffer = self.state.budget.size().saturating_sub(self.state.budget.of_others());
         of_buffer.saturating_sub(held).min(bytes)
+    }
+
+    /// Others offer this much beyond the buffer's size; returns how much of it is taken.
+    pub(crate) fn offer(&mut self, bytes: u64) -> u64 {
+        let taken = self.state.budget.set_offered(bytes);
+        self.apply_budget();
+        taken
     }
 
     /// This many bytes of the buffer are kept by its users for all scans; false if that is too much.

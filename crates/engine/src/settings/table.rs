@@ -33,7 +33,7 @@ pub const ENGINE_SETTINGS: &[EngineSetting] = &[
             scope: Scope::Engine,
             value: "BYTES",
             summary: "bytes for everything held in memory: encoded, decoded, being read, being consumed",
-            default: "half of the memory that the machine and its cgroup allow, less 48 MiB",
+            default: "half of the memory that the machine and its cgroup allow, less 48 MiB; more while operators leave theirs",
         },
         set: |config, value| {
             config.buffer_bytes = bytes(value, 1..=BYTES_MAX)?;

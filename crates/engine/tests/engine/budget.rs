@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use coscan_engine::{Engine, EngineError, ScanRequest};
+use coscan_engine::{Engine, EngineConfig, EngineError, ScanRequest};
 
 use crate::support::*;
 
@@ -89,6 +89,39 @@ async fn the_budget_may_shrink_and_grow_under_way() {
     assert_idle(&engine).await;
     engine.set_buffer(1).unwrap();
     assert_eq!(engine.usage().resident, 0, "an idle engine gives everything back");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_others_offer_is_there_and_may_be_taken_back_under_way() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = sample(dir.path(), "a.parquet", 10, 3_000);
+    let whole = plain(&[&path], None);
+    let needed = smallest_for(&path).await;
+    let offered = EngineConfig { buffer_takes_offers: true, ..config("relevance", needed) };
+    let engine = Engine::new(offered).unwrap();
+    let wanted = request(&[open(&engine, &path).await], None);
+    assert_eq!((engine.offer(needed * 3).unwrap(), engine.usage().budget), (needed * 3, needed * 4));
+    let scans: Vec<_> = (0..4).map(|_| engine.scan(wanted.clone()).unwrap()).collect();
+    let changing = async {
+        for factor in [0, 2, 0, 1, 4, 0, 3] {
+            tokio::time::sleep(Duration::from_millis(3)).await;
+            engine.offer(needed * factor).unwrap();
+        }
+    };
+    let (got, ()) = tokio::join!(futures::future::join_all(scans.iter().map(|s| scan_all(s, 1))), changing);
+    got.into_iter().for_each(|chunks| assert_eq!(chunks.unwrap(), whole));
+    drop(scans);
+    assert_idle(&engine).await;
+    assert_eq!((engine.buffer_bytes(), engine.usage().budget), (needed, needed * 4));
+    engine.set_buffer(needed * 2).unwrap();
+    assert_eq!((engine.offer(needed).unwrap(), engine.usage().budget), (0, needed * 2));
+}
+
+/// The smallest buffer in which all of a file may be read.
+async fn smallest_for(path: &std::path::Path) -> u64 {
+    let engine = Engine::new(config("relevance", 64 << 20)).unwrap();
+    let file = open(&engine, path).await;
+    smallest(&engine, &request(&[file], None))
 }
 
 #[tokio::test(flavor = "multi_thread")]
