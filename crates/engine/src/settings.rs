@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn derived_defaults_follow_what_holds() {
         let config = given(&[("loads_in_flight", "9")]).resolve(16 << 30, 2).unwrap();
-        assert_eq!((config.decoded_share_percent, config.decoded_bytes_max), (25, 1 << 30));
+        assert_eq!((config.decoded_share_percent, config.decoded_bytes_max), (25, 512 << 20));
         assert_eq!((config.buffer_start_bytes, config.io_threads), (512 << 20, 9));
         assert!(config.buffer_takes_offers);
         let config = given(&[("decoded_share", "7"), ("io_threads", "2"), ("loads_in_flight", "9")]);

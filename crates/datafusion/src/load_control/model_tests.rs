@@ -263,11 +263,9 @@ impl World {
             let control = &self.lender.control;
             let used: u64 = control.view().iter().map(|line| line.used).sum();
             let most = self.limit_max + self.buffer.bytes();
-            let excess = (most / 4).max(32 * MIB) + PROMISE_MIN + self.forced + self.outside;
             // What those have who cannot go back is granted beside what the others have already.
             let no_return = self.queries.iter().any(|query| query.shown) as u64 * (most + most / 2);
-            let excess =
-                excess.max(most / 2 + 32 * MIB + PROMISE_MIN + self.forced + self.outside) + no_return;
+            let excess = most / 2 + 32 * MIB + PROMISE_MIN + self.forced + self.outside + no_return;
             assert!(used <= most + excess, "{used} bytes were granted of {most}");
         }
         granted

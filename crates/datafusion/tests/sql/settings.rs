@@ -100,7 +100,7 @@ async fn derived_defaults_follow_what_was_given() {
     };
     // Half of the memory less 48 MiB, as the README says.
     let usual = config(builder);
-    assert_eq!((usual.buffer_bytes, usual.decoded_bytes_max), ((8 << 30) - (48 << 20), 1 << 30));
+    assert_eq!((usual.buffer_bytes, usual.decoded_bytes_max), ((8 << 30) - (48 << 20), 512 << 20));
     let builder = CoscanContext::builder().process_memory(16 << 30).target_partitions(2);
     let config = config(builder.buffer_bytes(400_000_000).set("loads_in_flight", "7"));
     assert_eq!((config.decoded_share_percent, config.io_threads), (25, 7));

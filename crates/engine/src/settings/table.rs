@@ -212,7 +212,7 @@ pub const ENGINE_SETTINGS: &[EngineSetting] = &[
             scope: Scope::Startup,
             value: "PERCENT",
             summary: "percent of the buffer that decoded arrays may have",
-            default: "25, but no more than 512 MiB for each processor",
+            default: "25, but no more than 256 MiB for each processor",
         },
         set: |config, value| {
             config.decoded_share_percent = number(value, 0..=100)?;
