@@ -1,6 +1,6 @@
 //! The distinct values of one key column, by their numbers: each is kept once.
 
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 
 use datafusion::arrow::array::{
     ArrayData, ArrayRef, BinaryViewBuilder, BooleanArray, UInt32Array, make_array, new_empty_array,
@@ -9,7 +9,7 @@ use datafusion::arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 use datafusion::arrow::compute::take;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Result, internal_err};
-use hashbrown::HashTable;
+use hashbrown::{DefaultHashBuilder, HashTable};
 
 /// Values of at most 64 bits.
 #[derive(Default)]
@@ -61,12 +61,16 @@ pub(super) struct Strings {
     values: BinaryViewBuilder,
     /// The numbers of those that are not short, found by what they say.
     long: HashTable<u32>,
-    hasher: RandomState,
+    hasher: DefaultHashBuilder,
 }
 
 impl Strings {
     pub(super) fn new() -> Self {
-        Strings { values: BinaryViewBuilder::new(), long: HashTable::new(), hasher: RandomState::new() }
+        Strings {
+            values: BinaryViewBuilder::new(),
+            long: HashTable::new(),
+            hasher: DefaultHashBuilder::default(),
+        }
     }
 
     pub(super) fn push(&mut self, value: Option<&[u8]>) {

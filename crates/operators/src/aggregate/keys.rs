@@ -2,13 +2,12 @@
 //!
 //! Made for few groups and many rows: a small table in front of the map answers nearly always.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, new_empty_array};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Result;
+use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
 
 use super::key_values::{Fixed, KeyValues, Strings};
 use crate::short_decimals::shortened;
