@@ -67,6 +67,27 @@ async fn the_smallest_buffer_suffices_for_many_scans_under_every_policy() {
     }
 }
 
+/// Four scans read everything while `change` is called with one factor after the other, and leave an idle engine.
+async fn scan_while(
+    engine: &Engine,
+    wanted: &ScanRequest,
+    whole: &Chunks,
+    factors: [u64; 7],
+    change: impl Fn(u64),
+) {
+    let scans: Vec<_> = (0..4).map(|_| engine.scan(wanted.clone()).unwrap()).collect();
+    let changing = async {
+        for factor in factors {
+            tokio::time::sleep(Duration::from_millis(3)).await;
+            change(factor);
+        }
+    };
+    let (got, ()) = tokio::join!(futures::future::join_all(scans.iter().map(|s| scan_all(s, 1))), changing);
+    got.into_iter().for_each(|chunks| assert_eq!(chunks.unwrap(), *whole));
+    drop(scans);
+    assert_idle(engine).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_budget_may_shrink_and_grow_under_way() {
     let dir = tempfile::tempdir().unwrap();
@@ -76,17 +97,10 @@ async fn the_budget_may_shrink_and_grow_under_way() {
     let wanted = request(&[open(&engine, &path).await], None);
     let needed = smallest(&engine, &wanted);
     engine.set_buffer(needed * 4).unwrap();
-    let scans: Vec<_> = (0..4).map(|_| engine.scan(wanted.clone()).unwrap()).collect();
-    let changing = async {
-        for factor in [1, 3, 1, 2, 5, 1, 4] {
-            tokio::time::sleep(Duration::from_millis(3)).await;
-            engine.set_buffer(needed * factor).unwrap();
-        }
-    };
-    let (got, ()) = tokio::join!(futures::future::join_all(scans.iter().map(|s| scan_all(s, 1))), changing);
-    got.into_iter().for_each(|chunks| assert_eq!(chunks.unwrap(), whole));
-    drop(scans);
-    assert_idle(&engine).await;
+    scan_while(&engine, &wanted, &whole, [1, 3, 1, 2, 5, 1, 4], |factor| {
+        engine.set_buffer(needed * factor).unwrap();
+    })
+    .await;
     engine.set_buffer(1).unwrap();
     assert_eq!(engine.usage().resident, 0, "an idle engine gives everything back");
 }
@@ -101,17 +115,10 @@ async fn what_others_offer_is_there_and_may_be_taken_back_under_way() {
     let engine = Engine::new(offered).unwrap();
     let wanted = request(&[open(&engine, &path).await], None);
     assert_eq!((engine.offer(needed * 3).unwrap(), engine.usage().budget), (needed * 3, needed * 4));
-    let scans: Vec<_> = (0..4).map(|_| engine.scan(wanted.clone()).unwrap()).collect();
-    let changing = async {
-        for factor in [0, 2, 0, 1, 4, 0, 3] {
-            tokio::time::sleep(Duration::from_millis(3)).await;
-            engine.offer(needed * factor).unwrap();
-        }
-    };
-    let (got, ()) = tokio::join!(futures::future::join_all(scans.iter().map(|s| scan_all(s, 1))), changing);
-    got.into_iter().for_each(|chunks| assert_eq!(chunks.unwrap(), whole));
-    drop(scans);
-    assert_idle(&engine).await;
+    scan_while(&engine, &wanted, &whole, [0, 2, 0, 1, 4, 0, 3], |factor| {
+        engine.offer(needed * factor).unwrap();
+    })
+    .await;
     assert_eq!((engine.buffer_bytes(), engine.usage().budget), (needed, needed * 4));
     engine.set_buffer(needed * 2).unwrap();
     assert_eq!((engine.offer(needed).unwrap(), engine.usage().budget), (0, needed * 2));
