@@ -148,6 +148,11 @@ impl LoadControl {
         self.lock().left()
     }
 
+    /// Whether operators have nothing.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.lock().is_unused()
+    }
+
     /// The buffer is offered so much.
     pub(crate) fn set_offered(&self, bytes: u64) {
         let mut state = self.lock();

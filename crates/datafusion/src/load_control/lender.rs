@@ -110,11 +110,13 @@ impl Lender {
         }
     }
 
-    /// Offers the buffer what operators leave, in place of what was offered before. A little more is not worth the change.
+    /// Offers the buffer what operators leave, in place of what was offered before. A little more is not worth the change, unless
+    /// it is all that the buffer can be offered.
     fn offer(&self, loan: &mut Loan, buffer: &impl Buffer) {
         let has_lent = loan.operators > 0 || loan.process > 0;
         let rest = if has_lent { 0 } else { self.control.left().min(self.default_limit) };
-        let is_more = rest >= loan.offered.saturating_add(LOAN_STEP) && self.control.is_ample();
+        let is_worth_it = rest >= loan.offered.saturating_add(LOAN_STEP) || self.control.is_unused();
+        let is_more = rest > loan.offered && is_worth_it && self.control.is_ample();
         if is_more || rest < loan.offered {
             loan.offered = buffer.offer(rest).unwrap_or(0);
             self.control.set_offered(loan.offered);

@@ -435,10 +435,7 @@ impl World {
         assert_eq!(self.buffer.lent.get(), 0, "the buffer did not get everything back");
         let (offered, limit) = (self.buffer.offered.get(), self.lender.control.limit());
         let most = (limit - limit / 4).min(self.lender.default_limit);
-        assert!(
-            offered <= most && offered + 16 * MIB > most,
-            "{offered} of {limit} are offered to the buffer"
-        );
+        assert_eq!(offered, most, "of {limit}, all that the buffer can be offered");
     }
 }
 

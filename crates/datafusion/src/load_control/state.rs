@@ -151,6 +151,11 @@ impl State {
         self.runs.values().map(|run| run.used).sum()
     }
 
+    /// Whether they have nothing.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.used_by_all() == 0
+    }
+
     /// What they leave for the buffer.
     pub(crate) fn left(&self) -> u64 {
         (self.limit - self.limit / OFFER_RESERVE).saturating_sub(self.used_by_all())
