@@ -14,6 +14,7 @@ mod determined;
 mod error;
 mod file;
 mod held_back;
+mod kept_bytes;
 mod key_filter;
 mod load_control;
 mod lock;

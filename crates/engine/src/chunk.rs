@@ -10,11 +10,12 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::Instant;
 
 use arrow::array::ArrayRef;
-use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 
 use crate::decode::Decoded;
+use crate::decoding::unpacked;
 use crate::driver::Driver;
 use crate::error::EngineError;
+use crate::file_read::FileRead;
 use crate::protocol::worker_slots::PartsPoll;
 use crate::registered::{Claim, Deferred, RegisteredSegment};
 use crate::request::ChunkRequest;
@@ -30,11 +31,10 @@ pub struct Chunk {
     pub rows: usize,
     hold: Arc<Hold>,
     counters: Arc<ScanCounters>,
-    decoding: ArrowReaderMetadata,
+    /// The position of its file and columns in the request.
+    columns: usize,
     /// Its position in the file.
     at: usize,
-    /// Root columns of the file, ascending.
-    roots: Vec<usize>,
     /// Whether it is the last chunk of its bundle.
     last: bool,
 }
@@ -113,8 +113,11 @@ impl Chunk {
     ) -> Self {
         let read = &hold.segment.reads[wanted.columns];
         let rows = read.file.chunk(wanted.chunk).rows.rows.len();
-        let (decoding, roots) = (read.decoding.clone(), read.roots.clone());
-        Chunk { key: wanted.key, rows, hold, counters, decoding, at: wanted.chunk, roots, last }
+        Chunk { key: wanted.key, rows, hold, counters, columns: wanted.columns, at: wanted.chunk, last }
+    }
+
+    fn read(&self) -> &FileRead {
+        &self.hold.segment.reads[self.columns]
     }
 
     /// The number of slices: rows by [`EngineConfig::slice_rows`](crate::EngineConfig::slice_rows),
@@ -129,11 +132,25 @@ impl Chunk {
     /// # Errors
     /// The data are corrupt, decoding needs more room than the buffer has, or the scan ended.
     pub async fn slice(&mut self, i: usize) -> Result<Vec<ArrayRef>, EngineError> {
+        let packed = self.packed_slice(i).await?;
+        let read = self.read();
+        let plain = |(root, array): (&usize, &ArrayRef)| {
+            unpacked(array).map_err(|error| read.file.corrupt(self.at, *root, Arc::new(error)))
+        };
+        read.roots.iter().zip(&packed).map(plain).collect()
+    }
+
+    /// As [`Self::slice`], but columns of which views of strings are asked for may come as dictionaries of views, with keys
+    /// of 32 bits: see [`unpacked`]. Slices of a chunk then share a dictionary.
+    ///
+    /// # Errors
+    /// As [`Self::slice`].
+    pub async fn packed_slice(&mut self, i: usize) -> Result<Vec<ArrayRef>, EngineError> {
         if i >= self.slices() {
             let message = format!("slice {i} of a chunk of {} slices", self.slices());
             return Err(EngineError::InvalidRequest(message));
         }
-        let mut arrays: Vec<Option<ArrayRef>> = vec![None; self.roots.len()];
+        let mut arrays: Vec<Option<ArrayRef>> = vec![None; self.read().roots.len()];
         let mut waited = Some(self.hold.driver.now());
         poll_fn(|cx| self.poll_slice(i, &mut arrays, &mut waited, cx)).await?;
         Ok(arrays.into_iter().flatten().collect())
@@ -185,10 +202,11 @@ impl Chunk {
     ) -> Result<Outcome, EngineError> {
         let slice_rows = self.hold.driver.config.slice_rows;
         // Other chunks of the bundle may have other columns.
-        let wanted = |part: &&Arc<Part>| self.roots.binary_search(&part.root).is_ok();
+        let read = self.read();
+        let wanted = |part: &&Arc<Part>| read.roots.binary_search(&part.root).is_ok();
         let parts: Vec<&Arc<Part>> = parts.iter().filter(wanted).collect();
         let decoders: Vec<_> =
-            parts.iter().map(|part| part.decoder(self.at, &self.decoding, slice_rows)).collect();
+            parts.iter().map(|part| part.decoder(self.at, &read.decoding, slice_rows)).collect();
         let booked = self.hold.segment.workspace_bytes();
         let mut needed = decoders.iter().fold(0u64, |sum, decoder| sum.saturating_add(decoder.bytes()));
         if needed > booked {

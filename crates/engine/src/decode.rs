@@ -21,6 +21,7 @@ use parquet::arrow::arrow_reader::{
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::ColumnChunkMetaData;
 
+use crate::decoding::{Dictionary, leaves};
 use crate::error::{EngineError, SharedSource, panic_message};
 use crate::file_bytes::FileBytes;
 use crate::io::ReadError;
@@ -30,15 +31,17 @@ use crate::page_rows::check_pages;
 use crate::protocol::exclusive::Exclusive;
 use crate::store::Part;
 use crate::sync::Mutex;
-use crate::workspace::{self, Estimate};
+use crate::workspace::Estimate;
 
-/// Decodes one chunk of one part to one Arrow type.
+/// Decodes one chunk of one part to one Arrow type, or to dictionaries of values of this type.
 #[derive(Debug)]
 pub(crate) struct Decoder {
     /// The chunk's position in the file.
     chunk: usize,
     decoding: ArrowReaderMetadata,
     data_type: DataType,
+    /// Whether `decoding` has dictionaries.
+    has_dictionary: bool,
     /// The expected bytes of a slice.
     slice_bytes: u64,
     /// The bytes of each reader beside that: as expected, or more if pages are larger.
@@ -63,6 +66,7 @@ struct Kept {
 struct SliceReader {
     next: usize,
     reader: ParquetRecordBatchReader,
+    dictionary: Dictionary,
     gate: Arc<PageGate>,
     /// Where its pages are, if they are not in memory.
     cached: Option<Arc<CachedFile>>,
@@ -98,12 +102,14 @@ impl Decoder {
         chunk: usize,
         decoding: ArrowReaderMetadata,
         data_type: DataType,
+        has_dictionary: bool,
         estimate: Estimate,
     ) -> Self {
         Decoder {
             chunk,
             decoding,
             data_type,
+            has_dictionary,
             slice_bytes: estimate.slice,
             page_bytes: AtomicU64::new(estimate.pages),
             kept: Mutex::default(),
@@ -207,6 +213,12 @@ impl Decoder {
             })?;
             self.page_bytes.fetch_max(gate.admitted(), Ordering::Relaxed);
             let array = batch.map(|batch| batch.column(0).clone());
+            let array = match array {
+                Some(array) if self.has_dictionary => {
+                    Some(slice_reader.dictionary.of_views(&array, &self.data_type)?)
+                }
+                array => array,
+            };
             let array = array.filter(|array| array.len() == wanted).ok_or_else(|| {
                 ParquetError::EOF(format!("rows {}.. are missing, expected {wanted}", at * slice_rows))
             })?;
@@ -264,9 +276,9 @@ impl Decoder {
     ) -> ParquetResult<SliceReader> {
         let chunk = part.file.chunk(self.chunk);
         let first = chunk.rows.rows.start + at * slice_rows;
-        let detach = has_views(&self.data_type);
+        let detach = has_views(&self.data_type) && !self.has_dictionary;
         let row_group = part.file.metadata.row_group(chunk.rows.row_group);
-        let leaves = workspace::leaves(&part.file.metadata, part.root);
+        let leaves = leaves(&part.file.metadata, part.root);
         let gate = Arc::new(PageGate::new(row_group.columns()[leaves.clone()].iter(), detach));
         let input = FileBytes {
             pieces: part.pieces.clone(),
@@ -294,7 +306,13 @@ impl Decoder {
                 .with_row_selection(RowSelection::from(rest))
                 .with_row_selection_policy(RowSelectionPolicy::Selectors);
         }
-        Ok(SliceReader { next: at, reader: builder.build()?, gate, cached })
+        Ok(SliceReader {
+            next: at,
+            reader: builder.build()?,
+            dictionary: Dictionary::default(),
+            gate,
+            cached,
+        })
     }
 }
 

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use coscan_core::ColumnNo;
-use parquet::arrow::arrow_reader::ArrowReaderMetadata;
-
+use crate::decoding::Decoding;
 use crate::table::{File, FileHandle};
+use coscan_core::ColumnNo;
 
 /// How to read one file.
 #[derive(Debug)]
@@ -15,5 +14,5 @@ pub(crate) struct FileRead {
     pub(crate) _handle: FileHandle,
     pub(crate) roots: Vec<usize>,
     pub(crate) columns: Vec<ColumnNo>,
-    pub(crate) decoding: ArrowReaderMetadata,
+    pub(crate) decoding: Arc<Decoding>,
 }

@@ -10,7 +10,7 @@
 //!    │
 //!    ├── driver: owns the buffer manager and the I/O queue; events in, actions out
 //!    ├── environment: clock, alarm, threads; a simulation has one of its own
-//!    ├── store, decode, page_gate: encoded parts, and the arrays made from them, once for all scans
+//!    ├── store, decoding, decode, page_gate: encoded parts, and the arrays made from them, once for all scans
 //!    ├── io: what is read when, limit, retry; local files by O_DIRECT, everything else through object_store
 //!    ├── point: single pages beside the scans, in a pool of their own under the same ledger
 //!    ├── scan, registered, chunk: what a consumer holds, waits for and reads
@@ -35,6 +35,7 @@ mod chunks;
 mod companions;
 mod config;
 mod decode;
+mod decoding;
 mod delta_strings;
 mod driver;
 mod encoded;
@@ -79,6 +80,7 @@ pub use chunk::Chunk;
 pub use chunks::{ChunkRows, is_cut};
 pub use config::{ByProfile, EngineConfig, ReadLimit, RetryConfig, default_buffer_bytes, memory_bytes};
 pub use coscan_core::{ConfigError, DeliveryOrder, Policy, PolicyName, Usage, registry};
+pub use decoding::unpacked;
 pub use engine::Engine;
 pub use environment::Cancel;
 pub use error::{EngineError, SharedSource};

@@ -9,9 +9,9 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 
 use arrow::array::ArrayRef;
 use coscan_core::PartKey;
-use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 
 use crate::decode::Decoder;
+use crate::decoding::Decoding;
 use crate::encoded::{Piece, are_in_memory};
 use crate::error::EngineError;
 use crate::io::ReadError;
@@ -52,26 +52,23 @@ impl Part {
         self.decoders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The decoder of the chunk at a position of the file, to the type that `decoding` gives this part's column.
-    pub(crate) fn decoder(
-        &self,
-        at: usize,
-        decoding: &ArrowReaderMetadata,
-        slice_rows: usize,
-    ) -> Arc<Decoder> {
-        let field = decoding.schema().field(self.root);
+    /// The decoder of the chunk at a position of the file, to the type that `decoding` has for this part's column.
+    pub(crate) fn decoder(&self, at: usize, decoding: &Decoding, slice_rows: usize) -> Arc<Decoder> {
+        let data_type = decoding.data_type(self.root);
         let mut decoders = self.decoders();
-        if let Some(known) = decoders.iter().find(|d| d.is_for(at, field.data_type())) {
+        if let Some(known) = decoders.iter().find(|d| d.is_for(at, data_type)) {
             return known.clone();
         }
         // A worker that begins a new chunk of a bundle has finished those before it: each holder has room for one
         // state.
         let others = decoders.len().saturating_sub((self.pins().max(1) - 1) as usize);
         decoders[..others].iter().for_each(|decoder| decoder.drop_readers());
-        let data_type = field.data_type();
-        let row_group = self.file.chunk(at).rows.row_group;
-        let estimate = Estimate::new(&self.file.metadata, row_group, self.root, data_type, slice_rows);
-        let decoder = Arc::new(Decoder::new(at, decoding.clone(), data_type.clone(), estimate));
+        let chunk = &self.file.chunk(at).rows;
+        let estimate = Estimate::new(&self.file.metadata, chunk.row_group, self.root, data_type, slice_rows);
+        let (reading, has_dictionary) =
+            decoding.of(chunk.row_group, self.root, chunk.rows.len() / slice_rows);
+        let decoder = Decoder::new(at, reading.clone(), data_type.clone(), has_dictionary, estimate);
+        let decoder = Arc::new(decoder);
         decoders.push(decoder.clone());
         decoder
     }
@@ -122,12 +119,7 @@ impl Part {
     }
 
     pub(crate) fn corrupt(&self, at: usize, source: crate::error::SharedSource) -> EngineError {
-        EngineError::Corrupt {
-            file: self.file.name().to_owned(),
-            row_group: self.file.chunk(at).rows.row_group,
-            column: self.file.columns[self.root].name.clone(),
-            source,
-        }
+        self.file.corrupt(at, self.root, source)
     }
 }
 

@@ -16,7 +16,8 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 
 use crate::chunks::{ChunkRows, FileChunk};
-use crate::error::EngineError;
+use crate::decoding::Decoding;
+use crate::error::{EngineError, SharedSource};
 use crate::identity::{LocalFile, StoreId, Version};
 use crate::io::fit::cost_bytes;
 use crate::io::{BUFFER_SLACK, ReadError, Source};
@@ -189,7 +190,7 @@ pub(crate) struct File {
     pub(crate) replaced: OnceLock<String>,
     /// When it was last found on this machine.
     look: AtomicU64,
-    decodings: Mutex<Vec<(SchemaRef, ArrowReaderMetadata)>>,
+    decodings: Mutex<Vec<(SchemaRef, Arc<Decoding>)>>,
 }
 
 /// A root column of a file, and which column of the table it is.
@@ -331,16 +332,27 @@ impl File {
         }
     }
 
+    /// The error of those who decode a column of the chunk at a position.
+    pub(crate) fn corrupt(&self, at: usize, root: usize, source: SharedSource) -> EngineError {
+        EngineError::Corrupt {
+            file: self.name().to_owned(),
+            row_group: self.chunk(at).rows.row_group,
+            column: self.columns[root].name.clone(),
+            source,
+        }
+    }
+
     /// How to decode to `schema`: made once per schema.
-    pub(crate) fn decoding(&self, schema: &SchemaRef) -> Result<ArrowReaderMetadata, EngineError> {
+    pub(crate) fn decoding(&self, schema: &SchemaRef) -> Result<Arc<Decoding>, EngineError> {
         let mut known = self.decodings.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, decoding)) = known.iter().find(|(s, _)| Arc::ptr_eq(s, schema) || s == schema) {
             return Ok(decoding.clone());
         }
         let options = ArrowReaderOptions::new().with_schema(schema.clone());
-        let decoding = ArrowReaderMetadata::try_new(self.metadata.clone(), options).map_err(|source| {
+        let plain = ArrowReaderMetadata::try_new(self.metadata.clone(), options).map_err(|source| {
             EngineError::Schema { file: self.name().to_owned(), source: Arc::new(source) }
         })?;
+        let decoding = Arc::new(Decoding::new(plain));
         if known.len() == SCHEMAS_KEPT {
             known.remove(0);
         }

@@ -5,12 +5,11 @@
 //! uncompressed size allows. A scan starts with them. Larger pages are not decoded before there is room for them
 //! (`page_gate.rs`).
 
-use std::ops::Range;
-
 use arrow::datatypes::DataType;
 use parquet::basic::{PageType, Type as PhysicalType};
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 
+use crate::decoding::leaves;
 use crate::file_read::FileRead;
 
 /// Most pages are no larger: writers usually have a limit of a mebibyte, which they check after they exceeded it.
@@ -59,28 +58,11 @@ impl Estimate {
     }
 }
 
-/// The leaf columns of a root column.
-pub(crate) fn leaves(metadata: &ParquetMetaData, root: usize) -> Range<usize> {
-    let schema = metadata.file_metadata().schema_descr();
-    let first = |root: usize| {
-        let (mut from, mut to) = (0, schema.num_columns());
-        while from < to {
-            let middle = from.midpoint(to);
-            match schema.get_column_root_idx(middle) < root {
-                true => from = middle + 1,
-                false => to = middle,
-            }
-        }
-        from
-    };
-    first(root)..first(root + 1)
-}
-
 /// Bytes of workspace for one row group.
 pub(crate) fn chunk_bytes(read: &FileRead, row_group: usize, slice_rows: usize) -> u64 {
     let metadata = &read.file.metadata;
     let of_root = |&root: &usize| {
-        let data_type = read.decoding.schema().field(root).data_type();
+        let data_type = read.decoding.data_type(root);
         Estimate::new(metadata, row_group, root, data_type, slice_rows).bytes()
     };
     read.roots.iter().map(of_root).fold(0, u64::saturating_add)

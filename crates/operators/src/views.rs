@@ -44,3 +44,16 @@ fn says<T: ByteViewType + ?Sized>(
     let kept = array.data_buffers().iter().map(|buffer| buffer.capacity()).sum();
     is_copied(kept, &|| array.total_buffer_bytes_used())
 }
+
+/// Whether two arrays are the same views of strings in the same memory. While both exist, neither's memory is another's.
+pub fn same_views(a: &ArrayRef, b: &ArrayRef) -> bool {
+    fn place(array: &ArrayRef) -> Option<(*const u128, usize)> {
+        let views = match array.data_type() {
+            DataType::Utf8View => array.as_string_view().views(),
+            DataType::BinaryView => array.as_binary_view().views(),
+            _ => return None,
+        };
+        Some((views.as_ptr(), views.len()))
+    }
+    Arc::ptr_eq(a, b) || a.data_type() == b.data_type() && place(a).is_some_and(|a| Some(a) == place(b))
+}

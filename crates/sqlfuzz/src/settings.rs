@@ -103,6 +103,7 @@ const COSCAN: &[(&str, &[&str])] = &[
     ("load_control", &["true", "true", "false"]),
     ("share_results", &["false"]),
     ("share_aggregates", &["false"]),
+    ("share_filters", &["false"]),
 ];
 
 impl Settings {

@@ -31,6 +31,8 @@ fn every_listed_fault_applies() {
         ("datafusion/tests/planted/shared_results.txt", "datafusion/src"),
         ("datafusion/tests/planted/shared_aggregates.txt", "operators/src"),
         ("datafusion/tests/planted/key_filters.txt", "datafusion/src"),
+        ("datafusion/tests/planted/text_filters.txt", "datafusion/src"),
+        ("datafusion/tests/planted/text_groups.txt", "operators/src"),
         ("engine/tests/planted/faults.txt", "engine/src"),
         ("tier/planted/faults.txt", "tier/src"),
     ] {

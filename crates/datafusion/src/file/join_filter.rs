@@ -27,6 +27,7 @@ use datafusion::physical_expr::{PhysicalExpr, split_conjunction};
 use datafusion::physical_expr_common::physical_expr::snapshot_physical_expr;
 use datafusion::physical_plan::metrics::Count;
 
+use crate::file::dictionaries::without_dictionaries;
 use crate::file::known_keys::{Asked, Bounds, KnownKeys, keeps};
 use crate::file::row_filter::{Passing, spread};
 use crate::key_filter::InKeys;
@@ -134,8 +135,9 @@ pub(crate) struct JoinFilters(Vec<OverBatch>);
 /// A filter in terms of the scan's batches.
 struct OverBatch {
     of: JoinFilter,
-    /// The positions of its columns in a batch.
+    /// The positions of its columns in a batch, and what they are asked to be.
     columns: Vec<usize>,
+    schema: SchemaRef,
     /// Over `columns` alone.
     filter: Arc<dyn PhysicalExpr>,
     /// Whether there is one column, of integers, and nothing else on which the answer depends.
@@ -176,7 +178,8 @@ impl JoinFilters {
             let filter = reassign_expr_columns(Arc::clone(&of.filter), &schema)?;
             let kept =
                 matches!(&schema.fields()[..], [key] if keeps(key.data_type())) && !has_constant(&of.filter)?;
-            over_batch.push(OverBatch { of: of.clone(), columns, filter, kept, settled: OnceLock::new() });
+            let settled = OnceLock::new();
+            over_batch.push(OverBatch { of: of.clone(), columns, schema, filter, kept, settled });
         }
         Ok(JoinFilters(over_batch))
     }
@@ -263,6 +266,7 @@ impl OverBatch {
             Some(bits) => filter_record_batch(&keys, &BooleanArray::new(bits.clone(), None))?,
             None => keys,
         };
+        let keys = without_dictionaries(keys, &self.schema)?;
         let (left, asked) = self.looked_up(filter, &keys)?;
         let left = match bits {
             Some(bits) => spread(bits, &left),

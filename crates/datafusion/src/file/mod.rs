@@ -1,7 +1,7 @@
 //! One file of a scan: which of its rows are needed, in which columns, and what is computed of them.
 //!
 //! [`plan`] follows DataFusion's own scan step by step. [`pruning`] and [`always_true`] use statistics, [`variant`]
-//! and [`row_filter`] say how row groups are read, [`join_filter`] and [`known_keys`] which rows no join above wants.
+//! and [`row_filter`] say how row groups are read, [`dictionaries`] what is done with their strings, [`join_filter`] and [`known_keys`] which rows no join above wants.
 //! Nothing here reads data or knows other scans.
 
 pub(crate) mod always_true;
@@ -10,6 +10,7 @@ pub(crate) mod bounded_reader;
 pub(crate) mod constants;
 pub(crate) mod counters;
 pub(crate) mod decoding;
+pub(crate) mod dictionaries;
 pub(crate) mod expressions;
 pub(crate) mod few_pages;
 pub(crate) mod join_filter;
@@ -20,6 +21,7 @@ pub(crate) mod pruning;
 pub(crate) mod recipe;
 pub(crate) mod request;
 pub(crate) mod row_filter;
+pub(crate) mod shared_answers;
 pub(crate) mod table_root;
 pub(crate) mod variant;
 pub(crate) mod view;

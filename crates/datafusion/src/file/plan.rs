@@ -45,8 +45,9 @@ use crate::file::decoding::{FileSchemas, Int96, LastSchemas};
 use crate::file::expressions::Expressions;
 use crate::file::join_filter::{JoinFilter, Trial};
 use crate::file::pruning::{self, PruneInputs, RowsNeeded};
-use crate::file::recipe::{Asked, LastRecipe};
+use crate::file::recipe::{Asked, LastRecipe, Recipe};
 use crate::file::request::FileRequest;
+use crate::file::shared_answers::SharedAnswers;
 use crate::file::table_root::table_root;
 use crate::file::variant::Variant;
 use crate::file::view::Views;
@@ -67,6 +68,7 @@ pub(crate) struct FilePlanner {
     source: ParquetSource,
     /// Conjuncts over the table's columns that every row is tested with, beside those that DataFusion pushed down.
     row_filter: Arc<[Arc<dyn PhysicalExpr>]>,
+    answers: Option<Arc<SharedAnswers>>,
     store: Arc<dyn ObjectStore>,
     readers: Arc<dyn ParquetFileReaderFactory>,
     adapters: Arc<dyn PhysicalExprAdapterFactory>,
@@ -128,7 +130,6 @@ impl FilePlanner {
         engine: &Engine,
         config: &FileScanConfig,
         source: &ParquetSource,
-        row_filter: Arc<[Arc<dyn PhysicalExpr>]>,
         context: &TaskContext,
         partition: usize,
         marks: bool,
@@ -166,7 +167,8 @@ impl FilePlanner {
             limit: config.limit,
             preserves_order: config.preserve_order,
             source: source.clone(),
-            row_filter,
+            row_filter: Arc::new([]),
+            answers: None,
             engine: engine.clone(),
             store_id: store_id(&config.object_store_url, &store, context),
             on_this_machine: config.object_store_url.as_str() == "file:///" && is_plain_local(&store),
@@ -188,6 +190,15 @@ impl FilePlanner {
         let trial = || Arc::new(Trial::new(Arc::clone(context.memory_pool())));
         planner.trials = planner.join_filters().iter().map(|_| trial()).collect();
         Ok(planner)
+    }
+
+    /// The same with these conjuncts, which every row is tested with, and what is shared of what they say.
+    pub(crate) fn filtering(
+        self,
+        row_filter: &Arc<[Arc<dyn PhysicalExpr>]>,
+        answers: Option<&Arc<SharedAnswers>>,
+    ) -> Self {
+        FilePlanner { row_filter: Arc::clone(row_filter), answers: answers.cloned(), ..self }
     }
 
     /// Makes the file known to the engine.
@@ -387,8 +398,16 @@ impl FilePlanner {
         let FileSchemas { physical: physical_schema, decoding: decoding_schema, .. } = schemas;
         let decided = self.decided(file, &conjuncts, &physical_schema, &pruned);
         let asked = Asked { projection, conjuncts, join_filters, physical_schema, decoding_schema };
-        let tried = |filters: &[Arc<dyn PhysicalExpr>]| self.tried(filters);
-        let recipe = self.last_recipe.of(asked, tried, &self.output_schema, self.marks, &self.views)?;
+        let make = |asked: Asked| {
+            let join_filters = self.tried(&asked.join_filters);
+            let recipe =
+                Recipe::new(asked, join_filters, Arc::clone(&self.output_schema), self.marks, &self.views)?;
+            Ok(match &self.answers {
+                Some(answers) => recipe.sharing(answers, self.partition),
+                None => recipe,
+            })
+        };
+        let recipe = self.last_recipe.of(asked, make)?;
         let variants = decided.iter().map(|decided| recipe.variant(decided)).collect::<Result<_>>()?;
         let dynamic =
             predicate.as_ref().is_some_and(|p| DynamicFilterTracking::classify(p).contains_dynamic_filter());

@@ -5,6 +5,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use coscan_operators::Part;
 use coscan_operators::short_decimals::{over_short_columns, without_widening};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::Result;
@@ -12,6 +13,7 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::projection::ProjectionExprs;
 
 use crate::file::join_filter::JoinFilter;
+use crate::file::shared_answers::{Conjunct, SharedAnswers};
 use crate::file::variant::Variant;
 use crate::file::view::Views;
 use crate::lock::lock;
@@ -41,13 +43,15 @@ pub(crate) struct Recipe {
     pub(crate) marks: bool,
     /// The number of what `projection` makes of the file's columns, if it computes nothing.
     pub(crate) view: Option<u64>,
+    /// What is shared of what conjuncts say, and for which partition.
+    answers: Option<(Arc<SharedAnswers>, usize)>,
     /// By which conjuncts are decided.
     variants: Mutex<Vec<(Vec<bool>, Arc<Variant>)>>,
 }
 
 impl Recipe {
     /// If rows are to be marked, what leaves has short decimals, too. `join_filters` are those of `asked`.
-    fn new(
+    pub(crate) fn new(
         asked: Asked,
         mut join_filters: Vec<JoinFilter>,
         output_schema: SchemaRef,
@@ -65,8 +69,29 @@ impl Recipe {
             join_filter.filter = over_short(Arc::clone(&join_filter.filter))?;
         }
         let view = views.number(&projection, decoding_schema);
-        let variants = Mutex::default();
-        Ok(Recipe { asked, projection, conjuncts, join_filters, output_schema, marks, view, variants })
+        let (answers, variants) = (None, Mutex::default());
+        Ok(Recipe {
+            asked,
+            projection,
+            conjuncts,
+            join_filters,
+            output_schema,
+            marks,
+            view,
+            answers,
+            variants,
+        })
+    }
+
+    /// The same for a partition that shares what conjuncts say.
+    pub(crate) fn sharing(self, answers: &Arc<SharedAnswers>, partition: usize) -> Self {
+        Recipe { answers: Some((Arc::clone(answers), partition)), ..self }
+    }
+
+    /// What is shared of what a conjunct says, if anything.
+    pub(crate) fn shared(&self, conjunct: &Arc<dyn PhysicalExpr>) -> Option<Part<Conjunct>> {
+        let (answers, partition) = self.answers.as_ref()?;
+        Some(answers.part(conjunct, &self.asked.decoding_schema, *partition))
     }
 
     /// How to read row groups with these decided conjuncts.
@@ -86,20 +111,12 @@ impl Recipe {
 pub(crate) struct LastRecipe(Mutex<Option<Arc<Recipe>>>);
 
 impl LastRecipe {
-    /// The recipe for what is asked of a file.
-    pub(crate) fn of(
-        &self,
-        asked: Asked,
-        join_filters: impl FnOnce(&[Arc<dyn PhysicalExpr>]) -> Vec<JoinFilter>,
-        output_schema: &SchemaRef,
-        marks: bool,
-        views: &Views,
-    ) -> Result<Arc<Recipe>> {
+    /// The recipe for what is asked of a file, which `make` makes.
+    pub(crate) fn of(&self, asked: Asked, make: impl FnOnce(Asked) -> Result<Recipe>) -> Result<Arc<Recipe>> {
         if let Some(last) = lock(&self.0).clone().filter(|last| last.asked == asked) {
             return Ok(last);
         }
-        let join_filters = join_filters(&asked.join_filters);
-        let made = Arc::new(Recipe::new(asked, join_filters, Arc::clone(output_schema), marks, views)?);
+        let made = Arc::new(make(asked)?);
         *lock(&self.0) = Some(Arc::clone(&made));
         Ok(made)
     }

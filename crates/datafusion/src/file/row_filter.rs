@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use coscan_operators::searched_likes;
+use coscan_operators::{Found, Part, searched_likes};
 use datafusion::arrow::array::{Array, BooleanArray, RecordBatch};
 use datafusion::arrow::buffer::{BooleanBuffer, MutableBuffer};
 use datafusion::arrow::compute::{filter_record_batch, prep_null_mask_filter};
@@ -19,6 +19,8 @@ use datafusion::common::cast::as_boolean_array;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 
+use crate::file::dictionaries::{Answers, packed, without_dictionaries};
+use crate::file::shared_answers::Conjunct;
 use crate::rule::eligibility::cannot_fail;
 
 /// The conjuncts of a filter in terms of the scan's batches.
@@ -30,6 +32,8 @@ pub(crate) struct RowFilter {
     total_over_texts: Vec<OverTexts>,
     /// Those that may, in their order.
     partial: Vec<Arc<dyn PhysicalExpr>>,
+    /// What batches are asked to be.
+    schema: SchemaRef,
 }
 
 /// A conjunct that costs more a row than it costs to leave rows out.
@@ -37,8 +41,11 @@ pub(crate) struct RowFilter {
 struct OverTexts {
     /// In terms of its own columns.
     conjunct: Arc<dyn PhysicalExpr>,
-    /// The positions of these in a batch.
+    /// The positions of these in a batch, and what they are asked to be.
     columns: Vec<usize>,
+    schema: SchemaRef,
+    /// What it has in common with those of other queries, if anything.
+    shared: Option<Part<Conjunct>>,
 }
 
 /// The rows of a batch that pass.
@@ -52,18 +59,22 @@ pub(crate) enum Passing {
 }
 
 impl RowFilter {
-    /// Of these conjuncts, in this order.
+    /// Of these conjuncts over a file, in this order. `shared`: what each has in common with those of other queries.
     pub(crate) fn new(
         conjuncts: impl Iterator<Item = Arc<dyn PhysicalExpr>>,
         batch_schema: &SchemaRef,
+        shared: impl Fn(&Arc<dyn PhysicalExpr>) -> Option<Part<Conjunct>>,
     ) -> Result<Self> {
-        let conjuncts: Vec<_> =
-            conjuncts.map(|expr| reassign_expr_columns(expr, batch_schema)).collect::<Result<_>>()?;
+        let over_batch =
+            |of: Arc<dyn PhysicalExpr>| Ok((reassign_expr_columns(Arc::clone(&of), batch_schema)?, of));
+        let conjuncts: Vec<_> = conjuncts.map(over_batch).collect::<Result<_>>()?;
         let (total, partial): (Vec<_>, Vec<_>) =
-            conjuncts.into_iter().partition(|expr| cannot_fail(expr, batch_schema));
-        let partial = partial.into_iter().map(searched_likes).collect::<Result<_>>()?;
-        let mut filter = RowFilter { total: Vec::new(), total_over_texts: Vec::new(), partial };
-        for conjunct in total {
+            conjuncts.into_iter().partition(|(conjunct, _)| cannot_fail(conjunct, batch_schema));
+        let partial =
+            partial.into_iter().map(|(conjunct, _)| searched_likes(conjunct)).collect::<Result<_>>()?;
+        let schema = Arc::clone(batch_schema);
+        let mut filter = RowFilter { total: Vec::new(), total_over_texts: Vec::new(), partial, schema };
+        for (conjunct, of) in total {
             let conjunct = searched_likes(conjunct)?;
             let columns: BTreeSet<usize> =
                 collect_columns(&conjunct).iter().map(|column| column.index()).collect();
@@ -72,15 +83,16 @@ impl RowFilter {
                 filter.total.push(conjunct);
             } else {
                 let columns = Vec::from_iter(columns);
-                let conjunct = reassign_expr_columns(conjunct, &batch_schema.project(&columns)?)?;
-                filter.total_over_texts.push(OverTexts { conjunct, columns });
+                let schema = Arc::new(batch_schema.project(&columns)?);
+                let conjunct = reassign_expr_columns(conjunct, &schema)?;
+                filter.total_over_texts.push(OverTexts { conjunct, columns, schema, shared: shared(&of) });
             }
         }
         Ok(filter)
     }
 
-    /// The rows of `batch` that pass.
-    pub(crate) fn passing(&self, batch: RecordBatch) -> Result<Passing> {
+    /// The rows of `batch` that pass. Strings may come as dictionaries, of which `answers` are known.
+    pub(crate) fn passing(&self, batch: RecordBatch, answers: &mut Answers) -> Result<Passing> {
         let mut bits: Option<BooleanBuffer> = None;
         for conjunct in &self.total {
             let matches = matches(conjunct, &batch)?;
@@ -92,18 +104,22 @@ impl RowFilter {
                 return Ok(Passing::None);
             }
         }
-        for conjunct in &self.total_over_texts {
-            let matches = conjunct.matches(&batch, bits.as_ref())?;
+        for (number, conjunct) in self.total_over_texts.iter().enumerate() {
+            let matches = conjunct.matches(&batch, bits.as_ref(), number, answers)?;
             if !matches.has_true() {
                 return Ok(Passing::None);
             }
             bits = Some(matches);
         }
         let passing = Passing::of(batch, bits);
-        if self.partial.is_empty() { Ok(passing) } else { self.narrow_down(passing.into_batch()?) }
+        if self.partial.is_empty() { Ok(passing) } else { self.narrow_down(passing) }
     }
 
-    fn narrow_down(&self, mut batch: RecordBatch) -> Result<Passing> {
+    fn narrow_down(&self, passing: Passing) -> Result<Passing> {
+        if matches!(passing, Passing::None) {
+            return Ok(passing);
+        }
+        let mut batch = without_dictionaries(passing.into_batch()?, &self.schema)?;
         for conjunct in &self.partial {
             if batch.num_rows() == 0 {
                 return Ok(Passing::None);
@@ -118,15 +134,42 @@ impl RowFilter {
 }
 
 impl OverTexts {
-    /// The rows of `bits`, or of all, for which the conjunct is true.
-    fn matches(&self, batch: &RecordBatch, bits: Option<&BooleanBuffer>) -> Result<BooleanBuffer> {
+    /// The rows of `bits`, or of all, for which the conjunct with this number is true: as its answers about a dictionary say, or
+    /// what others found, or what is found now.
+    fn matches(
+        &self,
+        batch: &RecordBatch,
+        bits: Option<&BooleanBuffer>,
+        number: usize,
+        answers: &mut Answers,
+    ) -> Result<BooleanBuffer> {
         let texts = batch.project(&self.columns)?;
-        let Some(bits) = bits else { return Ok(matches(&self.conjunct, &texts)?.values().clone()) };
-        if bits.count_set_bits() * 2 > bits.len() {
-            return Ok(bits & matches(&self.conjunct, &texts)?.values());
+        let rows = bits.map_or(texts.num_rows(), BooleanBuffer::count_set_bits);
+        let within = |matches: &BooleanBuffer| bits.map_or_else(|| matches.clone(), |bits| bits & matches);
+        if let [text] = texts.columns()
+            && let Some(text) = packed(text, &self.schema)
+            && let Some(matches) = answers.of(number, &self.conjunct, text, &self.schema, rows)?
+        {
+            return Ok(within(&matches));
         }
+        let most = rows * 2 > texts.num_rows();
+        let found = match (&self.shared, answers.slice) {
+            (Some(part), Some(slice)) => part.find(slice, most),
+            _ => Found::Nothing,
+        };
+        if let Found::State(matches) = found {
+            return Ok(within(&matches));
+        }
+        let plain = |texts| without_dictionaries(texts, &self.schema);
+        let Some(bits) = bits.filter(|_| !most) else {
+            let matches = matches(&self.conjunct, &plain(texts)?)?.values().clone();
+            if let Found::Wanted(claim) = found {
+                claim.made(matches.clone());
+            }
+            return Ok(within(&matches));
+        };
         let left = filter_record_batch(&texts, &BooleanArray::new(bits.clone(), None))?;
-        let matches = matches(&self.conjunct, &left)?;
+        let matches = matches(&self.conjunct, &plain(left)?)?;
         Ok(spread(bits, matches.values()))
     }
 }
@@ -174,10 +217,12 @@ pub(crate) fn matches(conjunct: &Arc<dyn PhysicalExpr>, batch: &RecordBatch) -> 
 
 #[cfg(test)]
 mod tests {
-    use datafusion::arrow::array::{ArrayRef, Int64Array, StringViewArray};
+    use datafusion::arrow::array::{ArrayRef, DictionaryArray, Int32Array, Int64Array, StringViewArray};
+    use datafusion::arrow::datatypes::{DataType, Field};
     use datafusion::common::ScalarValue;
     use datafusion::logical_expr::Operator;
-    use datafusion::physical_expr::expressions::{binary, col, lit};
+    use datafusion::physical_expr::expressions::{binary, cast, col, in_list, is_null, like, lit};
+    use fastrand::Rng;
 
     use super::*;
 
@@ -198,7 +243,7 @@ mod tests {
             binary(quotient, Operator::Gt, lit(2i64), &schema).unwrap()
         };
         let all = conjuncts.iter().map(compare).chain(guarded.then(quotient));
-        RowFilter::new(all, &schema).unwrap()
+        RowFilter::new(all, &schema, |_| None).unwrap()
     }
 
     fn rows(passing: Passing) -> Vec<Option<i64>> {
@@ -216,7 +261,7 @@ mod tests {
     fn bits_of_comparisons_are_combined_and_null_does_not_pass() {
         let filter = filter(&[("a", Operator::Gt, 1), ("b", Operator::Lt, 3)], false);
         assert_eq!((filter.total.len(), filter.partial.len()), (2, 0));
-        assert_eq!(rows(filter.passing(batch()).unwrap()), [Some(4), Some(6)]);
+        assert_eq!(rows(filter.passing(batch(), &mut Answers::default()).unwrap()), [Some(4), Some(6)]);
     }
 
     #[test]
@@ -237,12 +282,16 @@ mod tests {
             };
             let number = binary(col("a", &schema).unwrap(), Operator::Lt, lit(below), &schema).unwrap();
             let conjuncts = [of_text("0"), number, of_text("1")];
-            let filter = RowFilter::new(conjuncts.iter().cloned(), &schema).unwrap();
+            let filter = RowFilter::new(conjuncts.iter().cloned(), &schema, |_| None).unwrap();
             assert_eq!((filter.total.len(), filter.total_over_texts.len()), (1, 2));
-            let one_by_one =
-                RowFilter { total: Vec::new(), total_over_texts: Vec::new(), partial: conjuncts.into() };
-            let found = filter.passing(batch.clone()).unwrap();
-            let expected = one_by_one.passing(batch.clone()).unwrap();
+            let one_by_one = RowFilter {
+                total: Vec::new(),
+                total_over_texts: Vec::new(),
+                partial: conjuncts.into(),
+                schema: schema.clone(),
+            };
+            let found = filter.passing(batch.clone(), &mut Answers::default()).unwrap();
+            let expected = one_by_one.passing(batch.clone(), &mut Answers::default()).unwrap();
             match (found, expected) {
                 (Passing::None, Passing::None) => assert_eq!(below, 0),
                 (found, expected) => {
@@ -253,11 +302,88 @@ mod tests {
         }
     }
 
+    /// A column of texts as keys into a dictionary, one of numbers, and both with the texts as they are.
+    fn texts(rng: &mut Rng, dictionary: &ArrayRef, rows: usize) -> (RecordBatch, RecordBatch) {
+        let keys: Int32Array =
+            (0..rows).map(|_| (rng.u8(..5) > 0).then(|| rng.i32(0..dictionary.len() as i32))).collect();
+        let keyed: ArrayRef = Arc::new(DictionaryArray::new(keys, Arc::clone(dictionary)));
+        let plain = coscan_engine::unpacked(&keyed).unwrap();
+        let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values((0..rows).map(|_| rng.i64(0..10))));
+        let batch = |texts| {
+            RecordBatch::try_from_iter_with_nullable([("a", Arc::clone(&numbers), true), ("t", texts, true)])
+        };
+        (batch(keyed).unwrap(), batch(plain).unwrap())
+    }
+
+    #[test]
+    fn texts_of_a_dictionary_pass_where_they_pass_without() {
+        let mut rng = Rng::with_seed(3);
+        let schema = Arc::new(Schema::new(vec![
+            Field::new("a", DataType::Int64, true),
+            Field::new("t", DataType::Utf8View, true),
+        ]));
+        let text = |n: u8| ScalarValue::Utf8View(Some(format!("text {n} and more of it")));
+        let column = || col("t", &schema).unwrap();
+        let conjunct = |rng: &mut Rng| match rng.u8(..7) {
+            0 => binary(column(), Operator::Eq, lit(text(rng.u8(..30))), &schema).unwrap(),
+            1 => binary(column(), Operator::Lt, lit(text(rng.u8(..30))), &schema).unwrap(),
+            2 => is_null(column()).unwrap(),
+            3 => like(
+                rng.bool(),
+                false,
+                column(),
+                lit(ScalarValue::Utf8View(Some(format!("%{}%of%", rng.u8(..10))))),
+                &schema,
+            )
+            .unwrap(),
+            4 => {
+                in_list(column(), vec![lit(text(1)), lit(text(rng.u8(..30)))], &rng.bool(), &schema).unwrap()
+            }
+            5 => binary(col("a", &schema).unwrap(), Operator::Lt, lit(rng.i64(0..12)), &schema).unwrap(),
+            // It may fail, as far as is known.
+            _ => {
+                let length = cast(column(), &schema, DataType::Utf8).unwrap();
+                binary(length, Operator::GtEq, lit(ScalarValue::Utf8(Some("text 2".into()))), &schema)
+                    .unwrap()
+            }
+        };
+        let (mut passed, mut asked) = (0, 0);
+        for _ in 0..400 {
+            let conjuncts: Vec<_> = (0..rng.usize(1..4)).map(|_| conjunct(&mut rng)).collect();
+            let filter = RowFilter::new(conjuncts.into_iter(), &schema, |_| None).unwrap();
+            let mut answers = Answers::default();
+            for _ in 0..2 {
+                let different = [1, 10, 300][rng.usize(..3)];
+                let dictionary: ArrayRef = Arc::new(StringViewArray::from_iter_values(
+                    (0..different).map(|n| format!("text {} and more of it", n % 31)),
+                ));
+                for _ in 0..4 {
+                    let rows = rng.usize(1..100);
+                    let (keyed, plain) = texts(&mut rng, &dictionary, rows);
+                    let found = filter.passing(keyed, &mut answers).unwrap();
+                    let expected = filter.passing(plain, &mut Answers::default()).unwrap();
+                    let rows_of = |passing| match passing {
+                        Passing::None => RecordBatch::new_empty(Arc::clone(&schema)),
+                        some => without_dictionaries(some.into_batch().unwrap(), &schema).unwrap(),
+                    };
+                    let (found, expected) = (rows_of(found), rows_of(expected));
+                    assert_eq!(found, expected, "{filter:?}");
+                    passed += found.num_rows();
+                }
+            }
+            asked += answers.asked();
+        }
+        assert!(passed > 5_000 && asked > 200, "{passed} rows passed, {asked} dictionaries were asked about");
+    }
+
     #[test]
     fn all_and_none_are_told_apart() {
-        let all = filter(&[("b", Operator::GtEq, 0)], false).passing(batch()).unwrap();
+        let all =
+            filter(&[("b", Operator::GtEq, 0)], false).passing(batch(), &mut Answers::default()).unwrap();
         assert!(matches!(all, Passing::All(batch) if batch.num_rows() == 5));
-        let none = filter(&[("a", Operator::Gt, 5), ("b", Operator::Eq, 0)], false).passing(batch()).unwrap();
+        let none = filter(&[("a", Operator::Gt, 5), ("b", Operator::Eq, 0)], false)
+            .passing(batch(), &mut Answers::default())
+            .unwrap();
         assert!(matches!(none, Passing::None));
     }
 
@@ -265,8 +391,8 @@ mod tests {
     fn a_guard_keeps_rows_from_what_would_fail() {
         let filter = filter(&[("b", Operator::NotEq, 0)], true);
         assert_eq!((filter.total.len(), filter.partial.len()), (1, 1));
-        assert_eq!(rows(filter.passing(batch()).unwrap()), [Some(9), Some(6)]);
+        assert_eq!(rows(filter.passing(batch(), &mut Answers::default()).unwrap()), [Some(9), Some(6)]);
         // Without the guard the division by zero is met.
-        assert!(self::filter(&[], true).passing(batch()).is_err());
+        assert!(self::filter(&[], true).passing(batch(), &mut Answers::default()).is_err());
     }
 }

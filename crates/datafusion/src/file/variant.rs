@@ -12,9 +12,10 @@ use datafusion::arrow::buffer::BooleanBuffer;
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::common::Result;
 use datafusion::physical_expr::expressions::{Column, Literal};
-use datafusion::physical_expr::projection::Projector;
+use datafusion::physical_expr::projection::{ProjectionExpr, Projector};
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 
+use crate::file::dictionaries::{Answers, is_as, without_dictionaries};
 use crate::file::join_filter::JoinFilters;
 use crate::file::marks::marked;
 use crate::file::recipe::Recipe;
@@ -32,6 +33,8 @@ pub(crate) struct Variant {
     batch_schema: SchemaRef,
     /// The positions in a batch of the columns that are projected; the others only the filter needs.
     projected: Vec<usize>,
+    /// What these are asked to be.
+    projected_schema: SchemaRef,
     projector: Projector,
     /// Whether the projection takes columns and constants and computes nothing.
     takes_columns: bool,
@@ -64,12 +67,15 @@ impl Variant {
         let left = || recipe.conjuncts.iter().zip(decided).filter(|(_, decided)| !**decided);
         let filter = match left().next() {
             None => None,
-            Some(_) => Some(RowFilter::new(left().map(|(conjunct, _)| Arc::clone(conjunct)), &batch_schema)?),
+            Some(_) => {
+                let conjuncts = left().map(|(conjunct, _)| Arc::clone(conjunct));
+                Some(RowFilter::new(conjuncts, &batch_schema, |conjunct| recipe.shared(conjunct))?)
+            }
         };
         let join_filters = JoinFilters::new(&recipe.join_filters, &roots, &batch_schema)?;
         let projected: Vec<usize> =
             (0..roots.len()).filter(|&at| projected_roots.contains(&roots[at])).collect();
-        let projected_schema = batch_schema.project(&projected)?;
+        let projected_schema = Arc::new(batch_schema.project(&projected)?);
         let projection = recipe.projection.clone();
         let takes_columns =
             projection.iter().all(|column| column.expr.is::<Column>() || column.expr.is::<Literal>());
@@ -84,6 +90,7 @@ impl Variant {
             skipped_columns,
             batch_schema,
             projected,
+            projected_schema,
             projector,
             takes_columns,
             view: recipe.view,
@@ -94,10 +101,12 @@ impl Variant {
             replace_schema,
         })
     }
-    /// The columns of a slice as a batch that [`Self::passing`] understands.
+
+    /// The columns of a slice as a batch that [`Self::passing`] understands. Strings may be dictionaries.
     pub(crate) fn batch(&self, arrays: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.batch_schema), arrays, &options)?)
+        let schema = with_types_of(&self.batch_schema, &arrays);
+        Ok(RecordBatch::try_new_with_options(schema, arrays, &options)?)
     }
 
     /// Whether only some rows of a batch may pass.
@@ -105,10 +114,22 @@ impl Variant {
         self.filter.is_some() || !self.join_filters.is_empty()
     }
 
-    /// The rows of `batch` that pass the filter, of the columns that are projected.
-    pub(crate) fn passing(&self, batch: RecordBatch) -> Result<Passing> {
+    /// The rows of `batch` that pass the filter, of the columns that are projected, without dictionaries.
+    pub(crate) fn rows(&self, batch: RecordBatch, answers: &mut Answers) -> Result<Passing> {
+        match self.passing(batch, answers)? {
+            Passing::Some(batch, bits) if !is_as(&batch, &self.projected_schema) => {
+                let batch = Passing::Some(batch, bits).into_batch()?;
+                Ok(Passing::All(without_dictionaries(batch, &self.projected_schema)?))
+            }
+            Passing::All(batch) => Ok(Passing::All(without_dictionaries(batch, &self.projected_schema)?)),
+            passing => Ok(passing),
+        }
+    }
+
+    /// The rows of `batch` that pass the filter, of the columns that are projected. Strings may be dictionaries.
+    fn passing(&self, batch: RecordBatch, answers: &mut Answers) -> Result<Passing> {
         let passing = match &self.filter {
-            Some(filter) => filter.passing(batch)?,
+            Some(filter) => filter.passing(batch, answers)?,
             None => Passing::All(batch),
         };
         Ok(match self.join_filters.narrow(passing) {
@@ -124,20 +145,30 @@ impl Variant {
     }
 
     /// The rows of `batch`, if any pass the filter, with marks; some of those that do not pass may be missing. Short
-    /// decimals are in 64 bits if these hold the batch's values. `name` is that of all rows.
-    pub(crate) fn mark(&self, batch: RecordBatch, name: Option<SliceName>) -> Result<Option<RecordBatch>> {
+    /// decimals are in 64 bits if these hold the batch's values, and strings may be dictionaries. `name` is that of all rows.
+    pub(crate) fn mark(
+        &self,
+        batch: RecordBatch,
+        name: Option<SliceName>,
+        answers: &mut Answers,
+    ) -> Result<Option<RecordBatch>> {
         let all = batch.num_rows();
-        let (batch, bits) = match self.passing(batch)? {
+        let (batch, bits) = match self.passing(batch, answers)? {
             Passing::None => return Ok(None),
-            Passing::Some(batch, bits) if self.takes_columns => (self.projector.project_batch(&batch)?, bits),
+            Passing::Some(batch, bits) if self.takes_columns => (batch, bits),
             // What is computed may fail on rows that do not pass.
             passing => {
-                let batch = self.projector.project_batch(&passing.into_batch()?)?;
+                let batch = passing.into_batch()?;
                 let bits = BooleanBuffer::new_set(batch.num_rows());
                 (batch, bits)
             }
         };
-        let (_, mut columns, rows) = batch.into_parts();
+        let batch =
+            if self.takes_columns { batch } else { without_dictionaries(batch, &self.projected_schema)? };
+        let rows = batch.num_rows();
+        let column = |column: &ProjectionExpr| column.expr.evaluate(&batch)?.into_array(rows);
+        let mut columns: Vec<ArrayRef> =
+            self.projector.projection().iter().map(column).collect::<Result<_>>()?;
         for column in &mut columns {
             *column = shortened_array(column).unwrap_or_else(|| Arc::clone(column));
         }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use coscan_engine::Engine;
-use coscan_operators::{Aggregation, Function, Room, ScanAggregateExec, SharedStates, Sharing};
+use coscan_operators::{Aggregation, Function, ScanAggregateExec, SharedSlices, Sharing};
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::datasource::source::DataSourceExec;
@@ -16,6 +16,7 @@ use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 
 use super::eligibility;
+use crate::kept_bytes::{KeptBytes, What};
 use crate::scan::CScan;
 use crate::scan::masked::MaskedScan;
 
@@ -49,18 +50,8 @@ pub(super) fn at_scan(
 
 /// Where queries on an engine have the states of slices in common.
 fn sharing(engine: &Engine) -> Sharing {
-    let states = engine.companion(SharedStates::default);
-    Sharing { states, room: Arc::new(Buffer(engine.clone())) }
-}
-
-/// States are in the engine's ledger.
-#[derive(Debug)]
-struct Buffer(Engine);
-
-impl Room for Buffer {
-    fn resize(&self, bytes: u64) -> bool {
-        self.0.keep(bytes).unwrap_or(false)
-    }
+    let states = engine.companion(SharedSlices::default);
+    Sharing { states, room: KeptBytes::room(engine, What::Sums) }
 }
 
 /// The keys as columns of the scan, if they are; nothing else is grouped by at a scan.

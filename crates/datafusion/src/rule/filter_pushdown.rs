@@ -23,11 +23,12 @@ use super::eligibility::{self, Reason};
 use crate::scan::CScan;
 
 /// A cooperative scan that filters by itself, in place of `filter` over a scan of `config`; `None` if the filter
-/// stays where it is.
+/// stays where it is. `shares`: what it says of slices is in common with those of other queries.
 pub(super) fn push_down(
     filter: &FilterExec,
     config: &FileScanConfig,
     engine: &Engine,
+    shares: bool,
 ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let conjuncts = match eligibility::filter_into_scan(filter, config) {
         Ok(()) => over_table(filter.predicate(), config)?.ok_or(Reason::NotPushable),
@@ -38,6 +39,7 @@ pub(super) fn push_down(
         Err(reason) => return Ok(stays(filter, &reason)),
     };
     let scan = CScan::new(prune_by(config, &conjuncts)?, engine.clone()).with_row_filter(conjuncts);
+    let scan = if shares { scan.with_shared_answers() } else { scan };
     let scan = project(filter, scan)?;
     let told = eligibility::tells_as_much(
         scan.equivalence_properties(),

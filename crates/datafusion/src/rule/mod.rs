@@ -137,7 +137,7 @@ fn cooperative(
 ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     if let Some(filter) = node.downcast_ref::<FilterExec>() {
         return match shareable(filter.input(), options) {
-            Some(config) => filter_pushdown::push_down(filter, config, engine),
+            Some(config) => filter_pushdown::push_down(filter, config, engine, options.share_filters),
             None => Ok(None),
         };
     }

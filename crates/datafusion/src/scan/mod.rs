@@ -39,6 +39,7 @@ use datafusion::physical_plan::{DisplayFormatType, SortOrderPushdownResult};
 
 use crate::file::plan::FilePlanner;
 use crate::file::request::FileRequest;
+use crate::file::shared_answers::SharedAnswers;
 use crate::rule::eligibility;
 use crate::scan::execution::Executions;
 use crate::scan::first::WantedFirst;
@@ -52,6 +53,8 @@ pub struct CScan {
     /// Shared by the readers of all partitions: it names every file.
     config: Arc<FileScanConfig>,
     row_filter: Arc<[Arc<dyn PhysicalExpr>]>,
+    /// What the filter has in common with those of other queries, if anything.
+    answers: Option<Arc<SharedAnswers>>,
     engine: Engine,
     /// What is read first, if rows come in any order.
     wanted_first: Option<WantedFirst>,
@@ -71,13 +74,19 @@ impl CScan {
     /// A cooperative scan in place of `config`, whose file source must be a [`ParquetSource`].
     pub(crate) fn new(config: FileScanConfig, engine: Engine) -> Self {
         let config = Arc::new(config);
-        CScan { config, row_filter: Arc::new([]), engine, wanted_first: None }
+        CScan { config, row_filter: Arc::new([]), answers: None, engine, wanted_first: None }
     }
 
     /// The scan that gives only rows for which all these conjuncts, over the table's columns, are true. Each is
     /// evaluated on rows that the ones before it left, unless it cannot fail.
     pub(crate) fn with_row_filter(mut self, conjuncts: Vec<Arc<dyn PhysicalExpr>>) -> Self {
         self.row_filter = conjuncts.into();
+        self
+    }
+
+    /// The scan that shares with others what its filter says of slices.
+    pub(crate) fn with_shared_answers(mut self) -> Self {
+        self.answers = Some(Arc::new(SharedAnswers::new(&self.engine, self.metrics())));
         self
     }
 
@@ -148,8 +157,8 @@ impl CScan {
         let Some(source) = self.config.file_source().downcast_ref::<ParquetSource>() else {
             return internal_err!("CScan over a {} source", self.config.file_source().file_type());
         };
-        let row_filter = Arc::clone(&self.row_filter);
-        FilePlanner::new(&self.engine, &self.config, source, row_filter, context, partition, marks)
+        let planner = FilePlanner::new(&self.engine, &self.config, source, context, partition, marks)?;
+        Ok(planner.filtering(&self.row_filter, self.answers.as_ref()))
     }
 
     /// What all files are read by, in any order, by this many workers.

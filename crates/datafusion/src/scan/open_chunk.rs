@@ -14,6 +14,7 @@ use datafusion::common::Result;
 use datafusion::physical_plan::metrics::BaselineMetrics;
 
 use crate::error::from_engine;
+use crate::file::dictionaries::Answers;
 use crate::file::pruning::RowsNeeded;
 use crate::file::row_filter::Passing;
 use crate::scan::plan::ScanPlan;
@@ -27,11 +28,13 @@ pub(crate) struct OpenChunk {
     /// Its position in the plan.
     index: usize,
     slices: Slices,
-    /// File and view and chunk, for the names of slices, if these have names.
-    named: Option<[u64; 3]>,
-    /// What is left of the slice read last, with the columns of the file, and its name if it is all of the slice.
-    ready: VecDeque<(RecordBatch, Option<SliceName>)>,
+    /// The numbers of its file and of the chunk in it.
+    place: [u64; 2],
+    /// What is left of the slice read last, with the columns of the file, and its number if it is all of the slice.
+    ready: VecDeque<(RecordBatch, Option<usize>)>,
     columns: bool,
+    /// What the filter says of the chunk's dictionaries.
+    answers: Answers,
     /// Rows that pass the filter, until there are enough for a batch.
     gathered: Option<BatchCoalescer>,
     batch_rows: usize,
@@ -71,9 +74,10 @@ impl OpenChunk {
             _point_rows: None,
             index,
             slices: slices.unwrap_or_default(),
-            named: planned.variant.view.map(|view| [file, view, planned.chunk as u64]),
+            place: [file, planned.chunk as u64],
             ready: VecDeque::new(),
             columns,
+            answers: Answers::default(),
             gathered: None,
             batch_rows: slice_rows.min(BATCH_ROWS_MAX),
         }
@@ -96,15 +100,17 @@ impl OpenChunk {
                 let _timer = baseline.elapsed_compute().timer();
                 return file.project(&batch).map(Some);
             }
-            if let Some((batch, name)) = self.ready.pop_front() {
+            if let Some((batch, slice)) = self.ready.pop_front() {
                 let _timer = baseline.elapsed_compute().timer();
+                let named = |view| slice.map(|slice| slice_name(self.place, view, slice));
+                let answers = self.answers.of_slice(named(ANY_VIEW));
                 if file.marks() {
-                    match file.mark(batch, name)? {
+                    match file.mark(batch, file.view.and_then(named), answers)? {
                         Some(batch) => return Ok(Some(batch)),
                         None => continue,
                     }
                 }
-                match file.passing(batch)? {
+                match file.rows(batch, answers)? {
                     Passing::All(batch) if !file.filters() => return file.project(&batch).map(Some),
                     passing => self.gather(passing)?,
                 }
@@ -127,12 +133,11 @@ impl OpenChunk {
             // A chunk's slices are decoded one after the other without a wait in between: let others run.
             tokio::task::consume_budget().await;
             let Some(chunk) = &mut self.chunk else { continue };
-            let arrays = chunk.slice(slice).await.map_err(from_engine)?;
+            let arrays = chunk.packed_slice(slice).await.map_err(from_engine)?;
             let rows = arrays.first().map_or(0, |array| array.len());
             let batch = file.batch(arrays, rows)?;
-            let name = self.named.map(|[file, view, chunk]| SliceName([file, view, chunk, slice as u64]));
             self.ready.extend(ranges.into_iter().map(|range| match range.len() {
-                all if all == rows => (batch.clone(), name),
+                all if all == rows => (batch.clone(), Some(slice)),
                 some => (batch.slice(range.start, some), None),
             }));
         }
@@ -144,6 +149,13 @@ const ROWS_WITHOUT_COLUMNS: usize = 1 << 16;
 
 /// More rows are not put together in one batch.
 const BATCH_ROWS_MAX: usize = 8192;
+
+/// The name of a slice whatever is read of it. It is nobody's view: only what is asked of the file's columns has it.
+const ANY_VIEW: u64 = u64::MAX;
+
+fn slice_name([file, chunk]: [u64; 2], view: u64, slice: usize) -> SliceName {
+    SliceName([file, view, chunk, slice as u64])
+}
 
 impl OpenChunk {
     fn gather(&mut self, passing: Passing) -> Result<()> {

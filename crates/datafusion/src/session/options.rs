@@ -116,6 +116,10 @@ pub const SESSION_SETTINGS: &[SessionSetting] = &[
         share_aggregates,
         "queries under way at the same time that aggregate in the same way, with whatever filters, add up slices of a table once"
     ),
+    switch!(
+        share_filters,
+        "queries under way at the same time that filter by the same condition on strings, whatever else they do, evaluate it once"
+    ),
     switch!(load_control, "queries wait for each other's memory and run again when it was refused them"),
     SessionSetting {
         about: Setting {
@@ -217,6 +221,8 @@ pub struct CoscanOptions {
     pub share_results: bool,
     /// `coscan.share_aggregates`
     pub share_aggregates: bool,
+    /// `coscan.share_filters`
+    pub share_filters: bool,
     /// `coscan.load_control`
     pub load_control: bool,
     /// `coscan.queue_timeout_s`
@@ -241,6 +247,7 @@ impl Default for CoscanOptions {
             order_aware: OrderAware::default(),
             share_results: true,
             share_aggregates: true,
+            share_filters: true,
             load_control: true,
             queue_timeout_s: QUEUE_TIMEOUT_S,
             query_memory: None,
@@ -262,6 +269,7 @@ impl fmt::Debug for CoscanOptions {
             .field("order_aware", &self.order_aware)
             .field("share_results", &self.share_results)
             .field("share_aggregates", &self.share_aggregates)
+            .field("share_filters", &self.share_filters)
             .field("load_control", &self.load_control)
             .field("queue_timeout_s", &self.queue_timeout_s)
             .field("query_memory", &self.query_memory)

@@ -31,4 +31,5 @@ mod speed;
 mod statements;
 mod stores;
 mod support;
+mod text_filters;
 mod tpch;

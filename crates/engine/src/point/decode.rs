@@ -18,11 +18,11 @@ use parquet::arrow::arrow_reader::{
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::ParquetMetaData;
 
+use crate::decoding::leaves;
 use crate::error::{EngineError, SharedSource, panic_message};
 use crate::file_bytes::FileBytes;
 use crate::page_gate::PageGate;
 use crate::table::File;
-use crate::workspace;
 
 /// The pages of one root column, by their offsets in the file.
 #[derive(Clone, Debug)]
@@ -59,7 +59,7 @@ pub(crate) fn decode(
     let mut batches: Vec<Vec<ArrayRef>> = Vec::new();
     for column in columns {
         let root = column.root;
-        let leaves = workspace::leaves(target.metadata, root);
+        let leaves = leaves(target.metadata, root);
         let row_group = target.metadata.row_group(target.row_group);
         let gate = Arc::new(PageGate::new(row_group.columns()[leaves].iter(), false));
         gate.begin_slice(target.room);

@@ -11,6 +11,7 @@ mod cancellation;
 mod catalog;
 mod chunks;
 mod columns;
+mod dictionaries;
 mod faults;
 mod growth;
 mod idle;

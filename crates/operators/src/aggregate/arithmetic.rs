@@ -7,10 +7,14 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, AsArray, RecordBatch};
-use datafusion::arrow::datatypes::{DataType, Decimal64Type, Int64Type, Schema};
+use datafusion::arrow::datatypes::{
+    DataType, Date32Type, Date64Type, Decimal64Type, Int8Type, Int16Type, Int32Type, Int64Type, Schema,
+    TimeUnit, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
+    TimestampSecondType,
+};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::expressions::{Column, Literal};
+use datafusion::physical_expr::expressions::{CastExpr, Column, Literal};
 
 use crate::narrow::{Arithmetic, Bounds, Node, Operation};
 use crate::short_decimals::shortened;
@@ -55,7 +59,7 @@ impl Program {
         schema: &Schema,
     ) -> Result<Option<(usize, Vec<usize>)>> {
         let mut columns = Vec::new();
-        let step = match expr.downcast_ref::<Column>() {
+        let step = match column_of(expr, schema) {
             Some(column) => self.column(column, schema, &mut columns),
             None => match Node::new(expr, schema)? {
                 Some((node, _)) => self.node(&node, schema, &mut columns),
@@ -87,7 +91,7 @@ impl Program {
 
     fn column(&mut self, column: &Column, schema: &Schema, columns: &mut Vec<usize>) -> Option<usize> {
         let index = column.index();
-        if !is_of_64_bits(schema.field(index).data_type()) {
+        if !is_read(schema.field(index).data_type()) {
             return None;
         }
         columns.push(index);
@@ -119,7 +123,7 @@ impl Program {
         let mut bounds: Vec<Bounds> = Vec::with_capacity(self.steps.len());
         for step in &self.steps {
             let next = match step {
-                Step::Column(column) => of_bits(column_values(batch, *column)),
+                Step::Column(column) => column_values(batch, *column).bounds(),
                 Step::Constant(value) => Bounds { min: i128::from(*value), max: i128::from(*value) },
                 Step::Operation { op, left, right, left_factor, right_factor } => {
                     let (left, right) = (bounds[*left], bounds[*right]);
@@ -147,11 +151,7 @@ impl Program {
             // Often few rows are chosen.
             let out = &mut rest[0][..len];
             match (step, rows) {
-                (Step::Column(_), Rows::Run(..)) => {}
-                (Step::Column(column), Rows::Chosen(rows)) => {
-                    let values = column_values(batch, *column);
-                    out.iter_mut().zip(rows).for_each(|(out, row)| *out = values[*row as usize]);
-                }
+                (Step::Column(column), rows) => column_values(batch, *column).write(rows, out),
                 (Step::Constant(value), _) => out.fill(*value),
                 (Step::Operation { op, left, right, left_factor, right_factor }, _) => {
                     let of =
@@ -185,7 +185,7 @@ impl Computed<'_> {
 fn of_run<'a>(step: &Step, batch: &'a RecordBatch, run: Option<(usize, usize)>) -> Option<&'a [i64]> {
     match (step, run) {
         (Step::Column(column), Some((first, rows))) => {
-            Some(&column_values(batch, *column)[first..first + rows])
+            column_values(batch, *column).in_place().map(|values| &values[first..first + rows])
         }
         _ => None,
     }
@@ -220,16 +220,86 @@ fn apply(op: Arithmetic, (left, f): (&[i64], i64), (right, g): (&[i64], i64), ou
     }
 }
 
-/// Whether a scan that marks rows gives columns of this type as 64-bit integers.
-fn is_of_64_bits(data_type: &DataType) -> bool {
-    matches!(shortened(data_type), Some(DataType::Decimal64(..))) || matches!(data_type, DataType::Int64)
+/// The column that an expression is, if it only makes integers wider, or an average's floating-point numbers of them.
+fn column_of<'a>(expr: &'a Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<&'a Column> {
+    let Some(cast) = expr.downcast_ref::<CastExpr>() else { return expr.downcast_ref() };
+    let column = cast.expr().downcast_ref::<Column>()?;
+    let widens = schema.field(column.index()).data_type().is_signed_integer()
+        && matches!(cast.cast_type(), DataType::Int64 | DataType::Float64);
+    widens.then_some(column)
 }
 
-fn column_values(batch: &RecordBatch, column: usize) -> &[i64] {
+/// Whether columns of this type are integers of at most 64 bits where a scan marks rows.
+fn is_read(data_type: &DataType) -> bool {
+    matches!(shortened(data_type), Some(DataType::Decimal64(..)))
+        || data_type.is_signed_integer()
+        || matches!(data_type, DataType::Date32 | DataType::Date64 | DataType::Timestamp(..))
+}
+
+/// The values of a column.
+#[derive(Clone, Copy)]
+enum ColumnValues<'a> {
+    Of64(&'a [i64]),
+    Of32(&'a [i32]),
+    Of16(&'a [i16]),
+    Of8(&'a [i8]),
+}
+
+fn column_values(batch: &RecordBatch, column: usize) -> ColumnValues<'_> {
     let array = batch.column(column);
     match array.data_type() {
-        DataType::Int64 => array.as_primitive::<Int64Type>().values(),
-        _ => array.as_primitive::<Decimal64Type>().values(),
+        DataType::Int64 => ColumnValues::Of64(array.as_primitive::<Int64Type>().values()),
+        DataType::Int32 => ColumnValues::Of32(array.as_primitive::<Int32Type>().values()),
+        DataType::Int16 => ColumnValues::Of16(array.as_primitive::<Int16Type>().values()),
+        DataType::Int8 => ColumnValues::Of8(array.as_primitive::<Int8Type>().values()),
+        DataType::Date32 => ColumnValues::Of32(array.as_primitive::<Date32Type>().values()),
+        DataType::Date64 => ColumnValues::Of64(array.as_primitive::<Date64Type>().values()),
+        DataType::Timestamp(unit, _) => ColumnValues::Of64(match unit {
+            TimeUnit::Second => array.as_primitive::<TimestampSecondType>().values(),
+            TimeUnit::Millisecond => array.as_primitive::<TimestampMillisecondType>().values(),
+            TimeUnit::Microsecond => array.as_primitive::<TimestampMicrosecondType>().values(),
+            TimeUnit::Nanosecond => array.as_primitive::<TimestampNanosecondType>().values(),
+        }),
+        _ => ColumnValues::Of64(array.as_primitive::<Decimal64Type>().values()),
+    }
+}
+
+impl<'a> ColumnValues<'a> {
+    /// As they are, if they have 64 bits.
+    fn in_place(self) -> Option<&'a [i64]> {
+        if let ColumnValues::Of64(values) = self { Some(values) } else { None }
+    }
+
+    /// Writes those of some rows, unless they can be read in place.
+    fn write(self, rows: Rows<'_>, out: &mut [i64]) {
+        match (self, rows) {
+            (ColumnValues::Of64(_), Rows::Run(..)) => {}
+            (ColumnValues::Of64(values), rows) => write(values, rows, out),
+            (ColumnValues::Of32(values), rows) => write(values, rows, out),
+            (ColumnValues::Of16(values), rows) => write(values, rows, out),
+            (ColumnValues::Of8(values), rows) => write(values, rows, out),
+        }
+    }
+
+    fn bounds(self) -> Bounds {
+        let of = |bits: u32| Bounds { min: -(1i128 << bits), max: 1i128 << bits };
+        match self {
+            ColumnValues::Of64(values) => of_bits(values),
+            ColumnValues::Of32(_) => of(31),
+            ColumnValues::Of16(_) => of(15),
+            ColumnValues::Of8(_) => of(7),
+        }
+    }
+}
+
+fn write<T: Copy + Into<i64>>(values: &[T], rows: Rows<'_>, out: &mut [i64]) {
+    match rows {
+        Rows::Run(first, rows) => {
+            out.iter_mut().zip(&values[first..first + rows]).for_each(|(out, value)| *out = (*value).into());
+        }
+        Rows::Chosen(rows) => {
+            out.iter_mut().zip(rows).for_each(|(out, row)| *out = values[*row as usize].into());
+        }
     }
 }
 

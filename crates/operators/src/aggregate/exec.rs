@@ -21,16 +21,16 @@ use futures::{StreamExt, TryStreamExt};
 use super::Aggregation;
 use super::pieces::pieces;
 use super::rest::{over, unmarked};
-use super::shared::{Member, Part, Room, SharedStates};
 use super::totals::Totals;
 use crate::lock::lock;
 use crate::rest_exec::RestExec;
+use crate::shared_slices::{Member, Part, Room, SharedSlices};
 
 /// Where queries have the states of slices in common.
 #[derive(Clone, Debug)]
 pub struct Sharing {
     /// The states.
-    pub states: Arc<SharedStates>,
+    pub states: Arc<SharedSlices<Aggregation>>,
     /// Where their memory is booked.
     pub room: Arc<dyn Room>,
 }
@@ -41,7 +41,7 @@ pub struct ScanAggregateExec {
     aggregation: Arc<Aggregation>,
     sharing: Option<Sharing>,
     /// The part that the partitions of this query have in shared states.
-    member: Mutex<Weak<Member>>,
+    member: Mutex<Weak<Member<Aggregation>>>,
     /// A scan that marks rows.
     input: Arc<dyn ExecutionPlan>,
     /// What the scan gives to others.
@@ -61,14 +61,14 @@ impl ScanAggregateExec {
         original: Arc<dyn ExecutionPlan>,
         sharing: Option<Sharing>,
     ) -> Self {
-        let sharing = sharing.filter(|_| aggregation.is_work());
+        let sharing = sharing.filter(|_| aggregation.is_shared());
         let (aggregation, member) = (Arc::new(aggregation), Mutex::default());
         let metrics = ExecutionPlanMetricsSet::new();
         ScanAggregateExec { aggregation, sharing, member, input, scan_schema, original, metrics }
     }
 
     /// What a partition has in common with other queries.
-    fn part(&self, partition: usize) -> Option<Part> {
+    fn part(&self, partition: usize) -> Option<Part<Aggregation>> {
         let sharing = self.sharing.as_ref()?;
         let mut known = lock(&self.member);
         let member = known.upgrade().unwrap_or_else(|| sharing.states.join(&self.aggregation, &sharing.room));
@@ -163,7 +163,7 @@ impl ExecutionPlan for ScanAggregateExec {
 /// One partition.
 struct Run {
     aggregation: Arc<Aggregation>,
-    part: Option<Part>,
+    part: Option<Part<Aggregation>>,
     input: SendableRecordBatchStream,
     scan_schema: SchemaRef,
     original: Arc<dyn ExecutionPlan>,

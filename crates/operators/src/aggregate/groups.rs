@@ -8,10 +8,10 @@ use datafusion::arrow::array::{Array, AsArray, RecordBatch};
 use datafusion::arrow::buffer::NullBuffer;
 use datafusion::common::Result;
 
-use super::Aggregation;
 use super::arithmetic::{BLOCK, Computed, Rows, Values};
 use super::keys::Keys;
 use super::slice_state::SliceState;
+use super::{Aggregation, Extreme};
 
 /// Groups and what was added up for each.
 pub(super) struct Groups {
@@ -25,6 +25,8 @@ pub(super) struct Groups {
     recent: Vec<i64>,
     /// By group and sum: what was added before.
     pub(super) earlier: Vec<i128>,
+    /// By group and extreme: the one so far.
+    pub(super) extremes: Vec<i64>,
     /// By sum: how large anything in `recent` can be.
     grown: Vec<i128>,
     scratch: Scratch,
@@ -83,6 +85,7 @@ impl Groups {
             with_null: Vec::new(),
             recent: Vec::new(),
             earlier: Vec::new(),
+            extremes: Vec::new(),
             grown: vec![0; of.sums.len()],
             scratch,
             of,
@@ -99,6 +102,7 @@ impl Groups {
     /// Bytes in memory.
     pub(super) fn bytes(&self) -> usize {
         let counts = self.rows.capacity() + self.with_null.capacity() + self.recent.capacity();
+        let counts = counts + self.extremes.capacity();
         let sums = self.earlier.capacity();
         self.keys.bytes() + counts * size_of::<i64>() + sums * size_of::<i128>()
     }
@@ -128,6 +132,10 @@ impl Groups {
             self.with_null.resize(groups * self.of.column_sets.len(), 0);
             self.recent.resize(groups * self.of.sums.len(), 0);
             self.earlier.resize(groups * self.of.sums.len(), 0);
+            let first = |extreme: &Extreme| if extreme.greatest { i64::MIN } else { i64::MAX };
+            while self.extremes.len() < groups * self.of.extremes.len() {
+                self.extremes.extend(self.of.extremes.iter().map(first));
+            }
         }
     }
 
@@ -196,6 +204,10 @@ impl Groups {
         let complete: Vec<usize> =
             (0..of.sums.len()).filter(|sum| nulls[of.sums[*sum].column_set].is_none()).collect();
         change_all::<ADD>(&mut self.recent, &of, &complete, &values, positions, groups);
+        let extremes = || of.extremes.iter().enumerate();
+        for (at, extreme) in extremes().filter(|(_, of)| nulls[of.column_set].is_none()) {
+            extend(&mut self.extremes, &of, at, values.of(extreme.step), positions, groups);
+        }
         let one = if ADD { 1 } else { -1 };
         let with_nulls = nulls.iter().enumerate().filter_map(|(set, nulls)| Some((set, nulls.as_ref()?)));
         for (set, nulls) in with_nulls {
@@ -211,6 +223,9 @@ impl Groups {
             }
             let sums: Vec<usize> = (0..of.sums.len()).filter(|sum| of.sums[*sum].column_set == set).collect();
             change_all::<ADD>(&mut self.recent, &of, &sums, &values, valid, valid_groups);
+            for (at, extreme) in extremes().filter(|(_, of)| of.column_set == set) {
+                extend(&mut self.extremes, &of, at, values.of(extreme.step), valid, valid_groups);
+            }
         }
     }
 
@@ -252,6 +267,10 @@ impl Aggregation {
     pub(super) fn growth(&self, batch: &RecordBatch) -> Option<Vec<i128>> {
         let magnitudes = self.program.magnitudes(batch)?;
         let rows = batch.num_rows() as i128;
+        // Integers up to there are floating-point numbers, too.
+        if self.averaged.iter().any(|step| magnitudes[*step] > 1 << f64::MANTISSA_DIGITS) {
+            return None;
+        }
         let growth = self.sums.iter().map(|sum| magnitudes[sum.step] * rows);
         growth.map(|growth| (growth <= i128::from(i64::MAX)).then_some(growth)).collect()
     }
@@ -263,6 +282,22 @@ fn nulls_of(batch: &RecordBatch, columns: &[usize]) -> Option<NullBuffer> {
     let nulls = columns.iter().map(|&column| batch.column(column).logical_nulls());
     let nulls = nulls.reduce(|a, b| NullBuffer::union(a.as_ref(), b.as_ref())).flatten();
     nulls.filter(|nulls| nulls.null_count() > 0)
+}
+
+/// Compares the values at `positions` with an extreme of their groups.
+fn extend(
+    extremes: &mut [i64],
+    of: &Aggregation,
+    at: usize,
+    values: &[i64],
+    positions: &[u32],
+    groups: &[u32],
+) {
+    let (stride, greatest) = (of.extremes.len(), of.extremes[at].greatest);
+    for (position, group) in positions.iter().zip(groups) {
+        let (known, value) = (&mut extremes[*group as usize * stride + at], values[*position as usize]);
+        *known = if greatest { value.max(*known) } else { value.min(*known) };
+    }
 }
 
 /// Adds the values at `positions` to their groups for each of `sums`, or takes them away, four sums at a time.

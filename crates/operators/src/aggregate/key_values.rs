@@ -31,7 +31,7 @@ impl Fixed {
         self.bits.capacity() * size_of::<u64>()
     }
 
-    fn array(&self, data_type: &DataType, numbers: &[u32]) -> Result<ArrayRef> {
+    pub(super) fn array(&self, data_type: &DataType, numbers: &[u32]) -> Result<ArrayRef> {
         let nulls = self.null.map(|null| NullBuffer::from_iter(numbers.iter().map(|number| *number != null)));
         let bits = numbers.iter().map(|number| self.bits[*number as usize]);
         if *data_type == DataType::Boolean {

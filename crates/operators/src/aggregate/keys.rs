@@ -2,15 +2,18 @@
 //!
 //! Made for few groups and many rows: a small table in front of the map answers nearly always.
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, new_empty_array};
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, DictionaryArray, new_empty_array, new_null_array};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{DataType, Int32Type};
 use datafusion::common::Result;
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 
 use super::key_values::{Fixed, KeyValues, Strings};
 use crate::short_decimals::shortened;
+use crate::views::same_views;
 
 /// Numbers for values, from zero upwards.
 struct Codes {
@@ -97,6 +100,15 @@ struct KeyColumn {
     codes: Codes,
     /// The value of every number, once there was a batch that says of what type they are.
     values: Option<(DataType, KeyValues)>,
+    /// Of strings that come as dictionaries.
+    dictionary: Option<Dictionary>,
+}
+
+/// The numbers of the strings in the dictionary that came last.
+struct Dictionary {
+    strings: ArrayRef,
+    /// By key, and behind these that of null; nobody's where it was not seen yet.
+    numbers: Vec<u32>,
 }
 
 /// The groups seen so far.
@@ -149,7 +161,7 @@ pub(super) fn is_key(data_type: &DataType) -> bool {
 impl Keys {
     /// Of these columns.
     pub(super) fn new(columns: &[usize]) -> Self {
-        let column = |&column| KeyColumn { column, codes: Codes::new(), values: None };
+        let column = |&column| KeyColumn { column, codes: Codes::new(), values: None, dictionary: None };
         let pairs = columns.iter().skip(1).map(|_| Pairs::new());
         Keys { columns: columns.iter().map(column).collect(), pairs: pairs.collect() }
     }
@@ -166,7 +178,8 @@ impl Keys {
     /// Bytes in memory.
     pub(super) fn bytes(&self) -> usize {
         let columns = self.columns.iter().map(|column| {
-            column.codes.bytes() + column.values.as_ref().map_or(0, |(_, values)| values.bytes())
+            let numbers = column.dictionary.as_ref().map_or(0, |of| of.numbers.capacity() * size_of::<u32>());
+            column.codes.bytes() + column.values.as_ref().map_or(0, |(_, values)| values.bytes()) + numbers
         });
         let pairs = self.pairs.iter().map(|pairs| {
             size_of::<Pairs>() + pairs.codes.bytes() + pairs.members.capacity() * size_of::<(u32, u32)>()
@@ -176,7 +189,7 @@ impl Keys {
 
     /// The bytes that numbering `rows` may add at most, as far as they are not small whatever the rows are.
     pub(super) fn long_bytes(&self, arrays: &[ArrayRef], rows: &[u32]) -> usize {
-        self.columns.iter().map(|column| long_bytes(&arrays[column.column], rows)).sum()
+        self.columns.iter().map(|column| column.long_bytes(&arrays[column.column], rows)).sum()
     }
 
     /// Writes the group of each of `rows` to `groups`.
@@ -228,18 +241,82 @@ const LONG: u128 = 1 << 30;
 /// Strings of at most this many bytes are all in their view.
 const SHORT: u32 = 12;
 
-fn long_bytes(array: &ArrayRef, rows: &[u32]) -> usize {
-    let views = match array.data_type() {
-        DataType::Utf8View => array.as_string_view().views(),
-        DataType::BinaryView => array.as_binary_view().views(),
-        _ => return 0,
-    };
-    let long = |row: &u32| Some(views[*row as usize] as u32).filter(|len| *len > SHORT);
-    rows.iter().filter_map(long).map(|len| len as usize).sum()
+/// The views of an array of strings.
+fn views_of(array: &ArrayRef) -> Option<&[u128]> {
+    match array.data_type() {
+        DataType::Utf8View => Some(array.as_string_view().views()),
+        DataType::BinaryView => Some(array.as_binary_view().views()),
+        _ => None,
+    }
+}
+
+fn long_bytes(array: &ArrayRef, rows: impl Iterator<Item = usize>) -> usize {
+    let Some(views) = views_of(array) else { return 0 };
+    let long = |row: usize| Some(views[row] as u32).filter(|len| *len > SHORT);
+    rows.filter_map(long).map(|len| len as usize).sum()
+}
+
+impl Dictionary {
+    fn of(strings: &ArrayRef) -> Self {
+        Dictionary { strings: Arc::clone(strings), numbers: vec![NOBODY; strings.len() + 1] }
+    }
 }
 
 impl KeyColumn {
+    /// See [`Keys::long_bytes`].
+    fn long_bytes(&self, array: &ArrayRef, rows: &[u32]) -> usize {
+        let rows = rows.iter().map(|row| *row as usize);
+        let Some(keyed) = array.as_dictionary_opt::<Int32Type>() else { return long_bytes(array, rows) };
+        let keys = rows.filter(|row| keyed.is_valid(*row)).map(|row| keyed.keys().value(row) as usize);
+        match &self.dictionary {
+            Some(known) if same_views(&known.strings, keyed.values()) => {
+                long_bytes(keyed.values(), keys.filter(|key| known.numbers[*key] == NOBODY))
+            }
+            _ => long_bytes(keyed.values(), keys),
+        }
+    }
+
     fn number(&mut self, array: &ArrayRef, rows: &[u32], numbers: &mut Vec<u32>) -> Result<()> {
+        match array.as_dictionary_opt::<Int32Type>() {
+            Some(keyed) => self.number_keyed(keyed, rows, numbers),
+            None => self.number_plain(array, rows, numbers),
+        }
+    }
+
+    /// Numbers strings by their keys in a dictionary: each of its strings once, and null.
+    fn number_keyed(
+        &mut self,
+        keyed: &DictionaryArray<Int32Type>,
+        rows: &[u32],
+        numbers: &mut Vec<u32>,
+    ) -> Result<()> {
+        let strings = keyed.values();
+        let (keys, nulls) = (keyed.keys().values(), keyed.nulls());
+        let mut dictionary = match self.dictionary.take() {
+            Some(known) if same_views(&known.strings, strings) => known,
+            _ => Dictionary::of(strings),
+        };
+        let mut one = Vec::with_capacity(1);
+        for row in rows {
+            let row = *row as usize;
+            let is_null = nulls.is_some_and(|nulls| nulls.is_null(row));
+            let key = if is_null { strings.len() } else { keys[row] as usize };
+            if dictionary.numbers[key] == NOBODY {
+                one.clear();
+                if is_null {
+                    self.number_plain(&new_null_array(strings.data_type(), 1), &[0], &mut one)?;
+                } else {
+                    self.number_plain(strings, &[key as u32], &mut one)?;
+                }
+                dictionary.numbers[key] = one[0];
+            }
+            numbers.push(dictionary.numbers[key]);
+        }
+        self.dictionary = Some(dictionary);
+        Ok(())
+    }
+
+    fn number_plain(&mut self, array: &ArrayRef, rows: &[u32], numbers: &mut Vec<u32>) -> Result<()> {
         let data_type = array.data_type();
         let KeyColumn { codes, values, .. } = self;
         let (_, values) = values.get_or_insert_with(|| {
@@ -339,10 +416,9 @@ fn of_views<'a>(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use datafusion::arrow::array::{BooleanArray, Date32Array, StringViewArray};
+    use datafusion::arrow::array::{BooleanArray, Date32Array, Int32Array, StringViewArray};
     use datafusion::common::ScalarValue;
+    use fastrand::Rng;
 
     use super::*;
 
@@ -380,6 +456,66 @@ mod tests {
                 assert_eq!(&values[at], &arrays[column], "{columns:?}");
             }
             assert_eq!(keys.groups(), groups.iter().max().map_or(0, |max| *max as usize + 1));
+        }
+    }
+
+    /// These strings as they are, and as keys into a dictionary of them in which some are twice and some are nobody's.
+    fn both(rng: &mut Rng, strings: &[Option<String>]) -> (ArrayRef, ArrayRef) {
+        let mut dictionary: Vec<Option<String>> = strings.iter().filter(|s| s.is_some()).cloned().collect();
+        dictionary.push(Some("nobody's".to_owned()));
+        rng.shuffle(&mut dictionary);
+        let mut key = |string: &Option<String>| {
+            let places: Vec<usize> = (0..dictionary.len()).filter(|at| dictionary[*at] == *string).collect();
+            string.as_ref().map(|_| places[rng.usize(..places.len())] as i32)
+        };
+        let keys: Int32Array = strings.iter().map(&mut key).collect();
+        let plain: ArrayRef = Arc::new(StringViewArray::from_iter(strings));
+        let dictionary = Arc::new(StringViewArray::from_iter(dictionary));
+        (plain, Arc::new(DictionaryArray::try_new(keys, dictionary).unwrap()))
+    }
+
+    /// The bytes of the long strings among the groups from this one on.
+    fn long_strings(keys: &Keys, from: usize) -> usize {
+        let new: Vec<u32> = (from as u32..keys.groups() as u32).collect();
+        let strings = keys.columns(&[DataType::Utf8View], &new).unwrap().remove(0);
+        let lengths = strings.as_string_view().iter().flatten().map(str::len);
+        lengths.filter(|len| *len > SHORT as usize).sum()
+    }
+
+    #[test]
+    fn strings_have_the_same_numbers_with_a_dictionary_and_without() {
+        let mut rng = Rng::with_seed(1);
+        for _ in 0..200 {
+            let (mut plain, mut keyed) = (Keys::new(&[0]), Keys::new(&[0]));
+            let (mut of_plain, mut of_keyed) = (Vec::new(), Vec::new());
+            for _ in 0..5 {
+                let string = |rng: &mut Rng| match rng.u8(..8) {
+                    0 => None,
+                    1..4 => Some(rng.u8(..20).to_string()),
+                    _ => Some(format!("{LONGER} {}", rng.u8(..20))),
+                };
+                let strings: Vec<Option<String>> = (0..rng.usize(1..60)).map(|_| string(&mut rng)).collect();
+                let (as_plain, as_keyed) = both(&mut rng, &strings);
+                // A column may have a dictionary in one chunk and none in the next.
+                let as_keyed = if rng.u8(..4) == 0 { Arc::clone(&as_plain) } else { as_keyed };
+                for _ in 0..2 {
+                    let from = rng.usize(..strings.len());
+                    let rows: Vec<u32> =
+                        (0..(strings.len() - from) as u32).filter(|_| rng.u8(..3) > 0).collect();
+                    let number = |keys: &mut Keys, array: &ArrayRef, groups: &mut Vec<u32>| {
+                        let array = [array.slice(from, strings.len() - from)];
+                        let (groups_before, long) = (keys.groups(), keys.long_bytes(&array, &rows));
+                        keys.number(&array, &rows, groups).unwrap();
+                        assert!(long_strings(keys, groups_before) <= long, "more bytes than were announced");
+                    };
+                    number(&mut plain, &as_plain, &mut of_plain);
+                    number(&mut keyed, &as_keyed, &mut of_keyed);
+                    assert_eq!(of_plain, of_keyed);
+                }
+            }
+            let types = [DataType::Utf8View];
+            let all: Vec<u32> = (0..plain.groups() as u32).collect();
+            assert_eq!(plain.columns(&types, &all).unwrap(), keyed.columns(&types, &all).unwrap());
         }
     }
 

@@ -1,16 +1,17 @@
 //! Partial aggregation right above a cooperative scan.
 //!
-//! Sums, averages and counts of decimals and integers for few groups are what dashboards ask for most. Between a scan
+//! Sums, averages, counts and extremes of decimals and integers for few groups are what dashboards ask for most. Between a scan
 //! and DataFusion's aggregation every scan would copy the rows that pass its filter and make 128 bits of every decimal.
 //! Here the shared arrays are read in place: the scan marks the rows that pass, and sums are made in 64 bits, moved to
 //! 128 bits before they may overflow. The state that leaves is the one that DataFusion's own partial aggregation has, so
 //! that whatever combines partitions stays as it is.
 //!
-//! Queries that aggregate in the same way and filter differently have the sums of whole slices in common (`shared`): each
+//! Queries that aggregate in the same way and filter differently have the sums of whole slices in common (`shared_slices`): each
 //! takes away the rows that do not pass its filter.
 //!
-//! When there are many groups, or values do not fit, the rest of a partition is handed over to DataFusion's
-//! aggregation (`rest`). What this does not know (other functions, distinct, ordered, filtered) is not touched.
+//! Strings that come as keys into a dictionary are numbered by their keys. When there are many groups, or values do not fit, the
+//! rest of a partition is handed over to DataFusion's aggregation (`rest`). What this does not know (other functions, distinct,
+//! ordered, filtered) is not touched.
 
 mod arithmetic;
 mod exec;
@@ -19,8 +20,6 @@ mod key_values;
 mod keys;
 mod pieces;
 mod rest;
-mod shared;
-mod slice_name;
 mod slice_state;
 mod totals;
 
@@ -34,8 +33,9 @@ use datafusion::physical_expr::expressions::{Column, Literal};
 
 use arithmetic::Program;
 pub use exec::{ScanAggregateExec, Sharing};
-pub use shared::{Room, SharedStates};
-pub use slice_name::SliceName;
+pub use slice_state::SliceState;
+
+use crate::shared_slices::PerSlice;
 
 /// The functions that are computed here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,8 +44,12 @@ pub enum Function {
     Count,
     /// The sum of decimals or 64-bit integers.
     Sum,
-    /// Count and sum of decimals.
+    /// Count and sum of decimals, or of integers as floating-point numbers.
     Average,
+    /// The least of decimals, integers or times.
+    Least,
+    /// The greatest of them.
+    Greatest,
 }
 
 /// What a partial aggregation computes, in terms of a scan that marks rows.
@@ -55,6 +59,9 @@ pub struct Aggregation {
     keys: Vec<usize>,
     program: Program,
     sums: Vec<Sum>,
+    /// Steps of integers whose sums become floating-point numbers.
+    averaged: Vec<usize>,
+    extremes: Vec<Extreme>,
     /// Columns of which none may be null for a row to count, or to be added.
     column_sets: Vec<Vec<usize>>,
     /// The columns of the state, after the keys.
@@ -72,6 +79,15 @@ struct Sum {
     scale: Option<i8>,
 }
 
+/// The least or the greatest value.
+#[derive(Debug)]
+struct Extreme {
+    step: usize,
+    column_set: usize,
+    greatest: bool,
+    data_type: DataType,
+}
+
 #[derive(Clone, Copy, Debug)]
 enum State {
     /// Of rows; those without nulls in a set of columns.
@@ -80,6 +96,7 @@ enum State {
     /// DataFusion takes the group for one with values and divides by zero.
     AverageCount(usize),
     Sum(usize),
+    Extreme(usize),
 }
 
 impl Aggregation {
@@ -101,6 +118,8 @@ impl Aggregation {
             keys,
             program: Program::default(),
             sums: Vec::new(),
+            averaged: Vec::new(),
+            extremes: Vec::new(),
             column_sets: Vec::new(),
             states: Vec::new(),
             marks: scan.fields().len(),
@@ -122,20 +141,29 @@ impl Aggregation {
                 matches!(of, DataType::Int64 | DataType::UInt64)
             }
             (State::Sum(sum), DataType::Decimal128(_, scale)) => self.sums[*sum].scale == Some(*scale),
-            (State::Sum(sum), of) => self.sums[*sum].scale.is_none() && *of == DataType::Int64,
+            (State::Sum(sum), of) => {
+                self.sums[*sum].scale.is_none() && matches!(of, DataType::Int64 | DataType::Float64)
+            }
+            (State::Extreme(extreme), of) => self.extremes[*extreme].data_type == *of,
         };
-        // Without a function it is a search for distinct values, which are likely to be many.
-        !self.states.is_empty() && types.len() == self.states.len() && self.states.iter().zip(types).all(made)
+        types.len() == self.states.len() && self.states.iter().zip(types).all(made)
     }
 
     /// Adds a function; false if its argument is nothing that is computed here.
     fn add(&mut self, function: Function, argument: &Arc<dyn PhysicalExpr>, scan: &Schema) -> Result<bool> {
-        if function == Function::Count {
-            return Ok(self.add_count(argument));
+        match function {
+            Function::Count => return Ok(self.add_count(argument)),
+            Function::Least | Function::Greatest => {
+                return self.add_extreme(function == Function::Greatest, argument, scan);
+            }
+            Function::Sum | Function::Average => {}
         }
         let Some(sum) = self.add_sum(argument, scan)? else { return Ok(false) };
         if function == Function::Average {
             self.states.push(State::AverageCount(self.sums[sum].column_set));
+            if self.sums[sum].scale.is_none() {
+                self.averaged.push(self.sums[sum].step);
+            }
         }
         self.states.push(State::Sum(sum));
         Ok(true)
@@ -148,18 +176,10 @@ impl Aggregation {
         columns.all(|column| !matches!(batch.column(column).data_type(), DataType::Decimal128(..)))
     }
 
-    /// Whether what this adds up for a slice is what `other` adds up, however they call it.
-    fn adds_as(&self, other: &Self) -> bool {
-        self.keys == other.keys
-            && self.program == other.program
-            && self.sums == other.sums
-            && self.column_sets == other.column_sets
-            && self.marks == other.marks
-    }
-
-    /// Whether it costs more than to look at the marks.
-    fn is_work(&self) -> bool {
-        !self.keys.is_empty() || !self.sums.is_empty()
+    /// Whether queries can have the states of slices in common: rows can be taken away again, and to add them up costs more
+    /// than to look at the marks.
+    fn is_shared(&self) -> bool {
+        self.extremes.is_empty() && (!self.keys.is_empty() || !self.sums.is_empty())
     }
 
     fn add_count(&mut self, argument: &Arc<dyn PhysicalExpr>) -> bool {
@@ -185,10 +205,43 @@ impl Aggregation {
         })))
     }
 
+    fn add_extreme(
+        &mut self,
+        greatest: bool,
+        argument: &Arc<dyn PhysicalExpr>,
+        scan: &Schema,
+    ) -> Result<bool> {
+        // Of computed values, and of those that are cast, it is another type's.
+        if !argument.is::<Column>() {
+            return Ok(false);
+        }
+        let Some((step, columns)) = self.program.add(argument, scan)? else { return Ok(false) };
+        let (column_set, data_type) = (self.column_set(columns), argument.data_type(scan)?);
+        self.states.push(State::Extreme(self.extremes.len()));
+        self.extremes.push(Extreme { step, column_set, greatest, data_type });
+        Ok(true)
+    }
+
     fn column_set(&mut self, columns: Vec<usize>) -> usize {
         self.column_sets.iter().position(|known| *known == columns).unwrap_or_else(|| {
             self.column_sets.push(columns);
             self.column_sets.len() - 1
         })
+    }
+}
+
+impl PerSlice for Aggregation {
+    type State = SliceState;
+
+    fn is_as(&self, other: &Self) -> bool {
+        self.keys == other.keys
+            && self.program == other.program
+            && self.sums == other.sums
+            && self.column_sets == other.column_sets
+            && self.marks == other.marks
+    }
+
+    fn bytes(state: &SliceState) -> usize {
+        state.bytes()
     }
 }

@@ -11,7 +11,7 @@ use super::groups::{Groups, Which, blocks};
 
 /// The groups of a slice, and what was added up for each. Keys are not in it: who has the slice has them.
 #[derive(Debug)]
-pub(super) struct SliceState {
+pub struct SliceState {
     /// By group: one of its rows in the slice.
     pub(super) examples: Vec<u32>,
     /// By group: its rows.

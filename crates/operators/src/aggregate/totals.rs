@@ -6,17 +6,21 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    ArrayRef, AsArray, Decimal128Array, Int64Array, RecordBatch, RecordBatchOptions, UInt64Array,
+    ArrayRef, AsArray, Decimal128Array, Float64Array, Int64Array, RecordBatch, RecordBatchOptions,
+    UInt64Array,
 };
+use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Result, internal_err};
 use datafusion::execution::memory_pool::MemoryReservation;
 
 use super::Aggregation;
 use super::groups::{Groups, Which, blocks};
-use super::shared::{Found, Part};
-use super::slice_name::SliceName;
+use super::key_values::Fixed;
 use super::slice_state::{SliceMaker, SliceState};
+use crate::shared_slices::{Found, Part};
+use crate::short_decimals::shortened;
+use crate::slice_name::SliceName;
 
 /// What a partition has added up.
 pub(super) struct Totals {
@@ -24,7 +28,7 @@ pub(super) struct Totals {
     /// The memory that groups and their states have in the pool of the session.
     reservation: MemoryReservation,
     /// What it has in common with other queries, if anything, and what makes the states of slices for them.
-    shared: Option<(Part, SliceMaker)>,
+    shared: Option<(Part<Aggregation>, SliceMaker)>,
     /// A slice that another query is adding up. Its state may be there when the next batch has been added.
     deferred: Option<RecordBatch>,
 }
@@ -44,7 +48,11 @@ const LEFT_OUT_TAKEN: usize = 3;
 const LEFT_OUT_MADE: usize = 8;
 
 impl Totals {
-    pub(super) fn new(of: Arc<Aggregation>, reservation: MemoryReservation, part: Option<Part>) -> Self {
+    pub(super) fn new(
+        of: Arc<Aggregation>,
+        reservation: MemoryReservation,
+        part: Option<Part<Aggregation>>,
+    ) -> Self {
         let maker = || SliceMaker::new(Arc::clone(&of), reservation.new_empty());
         let shared = part.map(|part| (part, maker()));
         Totals { groups: Groups::new(of), reservation, shared, deferred: None }
@@ -189,6 +197,7 @@ impl Totals {
                     counts(valid.map(|count| (count > 0).then_some(count)), data_type)?
                 }
                 super::State::Sum(sum) => self.sums(*sum, &seen, data_type)?,
+                super::State::Extreme(extreme) => self.extremes(*extreme, &seen, data_type)?,
             });
         }
         let options = RecordBatchOptions::new().with_row_count(Some(seen.len()));
@@ -216,8 +225,27 @@ impl Totals {
             }
             // As DataFusion adds 64-bit integers: what does not fit wraps around.
             DataType::Int64 => Arc::new(sums.map(|sum| sum.map(|sum| sum as i64)).collect::<Int64Array>()),
+            // The sum of floating-point numbers that are integers, rounded once.
+            DataType::Float64 => {
+                Arc::new(sums.map(|sum| sum.map(|sum| sum as f64)).collect::<Float64Array>())
+            }
             other => return internal_err!("a sum of type {other}"),
         })
+    }
+
+    fn extremes(&self, extreme: usize, groups: &[u32], data_type: &DataType) -> Result<ArrayRef> {
+        let Groups { of, extremes, .. } = &self.groups;
+        let set = of.extremes[extreme].column_set;
+        let (mut values, mut numbers) = (Fixed::default(), Vec::with_capacity(groups.len()));
+        values.push(None);
+        for (before, group) in groups.iter().enumerate() {
+            let value = extremes[*group as usize * of.extremes.len() + extreme];
+            values.push(Some(value as u64));
+            let has_value = self.valid(Some(set), *group) > 0;
+            numbers.push(if has_value { before as u32 + 1 } else { 0 });
+        }
+        let short = shortened(data_type).unwrap_or_else(|| data_type.clone());
+        Ok(cast(&values.array(&short, &numbers)?, data_type)?)
     }
 }
 
@@ -237,9 +265,9 @@ mod tests {
     use datafusion::physical_expr::expressions::col;
     use datafusion::physical_plan::metrics::Count;
 
-    use super::super::shared::{Claim, Room, SharedStates};
     use super::*;
     use crate::Function;
+    use crate::shared_slices::{Claim, Room, SharedSlices};
 
     #[derive(Debug)]
     struct Ample;
@@ -252,7 +280,7 @@ mod tests {
 
     /// Queries that sum up one column.
     struct World {
-        shared: Arc<SharedStates>,
+        shared: Arc<SharedSlices<Aggregation>>,
         aggregation: Arc<Aggregation>,
         pool: Arc<dyn MemoryPool>,
     }
@@ -267,7 +295,7 @@ mod tests {
             World { shared: Arc::default(), aggregation: Arc::new(aggregation), pool }
         }
 
-        fn part(&self) -> Part {
+        fn part(&self) -> Part<Aggregation> {
             let member = self.shared.join(&self.aggregation, &(Arc::new(Ample) as _));
             Part { member, taken: Count::new(), made: Count::new() }
         }
@@ -291,7 +319,7 @@ mod tests {
         SliceName([1, 2, 3, slice])
     }
 
-    fn claimed(part: &Part, slice: u64) -> Claim<'_> {
+    fn claimed(part: &Part<Aggregation>, slice: u64) -> Claim<'_, Aggregation> {
         match part.find(name(slice), true) {
             Found::Wanted(claim) => claim,
             _ => panic!("others may want slice {slice}"),

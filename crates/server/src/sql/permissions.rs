@@ -11,11 +11,12 @@ use super::QueryError;
 use crate::access::Role;
 
 /// Settings that everybody may set, by their beginning: they change how results look or how this session's plans are made.
-const OWN_SETTINGS: [&str; 9] = [
+const OWN_SETTINGS: [&str; 10] = [
     "coscan.enabled",
     "coscan.order_aware",
     "coscan.point_threshold",
     "coscan.share_aggregates",
+    "coscan.share_filters",
     "coscan.share_results",
     "coscan.small_table_bytes",
     "datafusion.execution.time_zone",

@@ -7,9 +7,11 @@ use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::datasource::physical_plan::FileScanConfig;
 use datafusion::functions_aggregate::average::Avg;
 use datafusion::functions_aggregate::count::Count;
+use datafusion::functions_aggregate::min_max::{Max, Min};
 use datafusion::functions_aggregate::sum::Sum;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
+use datafusion::physical_expr::expressions::CastExpr;
 use datafusion::physical_expr_common::physical_expr::is_volatile;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
@@ -51,12 +53,27 @@ pub(crate) fn function_at_scan(
         Function::Count
     } else if inner.is::<Sum>() && matches!(of, DataType::Decimal128(..) | DataType::Int64) {
         Function::Sum
-    } else if inner.is::<Avg>() && matches!(of, DataType::Decimal128(..)) {
+    } else if inner.is::<Avg>()
+        && (matches!(of, DataType::Decimal128(..)) || is_of_integers(&argument, input))
+    {
         Function::Average
+    } else if inner.is::<Min>() {
+        Function::Least
+    } else if inner.is::<Max>() {
+        Function::Greatest
     } else {
         return None;
     };
     (plain && !is_volatile(&argument)).then_some((known, argument))
+}
+
+/// Whether the expression makes floating-point numbers of integers. As long as their sum is below 2^53, it is the same in any
+/// order, and that of the integers.
+fn is_of_integers(expr: &Arc<dyn PhysicalExpr>, input: &Schema) -> bool {
+    expr.downcast_ref::<CastExpr>().is_some_and(|cast| {
+        *cast.cast_type() == DataType::Float64
+            && cast.expr().data_type(input).is_ok_and(|of| of.is_signed_integer())
+    })
 }
 
 /// Decimal arithmetic in an expression is tried in 64 bits if nothing in it is volatile: where 64 bits do not hold the

@@ -22,7 +22,7 @@ impl SliceName {
     }
 
     /// The name of all rows of a batch together, if they have one. A part of a batch has the notes of the whole.
-    pub(super) fn of(batch: &RecordBatch) -> Option<Self> {
+    pub(crate) fn of(batch: &RecordBatch) -> Option<Self> {
         let mut numbers = batch.schema_ref().metadata().get(NOTE)?.split(' ');
         let mut next = || numbers.next()?.parse::<u64>().ok();
         let name = SliceName([next()?, next()?, next()?, next()?]);

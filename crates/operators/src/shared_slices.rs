@@ -1,9 +1,9 @@
-//! States of slices that queries which are under way at the same time have in common.
+//! What is computed of slices, once for all queries that are under way at the same time and compute the same.
 //!
-//! Queries with the same aggregation, over whatever rows, find here what others have added up for whole slices. A state is
-//! made by the first query that needs it while there is another. Nobody waits for it: who finds it in work adds the next batch
-//! first, and computes for itself what is still in work then. When the last of these queries has ended the states rest for some
-//! seconds: panels of a dashboard that come one after the other may miss each other by little.
+//! That may be an aggregation, of which the state of a slice is what its rows add up to, or a conjunct of a filter, of which it
+//! is the rows for which that is true. A state is made by the first query that needs it while there is another. Nobody waits for
+//! it: who finds it in work computes something else first, or for itself. When the last of these queries has ended the states
+//! rest for some seconds: panels of a dashboard that come one after the other may miss each other by little.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,10 +13,20 @@ use std::time::{Duration, Instant};
 
 use datafusion::physical_plan::metrics::Count;
 
-use super::Aggregation;
-use super::slice_name::SliceName;
-use super::slice_state::SliceState;
 use crate::lock::lock;
+use crate::slice_name::SliceName;
+
+/// What is computed of slices.
+pub trait PerSlice: fmt::Debug + Send + Sync {
+    /// What it comes to for all rows of a slice.
+    type State: fmt::Debug + Send + Sync;
+
+    /// Whether `other` has the same states, however it is called.
+    fn is_as(&self, other: &Self) -> bool;
+
+    /// Bytes of a state in memory.
+    fn bytes(state: &Self::State) -> usize;
+}
 
 /// Where the memory of states is booked.
 pub trait Room: fmt::Debug + Send + Sync {
@@ -25,10 +35,16 @@ pub trait Room: fmt::Debug + Send + Sync {
 }
 
 /// The states of all queries that have one place for them, as those on an engine.
-#[derive(Debug, Default)]
-pub struct SharedStates {
-    known: Mutex<Vec<Arc<States>>>,
+#[derive(Debug)]
+pub struct SharedSlices<K: PerSlice> {
+    known: Mutex<Vec<Arc<States<K>>>>,
     books: Mutex<Books>,
+}
+
+impl<K: PerSlice> Default for SharedSlices<K> {
+    fn default() -> Self {
+        SharedSlices { known: Mutex::default(), books: Mutex::default() }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -50,69 +66,78 @@ const FAILURES_MAX: usize = 16;
 /// So long states rest, unless others need their room.
 const RESTS_FOR: Duration = Duration::from_secs(5);
 
-/// The states of one aggregation.
+/// All states of one.
 #[derive(Debug)]
-struct States {
-    of: Arc<Aggregation>,
-    /// Queries under way. Changed under the lock of [`SharedStates::known`].
+struct States<K: PerSlice> {
+    of: Arc<K>,
+    /// Queries under way. Changed under the lock of [`SharedSlices::known`].
     members: AtomicUsize,
-    kept: Mutex<Kept>,
+    kept: Mutex<Kept<K>>,
 }
 
-#[derive(Debug, Default)]
-struct Kept {
-    slices: HashMap<SliceName, Slot>,
+#[derive(Debug)]
+struct Kept<K: PerSlice> {
+    slices: HashMap<SliceName, Slot<K::State>>,
     bytes: u64,
     failures: usize,
     /// When the last query ended.
     rests_since: Option<Instant>,
 }
 
+impl<K: PerSlice> Default for Kept<K> {
+    fn default() -> Self {
+        Kept { slices: HashMap::new(), bytes: 0, failures: 0, rests_since: None }
+    }
+}
+
 #[derive(Debug)]
-enum Slot {
-    Made(Arc<SliceState>),
+enum Slot<S> {
+    Made(Arc<S>),
     InWork,
     /// It cannot be made.
     Failed,
 }
 
-/// A query's part in the states of its aggregation.
+/// A query's part in the states of what it computes.
 #[derive(Debug)]
-pub(super) struct Member {
-    shared: Arc<SharedStates>,
-    states: Arc<States>,
+pub struct Member<K: PerSlice> {
+    shared: Arc<SharedSlices<K>>,
+    states: Arc<States<K>>,
     room: Arc<dyn Room>,
 }
 
 /// A partition's part.
-pub(super) struct Part {
-    pub(super) member: Arc<Member>,
+#[derive(Clone, Debug)]
+pub struct Part<K: PerSlice> {
+    /// The query's.
+    pub member: Arc<Member<K>>,
     /// States that were taken from other queries.
-    pub(super) taken: Count,
+    pub taken: Count,
     /// States that were made for them.
-    pub(super) made: Count,
+    pub made: Count,
 }
 
 /// What there is for a slice.
-pub(super) enum Found<'a> {
-    State(Arc<SliceState>),
+pub enum Found<'a, K: PerSlice> {
+    /// Its state.
+    State(Arc<K::State>),
     /// Others may want the state.
-    Wanted(Claim<'a>),
+    Wanted(Claim<'a, K>),
     /// It is in work, cannot be made, or nobody else wants it.
     Nothing,
 }
 
 /// A state that nobody else makes meanwhile. Dropped, it is one that cannot be made.
-pub(super) struct Claim<'a> {
-    part: &'a Part,
+pub struct Claim<'a, K: PerSlice> {
+    part: &'a Part<K>,
     name: SliceName,
 }
 
-impl SharedStates {
-    /// Takes part in the states of an aggregation.
-    pub(super) fn join(self: &Arc<Self>, of: &Arc<Aggregation>, room: &Arc<dyn Room>) -> Arc<Member> {
+impl<K: PerSlice> SharedSlices<K> {
+    /// Takes part in the states of `of`, with other queries that compute the same.
+    pub fn join(self: &Arc<Self>, of: &Arc<K>, room: &Arc<dyn Room>) -> Arc<Member<K>> {
         let mut known = self.without_resting(&**room, Instant::now().checked_sub(RESTS_FOR));
-        let found = known.iter().find(|states| states.of.adds_as(of)).map(Arc::clone);
+        let found = known.iter().find(|states| states.of.is_as(of)).map(Arc::clone);
         let states = found.unwrap_or_else(|| {
             let states = States { of: Arc::clone(of), members: AtomicUsize::new(0), kept: Mutex::default() };
             let states = Arc::new(states);
@@ -123,7 +148,7 @@ impl SharedStates {
         Arc::new(Member { shared: Arc::clone(self), states, room: Arc::clone(room) })
     }
 
-    fn leave(&self, states: &States, room: &dyn Room, now: Instant) {
+    fn leave(&self, states: &States<K>, room: &dyn Room, now: Instant) {
         let known = lock(&self.known);
         if states.members.fetch_sub(1, Ordering::Relaxed) == 1 {
             lock(&states.kept).rests_since = Some(now);
@@ -134,7 +159,11 @@ impl SharedStates {
     }
 
     /// What is known, without states that rest since `before` or longer, and without those that rest and are none.
-    fn without_resting(&self, room: &dyn Room, before: Option<Instant>) -> MutexGuard<'_, Vec<Arc<States>>> {
+    fn without_resting(
+        &self,
+        room: &dyn Room,
+        before: Option<Instant>,
+    ) -> MutexGuard<'_, Vec<Arc<States<K>>>> {
         let mut known = lock(&self.known);
         known.retain(|states| {
             if states.members.load(Ordering::Relaxed) > 0 {
@@ -150,7 +179,7 @@ impl SharedStates {
         known
     }
 
-    fn clear(&self, kept: &mut Kept, room: &dyn Room) {
+    fn clear(&self, kept: &mut Kept<K>, room: &dyn Room) {
         let Kept { bytes, .. } = std::mem::take(kept);
         let mut books = lock(&self.books);
         books.bytes -= bytes;
@@ -172,10 +201,10 @@ impl SharedStates {
     }
 }
 
-impl Member {
-    fn keep(&self, name: SliceName, state: &Arc<SliceState>) {
+impl<K: PerSlice> Member<K> {
+    fn keep(&self, name: SliceName, state: &Arc<K::State>) {
         let (shared, room) = (&self.shared, &*self.room);
-        let bytes = (state.bytes() + ENTRY_BYTES) as u64;
+        let bytes = (K::bytes(state) + ENTRY_BYTES) as u64;
         let mut has_room = shared.take(room, bytes);
         if !has_room {
             drop(shared.without_resting(room, Some(Instant::now())));
@@ -196,20 +225,20 @@ impl Member {
     }
 }
 
-impl Drop for Member {
+impl<K: PerSlice> Drop for Member<K> {
     fn drop(&mut self) {
         self.shared.leave(&self.states, &*self.room, Instant::now());
     }
 }
 
-impl Part {
+impl<K: PerSlice> Part<K> {
     /// Whether another query is making the state of a slice.
-    pub(super) fn is_in_work(&self, name: SliceName) -> bool {
+    pub fn is_in_work(&self, name: SliceName) -> bool {
         matches!(lock(&self.member.states.kept).slices.get(&name), Some(Slot::InWork))
     }
 
     /// The state of a slice, or the task to make it, if it `may` be.
-    pub(super) fn find(&self, name: SliceName, may: bool) -> Found<'_> {
+    pub fn find(&self, name: SliceName, may: bool) -> Found<'_, K> {
         let states = &self.member.states;
         let mut kept = lock(&states.kept);
         match kept.slices.get(&name) {
@@ -229,9 +258,9 @@ impl Part {
     }
 }
 
-impl Claim<'_> {
+impl<K: PerSlice> Claim<'_, K> {
     /// The state was made.
-    pub(super) fn made(self, state: SliceState) -> Arc<SliceState> {
+    pub fn made(self, state: K::State) -> Arc<K::State> {
         let state = Arc::new(state);
         self.part.made.add(1);
         self.part.member.keep(self.name, &state);
@@ -239,7 +268,7 @@ impl Claim<'_> {
     }
 }
 
-impl Drop for Claim<'_> {
+impl<K: PerSlice> Drop for Claim<'_, K> {
     fn drop(&mut self) {
         let mut kept = lock(&self.part.member.states.kept);
         if let Some(slot @ Slot::InWork) = kept.slices.get_mut(&self.name) {
@@ -253,11 +282,7 @@ impl Drop for Claim<'_> {
 mod tests {
     use std::sync::atomic::AtomicU64;
 
-    use datafusion::arrow::datatypes::{DataType, Field, Schema};
-    use datafusion::physical_expr::expressions::col;
-
     use super::*;
-    use crate::Function;
 
     /// Room for so many bytes.
     #[derive(Debug)]
@@ -276,8 +301,24 @@ mod tests {
         }
     }
 
+    /// What adds up this column.
+    #[derive(Debug)]
+    struct Sum(String);
+
+    impl PerSlice for Sum {
+        type State = u64;
+
+        fn is_as(&self, other: &Self) -> bool {
+            self.0 == other.0
+        }
+
+        fn bytes(_: &u64) -> usize {
+            size_of::<u64>()
+        }
+    }
+
     struct World {
-        shared: Arc<SharedStates>,
+        shared: Arc<SharedSlices<Sum>>,
         limited: Arc<Limited>,
     }
 
@@ -287,13 +328,9 @@ mod tests {
         }
 
         /// A query that sums up this column.
-        fn query(&self, column: &str) -> Part {
-            let schema = Schema::new(["a", "b"].map(|name| Field::new(name, DataType::Int64, true)).to_vec());
-            let sums = Arc::new(Schema::new(vec![Field::new("sum", DataType::Int64, true)]));
-            let functions = [(Function::Sum, col(column, &schema).unwrap())];
-            let aggregation = Aggregation::new(Vec::new(), &functions, &schema, sums).unwrap();
+        fn query(&self, column: &str) -> Part<Sum> {
             let room: Arc<dyn Room> = Arc::clone(&self.limited) as _;
-            let member = self.shared.join(&Arc::new(aggregation.unwrap()), &room);
+            let member = self.shared.join(&Arc::new(Sum(column.to_owned())), &room);
             Part { member, taken: Count::new(), made: Count::new() }
         }
 
@@ -306,26 +343,16 @@ mod tests {
         SliceName([1, 2, 3, slice])
     }
 
-    fn state(sum: i128) -> SliceState {
-        SliceState {
-            examples: vec![0],
-            rows: vec![1],
-            with_null: vec![0],
-            sums: vec![sum],
-            growth: vec![sum],
-        }
-    }
-
-    fn make(part: &Part, slice: u64) -> bool {
+    fn make(part: &Part<Sum>, slice: u64) -> bool {
         match part.find(name(slice), true) {
-            Found::Wanted(claim) => claim.made(state(i128::from(slice))).sums[0] == i128::from(slice),
+            Found::Wanted(claim) => *claim.made(slice) == slice,
             _ => false,
         }
     }
 
-    fn sum(part: &Part, slice: u64) -> Option<i128> {
+    fn sum(part: &Part<Sum>, slice: u64) -> Option<u64> {
         match part.find(name(slice), false) {
-            Found::State(state) => Some(state.sums[0]),
+            Found::State(state) => Some(*state),
             _ => None,
         }
     }

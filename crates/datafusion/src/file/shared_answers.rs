@@ -1,0 +1,89 @@
+//! What conjuncts over texts say of the rows of a slice, once for all queries that are under way at the same time and ask the
+//! same.
+//!
+//! Panels of a dashboard often have a filter in common and differ in what they group by. A comparison of numbers costs about as
+//! much as to look up what others found; a pattern that is searched in long texts costs a hundred times that.
+
+use std::sync::{Arc, Mutex, Weak};
+
+use coscan_engine::Engine;
+use coscan_operators::{Member, Part, PerSlice, SharedSlices};
+use datafusion::arrow::buffer::BooleanBuffer;
+use datafusion::arrow::datatypes::{DataType, Schema};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::utils::collect_columns;
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricType};
+
+use crate::kept_bytes::{KeptBytes, What};
+use crate::lock::lock;
+
+/// A conjunct in terms of a file, and the types that the file's columns are decoded to.
+#[derive(Debug)]
+pub(crate) struct Conjunct {
+    expr: Arc<dyn PhysicalExpr>,
+    columns: Vec<(usize, DataType)>,
+}
+
+impl Conjunct {
+    fn new(expr: &Arc<dyn PhysicalExpr>, decoding_schema: &Schema) -> Self {
+        let mut columns: Vec<(usize, DataType)> = collect_columns(expr)
+            .iter()
+            .map(|column| (column.index(), decoding_schema.field(column.index()).data_type().clone()))
+            .collect();
+        columns.sort_by_key(|(root, _)| *root);
+        Conjunct { expr: Arc::clone(expr), columns }
+    }
+}
+
+impl PerSlice for Conjunct {
+    /// The rows for which it is true.
+    type State = BooleanBuffer;
+
+    fn is_as(&self, other: &Self) -> bool {
+        self.columns == other.columns && *self.expr == *other.expr
+    }
+
+    fn bytes(rows: &BooleanBuffer) -> usize {
+        rows.inner().capacity()
+    }
+}
+
+/// What a scan of a query has in common with those of others.
+#[derive(Debug)]
+pub(crate) struct SharedAnswers {
+    engine: Engine,
+    metrics: ExecutionPlanMetricsSet,
+    /// All partitions of the scan take the same part.
+    members: Mutex<Vec<(Arc<Conjunct>, Weak<Member<Conjunct>>)>>,
+}
+
+impl SharedAnswers {
+    /// Of a scan with these metrics.
+    pub(crate) fn new(engine: &Engine, metrics: ExecutionPlanMetricsSet) -> Self {
+        SharedAnswers { engine: engine.clone(), metrics, members: Mutex::default() }
+    }
+
+    /// The part that a conjunct of a file has, for a partition.
+    pub(crate) fn part(
+        &self,
+        expr: &Arc<dyn PhysicalExpr>,
+        decoding_schema: &Schema,
+        partition: usize,
+    ) -> Part<Conjunct> {
+        let conjunct = Conjunct::new(expr, decoding_schema);
+        let mut members = lock(&self.members);
+        members.retain(|(_, member)| member.strong_count() > 0);
+        let known = members.iter().find(|(known, _)| known.is_as(&conjunct));
+        let member = known.and_then(|(_, member)| member.upgrade()).unwrap_or_else(|| {
+            let conjunct = Arc::new(conjunct);
+            let shared = self.engine.companion(SharedSlices::default);
+            let member = shared.join(&conjunct, &KeptBytes::room(&self.engine, What::Answers));
+            members.push((conjunct, Arc::downgrade(&member)));
+            member
+        });
+        let count = |name: &'static str| {
+            MetricBuilder::new(&self.metrics).with_type(MetricType::Summary).counter(name, partition)
+        };
+        Part { member, taken: count("filter_answers_taken"), made: count("filter_answers_made") }
+    }
+}

@@ -1,0 +1,167 @@
+//! To which Arrow types the columns of a file are decoded, and where the dictionaries of strings are kept.
+//!
+//! Who asks for views of strings gets keys into a dictionary where a column chunk has one for all its values: four bytes for
+//! each row instead of sixteen, and each distinct string once a chunk.
+
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use arrow::array::{Array, ArrayRef, AsArray, DictionaryArray};
+use arrow::compute::{cast, take};
+use arrow::datatypes::{DataType, Field, Int32Type, Schema};
+use arrow::error::Result as ArrowResult;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use parquet::basic::{ConvertedType, Encoding, PageType, Type as PhysicalType};
+use parquet::errors::Result as ParquetResult;
+use parquet::file::metadata::{ColumnChunkMetaData, PageEncodingStats, ParquetMetaData};
+
+/// How the columns of a file are decoded to a schema.
+#[derive(Debug)]
+pub(crate) struct Decoding {
+    plain: ArrowReaderMetadata,
+    /// The same with dictionaries for strings, where Parquet's reader can make them; made when it is needed first.
+    with_dictionaries: OnceLock<Option<ArrowReaderMetadata>>,
+}
+
+/// In chunks of fewer slices dictionaries are not kept: another schema for the file would cost more than they save.
+const SLICES_MIN: usize = 2;
+
+impl Decoding {
+    /// To the types that `plain` has.
+    pub(crate) fn new(plain: ArrowReaderMetadata) -> Self {
+        Decoding { plain, with_dictionaries: OnceLock::new() }
+    }
+
+    /// The type that is asked for.
+    pub(crate) fn data_type(&self, root: usize) -> &DataType {
+        self.plain.schema().field(root).data_type()
+    }
+
+    /// How to read a root column of so many slices of a row group, and whether its arrays have dictionaries.
+    pub(crate) fn of(&self, row_group: usize, root: usize, slices: usize) -> (&ArrowReaderMetadata, bool) {
+        let metadata = self.plain.metadata();
+        let mut leaves = leaves(metadata, root);
+        let is_kept = slices >= SLICES_MIN
+            && leaves.len() == 1
+            && leaves.next().is_some_and(|leaf| {
+                let column = metadata.row_group(row_group).column(leaf);
+                strings(column, self.data_type(root)).is_some() && is_all_dictionary(column)
+            });
+        match is_kept.then(|| self.with_dictionaries()).flatten() {
+            Some(with_dictionaries) => (with_dictionaries, true),
+            None => (&self.plain, false),
+        }
+    }
+
+    fn with_dictionaries(&self) -> Option<&ArrowReaderMetadata> {
+        let make = || {
+            let metadata = self.plain.metadata();
+            let row_group = metadata.row_groups().first()?;
+            let schema = self.plain.schema();
+            let fields = schema.fields().iter().enumerate().map(|(root, field)| {
+                let leaf = leaves(metadata, root).next();
+                match leaf.and_then(|leaf| strings(row_group.column(leaf), field.data_type())) {
+                    Some(strings) => {
+                        let keyed = DataType::Dictionary(Box::new(DataType::Int32), Box::new(strings));
+                        Arc::new(Field::clone(field).with_data_type(keyed))
+                    }
+                    None => Arc::clone(field),
+                }
+            });
+            let schema = Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone());
+            let options = ArrowReaderOptions::new().with_schema(Arc::new(schema));
+            ArrowReaderMetadata::try_new(Arc::clone(metadata), options).ok()
+        };
+        self.with_dictionaries.get_or_init(make).as_ref()
+    }
+}
+
+/// The leaf columns of a root column.
+pub(crate) fn leaves(metadata: &ParquetMetaData, root: usize) -> Range<usize> {
+    let schema = metadata.file_metadata().schema_descr();
+    let first = |root: usize| {
+        let (mut from, mut to) = (0, schema.num_columns());
+        while from < to {
+            let middle = from.midpoint(to);
+            match schema.get_column_root_idx(middle) < root {
+                true => from = middle + 1,
+                false => to = middle,
+            }
+        }
+        from
+    };
+    first(root)..first(root + 1)
+}
+
+/// The type that Parquet's reader has for the values of a dictionary of this column, if views of them are asked for.
+fn strings(column: &ColumnChunkMetaData, asked: &DataType) -> Option<DataType> {
+    let of = column.column_descr();
+    if column.column_type() != PhysicalType::BYTE_ARRAY
+        || of.path().parts().len() != 1
+        || of.max_rep_level() > 0
+    {
+        return None;
+    }
+    match (asked, of.converted_type()) {
+        (DataType::Utf8View, ConvertedType::UTF8) => Some(DataType::Utf8),
+        (DataType::BinaryView, ConvertedType::NONE) => Some(DataType::Binary),
+        _ => None,
+    }
+}
+
+/// Whether the footer says that all values of the column chunk are in its dictionary.
+fn is_all_dictionary(column: &ColumnChunkMetaData) -> bool {
+    if column.dictionary_page_offset().is_none() {
+        return false;
+    }
+    let is_dictionary = |encoding| matches!(encoding, Encoding::RLE_DICTIONARY | Encoding::PLAIN_DICTIONARY);
+    let is_data =
+        |page: &&PageEncodingStats| matches!(page.page_type, PageType::DATA_PAGE | PageType::DATA_PAGE_V2);
+    if let Some(encodings) = column.page_encoding_stats_mask() {
+        return encodings.encodings().all(is_dictionary);
+    }
+    column
+        .page_encoding_stats()
+        .is_some_and(|pages| pages.iter().filter(is_data).all(|page| is_dictionary(page.encoding)))
+}
+
+/// The dictionary of a reader: as it comes, and as views.
+#[derive(Debug, Default)]
+pub(crate) struct Dictionary(Option<(ArrayRef, ArrayRef)>);
+
+impl Dictionary {
+    /// An array with a dictionary of strings, as one with a dictionary of views of them, which arrays in sequence share.
+    pub(crate) fn of_views(&mut self, array: &ArrayRef, asked: &DataType) -> ParquetResult<ArrayRef> {
+        let array = array.as_dictionary::<Int32Type>();
+        let views = match &self.0 {
+            Some((strings, views)) if is_same(strings, array.values()) => Arc::clone(views),
+            _ => cast(array.values(), asked)?,
+        };
+        self.0 = Some((Arc::clone(array.values()), Arc::clone(&views)));
+        Ok(Arc::new(DictionaryArray::try_new(array.keys().clone(), views)?))
+    }
+}
+
+/// Whether two arrays of strings are in the same memory. Neither gives it back while they are compared.
+fn is_same(a: &ArrayRef, b: &ArrayRef) -> bool {
+    let (a, b) = (a.to_data(), b.to_data());
+    let pairs = a.buffers().iter().zip(b.buffers());
+    a.len() == b.len() && a.offset() == b.offset() && pairs.into_iter().all(|(a, b)| a.as_ptr() == b.as_ptr())
+}
+
+/// The array that [`Chunk::slice`](crate::Chunk::slice) gives instead of one of
+/// [`Chunk::packed_slice`](crate::Chunk::packed_slice): without a dictionary, if it has one whose values are views. Cost: 16
+/// bytes for each row.
+///
+/// # Errors
+/// A key is no place in the dictionary, which no chunk's arrays have.
+pub fn unpacked(array: &ArrayRef) -> ArrowResult<ArrayRef> {
+    match array.as_dictionary_opt::<Int32Type>() {
+        Some(packed) if is_view(packed.values().data_type()) => take(packed.values(), packed.keys(), None),
+        _ => Ok(Arc::clone(array)),
+    }
+}
+
+fn is_view(of: &DataType) -> bool {
+    matches!(of, DataType::Utf8View | DataType::BinaryView)
+}
