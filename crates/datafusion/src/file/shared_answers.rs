@@ -53,14 +53,20 @@ impl PerSlice for Conjunct {
 pub(crate) struct SharedAnswers {
     engine: Engine,
     metrics: ExecutionPlanMetricsSet,
-    /// All partitions of the scan take the same part.
-    members: Mutex<Vec<(Arc<Conjunct>, Weak<Member<Conjunct>>)>>,
+    known: Mutex<Vec<Known>>,
+}
+
+/// A conjunct of the scan, in which all partitions take the same part.
+#[derive(Debug)]
+struct Known {
+    conjunct: Arc<Conjunct>,
+    member: Weak<Member<Conjunct>>,
 }
 
 impl SharedAnswers {
     /// Of a scan with these metrics.
     pub(crate) fn new(engine: &Engine, metrics: ExecutionPlanMetricsSet) -> Self {
-        SharedAnswers { engine: engine.clone(), metrics, members: Mutex::default() }
+        SharedAnswers { engine: engine.clone(), metrics, known: Mutex::default() }
     }
 
     /// The part that a conjunct of a file has, for a partition.
@@ -71,14 +77,14 @@ impl SharedAnswers {
         partition: usize,
     ) -> Part<Conjunct> {
         let conjunct = Conjunct::new(expr, decoding_schema);
-        let mut members = lock(&self.members);
-        members.retain(|(_, member)| member.strong_count() > 0);
-        let known = members.iter().find(|(known, _)| known.is_as(&conjunct));
-        let member = known.and_then(|(_, member)| member.upgrade()).unwrap_or_else(|| {
+        let mut known = lock(&self.known);
+        known.retain(|known| known.member.strong_count() > 0);
+        let same = known.iter().find(|known| known.conjunct.is_as(&conjunct));
+        let member = same.and_then(|known| known.member.upgrade()).unwrap_or_else(|| {
             let conjunct = Arc::new(conjunct);
             let shared = self.engine.companion(SharedSlices::default);
             let member = shared.join(&conjunct, &KeptBytes::room(&self.engine, What::Answers));
-            members.push((conjunct, Arc::downgrade(&member)));
+            known.push(Known { conjunct, member: Arc::downgrade(&member) });
             member
         });
         let count = |name: &'static str| {

@@ -146,7 +146,7 @@ async fn answers_are_those_of_plain_datafusion() {
         let expected = join_all(asked.iter().map(|sql| rows(&plain, sql))).await;
         some_rows += expected.iter().filter(|rows| rows.len() > 1).count();
         let policies: Vec<_> = registry::sharing().collect();
-        let engine = support::engine(policies[rng.usize(..policies.len())].clone(), LARGE_BUFFER);
+        let engine = support::engine(policies[rng.usize(..policies.len())], LARGE_BUFFER);
         let variant = [Variant::Default, Variant::Single, Variant::NoWorkStealing][rng.usize(..3)];
         let ctx = session(&engine, &folder, variant).await;
         let together = asked.iter().map(|sql| {
