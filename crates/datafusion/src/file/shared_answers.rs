@@ -1,8 +1,8 @@
 //! What conjuncts over texts say of the rows of a slice, once for all queries that are under way at the same time and ask the
 //! same.
 //!
-//! Panels of a dashboard often have a filter in common and differ in what they group by. A comparison of numbers costs about as
-//! much as to look up what others found; a pattern that is searched in long texts costs a hundred times that.
+//! Panels of a dashboard often have a filter in common and differ in what they group by. To search long texts for a pattern then
+//! takes most of their time. Conditions on numbers alone are not shared.
 
 use std::sync::{Arc, Mutex, Weak};
 
