@@ -1,7 +1,8 @@
 //! One file of a scan: which of its rows are needed, in which columns, and what is computed of them.
 //!
 //! [`plan`] follows DataFusion's own scan step by step. [`pruning`] and [`always_true`] use statistics, [`variant`]
-//! and [`row_filter`] say how row groups are read, [`dictionaries`] what is done with their strings, [`join_filter`] and [`known_keys`] which rows no join above wants.
+//! and [`row_filter`] say how row groups are read, [`dictionaries`] what is done with their strings,
+//! [`shared_answers`] what of it is found once for several queries, [`join_filter`] and [`known_keys`] which rows no join above wants.
 //! Nothing here reads data or knows other scans.
 
 pub(crate) mod always_true;

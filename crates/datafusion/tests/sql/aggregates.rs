@@ -62,10 +62,8 @@ async fn everything_else_is_left_to_datafusion() {
 }
 
 /// How many partitions DataFusion's own aggregation took over.
-async fn handed_over(sql: &str) -> u32 {
-    let plan = explained("EXPLAIN ANALYZE", sql).await;
-    let (_, rest) = plan.split_once("partitions_handed_over=").expect("the counter");
-    rest.split(|c: char| !c.is_ascii_digit()).next().and_then(|digits| digits.parse().ok()).expect("a number")
+async fn handed_over(sql: &str) -> usize {
+    support::counter(&explained("EXPLAIN ANALYZE", sql).await, "partitions_handed_over")
 }
 
 #[tokio::test]
@@ -141,14 +139,11 @@ async fn results_are_those_of_plain_datafusion() {
             ["true", "a > 100", "b < 30000", "k <> 'x' AND d > 0", "a IS NULL", "false"][rng.usize(..6)];
         let groups = if keys.is_empty() { String::new() } else { format!("GROUP BY {}", keys.join(", ")) };
         let sql = format!("SELECT {asked} FROM t WHERE {filter} {groups}");
-        let path = folder.path().to_str().expect("a path");
         let mut answers = Vec::new();
         let engine = support::engine(support::policy("relevance"), LARGE_BUFFER);
         for ctx in [support::plain(Variant::Default), support::cooperative(&engine, Variant::Default)] {
-            ctx.register_parquet("t", path, ParquetReadOptions::default()).await.expect("a table");
-            let mut rows = support::rows(&ctx, &sql).await.expect(&sql);
-            rows.sort();
-            answers.push(rows);
+            let ctx = support::with_table(ctx, &folder).await;
+            answers.push(support::sorted_rows(&ctx, &sql).await);
             let plan = support::rows(&ctx, &format!("EXPLAIN {sql}")).await.expect(&sql).join("\n");
             at_scan += usize::from(plan.contains("ScanAggregateExec"));
         }

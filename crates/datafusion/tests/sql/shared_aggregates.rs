@@ -10,12 +10,12 @@ use coscan_sql::PlainSql;
 use datafusion::arrow::array::{ArrayRef, Decimal128Array, Int64Array, RecordBatch, StringArray};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::prelude::{ParquetReadOptions, SessionContext};
+use datafusion::prelude::SessionContext;
 use futures::StreamExt;
 use futures::future::join_all;
 
 use crate::data::{row_groups, write};
-use crate::support::{self, LARGE_BUFFER, Variant};
+use crate::support::{self, LARGE_BUFFER, Variant, counter, sorted_rows as rows, with_table};
 
 const ROWS: i64 = 6000;
 
@@ -56,28 +56,16 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-async fn register(ctx: SessionContext, folder: &tempfile::TempDir) -> SessionContext {
-    let path = folder.path().to_str().expect("a path");
-    ctx.register_parquet("t", path, ParquetReadOptions::default()).await.expect("a table");
-    ctx
-}
-
 async fn session(engine: &Engine, folder: &tempfile::TempDir) -> SessionContext {
-    register(support::cooperative(engine, Variant::Default), folder).await
+    with_table(support::cooperative(engine, Variant::Default), folder).await
 }
 
 fn engine() -> Engine {
     support::engine(support::policy("relevance"), LARGE_BUFFER)
 }
 
-async fn rows(ctx: &SessionContext, sql: &str) -> Vec<String> {
-    let mut rows = support::rows(ctx, sql).await.expect(sql);
-    rows.sort();
-    rows
-}
-
 async fn plain_rows(folder: &tempfile::TempDir, sql: &str) -> Vec<String> {
-    rows(&register(support::plain(Variant::Default), folder).await, sql).await
+    rows(&with_table(support::plain(Variant::Default), folder).await, sql).await
 }
 
 /// A query that is under way and never gets on.
@@ -93,12 +81,7 @@ async fn held(ctx: &SessionContext, sql: &str) -> SendableRecordBatchStream {
 /// How many states of slices a query takes, and how many it makes, with the same rows as always.
 async fn shared(ctx: &SessionContext, sql: &str) -> (usize, usize) {
     let shown = support::rows(ctx, &format!("EXPLAIN ANALYZE {sql}")).await.expect(sql).join("\n");
-    let count = |name: &str| {
-        let (_, rest) = shown.split_once(&format!("{name}=")).unwrap_or_else(|| panic!("{name}: {shown}"));
-        let digits = rest.split(|c: char| !c.is_ascii_digit()).next().expect("digits");
-        digits.parse::<usize>().expect("a number")
-    };
-    (count("slice_states_taken"), count("slice_states_made"))
+    (counter(&shown, "slice_states_taken"), counter(&shown, "slice_states_made"))
 }
 
 /// Panels by their filters: all pass, most, some, none; what may fail; what statistics decide for some row groups.
@@ -135,7 +118,7 @@ fn with(filter: &str, aggregation: &str) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn answers_are_those_of_plain_datafusion() {
     let folder = folder();
-    let plain = register(support::plain(Variant::Default), &folder).await;
+    let plain = with_table(support::plain(Variant::Default), &folder).await;
     for aggregation in AGGREGATIONS {
         let asked: Vec<String> = FILTERS.iter().map(|filter| with(filter, aggregation)).collect();
         let expected = join_all(asked.iter().map(|sql| rows(&plain, sql))).await;
@@ -250,7 +233,7 @@ async fn other_types_are_other_data() {
         folder.path().display()
     );
     rows(&ctx, &declared).await;
-    let plain = register(support::plain(Variant::Default), &folder).await;
+    let plain = with_table(support::plain(Variant::Default), &folder).await;
     rows(&plain, &declared).await;
     let of_other = |filter| with(filter, SUMS).replace("FROM t", "FROM other");
     let _held = [held(&ctx, &with("true", SUMS)).await, held(&ctx, &of_other("true")).await];

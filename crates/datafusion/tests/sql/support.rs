@@ -9,7 +9,7 @@ use coscan_sql::PlainSql;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionStateBuilder;
-use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 
 use crate::data;
 
@@ -139,6 +139,27 @@ pub async fn rows(ctx: &SessionContext, sql: &str) -> Result<Vec<String>> {
         }
     }
     Ok(rows)
+}
+
+/// The same in the order of these lines. No error is expected.
+pub async fn sorted_rows(ctx: &SessionContext, sql: &str) -> Vec<String> {
+    let mut rows = rows(ctx, sql).await.expect(sql);
+    rows.sort();
+    rows
+}
+
+/// The session with the files of a folder as its table `t`.
+pub async fn with_table(ctx: SessionContext, folder: &tempfile::TempDir) -> SessionContext {
+    let path = folder.path().to_str().expect("a path");
+    ctx.register_parquet("t", path, ParquetReadOptions::default()).await.expect("a table");
+    ctx
+}
+
+/// The first counter of this name in what EXPLAIN ANALYZE shows.
+pub fn counter(shown: &str, name: &str) -> usize {
+    let (_, rest) = shown.split_once(&format!("{name}=")).unwrap_or_else(|| panic!("{name}: {shown}"));
+    let digits = rest.split(|c: char| !c.is_ascii_digit()).next().expect("digits");
+    digits.parse().expect("a number")
 }
 
 /// The number that a query returns.

@@ -9,13 +9,13 @@ use coscan_engine::Engine;
 use coscan_sql::PlainSql;
 use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use datafusion::execution::SendableRecordBatchStream;
-use datafusion::prelude::{ParquetReadOptions, SessionContext};
+use datafusion::prelude::SessionContext;
 use fastrand::Rng;
 use futures::StreamExt;
 use futures::future::join_all;
 
 use crate::data::{row_groups, write};
-use crate::support::{self, LARGE_BUFFER, Variant};
+use crate::support::{self, LARGE_BUFFER, Variant, counter, sorted_rows as rows, with_table};
 
 const ROWS: usize = 6000;
 const FILES: usize = 4;
@@ -62,24 +62,12 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-async fn register(ctx: SessionContext, folder: &tempfile::TempDir) -> SessionContext {
-    let path = folder.path().to_str().expect("a path");
-    ctx.register_parquet("t", path, ParquetReadOptions::default()).await.expect("a table");
-    ctx
-}
-
 async fn session(engine: &Engine, folder: &tempfile::TempDir, variant: Variant) -> SessionContext {
-    register(support::cooperative(engine, variant), folder).await
+    with_table(support::cooperative(engine, variant), folder).await
 }
 
 fn engine() -> Engine {
     support::engine(support::policy("relevance"), LARGE_BUFFER)
-}
-
-async fn rows(ctx: &SessionContext, sql: &str) -> Vec<String> {
-    let mut rows = support::rows(ctx, sql).await.expect(sql);
-    rows.sort();
-    rows
 }
 
 /// A condition on the columns.
@@ -137,7 +125,7 @@ fn with(asked: &str, condition: &str) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn answers_are_those_of_plain_datafusion() {
     let folder = folder();
-    let plain = register(support::plain(Variant::Default), &folder).await;
+    let plain = with_table(support::plain(Variant::Default), &folder).await;
     let mut some_rows = 0;
     for seed in 0..60 {
         let mut rng = Rng::with_seed(seed);
@@ -175,12 +163,7 @@ async fn held(ctx: &SessionContext, condition: &str) -> SendableRecordBatchStrea
 /// What a query takes of what others found about slices, and what it finds for them.
 async fn shared(ctx: &SessionContext, sql: &str) -> (usize, usize) {
     let shown = support::rows(ctx, &format!("EXPLAIN ANALYZE {sql}")).await.expect(sql).join("\n");
-    let count = |name: &str| {
-        let (_, rest) = shown.split_once(&format!("{name}=")).unwrap_or_else(|| panic!("{name}: {shown}"));
-        let digits = rest.split(|c: char| !c.is_ascii_digit()).next().expect("digits");
-        digits.parse::<usize>().expect("a number")
-    };
-    (count("filter_answers_taken"), count("filter_answers_made"))
+    (counter(&shown, "filter_answers_taken"), counter(&shown, "filter_answers_made"))
 }
 
 fn counting(condition: &str) -> String {
@@ -232,7 +215,7 @@ async fn a_file_that_was_replaced_has_answers_of_its_own() {
     write_version(folder.path(), 50);
     // A session that has not listed the files yet.
     let fresh = session(&engine, &folder, Variant::Single).await;
-    let plain = register(support::plain(Variant::Default), &folder).await;
+    let plain = with_table(support::plain(Variant::Default), &folder).await;
     for _ in 0..2 {
         assert_eq!(rows(&fresh, &counting(PATTERN)).await, rows(&plain, &counting(PATTERN)).await);
     }
@@ -245,12 +228,12 @@ async fn what_differs_is_not_shared() {
     let folder = folder();
     let other_folder = tempfile::tempdir().expect("a folder");
     // The same names in other places.
-    let swapped = table(3).project(&[4, 1, 2, 3, 0, 5]).expect("columns");
-    let id: Vec<String> = (0..ROWS).map(|row| format!("{row} and 1 and 3")).collect();
-    let columns = [("unique", 0), ("id", 4)].map(|(name, at)| (name, Arc::clone(swapped.column(at)), false));
-    let [unique, _] = columns;
-    let id: ArrayRef = Arc::new(StringArray::from(id));
-    let batch = RecordBatch::try_from_iter_with_nullable([("id", id, false), unique]).expect("a batch");
+    let id: ArrayRef =
+        Arc::new((0..ROWS).map(|row| Some(format!("{row} and 1 and 3"))).collect::<StringArray>());
+    let other = table(3);
+    let unique = Arc::clone(other.column_by_name("unique").expect("a column"));
+    let columns = [("id", id, false), ("unique", unique, false)];
+    let batch = RecordBatch::try_from_iter_with_nullable(columns).expect("a batch");
     write(
         &other_folder.path().join("0.parquet"),
         &batch,
@@ -261,7 +244,7 @@ async fn what_differs_is_not_shared() {
         other_folder.path().display()
     );
     let ctx = session(&engine(), &folder, Variant::Single).await;
-    let plain = register(support::plain(Variant::Default), &folder).await;
+    let plain = with_table(support::plain(Variant::Default), &folder).await;
     for session in [&ctx, &plain] {
         rows(session, &declare).await;
     }
