@@ -298,41 +298,47 @@ SLOW = """milliseconds => {
   requestAnimationFrame(slow);
 }"""
 
-#: What the page's main thread may take of the processor for a frame: a frame of sixty a second.
+#: What the page's main thread may take of the processor for a frame or a message: a frame of sixty a second.
 FRAME_MS = 1000 / 60
 
 
-def cost_of_frames(page, milliseconds=5000):
-    """Frames drawn in that time, and the processor time that the page's main thread took for each.
+def cost_of_steps(page, milliseconds=5000):
+    """The processor time that the page's main thread took for each step: a frame drawn or a message of the server taken in.
 
-    Time on the processor, not on the clock: what else runs on the machine makes frames rare, but not dear."""
+    Time on the processor, not on the clock: what else runs on the machine makes frames rare, but not dear. Messages come
+    by the clock, ten a second, so where frames are rare, more of them fall on each."""
     client = page.context.new_cdp_session(page.page)
     client.send("Performance.enable", {"timeDomain": "threadTicks"})
+    messages = []
+    client.on("Network.eventSourceMessageReceived", lambda message: messages.append(message["timestamp"]))
+    client.send("Network.enable")
     taken = lambda: {m["name"]: m["value"] for m in client.send("Performance.getMetrics")["metrics"]}
     before = taken()
     times = page.page.evaluate(FRAMES, milliseconds)
     after = taken()
     client.detach()
-    per_frame = lambda name: round(1000 * (after[name] - before[name]) / len(times), 2)
+    steps = len(times) + len(messages)
+    per_step = lambda name: round(1000 * (after[name] - before[name]) / steps, 2)
     times.sort()
     return {"frames": len(times), "frame_ms_p50": round(times[len(times) // 2], 1),
-            "frame_ms_p95": round(times[len(times) * 95 // 100], 1),
-            "main_thread_cpu_ms_per_frame": per_frame("TaskDuration"), "script_cpu_ms_per_frame": per_frame("ScriptDuration")}
+            "frame_ms_p95": round(times[len(times) * 95 // 100], 1), "messages": len(messages),
+            "main_thread_cpu_ms_per_step": per_step("TaskDuration"), "script_cpu_ms_per_step": per_step("ScriptDuration")}
 
 
 def check_two_hundred_queries(browser, server, shots):
     with Page(browser, server) as page:
         with Load(server, 200):
             wait("200 queries", lambda: page.page.locator("li.query").count() >= 190, 180)
-            said = cost_of_frames(page)
+            said = cost_of_steps(page)
             print("   200 queries:", json.dumps(said), flush=True)
-            assert said["main_thread_cpu_ms_per_frame"] < FRAME_MS, said
+            assert said["messages"] > 0, said
+            assert said["main_thread_cpu_ms_per_step"] < FRAME_MS, said
             if shots:
                 page.page.screenshot(path=str(shots / "many.png"))
         # The measure itself sees a slow script, also where the script has a part of a processor only.
         page.page.evaluate(SLOW, 6 * FRAME_MS)
-        slow = cost_of_frames(page, 2000)
-        assert slow["main_thread_cpu_ms_per_frame"] > FRAME_MS, f"a slow script was not seen: {slow}"
+        slow = cost_of_steps(page, 2000)
+        assert slow["main_thread_cpu_ms_per_step"] > FRAME_MS, f"a slow script was not seen: {slow}"
         assert page.errors() == [], page.errors()
 
 
