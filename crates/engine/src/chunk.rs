@@ -12,10 +12,10 @@ use std::time::Instant;
 use arrow::array::ArrayRef;
 
 use crate::decode::Decoded;
-use crate::decoding::unpacked;
 use crate::driver::Driver;
 use crate::error::EngineError;
 use crate::file_read::FileRead;
+use crate::packing::unpacked;
 use crate::protocol::worker_slots::PartsPoll;
 use crate::registered::{Claim, Deferred, RegisteredSegment};
 use crate::request::ChunkRequest;
@@ -135,13 +135,16 @@ impl Chunk {
         let packed = self.packed_slice(i).await?;
         let read = self.read();
         let plain = |(root, array): (&usize, &ArrayRef)| {
-            unpacked(array).map_err(|error| read.file.corrupt(self.at, *root, Arc::new(error)))
+            let asked = read.decoding.data_type(*root);
+            unpacked(array, asked).map_err(|error| read.file.corrupt(self.at, *root, Arc::new(error)))
         };
         read.roots.iter().zip(&packed).map(plain).collect()
     }
 
-    /// As [`Self::slice`], but columns of which views of strings are asked for may come as dictionaries of views, with keys
-    /// of 32 bits: see [`unpacked`]. Slices of a chunk then share a dictionary.
+    /// As [`Self::slice`], but in the form in which arrays are kept; [`unpacked`] has the other. Columns of which views of
+    /// strings are asked for may come as dictionaries of views, with keys of 8, 16 or 32 bits, which slices of a chunk share.
+    /// Columns of which decimals of 64 bits, integers of 32 or 64, or days are asked for come as integers of 8, 16 or 32 bits
+    /// where these hold the values of the slice, those of decimals unscaled.
     ///
     /// # Errors
     /// As [`Self::slice`].

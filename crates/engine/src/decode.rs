@@ -21,11 +21,12 @@ use parquet::arrow::arrow_reader::{
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::ColumnChunkMetaData;
 
-use crate::decoding::{Dictionary, leaves};
+use crate::decoding::leaves;
 use crate::error::{EngineError, SharedSource, panic_message};
 use crate::file_bytes::FileBytes;
 use crate::io::ReadError;
 use crate::io::cached_file::CachedFile;
+use crate::packing::Packing;
 use crate::page_gate::{PageGate, column_range, values_claimed};
 use crate::page_rows::check_pages;
 use crate::protocol::exclusive::Exclusive;
@@ -66,7 +67,7 @@ struct Kept {
 struct SliceReader {
     next: usize,
     reader: ParquetRecordBatchReader,
-    dictionary: Dictionary,
+    packing: Packing,
     gate: Arc<PageGate>,
     /// Where its pages are, if they are not in memory.
     cached: Option<Arc<CachedFile>>,
@@ -213,12 +214,8 @@ impl Decoder {
             })?;
             self.page_bytes.fetch_max(gate.admitted(), Ordering::Relaxed);
             let array = batch.map(|batch| batch.column(0).clone());
-            let array = match array {
-                Some(array) if self.has_dictionary => {
-                    Some(slice_reader.dictionary.of_views(&array, &self.data_type)?)
-                }
-                array => array,
-            };
+            let packed = |array| slice_reader.packing.packed(array, &self.data_type);
+            let array = array.map(packed).transpose()?;
             let array = array.filter(|array| array.len() == wanted).ok_or_else(|| {
                 ParquetError::EOF(format!("rows {}.. are missing, expected {wanted}", at * slice_rows))
             })?;
@@ -306,13 +303,7 @@ impl Decoder {
                 .with_row_selection(RowSelection::from(rest))
                 .with_row_selection_policy(RowSelectionPolicy::Selectors);
         }
-        Ok(SliceReader {
-            next: at,
-            reader: builder.build()?,
-            dictionary: Dictionary::default(),
-            gate,
-            cached,
-        })
+        Ok(SliceReader { next: at, reader: builder.build()?, packing: Packing::default(), gate, cached })
     }
 }
 

@@ -1,18 +1,11 @@
 //! To which Arrow types the columns of a file are decoded, and where the dictionaries of strings are kept.
-//!
-//! Who asks for views of strings gets keys into a dictionary where a column chunk has one for all its values: four bytes for
-//! each row instead of sixteen, and each distinct string once a chunk.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use arrow::array::{Array, ArrayRef, AsArray, DictionaryArray};
-use arrow::compute::{cast, take};
-use arrow::datatypes::{DataType, Field, Int32Type, Schema};
-use arrow::error::Result as ArrowResult;
+use arrow::datatypes::{DataType, Field, Schema};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::basic::{ConvertedType, Encoding, PageType, Type as PhysicalType};
-use parquet::errors::Result as ParquetResult;
 use parquet::file::metadata::{ColumnChunkMetaData, PageEncodingStats, ParquetMetaData};
 
 /// How the columns of a file are decoded to a schema.
@@ -123,45 +116,4 @@ fn is_all_dictionary(column: &ColumnChunkMetaData) -> bool {
     column
         .page_encoding_stats()
         .is_some_and(|pages| pages.iter().filter(is_data).all(|page| is_dictionary(page.encoding)))
-}
-
-/// The dictionary of a reader: as it comes, and as views.
-#[derive(Debug, Default)]
-pub(crate) struct Dictionary(Option<(ArrayRef, ArrayRef)>);
-
-impl Dictionary {
-    /// An array with a dictionary of strings, as one with a dictionary of views of them, which arrays in sequence share.
-    pub(crate) fn of_views(&mut self, array: &ArrayRef, asked: &DataType) -> ParquetResult<ArrayRef> {
-        let array = array.as_dictionary::<Int32Type>();
-        let views = match &self.0 {
-            Some((strings, views)) if is_same(strings, array.values()) => Arc::clone(views),
-            _ => cast(array.values(), asked)?,
-        };
-        self.0 = Some((Arc::clone(array.values()), Arc::clone(&views)));
-        Ok(Arc::new(DictionaryArray::try_new(array.keys().clone(), views)?))
-    }
-}
-
-/// Whether two arrays of strings are in the same memory. Neither gives it back while they are compared.
-fn is_same(a: &ArrayRef, b: &ArrayRef) -> bool {
-    let (a, b) = (a.to_data(), b.to_data());
-    let pairs = a.buffers().iter().zip(b.buffers());
-    a.len() == b.len() && a.offset() == b.offset() && pairs.into_iter().all(|(a, b)| a.as_ptr() == b.as_ptr())
-}
-
-/// The array that [`Chunk::slice`](crate::Chunk::slice) gives instead of one of
-/// [`Chunk::packed_slice`](crate::Chunk::packed_slice): without a dictionary, if it has one whose values are views. Cost: 16
-/// bytes for each row.
-///
-/// # Errors
-/// A key is no place in the dictionary, which no chunk's arrays have.
-pub fn unpacked(array: &ArrayRef) -> ArrowResult<ArrayRef> {
-    match array.as_dictionary_opt::<Int32Type>() {
-        Some(packed) if is_view(packed.values().data_type()) => take(packed.values(), packed.keys(), None),
-        _ => Ok(Arc::clone(array)),
-    }
-}
-
-fn is_view(of: &DataType) -> bool {
-    matches!(of, DataType::Utf8View | DataType::BinaryView)
 }

@@ -17,6 +17,7 @@
 #![deny(missing_docs)]
 
 mod aggregate;
+mod keyed;
 mod like;
 mod lock;
 mod narrow;
@@ -27,6 +28,7 @@ mod slice_name;
 mod views;
 
 pub use aggregate::{Aggregation, Function, ScanAggregateExec, Sharing, SliceState};
+pub use keyed::Keyed;
 pub use like::searched_likes;
 pub use narrow::narrowed;
 pub use rest_exec::RestExec;

@@ -7,8 +7,9 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Decimal64Array, Decimal128Array};
+use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
-    DECIMAL64_MAX_PRECISION, DataType, Decimal128Type, Field, Schema, SchemaRef,
+    DECIMAL64_MAX_PRECISION, DataType, Decimal64Type, Decimal128Type, Field, Int64Type, Schema, SchemaRef,
 };
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, ScalarValue};
@@ -61,6 +62,21 @@ pub fn shortened_array(array: &ArrayRef) -> Option<ArrayRef> {
     let wide = array.as_primitive::<Decimal128Type>();
     let short = Decimal64Array::new(values_in_64_bits(wide)?.into(), wide.nulls().cloned());
     Some(Arc::new(short.with_precision_and_scale(precision, scale).ok()?))
+}
+
+/// A column of a scan that marks rows, as `data_type`: numbers may have come as narrower integers, those of decimals unscaled.
+pub(crate) fn of_scan(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
+    let short = shortened(data_type).unwrap_or_else(|| data_type.clone());
+    let array = match short {
+        DataType::Decimal64(precision, scale) if array.data_type().is_signed_integer() => {
+            let unscaled = cast(array, &DataType::Int64)?;
+            let decimals = unscaled.as_primitive::<Int64Type>().reinterpret_cast::<Decimal64Type>();
+            Arc::new(decimals.with_precision_and_scale(precision, scale)?)
+        }
+        DataType::Date32 if array.data_type().is_signed_integer() => cast(array, &DataType::Int32)?,
+        _ => Arc::clone(array),
+    };
+    Ok(cast(&array, data_type)?)
 }
 
 /// The values of an array in 64 bits, anything where it is null; `None` if one does not fit.

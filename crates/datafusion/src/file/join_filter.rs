@@ -27,9 +27,10 @@ use datafusion::physical_expr::{PhysicalExpr, split_conjunction};
 use datafusion::physical_expr_common::physical_expr::snapshot_physical_expr;
 use datafusion::physical_plan::metrics::Count;
 
-use crate::file::dictionaries::without_dictionaries;
+use crate::file::conditions::spread;
 use crate::file::known_keys::{Asked, Bounds, KnownKeys, keeps};
-use crate::file::row_filter::{Passing, spread};
+use crate::file::packed::unpacked_batch;
+use crate::file::row_filter::Passing;
 use crate::key_filter::InKeys;
 
 /// After so many rows it is decided whether a filter is worth its cost.
@@ -266,7 +267,7 @@ impl OverBatch {
             Some(bits) => filter_record_batch(&keys, &BooleanArray::new(bits.clone(), None))?,
             None => keys,
         };
-        let keys = without_dictionaries(keys, &self.schema)?;
+        let keys = unpacked_batch(keys, &self.schema)?;
         let (left, asked) = self.looked_up(filter, &keys)?;
         let left = match bits {
             Some(bits) => spread(bits, &left),

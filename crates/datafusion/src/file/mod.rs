@@ -1,13 +1,14 @@
 //! One file of a scan: which of its rows are needed, in which columns, and what is computed of them.
 //!
 //! [`plan`] follows DataFusion's own scan step by step. [`pruning`] and [`always_true`] use statistics, [`variant`]
-//! and [`row_filter`] say how row groups are read, [`dictionaries`] what is done with their strings,
-//! [`shared_answers`] what of it is found once for several queries, [`join_filter`] and [`known_keys`] which rows no join above wants.
-//! Nothing here reads data or knows other scans.
+//! and [`row_filter`] say how row groups are read, [`conditions`] and [`dictionaries`] how rows are tested, [`packed`]
+//! in which form their columns come, [`shared_answers`] what of it is found once for several queries, [`join_filter`]
+//! and [`known_keys`] which rows no join above wants. Nothing here reads data or knows other scans.
 
 pub(crate) mod always_true;
 pub(crate) mod batch;
 pub(crate) mod bounded_reader;
+pub(crate) mod conditions;
 pub(crate) mod constants;
 pub(crate) mod counters;
 pub(crate) mod decoding;
@@ -17,6 +18,7 @@ pub(crate) mod few_pages;
 pub(crate) mod join_filter;
 pub(crate) mod known_keys;
 pub(crate) mod marks;
+pub(crate) mod packed;
 pub(crate) mod plan;
 pub(crate) mod pruning;
 pub(crate) mod recipe;

@@ -2,50 +2,36 @@
 //!
 //! Conjuncts that cannot fail, comparisons of a column with a constant and the like, are evaluated on all rows of
 //! a slice and their bits combined: no row is copied for them. Those over texts and other values of variable length come
-//! last, and read only the rows that are left if these are few. The conjuncts that may fail follow one after the other, each
-//! on the rows the earlier ones left, so that a conjunct that guards the next (`b <> 0 AND a / b > 1`) still does.
+//! last, and read only the rows that are left if these are few (`conditions.rs`). The conjuncts that may fail follow one after
+//! the other, each on the rows the earlier ones left, so that a conjunct that guards the next (`b <> 0 AND a / b > 1`) still
+//! does.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use coscan_operators::{Found, Part, searched_likes};
-use datafusion::arrow::array::{Array, BooleanArray, RecordBatch};
-use datafusion::arrow::buffer::{BooleanBuffer, MutableBuffer};
-use datafusion::arrow::compute::{filter_record_batch, prep_null_mask_filter};
+use coscan_operators::{Part, searched_likes};
+use datafusion::arrow::array::{BooleanArray, RecordBatch};
+use datafusion::arrow::buffer::BooleanBuffer;
+use datafusion::arrow::compute::filter_record_batch;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
-use datafusion::arrow::util::bit_util::set_bit;
 use datafusion::common::Result;
-use datafusion::common::cast::as_boolean_array;
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
+use datafusion::physical_expr::utils::reassign_expr_columns;
 
-use crate::file::dictionaries::{Answers, packed, without_dictionaries};
+use crate::file::conditions::{Condition, Conditions, is_true};
+use crate::file::dictionaries::Answers;
+use crate::file::packed::unpacked_batch;
 use crate::file::shared_answers::Conjunct;
 use crate::rule::eligibility::cannot_fail;
 
 /// The conjuncts of a filter in terms of the scan's batches.
 #[derive(Debug)]
 pub(crate) struct RowFilter {
-    /// Those that cannot fail, over values of fixed length.
-    total: Vec<Arc<dyn PhysicalExpr>>,
-    /// Those that cannot fail, over others too.
-    total_over_texts: Vec<OverTexts>,
+    /// Those that cannot fail; first those over values of fixed length.
+    total: Vec<Condition>,
     /// Those that may, in their order.
     partial: Vec<Arc<dyn PhysicalExpr>>,
     /// What batches are asked to be.
     schema: SchemaRef,
-}
-
-/// A conjunct that costs more a row than it costs to leave rows out.
-#[derive(Debug)]
-struct OverTexts {
-    /// In terms of its own columns.
-    conjunct: Arc<dyn PhysicalExpr>,
-    /// The positions of these in a batch, and what they are asked to be.
-    columns: Vec<usize>,
-    schema: SchemaRef,
-    /// What it has in common with those of other queries, if anything.
-    shared: Option<Part<Conjunct>>,
 }
 
 /// The rows of a batch that pass.
@@ -65,47 +51,25 @@ impl RowFilter {
         batch_schema: &SchemaRef,
         shared: impl Fn(&Arc<dyn PhysicalExpr>) -> Option<Part<Conjunct>>,
     ) -> Result<Self> {
-        let over_batch =
-            |of: Arc<dyn PhysicalExpr>| Ok((reassign_expr_columns(Arc::clone(&of), batch_schema)?, of));
-        let conjuncts: Vec<_> = conjuncts.map(over_batch).collect::<Result<_>>()?;
-        let (total, partial): (Vec<_>, Vec<_>) =
-            conjuncts.into_iter().partition(|(conjunct, _)| cannot_fail(conjunct, batch_schema));
-        let partial =
-            partial.into_iter().map(|(conjunct, _)| searched_likes(conjunct)).collect::<Result<_>>()?;
-        let schema = Arc::clone(batch_schema);
-        let mut filter = RowFilter { total: Vec::new(), total_over_texts: Vec::new(), partial, schema };
-        for (conjunct, of) in total {
-            let conjunct = searched_likes(conjunct)?;
-            let columns: BTreeSet<usize> =
-                collect_columns(&conjunct).iter().map(|column| column.index()).collect();
-            let fixed = |&at: &usize| batch_schema.field(at).data_type().primitive_width().is_some();
-            if columns.iter().all(fixed) {
-                filter.total.push(conjunct);
+        let (mut total, mut partial) = (Vec::new(), Vec::new());
+        let mut conditions = Conditions { batch_schema, shared, texts: 0 };
+        for conjunct in conjuncts {
+            let over_batch = reassign_expr_columns(Arc::clone(&conjunct), batch_schema)?;
+            if cannot_fail(&over_batch, batch_schema) {
+                total.push(conditions.condition(&conjunct)?);
             } else {
-                let columns = Vec::from_iter(columns);
-                let schema = Arc::new(batch_schema.project(&columns)?);
-                let conjunct = reassign_expr_columns(conjunct, &schema)?;
-                filter.total_over_texts.push(OverTexts { conjunct, columns, schema, shared: shared(&of) });
+                partial.push(searched_likes(over_batch)?);
             }
         }
-        Ok(filter)
+        total.sort_by_key(Condition::is_over_texts);
+        Ok(RowFilter { total, partial, schema: Arc::clone(batch_schema) })
     }
 
-    /// The rows of `batch` that pass. Strings may come as dictionaries, of which `answers` are known.
+    /// The rows of `batch` that pass. Columns may be packed; `answers` are known of dictionaries.
     pub(crate) fn passing(&self, batch: RecordBatch, answers: &mut Answers) -> Result<Passing> {
         let mut bits: Option<BooleanBuffer> = None;
-        for conjunct in &self.total {
-            let matches = matches(conjunct, &batch)?;
-            bits = Some(match bits {
-                Some(bits) => &bits & matches.values(),
-                None => matches.values().clone(),
-            });
-            if bits.as_ref().is_some_and(|bits| !bits.has_true()) {
-                return Ok(Passing::None);
-            }
-        }
-        for (number, conjunct) in self.total_over_texts.iter().enumerate() {
-            let matches = conjunct.matches(&batch, bits.as_ref(), number, answers)?;
+        for condition in &self.total {
+            let matches = condition.matches(&batch, bits.as_ref(), answers)?;
             if !matches.has_true() {
                 return Ok(Passing::None);
             }
@@ -119,58 +83,17 @@ impl RowFilter {
         if matches!(passing, Passing::None) {
             return Ok(passing);
         }
-        let mut batch = without_dictionaries(passing.into_batch()?, &self.schema)?;
+        let mut batch = unpacked_batch(passing.into_batch()?, &self.schema)?;
         for conjunct in &self.partial {
             if batch.num_rows() == 0 {
                 return Ok(Passing::None);
             }
-            let matches = matches(conjunct, &batch)?;
-            if matches.true_count() < batch.num_rows() {
-                batch = filter_record_batch(&batch, &matches)?;
+            let matches = is_true(conjunct, &batch)?;
+            if matches.has_false() {
+                batch = filter_record_batch(&batch, &BooleanArray::new(matches, None))?;
             }
         }
         Ok(if batch.num_rows() == 0 { Passing::None } else { Passing::All(batch) })
-    }
-}
-
-impl OverTexts {
-    /// The rows of `bits`, or of all, for which the conjunct with this number is true: as its answers about a dictionary say, or
-    /// what others found, or what is found now.
-    fn matches(
-        &self,
-        batch: &RecordBatch,
-        bits: Option<&BooleanBuffer>,
-        number: usize,
-        answers: &mut Answers,
-    ) -> Result<BooleanBuffer> {
-        let texts = batch.project(&self.columns)?;
-        let rows = bits.map_or(texts.num_rows(), BooleanBuffer::count_set_bits);
-        let within = |matches: &BooleanBuffer| bits.map_or_else(|| matches.clone(), |bits| bits & matches);
-        if let [text] = texts.columns()
-            && let Some(text) = packed(text, &self.schema)
-            && let Some(matches) = answers.of(number, &self.conjunct, text, &self.schema, rows)?
-        {
-            return Ok(within(&matches));
-        }
-        let most = rows * 2 > texts.num_rows();
-        let found = match (&self.shared, answers.slice) {
-            (Some(part), Some(slice)) => part.find(slice, most),
-            _ => Found::Nothing,
-        };
-        if let Found::State(matches) = found {
-            return Ok(within(&matches));
-        }
-        let plain = |texts| without_dictionaries(texts, &self.schema);
-        let Some(bits) = bits.filter(|_| !most) else {
-            let matches = matches(&self.conjunct, &plain(texts)?)?.values().clone();
-            if let Found::Wanted(claim) = found {
-                claim.made(matches.clone());
-            }
-            return Ok(within(&matches));
-        };
-        let left = filter_record_batch(&texts, &BooleanArray::new(bits.clone(), None))?;
-        let matches = matches(&self.conjunct, &plain(left)?)?;
-        Ok(spread(bits, matches.values()))
     }
 }
 
@@ -194,30 +117,12 @@ impl Passing {
     }
 }
 
-/// `bits` without those set bits whose place among the set ones is not in `left`.
-pub(crate) fn spread(bits: &BooleanBuffer, left: &BooleanBuffer) -> BooleanBuffer {
-    let mut spread = MutableBuffer::from_len_zeroed(bits.len().div_ceil(8));
-    for (place, at) in bits.set_indices().enumerate() {
-        if left.value(place) {
-            set_bit(spread.as_slice_mut(), at);
-        }
-    }
-    BooleanBuffer::new(spread.into(), 0, bits.len())
-}
-
-/// For which rows a conjunct is true: neither false nor null.
-pub(crate) fn matches(conjunct: &Arc<dyn PhysicalExpr>, batch: &RecordBatch) -> Result<BooleanArray> {
-    let matches = conjunct.evaluate(batch)?.into_array(batch.num_rows())?;
-    let matches = as_boolean_array(&matches)?;
-    Ok(match matches.nulls() {
-        Some(_) => prep_null_mask_filter(matches),
-        None => matches.clone(),
-    })
-}
-
 #[cfg(test)]
 mod tests {
-    use datafusion::arrow::array::{ArrayRef, DictionaryArray, Int32Array, Int64Array, StringViewArray};
+    use datafusion::arrow::array::{
+        Array, ArrayRef, Date32Array, Decimal64Array, DictionaryArray, Int8Array, Int16Array, Int32Array,
+        Int64Array, StringViewArray,
+    };
     use datafusion::arrow::datatypes::{DataType, Field};
     use datafusion::common::ScalarValue;
     use datafusion::logical_expr::Operator;
@@ -225,6 +130,7 @@ mod tests {
     use fastrand::Rng;
 
     use super::*;
+    use crate::file::packed::packed_batch;
 
     fn batch() -> RecordBatch {
         let a: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), Some(4), None, Some(9), Some(6)]));
@@ -283,13 +189,12 @@ mod tests {
             let number = binary(col("a", &schema).unwrap(), Operator::Lt, lit(below), &schema).unwrap();
             let conjuncts = [of_text("0"), number, of_text("1")];
             let filter = RowFilter::new(conjuncts.iter().cloned(), &schema, |_| None).unwrap();
-            assert_eq!((filter.total.len(), filter.total_over_texts.len()), (1, 2));
-            let one_by_one = RowFilter {
-                total: Vec::new(),
-                total_over_texts: Vec::new(),
-                partial: conjuncts.into(),
-                schema: schema.clone(),
-            };
+            assert_eq!(
+                filter.total.iter().map(Condition::is_over_texts).collect::<Vec<_>>(),
+                [false, true, true]
+            );
+            let one_by_one =
+                RowFilter { total: Vec::new(), partial: conjuncts.into(), schema: schema.clone() };
             let found = filter.passing(batch.clone(), &mut Answers::default()).unwrap();
             let expected = one_by_one.passing(batch.clone(), &mut Answers::default()).unwrap();
             match (found, expected) {
@@ -302,55 +207,155 @@ mod tests {
         }
     }
 
-    /// A column of texts as keys into a dictionary, one of numbers, and both with the texts as they are.
-    fn texts(rng: &mut Rng, dictionary: &ArrayRef, rows: usize) -> (RecordBatch, RecordBatch) {
-        let keys: Int32Array =
-            (0..rows).map(|_| (rng.u8(..5) > 0).then(|| rng.i32(0..dictionary.len() as i32))).collect();
-        let keyed: ArrayRef = Arc::new(DictionaryArray::new(keys, Arc::clone(dictionary)));
-        let plain = coscan_engine::unpacked(&keyed).unwrap();
-        let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values((0..rows).map(|_| rng.i64(0..10))));
-        let batch = |texts| {
-            RecordBatch::try_from_iter_with_nullable([("a", Arc::clone(&numbers), true), ("t", texts, true)])
+    fn schema() -> SchemaRef {
+        Arc::new(Schema::new(vec![
+            Field::new("a", DataType::Int64, true),
+            Field::new("n", DataType::Decimal64(9, 2), true),
+            Field::new("d", DataType::Date32, true),
+            Field::new("t", DataType::Utf8View, true),
+            Field::new("u", DataType::Utf8View, true),
+        ]))
+    }
+
+    /// Numbers in so many bits, and with those of the type that `wide` makes of them.
+    fn numbers(
+        rng: &mut Rng,
+        rows: usize,
+        wide: impl Fn(Vec<Option<i64>>) -> ArrayRef,
+    ) -> (ArrayRef, ArrayRef) {
+        let bits = [8, 16, 32][rng.usize(..3)];
+        let range = if rng.bool() { -9..9 } else { -(1 << (bits - 1))..1 << (bits - 1) };
+        let values: Vec<Option<i64>> =
+            (0..rows).map(|_| (rng.u8(..6) > 0).then(|| rng.i64(range.clone()))).collect();
+        let of = values.iter();
+        let packed: ArrayRef = match bits {
+            8 => Arc::new(of.map(|value| value.map(|value| value as i8)).collect::<Int8Array>()),
+            16 => Arc::new(of.map(|value| value.map(|value| value as i16)).collect::<Int16Array>()),
+            _ => Arc::new(of.map(|value| value.map(|value| value as i32)).collect::<Int32Array>()),
         };
-        (batch(keyed).unwrap(), batch(plain).unwrap())
+        let wide = wide(values);
+        // As it is where no fewer bits hold a slice.
+        (if rng.u8(..4) == 0 { Arc::clone(&wide) } else { packed }, wide)
+    }
+
+    /// Strings as keys into a dictionary, and as they are.
+    fn strings(rng: &mut Rng, rows: usize, dictionary: &ArrayRef) -> (ArrayRef, ArrayRef) {
+        let keys: Vec<Option<i32>> =
+            (0..rows).map(|_| (rng.u8(..5) > 0).then(|| rng.i32(0..dictionary.len() as i32))).collect();
+        let keyed: ArrayRef = match dictionary.len() {
+            ..=100 => {
+                let keys: Int8Array = keys.iter().map(|key| key.map(|key| key as i8)).collect();
+                Arc::new(DictionaryArray::new(keys, Arc::clone(dictionary)))
+            }
+            _ => Arc::new(DictionaryArray::new(Int32Array::from(keys), Arc::clone(dictionary))),
+        };
+        let plain = coscan_engine::unpacked(&keyed, &DataType::Utf8View).unwrap();
+        (if rng.u8(..4) == 0 { Arc::clone(&plain) } else { keyed }, plain)
+    }
+
+    /// Rows with packed columns, and the same unpacked.
+    fn both(rng: &mut Rng, dictionary: &ArrayRef) -> (RecordBatch, RecordBatch) {
+        let rows = rng.usize(1..100);
+        let columns = [
+            numbers(rng, rows, |values| Arc::new(Int64Array::from(values))),
+            numbers(rng, rows, |values| {
+                let decimals = Decimal64Array::from(values).with_precision_and_scale(9, 2);
+                Arc::new(decimals.unwrap())
+            }),
+            numbers(rng, rows, |values| {
+                Arc::new(values.iter().map(|value| value.map(|value| value as i32)).collect::<Date32Array>())
+            }),
+            strings(rng, rows, dictionary),
+            strings(rng, rows, dictionary),
+        ];
+        let (packed, plain): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
+        (packed_batch(&schema(), packed, rows).unwrap(), RecordBatch::try_new(schema(), plain).unwrap())
+    }
+
+    const COMPARISONS: [Operator; 8] = [
+        Operator::Eq,
+        Operator::NotEq,
+        Operator::Lt,
+        Operator::LtEq,
+        Operator::Gt,
+        Operator::GtEq,
+        Operator::IsDistinctFrom,
+        Operator::IsNotDistinctFrom,
+    ];
+
+    fn over_number(rng: &mut Rng) -> Arc<dyn PhysicalExpr> {
+        let schema = schema();
+        let constant = match rng.u8(..4) {
+            0 => rng.i32(-9..9),
+            1 => [-129, -128, 127, 128, -32769, -32768, 32767, 32768][rng.usize(..8)],
+            2 => rng.i32(..),
+            _ => rng.i32(-300..300),
+        };
+        let some = (rng.u8(..9) > 0).then_some(constant);
+        let (name, constant) = match rng.u8(..3) {
+            0 => ("a", ScalarValue::Int64(some.map(i64::from))),
+            1 => ("n", ScalarValue::Decimal64(some.map(i64::from), 9, 2)),
+            _ => ("d", ScalarValue::Date32(some)),
+        };
+        let column = col(name, &schema).unwrap();
+        match rng.u8(..8) {
+            0 => is_null(column).unwrap(),
+            1 => in_list(column, vec![lit(constant)], &rng.bool(), &schema).unwrap(),
+            at => {
+                let op = COMPARISONS[rng.usize(..COMPARISONS.len())];
+                let (left, right) =
+                    if at % 2 == 0 { (column, lit(constant)) } else { (lit(constant), column) };
+                binary(left, op, right, &schema).unwrap()
+            }
+        }
+    }
+
+    fn over_text(rng: &mut Rng) -> Arc<dyn PhysicalExpr> {
+        let schema = schema();
+        let text = |n: u8| ScalarValue::Utf8View(Some(format!("text {n} and more of it")));
+        let column = col(["t", "u"][rng.usize(..2)], &schema).unwrap();
+        match rng.u8(..6) {
+            0 => binary(column, Operator::Eq, lit(text(rng.u8(..30))), &schema).unwrap(),
+            1 => binary(column, Operator::Lt, lit(text(rng.u8(..30))), &schema).unwrap(),
+            2 => is_null(column).unwrap(),
+            3 => {
+                let pattern = ScalarValue::Utf8View(Some(format!("%{}%of%", rng.u8(..10))));
+                like(rng.bool(), false, column, lit(pattern), &schema).unwrap()
+            }
+            4 => in_list(column, vec![lit(text(1)), lit(text(rng.u8(..30)))], &rng.bool(), &schema).unwrap(),
+            // It may fail, as far as is known.
+            _ => {
+                let length = cast(column, &schema, DataType::Utf8).unwrap();
+                let least = lit(ScalarValue::Utf8(Some("text 2".into())));
+                binary(length, Operator::GtEq, least, &schema).unwrap()
+            }
+        }
+    }
+
+    fn conjunct(rng: &mut Rng, depth: usize) -> Arc<dyn PhysicalExpr> {
+        match rng.u8(..6) {
+            0 | 1 => over_number(rng),
+            2 | 3 => over_text(rng),
+            _ if depth == 0 => over_text(rng),
+            at => {
+                let op = if at == 4 { Operator::And } else { Operator::Or };
+                let (left, right) = (conjunct(rng, depth - 1), conjunct(rng, depth - 1));
+                binary(left, op, right, &schema()).unwrap()
+            }
+        }
     }
 
     #[test]
-    fn texts_of_a_dictionary_pass_where_they_pass_without() {
+    fn rows_of_packed_columns_pass_where_they_pass_unpacked_and_conjuncts_as_a_whole() {
         let mut rng = Rng::with_seed(3);
-        let schema = Arc::new(Schema::new(vec![
-            Field::new("a", DataType::Int64, true),
-            Field::new("t", DataType::Utf8View, true),
-        ]));
-        let text = |n: u8| ScalarValue::Utf8View(Some(format!("text {n} and more of it")));
-        let column = || col("t", &schema).unwrap();
-        let conjunct = |rng: &mut Rng| match rng.u8(..7) {
-            0 => binary(column(), Operator::Eq, lit(text(rng.u8(..30))), &schema).unwrap(),
-            1 => binary(column(), Operator::Lt, lit(text(rng.u8(..30))), &schema).unwrap(),
-            2 => is_null(column()).unwrap(),
-            3 => like(
-                rng.bool(),
-                false,
-                column(),
-                lit(ScalarValue::Utf8View(Some(format!("%{}%of%", rng.u8(..10))))),
-                &schema,
-            )
-            .unwrap(),
-            4 => {
-                in_list(column(), vec![lit(text(1)), lit(text(rng.u8(..30)))], &rng.bool(), &schema).unwrap()
-            }
-            5 => binary(col("a", &schema).unwrap(), Operator::Lt, lit(rng.i64(0..12)), &schema).unwrap(),
-            // It may fail, as far as is known.
-            _ => {
-                let length = cast(column(), &schema, DataType::Utf8).unwrap();
-                binary(length, Operator::GtEq, lit(ScalarValue::Utf8(Some("text 2".into()))), &schema)
-                    .unwrap()
-            }
-        };
-        let (mut passed, mut asked) = (0, 0);
-        for _ in 0..400 {
-            let conjuncts: Vec<_> = (0..rng.usize(1..4)).map(|_| conjunct(&mut rng)).collect();
-            let filter = RowFilter::new(conjuncts.into_iter(), &schema, |_| None).unwrap();
+        let schema = schema();
+        let (mut passed, mut asked, mut apart) = (0, 0, 0);
+        for _ in 0..3000 {
+            let conjuncts: Vec<_> = (0..rng.usize(1..4)).map(|_| conjunct(&mut rng, 3)).collect();
+            let filter = RowFilter::new(conjuncts.iter().cloned(), &schema, |_| None).unwrap();
+            let whole = RowFilter { total: Vec::new(), partial: conjuncts, schema: Arc::clone(&schema) };
+            apart +=
+                filter.total.iter().filter(|of| matches!(of, Condition::All(_) | Condition::Any(_))).count();
             let mut answers = Answers::default();
             for _ in 0..2 {
                 let different = [1, 10, 300][rng.usize(..3)];
@@ -358,13 +363,12 @@ mod tests {
                     (0..different).map(|n| format!("text {} and more of it", n % 31)),
                 ));
                 for _ in 0..4 {
-                    let rows = rng.usize(1..100);
-                    let (keyed, plain) = texts(&mut rng, &dictionary, rows);
-                    let found = filter.passing(keyed, &mut answers).unwrap();
-                    let expected = filter.passing(plain, &mut Answers::default()).unwrap();
+                    let (packed, plain) = both(&mut rng, &dictionary);
+                    let found = filter.passing(packed, &mut answers).unwrap();
+                    let expected = whole.passing(plain, &mut Answers::default()).unwrap();
                     let rows_of = |passing| match passing {
                         Passing::None => RecordBatch::new_empty(Arc::clone(&schema)),
-                        some => without_dictionaries(some.into_batch().unwrap(), &schema).unwrap(),
+                        some => unpacked_batch(some.into_batch().unwrap(), &schema).unwrap(),
                     };
                     let (found, expected) = (rows_of(found), rows_of(expected));
                     assert_eq!(found, expected, "{filter:?}");
@@ -373,7 +377,11 @@ mod tests {
             }
             asked += answers.asked();
         }
-        assert!(passed > 5_000 && asked > 200, "{passed} rows passed, {asked} dictionaries were asked about");
+        assert!(
+            passed > 50_000 && asked > 1_000,
+            "{passed} rows passed, {asked} dictionaries were asked about"
+        );
+        assert!(apart > 500, "{apart} conjuncts were taken apart");
     }
 
     #[test]

@@ -9,15 +9,16 @@ use coscan_operators::SliceName;
 use coscan_operators::short_decimals::shortened_array;
 use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::buffer::BooleanBuffer;
-use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::Result;
 use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::physical_expr::projection::{ProjectionExpr, Projector};
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 
-use crate::file::dictionaries::{Answers, is_as, without_dictionaries};
+use crate::file::dictionaries::Answers;
 use crate::file::join_filter::JoinFilters;
 use crate::file::marks::marked;
+use crate::file::packed::{is_unpacked, packed_batch, unpacked_batch, with_types_of};
 use crate::file::recipe::Recipe;
 use crate::file::row_filter::{Passing, RowFilter};
 
@@ -102,11 +103,9 @@ impl Variant {
         })
     }
 
-    /// The columns of a slice as a batch that [`Self::passing`] understands. Strings may be dictionaries.
+    /// The columns of a slice as a batch that [`Self::passing`] understands. They may be packed.
     pub(crate) fn batch(&self, arrays: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        let schema = with_types_of(&self.batch_schema, &arrays);
-        Ok(RecordBatch::try_new_with_options(schema, arrays, &options)?)
+        packed_batch(&self.batch_schema, arrays, rows)
     }
 
     /// Whether only some rows of a batch may pass.
@@ -114,19 +113,23 @@ impl Variant {
         self.filter.is_some() || !self.join_filters.is_empty()
     }
 
-    /// The rows of `batch` that pass the filter, of the columns that are projected, without dictionaries.
+    /// The rows of `batch` that pass the filter, of the columns that are projected, unpacked.
     pub(crate) fn rows(&self, batch: RecordBatch, answers: &mut Answers) -> Result<Passing> {
-        match self.passing(batch, answers)? {
-            Passing::Some(batch, bits) if !is_as(&batch, &self.projected_schema) => {
-                let batch = Passing::Some(batch, bits).into_batch()?;
-                Ok(Passing::All(without_dictionaries(batch, &self.projected_schema)?))
+        let unpacked = |batch| unpacked_batch(batch, &self.projected_schema);
+        Ok(match self.passing(batch, answers)? {
+            Passing::Some(batch, bits) if !is_unpacked(&batch, &self.projected_schema) => {
+                // Rows that pass are copied once more above: to leave the others out first pays where these are most.
+                match bits.count_set_bits() * 2 > batch.num_rows() {
+                    true => Passing::Some(unpacked(batch)?, bits),
+                    false => Passing::All(unpacked(Passing::Some(batch, bits).into_batch()?)?),
+                }
             }
-            Passing::All(batch) => Ok(Passing::All(without_dictionaries(batch, &self.projected_schema)?)),
-            passing => Ok(passing),
-        }
+            Passing::All(batch) => Passing::All(unpacked(batch)?),
+            passing => passing,
+        })
     }
 
-    /// The rows of `batch` that pass the filter, of the columns that are projected. Strings may be dictionaries.
+    /// The rows of `batch` that pass the filter, of the columns that are projected. They may be packed.
     fn passing(&self, batch: RecordBatch, answers: &mut Answers) -> Result<Passing> {
         let passing = match &self.filter {
             Some(filter) => filter.passing(batch, answers)?,
@@ -144,8 +147,8 @@ impl Variant {
         self.marked_schema.is_some()
     }
 
-    /// The rows of `batch`, if any pass the filter, with marks; some of those that do not pass may be missing. Short
-    /// decimals are in 64 bits if these hold the batch's values, and strings may be dictionaries. `name` is that of all rows.
+    /// The rows of `batch`, if any pass the filter, with marks; some of those that do not pass may be missing. Columns
+    /// may be packed, and other short decimals are in 64 bits if these hold the batch's values. `name` is that of all rows.
     pub(crate) fn mark(
         &self,
         batch: RecordBatch,
@@ -163,8 +166,7 @@ impl Variant {
                 (batch, bits)
             }
         };
-        let batch =
-            if self.takes_columns { batch } else { without_dictionaries(batch, &self.projected_schema)? };
+        let batch = if self.takes_columns { batch } else { unpacked_batch(batch, &self.projected_schema)? };
         let rows = batch.num_rows();
         let column = |column: &ProjectionExpr| column.expr.evaluate(&batch)?.into_array(rows);
         let mut columns: Vec<ArrayRef> =
@@ -191,17 +193,4 @@ impl Variant {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         Ok(RecordBatch::try_new_with_options(Arc::clone(&self.output_schema), arrays, &options)?)
     }
-}
-
-/// `schema`, with the types that the arrays have where these are others.
-fn with_types_of(schema: &SchemaRef, arrays: &[ArrayRef]) -> SchemaRef {
-    let fields = schema.fields().iter().zip(arrays);
-    if fields.clone().all(|(field, array)| field.data_type() == array.data_type()) {
-        return Arc::clone(schema);
-    }
-    let fields = fields.map(|(field, array)| match field.data_type() == array.data_type() {
-        true => Arc::clone(field),
-        false => Arc::new(Field::clone(field).with_data_type(array.data_type().clone())),
-    });
-    Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
 }

@@ -91,7 +91,12 @@ fn condition(rng: &mut Rng, depth: usize) -> String {
         3..6 => format!("{column} {not}LIKE '{}'", pattern(rng)),
         6 => format!("{column} {not}IN ('{}', '{}')", constant(rng), constant(rng)),
         7 => format!("{column} IS {not}NULL"),
-        8 => format!("n {} {}", ["<", "<>", ">"][rng.usize(..3)], rng.u8(..17)),
+        8 => {
+            let op = ["=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM"][rng.usize(..7)];
+            // Beyond what the bits hold in which the column comes, as well.
+            let beyond = [-5_000_000_000, -129, 127, 128, 300, 40_000];
+            format!("n {op} {}", if rng.bool() { rng.i64(0..17) } else { beyond[rng.usize(..6)] })
+        }
         9 => format!("length({column}) > {}", rng.u8(..20)),
         10 if depth > 0 => format!("({} OR {})", condition(rng, depth - 1), condition(rng, depth - 1)),
         _ if depth > 0 => format!("{} AND {}", condition(rng, depth - 1), condition(rng, depth - 1)),

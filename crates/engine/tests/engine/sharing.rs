@@ -53,7 +53,7 @@ async fn two_scans_side_by_side_decode_once() {
     let (mut a, mut b) = (a.worker_of(), b.worker_of());
     let (mut chunk_a, mut chunk_b) = (a.1.next().await.unwrap().unwrap(), b.1.next().await.unwrap().unwrap());
     for i in 0..chunk_a.slices() {
-        let (of_a, of_b) = (chunk_a.slice(i).await.unwrap(), chunk_b.slice(i).await.unwrap());
+        let (of_a, of_b) = (chunk_a.packed_slice(i).await.unwrap(), chunk_b.packed_slice(i).await.unwrap());
         assert!(of_a.iter().zip(&of_b).all(|(x, y)| Arc::ptr_eq(x, y)), "the very same arrays");
     }
     let stats = engine.stats();

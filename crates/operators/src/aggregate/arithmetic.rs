@@ -282,12 +282,11 @@ impl<'a> ColumnValues<'a> {
     }
 
     fn bounds(self) -> Bounds {
-        let of = |bits: u32| Bounds { min: -(1i128 << bits), max: 1i128 << bits };
         match self {
             ColumnValues::Of64(values) => of_bits(values),
-            ColumnValues::Of32(_) => of(31),
-            ColumnValues::Of16(_) => of(15),
-            ColumnValues::Of8(_) => of(7),
+            ColumnValues::Of32(values) => of_bits(values),
+            ColumnValues::Of16(values) => of_bits(values),
+            ColumnValues::Of8(values) => of_bits(values),
         }
     }
 }
@@ -305,8 +304,11 @@ fn write<T: Copy + Into<i64>>(values: &[T], rows: Rows<'_>, out: &mut [i64]) {
 
 /// Bounds of all values, from the highest bit in which one of them differs from its sign. This is less than the
 /// extremes would tell, and takes a fraction of the time.
-fn of_bits(values: &[i64]) -> Bounds {
-    let differing = values.iter().fold(0u64, |bits, value| bits | (value ^ (value << 1)) as u64);
+fn of_bits<T: Copy + Into<i64>>(values: &[T]) -> Bounds {
+    let differing = values.iter().fold(0u64, |bits, value| {
+        let value: i64 = (*value).into();
+        bits | (value ^ (value << 1)) as u64
+    });
     let bits = u64::BITS - differing.leading_zeros();
     // The lowest bit moved up: `bits` counts it once more.
     let limit = 1i128 << bits.saturating_sub(1);

@@ -4,14 +4,15 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, DictionaryArray, new_empty_array, new_null_array};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, new_empty_array, new_null_array};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Int32Type};
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Result;
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 
 use super::key_values::{Fixed, KeyValues, Strings};
+use crate::keyed::Keyed;
 use crate::short_decimals::shortened;
 use crate::views::same_views;
 
@@ -266,51 +267,49 @@ impl KeyColumn {
     /// See [`Keys::long_bytes`].
     fn long_bytes(&self, array: &ArrayRef, rows: &[u32]) -> usize {
         let rows = rows.iter().map(|row| *row as usize);
-        let Some(keyed) = array.as_dictionary_opt::<Int32Type>() else { return long_bytes(array, rows) };
-        let keys = rows.filter(|row| keyed.is_valid(*row)).map(|row| keyed.keys().value(row) as usize);
+        let Some(keyed) = Keyed::of(array) else { return long_bytes(array, rows) };
+        let keys = rows.filter(|row| keyed.is_valid(*row)).map(|row| keyed.key(row));
         match &self.dictionary {
-            Some(known) if same_views(&known.strings, keyed.values()) => {
-                long_bytes(keyed.values(), keys.filter(|key| known.numbers[*key] == NOBODY))
+            Some(known) if same_views(&known.strings, keyed.values) => {
+                long_bytes(keyed.values, keys.filter(|key| known.numbers[*key] == NOBODY))
             }
-            _ => long_bytes(keyed.values(), keys),
+            _ => long_bytes(keyed.values, keys),
         }
     }
 
     fn number(&mut self, array: &ArrayRef, rows: &[u32], numbers: &mut Vec<u32>) -> Result<()> {
-        match array.as_dictionary_opt::<Int32Type>() {
+        match Keyed::of(array) {
             Some(keyed) => self.number_keyed(keyed, rows, numbers),
             None => self.number_plain(array, rows, numbers),
         }
     }
 
     /// Numbers strings by their keys in a dictionary: each of its strings once, and null.
-    fn number_keyed(
-        &mut self,
-        keyed: &DictionaryArray<Int32Type>,
-        rows: &[u32],
-        numbers: &mut Vec<u32>,
-    ) -> Result<()> {
-        let strings = keyed.values();
-        let (keys, nulls) = (keyed.keys().values(), keyed.nulls());
+    fn number_keyed(&mut self, keyed: Keyed<'_>, rows: &[u32], numbers: &mut Vec<u32>) -> Result<()> {
+        let strings = keyed.values;
         let mut dictionary = match self.dictionary.take() {
             Some(known) if same_views(&known.strings, strings) => known,
             _ => Dictionary::of(strings),
         };
-        let mut one = Vec::with_capacity(1);
-        for row in rows {
-            let row = *row as usize;
-            let is_null = nulls.is_some_and(|nulls| nulls.is_null(row));
-            let key = if is_null { strings.len() } else { keys[row] as usize };
-            if dictionary.numbers[key] == NOBODY {
-                one.clear();
-                if is_null {
-                    self.number_plain(&new_null_array(strings.data_type(), 1), &[0], &mut one)?;
-                } else {
-                    self.number_plain(strings, &[key as u32], &mut one)?;
+        let (mut one, null) = (Vec::with_capacity(1), strings.len());
+        let mut rest = rows;
+        loop {
+            let known = |row: usize, key: usize| {
+                let number = dictionary.numbers[if keyed.is_valid(row) { key } else { null }];
+                if number != NOBODY {
+                    numbers.push(number);
                 }
-                dictionary.numbers[key] = one[0];
+                number != NOBODY
+            };
+            rest = &rest[keyed.take_while(rest, known)..];
+            let Some(row) = rest.first() else { break };
+            one.clear();
+            let key = if keyed.is_valid(*row as usize) { keyed.key(*row as usize) } else { null };
+            match key == null {
+                true => self.number_plain(&new_null_array(strings.data_type(), 1), &[0], &mut one)?,
+                false => self.number_plain(strings, &[key as u32], &mut one)?,
             }
-            numbers.push(dictionary.numbers[key]);
+            dictionary.numbers[key] = one[0];
         }
         self.dictionary = Some(dictionary);
         Ok(())
@@ -416,7 +415,9 @@ fn of_views<'a>(
 
 #[cfg(test)]
 mod tests {
-    use datafusion::arrow::array::{BooleanArray, Date32Array, Int32Array, StringViewArray};
+    use datafusion::arrow::array::{
+        BooleanArray, Date32Array, DictionaryArray, Int8Array, Int32Array, StringViewArray,
+    };
     use datafusion::common::ScalarValue;
     use fastrand::Rng;
 
@@ -471,7 +472,14 @@ mod tests {
         let keys: Int32Array = strings.iter().map(&mut key).collect();
         let plain: ArrayRef = Arc::new(StringViewArray::from_iter(strings));
         let dictionary = Arc::new(StringViewArray::from_iter(dictionary));
-        (plain, Arc::new(DictionaryArray::try_new(keys, dictionary).unwrap()))
+        let keyed: ArrayRef = match rng.bool() {
+            true => {
+                let keys: Int8Array = keys.iter().map(|key| key.map(|key| key as i8)).collect();
+                Arc::new(DictionaryArray::new(keys, dictionary))
+            }
+            false => Arc::new(DictionaryArray::new(keys, dictionary)),
+        };
+        (plain, keyed)
     }
 
     /// The bytes of the long strings among the groups from this one on.

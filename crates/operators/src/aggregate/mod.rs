@@ -25,8 +25,8 @@ mod totals;
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
+use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::Result;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{Column, Literal};
@@ -36,6 +36,7 @@ pub use exec::{ScanAggregateExec, Sharing};
 pub use slice_state::SliceState;
 
 use crate::shared_slices::PerSlice;
+use crate::short_decimals::{of_scan, shortened};
 
 /// The functions that are computed here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,6 +168,30 @@ impl Aggregation {
         }
         self.states.push(State::Sum(sum));
         Ok(true)
+    }
+
+    /// The batch with numbers to group by in the bits of their type: a scan leaves them in as few as the values of a slice need,
+    /// and groups are of all slices.
+    fn with_wide_keys(&self, batch: RecordBatch) -> Result<RecordBatch> {
+        let wide = |(&key, field): (&usize, &Arc<Field>)| {
+            let of = shortened(field.data_type()).unwrap_or_else(|| field.data_type().clone());
+            let came_as = batch.column(key).data_type();
+            (came_as.is_signed_integer() && *came_as != of).then_some((key, of))
+        };
+        let narrow: Vec<(usize, DataType)> =
+            self.keys.iter().zip(self.schema.fields()).filter_map(wide).collect();
+        if narrow.is_empty() {
+            return Ok(batch);
+        }
+        let (schema, mut arrays, rows) = batch.into_parts();
+        let mut fields = schema.fields().to_vec();
+        for (key, of) in narrow {
+            arrays[key] = of_scan(&arrays[key], &of)?;
+            fields[key] = Arc::new(Field::clone(&fields[key]).with_data_type(of));
+        }
+        let schema = Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()));
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        Ok(RecordBatch::try_new_with_options(schema, arrays, &options)?)
     }
 
     /// Whether all columns that are read are in the form they are read in: a scan leaves decimals in 128 bits where 64 do

@@ -62,6 +62,7 @@ impl Totals {
     /// computed for them, there are many groups by now, or no memory for more. One batch may be left for the next call or for
     /// [`Self::add_deferred`].
     pub(super) fn add(&mut self, batch: RecordBatch) -> Result<Vec<RecordBatch>> {
+        let batch = self.groups.of.with_wide_keys(batch)?;
         let mut refused = Vec::new();
         if self.is_in_work(&batch) {
             refused.extend(self.add_deferred()?);
@@ -264,10 +265,12 @@ mod tests {
     use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, UnboundedMemoryPool};
     use datafusion::physical_expr::expressions::col;
     use datafusion::physical_plan::metrics::Count;
+    use fastrand::Rng;
 
     use super::*;
     use crate::Function;
     use crate::shared_slices::{Claim, Room, SharedSlices};
+    use crate::short_decimals::of_scan;
 
     #[derive(Debug)]
     struct Ample;
@@ -374,5 +377,70 @@ mod tests {
         assert!(totals.add(left.clone()).unwrap().is_empty());
         assert_eq!(totals.add(large.clone()).unwrap(), [large, left]);
         assert_eq!(totals.add_deferred().unwrap(), None);
+    }
+
+    /// A column of a scan, as its type has it and in as few bits as hold the values.
+    fn column(rng: &mut Rng, of: &DataType) -> (ArrayRef, ArrayRef) {
+        let (bits, of_bits) =
+            [(8, DataType::Int8), (16, DataType::Int16), (32, DataType::Int32)][rng.usize(..3)].clone();
+        let range = if rng.bool() { -3..3 } else { -(1 << (bits - 1))..1 << (bits - 1) };
+        let value = |rng: &mut Rng| (rng.u8(..5) > 0).then(|| rng.i64(range.clone()));
+        let wide: ArrayRef = Arc::new((0..50).map(|_| value(rng)).collect::<Int64Array>());
+        let narrow = cast(&wide, &of_bits);
+        let short = shortened(of).unwrap_or_else(|| of.clone());
+        (of_scan(&wide, &short).unwrap(), narrow.unwrap())
+    }
+
+    #[test]
+    fn numbers_in_fewer_bits_add_up_to_the_same() {
+        let (key, value) = (DataType::Decimal128(10, 2), DataType::Decimal128(15, 2));
+        let types = [&key, &DataType::Date32, &value, &DataType::Int64];
+        let names = ["key", "day", "value", "integer"];
+        let fields = names.iter().zip(types).map(|(name, of)| Field::new(*name, of.clone(), true));
+        let scan = Schema::new(fields.collect::<Vec<_>>());
+        let of = |name: &str| col(name, &scan).unwrap();
+        let functions = [
+            (Function::Sum, of("value")),
+            (Function::Count, of("integer")),
+            (Function::Sum, of("integer")),
+            (Function::Least, of("day")),
+            (Function::Greatest, of("value")),
+        ];
+        let states =
+            [DataType::Decimal128(25, 2), DataType::Int64, DataType::Int64, DataType::Date32, value.clone()];
+        let mut rng = Rng::with_seed(5);
+        for keys in [vec![], vec![0], vec![1], vec![0, 1], vec![3]] {
+            let of_state = keys.iter().map(|key| types[*key]).chain(&states);
+            let state =
+                Schema::new(of_state.map(|of| Field::new("any", of.clone(), true)).collect::<Vec<_>>());
+            let aggregation = Aggregation::new(keys.clone(), &functions, &scan, Arc::new(state));
+            let aggregation = Arc::new(aggregation.unwrap().unwrap());
+            let pool: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
+            let totals = || {
+                let reservation = MemoryConsumer::new("test").register(&pool);
+                Totals::new(Arc::clone(&aggregation), reservation, None)
+            };
+            let (mut of_wide, mut of_narrow) = (totals(), totals());
+            for _ in 0..40 {
+                let columns = types.map(|of| column(&mut rng, of));
+                let marks: ArrayRef = Arc::new((0..50).map(|_| Some(rng.bool())).collect::<BooleanArray>());
+                let add = |totals: &mut Totals, pick: &dyn Fn(&(ArrayRef, ArrayRef)) -> ArrayRef| {
+                    let arrays = names.iter().copied().zip(columns.iter().map(pick));
+                    let arrays = arrays.chain([("marks", Arc::clone(&marks))]);
+                    let batch = RecordBatch::try_from_iter_with_nullable(
+                        arrays.map(|(name, array)| (name, array, true)),
+                    );
+                    assert!(totals.add(batch.unwrap()).unwrap().is_empty());
+                };
+                add(&mut of_wide, &|(wide, _)| Arc::clone(wide));
+                // Slices differ in how many bits they need.
+                let some = rng.u8(..16);
+                add(&mut of_narrow, &|(wide, narrow)| {
+                    let at = columns.iter().position(|(of, _)| Arc::ptr_eq(of, wide)).unwrap();
+                    Arc::clone(if some >> at & 1 == 1 { narrow } else { wide })
+                });
+            }
+            assert_eq!(of_narrow.finish().unwrap().0, of_wide.finish().unwrap().0, "by {keys:?}");
+        }
     }
 }

@@ -1,0 +1,354 @@
+//! Conditions that cannot fail, evaluated on the rows of a slice.
+//!
+//! A condition passes the rows for which it is true, and what is true goes through AND and OR: `a OR b` is true where one of
+//! them is. So a condition over strings is taken apart into parts over one column each, which the column's dictionary can
+//! answer. Numbers are compared with constants in as few bits as they come in.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use coscan_operators::{Found, Part, searched_likes};
+use datafusion::arrow::array::{
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray, RecordBatch,
+};
+use datafusion::arrow::buffer::{BooleanBuffer, MutableBuffer};
+use datafusion::arrow::compute::kernels::cmp;
+use datafusion::arrow::compute::{filter_record_batch, prep_null_mask_filter};
+use datafusion::arrow::datatypes::{DataType, Int8Type, Int16Type, Int32Type, SchemaRef};
+use datafusion::arrow::util::bit_util::set_bit;
+use datafusion::common::cast::as_boolean_array;
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::Operator;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::{BinaryExpr, Column, Literal};
+use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
+
+use crate::file::dictionaries::{Answers, keyed};
+use crate::file::packed::unpacked_batch;
+use crate::file::shared_answers::Conjunct;
+
+/// A condition on rows of the scan's batches.
+#[derive(Debug)]
+pub(crate) enum Condition {
+    Numbers(OverNumbers),
+    Texts(OverTexts),
+    All(Vec<Condition>),
+    Any(Vec<Condition>),
+}
+
+/// A condition over values of fixed length: to test a row costs less than to leave it out.
+#[derive(Debug)]
+pub(crate) struct OverNumbers {
+    part: OwnColumns,
+    comparison: Option<Comparison>,
+}
+
+/// A condition over strings and other values of variable length.
+#[derive(Debug)]
+pub(crate) struct OverTexts {
+    part: OwnColumns,
+    /// Its number among those of the filter.
+    number: usize,
+    /// What it has in common with those of other queries, if anything.
+    shared: Option<Part<Conjunct>>,
+}
+
+/// A condition in terms of its own columns.
+#[derive(Debug)]
+struct OwnColumns {
+    condition: Arc<dyn PhysicalExpr>,
+    /// The positions of these in a batch, and what they are asked to be.
+    columns: Vec<usize>,
+    schema: SchemaRef,
+}
+
+/// A number that may come in fewer bits against a constant. Of decimals the values without their scale.
+#[derive(Debug)]
+struct Comparison {
+    op: Operator,
+    constant: i64,
+}
+
+/// Makes the conditions of a filter.
+pub(crate) struct Conditions<'a, F> {
+    /// What batches are asked to be.
+    pub(crate) batch_schema: &'a SchemaRef,
+    /// What a condition over a file has in common with those of other queries.
+    pub(crate) shared: F,
+    /// How many there are over strings.
+    pub(crate) texts: usize,
+}
+
+impl<F> Conditions<'_, F>
+where
+    F: Fn(&Arc<dyn PhysicalExpr>) -> Option<Part<Conjunct>>,
+{
+    /// One that cannot fail, over a file.
+    pub(crate) fn condition(&mut self, of: &Arc<dyn PhysicalExpr>) -> Result<Condition> {
+        let over_batch = reassign_expr_columns(Arc::clone(of), self.batch_schema)?;
+        let columns = columns_of(&over_batch);
+        let fixed = |&at: &usize| self.batch_schema.field(at).data_type().primitive_width().is_some();
+        if columns.iter().all(fixed) {
+            let part = OwnColumns::new(over_batch, columns, self.batch_schema)?;
+            return Ok(Condition::Numbers(OverNumbers { comparison: Comparison::of(&part), part }));
+        }
+        if columns.len() > 1
+            && let Some(binary) = of.downcast_ref::<BinaryExpr>()
+            && matches!(binary.op(), Operator::And | Operator::Or)
+        {
+            let mut parts = Vec::new();
+            by_columns(of, *binary.op(), &mut parts);
+            if parts.len() > 1 {
+                let parts = parts.iter().map(|(_, part)| self.condition(part));
+                let mut parts = parts.collect::<Result<Vec<_>>>()?;
+                parts.sort_by_key(Condition::is_over_texts);
+                return Ok(match binary.op() {
+                    Operator::And => Condition::All(parts),
+                    _ => Condition::Any(parts),
+                });
+            }
+        }
+        let part = OwnColumns::new(searched_likes(over_batch)?, columns, self.batch_schema)?;
+        let number = self.texts;
+        self.texts += 1;
+        Ok(Condition::Texts(OverTexts { part, number, shared: (self.shared)(of) }))
+    }
+}
+
+fn columns_of(condition: &Arc<dyn PhysicalExpr>) -> BTreeSet<usize> {
+    collect_columns(condition).iter().map(Column::index).collect()
+}
+
+/// The operands of a chain of this operator, those over the same columns as one.
+fn by_columns(
+    of: &Arc<dyn PhysicalExpr>,
+    op: Operator,
+    parts: &mut Vec<(BTreeSet<usize>, Arc<dyn PhysicalExpr>)>,
+) {
+    if let Some(binary) = of.downcast_ref::<BinaryExpr>()
+        && *binary.op() == op
+    {
+        by_columns(binary.left(), op, parts);
+        by_columns(binary.right(), op, parts);
+        return;
+    }
+    let columns = columns_of(of);
+    match parts.iter_mut().find(|(known, _)| *known == columns) {
+        Some((_, part)) => *part = Arc::new(BinaryExpr::new(Arc::clone(part), op, Arc::clone(of))),
+        None => parts.push((columns, Arc::clone(of))),
+    }
+}
+
+impl Condition {
+    /// Whether it, or a part of it, is over values of variable length.
+    pub(crate) fn is_over_texts(&self) -> bool {
+        match self {
+            Condition::Numbers(_) => false,
+            Condition::Texts(_) => true,
+            Condition::All(parts) | Condition::Any(parts) => parts.iter().any(Condition::is_over_texts),
+        }
+    }
+
+    /// The rows of `bits`, or of all, for which it is true.
+    pub(crate) fn matches(
+        &self,
+        batch: &RecordBatch,
+        bits: Option<&BooleanBuffer>,
+        answers: &mut Answers,
+    ) -> Result<BooleanBuffer> {
+        match self {
+            Condition::Numbers(numbers) => Ok(within(&numbers.matches(batch)?, bits)),
+            Condition::Texts(texts) => texts.matches(batch, bits, answers),
+            Condition::All(parts) => {
+                let mut left = bits.cloned();
+                for part in parts {
+                    let matches = part.matches(batch, left.as_ref(), answers)?;
+                    let is_over = !matches.has_true();
+                    left = Some(matches);
+                    if is_over {
+                        break;
+                    }
+                }
+                Ok(left.unwrap_or_else(|| BooleanBuffer::new_set(batch.num_rows())))
+            }
+            Condition::Any(parts) => {
+                let mut found = BooleanBuffer::new_unset(batch.num_rows());
+                let mut others = bits.cloned();
+                for part in parts {
+                    let matches = part.matches(batch, others.as_ref(), answers)?;
+                    found = &found | &matches;
+                    let left = within(&!&matches, others.as_ref());
+                    if !left.has_true() {
+                        break;
+                    }
+                    others = Some(left);
+                }
+                Ok(found)
+            }
+        }
+    }
+}
+
+impl OwnColumns {
+    fn new(
+        condition: Arc<dyn PhysicalExpr>,
+        columns: BTreeSet<usize>,
+        batch_schema: &SchemaRef,
+    ) -> Result<Self> {
+        let columns = Vec::from_iter(columns);
+        let schema = Arc::new(batch_schema.project(&columns)?);
+        let condition = reassign_expr_columns(condition, &schema)?;
+        Ok(OwnColumns { condition, columns, schema })
+    }
+
+    /// For which rows of a batch of its columns it is true.
+    fn matches(&self, columns: RecordBatch) -> Result<BooleanBuffer> {
+        is_true(&self.condition, &unpacked_batch(columns, &self.schema)?)
+    }
+}
+
+impl OverNumbers {
+    fn matches(&self, batch: &RecordBatch) -> Result<BooleanBuffer> {
+        if let (Some(comparison), [column]) = (&self.comparison, self.part.columns.as_slice())
+            && let Some(matches) = comparison.matches(batch.column(*column))?
+        {
+            return Ok(matches);
+        }
+        self.part.matches(batch.project(&self.part.columns)?)
+    }
+}
+
+impl Comparison {
+    /// What a condition is, if it is one.
+    fn of(part: &OwnColumns) -> Option<Self> {
+        let [field] = &part.schema.fields()[..] else { return None };
+        let binary = part.condition.downcast_ref::<BinaryExpr>()?;
+        let (op, literal) = match (binary.left().is::<Column>(), binary.right().is::<Column>()) {
+            (true, false) => (*binary.op(), binary.right()),
+            (false, true) => (binary.op().swap()?, binary.left()),
+            _ => return None,
+        };
+        let literal = literal.downcast_ref::<Literal>()?.value();
+        let constant = match (field.data_type(), literal) {
+            (DataType::Decimal64(_, scale), ScalarValue::Decimal64(constant, _, of)) if of == scale => {
+                *constant
+            }
+            (DataType::Int64, ScalarValue::Int64(constant)) => *constant,
+            (DataType::Int32, ScalarValue::Int32(constant))
+            | (DataType::Date32, ScalarValue::Date32(constant)) => constant.map(i64::from),
+            _ => None,
+        };
+        use Operator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+        let is_comparison = matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq);
+        constant.filter(|_| is_comparison).map(|constant| Comparison { op, constant })
+    }
+
+    /// For which rows it is true; `None` if the column has none of the types that numbers come as.
+    fn matches(&self, column: &ArrayRef) -> Result<Option<BooleanBuffer>> {
+        Ok(Some(match column.data_type() {
+            DataType::Int8 => self.matches_of::<Int8Type>(column)?,
+            DataType::Int16 => self.matches_of::<Int16Type>(column)?,
+            DataType::Int32 => self.matches_of::<Int32Type>(column)?,
+            _ => return Ok(None),
+        }))
+    }
+
+    fn matches_of<T>(&self, column: &ArrayRef) -> Result<BooleanBuffer>
+    where
+        T: ArrowPrimitiveType<Native: TryFrom<i64>>,
+    {
+        let values = column.as_primitive::<T>();
+        let matches = match T::Native::try_from(self.constant) {
+            Ok(constant) => {
+                let constant = PrimitiveArray::<T>::new_scalar(constant);
+                match self.op {
+                    Operator::Eq => cmp::eq(values, &constant)?,
+                    Operator::NotEq => cmp::neq(values, &constant)?,
+                    Operator::Lt => cmp::lt(values, &constant)?,
+                    Operator::LtEq => cmp::lt_eq(values, &constant)?,
+                    Operator::Gt => cmp::gt(values, &constant)?,
+                    _ => cmp::gt_eq(values, &constant)?,
+                }
+            }
+            // Above all values, or below.
+            Err(_) => {
+                let is_true = match self.op {
+                    Operator::Eq => false,
+                    Operator::NotEq => true,
+                    Operator::Lt | Operator::LtEq => self.constant > 0,
+                    _ => self.constant < 0,
+                };
+                let all = if is_true { BooleanBuffer::new_set } else { BooleanBuffer::new_unset };
+                BooleanArray::new(all(values.len()), values.nulls().cloned())
+            }
+        };
+        Ok(without_nulls(&matches))
+    }
+}
+
+impl OverTexts {
+    /// The rows of `bits`, or of all, for which it is true: as its answers about a dictionary say, or what others found, or
+    /// what is found now.
+    fn matches(
+        &self,
+        batch: &RecordBatch,
+        bits: Option<&BooleanBuffer>,
+        answers: &mut Answers,
+    ) -> Result<BooleanBuffer> {
+        let texts = batch.project(&self.part.columns)?;
+        let rows = bits.map_or(texts.num_rows(), BooleanBuffer::count_set_bits);
+        if let [text] = texts.columns()
+            && let Some(text) = keyed(text, &self.part.schema)
+            && let Some(matches) =
+                answers.of(self.number, &self.part.condition, text, &self.part.schema, rows)?
+        {
+            return Ok(within(&matches, bits));
+        }
+        let most = rows * 2 > texts.num_rows();
+        let found = match (&self.shared, answers.slice) {
+            (Some(part), Some(slice)) => part.find(slice, most),
+            _ => Found::Nothing,
+        };
+        if let Found::State(matches) = found {
+            return Ok(within(&matches, bits));
+        }
+        let Some(bits) = bits.filter(|_| !most) else {
+            let matches = self.part.matches(texts)?;
+            if let Found::Wanted(claim) = found {
+                claim.made(matches.clone());
+            }
+            return Ok(within(&matches, bits));
+        };
+        let left = filter_record_batch(&texts, &BooleanArray::new(bits.clone(), None))?;
+        Ok(spread(bits, &self.part.matches(left)?))
+    }
+}
+
+/// Those of `matches` that are in `bits`, if there are any.
+fn within(matches: &BooleanBuffer, bits: Option<&BooleanBuffer>) -> BooleanBuffer {
+    bits.map_or_else(|| matches.clone(), |bits| bits & matches)
+}
+
+/// `bits` without those set bits whose place among the set ones is not in `left`.
+pub(crate) fn spread(bits: &BooleanBuffer, left: &BooleanBuffer) -> BooleanBuffer {
+    let mut spread = MutableBuffer::from_len_zeroed(bits.len().div_ceil(8));
+    for (place, at) in bits.set_indices().enumerate() {
+        if left.value(place) {
+            set_bit(spread.as_slice_mut(), at);
+        }
+    }
+    BooleanBuffer::new(spread.into(), 0, bits.len())
+}
+
+/// For which rows a condition is true: neither false nor null.
+pub(crate) fn is_true(condition: &Arc<dyn PhysicalExpr>, batch: &RecordBatch) -> Result<BooleanBuffer> {
+    let matches = condition.evaluate(batch)?.into_array(batch.num_rows())?;
+    Ok(without_nulls(as_boolean_array(&matches)?))
+}
+
+fn without_nulls(matches: &BooleanArray) -> BooleanBuffer {
+    match matches.nulls() {
+        Some(_) => prep_null_mask_filter(matches).values().clone(),
+        None => matches.values().clone(),
+    }
+}

@@ -1,0 +1,142 @@
+//! The form in which the arrays of slices are kept and handed out: the same values in fewer bytes.
+//!
+//! Views of strings become keys into a dictionary where a column chunk has one for all its values: one, two or four bytes for
+//! each row instead of sixteen, and each distinct string once a chunk. Decimals of 64 bits, integers and dates become integers
+//! of as few bits as the values of the slice need: of TPC-H's, most of one, two or four bytes.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, DictionaryArray, Int8Array, Int16Array, Int32Array,
+    PrimitiveArray,
+};
+use arrow::buffer::NullBuffer;
+use arrow::compute::{cast, take};
+use arrow::datatypes::{DataType, Date32Type, Decimal64Type, Int8Type, Int16Type, Int32Type, Int64Type};
+use arrow::error::Result as ArrowResult;
+use parquet::errors::Result as ParquetResult;
+
+/// Packs the arrays of a reader, which come one after the other.
+#[derive(Debug, Default)]
+pub(crate) struct Packing {
+    /// The dictionary of the last array: as it came, and as views.
+    dictionary: Option<(ArrayRef, ArrayRef)>,
+}
+
+impl Packing {
+    /// What is kept of an array of the type that was asked for, or of one with a dictionary of strings instead of views.
+    pub(crate) fn packed(&mut self, array: ArrayRef, asked: &DataType) -> ParquetResult<ArrayRef> {
+        match array.as_dictionary_opt::<Int32Type>() {
+            Some(keyed) if is_view(asked) => self.of_views(keyed, asked),
+            _ => Ok(narrowed(&array).unwrap_or(array)),
+        }
+    }
+
+    /// An array with a dictionary of strings, as one with a dictionary of views of them, which arrays in sequence share.
+    fn of_views(&mut self, keyed: &DictionaryArray<Int32Type>, asked: &DataType) -> ParquetResult<ArrayRef> {
+        let views = match &self.dictionary {
+            Some((strings, views)) if is_same(strings, keyed.values()) => Arc::clone(views),
+            _ => {
+                let views = cast(keyed.values(), asked)?;
+                self.dictionary = Some((Arc::clone(keyed.values()), Arc::clone(&views)));
+                views
+            }
+        };
+        let (keys, nulls) = (keyed.keys(), || keyed.nulls().cloned());
+        // The key of a null may be any.
+        Ok(match views.len() {
+            0..=0x80 => {
+                let keys = Int8Array::new(keys.values().iter().map(|key| *key as i8).collect(), nulls());
+                Arc::new(DictionaryArray::try_new(keys, views)?)
+            }
+            0x81..=0x8000 => {
+                let keys = Int16Array::new(keys.values().iter().map(|key| *key as i16).collect(), nulls());
+                Arc::new(DictionaryArray::try_new(keys, views)?)
+            }
+            _ => Arc::new(DictionaryArray::try_new(keys.clone(), views)?),
+        })
+    }
+}
+
+/// Whether two arrays of strings are in the same memory. Neither gives it back while they are compared.
+fn is_same(a: &ArrayRef, b: &ArrayRef) -> bool {
+    let (a, b) = (a.to_data(), b.to_data());
+    let pairs = a.buffers().iter().zip(b.buffers());
+    a.len() == b.len() && a.offset() == b.offset() && pairs.into_iter().all(|(a, b)| a.as_ptr() == b.as_ptr())
+}
+
+fn is_view(of: &DataType) -> bool {
+    matches!(of, DataType::Utf8View | DataType::BinaryView)
+}
+
+/// Numbers as integers of the fewest bits that hold them; `None` if they have no more now, or it is another array.
+fn narrowed(array: &ArrayRef) -> Option<ArrayRef> {
+    let nulls = array.nulls();
+    match array.data_type() {
+        DataType::Decimal64(..) => in_fewer_bits(array.as_primitive::<Decimal64Type>().values(), nulls),
+        DataType::Int64 => in_fewer_bits(array.as_primitive::<Int64Type>().values(), nulls),
+        DataType::Int32 => in_fewer_bits(array.as_primitive::<Int32Type>().values(), nulls),
+        DataType::Date32 => in_fewer_bits(array.as_primitive::<Date32Type>().values(), nulls),
+        _ => None,
+    }
+}
+
+fn in_fewer_bits<T: Copy + Into<i64>>(values: &[T], nulls: Option<&NullBuffer>) -> Option<ArrayRef> {
+    let values = || values.iter().map(|value| -> i64 { (*value).into() });
+    // Bits that differ from the sign, of any value.
+    let differing = values().fold(0u64, |bits, value| bits | (value ^ (value >> 63)) as u64);
+    let nulls = nulls.cloned();
+    Some(match u64::BITS - differing.leading_zeros() {
+        0..8 => Arc::new(Int8Array::new(values().map(|value| value as i8).collect(), nulls)),
+        8..16 => Arc::new(Int16Array::new(values().map(|value| value as i16).collect(), nulls)),
+        16..32 if size_of::<T>() > 4 => {
+            Arc::new(Int32Array::new(values().map(|value| value as i32).collect(), nulls))
+        }
+        _ => return None,
+    })
+}
+
+/// The array that [`Chunk::slice`](crate::Chunk::slice) gives instead of one of
+/// [`Chunk::packed_slice`](crate::Chunk::packed_slice), of the type that was asked for. Cost: 16 bytes for each row of strings,
+/// 4 or 8 for each number, if it is packed.
+///
+/// # Errors
+/// A key is no place in the dictionary, or the array is none of the type that was asked for: no chunk has such arrays.
+pub fn unpacked(array: &ArrayRef, asked: &DataType) -> ArrowResult<ArrayRef> {
+    if array.data_type() == asked {
+        return Ok(Arc::clone(array));
+    }
+    let numbers: Option<ArrayRef> = match asked {
+        DataType::Decimal64(precision, scale) => match widened::<Decimal64Type>(array) {
+            Some(decimals) => Some(Arc::new(decimals.with_precision_and_scale(*precision, *scale)?)),
+            None => None,
+        },
+        DataType::Int64 => widened::<Int64Type>(array).map(|array| Arc::new(array) as _),
+        DataType::Int32 => widened::<Int32Type>(array).map(|array| Arc::new(array) as _),
+        DataType::Date32 => widened::<Date32Type>(array).map(|array| Arc::new(array) as _),
+        _ => None,
+    };
+    match (numbers, array.as_any_dictionary_opt()) {
+        (Some(numbers), _) => Ok(numbers),
+        (None, Some(strings)) => take(strings.values(), strings.keys(), None),
+        (None, None) => cast(array, asked),
+    }
+}
+
+fn widened<T>(array: &ArrayRef) -> Option<PrimitiveArray<T>>
+where
+    T: ArrowPrimitiveType<Native: From<i8> + From<i16> + From<i32>>,
+{
+    let nulls = array.nulls().cloned();
+    let values = match array.data_type() {
+        DataType::Int8 => values_of::<Int8Type>(array).map(T::Native::from).collect(),
+        DataType::Int16 => values_of::<Int16Type>(array).map(T::Native::from).collect(),
+        DataType::Int32 => values_of::<Int32Type>(array).map(T::Native::from).collect(),
+        _ => return None,
+    };
+    Some(PrimitiveArray::new(values, nulls))
+}
+
+fn values_of<T: ArrowPrimitiveType>(array: &ArrayRef) -> impl Iterator<Item = T::Native> {
+    array.as_primitive::<T>().values().iter().copied()
+}

@@ -1,0 +1,95 @@
+//! Strings of a batch that are keys into a dictionary.
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, DictionaryArray};
+use datafusion::arrow::buffer::{BooleanBuffer, NullBuffer};
+use datafusion::arrow::datatypes::{
+    ArrowDictionaryKeyType, ArrowNativeType, DataType, Int8Type, Int16Type, Int32Type,
+};
+
+/// An array of keys of 8, 16 or 32 bits into a dictionary.
+#[derive(Clone, Copy)]
+pub struct Keyed<'a> {
+    /// The entries of the dictionary.
+    pub values: &'a ArrayRef,
+    /// Which rows have none.
+    pub nulls: Option<&'a NullBuffer>,
+    keys: Keys<'a>,
+}
+
+#[derive(Clone, Copy)]
+enum Keys<'a> {
+    Of8(&'a [i8]),
+    Of16(&'a [i16]),
+    Of32(&'a [i32]),
+}
+
+impl<'a> Keyed<'a> {
+    /// What an array is, if it is one.
+    pub fn of(array: &'a ArrayRef) -> Option<Self> {
+        fn parts<T: ArrowDictionaryKeyType>(array: &ArrayRef) -> (&DictionaryArray<T>, &[T::Native]) {
+            let array = array.as_dictionary::<T>();
+            (array, array.keys().values())
+        }
+        let DataType::Dictionary(keys, _) = array.data_type() else { return None };
+        let (values, keys) = match **keys {
+            DataType::Int8 => {
+                let (array, keys) = parts::<Int8Type>(array);
+                (array.values(), Keys::Of8(keys))
+            }
+            DataType::Int16 => {
+                let (array, keys) = parts::<Int16Type>(array);
+                (array.values(), Keys::Of16(keys))
+            }
+            DataType::Int32 => {
+                let (array, keys) = parts::<Int32Type>(array);
+                (array.values(), Keys::Of32(keys))
+            }
+            _ => return None,
+        };
+        Some(Keyed { values, nulls: array.nulls(), keys })
+    }
+
+    /// The place in the dictionary of a row's entry; where it has none, any number.
+    pub fn key(&self, row: usize) -> usize {
+        match self.keys {
+            Keys::Of8(keys) => keys[row].as_usize(),
+            Keys::Of16(keys) => keys[row].as_usize(),
+            Keys::Of32(keys) => keys[row].as_usize(),
+        }
+    }
+
+    /// For which rows `says` it, of the key or of any number where there is none.
+    pub fn rows_where(&self, says: impl Fn(usize) -> bool) -> BooleanBuffer {
+        fn of<K: ArrowNativeType>(keys: &[K], says: impl Fn(usize) -> bool) -> BooleanBuffer {
+            BooleanBuffer::collect_bool(keys.len(), |row| says(keys[row].as_usize()))
+        }
+        match self.keys {
+            Keys::Of8(keys) => of(keys, says),
+            Keys::Of16(keys) => of(keys, says),
+            Keys::Of32(keys) => of(keys, says),
+        }
+    }
+
+    /// Tells `each` the key of every one of `rows`, or any number where there is none, with the row, as long as it says yes;
+    /// how many it said yes to.
+    pub fn take_while(&self, rows: &[u32], each: impl FnMut(usize, usize) -> bool) -> usize {
+        fn of<K: ArrowNativeType>(
+            keys: &[K],
+            rows: &[u32],
+            mut each: impl FnMut(usize, usize) -> bool,
+        ) -> usize {
+            let no = |row: &u32| !each(*row as usize, keys[*row as usize].as_usize());
+            rows.iter().position(no).unwrap_or(rows.len())
+        }
+        match self.keys {
+            Keys::Of8(keys) => of(keys, rows, each),
+            Keys::Of16(keys) => of(keys, rows, each),
+            Keys::Of32(keys) => of(keys, rows, each),
+        }
+    }
+
+    /// Whether a row has an entry.
+    pub fn is_valid(&self, row: usize) -> bool {
+        self.nulls.is_none_or(|nulls| nulls.is_valid(row))
+    }
+}
