@@ -144,7 +144,7 @@ impl Chunk {
     /// As [`Self::slice`], but in the form in which arrays are kept; [`unpacked`] has the other. Columns of which views of
     /// strings are asked for may come as dictionaries of views, with keys of 8, 16 or 32 bits, which slices of a chunk share.
     /// Columns of which decimals of 64 bits, integers of 32 or 64, or days are asked for come as integers of 8, 16 or 32 bits
-    /// where these hold the values of the slice, those of decimals unscaled.
+    /// where these hold the values of the slice, those of decimals unscaled, if the slice is kept for others.
     ///
     /// # Errors
     /// As [`Self::slice`].

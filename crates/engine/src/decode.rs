@@ -167,7 +167,7 @@ impl Decoder {
             return Ok(Decoded::Shared(array));
         }
         let mut why = Why::default();
-        let outcome = self.decode(&mut readers, part, at, slice_rows, spare, &mut why);
+        let outcome = self.decode(&mut readers, part, (at, slice_rows), spare, keep, &mut why);
         if outcome.is_err() {
             readers.clear();
         }
@@ -194,9 +194,9 @@ impl Decoder {
         &self,
         readers: &mut Vec<SliceReader>,
         part: &Part,
-        at: usize,
-        slice_rows: usize,
+        (at, slice_rows): (usize, usize),
         spare: u64,
+        keep: bool,
         why: &mut Why,
     ) -> Result<ArrayRef, SharedSource> {
         let chunk = part.file.chunk(self.chunk);
@@ -214,7 +214,7 @@ impl Decoder {
             })?;
             self.page_bytes.fetch_max(gate.admitted(), Ordering::Relaxed);
             let array = batch.map(|batch| batch.column(0).clone());
-            let packed = |array| slice_reader.packing.packed(array, &self.data_type);
+            let packed = |array| slice_reader.packing.packed(array, &self.data_type, keep);
             let array = array.map(packed).transpose()?;
             let array = array.filter(|array| array.len() == wanted).ok_or_else(|| {
                 ParquetError::EOF(format!("rows {}.. are missing, expected {wanted}", at * slice_rows))

@@ -281,13 +281,22 @@ impl<'a> ColumnValues<'a> {
         }
     }
 
+    /// Bounds of all values, from the highest bit in which one of them differs from its sign. This is less than the extremes would
+    /// tell, and takes a fraction of the time.
     fn bounds(self) -> Bounds {
-        match self {
-            ColumnValues::Of64(values) => of_bits(values),
-            ColumnValues::Of32(values) => of_bits(values),
-            ColumnValues::Of16(values) => of_bits(values),
-            ColumnValues::Of8(values) => of_bits(values),
-        }
+        let limit = match self {
+            ColumnValues::Of64(values) => {
+                let differing = values.iter().fold(0, |bits, value| bits | (value ^ (value << 1)));
+                limit(u64::BITS - (differing as u64).leading_zeros())
+            }
+            ColumnValues::Of32(values) => {
+                let differing = values.iter().fold(0, |bits, value| bits | (value ^ (value << 1)));
+                limit(u32::BITS - (differing as u32).leading_zeros())
+            }
+            ColumnValues::Of16(_) => limit(16),
+            ColumnValues::Of8(_) => limit(8),
+        };
+        Bounds { min: -limit, max: limit }
     }
 }
 
@@ -302,17 +311,9 @@ fn write<T: Copy + Into<i64>>(values: &[T], rows: Rows<'_>, out: &mut [i64]) {
     }
 }
 
-/// Bounds of all values, from the highest bit in which one of them differs from its sign. This is less than the
-/// extremes would tell, and takes a fraction of the time.
-fn of_bits<T: Copy + Into<i64>>(values: &[T]) -> Bounds {
-    let differing = values.iter().fold(0u64, |bits, value| {
-        let value: i64 = (*value).into();
-        bits | (value ^ (value << 1)) as u64
-    });
-    let bits = u64::BITS - differing.leading_zeros();
-    // The lowest bit moved up: `bits` counts it once more.
-    let limit = 1i128 << bits.saturating_sub(1);
-    Bounds { min: -limit, max: limit }
+/// No value of so many bits, the sign's with them, is further from zero.
+fn limit(bits: u32) -> i128 {
+    1i128 << bits.saturating_sub(1)
 }
 
 #[cfg(test)]
@@ -387,12 +388,20 @@ mod tests {
     #[test]
     fn bits_bound_values() {
         for values in [vec![], vec![0], vec![-1], vec![5, -9], vec![i64::MAX], vec![i64::MIN, 3]] {
-            let Bounds { min, max } = of_bits(&values);
+            let Bounds { min, max } = ColumnValues::Of64(&values).bounds();
             for value in values {
                 assert!((min..=max).contains(&i128::from(value)), "{value} in {min}..={max}");
             }
         }
-        assert!(of_bits(&[127, -128]).max <= 256);
+        for values in [vec![], vec![0], vec![-1, 9], vec![i32::MAX], vec![i32::MIN, 3]] {
+            let Bounds { min, max } = ColumnValues::Of32(&values).bounds();
+            assert!(values.iter().all(|value| (min..=max).contains(&i128::from(*value))), "{values:?}");
+        }
+        assert!(ColumnValues::Of64(&[127, -128]).bounds().max <= 256);
+        assert!(ColumnValues::Of32(&[127, -128]).bounds().max <= 256);
+        assert!(
+            ColumnValues::Of16(&[]).bounds().max >= 1 << 15 && ColumnValues::Of8(&[]).bounds().max >= 1 << 7
+        );
     }
 
     #[test]
