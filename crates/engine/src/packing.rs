@@ -15,6 +15,7 @@ use arrow::buffer::NullBuffer;
 use arrow::compute::{cast, take};
 use arrow::datatypes::{DataType, Date32Type, Decimal64Type, Int8Type, Int16Type, Int32Type, Int64Type};
 use arrow::error::Result as ArrowResult;
+use num_traits::{AsPrimitive, PrimInt};
 use parquet::errors::Result as ParquetResult;
 
 /// Packs the arrays of a reader, which come one after the other.
@@ -94,53 +95,26 @@ fn narrowed(array: &ArrayRef) -> Option<ArrayRef> {
     }
 }
 
-/// A number of a slice.
-trait Number: Copy {
-    /// How many bits, with their sign, hold all of these values; at least one.
-    fn bits(values: &[Self]) -> u32;
-    fn to_8(self) -> i8;
-    fn to_16(self) -> i16;
-    fn to_32(self) -> i32;
-}
-
-/// Operations of the type's own width: wider ones take several times as long.
-macro_rules! number {
-    ($signed:ty, $unsigned:ty) => {
-        impl Number for $signed {
-            fn bits(values: &[Self]) -> u32 {
-                // Bits that differ from the one below them: the highest of these is the sign's.
-                let differing = values.iter().fold(0, |bits, value| bits | (value ^ (value << 1)));
-                (<$unsigned>::BITS - (differing as $unsigned).leading_zeros()).max(1)
-            }
-
-            fn to_8(self) -> i8 {
-                self as i8
-            }
-
-            fn to_16(self) -> i16 {
-                self as i16
-            }
-
-            fn to_32(self) -> i32 {
-                self as i32
-            }
-        }
-    };
-}
-
-number!(i32, u32);
-number!(i64, u64);
-
-fn in_fewer_bits<T: Number>(values: &[T], nulls: Option<&NullBuffer>) -> Option<ArrayRef> {
+fn in_fewer_bits<T>(values: &[T], nulls: Option<&NullBuffer>) -> Option<ArrayRef>
+where
+    T: PrimInt + AsPrimitive<i8> + AsPrimitive<i16> + AsPrimitive<i32>,
+{
     let nulls = nulls.cloned();
-    Some(match T::bits(values) {
-        1..=8 => Arc::new(Int8Array::new(values.iter().map(|value| value.to_8()).collect(), nulls)),
-        9..=16 => Arc::new(Int16Array::new(values.iter().map(|value| value.to_16()).collect(), nulls)),
+    Some(match bits(values) {
+        1..=8 => Arc::new(Int8Array::new(values.iter().map(|value| value.as_()).collect(), nulls)),
+        9..=16 => Arc::new(Int16Array::new(values.iter().map(|value| value.as_()).collect(), nulls)),
         17..=32 if size_of::<T>() > 4 => {
-            Arc::new(Int32Array::new(values.iter().map(|value| value.to_32()).collect(), nulls))
+            Arc::new(Int32Array::new(values.iter().map(|value| value.as_()).collect(), nulls))
         }
         _ => return None,
     })
+}
+
+/// How many bits, with their sign, hold all of these values; at least one.
+fn bits<T: PrimInt>(values: &[T]) -> u32 {
+    // Bits that differ from the one below them: the highest of these is the sign's.
+    let differing = values.iter().fold(T::zero(), |bits, value| bits | (*value ^ (*value << 1)));
+    (T::zero().leading_zeros() - differing.leading_zeros()).max(1)
 }
 
 /// The array that [`Chunk::slice`](crate::Chunk::slice) gives instead of one of

@@ -23,6 +23,17 @@ enum Keys<'a> {
     Of32(&'a [i32]),
 }
 
+/// An expression over keys of any width.
+macro_rules! over_keys {
+    ($of:expr, $keys:ident => $result:expr) => {
+        match $of {
+            Keys::Of8($keys) => $result,
+            Keys::Of16($keys) => $result,
+            Keys::Of32($keys) => $result,
+        }
+    };
+}
+
 impl<'a> Keyed<'a> {
     /// What an array is, if it is one.
     pub fn of(array: &'a ArrayRef) -> Option<Self> {
@@ -51,41 +62,21 @@ impl<'a> Keyed<'a> {
 
     /// The place in the dictionary of a row's entry; where it has none, any number.
     pub fn key(&self, row: usize) -> usize {
-        match self.keys {
-            Keys::Of8(keys) => keys[row].as_usize(),
-            Keys::Of16(keys) => keys[row].as_usize(),
-            Keys::Of32(keys) => keys[row].as_usize(),
-        }
+        over_keys!(self.keys, keys => keys[row].as_usize())
     }
 
     /// For which rows `says` it, of the key or of any number where there is none.
     pub fn rows_where(&self, says: impl Fn(usize) -> bool) -> BooleanBuffer {
-        fn of<K: ArrowNativeType>(keys: &[K], says: impl Fn(usize) -> bool) -> BooleanBuffer {
-            BooleanBuffer::collect_bool(keys.len(), |row| says(keys[row].as_usize()))
-        }
-        match self.keys {
-            Keys::Of8(keys) => of(keys, says),
-            Keys::Of16(keys) => of(keys, says),
-            Keys::Of32(keys) => of(keys, says),
-        }
+        over_keys!(self.keys, keys => BooleanBuffer::collect_bool(keys.len(), |row| says(keys[row].as_usize())))
     }
 
     /// Tells `each` the key of every one of `rows`, or any number where there is none, with the row, as long as it says yes;
     /// how many it said yes to.
-    pub fn take_while(&self, rows: &[u32], each: impl FnMut(usize, usize) -> bool) -> usize {
-        fn of<K: ArrowNativeType>(
-            keys: &[K],
-            rows: &[u32],
-            mut each: impl FnMut(usize, usize) -> bool,
-        ) -> usize {
-            let no = |row: &u32| !each(*row as usize, keys[*row as usize].as_usize());
-            rows.iter().position(no).unwrap_or(rows.len())
-        }
-        match self.keys {
-            Keys::Of8(keys) => of(keys, rows, each),
-            Keys::Of16(keys) => of(keys, rows, each),
-            Keys::Of32(keys) => of(keys, rows, each),
-        }
+    pub fn take_while(&self, rows: &[u32], mut each: impl FnMut(usize, usize) -> bool) -> usize {
+        let no = over_keys!(self.keys, keys => {
+            rows.iter().position(|row| !each(*row as usize, keys[*row as usize].as_usize()))
+        });
+        no.unwrap_or(rows.len())
     }
 
     /// Whether a row has an entry.

@@ -159,18 +159,7 @@ impl Condition {
         match self {
             Condition::Numbers(numbers) => Ok(within(&numbers.matches(batch)?, bits)),
             Condition::Texts(texts) => texts.matches(batch, bits, answers),
-            Condition::All(parts) => {
-                let mut left = bits.cloned();
-                for part in parts {
-                    let matches = part.matches(batch, left.as_ref(), answers)?;
-                    let is_over = !matches.has_true();
-                    left = Some(matches);
-                    if is_over {
-                        break;
-                    }
-                }
-                Ok(left.unwrap_or_else(|| BooleanBuffer::new_set(batch.num_rows())))
-            }
+            Condition::All(parts) => all_match(parts, batch, bits, answers),
             Condition::Any(parts) => {
                 let mut found = BooleanBuffer::new_unset(batch.num_rows());
                 let mut others = bits.cloned();
@@ -187,6 +176,25 @@ impl Condition {
             }
         }
     }
+}
+
+/// The rows of `bits`, or of all, for which all of these are true: each is asked about those that the ones before it left.
+pub(crate) fn all_match(
+    conditions: &[Condition],
+    batch: &RecordBatch,
+    bits: Option<&BooleanBuffer>,
+    answers: &mut Answers,
+) -> Result<BooleanBuffer> {
+    let mut left = bits.cloned();
+    for condition in conditions {
+        let matches = condition.matches(batch, left.as_ref(), answers)?;
+        let is_none_left = !matches.has_true();
+        left = Some(matches);
+        if is_none_left {
+            break;
+        }
+    }
+    Ok(left.unwrap_or_else(|| BooleanBuffer::new_set(batch.num_rows())))
 }
 
 impl OwnColumns {

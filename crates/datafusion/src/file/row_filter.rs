@@ -17,7 +17,7 @@ use datafusion::common::Result;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::utils::reassign_expr_columns;
 
-use crate::file::conditions::{Condition, Conditions, is_true};
+use crate::file::conditions::{Condition, Conditions, all_match, is_true};
 use crate::file::dictionaries::Answers;
 use crate::file::packed::unpacked_batch;
 use crate::file::shared_answers::Conjunct;
@@ -67,15 +67,8 @@ impl RowFilter {
 
     /// The rows of `batch` that pass. Columns may be packed; `answers` are known of dictionaries.
     pub(crate) fn passing(&self, batch: RecordBatch, answers: &mut Answers) -> Result<Passing> {
-        let mut bits: Option<BooleanBuffer> = None;
-        for condition in &self.total {
-            let matches = condition.matches(&batch, bits.as_ref(), answers)?;
-            if !matches.has_true() {
-                return Ok(Passing::None);
-            }
-            bits = Some(matches);
-        }
-        let passing = Passing::of(batch, bits);
+        let bits = all_match(&self.total, &batch, None, answers)?;
+        let passing = Passing::of(batch, Some(bits));
         if self.partial.is_empty() { Ok(passing) } else { self.narrow_down(passing) }
     }
 

@@ -43,6 +43,14 @@ impl LoadControl {
         lock(&self.state)
     }
 
+    /// Changes what operators have, or what the buffer is offered.
+    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.lock();
+        let result = change(&mut state);
+        self.crowded.store(state.is_crowded(), Ordering::Relaxed);
+        result
+    }
+
     pub(crate) fn limit(&self) -> u64 {
         self.lock().limit
     }
@@ -125,17 +133,12 @@ impl LoadControl {
     /// An operator wants more; the error is what is missing.
     pub(crate) fn try_take(&self, id: RunId, asking: Asking) -> Result<(), u64> {
         let pressure = self.gauge.pressure(asking.more.saturating_add(asking.copies));
-        let mut state = self.lock();
-        let taken = state.try_take(id, asking, pressure);
-        self.crowded.store(state.is_crowded(), Ordering::Relaxed);
-        taken
+        self.change(|state| state.try_take(id, asking, pressure))
     }
 
     /// An operator has more, whatever there is.
     pub(crate) fn take(&self, id: RunId, bytes: u64) {
-        let mut state = self.lock();
-        state.take(id, bytes);
-        self.crowded.store(state.is_crowded(), Ordering::Relaxed);
+        self.change(|state| state.take(id, bytes));
     }
 
     /// Whether operators have come to need what the buffer is offered.
@@ -155,9 +158,7 @@ impl LoadControl {
 
     /// The buffer is offered so much.
     pub(crate) fn set_offered(&self, bytes: u64) {
-        let mut state = self.lock();
-        state.offered = bytes;
-        self.crowded.store(state.is_crowded(), Ordering::Relaxed);
+        self.change(|state| state.offered = bytes);
     }
 
     /// An operator gives something back; returns whether that was the last of a run that is over.

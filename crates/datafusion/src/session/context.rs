@@ -20,6 +20,7 @@ use crate::load_control::{QueryPool, lender_of};
 use crate::session::install::install;
 use crate::session::options::CoscanOptions;
 use crate::session::stores::EnvironmentStores;
+use crate::session::url_tables::with_url_tables;
 
 /// A DataFusion session whose scans are cooperative, and the engine they meet in.
 ///
@@ -193,7 +194,7 @@ impl CoscanContextBuilder {
         self
     }
 
-    /// Allows `SELECT * FROM 'file.parquet'`: whoever may run SQL may then read any file of this process.
+    /// Allows `SELECT * FROM 'file.parquet'`, of names with a slash, a dot or a star: whoever may run SQL may then read any file of this process.
     pub fn url_tables(mut self, allowed: bool) -> Self {
         self.url_tables = allowed;
         self
@@ -256,7 +257,7 @@ impl CoscanContextBuilder {
             .with_default_features();
         let mut ctx = SessionContext::new_with_state(install(builder, engine.clone()).build());
         if self.url_tables {
-            ctx = ctx.enable_url_table();
+            ctx = with_url_tables(ctx);
         }
         Ok(CoscanContext { ctx, engine })
     }

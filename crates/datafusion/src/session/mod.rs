@@ -16,3 +16,4 @@ pub mod options;
 pub(crate) mod rounded;
 pub(crate) mod stores;
 pub(crate) mod try_cast;
+pub(crate) mod url_tables;

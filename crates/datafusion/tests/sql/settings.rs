@@ -195,6 +195,13 @@ async fn files_can_be_queried_by_path() {
     assert_eq!(support::number(&coscan.ctx, &sql).await, 3000);
     coscan.register_parquet("p", &data::folder().join("parts/").to_string_lossy()).await.expect("a folder");
     assert_eq!(support::number(&coscan.ctx, "SELECT count(*) FROM p WHERE year = '2023'").await, 2000);
+
+    // There is a folder of this name, but it is no path.
+    assert!(std::path::Path::new("src").is_dir());
+    let unknown = coscan.sql("SELECT * FROM src").await.expect_err("no table").to_string();
+    assert!(unknown.contains("not found"), "{unknown}");
+    coscan.sql("CREATE VIEW src AS SELECT 7 AS a").await.expect("a view");
+    assert_eq!(support::number(&coscan.ctx, "SELECT a FROM src").await, 7);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,0 +1,35 @@
+//! Tables that are named by the path or URL of their files: `SELECT * FROM 'file.parquet'`.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::catalog::{DynamicFileCatalog, TableProvider, UrlTableFactory};
+use datafusion::common::Result;
+use datafusion::datasource::dynamic_file::DynamicListTableFactory;
+use datafusion::prelude::SessionContext;
+use datafusion_session::SessionStore;
+
+/// Finds tables whose names look like paths. [`SessionContext::enable_url_table`] takes any name for one, so that nobody can
+/// create a table or view that has the name of a folder in the current one.
+#[derive(Debug)]
+struct PathTables(DynamicListTableFactory);
+
+#[async_trait]
+impl UrlTableFactory for PathTables {
+    async fn try_new(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        let looks_like_path = name.contains(['/', std::path::MAIN_SEPARATOR, '.', '*']);
+        if looks_like_path { self.0.try_new(name).await } else { Ok(None) }
+    }
+}
+
+/// The session with tables of files that are named by their paths.
+pub(crate) fn with_url_tables(ctx: SessionContext) -> SessionContext {
+    let factory = Arc::new(PathTables(DynamicListTableFactory::new(SessionStore::new())));
+    let known = Arc::clone(ctx.state_ref().read().catalog_list());
+    let catalogs = DynamicFileCatalog::new(known, Arc::clone(&factory) as Arc<dyn UrlTableFactory>);
+    let session = ctx.session_id();
+    let builder = ctx.into_state_builder().with_session_id(session).with_catalog_list(Arc::new(catalogs));
+    let ctx = SessionContext::new_with_state(builder.build());
+    factory.0.session_store().with_state(ctx.state_weak_ref());
+    ctx
+}
