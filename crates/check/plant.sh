@@ -3,7 +3,8 @@
 # tests find each. One that no test finds ends it with 1. A line of the list: name, file, the code with the expression in
 # {{ }}, the wrong expression. CARGO_TARGET_DIR is where it builds, with the dependencies that are there; PLANTED_CONFIG
 # another configuration than that of `make test`.
-# Usage: crates/check/plant.sh SOURCES LIST TEST FILTERS [NAME...], as planted/run.sh of coscan-datafusion and coscan-tier do.
+# Usage: crates/check/plant.sh SOURCES LIST TEST FILTERS [NAME...], as planted/run.sh of coscan-datafusion and coscan-tier do; TEST is
+# a test of a package, or lib for the unit tests of all.
 set -u
 src=$1 faults=$2 test=$3
 read -ra filters <<<"$4"
@@ -27,7 +28,9 @@ while IFS=$'\t' read -r name file code wrong; do
     cmp -s saved "$src/$file" && { echo "$name: the fault does not apply"; missed=1; }
 done <"$faults"
 echo 'pub(crate) fn planted(name: &str) -> bool { std::env::var("COSCAN_PLANTED").is_ok_and(|planted| planted == name) }' >>"$src/lib.rs"
-tests=(cargo test --config "${PLANTED_CONFIG:-.cargo/checked.toml}" --locked --release --workspace --test "$test")
+target=(--test "$test")
+[ "$test" = lib ] && target=(--lib)
+tests=(cargo test --config "${PLANTED_CONFIG:-.cargo/checked.toml}" --locked --release --workspace "${target[@]}")
 "${tests[@]}" -- "${filters[@]}" >log 2>&1 || { cat log; echo "without a fault the tests fail"; exit 2; }
 last=
 while IFS=$'\t' read -r name _; do

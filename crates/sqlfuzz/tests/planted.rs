@@ -33,6 +33,7 @@ fn every_listed_fault_applies() {
         ("datafusion/tests/planted/key_filters.txt", "datafusion/src"),
         ("datafusion/tests/planted/text_filters.txt", "datafusion/src"),
         ("datafusion/tests/planted/text_groups.txt", "operators/src"),
+        ("datafusion/tests/planted/ranges.txt", "datafusion/src"),
         ("engine/tests/planted/faults.txt", "engine/src"),
         ("tier/planted/faults.txt", "tier/src"),
     ] {

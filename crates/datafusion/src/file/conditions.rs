@@ -2,45 +2,44 @@
 //!
 //! A condition passes the rows for which it is true, and what is true goes through AND and OR: `a OR b` is true where one of
 //! them is. So a condition over strings is taken apart into parts over one column each, which the column's dictionary can
-//! answer. Numbers are compared with constants in as few bits as they come in.
+//! answer. Comparisons of integers with constants are ranges (`ranges.rs`).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use coscan_operators::{Found, Part, searched_likes};
-use datafusion::arrow::array::{
-    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray, RecordBatch,
-};
+use datafusion::arrow::array::{Array, BooleanArray, RecordBatch};
 use datafusion::arrow::buffer::{BooleanBuffer, MutableBuffer};
-use datafusion::arrow::compute::kernels::cmp;
 use datafusion::arrow::compute::{filter_record_batch, prep_null_mask_filter};
-use datafusion::arrow::datatypes::{DataType, Int8Type, Int16Type, Int32Type, SchemaRef};
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::util::bit_util::set_bit;
 use datafusion::common::cast::as_boolean_array;
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::{Result, internal_err};
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::expressions::{BinaryExpr, Column, Literal};
+use datafusion::physical_expr::expressions::{BinaryExpr, Column};
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 
 use crate::file::dictionaries::{Answers, keyed};
 use crate::file::packed::unpacked_batch;
+use crate::file::ranges::IntegerRange;
 use crate::file::shared_answers::Conjunct;
 
 /// A condition on rows of the scan's batches.
 #[derive(Debug)]
 pub(crate) enum Condition {
-    Numbers(OverNumbers),
+    Integers(OverIntegers),
+    Numbers(OwnColumns),
     Texts(OverTexts),
     All(Vec<Condition>),
     Any(Vec<Condition>),
 }
 
-/// A condition over values of fixed length: to test a row costs less than to leave it out.
+/// That a column's integers are in a range.
 #[derive(Debug)]
-pub(crate) struct OverNumbers {
-    part: OwnColumns,
-    comparison: Option<Comparison>,
+pub(crate) struct OverIntegers {
+    column: usize,
+    range: IntegerRange,
 }
 
 /// A condition over strings and other values of variable length.
@@ -53,20 +52,13 @@ pub(crate) struct OverTexts {
     shared: Option<Part<Conjunct>>,
 }
 
-/// A condition in terms of its own columns.
+/// A condition in terms of its own columns. If all of these are of fixed length, to test a row costs less than to leave it out.
 #[derive(Debug)]
-struct OwnColumns {
+pub(crate) struct OwnColumns {
     condition: Arc<dyn PhysicalExpr>,
     /// The positions of these in a batch, and what they are asked to be.
     columns: Vec<usize>,
     schema: SchemaRef,
-}
-
-/// A number that may come in fewer bits against a constant. Of decimals the values without their scale.
-#[derive(Debug)]
-struct Comparison {
-    op: Operator,
-    constant: i64,
 }
 
 /// Makes the conditions of a filter.
@@ -89,8 +81,14 @@ where
         let columns = columns_of(&over_batch);
         let fixed = |&at: &usize| self.batch_schema.field(at).data_type().primitive_width().is_some();
         if columns.iter().all(fixed) {
-            let part = OwnColumns::new(over_batch, columns, self.batch_schema)?;
-            return Ok(Condition::Numbers(OverNumbers { comparison: Comparison::of(&part), part }));
+            if columns.len() == 1
+                && let Some(&column) = columns.first()
+                && let Some(range) =
+                    IntegerRange::of(over_batch.as_ref(), self.batch_schema.field(column).data_type())
+            {
+                return Ok(Condition::Integers(OverIntegers { column, range }));
+            }
+            return Ok(Condition::Numbers(OwnColumns::new(over_batch, columns, self.batch_schema)?));
         }
         if columns.len() > 1
             && let Some(binary) = of.downcast_ref::<BinaryExpr>()
@@ -140,10 +138,26 @@ fn by_columns(
 }
 
 impl Condition {
+    /// Adds it to those that have to be true, too: two ranges of a column are one.
+    pub(crate) fn add_to(self, all: &mut Vec<Condition>) {
+        if let Condition::Integers(new) = &self {
+            for known in &mut *all {
+                if let Condition::Integers(known) = known
+                    && known.column == new.column
+                    && let Some(both) = known.range.and(new.range)
+                {
+                    known.range = both;
+                    return;
+                }
+            }
+        }
+        all.push(self);
+    }
+
     /// Whether it, or a part of it, is over values of variable length.
     pub(crate) fn is_over_texts(&self) -> bool {
         match self {
-            Condition::Numbers(_) => false,
+            Condition::Integers(_) | Condition::Numbers(_) => false,
             Condition::Texts(_) => true,
             Condition::All(parts) | Condition::Any(parts) => parts.iter().any(Condition::is_over_texts),
         }
@@ -157,7 +171,16 @@ impl Condition {
         answers: &mut Answers,
     ) -> Result<BooleanBuffer> {
         match self {
-            Condition::Numbers(numbers) => Ok(within(&numbers.matches(batch)?, bits)),
+            Condition::Integers(OverIntegers { column, range }) => {
+                let integers = batch.column(*column);
+                let Some(matches) = range.matches(integers) else {
+                    return internal_err!("a range of integers over a column of {}", integers.data_type());
+                };
+                Ok(within(&matches, bits))
+            }
+            Condition::Numbers(numbers) => {
+                Ok(within(&numbers.matches(batch.project(&numbers.columns)?)?, bits))
+            }
             Condition::Texts(texts) => texts.matches(batch, bits, answers),
             Condition::All(parts) => all_match(parts, batch, bits, answers),
             Condition::Any(parts) => {
@@ -212,85 +235,6 @@ impl OwnColumns {
     /// For which rows of a batch of its columns it is true.
     fn matches(&self, columns: RecordBatch) -> Result<BooleanBuffer> {
         is_true(&self.condition, &unpacked_batch(columns, &self.schema)?)
-    }
-}
-
-impl OverNumbers {
-    fn matches(&self, batch: &RecordBatch) -> Result<BooleanBuffer> {
-        if let (Some(comparison), [column]) = (&self.comparison, self.part.columns.as_slice())
-            && let Some(matches) = comparison.matches(batch.column(*column))?
-        {
-            return Ok(matches);
-        }
-        self.part.matches(batch.project(&self.part.columns)?)
-    }
-}
-
-impl Comparison {
-    /// What a condition is, if it is one.
-    fn of(part: &OwnColumns) -> Option<Self> {
-        let [field] = &part.schema.fields()[..] else { return None };
-        let binary = part.condition.downcast_ref::<BinaryExpr>()?;
-        let (op, literal) = match (binary.left().is::<Column>(), binary.right().is::<Column>()) {
-            (true, false) => (*binary.op(), binary.right()),
-            (false, true) => (binary.op().swap()?, binary.left()),
-            _ => return None,
-        };
-        let literal = literal.downcast_ref::<Literal>()?.value();
-        let constant = match (field.data_type(), literal) {
-            (DataType::Decimal64(_, scale), ScalarValue::Decimal64(constant, _, of)) if of == scale => {
-                *constant
-            }
-            (DataType::Int64, ScalarValue::Int64(constant)) => *constant,
-            (DataType::Int32, ScalarValue::Int32(constant))
-            | (DataType::Date32, ScalarValue::Date32(constant)) => constant.map(i64::from),
-            _ => None,
-        };
-        use Operator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
-        let is_comparison = matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq);
-        constant.filter(|_| is_comparison).map(|constant| Comparison { op, constant })
-    }
-
-    /// For which rows it is true; `None` if the column has none of the types that numbers come as.
-    fn matches(&self, column: &ArrayRef) -> Result<Option<BooleanBuffer>> {
-        Ok(Some(match column.data_type() {
-            DataType::Int8 => self.matches_of::<Int8Type>(column)?,
-            DataType::Int16 => self.matches_of::<Int16Type>(column)?,
-            DataType::Int32 => self.matches_of::<Int32Type>(column)?,
-            _ => return Ok(None),
-        }))
-    }
-
-    fn matches_of<T>(&self, column: &ArrayRef) -> Result<BooleanBuffer>
-    where
-        T: ArrowPrimitiveType<Native: TryFrom<i64>>,
-    {
-        let values = column.as_primitive::<T>();
-        let matches = match T::Native::try_from(self.constant) {
-            Ok(constant) => {
-                let constant = PrimitiveArray::<T>::new_scalar(constant);
-                match self.op {
-                    Operator::Eq => cmp::eq(values, &constant)?,
-                    Operator::NotEq => cmp::neq(values, &constant)?,
-                    Operator::Lt => cmp::lt(values, &constant)?,
-                    Operator::LtEq => cmp::lt_eq(values, &constant)?,
-                    Operator::Gt => cmp::gt(values, &constant)?,
-                    _ => cmp::gt_eq(values, &constant)?,
-                }
-            }
-            // Above all values, or below.
-            Err(_) => {
-                let is_true = match self.op {
-                    Operator::Eq => false,
-                    Operator::NotEq => true,
-                    Operator::Lt | Operator::LtEq => self.constant > 0,
-                    _ => self.constant < 0,
-                };
-                let all = if is_true { BooleanBuffer::new_set } else { BooleanBuffer::new_unset };
-                BooleanArray::new(all(values.len()), values.nulls().cloned())
-            }
-        };
-        Ok(without_nulls(&matches))
     }
 }
 

@@ -1,7 +1,7 @@
 //! One file of a scan: which of its rows are needed, in which columns, and what is computed of them.
 //!
 //! [`plan`] follows DataFusion's own scan step by step. [`pruning`] and [`always_true`] use statistics, [`variant`]
-//! and [`row_filter`] say how row groups are read, [`conditions`] and [`dictionaries`] how rows are tested, [`packed`]
+//! and [`row_filter`] say how row groups are read, [`conditions`], [`ranges`] and [`dictionaries`] how rows are tested, [`packed`]
 //! in which form their columns come, [`shared_answers`] what of it is found once for several queries, [`join_filter`]
 //! and [`known_keys`] which rows no join above wants. Nothing here reads data or knows other scans.
 
@@ -21,6 +21,7 @@ pub(crate) mod marks;
 pub(crate) mod packed;
 pub(crate) mod plan;
 pub(crate) mod pruning;
+pub(crate) mod ranges;
 pub(crate) mod recipe;
 pub(crate) mod request;
 pub(crate) mod row_filter;

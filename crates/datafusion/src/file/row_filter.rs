@@ -56,7 +56,7 @@ impl RowFilter {
         for conjunct in conjuncts {
             let over_batch = reassign_expr_columns(Arc::clone(&conjunct), batch_schema)?;
             if cannot_fail(&over_batch, batch_schema) {
-                total.push(conditions.condition(&conjunct)?);
+                conditions.condition(&conjunct)?.add_to(&mut total);
             } else {
                 partial.push(searched_likes(over_batch)?);
             }

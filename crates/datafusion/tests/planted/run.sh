@@ -2,28 +2,30 @@
 # Plants faults in operators that work chunk by chunk, which the tests `ordered*` and `clustered` have to find, and in what
 # makes queries, parts of a query and sums of slices equal, for the tests `shared_results`, `shared_subplans` and
 # `shared_aggregates`, in filters of joins, for `key_filters` and `dynamic_filters`, in the plans of many files, for
-# `many_files`, and in filters and groups over strings, for `text_filters` and `aggregates`: see crates/check/plant.sh.
+# `many_files`, in filters and groups over strings, for `text_filters` and `aggregates`, and in conditions that are ranges of
+# integers, for the unit tests of `ranges` and `row_filter`: see crates/check/plant.sh.
 # Usage: planted/run.sh [faults | shared_results | shared_subplans | shared_aggregates | key_filters | many_files | text_filters |
-#                        text_groups [NAME]]
+#                        text_groups | ranges [NAME]]
 here=$(cd "$(dirname "$0")" && pwd)
 plant() {
-    local list=$1 tests=$2 sources=$3
-    shift 3
-    "$here/../../../check/plant.sh" "crates/$sources/src" "crates/datafusion/tests/planted/$list.txt" sql "$tests" "$@"
+    local list=$1 test=$2 tests=$3 sources=$4
+    shift 4
+    "$here/../../../check/plant.sh" "crates/$sources/src" "crates/datafusion/tests/planted/$list.txt" "$test" "$tests" "$@"
 }
-lists=${1:-faults shared_results shared_subplans shared_aggregates key_filters many_files text_filters text_groups}
+lists=${1:-faults shared_results shared_subplans shared_aggregates key_filters many_files text_filters text_groups ranges}
 [ $# -gt 0 ] && shift
 missed=0
 for list in $lists; do
-    sources=datafusion
+    test=sql sources=datafusion
     case $list in
         faults) tests="ordered clustered" ;;
         shared_results | shared_subplans | many_files | text_filters) tests=$list ;;
         text_groups) tests="text_filters aggregates" sources=operators ;;
         shared_aggregates) tests=$list sources=operators ;;
+        ranges) tests="file::ranges file::row_filter" test=lib ;;
         key_filters) tests="key_filters dynamic_filters" ;;
         *) echo "there is no list $list" >&2; exit 2 ;;
     esac
-    plant "$list" "$tests" "$sources" "$@" || missed=1
+    plant "$list" "$test" "$tests" "$sources" "$@" || missed=1
 done
 exit $missed

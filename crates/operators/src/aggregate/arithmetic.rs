@@ -45,6 +45,15 @@ enum Step {
     },
 }
 
+/// What tells how large values may be.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum LookAt {
+    /// The bits that values of a column have.
+    Widths,
+    /// The values themselves.
+    Values,
+}
+
 /// The values of every step of a program.
 pub(super) struct Values {
     blocks: Vec<Block>,
@@ -119,11 +128,11 @@ impl Program {
     }
 
     /// How large the values of each step can be in this batch; `None` if something may not fit 64 bits.
-    pub(super) fn magnitudes(&self, batch: &RecordBatch) -> Option<Vec<i128>> {
+    pub(super) fn magnitudes(&self, batch: &RecordBatch, look_at: LookAt) -> Option<Vec<i128>> {
         let mut bounds: Vec<Bounds> = Vec::with_capacity(self.steps.len());
         for step in &self.steps {
             let next = match step {
-                Step::Column(column) => column_values(batch, *column).bounds(),
+                Step::Column(column) => column_values(batch, *column).bounds(look_at),
                 Step::Constant(value) => Bounds { min: i128::from(*value), max: i128::from(*value) },
                 Step::Operation { op, left, right, left_factor, right_factor } => {
                     let (left, right) = (bounds[*left], bounds[*right]);
@@ -283,18 +292,20 @@ impl<'a> ColumnValues<'a> {
 
     /// Bounds of all values, from the highest bit in which one of them differs from its sign. This is less than the extremes would
     /// tell, and takes a fraction of the time.
-    fn bounds(self) -> Bounds {
-        let limit = match self {
-            ColumnValues::Of64(values) => {
+    fn bounds(self, look_at: LookAt) -> Bounds {
+        let limit = match (self, look_at) {
+            (ColumnValues::Of64(values), LookAt::Values) => {
                 let differing = values.iter().fold(0, |bits, value| bits | (value ^ (value << 1)));
                 limit(u64::BITS - (differing as u64).leading_zeros())
             }
-            ColumnValues::Of32(values) => {
+            (ColumnValues::Of32(values), LookAt::Values) => {
                 let differing = values.iter().fold(0, |bits, value| bits | (value ^ (value << 1)));
                 limit(u32::BITS - (differing as u32).leading_zeros())
             }
-            ColumnValues::Of16(_) => limit(16),
-            ColumnValues::Of8(_) => limit(8),
+            (ColumnValues::Of64(_), LookAt::Widths) => limit(64),
+            (ColumnValues::Of32(_), LookAt::Widths) => limit(32),
+            (ColumnValues::Of16(_), _) => limit(16),
+            (ColumnValues::Of8(_), _) => limit(8),
         };
         Bounds { min: -limit, max: limit }
     }
@@ -372,7 +383,7 @@ mod tests {
         assert_eq!(run.of(0), [2500, -300, 7], "a column is not copied");
         let chosen = program.compute(&batch, Rows::Chosen(&[3, 0]), &mut values);
         assert_eq!(chosen.of(step)[..2], [707, 95_000]);
-        let magnitudes = program.magnitudes(&batch).unwrap();
+        let magnitudes = program.magnitudes(&batch, LookAt::Values).unwrap();
         assert!(magnitudes[step] >= 250_000);
     }
 
@@ -381,27 +392,35 @@ mod tests {
         let mut program = Program::default();
         let product = binary(discounted(), Operator::Multiply, col("price", &schema()).unwrap());
         program.add(&product, &schema()).unwrap().unwrap();
-        assert!(program.magnitudes(&batch(vec![1 << 27], vec![1])).is_some());
-        assert!(program.magnitudes(&batch(vec![1 << 27, 1 << 30], vec![1, 1])).is_none());
+        assert!(program.magnitudes(&batch(vec![1 << 27], vec![1]), LookAt::Values).is_some());
+        assert!(program.magnitudes(&batch(vec![1 << 27, 1 << 30], vec![1, 1]), LookAt::Values).is_none());
     }
 
     #[test]
     fn bits_bound_values() {
         for values in [vec![], vec![0], vec![-1], vec![5, -9], vec![i64::MAX], vec![i64::MIN, 3]] {
-            let Bounds { min, max } = ColumnValues::Of64(&values).bounds();
+            let Bounds { min, max } = ColumnValues::Of64(&values).bounds(LookAt::Values);
             for value in values {
                 assert!((min..=max).contains(&i128::from(value)), "{value} in {min}..={max}");
             }
         }
         for values in [vec![], vec![0], vec![-1, 9], vec![i32::MAX], vec![i32::MIN, 3]] {
-            let Bounds { min, max } = ColumnValues::Of32(&values).bounds();
+            let Bounds { min, max } = ColumnValues::Of32(&values).bounds(LookAt::Values);
             assert!(values.iter().all(|value| (min..=max).contains(&i128::from(*value))), "{values:?}");
         }
-        assert!(ColumnValues::Of64(&[127, -128]).bounds().max <= 256);
-        assert!(ColumnValues::Of32(&[127, -128]).bounds().max <= 256);
-        assert!(
-            ColumnValues::Of16(&[]).bounds().max >= 1 << 15 && ColumnValues::Of8(&[]).bounds().max >= 1 << 7
-        );
+        assert!(ColumnValues::Of64(&[127, -128]).bounds(LookAt::Values).max <= 256);
+        assert!(ColumnValues::Of32(&[127, -128]).bounds(LookAt::Values).max <= 256);
+        let (of_8, of_16) = (ColumnValues::Of8(&[1]), ColumnValues::Of16(&[1]));
+        let (of_32, of_64) = (ColumnValues::Of32(&[1]), ColumnValues::Of64(&[1]));
+        for (values, least) in [
+            (of_8, i128::from(i8::MIN)),
+            (of_16, i128::from(i16::MIN)),
+            (of_32, i128::from(i32::MIN)),
+            (of_64, i128::from(i64::MIN)),
+        ] {
+            let Bounds { min, max } = values.bounds(LookAt::Widths);
+            assert!(min <= least && max >= -1 - least, "{least}");
+        }
     }
 
     #[test]

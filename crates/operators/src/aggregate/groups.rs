@@ -8,10 +8,13 @@ use datafusion::arrow::array::{Array, AsArray, RecordBatch};
 use datafusion::arrow::buffer::NullBuffer;
 use datafusion::common::Result;
 
-use super::arithmetic::{BLOCK, Computed, Rows, Values};
+use super::arithmetic::{BLOCK, Computed, LookAt, Rows, Values};
 use super::keys::Keys;
 use super::slice_state::SliceState;
 use super::{Aggregation, Extreme};
+
+/// A sum is settled after a thousand batches at the earliest if each of them adds no more than this.
+const GROWTH_BY_WIDTH_MAX: i128 = 1 << 53;
 
 /// Groups and what was added up for each.
 pub(super) struct Groups {
@@ -153,8 +156,13 @@ impl Groups {
             Which::Marked => marks(),
             Which::Others => !&marks(),
         };
-        for (from, to) in bits.set_slices() {
-            chosen.extend((first + from) as u32..(first + to) as u32);
+        // One by one where few are likely to follow each other.
+        if bits.count_set_bits() < rows / 4 {
+            chosen.extend(bits.set_indices_u32().map(|row| first as u32 + row));
+        } else {
+            for (from, to) in bits.set_slices() {
+                chosen.extend((first + from) as u32..(first + to) as u32);
+            }
         }
         !chosen.is_empty()
     }
@@ -265,7 +273,14 @@ impl Aggregation {
     /// By sum: how much rows of this batch can add at the most; `None` if 64 bits may not hold that, or something on the
     /// way to it.
     pub(super) fn growth(&self, batch: &RecordBatch) -> Option<Vec<i128>> {
-        let magnitudes = self.program.magnitudes(batch)?;
+        // Widths are known without a look at any value. They are enough if sums are not settled often.
+        let is_little = |growth: &Vec<i128>| growth.iter().all(|growth| *growth <= GROWTH_BY_WIDTH_MAX);
+        let by_width = self.growth_by(batch, LookAt::Widths).filter(is_little);
+        by_width.or_else(|| self.growth_by(batch, LookAt::Values))
+    }
+
+    fn growth_by(&self, batch: &RecordBatch, look_at: LookAt) -> Option<Vec<i128>> {
+        let magnitudes = self.program.magnitudes(batch, look_at)?;
         let rows = batch.num_rows() as i128;
         // Integers up to there are floating-point numbers, too.
         if self.averaged.iter().any(|step| magnitudes[*step] > 1 << f64::MANTISSA_DIGITS) {
