@@ -1,6 +1,7 @@
 //! Every fault in the folders `planted`, here, of coscan-datafusion, coscan-engine and coscan-tier, can still be put into today's code,
 //! so that `planted/run.sh` goes on to prove that the fuzzer, or a test, finds it.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::process::Command;
 
@@ -39,12 +40,19 @@ fn every_listed_fault_applies() {
     ] {
         let faults = std::fs::read_to_string(crates.join(list)).expect(list);
         assert!(faults.lines().count() >= 5, "{list}");
+        // All are put into one checkout.
+        let mut planted = HashMap::new();
         for fault in faults.lines() {
             let parts: Vec<_> = fault.split('\t').collect();
             let [name, file, code, _] = parts[..] else { panic!("{list}: {fault}") };
-            let source = std::fs::read_to_string(crates.join(sources).join(file)).expect(file);
-            let code = code.replacen("{{", "", 1).replacen("}}", "", 1);
+            let source: &mut String = planted
+                .entry(file)
+                .or_insert_with(|| std::fs::read_to_string(crates.join(sources).join(file)).expect(file));
+            let (before, rest) = code.split_once("{{").expect(fault);
+            let (right, after) = rest.split_once("}}").expect(fault);
+            let code = format!("{before}{right}{after}");
             assert!(source.contains(&code), "{name} of {list} no longer applies: {file} has no {code}");
+            *source = source.replacen(&code, &format!("{before}planted{after}"), 1);
         }
     }
 }
