@@ -226,7 +226,7 @@ impl OverBatch {
             return passing;
         };
         let (Passing::All(batch) | Passing::Some(batch, _)) = passing else { return passing };
-        Passing::of(batch, Some(left))
+        Passing::of(batch, left)
     }
 
     /// The filter, if it is final, says something, and is worth its cost.

@@ -203,7 +203,7 @@ mod tests {
         }
     }
 
-    /// Values in the column, next to them, or at the ends of what 64 bits hold.
+    /// Values in the column, small ones, or those at the ends of what 64 bits hold.
     fn constant(rng: &mut Rng, column: &ArrayRef) -> ScalarValue {
         let wide = |value: i64| {
             let value = ScalarValue::Int64(Some(value)).to_array().unwrap();

@@ -67,8 +67,12 @@ impl RowFilter {
 
     /// The rows of `batch` that pass. Columns may be packed; `answers` are known of dictionaries.
     pub(crate) fn passing(&self, batch: RecordBatch, answers: &mut Answers) -> Result<Passing> {
-        let bits = all_match(&self.total, &batch, None, answers)?;
-        let passing = Passing::of(batch, Some(bits));
+        let passing = if self.total.is_empty() {
+            Passing::All(batch)
+        } else {
+            let bits = all_match(&self.total, &batch, None, answers)?;
+            Passing::of(batch, bits)
+        };
         if self.partial.is_empty() { Ok(passing) } else { self.narrow_down(passing) }
     }
 
@@ -91,12 +95,14 @@ impl RowFilter {
 }
 
 impl Passing {
-    /// Those of `batch` in `bits`; without bits all.
-    pub(crate) fn of(batch: RecordBatch, bits: Option<BooleanBuffer>) -> Self {
-        match bits {
-            Some(bits) if !bits.has_true() => Passing::None,
-            Some(bits) if bits.has_false() => Passing::Some(batch, bits),
-            _ => Passing::All(batch),
+    /// Those of `batch` in `bits`.
+    pub(crate) fn of(batch: RecordBatch, bits: BooleanBuffer) -> Self {
+        if !bits.has_true() {
+            Passing::None
+        } else if bits.has_false() {
+            Passing::Some(batch, bits)
+        } else {
+            Passing::All(batch)
         }
     }
 

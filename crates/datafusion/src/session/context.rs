@@ -194,7 +194,8 @@ impl CoscanContextBuilder {
         self
     }
 
-    /// Allows `SELECT * FROM 'file.parquet'`, of names with a slash, a dot or a star: whoever may run SQL may then read any file of this process.
+    /// Allows `SELECT * FROM 'file.parquet'`, of names with a slash, a dot or a star: whoever may run SQL may then read any file
+    /// of this process.
     pub fn url_tables(mut self, allowed: bool) -> Self {
         self.url_tables = allowed;
         self

@@ -15,6 +15,7 @@ use datafusion::arrow::datatypes::{
 use datafusion::common::{Result, ScalarValue};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{CastExpr, Column, Literal};
+use num_traits::PrimInt;
 
 use crate::narrow::{Arithmetic, Bounds, Node, Operation};
 use crate::short_decimals::shortened;
@@ -293,20 +294,15 @@ impl<'a> ColumnValues<'a> {
     /// Bounds of all values, from the highest bit in which one of them differs from its sign. This is less than the extremes would
     /// tell, and takes a fraction of the time.
     fn bounds(self, look_at: LookAt) -> Bounds {
-        let limit = match (self, look_at) {
-            (ColumnValues::Of64(values), LookAt::Values) => {
-                let differing = values.iter().fold(0, |bits, value| bits | (value ^ (value << 1)));
-                limit(u64::BITS - (differing as u64).leading_zeros())
-            }
-            (ColumnValues::Of32(values), LookAt::Values) => {
-                let differing = values.iter().fold(0, |bits, value| bits | (value ^ (value << 1)));
-                limit(u32::BITS - (differing as u32).leading_zeros())
-            }
-            (ColumnValues::Of64(_), LookAt::Widths) => limit(64),
-            (ColumnValues::Of32(_), LookAt::Widths) => limit(32),
-            (ColumnValues::Of16(_), _) => limit(16),
-            (ColumnValues::Of8(_), _) => limit(8),
+        let bits = match (self, look_at) {
+            (ColumnValues::Of64(values), LookAt::Values) => bits(values),
+            (ColumnValues::Of32(values), LookAt::Values) => bits(values),
+            (ColumnValues::Of64(_), LookAt::Widths) => 64,
+            (ColumnValues::Of32(_), LookAt::Widths) => 32,
+            (ColumnValues::Of16(_), _) => 16,
+            (ColumnValues::Of8(_), _) => 8,
         };
+        let limit = 1i128 << bits.saturating_sub(1);
         Bounds { min: -limit, max: limit }
     }
 }
@@ -322,9 +318,10 @@ fn write<T: Copy + Into<i64>>(values: &[T], rows: Rows<'_>, out: &mut [i64]) {
     }
 }
 
-/// No value of so many bits, the sign's with them, is further from zero.
-fn limit(bits: u32) -> i128 {
-    1i128 << bits.saturating_sub(1)
+/// How many bits, with their sign, hold all of these values.
+fn bits<T: PrimInt>(values: &[T]) -> u32 {
+    let differing = values.iter().fold(T::zero(), |bits, value| bits | (*value ^ (*value << 1)));
+    T::zero().leading_zeros() - differing.leading_zeros()
 }
 
 #[cfg(test)]
