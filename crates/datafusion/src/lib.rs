@@ -26,6 +26,7 @@ mod scan;
 mod session;
 mod shared_result;
 mod shared_subplan;
+mod table;
 
 pub use coscan_sql::sql;
 pub use error::{engine_error, from_engine};

@@ -4,6 +4,8 @@
 use std::sync::Arc;
 
 use coscan_engine::Engine;
+use datafusion::datasource::file_format::FileFormatFactory;
+use datafusion::datasource::file_format::parquet::ParquetFormatFactory;
 use datafusion::datasource::listing_table_factory::ListingTableFactory;
 use datafusion::execution::session_state::SessionStateBuilder;
 
@@ -14,6 +16,7 @@ use crate::session::mended::{with_mended_planner, with_mended_rules};
 use crate::session::options::CoscanOptions;
 use crate::shared_result;
 use crate::shared_subplan::SubplanPlanner;
+use crate::table::format::ParquetFilesFactory;
 
 /// What makes tables of Parquet files is known by this name.
 const PARQUET: &str = "PARQUET";
@@ -32,6 +35,7 @@ pub fn install(mut builder: SessionStateBuilder, engine: Engine) -> SessionState
     let factories = builder.table_factories().get_or_insert_default();
     let plain = factories.get(PARQUET).cloned().unwrap_or_else(|| Arc::new(ListingTableFactory::new()));
     factories.insert(PARQUET.to_owned(), Arc::new(ClusteredTables::new(plain)));
+    with_own_format(builder.file_formats().get_or_insert_default());
     let rule = Arc::new(CooperativeScans::new(engine.clone()));
     let builder = builder.with_config(config).with_physical_optimizer_rule(rule);
     let mut builder = with_mended_rules(builder);
@@ -40,4 +44,14 @@ pub fn install(mut builder: SessionStateBuilder, engine: Engine) -> SessionState
     let planner = own_planner.unwrap_or_else(|| Arc::new(SubplanPlanner));
     let builder = load_control::install(builder, engine.clone(), planner);
     with_mended_planner(shared_result::install(builder, &engine, is_own))
+}
+
+/// Puts the format of this crate around the session's own one for Parquet files.
+fn with_own_format(formats: &mut Vec<Arc<dyn FileFormatFactory>>) {
+    let is_parquet = |factory: &Arc<dyn FileFormatFactory>| {
+        factory.get_ext().eq_ignore_ascii_case(ParquetFilesFactory::EXTENSION)
+    };
+    let inner = formats.iter().position(is_parquet).map(|at| formats.remove(at));
+    let inner = inner.unwrap_or_else(|| Arc::new(ParquetFormatFactory::new()));
+    formats.push(Arc::new(ParquetFilesFactory::new(inner)));
 }
