@@ -1,0 +1,154 @@
+//! What decoded metadata says of rows, pages and sizes, put right where writers are known to err.
+//!
+//! A file has as many rows as its row groups. Sizes and offsets that cannot be are errors: readers of columns assume them.
+
+use std::ops::Range;
+
+use parquet::errors::{ParquetError, Result};
+use parquet::file::metadata::{
+    ColumnChunkMetaData, FileMetaData, ParquetMetaData, ParquetMetaDataBuilder, RowGroupMetaData,
+};
+
+/// Headers of dictionaries are no longer (Arrow's C++ reader has the same number).
+const HEADER_BYTES_MAX: u64 = 100;
+
+/// The metadata as readers may take it; `end` is where the footer begins.
+pub(crate) fn mended(metadata: ParquetMetaData, end: u64) -> Result<ParquetMetaData> {
+    let rows = checked_rows(metadata.row_groups())?;
+    let metadata = with_rows(metadata, rows);
+    let short = writes_short_sizes(metadata.file_metadata().created_by());
+    let columns = || metadata.row_groups().iter().flat_map(RowGroupMetaData::columns);
+    if !short && columns().all(|column| dictionary(column) == column.dictionary_page_offset()) {
+        return Ok(metadata);
+    }
+    let starts = if short { starts(&metadata, end) } else { Vec::new() };
+    let mut builder = ParquetMetaDataBuilder::new_from_metadata(metadata);
+    let groups = builder.take_row_groups().into_iter();
+    let groups = groups.map(|group| with_columns(group, |column| mended_column(column, &starts)));
+    let groups = groups.collect::<Result<_>>()?;
+    Ok(builder.set_row_groups(groups).build())
+}
+
+/// The rows of all row groups.
+fn checked_rows(groups: &[RowGroupMetaData]) -> Result<i64> {
+    let mut rows = 0i64;
+    for (index, group) in groups.iter().enumerate() {
+        let wrong = |what: String| ParquetError::General(format!("row group {index} {what}"));
+        let sum = (group.num_rows() >= 0).then(|| rows.checked_add(group.num_rows())).flatten();
+        rows = sum.ok_or_else(|| wrong(format!("has {} rows: the file is corrupt", group.num_rows())))?;
+        for column in group.columns() {
+            let (start, length) = (start(column), column.compressed_size());
+            if start < 0 || length < 0 {
+                let name = column.column_path().string();
+                let text =
+                    format!("has {length} bytes at {start} for the column {name}: the file is corrupt");
+                return Err(wrong(text));
+            }
+        }
+    }
+    Ok(rows)
+}
+
+/// The row groups decide how many rows a file has: some writers left the file's own number at 0.
+fn with_rows(metadata: ParquetMetaData, rows: i64) -> ParquetMetaData {
+    let file = metadata.file_metadata();
+    if file.num_rows() == rows {
+        return metadata;
+    }
+    let file = FileMetaData::new(
+        file.version(),
+        rows,
+        file.created_by().map(str::to_owned),
+        file.key_value_metadata().cloned(),
+        file.schema_descr_ptr(),
+        file.column_orders().cloned(),
+    );
+    let groups = ParquetMetaDataBuilder::new_from_metadata(metadata).take_row_groups();
+    ParquetMetaData::new(file, groups)
+}
+
+/// Where the dictionary is, if it can be there: some writers say 0, others a place behind the data.
+fn dictionary(column: &ColumnChunkMetaData) -> Option<i64> {
+    column.dictionary_page_offset().filter(|at| *at > 0 && *at < column.data_page_offset())
+}
+
+fn start(column: &ColumnChunkMetaData) -> i64 {
+    dictionary(column).unwrap_or(column.data_page_offset())
+}
+
+fn mended_column(column: ColumnChunkMetaData, starts: &[u64]) -> Result<ColumnChunkMetaData> {
+    let (dictionary, length) = (dictionary(&column), column.compressed_size());
+    let bytes = padded(start(&column) as u64, length as u64, starts);
+    column
+        .into_builder()
+        .set_dictionary_page_offset(dictionary)
+        .set_total_compressed_size(i64::try_from(bytes).unwrap_or(length))
+        .build()
+}
+
+/// The group with other columns.
+pub(crate) fn with_columns(
+    group: RowGroupMetaData,
+    change: impl FnMut(ColumnChunkMetaData) -> Result<ColumnChunkMetaData>,
+) -> Result<RowGroupMetaData> {
+    let mut builder = group.into_builder();
+    let columns = builder.take_columns().into_iter().map(change).collect::<Result<_>>()?;
+    builder.set_column_metadata(columns).build()
+}
+
+/// Whether a writer's sizes of column chunks lack the header of the dictionary: parquet-mr did so before 1.2.9
+/// (PARQUET-816).
+fn writes_short_sizes(created_by: Option<&str>) -> bool {
+    let Some(rest) = created_by.and_then(|by| by.trim().strip_prefix("parquet-mr")) else { return false };
+    let version = rest.trim_start().strip_prefix("version").unwrap_or(rest).trim_start();
+    let mut numbers =
+        version.split(|c: char| !c.is_ascii_digit()).map(|digits| digits.parse().unwrap_or(0u64));
+    let mut next = || numbers.next().unwrap_or(0);
+    (next(), next(), next()) < (1, 2, 9)
+}
+
+/// Where column chunks and the footer begin, ascending.
+fn starts(metadata: &ParquetMetaData, end: u64) -> Vec<u64> {
+    let columns = metadata.row_groups().iter().flat_map(RowGroupMetaData::columns);
+    let mut starts: Vec<u64> = columns.map(|column| start(column) as u64).chain([end]).collect();
+    starts.sort_unstable();
+    starts
+}
+
+/// The length of a chunk with room for a header, up to what follows it.
+fn padded(start: u64, length: u64, starts: &[u64]) -> u64 {
+    let Range { start, end } = start..start.saturating_add(length);
+    // A chunk that already reaches into another one is as it is.
+    let next = starts[starts.partition_point(|next| *next <= start)..].first().copied().unwrap_or(end);
+    end.max(next.min(end.saturating_add(HEADER_BYTES_MAX))) - start
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_short_before_one_version() {
+        for short in ["parquet-mr", "parquet-mr version 1.2.8", "parquet-mr version 1.2.5-cdh4.5.0 (build )"]
+        {
+            assert!(writes_short_sizes(Some(short)), "{short}");
+        }
+        for sound in
+            ["parquet-mr version 1.2.9", "parquet-mr version 1.10.1 (build a)", "parquet-cpp version 1.0.0"]
+        {
+            assert!(!writes_short_sizes(Some(sound)), "{sound}");
+        }
+        assert!(!writes_short_sizes(None));
+    }
+
+    #[test]
+    fn room_for_a_header_ends_where_something_begins() {
+        let starts = [4, 129, 466, 1000];
+        assert_eq!(padded(4, 125, &starts), 125);
+        assert_eq!(padded(129, 322, &starts), 337);
+        assert_eq!(padded(466, 100, &starts), 200);
+        assert_eq!(padded(466, 534, &starts), 534);
+        assert_eq!(padded(129, 400, &starts), 400);
+        assert_eq!(padded(466, u64::MAX, &starts), u64::MAX - 466);
+    }
+}
