@@ -69,6 +69,8 @@ struct SliceReader {
     reader: ParquetRecordBatchReader,
     packing: Packing,
     gate: Arc<PageGate>,
+    /// Whether pages with readable headers have all values that the footer claims.
+    is_whole: bool,
     /// Where its pages are, if they are not in memory.
     cached: Option<Arc<CachedFile>>,
 }
@@ -231,8 +233,12 @@ impl Decoder {
             } else if !chunk.is_piece
                 && let Some(more) = slice_reader.reader.next()
             {
-                // The numbers of rows by pages and by footer would differ.
-                let more = more?.num_rows();
+                // The numbers of rows by pages and by footer would differ. Bytes behind the last page are no page.
+                let more = match more {
+                    Ok(batch) => batch.num_rows(),
+                    Err(_) if slice_reader.is_whole => return Ok(array),
+                    Err(error) => return Err(error.into()),
+                };
                 let message =
                     format!("there are {more} rows or more behind the {rows} that the footer claims");
                 return Err(ParquetError::General(message));
@@ -285,8 +291,10 @@ impl Decoder {
             gate: gate.clone(),
             what: if chunk.is_piece { "the chunk's pages" } else { "the column chunk" },
         };
+        let mut is_whole = true;
         for (leaf, column) in leaves.clone().zip(&row_group.columns()[leaves]) {
-            check_rows(&input, chunk.is_piece, column, rows as u64)?;
+            let values = check_rows(&input, chunk.is_piece, column, rows as u64)?;
+            is_whole &= u64::try_from(column.num_values()) == Ok(values);
             if chunk.is_piece {
                 check_pages(&part.file.metadata, &chunk.rows, leaf, &input)?;
             }
@@ -303,21 +311,22 @@ impl Decoder {
                 .with_row_selection(RowSelection::from(rest))
                 .with_row_selection_policy(RowSelectionPolicy::Selectors);
         }
-        Ok(SliceReader { next: at, reader: builder.build()?, packing: Packing::default(), gate, cached })
+        let (reader, packing) = (builder.build()?, Packing::default());
+        Ok(SliceReader { next: at, reader, packing, gate, is_whole, cached })
     }
 }
 
-/// Fails if a leaf column's pages have fewer values than the rows of the footer, each of which has a value or a null.
-/// The decoder would notice it only at the end.
+/// The values of a leaf column's pages. Fails if they are fewer than the rows of the footer, each of which has a value or a
+/// null: the decoder would notice it only at the end.
 fn check_rows(
     file: &FileBytes,
     is_piece: bool,
     column: &ColumnChunkMetaData,
     rows: u64,
-) -> ParquetResult<()> {
+) -> ParquetResult<u64> {
     let (start, len) = column_range(column);
     if len == 0 {
-        return Ok(());
+        return Ok(0);
     }
     let (mut values, mut read) = (0u64, 0);
     for (at, bytes) in &file.pieces {
@@ -334,7 +343,7 @@ fn check_rows(
         true => Err(ParquetError::EOF(format!(
             "there are {values} values in the column chunk's pages, the footer claims {rows} rows"
         ))),
-        false => Ok(()),
+        false => Ok(values),
     }
 }
 

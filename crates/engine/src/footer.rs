@@ -9,7 +9,9 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, Weak};
 
-use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
+use coscan_parquet::read_footer;
+use parquet::file::metadata::ParquetMetaData;
+use parquet::file::reader::ChunkReader;
 
 use crate::error::{EngineError, SharedSource};
 use crate::identity::{LocalFile, LocalVersion};
@@ -116,14 +118,14 @@ fn read(local: &LocalFile) -> Result<ParquetMetaData, EngineError> {
     let file_name = || format!("file://{}", local.path.display());
     let failed = |source: SharedSource| EngineError::Footer { file: file_name(), source };
     let file = File::open(&local.path).map_err(|error| failed(Arc::new(error)))?;
+    let size = file.metadata().map_err(|error| failed(Arc::new(error)))?.len();
     let check = || match file.metadata().map(|found| local.version.difference(&LocalVersion::of(&found))) {
         Ok(None) => Ok(()),
         Ok(Some(detail)) => Err(EngineError::FileReplaced { file: file_name(), detail }),
         Err(error) => Err(failed(Arc::new(error))),
     };
     check()?;
-    let reader = ParquetMetaDataReader::new().with_page_index_policy(PageIndexPolicy::Optional);
-    let metadata = reader.parse_and_finish(&file);
+    let metadata = read_footer(size, |range| file.get_bytes(range.start, (range.end - range.start) as usize));
     // What was read during a write belongs to neither version.
     check()?;
     metadata.map_err(|error| failed(Arc::new(error)))

@@ -12,8 +12,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use coscan_parquet::read_footer;
 use flate2::Crc;
-use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::reader::ChunkReader;
 use serde::{Deserialize, Serialize};
 
 use crate::error::TierError;
@@ -160,16 +161,18 @@ impl FragmentCache {
     ///
     /// If the disk does not take it.
     pub fn keep_footer(&self, fragment: &Fragment, file: &File) -> Result<(), TierError> {
-        let reader = ParquetMetaDataReader::new().with_page_index_policy(PageIndexPolicy::Skip);
-        let Ok(metadata) = reader.parse_and_finish(file) else { return Ok(()) };
+        // What is read for it now is read for it by planning.
+        let mut start = fragment.bytes;
+        let read = read_footer(fragment.bytes, |range| {
+            start = start.min(range.start);
+            file.get_bytes(range.start, (range.end - range.start) as usize)
+        });
+        if read.is_err() {
+            return Ok(());
+        }
         let mut end = file;
-        let mut length = [0; 4];
         let path = self.footer_path(fragment);
         let io = |error| TierError::io("keep the footer", &path)(error);
-        end.seek(SeekFrom::End(-8)).and_then(|_| end.read_exact(&mut length)).map_err(io)?;
-        let footer = u64::from(u32::from_le_bytes(length)) + 8;
-        let start =
-            page_index_start(&metadata).unwrap_or(u64::MAX).min(fragment.bytes.saturating_sub(footer));
         let mut tail = vec![0; usize::try_from((fragment.bytes - start).min(FOOTER_BYTES_MAX)).unwrap_or(0)];
         let from = fragment.bytes - tail.len() as u64;
         end.seek(SeekFrom::Start(from)).and_then(|_| end.read_exact(&mut tail)).map_err(io)?;
@@ -356,13 +359,6 @@ fn is_intact(file: &mut File, record: &Record, path: &Path) -> Result<bool, Tier
     }
     file.rewind().map_err(TierError::io("read the cached fragment", path))?;
     Ok(crc.sum() == record.crc32)
-}
-
-/// Where the page indexes begin that stand before the footer.
-fn page_index_start(metadata: &ParquetMetaData) -> Option<u64> {
-    let columns = metadata.row_groups().iter().flat_map(|group| group.columns());
-    let offsets = columns.flat_map(|column| [column.column_index_offset(), column.offset_index_offset()]);
-    offsets.flatten().filter_map(|offset| u64::try_from(offset).ok()).min()
 }
 
 /// Takes the lock, at once if nobody has it. A process that has been made to run a command has its parent's files, and

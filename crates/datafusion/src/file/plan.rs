@@ -14,9 +14,7 @@ use coscan_engine::{Engine, EngineError, FileHandle, FileSpec, LocalFile, QueryA
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::{DataFusionError, Result, ScalarValue, exec_err};
 use datafusion::datasource::listing::PartitionedFile;
-use datafusion::datasource::physical_plan::parquet::{
-    CachedParquetFileReaderFactory, ParquetFileMetrics, ParquetFileReaderFactory,
-};
+use datafusion::datasource::physical_plan::parquet::{ParquetFileMetrics, ParquetFileReaderFactory};
 use datafusion::datasource::physical_plan::{FileScanConfig, FileSource, ParquetSource};
 use datafusion::execution::TaskContext;
 use datafusion::object_store::path::Path;
@@ -51,9 +49,9 @@ use crate::file::shared_answers::SharedAnswers;
 use crate::file::table_root::table_root;
 use crate::file::variant::Variant;
 use crate::file::view::Views;
-use crate::session::bounded_store::bounded;
 use crate::session::options::{CoscanOptions, POINT_THRESHOLD};
 use crate::session::stores::{is_plain_local, store_id};
+use crate::table::footers::FooterReaders;
 
 /// Everything that is the same for all files of a scan.
 #[derive(Debug)]
@@ -70,7 +68,7 @@ pub(crate) struct FilePlanner {
     row_filter: Arc<[Arc<dyn PhysicalExpr>]>,
     answers: Option<Arc<SharedAnswers>>,
     store: Arc<dyn ObjectStore>,
-    readers: Arc<dyn ParquetFileReaderFactory>,
+    readers: FooterReaders,
     adapters: Arc<dyn PhysicalExprAdapterFactory>,
     projection: ProjectionExprs,
     output_schema: SchemaRef,
@@ -136,10 +134,9 @@ impl FilePlanner {
     ) -> Result<Self> {
         let runtime = context.runtime_env();
         let store = runtime.object_store(&config.object_store_url)?;
-        let readers = source.parquet_file_reader_factory().cloned().unwrap_or_else(|| {
-            let cache = runtime.cache_manager.get_file_metadata_cache();
-            Arc::new(CachedParquetFileReaderFactory::new(bounded(Arc::clone(&store)), cache))
-        });
+        // A scan that has other readers than these kinds is not planned here.
+        let cache = runtime.cache_manager.get_file_metadata_cache();
+        let readers = FooterReaders::new(Arc::clone(&store), cache);
         let table_schema = source.table_schema().table_schema();
         let projection = match source.projection() {
             Some(projection) => projection.clone(),
@@ -292,7 +289,6 @@ impl FilePlanner {
             schema: physical_schema,
             ranges: &ranges,
             limit: self.limit.filter(|_| !self.preserves_order),
-            chunk_bytes: self.engine.chunk_bytes(&self.store_url, &file.object_meta.location, local.as_ref()),
             metrics: &file_metrics,
             creation_errors: &self.creation_errors,
         };

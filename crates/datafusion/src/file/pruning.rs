@@ -7,7 +7,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use coscan_engine::is_cut;
 use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
 use datafusion::common::Result;
 use datafusion::common::config::ParquetOptions;
@@ -21,9 +20,7 @@ use datafusion::parquet::arrow::ParquetRecordBatchStreamBuilder;
 use datafusion::parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, RowSelection};
 use datafusion::parquet::arrow::async_reader::AsyncFileReader;
 use datafusion::parquet::arrow::parquet_column;
-use datafusion::parquet::file::metadata::{
-    PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData,
-};
+use datafusion::parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use datafusion::physical_expr::expressions::{CastExpr, Column, DynamicFilterPhysicalExpr};
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr::{PhysicalExpr, conjunction, split_conjunction};
@@ -91,8 +88,6 @@ pub(crate) struct PruneInputs<'a> {
     pub(crate) ranges: &'a [FileRange],
     /// Rows wanted in any order.
     pub(crate) limit: Option<usize>,
-    /// What row groups of the file are cut to, see [`coscan_engine::Engine::chunk_bytes`].
-    pub(crate) chunk_bytes: u64,
     pub(crate) metrics: &'a ParquetFileMetrics,
     pub(crate) creation_errors: &'a Count,
 }
@@ -100,8 +95,8 @@ pub(crate) struct PruneInputs<'a> {
 /// Prunes one file.
 pub(crate) async fn prune(
     inputs: PruneInputs<'_>,
-    mut metadata: Arc<ParquetMetaData>,
-    mut reader: Reader,
+    metadata: Arc<ParquetMetaData>,
+    reader: Reader,
 ) -> Result<Pruned> {
     let row_groups = metadata.row_groups();
     let mut plan = RowGroupAccessPlanFilter::new(initial_plan(row_groups, inputs.ranges));
@@ -114,26 +109,15 @@ pub(crate) async fn prune(
     });
     prune_by_statistics(&inputs, &metadata, &mut plan, pruning_predicate.as_deref());
 
+    let has_indexes = metadata.column_index().is_some() && metadata.offset_index().is_some();
     let pages = inputs
         .predicate
-        .filter(|_| inputs.options.enable_page_index && !plan.is_empty())
+        .filter(|_| has_indexes && inputs.options.enable_page_index && !plan.is_empty())
         .map(|predicate| (predicate, PagePruningAccessPlanFilter::new(predicate, Arc::clone(inputs.schema))))
         .filter(|(predicate, pages)| {
             pages.filter_number() > 0 && has_page_index(predicate, inputs.schema, &metadata, &plan)
         })
         .map(|(_, pages)| pages);
-    if pages.is_some() {
-        metadata = with_page_index(metadata, &mut reader).await?;
-    } else if inputs.chunk_bytes > 0
-        && metadata.row_groups().iter().any(|about| could_be_cut(about, inputs.chunk_bytes))
-    {
-        // Without it row groups stay whole, which is no error.
-        let found = with_page_index(Arc::clone(&metadata), &mut reader).await;
-        metadata = found.unwrap_or_else(|error| {
-            tracing::debug!(%error, "cannot read a page index: large row groups are not cut");
-            metadata
-        });
-    }
     if let Some(predicate) = pruning_predicate.as_deref()
         && inputs.options.bloom_filter_on_read
         && !plan.is_empty()
@@ -239,8 +223,8 @@ fn prune_by_statistics(
     }
 }
 
-/// Whether reading the page index can help: some row group that is left may have rows to skip, and its
-/// writer has written an index for a column of the predicate.
+/// Whether page indexes can help: some row group that is left may have rows to skip, and its writer has written an
+/// index for a column of the predicate. Metadata has all indexes that it mentions, see [`coscan_parquet`].
 fn has_page_index(
     predicate: &Arc<dyn PhysicalExpr>,
     schema: &SchemaRef,
@@ -256,26 +240,6 @@ fn has_page_index(
             column.column_index_offset().is_some() && column.offset_index_offset().is_some()
         })
     })
-}
-
-/// Whether the engine cuts a row group, if it knows where its pages are.
-fn could_be_cut(row_group: &RowGroupMetaData, chunk_bytes: u64) -> bool {
-    let bytes = row_group.columns().iter().map(|column| column.compressed_size().max(0) as u64);
-    is_cut(bytes.fold(0, u64::saturating_add), chunk_bytes)
-        && row_group.columns().iter().all(|column| column.offset_index_offset().is_some())
-}
-
-async fn with_page_index(
-    metadata: Arc<ParquetMetaData>,
-    reader: &mut Reader,
-) -> Result<Arc<ParquetMetaData>> {
-    if metadata.column_index().is_some() && metadata.offset_index().is_some() {
-        return Ok(metadata);
-    }
-    let mut loader = ParquetMetaDataReader::new_with_metadata(Arc::unwrap_or_clone(metadata))
-        .with_page_index_policy(PageIndexPolicy::Optional);
-    loader.load_page_index(reader).await?;
-    Ok(Arc::new(loader.finish()?))
 }
 
 /// The bloom filters of the columns that the predicate compares with literals.

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::footers::{metadata, with_footers};
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::Session;
@@ -77,6 +78,9 @@ impl FileFormat for ParquetFiles {
         store: &Arc<dyn ObjectStore>,
         objects: &[ObjectMeta],
     ) -> Result<SchemaRef> {
+        for object in objects {
+            metadata(state, store.as_ref(), object, None).await?;
+        }
         self.inner.infer_schema(state, store, objects).await
     }
 
@@ -115,7 +119,7 @@ impl FileFormat for ParquetFiles {
         state: &dyn Session,
         scan: FileScanConfig,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.inner.create_physical_plan(state, scan).await
+        with_footers(self.inner.create_physical_plan(state, scan).await?, state)
     }
 
     async fn create_writer_physical_plan(

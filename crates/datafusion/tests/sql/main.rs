@@ -11,6 +11,7 @@ mod executions;
 mod fairness;
 mod faults;
 mod key_filters;
+mod legacy;
 mod load_control;
 mod many_files;
 mod ordered;
@@ -33,3 +34,11 @@ mod stores;
 mod support;
 mod text_filters;
 mod tpch;
+
+#[path = "../../../parquet/tests/legacy/cases.rs"]
+mod cases;
+#[path = "../corruption/thrift.rs"]
+mod thrift;
+
+// For `cases`, which another crate's tests share.
+use datafusion::{arrow, parquet};

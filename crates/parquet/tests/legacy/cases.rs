@@ -596,3 +596,27 @@ pub fn intervals(months_days_millis: &[Option<[i32; 3]>], annotate: impl Fn(&mut
     annotate(parts.element("i"));
     parts
 }
+
+/// A list of intervals and a structure with one.
+pub fn nested_intervals() -> Parts {
+    let bytes = |parts: [i32; 3]| parts.iter().flat_map(|part| part.to_le_bytes()).collect::<Vec<u8>>();
+    let stored = |values: Vec<Option<[i32; 3]>>| {
+        let values = values.into_iter().map(|value| value.map(bytes));
+        FixedSizeBinaryArray::try_from_sparse_iter_with_size(values, 12).expect("intervals")
+    };
+    let item = Arc::new(Field::new("element", DataType::FixedSizeBinary(12), true));
+    let list = ListArray::new(
+        item,
+        OffsetBuffer::new(vec![0, 2, 2].into()),
+        Arc::new(stored(vec![Some([314, 0, 0]), None])),
+        None,
+    );
+    let fields: Fields = vec![Field::new("i", DataType::FixedSizeBinary(12), true)].into();
+    let values = stored(vec![Some([2, 3, 4]), None]);
+    let structure = StructArray::new(fields, vec![Arc::new(values)], Some(vec![true, false].into()));
+    let mut parts = written(vec![("x", Arc::new(list) as ArrayRef), ("s", Arc::new(structure))]);
+    for name in ["element", "i"] {
+        set(parts.element(name), 6, int(21));
+    }
+    parts
+}

@@ -33,5 +33,5 @@ pub(crate) use by_chunks::{
 pub(crate) use conjuncts::cannot_fail;
 pub(crate) use key_filters::filter_by_keys;
 pub(crate) use reason::Reason;
-pub(crate) use scan::{filter_into_scan, scan, short_decimal, tells_as_much};
+pub(crate) use scan::{filter_into_scan, reads_files_only, scan, short_decimal, tells_as_much};
 pub(crate) use statistics::{bounds_in_order, decided_by_statistics};

@@ -16,7 +16,8 @@ use datafusion::physical_plan::filter::FilterExec;
 use super::reason::{Reason, not_volatile};
 
 /// Readers whose type is known to read nothing but the bytes of the file in its store.
-const KNOWN_READERS: [&str; 2] = ["CachedParquetFileReaderFactory", "DefaultParquetFileReaderFactory"];
+const KNOWN_READERS: [&str; 3] =
+    ["CachedParquetFileReaderFactory", "DefaultParquetFileReaderFactory", "FooterReaders"];
 
 /// A scan of Parquet files becomes cooperative if all that is read is the files' bytes, and all rows of them.
 ///
@@ -27,17 +28,7 @@ pub(crate) fn scan(config: &FileScanConfig, small_table_bytes: Option<u64>) -> R
     if !source.table_schema().virtual_columns().is_empty() {
         return Err(Reason::VirtualColumns);
     }
-    let crypto = &source.table_parquet_options().crypto;
-    if crypto.file_decryption.is_some() || crypto.factory_id.is_some() {
-        return Err(Reason::Encryption);
-    }
-    // A factory of another type may read something else than the bytes of the file in its store, and its
-    // type can only be told by its name.
-    if let Some(factory) = source.parquet_file_reader_factory()
-        && !KNOWN_READERS.contains(&type_name(factory).as_str())
-    {
-        return Err(Reason::CustomReader);
-    }
+    reads_files_only(source)?;
     let mut files = config.file_groups.iter().flat_map(|group| group.iter());
     let chosen = files.find(|file| {
         file.extensions.contains::<ParquetAccessPlan>() || file.extensions.contains::<ParquetRowSelection>()
@@ -48,6 +39,19 @@ pub(crate) fn scan(config: &FileScanConfig, small_table_bytes: Option<u64>) -> R
     let bytes = bytes(config);
     match small_table_bytes {
         Some(small) if bytes < small && !has_dynamic_filter(source) => Err(Reason::SmallTable(bytes)),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a scan reads the bytes of its files as they are in their store.
+pub(crate) fn reads_files_only(source: &ParquetSource) -> Result<(), Reason> {
+    let crypto = &source.table_parquet_options().crypto;
+    if crypto.file_decryption.is_some() || crypto.factory_id.is_some() {
+        return Err(Reason::Encryption);
+    }
+    // A factory of another type may read something else, and its type can only be told by its name.
+    match source.parquet_file_reader_factory() {
+        Some(factory) if !KNOWN_READERS.contains(&type_name(factory).as_str()) => Err(Reason::CustomReader),
         _ => Ok(()),
     }
 }

@@ -1,0 +1,187 @@
+//! Files of odd writers through SQL, by every path: DataFusion's own scans, cooperative ones, filters in the scan, point
+//! reads. Values are those that pyarrow and DuckDB read of such files.
+
+use std::path::Path;
+
+use coscan_datafusion::{CoscanOptions, install};
+use coscan_engine::Engine;
+use coscan_sql::PlainSql;
+use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::prelude::SessionContext;
+
+use crate::cases::{self, Alone, Case};
+use crate::support::{self, LARGE_BUFFER, Variant, rows};
+
+/// How a session reads its tables.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum By {
+    /// Small tables by DataFusion, without the optimizer rule.
+    Off,
+    /// Small tables by DataFusion.
+    Default,
+    Cooperation,
+    FiltersInScans,
+    PointReads,
+}
+
+const WAYS: [By; 5] = [By::Off, By::Default, By::Cooperation, By::FiltersInScans, By::PointReads];
+
+fn session(engine: &Engine, by: By) -> SessionContext {
+    let variant = if by == By::FiltersInScans { Variant::PushdownFilters } else { Variant::Default };
+    let mut config = support::config(variant);
+    let mut options = CoscanOptions::default();
+    options.enabled = by != By::Off;
+    if !matches!(by, By::Off | By::Default) {
+        options.small_table_bytes = 0;
+    }
+    if by == By::PointReads {
+        options.point_threshold = 1;
+    }
+    config.options_mut().extensions.insert(options);
+    let builder = SessionStateBuilder::new().with_config(config).with_default_features();
+    SessionContext::new_with_state(install(builder, engine.clone()).build())
+}
+
+async fn declare(ctx: &SessionContext, path: &Path) {
+    let sql = format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{}'", path.display());
+    ctx.plain_sql(&sql).await.unwrap().collect().await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+}
+
+/// Runs queries over a file in every way.
+async fn check(name: &str, bytes: &[u8], queries: &[(String, Vec<String>)]) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.parquet");
+    std::fs::write(&path, bytes).unwrap();
+    for by in WAYS {
+        let engine = support::engine(support::policy("relevance"), LARGE_BUFFER);
+        let ctx = session(&engine, by);
+        declare(&ctx, &path).await;
+        for (sql, expected) in queries {
+            let mut found =
+                rows(&ctx, sql).await.unwrap_or_else(|error| panic!("{name}, {by:?}: {sql}: {error}"));
+            let mut expected = expected.clone();
+            if !sql.contains("ORDER BY") {
+                found.sort();
+                expected.sort();
+            }
+            assert_eq!(found, expected, "{name}, {by:?}: {sql}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn files_of_odd_writers_are_read_by_every_path() {
+    for Case { name, bytes, columns, rows, .. } in cases::all() {
+        // Nulls within nested values are shown as nulls here.
+        let rows: Vec<String> =
+            rows.iter().map(|row| row.replace(", ", if columns.len() > 1 { " | " } else { ", " })).collect();
+        let rows: Vec<String> =
+            rows.iter().map(|row| row.replace(": }", ": NULL}").replace(", ]", ", NULL]")).collect();
+        let column = columns.last().unwrap();
+        let last = |row: &String| row.rsplit(" | ").next().unwrap() != "NULL";
+        let present = rows.iter().filter(|row| last(row)).count();
+        let mut queries = vec![
+            (format!("SELECT {} FROM t", columns.join(", ")), rows.clone()),
+            ("SELECT * FROM t".to_owned(), rows.clone()),
+            ("SELECT count(*) FROM t".to_owned(), vec![rows.len().to_string()]),
+            (format!("SELECT count({column}) FROM t"), vec![present.to_string()]),
+            (
+                format!("SELECT count(*) FROM t WHERE {column} IS NULL"),
+                vec![(rows.len() - present).to_string()],
+            ),
+            ("SELECT count(*) FROM (SELECT * FROM t LIMIT 1)".to_owned(), vec!["1".to_owned()]),
+            (
+                "SELECT count(*) FROM (SELECT * FROM t LIMIT 2 OFFSET 1)".to_owned(),
+                vec![2.min(rows.len() - 1).to_string()],
+            ),
+        ];
+        if *columns == ["a"] {
+            let from_three = if rows.len() > 3 { "997" } else { "1" };
+            queries.push(("SELECT a FROM t WHERE a = 3".to_owned(), vec!["3".to_owned()]));
+            queries.push(("SELECT count(*) FROM t WHERE a >= 3".to_owned(), vec![from_three.to_owned()]));
+            queries.push(("SELECT a FROM t WHERE a > 1 ORDER BY a LIMIT 1".to_owned(), vec!["2".to_owned()]));
+        }
+        if rows.len() == 1000 {
+            for key in [0, 99, 100, 567, 999] {
+                queries.push((format!("SELECT a FROM t WHERE a = {key}"), vec![key.to_string()]));
+            }
+            queries.push((
+                "SELECT count(*), sum(a) FROM t WHERE a BETWEEN 350 AND 449".to_owned(),
+                vec!["100 | 39950".to_owned()],
+            ));
+            queries.push((
+                "SELECT a FROM t ORDER BY a DESC LIMIT 2".to_owned(),
+                vec!["999".to_owned(), "998".to_owned()],
+            ));
+        }
+        check(name, &bytes, &queries).await;
+    }
+}
+
+/// When one of these is right, the repair can go.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn plain_datafusion_alone_refuses_most_of_them() {
+    let mut read = Vec::new();
+    let cases = cases::all().into_iter().filter(|case| case.alone == Alone::Fails);
+    let mut of = 0;
+    for Case { name, bytes, columns, rows: expected, .. } in cases {
+        of += 1;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.parquet");
+        std::fs::write(&path, bytes).unwrap();
+        let ctx = support::plain(Variant::Default);
+        let sql = format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{}'", path.display());
+        let Ok(made) = ctx.plain_sql(&sql).await else { continue };
+        let found = match made.collect().await {
+            Ok(_) => rows(&ctx, &format!("SELECT {} FROM t", columns.join(", "))).await,
+            Err(error) => Err(error),
+        };
+        if found.is_ok_and(|found| found.len() == expected.len()) {
+            read.push(name);
+        }
+    }
+    assert!(of > 15 && read.is_empty(), "plain DataFusion reads {read:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn more_row_groups_than_16_bits_number() {
+    let queries = [
+        ("SELECT count(*), sum(a) FROM t".to_owned(), vec!["120000 | 240000".to_owned()]),
+        ("SELECT count(*) FROM t WHERE a = 2".to_owned(), vec!["40000".to_owned()]),
+    ];
+    check("40,000 row groups", &cases::many_groups(40_000), &queries).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn rows_without_columns_are_counted() {
+    let queries = [("SELECT count(*) FROM t".to_owned(), vec!["3".to_owned()])];
+    check("no columns", &cases::no_columns(), &queries).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn negative_rows_are_an_error_that_names_file_and_row_group() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("negative.parquet");
+    std::fs::write(&path, cases::negative_rows()).unwrap();
+    for by in WAYS {
+        let engine = support::engine(support::policy("relevance"), LARGE_BUFFER);
+        let ctx = session(&engine, by);
+        let inferred = format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{}'", path.display());
+        let error = rows(&ctx, &inferred).await.expect_err("no table").to_string();
+        assert!(
+            error.contains("negative.parquet") && error.contains("row group 0 has -1 rows"),
+            "{by:?}: {error}"
+        );
+        // With columns that are declared, the footer is read by the query.
+        let declared =
+            format!("CREATE EXTERNAL TABLE t (a BIGINT) STORED AS PARQUET LOCATION '{}'", path.display());
+        rows(&ctx, &declared).await.expect("a table");
+        for sql in ["SELECT * FROM t", "SELECT count(*) FROM t", "SELECT max(a) FROM t WHERE a > 1"] {
+            let error = rows(&ctx, sql).await.expect_err(sql).to_string();
+            assert!(
+                error.contains("negative.parquet") && error.contains("row group 0 has -1 rows"),
+                "{by:?}: {error}"
+            );
+        }
+    }
+}
