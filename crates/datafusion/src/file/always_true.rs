@@ -2,8 +2,8 @@
 //! not evaluated there, and columns that only it needs are not read.
 //!
 //! The proof is the one by which DataFusion rules out row groups ([`crate::file::pruning`]), applied to the
-//! conjunct's negation with nulls counted. [`decided_by_statistics`] and [`bounds_in_order`] say where it can be
-//! relied on; in doubt a conjunct is evaluated.
+//! conjunct's negation with nulls counted. [`decided_by_statistics`] says where it can be relied on; in doubt a
+//! conjunct is evaluated.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use datafusion::physical_expr::expressions::{Column, IsNotNullExpr, Literal};
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_optimizer::pruning::PruningPredicateBuilder;
 
-use crate::rule::eligibility::{bounds_in_order, decided_by_statistics};
+use crate::rule::eligibility::decided_by_statistics;
 
 /// A file as far as statistics are concerned.
 pub(crate) struct Statistics<'a> {
@@ -55,17 +55,12 @@ impl Statistics<'_> {
             let without_nulls = |&at| leaves.iter().all(|&leaf| no_nulls(self.metadata.row_group(at), leaf));
             return row_groups.iter().map(without_nulls).collect();
         }
-        let trusted: Vec<usize> =
-            row_groups.iter().copied().filter(|&at| self.trusted(at, &leaves)).collect();
-        if trusted.is_empty() {
-            return vec![false; row_groups.len()];
-        }
         let predicate = PruningPredicateBuilder::new()
             .with_file_schema(Arc::clone(self.schema))
             .build(Arc::clone(conjunct));
         let Some(predicate) = predicate else { return vec![false; row_groups.len()] };
         let mut access = ParquetAccessPlan::new_none(self.metadata.num_row_groups());
-        trusted.into_iter().for_each(|row_group| access.scan(row_group));
+        row_groups.iter().for_each(|&row_group| access.scan(row_group));
         let mut filter = RowGroupAccessPlanFilter::new(access);
         let parquet_schema = self.metadata.file_metadata().schema_descr();
         let all = self.metadata.row_groups();
@@ -90,10 +85,6 @@ impl Statistics<'_> {
         };
         columns.iter().map(leaf).collect()
     }
-
-    fn trusted(&self, row_group: usize, leaves: &[usize]) -> bool {
-        leaves.iter().all(|&leaf| bounds_in_order(self.metadata.row_group(row_group), leaf))
-    }
 }
 
 fn no_nulls(row_group: &RowGroupMetaData, leaf: usize) -> bool {
@@ -109,7 +100,7 @@ fn is_true(conjunct: &Arc<dyn PhysicalExpr>) -> bool {
 mod tests {
     use datafusion::arrow::datatypes::{DataType, Field, Schema};
     use datafusion::logical_expr::Operator;
-    use datafusion::parquet::basic::Type;
+    use datafusion::parquet::basic::{ColumnOrder, Type};
     use datafusion::parquet::data_type::{ByteArray, FixedLenByteArray};
     use datafusion::parquet::file::metadata::{ColumnChunkMetaData, FileMetaData};
     use datafusion::parquet::file::statistics::Statistics as Bounds;
@@ -142,9 +133,10 @@ mod tests {
             };
             let row_groups: Vec<_> = bounds.into_iter().map(row_group).collect();
             let rows = 10 * row_groups.len() as i64;
-            let file = FileMetaData::new(2, rows, None, None, Arc::clone(&descriptor), None);
+            let order = ColumnOrder::TYPE_DEFINED_ORDER(descriptor.column(0).sort_order());
+            let file = FileMetaData::new(2, rows, None, None, Arc::clone(&descriptor), Some(vec![order]));
             let schema = Arc::new(Schema::new(vec![Field::new("x", data_type, declared.starts_with("opt"))]));
-            OneColumn { metadata: ParquetMetaData::new(file, row_groups), schema }
+            OneColumn { metadata: coscan_parquet::believed(ParquetMetaData::new(file, row_groups)), schema }
         }
 
         fn x(&self) -> Expr {

@@ -9,7 +9,6 @@ pub(crate) mod always_true;
 pub(crate) mod batch;
 pub(crate) mod bounded_reader;
 pub(crate) mod conditions;
-pub(crate) mod constants;
 pub(crate) mod counters;
 pub(crate) mod decoding;
 pub(crate) mod dictionaries;

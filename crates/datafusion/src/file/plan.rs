@@ -2,7 +2,7 @@
 //! that schema, and which rows of which row groups it needs.
 //!
 //! This follows DataFusion's own Parquet scan step by step, because the results must be the same: columns
-//! that are constant in the file become literals, the file's schema is coerced (views, INT96), projection
+//! of the file's folder become literals, the file's schema is coerced (views, INT96), projection
 //! and predicate are adapted to it (missing columns, casts), and what remains is pruned. It reads
 //! metadata only, through the session's caches; data is the engine's business.
 
@@ -11,7 +11,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use coscan_engine::{Engine, EngineError, FileHandle, FileSpec, LocalFile, QueryAccount, StoreId};
-use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::{DataFusionError, Result, ScalarValue, exec_err};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::parquet::{ParquetFileMetrics, ParquetFileReaderFactory};
@@ -37,7 +37,6 @@ use futures::FutureExt;
 use crate::error::{from_engine, panic_text};
 use crate::file::always_true::Statistics;
 use crate::file::bounded_reader::BoundedReader;
-use crate::file::constants::constant_columns;
 use crate::file::counters::FileCounters;
 use crate::file::decoding::{FileSchemas, Int96, LastSchemas};
 use crate::file::expressions::Expressions;
@@ -249,7 +248,7 @@ impl FilePlanner {
         let name = file.object_meta.location.to_string();
         let file_metrics = ParquetFileMetrics::new(self.partition, &name, counted);
         let logical_schema = Arc::clone(self.source.table_schema().file_schema());
-        let expressions = self.with_constants(file, &name, &logical_schema)?;
+        let expressions = self.with_constants(file, &name)?;
 
         let mut pruner = expressions.predicate.as_ref().and_then(|predicate| {
             FilePruner::try_new(Arc::clone(predicate), &logical_schema, file, self.creation_errors.clone())
@@ -350,23 +349,15 @@ impl FilePlanner {
         file.metadata_size_hint.or(self.source.table_parquet_options().global.metadata_size_hint)
     }
 
-    /// Replaces columns whose value is known for the whole file: partition columns, and columns whose
-    /// exact statistics leave one value.
-    fn with_constants(
-        &self,
-        file: &PartitionedFile,
-        name: &str,
-        logical_schema: &Schema,
-    ) -> Result<Expressions> {
+    /// Replaces partition columns by their values in this file. Columns whose statistics leave one value are read all the same:
+    /// they take next to no bytes, and statistics may be wrong.
+    fn with_constants(&self, file: &PartitionedFile, name: &str) -> Result<Expressions> {
         let partition_columns = self.source.table_schema().table_partition_cols();
-        let mut constants: HashMap<String, ScalarValue> = partition_columns
+        let constants: HashMap<String, ScalarValue> = partition_columns
             .iter()
             .zip(&file.partition_values)
             .map(|(field, value)| (field.name().clone(), value.clone()))
             .collect();
-        if let Some(statistics) = &file.statistics {
-            constants.extend(constant_columns(statistics, logical_schema));
-        }
         let (projection, predicate) = (self.projection.clone(), self.source.filter());
         let mut conjuncts = predicate.as_ref().map_or_else(Vec::new, |predicate| self.pushed_down(predicate));
         conjuncts.extend(self.row_filter.iter().cloned());

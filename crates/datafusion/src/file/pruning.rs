@@ -166,6 +166,19 @@ pub(crate) fn for_pruning(
     Ok(conjunction(kept))
 }
 
+/// Whether a cast leaves values in the order that they have.
+pub(crate) fn keeps_order(from: &DataType, to: &DataType) -> bool {
+    use DataType::{Binary, BinaryView, Dictionary, LargeBinary, Timestamp};
+    let is_bytes = |of: &DataType| matches!(of, Binary | BinaryView | LargeBinary);
+    match (from, to) {
+        (Dictionary(_, from), _) => keeps_order(from, to),
+        (_, Dictionary(_, to)) => keeps_order(from, to),
+        (Timestamp(from, zone), Timestamp(to, of)) => from <= to && zone.is_some() == of.is_some(),
+        _ if from.is_floating() && to.is_floating() => from.primitive_width() <= to.primitive_width(),
+        _ => is_bytes(from) && is_bytes(to) || keeps_apart(from, to),
+    }
+}
+
 /// Whether a cast leaves different values different.
 fn keeps_apart(from: &DataType, to: &DataType) -> bool {
     use DataType::{Date32, Decimal32, Decimal64, Decimal128, Decimal256, Timestamp};

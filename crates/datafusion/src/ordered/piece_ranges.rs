@@ -11,7 +11,6 @@ use datafusion::parquet::file::page_index::column_index::ColumnIndexMetaData;
 
 use crate::file::plan::FilePlan;
 use crate::ordered::ranges::ChunkRange;
-use crate::rule::eligibility::bounds_in_order;
 use crate::scan::plan::PlannedChunk;
 
 /// The range of a column of a file, whose leaf this is; `None` if the file does not say. Cost: linear in the column's pages
@@ -29,7 +28,7 @@ pub(crate) fn piece_range(
     let index = columns.get(row_group).and_then(|columns| columns.get(leaf));
     let locations = offsets.get(row_group).and_then(|columns| columns.get(leaf));
     let (Some(index), Some(locations)) = (index, locations) else { return Ok(None) };
-    if matches!(index, ColumnIndexMetaData::NONE) || !bounds_in_order(metadata.row_group(row_group), leaf) {
+    if matches!(index, ColumnIndexMetaData::NONE) {
         return Ok(None);
     }
     let parquet = metadata.file_metadata().schema_descr();

@@ -16,7 +16,6 @@ use datafusion::parquet::arrow::parquet_column;
 
 use crate::file::plan::FilePlan;
 use crate::ordered::piece_ranges::piece_range;
-use crate::rule::eligibility::bounds_in_order;
 use crate::scan::column::Roots;
 use crate::scan::plan::ScanPlan;
 
@@ -226,9 +225,6 @@ impl FileRanges {
         let nulls = column.statistics().and_then(|statistics| statistics.null_count_opt());
         if nulls.is_some_and(|nulls| i64::try_from(nulls) == Ok(about.num_rows())) {
             return Ok(Some(ChunkRange { nulls: nulls != Some(0), ..ChunkRange::default() }));
-        }
-        if !bounds_in_order(about, self.leaf) {
-            return Ok(None);
         }
         let low = ScalarValue::try_from_array(&self.low, row_group)?;
         let high = ScalarValue::try_from_array(&self.high, row_group)?;

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::file_statistics;
 use super::footers::{metadata, with_footers};
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -91,7 +92,8 @@ impl FileFormat for ParquetFiles {
         table_schema: SchemaRef,
         object: &ObjectMeta,
     ) -> Result<Statistics> {
-        self.inner.infer_stats(state, store, table_schema, object).await
+        let metadata = metadata(state, store.as_ref(), object, None).await?;
+        file_statistics::of_file(&metadata, &table_schema)
     }
 
     async fn infer_ordering(
@@ -101,7 +103,8 @@ impl FileFormat for ParquetFiles {
         table_schema: SchemaRef,
         object: &ObjectMeta,
     ) -> Result<Option<LexOrdering>> {
-        self.inner.infer_ordering(state, store, table_schema, object).await
+        let metadata = metadata(state, store.as_ref(), object, None).await?;
+        file_statistics::order_of_file(&metadata, &table_schema)
     }
 
     async fn infer_stats_and_ordering(
@@ -111,14 +114,18 @@ impl FileFormat for ParquetFiles {
         table_schema: SchemaRef,
         object: &ObjectMeta,
     ) -> Result<FileMeta> {
-        self.inner.infer_stats_and_ordering(state, store, table_schema, object).await
+        let metadata = metadata(state, store.as_ref(), object, None).await?;
+        let ordering = file_statistics::order_of_file(&metadata, &table_schema)?;
+        Ok(FileMeta::new(file_statistics::of_file(&metadata, &table_schema)?).with_ordering(ordering))
     }
 
     async fn create_physical_plan(
         &self,
         state: &dyn Session,
-        scan: FileScanConfig,
+        mut scan: FileScanConfig,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        scan.output_ordering = file_statistics::orders_across_files(&scan);
+        file_statistics::read_constants(&mut scan);
         with_footers(self.inner.create_physical_plan(state, scan).await?, state)
     }
 

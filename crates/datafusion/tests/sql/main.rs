@@ -1,6 +1,7 @@
 //! Cooperative scans seen through SQL.
 
 mod aggregates;
+mod believed;
 mod clustered;
 mod corpus;
 mod data;

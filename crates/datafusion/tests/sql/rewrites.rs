@@ -24,7 +24,7 @@ use crate::support::{self, LARGE_BUFFER, VARIANTS, Variant};
 /// A cooperative and a plain session that know the same.
 async fn both(variant: Variant, declare: impl AsyncFn(&SessionContext)) -> [SessionContext; 2] {
     let engine = support::engine(support::policy("relevance"), LARGE_BUFFER);
-    let sessions = [support::cooperative(&engine, variant), support::plain(variant)];
+    let sessions = [support::cooperative(&engine, variant), support::upstream(variant)];
     for session in &sessions {
         declare(session).await;
     }

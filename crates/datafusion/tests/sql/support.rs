@@ -85,9 +85,17 @@ pub fn cooperative(engine: &Engine, variant: Variant) -> SessionContext {
     SessionContext::new_with_state(install(builder, engine.clone()).build())
 }
 
-/// A session without cooperative scans.
-pub fn plain(variant: Variant) -> SessionContext {
+/// DataFusion as it is by itself.
+pub fn upstream(variant: Variant) -> SessionContext {
     SessionContext::new_with_config(config(variant))
+}
+
+/// A session without cooperative scans, which looks at all rows: DataFusion draws wrong conclusions from some statistics.
+pub fn plain(variant: Variant) -> SessionContext {
+    let mut config = config(variant).with_collect_statistics(false);
+    let parquet = &mut config.options_mut().execution.parquet;
+    (parquet.pruning, parquet.enable_page_index, parquet.bloom_filter_on_read) = (false, false, false);
+    SessionContext::new_with_config(config)
 }
 
 /// Declares the tables of [`data`].

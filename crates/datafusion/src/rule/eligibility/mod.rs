@@ -11,11 +11,11 @@
 //! | a join filters by single keys | [`filter_by_keys`] |
 //! | decimal arithmetic is tried in 64 bits | [`narrow_arithmetic`], [`narrow_arguments`] |
 //! | a conjunct is evaluated before earlier ones | [`cannot_fail`] |
-//! | a conjunct that statistics prove is dropped | [`decided_by_statistics`], [`bounds_in_order`] |
+//! | a conjunct that statistics prove is dropped | [`decided_by_statistics`] |
 //! | a decimal is decoded to 64 bits | [`short_decimal`] |
-//! | an aggregation is done chunk by chunk | [`aggregation_by_chunks`], [`clustering_column`], [`bounds_in_order`] |
-//! | a join is done chunk by chunk | [`join_by_chunks`], [`join_input_by_chunks`], [`clustering_column`], [`bounds_in_order`] |
-//! | window functions are computed chunk by chunk | [`window_by_chunks`], [`clustering_column`], [`bounds_in_order`] |
+//! | an aggregation is done chunk by chunk | [`aggregation_by_chunks`], [`clustering_column`] |
+//! | a join is done chunk by chunk | [`join_by_chunks`], [`join_input_by_chunks`], [`clustering_column`] |
+//! | window functions are computed chunk by chunk | [`window_by_chunks`], [`clustering_column`] |
 
 mod aggregation;
 mod by_chunks;
@@ -34,4 +34,4 @@ pub(crate) use conjuncts::cannot_fail;
 pub(crate) use key_filters::filter_by_keys;
 pub(crate) use reason::Reason;
 pub(crate) use scan::{filter_into_scan, reads_files_only, scan, short_decimal, tells_as_much};
-pub(crate) use statistics::{bounds_in_order, decided_by_statistics};
+pub(crate) use statistics::decided_by_statistics;

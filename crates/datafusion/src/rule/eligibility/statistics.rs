@@ -1,11 +1,10 @@
-//! What statistics of a file decide.
+//! What statistics of a file decide. Those that may not be believed have been taken away
+//! ([`coscan_parquet::believed`]).
 
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::common::tree_node::TreeNode;
-use datafusion::parquet::basic::{SortOrder, Type as PhysicalType};
-use datafusion::parquet::file::metadata::RowGroupMetaData;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{IsNotNullExpr, LikeExpr, Literal};
 
@@ -16,7 +15,7 @@ use super::conjuncts::cannot_fail;
 /// - it cannot fail, so that it need not be evaluated to find out;
 /// - it has no LIKE, of which bounds say little;
 /// - it compares with no null, and its columns have one value a row;
-/// - its columns are no floating-point numbers: statistics leave NaN out. That does not matter if it asks for null only.
+/// - its columns are no floating-point numbers, of which NaN may have either sign. That does not matter if it asks for null only.
 pub(crate) fn decided_by_statistics<'a>(
     conjunct: &Arc<dyn PhysicalExpr>,
     schema: &Schema,
@@ -34,19 +33,4 @@ fn compares_with_null_or_pattern(conjunct: &Arc<dyn PhysicalExpr>) -> bool {
         Ok(is_null || expr.is::<LikeExpr>())
     };
     conjunct.exists(is_one).unwrap_or(true)
-}
-
-/// Whether the bounds of a leaf column are there and in the order in which its values compare. Bounds in another order
-/// are not trusted: INT96, and the deprecated fields of old writers for all but signed integers. Bounds that are
-/// truncated are bounds all the same.
-pub(crate) fn bounds_in_order(row_group: &RowGroupMetaData, leaf: usize) -> bool {
-    let column = row_group.column(leaf);
-    let Some(statistics) = column.statistics() else { return false };
-    let integer = matches!(column.column_type(), PhysicalType::INT32 | PhysicalType::INT64);
-    match column.column_descr().sort_order() {
-        SortOrder::UNDEFINED => false,
-        _ if column.column_type() == PhysicalType::INT96 => false,
-        SortOrder::SIGNED if integer => true,
-        _ => !statistics.is_min_max_deprecated(),
-    }
 }
