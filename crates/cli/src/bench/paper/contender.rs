@@ -1,7 +1,7 @@
 //! What is measured: a sharing policy on a fresh engine, or the query engine without coscan.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -50,6 +50,14 @@ impl Run {
 }
 
 impl Contender {
+    /// The trace file of the run with this seed, if runs are recorded: policy and seed before the file's extension.
+    pub fn record_of(self, settings: &Settings, seed: u64) -> Option<PathBuf> {
+        let (Contender::Policy(policy), Some(path)) = (self, &settings.record) else { return None };
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        let extension = path.extension().map(|e| format!(".{}", e.to_string_lossy())).unwrap_or_default();
+        Some(path.with_file_name(format!("{stem}-{policy}-{seed}{extension}")))
+    }
+
     /// Runs the workload on a fresh engine under the limits of `settings`.
     pub async fn run(
         self,
@@ -59,7 +67,7 @@ impl Contender {
     ) -> anyhow::Result<Run> {
         let session = match self {
             Contender::Policy(policy) => {
-                let record = settings.record.as_deref().map(|path| of_run(path, policy, workload.seed));
+                let record = self.record_of(settings, workload.seed);
                 let settings = settings.with("coscan.policy", policy.as_str())?;
                 Session::cooperative(&Settings { record, ..settings })?
             }
@@ -79,11 +87,4 @@ impl Contender {
         session.finish_recording()?;
         Ok(Run { outcomes, cost, loads })
     }
-}
-
-/// The trace of one run: policy and seed before the file's extension.
-fn of_run(path: &Path, policy: PolicyName, seed: u64) -> PathBuf {
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let extension = path.extension().map(|e| format!(".{}", e.to_string_lossy())).unwrap_or_default();
-    path.with_file_name(format!("{stem}-{policy}-{seed}{extension}"))
 }

@@ -194,6 +194,8 @@ struct Bench<'a> {
 impl Bench<'_> {
     fn run(&self) -> anyhow::Result<Report> {
         let contenders = self.contenders();
+        let seeds: Vec<u64> = (0..self.args.seeds).map(|at| self.args.seed.wrapping_add(at)).collect();
+        self.records_are_free(&contenders, &seeds)?;
         let domain = self.domain()?;
         let policies = contenders.iter().filter(|c| matches!(c, Contender::Policy(_))).count();
         let bases = if policies < contenders.len() { 2 } else { 1 };
@@ -207,7 +209,6 @@ impl Bench<'_> {
             base.get(&f100).map_or(1.0, |seconds| seconds * PAPER_DELAY_S / PAPER_F100_S)
         });
         let shape = Shape { streams: self.args.streams, queries: self.args.queries, delay_s };
-        let seeds: Vec<u64> = (0..self.args.seeds).map(|at| self.args.seed.wrapping_add(at)).collect();
         let mut series: Vec<Series> =
             contenders.iter().map(|c| Series { name: c.to_string(), runs: Vec::new() }).collect();
         let mut first_runs = Vec::new();
@@ -216,7 +217,7 @@ impl Bench<'_> {
             let mut reference: Option<(Contender, Vec<Outcome>)> = None;
             for (&contender, series) in contenders.iter().zip(&mut series) {
                 bar.set_message(format!("{contender}, seed {seed}"));
-                let run = self.measure(contender, &workload, &bar)?;
+                let run = self.measure(contender, &self.settings, &workload, &bar)?;
                 match &reference {
                     None => reference = Some((contender, run.outcomes.clone())),
                     Some((other, expected)) => {
@@ -248,6 +249,16 @@ impl Bench<'_> {
         })
     }
 
+    /// A recording that would overwrite a file fails before the first query runs.
+    fn records_are_free(&self, contenders: &[Contender], seeds: &[u64]) -> anyhow::Result<()> {
+        let runs = contenders.iter().flat_map(|contender| seeds.iter().map(move |seed| (contender, *seed)));
+        let mut traces = runs.filter_map(|(contender, seed)| contender.record_of(&self.settings, seed));
+        match traces.find(|path| path.exists()) {
+            Some(path) => bail!("{} exists: remove it, or give --record another name", path.display()),
+            None => Ok(()),
+        }
+    }
+
     /// The policies in the order asked for, then the plain engine.
     fn contenders(&self) -> Vec<Contender> {
         let mut policies: Vec<_> = self.args.policies.iter().map(|policy| policy.0).collect();
@@ -273,15 +284,16 @@ impl Bench<'_> {
         }
     }
 
-    /// Each kind of query alone on a fresh engine: the median of its repetitions.
+    /// Each kind of query alone on a fresh engine: the median of its repetitions. These runs are not recorded.
     fn base(&self, contender: Contender, domain: Domain, bar: &ProgressBar) -> anyhow::Result<Base> {
+        let settings = Settings { record: None, ..self.settings.clone() };
         let mut base = Base::new();
         for kind in Kind::ALL {
             bar.set_message(format!("{contender}, {kind} alone"));
             let mut seconds = Vec::new();
             for repetition in 0..repetitions(kind) {
                 let workload = mix::alone(&self.data.table, domain, kind, repetition);
-                let run = self.measure(contender, &workload, bar)?;
+                let run = self.measure(contender, &settings, &workload, bar)?;
                 seconds.extend(run.outcomes.iter().map(Outcome::latency_s));
             }
             base.extend(Spread::of(seconds).map(|seconds| (kind.to_string(), seconds.median)));
@@ -290,8 +302,14 @@ impl Bench<'_> {
     }
 
     /// One run on a fresh engine. A query that fails is a failure of the benchmark.
-    fn measure(&self, contender: Contender, workload: &Workload, bar: &ProgressBar) -> anyhow::Result<Run> {
-        let run = self.threads.block_on(contender.run(&self.settings, workload, bar))?;
+    fn measure(
+        &self,
+        contender: Contender,
+        settings: &Settings,
+        workload: &Workload,
+        bar: &ProgressBar,
+    ) -> anyhow::Result<Run> {
+        let run = self.threads.block_on(contender.run(settings, workload, bar))?;
         match run.outcomes.iter().find_map(|outcome| Some((outcome, outcome.error.as_ref()?))) {
             Some((outcome, error)) => {
                 bail!("{contender}: query {} of seed {} failed: {error}", outcome.id, workload.seed)
