@@ -1,13 +1,16 @@
 //! The counters of a scan that EXPLAIN ANALYZE shows, next to those that DataFusion's Parquet scan has.
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use coscan_engine::{DeviceUse, ScanMetrics};
 use datafusion::physical_plan::metrics::{
-    Count, ExecutionPlanMetricsSet, Gauge, MetricBuilder, MetricType, Time,
+    Count, ExecutionPlanMetricsSet, Gauge, MetricBuilder, MetricType, MetricValue, Time,
 };
 
 use crate::scan::plan::{PlannedChunk, ScanPlan};
+
+/// Held while a scan's gauges are looked for and registered.
+static REGISTERING: Mutex<()> = Mutex::new(());
 
 /// What one partition, or the first partition of a shared registration, reports.
 pub(crate) struct ScanCounters {
@@ -60,9 +63,6 @@ impl ScanCounters {
 
     /// Shows how the profile of a device shapes its reads.
     pub(crate) fn read_from(&self, device: &DeviceUse) {
-        let gauge = |name: &'static str| {
-            MetricBuilder::new(&self.metrics).with_type(MetricType::Summary).gauge(name, self.partition)
-        };
         let percent = (100.0 * device.over_profile).round() as usize;
         let shown = [
             ("device_requests", device.requests),
@@ -73,10 +73,25 @@ impl ScanCounters {
             ("device_point_latency_ms", device.point_latency.as_millis() as usize),
             ("device_over_profile_percent", percent),
         ];
-        let gauges = self.device.get_or_init(|| shown.map(|(name, _)| gauge(name)));
+        let gauges = self.device.get_or_init(|| {
+            let _alone = REGISTERING.lock().unwrap_or_else(PoisonError::into_inner);
+            shown.map(|(name, _)| self.gauge(name))
+        });
         for (gauge, (_, value)) in gauges.iter().zip(shown) {
             gauge.set(value);
         }
+    }
+
+    /// The gauge of the scan with that name. Gauges of several partitions would be added up.
+    fn gauge(&self, name: &'static str) -> Gauge {
+        let known = self.metrics.clone_inner();
+        let known = known.iter().find_map(|metric| match metric.value() {
+            MetricValue::Gauge { name: of, gauge } if of == name => Some(gauge.clone()),
+            _ => None,
+        });
+        known.unwrap_or_else(|| {
+            MetricBuilder::new(&self.metrics).with_type(MetricType::Summary).gauge(name, self.partition)
+        })
     }
 
     /// Adds what statistics spare of a chunk that was handed out.

@@ -13,7 +13,9 @@ use datafusion::arrow::array::{
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::file::properties::{EnabledStatistics, WriterProperties};
+use datafusion::physical_plan::ExecutionPlanProperties;
 use datafusion::prelude::SessionContext;
+use futures::TryStreamExt;
 
 use crate::support::{self, LARGE_BUFFER, VARIANTS, Variant, rows};
 
@@ -274,4 +276,33 @@ async fn pages_that_are_more_requests_than_their_chunk_are_left_to_scans_by_a_pr
     coscan.plain_sql("SET coscan.point_threshold = 16").await.unwrap();
     assert_eq!(read("SELECT * FROM t WHERE key = 5234").await, 1, "what is set by hand wins");
     support::settled(&engine).await;
+}
+
+/// Partitions that are opened late, as on a busy machine, have a registration of their own: what is shown of the device is not
+/// added up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn partitions_that_are_read_one_after_the_other_show_one_device() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.parquet");
+    write(&path, true);
+    let mut config = EngineConfig::new(support::policy("relevance"), LARGE_BUFFER);
+    config.device_profiles = vec![profile(&path)];
+    let engine = Engine::new(config).unwrap();
+    let coscan = cooperative(&engine, Variant::Default, 16);
+    declare(&coscan, &path).await;
+    let frame = coscan.plain_sql("SELECT value FROM t WHERE value > 0").await.unwrap();
+    let mut scan = frame.create_physical_plan().await.unwrap();
+    while let Some(child) = scan.children().first().map(|child| Arc::clone(child)) {
+        scan = child;
+    }
+    let partitions = scan.output_partitioning().partition_count();
+    assert!(partitions > 1, "{scan:?}");
+    for partition in 0..partitions {
+        let stream = scan.execute(partition, coscan.task_ctx()).unwrap();
+        stream.try_collect::<Vec<_>>().await.unwrap();
+        support::settled(&engine).await;
+    }
+    let shown = scan.metrics().unwrap();
+    let requests = shown.sum_by_name("device_requests").map(|requests| requests.as_usize());
+    assert_eq!(requests, Some(4), "{shown}");
 }
