@@ -51,7 +51,7 @@ pub use policy::{Choice, Demand, MediaPolicy, PolicyName, View, WantedMedium, Wh
 pub use scheduler::Scheduler;
 pub use scheduler::action::{Action, Reason};
 pub use scheduler::config::{ConfigError, SchedulerConfig};
-pub use scheduler::estimate::{Estimate, Outlook};
+pub use scheduler::estimate::{Estimate, Outlook, Rehearsal};
 pub use scheduler::event::{Event, Fault};
 pub use scheduler::fragment::{Fragment, FragmentError, Subquery};
 pub use scheduler::status::{DriveStatus, ListStatus, Status, Totals};

@@ -49,6 +49,17 @@ pub struct Outlook {
     pub bytes: u64,
 }
 
+/// Lists one after the other, by the library's times and as if nobody else asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rehearsal {
+    /// Media that are mounted.
+    pub switches: u64,
+    /// Bytes that are fetched, those that left the cache in between again.
+    pub bytes: u64,
+    /// How long that takes.
+    pub time: Span,
+}
+
 /// An outlook gives up after this many events, so that it returns soon.
 const EVENTS_MAX: usize = 2_000_000;
 
@@ -100,6 +111,30 @@ impl Scheduler {
         outlook.switches = after.switches - before.switches;
         outlook.bytes = after.bytes - before.bytes;
         outlook
+    }
+
+    /// What happens if these lists are submitted step by step, those of a step together when all of the step before are
+    /// finished, and no other list is there.
+    pub fn rehearse(&self, now: Instant, user: UserId, steps: &[Vec<Vec<Subquery>>]) -> Rehearsal {
+        let mut copy = self.clone();
+        self.state.lists.keys().for_each(|list| copy.cancel(*list));
+        let mut actions = Vec::new();
+        let (mut at, mut under_way, mut next) = (now, self.begun(now), u64::MAX / 2);
+        for step in steps {
+            for subqueries in step {
+                next += 1;
+                let submit = Event::Submit { list: ListId(next), user, subqueries: subqueries.clone() };
+                copy.handle(at, submit, &mut actions);
+            }
+            let played = copy.play(at, std::mem::take(&mut actions), std::mem::take(&mut under_way));
+            at = played.finished.into_values().fold(at, Instant::max);
+        }
+        let (before, after) = (self.state.totals, copy.state.totals);
+        Rehearsal {
+            switches: if self.state.library.mounts() { after.switches - before.switches } else { 0 },
+            bytes: after.bytes - before.bytes,
+            time: at - now,
+        }
     }
 
     /// What drives are doing, and when they will have finished by the library's times.

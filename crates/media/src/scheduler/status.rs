@@ -61,6 +61,8 @@ pub struct DriveStatus {
     pub mounting: Option<MediumId>,
     /// What it is fetching.
     pub fetching: Option<FragmentId>,
+    /// Since when it has been mounting or fetching that, or idle.
+    pub since: Instant,
     /// Whether it is in service.
     pub in_service: bool,
 }
@@ -127,8 +129,14 @@ impl Scheduler {
             head: of.head,
             mounting: if let Doing::Switching(to) = of.doing { Some(to) } else { None },
             fetching: if let Doing::Fetching(id) = of.doing { Some(id) } else { None },
+            since: of.since,
             in_service: of.in_service,
         }
+    }
+
+    /// Whether subqueries that run read a fragment.
+    pub fn is_in_use(&self, fragment: FragmentId) -> bool {
+        self.state.fragments.get(&fragment).is_some_and(|held| held.pins > 0)
     }
 
     /// What happened since the start.
