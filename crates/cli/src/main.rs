@@ -14,7 +14,7 @@
 //! | `sim`, `repro` | `coscan sim`, `coscan repro`: the simulator, the papers' experiments |
 //! | `allocator` | where memory comes from |
 //! | `processor` | whether it can run here |
-//! | `failure`, `progress`, `tables`, `rows`, `counters`, `cpu` | how things are said and measured |
+//! | `failure`, `meant`, `progress`, `tables`, `rows`, `counters`, `cpu` | how things are said and measured |
 //!
 //! Only `session` knows the interfaces of the query engine and of the scan engine, and only `settings` their settings;
 //! `session` and `tier` know those of tiers.
@@ -28,6 +28,7 @@ mod device;
 mod failure;
 mod generate;
 mod layout;
+mod meant;
 mod partial;
 mod policies;
 mod processor;
@@ -87,7 +88,7 @@ enum Command {
     /// Measure storage devices and compare them
     #[command(subcommand)]
     Device(device::DeviceCommand),
-    /// Show tiers of slow storage, and store the footers of their files
+    /// Show tiers of slow storage, store the footers of their files, drop restored copies
     #[command(subcommand)]
     Tier(tier::TierCommand),
     /// List the policies. Page-level replacement runs under `coscan cache`, allocation under `coscan repro --only dbmin` (the

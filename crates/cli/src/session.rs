@@ -14,9 +14,8 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use coscan_datafusion::{AnyCaseSchema, CoscanContext, default_query_memory, with_account};
 use coscan_engine::{Engine, LimitedStore, LoadSeen, QueryAccount, TokenBucket};
-use coscan_tier::{Forecast, TierConfig, TierError, TierUser, Tiers};
+use coscan_tier::{Forecast, TierConfig, TierError, TierUser, Tiers, plain_addresses};
 use datafusion::common::DataFusionError;
-use datafusion::common::utils::datafusion_strsim::normalized_levenshtein;
 use datafusion::datasource::file_format::options::{ParquetReadOptions, ReadOptions};
 use datafusion::datasource::listing::{ListingTable, ListingTableConfig, ListingTableUrl};
 use datafusion::execution::SendableRecordBatchStream;
@@ -30,6 +29,7 @@ use url::Url;
 use crate::allocator::give_back_when_short;
 use crate::counters::Counters;
 use crate::failure::{squeeze, wrong_usage};
+use crate::meant::{missing_table, nearest};
 use crate::rows::{Row, rows_of};
 use crate::settings::Settings;
 
@@ -79,6 +79,17 @@ pub struct Session {
     tiers: Option<Tiers>,
 }
 
+/// What is done with tiers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Files are restored; no other process may have the tier.
+    Restore,
+    /// The same, or the process that has the tier is asked.
+    Ask,
+    /// Nothing is restored.
+    Look,
+}
+
 enum Backend {
     Cooperative(CoscanContext),
     /// The bucket counts the bytes read.
@@ -119,15 +130,20 @@ impl Session {
         Ok(Session { ctx, backend: Backend::Plain(bucket), tiers: None })
     }
 
-    /// Opens the tiers of these files; tables under their roots are restored as queries need them. Must be called on
-    /// the threads that run queries.
-    pub fn open_tiers(&mut self, definitions: &[PathBuf]) -> anyhow::Result<()> {
+    /// Opens the tiers of these files; tables under their roots are restored as queries need them, unless they are only looked
+    /// at. Must be called on the threads that run queries.
+    pub fn open_tiers(&mut self, definitions: &[PathBuf], access: Access) -> anyhow::Result<()> {
         let configs = definitions.iter().map(|path| TierConfig::read(path)).collect::<Result<Vec<_>, _>>();
         let configs = configs.map_err(tier_error)?;
         if configs.is_empty() {
             return Ok(());
         }
-        let tiers = Tiers::open(configs).map_err(tier_error)?;
+        let tiers = match access {
+            Access::Restore => Tiers::open(configs),
+            Access::Ask => Tiers::open_or_look(configs),
+            Access::Look => Tiers::look(configs),
+        };
+        let tiers = tiers.map_err(tier_error)?;
         let engine = match &self.backend {
             Backend::Cooperative(coscan) => Some(coscan.engine.clone()),
             Backend::Plain(_) => None,
@@ -139,6 +155,12 @@ impl Session {
         self.ctx.state_ref().write().config_mut().set_extension(Arc::new(user));
         self.tiers = Some(tiers);
         Ok(())
+    }
+
+    /// What queries wait for in tiers; `None` if none waits.
+    pub fn waiting(&self) -> Option<String> {
+        let waiting = self.tiers.iter().flat_map(Tiers::all).filter_map(|tier| tier.status().waiting());
+        Some(waiting.collect::<Vec<_>>().join("; ")).filter(|text| !text.is_empty())
     }
 
     /// What a statement would restore. Declarations of tables take effect.
@@ -361,24 +383,6 @@ pub struct Progress {
     pub bytes_spared: u64,
 }
 
-/// The name in "table 'datafusion.public.orders' not found", without what stands before it.
-fn missing_table(error: &str) -> Option<&str> {
-    let (_, rest) = error.split_once("table '")?;
-    let (name, _) = rest.split_once("' not found")?;
-    name.rsplit('.').next()
-}
-
-/// With fewer equal letters a name is not suggested: a third of them differ.
-const ALIKE_MIN: f64 = 0.66;
-
-/// The name that is most similar to the typed one, if any is similar.
-pub fn nearest<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let typed = typed.to_lowercase();
-    let likeness = |name: &str| normalized_levenshtein(&typed, &name.to_lowercase());
-    let alike = names.map(|name| (likeness(name), name)).filter(|(likeness, _)| *likeness >= ALIKE_MIN);
-    alike.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
-}
-
 /// An engine and the session it was started with; `url_tables` lets SQL read any file by its path.
 pub fn cooperative(settings: &Settings, url_tables: bool) -> anyhow::Result<CoscanContext> {
     let mut builder = CoscanContext::builder()
@@ -455,9 +459,12 @@ fn counters_of(engine: &Engine) -> Counters {
     }
 }
 
-/// The query engine's errors repeat their causes in their text: only the text is kept.
+/// The query engine's errors repeat their causes in their text: only the text is kept. A tier's error says everything itself.
 fn sql_error(error: DataFusionError) -> anyhow::Error {
-    anyhow!(squeeze(&error.strip_backtrace()))
+    match TierError::inside(&error) {
+        Some(own) => own.clone().into(),
+        None => anyhow!(plain_addresses(&squeeze(&error.strip_backtrace()))),
+    }
 }
 
 /// A wrong definition is wrong usage, everything else a failure.
@@ -471,22 +478,4 @@ fn tier_error(error: TierError) -> anyhow::Error {
 fn usage_or_failure(error: DataFusionError) -> anyhow::Error {
     let is_setting = matches!(error.find_root(), DataFusionError::Configuration(_));
     if is_setting { wrong_usage(squeeze(&error.strip_backtrace())) } else { sql_error(error) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_meant_is_like_what_was_typed() {
-        let names = ["lineitem", "orders", "Nation"];
-        let meant = |typed: &str| nearest(typed, names.into_iter());
-        assert_eq!(meant("linitem"), Some("lineitem"));
-        assert_eq!(meant("ORDER"), Some("orders"));
-        assert_eq!(meant("nations"), Some("Nation"));
-        assert_eq!(meant("customer"), None);
-        let error = "Error during planning: table 'datafusion.public.linitem' not found";
-        assert_eq!(missing_table(error), Some("linitem"));
-        assert_eq!(missing_table("column 'x' not found"), None);
-    }
 }

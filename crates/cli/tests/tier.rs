@@ -12,6 +12,7 @@ mod archive;
 mod folder;
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, OnceLock};
@@ -186,7 +187,7 @@ impl World {
         let child = sql.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let began = Instant::now();
         while !until(self) {
-            assert!(began.elapsed() < Duration::from_secs(30), "{}", self.status_text());
+            assert!(began.elapsed() < Duration::from_secs(300), "{}", self.status_text());
             std::thread::sleep(Duration::from_millis(20));
         }
         child
@@ -418,4 +419,73 @@ fn a_cache_disk_that_fills_is_no_end_if_one_file_fits() {
         stderr.contains("no room left on the disk of the fragment cache") && stderr.contains("free"),
         "{stderr}"
     );
+}
+
+/// While a query waits, `--dry-run` and `tier footers` work beside it, and the program says what is waited for without a terminal.
+#[test]
+fn others_look_and_keep_footers_while_a_query_waits() {
+    let world = World::folder(Duration::ZERO, "cache_bytes = '20MB'").with_footers();
+    let Kind::Folder(hsm) = &world.kind else { unreachable!() };
+    hsm.set_fault(Some("hang"));
+    let mut query = world.sql(&["-c", QUERY]);
+    let mut child = query.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut notes = BufReader::new(child.stderr.take().unwrap()).lines();
+    let note = notes.next().expect("a line after some seconds").unwrap();
+    assert!(note.starts_with("waiting ") && note.contains(" for 6 files of tier tape: /"), "{note}");
+    assert!(note.contains(".parquet on T") && note.contains("on its way for"), "{note}");
+    assert!(world.status_text().contains("on its way, drive 0"), "{}", world.status_text());
+    let dry = world.dry_run();
+    assert!(dry.contains("6 fragments") && dry.contains("0 cached"), "{dry}");
+    let files: Vec<&str> = dry.lines().skip(1).collect();
+    assert!(files.is_sorted(), "in the order of names: {dry}");
+    fs::remove_dir_all(world.cache().join("footers")).unwrap();
+    fs::create_dir(world.cache().join("footers")).unwrap();
+    let mut footers = world.command(&["tier", "footers", "--tier"], &[&world.location]);
+    let footers = footers.stderr(Stdio::piped()).spawn().unwrap();
+    while count(&world.status(), "queries") < 2 {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    hsm.set_fault(None);
+    let footers = footers.wait_with_output().unwrap();
+    assert!(footers.status.success(), "{}", text(&footers.stderr));
+    assert!(text(&footers.stderr).contains("0 files to restore"), "{}", text(&footers.stderr));
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    assert_eq!(text(&output.stdout), expected());
+    assert_eq!(fs::read_dir(world.cache().join("footers")).unwrap().count(), FILES);
+}
+
+#[test]
+fn a_dropped_copy_is_restored_again() {
+    let world = World::folder(Duration::ZERO, "cache_bytes = '20MB'").with_footers();
+    world.answers();
+    let drop = |what: &str| world.run(&["tier", "drop", "--tier"], &[what]);
+    let first = fs::read_dir(&world.location).unwrap().next().unwrap().unwrap().path();
+    let dropped = drop(first.to_str().unwrap());
+    assert!(dropped.status.success(), "{}", text(&dropped.stderr));
+    let name = first.file_name().unwrap().to_string_lossy().into_owned();
+    assert!(text(&dropped.stdout).starts_with("dropped /") && text(&dropped.stdout).contains(&name));
+    assert_eq!(count(&world.status(), "cached"), FILES - 1);
+    world.answers();
+    assert_eq!(world.restores(), FILES + 1);
+    assert_eq!(text(&drop(&world.location).stdout).lines().count(), FILES);
+    assert!(text(&drop(&world.location).stdout).contains("nothing to drop"));
+    assert!(text(&drop("/nowhere/at/all").stdout).contains("nothing to drop"));
+}
+
+/// A recall that ends too early, and never brings anything: one clear line, and no trace of it when it is repaired.
+#[test]
+fn a_recall_that_lies_does_no_lasting_harm() {
+    let world = World::folder(Duration::ZERO, "cache_bytes = '20MB'").with_footers();
+    let Kind::Folder(hsm) = &world.kind else { unreachable!() };
+    let definition = fs::read_to_string(&world.definition).unwrap();
+    fs::write(&world.definition, definition.replace("timeout = '600s'", "timeout = '2s'")).unwrap();
+    hsm.lie(Some("exit 0"));
+    let error = world.fails();
+    assert!(error.starts_with("coscan: /") && error.contains(".parquet: its recall ended"), "{error}");
+    assert!(error.contains("'recall' of tier tape") && !error.contains("External error"), "{error}");
+    assert_eq!(count(&world.status(), "cached"), 0);
+    hsm.lie(None);
+    fs::write(&world.definition, definition).unwrap();
+    world.answers();
 }

@@ -9,7 +9,6 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use bytes::Bytes;
 use coscan_parquet::read_footer;
@@ -17,6 +16,8 @@ use flate2::Crc;
 use parquet::file::reader::ChunkReader;
 use serde::{Deserialize, Serialize};
 
+use crate::arrival::{End, MARK, judge};
+use crate::disk::{take, write_whole};
 use crate::error::TierError;
 use crate::fragment::{Fragment, Key};
 
@@ -29,8 +30,8 @@ pub struct FragmentCache {
     tier: String,
     dir: PathBuf,
     held: Mutex<BTreeMap<Key, Held>>,
-    /// Locked as long as this process uses the folder.
-    _lock: File,
+    /// Locked as long as this process uses the folder; none: another one may, and nothing in the folder is changed.
+    lock: Option<File>,
 }
 
 #[derive(Clone, Debug)]
@@ -66,7 +67,24 @@ impl FragmentCache {
             TryLockError::Error(error) => TierError::io("lock", &lock_path)(error),
         })?;
         let held = Mutex::new(found(&dir.join("fragments"))?);
-        Ok(FragmentCache { tier: tier.to_owned(), dir: dir.to_owned(), held, _lock: lock })
+        Ok(FragmentCache { tier: tier.to_owned(), dir: dir.to_owned(), held, lock: Some(lock) })
+    }
+
+    /// The cache in `dir` as it is now, for looking at it while another process may use it.
+    ///
+    /// # Errors
+    ///
+    /// If the folder cannot be listed.
+    pub fn look(tier: &str, dir: &Path) -> Result<Self, TierError> {
+        let fragments = dir.join("fragments");
+        let names = if fragments.exists() { files_in(&fragments)? } else { Vec::new() };
+        let held = Mutex::new(held_of(&names));
+        Ok(FragmentCache { tier: tier.to_owned(), dir: dir.to_owned(), held, lock: None })
+    }
+
+    /// Whether this process may change what is in the cache.
+    pub fn is_ours(&self) -> bool {
+        self.lock.is_some()
     }
 
     /// The fragments in the cache.
@@ -118,7 +136,10 @@ impl FragmentCache {
             Err(error) => return Err(TierError::io("open the cached fragment", &path)(error)),
         };
         let length = file.metadata().map_err(TierError::io("look at the cached fragment", &path))?.len();
-        if length != fragment.bytes || !held.checked && !is_intact(&mut file, &held.record, &path)? {
+        let is_whole = length == fragment.bytes
+            && (held.checked
+                || self.problem(fragment, &file).is_none() && is_intact(&mut file, &held.record, &path)?);
+        if !is_whole {
             tracing::warn!(file = %fragment, cached = %path.display(), "cached fragment is damaged and is dropped");
             self.remove(fragment);
             return Ok(None);
@@ -133,6 +154,9 @@ impl FragmentCache {
     pub fn remove(&self, fragment: &Fragment) {
         let key = fragment.key();
         self.held().remove(&key);
+        if !self.is_ours() {
+            return;
+        }
         // The record goes first: a fragment without one is thrown away at the next start.
         for extension in ["json", "fragment"] {
             let _ = fs::remove_file(self.path(key, extension));
@@ -148,6 +172,12 @@ impl FragmentCache {
         let mut bytes = vec![0; usize::try_from(length).ok()?];
         file.seek(SeekFrom::Start(start)).and_then(|_| file.read_exact(&mut bytes)).ok()?;
         Some(bytes.into())
+    }
+
+    /// The last bytes of the kept footer, `most` of them or all.
+    pub fn footer_end(&self, fragment: &Fragment, most: u64) -> Option<Bytes> {
+        let kept = fs::metadata(self.footer_path(fragment)).ok()?.len().min(most);
+        self.footer(fragment, fragment.bytes.checked_sub(kept)?..fragment.bytes)
     }
 
     /// Whether the file's footer is kept.
@@ -177,6 +207,23 @@ impl FragmentCache {
         let from = fragment.bytes - tail.len() as u64;
         end.seek(SeekFrom::Start(from)).and_then(|_| end.read_exact(&mut tail)).map_err(io)?;
         write_whole(&path, &tail).map_err(|error| self.refused(fragment, &path, error))
+    }
+
+    /// Why the file is not the fragment's; `None` if its end says that it is.
+    fn problem(&self, fragment: &Fragment, file: &File) -> Option<&'static str> {
+        let kept = self.footer_end(fragment, FOOTER_BYTES_MAX);
+        let length = kept.as_ref().map_or(MARK, |kept| kept.len() as u64).min(fragment.bytes);
+        let mut tail = vec![0; usize::try_from(length).unwrap_or(0)];
+        let mut end = file;
+        let read = end.seek(SeekFrom::Start(fragment.bytes - length)).and_then(|_| end.read_exact(&mut tail));
+        if read.and_then(|()| end.rewind()).is_err() {
+            return Some("its end cannot be read");
+        }
+        match judge(&fragment.location, fragment.bytes, &tail, kept.as_deref()) {
+            End::Right => None,
+            End::Zeros => Some("it ends in zeros, as a stub does"),
+            End::Wrong(problem) => Some(problem),
+        }
     }
 
     /// The cache's folder.
@@ -243,7 +290,7 @@ impl Writer {
     ///
     /// # Errors
     ///
-    /// If bytes are missing or the disk does not take them.
+    /// If bytes are missing, their end is not that of the fragment, or the disk does not take them.
     pub fn finish(mut self) -> Result<(), TierError> {
         if self.bytes != self.fragment.bytes {
             return Err(self.truncated());
@@ -253,7 +300,12 @@ impl Writer {
         let refused = |error| cache.refused(&fragment, &path, error);
         self.file.sync_all().map_err(refused)?;
         let file = File::open(&self.path).map_err(refused)?;
-        cache.keep_footer(&fragment, &file)?;
+        if let Some(problem) = cache.problem(&fragment, &file) {
+            return Err(TierError::Damaged { file: fragment.to_string(), problem });
+        }
+        if !cache.has_footer(&fragment) {
+            cache.keep_footer(&fragment, &file)?;
+        }
         let record = Record { fragment: fragment.clone(), crc32: self.crc.sum() };
         let text = serde_json::to_vec(&record).map_err(|error| refused(io::Error::other(error)))?;
         let key = fragment.key();
@@ -279,18 +331,6 @@ impl Drop for Writer {
             let _ = fs::remove_file(&self.path);
         }
     }
-}
-
-/// Writes a file beside its place and renames it.
-pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let part = path.with_extension("tmp");
-    let written = File::create(&part).and_then(|mut file| {
-        file.write_all(bytes)?;
-        file.sync_all()
-    });
-    written.and_then(|()| fs::rename(&part, path)).inspect_err(|_| {
-        let _ = fs::remove_file(&part);
-    })
 }
 
 /// The fragments that lie whole in the cache in `dir`, whoever has it.
@@ -332,11 +372,14 @@ fn records(names: &[PathBuf]) -> BTreeMap<Key, Record> {
     records
 }
 
+fn held_of(names: &[PathBuf]) -> BTreeMap<Key, Held> {
+    records(names).into_iter().map(|(key, record)| (key, Held { record, checked: false })).collect()
+}
+
 /// What an earlier process left; files that are not whole are removed.
 fn found(dir: &Path) -> Result<BTreeMap<Key, Held>, TierError> {
     let names = files_in(dir)?;
-    let held: BTreeMap<Key, Held> =
-        records(&names).into_iter().map(|(key, record)| (key, Held { record, checked: false })).collect();
+    let held = held_of(&names);
     for path in &names {
         let key = path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse::<Key>().ok());
         let part = path.extension().is_some_and(|extension| extension == "part" || extension == "tmp");
@@ -361,21 +404,6 @@ fn is_intact(file: &mut File, record: &Record, path: &Path) -> Result<bool, Tier
     Ok(crc.sum() == record.crc32)
 }
 
-/// Takes the lock, at once if nobody has it. A process that has been made to run a command has its parent's files, and
-/// their locks, until it runs it: so whoever seems to have it is looked for again for a moment.
-fn take(lock: &File) -> Result<(), TryLockError> {
-    for _ in 0..LOOKS {
-        match lock.try_lock() {
-            Err(TryLockError::WouldBlock) => std::thread::sleep(BETWEEN_LOOKS),
-            done => return done,
-        }
-    }
-    lock.try_lock()
-}
-
-const LOOKS: u32 = 10;
-const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -397,7 +425,7 @@ mod tests {
     #[test]
     fn fragments_survive_a_restart_and_other_versions_do_not_count() {
         let dir = tempfile::tempdir().expect("a folder");
-        let (old, new) = (sample("a.parquet", 4), sample("a.parquet", 5));
+        let (old, new) = (sample("a.csv", 4), sample("a.csv", 5));
         let cache = Arc::new(FragmentCache::open("t", dir.path()).expect("a cache"));
         put(&cache, &old, b"abcd");
         assert!(matches!(FragmentCache::open("t", dir.path()), Err(TierError::CacheInUse { .. })));
@@ -414,7 +442,7 @@ mod tests {
     #[test]
     fn what_is_damaged_or_unfinished_is_thrown_away() {
         let dir = tempfile::tempdir().expect("a folder");
-        let fragments: Vec<_> = (0..4).map(|at| sample(&format!("{at}.parquet"), 4)).collect();
+        let fragments: Vec<_> = (0..4).map(|at| sample(&format!("{at}.csv"), 4)).collect();
         let cache = Arc::new(FragmentCache::open("t", dir.path()).expect("a cache"));
         fragments[..3].iter().for_each(|fragment| put(&cache, fragment, b"abcd"));
         let path = |at: usize, extension: &str| cache.path(fragments[at].key(), extension);
@@ -433,7 +461,7 @@ mod tests {
     fn too_few_and_too_many_bytes_are_errors_and_leave_nothing() {
         let dir = tempfile::tempdir().expect("a folder");
         let cache = Arc::new(FragmentCache::open("t", dir.path()).expect("a cache"));
-        let fragment = sample("a.parquet", 4);
+        let fragment = sample("a.csv", 4);
         let mut writer = cache.create(&fragment).expect("a writer");
         writer.write(b"abc").expect("room");
         assert!(matches!(writer.finish(), Err(TierError::Truncated { expected: 4, found: 3, .. })));

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use coscan_engine::settings::bytes;
+use coscan_media::{Span, TapeQueueConfig};
 use serde::Deserialize;
 use url::Url;
 
@@ -38,6 +39,10 @@ pub struct TierConfig {
     pub patience: Duration,
     /// A hash join whose build side reads more bytes of this tier is run over pairs of fragments instead.
     pub build_bytes: u64,
+    /// When [`tape-queue`](Self::policy) mounts a medium.
+    pub due: TapeQueueConfig,
+    /// The file of this definition, if it was read from one.
+    pub definition: Option<PathBuf>,
     /// How files are made readable.
     pub kind: Kind,
 }
@@ -117,6 +122,9 @@ pub struct Folder {
     pub release: Option<Vec<String>>,
     /// Exits with 0 if the file can be read without a recall. Without it every file is recalled.
     pub online: Option<Vec<String>>,
+    /// How often a file is looked at that is not there yet although its recall ended. The first looks come sooner.
+    #[serde(deserialize_with = "time", default = "Folder::default_poll")]
+    pub poll: Duration,
     /// A CSV file with lines `path,medium,position`; paths relative to `root`, positions in bytes.
     pub placement: Option<PathBuf>,
     /// How many recalls run at the same time.
@@ -140,6 +148,9 @@ pub struct Folder {
 }
 
 impl Folder {
+    fn default_poll() -> Duration {
+        Duration::from_secs(30)
+    }
     fn default_drives() -> u32 {
         1
     }
@@ -175,6 +186,12 @@ struct Written {
     patience: Duration,
     #[serde(deserialize_with = "size", default = "Written::default_build_bytes")]
     build_bytes: u64,
+    #[serde(deserialize_with = "size", default = "Written::default_due_bytes")]
+    due_bytes: u64,
+    #[serde(default = "Written::default_due_files")]
+    due_files: usize,
+    #[serde(deserialize_with = "time", default = "Written::default_due_age")]
+    due_age: Duration,
     archive: Option<Archive>,
     folder: Option<Folder>,
 }
@@ -198,6 +215,15 @@ impl Written {
     fn default_build_bytes() -> u64 {
         8 << 30
     }
+    fn default_due_bytes() -> u64 {
+        TapeQueueConfig::default().due_bytes
+    }
+    fn default_due_files() -> usize {
+        TapeQueueConfig::default().due_requests
+    }
+    fn default_due_age() -> Duration {
+        Duration::from_nanos(TapeQueueConfig::default().due_age.as_nanos())
+    }
 }
 
 impl TierConfig {
@@ -211,12 +237,13 @@ impl TierConfig {
         let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
         let folder = if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder };
         let folder = folder.canonicalize().map_err(TierError::io("find the folder of", path))?;
-        TierConfig::parse(&text, &folder).map_err(|error| match error {
+        let config = TierConfig::parse(&text, &folder).map_err(|error| match error {
             TierError::Config { tier, setting, problem } if tier.is_empty() => {
                 TierError::Config { tier: path.display().to_string(), setting, problem }
             }
             other => other,
-        })
+        })?;
+        Ok(TierConfig { definition: Some(path.to_owned()), ..config })
     }
 
     /// Reads a definition from text; relative paths count from `folder`.
@@ -267,6 +294,13 @@ impl TierConfig {
             policy: written.policy,
             patience: written.patience,
             build_bytes: written.build_bytes,
+            due: TapeQueueConfig {
+                due_bytes: written.due_bytes,
+                due_requests: written.due_files,
+                due_age: Span::from_nanos(u64::try_from(written.due_age.as_nanos()).unwrap_or(u64::MAX)),
+                ..TapeQueueConfig::default()
+            },
+            definition: None,
             kind,
             name: written.name,
         })
@@ -289,10 +323,15 @@ impl TierConfig {
 
     /// A file of the tier as people name it.
     pub fn shown(&self, fragment: &Fragment) -> String {
+        self.prefix() + &fragment.location
+    }
+
+    /// What people write before the location of a fragment.
+    pub(crate) fn prefix(&self) -> String {
         match (&self.kind, self.root.host_str()) {
-            (Kind::Archive(_), Some(bucket)) => format!("s3://{bucket}/{}", fragment.location),
+            (Kind::Archive(_), Some(bucket)) => format!("s3://{bucket}/"),
             // A store of the whole file system leaves out the first slash.
-            _ => format!("/{}", fragment.location),
+            _ => "/".to_owned(),
         }
     }
 
@@ -336,8 +375,8 @@ impl Folder {
                 return Err(wrong(&format!("folder.{name}"), problem));
             }
         }
-        if self.drives == 0 || self.transfer == 0 {
-            return Err(wrong("folder.drives", "and 'transfer' are above zero".to_owned()));
+        if self.drives == 0 || self.transfer == 0 || self.poll.is_zero() {
+            return Err(wrong("folder.drives", "and 'transfer' and 'poll' are above zero".to_owned()));
         }
         self.placement = self.placement.map(|placement| folder.join(placement));
         Ok(self)

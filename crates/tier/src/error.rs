@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use datafusion::common::DataFusionError;
 
+use crate::config::TierConfig;
+
 /// An error of a tier. Cheap to clone: all queries that want a fragment are told of its failure.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum TierError {
@@ -181,6 +183,53 @@ pub enum TierError {
         /// Bytes that came.
         found: u64,
     },
+    /// A recall ended and the file is not there.
+    #[error(
+        "{file}: its recall ended, but after {} s, the tier's 'timeout', {last}: let 'recall' of tier {tier} end when the file can be \
+         read, or add 'online', a command that tells when it can",
+        after.as_secs_f64()
+    )]
+    NotThere {
+        /// The tier's name.
+        tier: String,
+        /// The fragment's file.
+        file: String,
+        /// How long all attempts took.
+        after: Duration,
+        /// What was last seen of the file.
+        last: String,
+    },
+    /// What came is not the file, although length and time are right.
+    #[error(
+        "{file}: what was restored is not this file: {problem}: see whether the tier's copy is whole, and run the query again"
+    )]
+    Damaged {
+        /// The fragment's file.
+        file: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// A copy in the cache that cannot be decoded was dropped.
+    #[error(
+        "{file}: its restored copy cannot be decoded and was dropped from the cache ({why}): run the query again, which restores \
+         the file again"
+    )]
+    Dropped {
+        /// The fragment's file.
+        file: String,
+        /// What the decoder said.
+        why: String,
+    },
+    /// A file without bytes.
+    #[error(
+        "{file} has no bytes: a file of tier {tier} that is not online has to keep its length and its modification time"
+    )]
+    Empty {
+        /// The tier's name.
+        tier: String,
+        /// The file.
+        file: String,
+    },
     /// More would be spent than allowed.
     #[error(
         "tier {tier}: this would cost {wanted:.4} more, with {spent:.4} spent in the last {days} days and 'cost_limit' {limit:.4}: \
@@ -200,12 +249,29 @@ pub enum TierError {
     },
     /// A file's footer is asked for, is not known, and the file is not online.
     #[error(
-        "the footer of {file} is not known and the file is not online: run `coscan tier footers` once, which restores every file \
-         of the table, or name the columns: CREATE EXTERNAL TABLE t (..) STORED AS PARQUET .."
+        "the footer of {file} is not known and the file is not online: run `coscan tier footers --tier {definition} {}` once, which \
+         restores every file of the table, or name the columns: CREATE EXTERNAL TABLE t (..) STORED AS PARQUET ..",
+        file.rsplit_once('/').map_or("FOLDER", |(folder, _)| folder)
     )]
     FooterUnknown {
         /// The file.
         file: String,
+        /// The file with the tier's definition.
+        definition: String,
+    },
+    /// Another process has the cache and did not do what it was asked for.
+    #[error("tier {tier}: the process that has the cache could not do it: {why}")]
+    Refused {
+        /// The tier's name.
+        tier: String,
+        /// What it said.
+        why: String,
+    },
+    /// Another process had the cache and ended before it did what it was asked for.
+    #[error("tier {tier}: the process that had the cache ended: run the command again")]
+    OwnerEnded {
+        /// The tier's name.
+        tier: String,
     },
     /// The operating system.
     #[error("cannot {doing} {}: {source}", path.display())]
@@ -248,6 +314,63 @@ impl TierError {
         move |source| TierError::Store { file, source: Arc::new(source) }
     }
 
+    /// The error with its file as people name it: [`TierConfig::shown`].
+    pub(crate) fn shown(mut self, config: &TierConfig) -> Self {
+        if let Some(file) = self.file_mut() {
+            let prefix = config.prefix();
+            if !file.starts_with(&prefix) {
+                file.insert_str(0, &prefix);
+            }
+        }
+        self
+    }
+
+    fn file_mut(&mut self) -> Option<&mut String> {
+        match self {
+            TierError::RestoreTimeout { file, .. }
+            | TierError::RestoreRefused { file, .. }
+            | TierError::Command { file, .. }
+            | TierError::FragmentTooLarge { file, .. }
+            | TierError::TogetherTooLarge { table: file, .. }
+            | TierError::DiskFull { file, .. }
+            | TierError::Expired { file }
+            | TierError::Replaced { file, .. }
+            | TierError::Truncated { file, .. }
+            | TierError::NotThere { file, .. }
+            | TierError::Damaged { file, .. }
+            | TierError::Dropped { file, .. }
+            | TierError::Empty { file, .. }
+            | TierError::FooterUnknown { file, .. }
+            | TierError::Store { file, .. }
+            | TierError::Abandoned { file, .. } => Some(file),
+            TierError::Config { .. }
+            | TierError::UnknownTier { .. }
+            | TierError::OutsideRoot { .. }
+            | TierError::CombinationTooLarge { .. }
+            | TierError::CacheInUse { .. }
+            | TierError::CostLimit { .. }
+            | TierError::Refused { .. }
+            | TierError::OwnerEnded { .. }
+            | TierError::Io { .. } => None,
+        }
+    }
+
+    /// The tier's error at the bottom of an error of a query, if there is one: it says by itself what happened and what to do.
+    pub fn inside(error: &DataFusionError) -> Option<&TierError> {
+        let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
+        while let Some(error) = next {
+            if let Some(found) = error.downcast_ref() {
+                return Some(found);
+            }
+            next = match error.downcast_ref() {
+                Some(DataFusionError::External(inner)) => Some(inner.as_ref()),
+                Some(DataFusionError::Shared(inner)) => Some(inner.as_ref()),
+                _ => error.source(),
+            };
+        }
+        None
+    }
+
     /// Whether trying again may help without anybody doing anything.
     pub(crate) fn is_transient(&self) -> bool {
         // A query that came to want what expired has it asked for again.
@@ -256,6 +379,7 @@ impl TierError {
             TierError::Command { .. }
                 | TierError::Store { .. }
                 | TierError::Truncated { .. }
+                | TierError::Damaged { .. }
                 | TierError::Expired { .. }
         )
     }

@@ -1,15 +1,16 @@
-//! One fragment on its way: is it online, what does it cost, ask, wait, copy, release.
+//! One fragment on its way: is it online, what does it cost, ask, wait, look whether it is there, copy, release.
 //!
 //! It knows nothing of queries and order.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use chrono::{TimeDelta, Utc};
 use futures::StreamExt;
-use object_store::{ObjectStore, ObjectStoreExt};
+use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt};
 use tokio::sync::Semaphore;
 
+use crate::arrival::{End, LOOKED_AT, MARK, judge};
 use crate::cache::FragmentCache;
 use crate::config::TierConfig;
 use crate::driver::{Driver, Ledger};
@@ -36,29 +37,43 @@ pub(crate) struct Fetcher {
 /// megabytes. More would not be faster than the network and the disk.
 pub(crate) const COPIES_AT_ONCE: usize = 16;
 
+/// The first pause before a file is looked at again whose recall ended and that is not there; the next ones are longer.
+const FIRST_LOOK: Duration = Duration::from_millis(50);
+
+/// A file that looks alike after this pause is not being written.
+const SETTLED: Duration = Duration::from_secs(1);
+
+/// What a look at a file before its copy tells.
+enum Look {
+    Whole,
+    /// It is not there, and may come.
+    NotYet(&'static str),
+    /// It is another file, unless it is being written.
+    Other(TierError),
+}
+
 impl Fetcher {
-    /// Brings a fragment into the cache.
-    pub(crate) async fn fetch(&self, fragment: &Fragment, whom: &str) -> Result<(), TierError> {
+    /// Brings a fragment into the cache, within the time that is left of the tier's `timeout` after earlier attempts.
+    pub(crate) async fn fetch(
+        &self,
+        fragment: &Fragment,
+        whom: &str,
+        left: Duration,
+    ) -> Result<(), TierError> {
         if self.cache.contains(fragment) {
             return Ok(());
         }
-        let asked = !self.driver.is_online(fragment).await?;
-        if asked {
-            let timeout = self.config.timeout;
-            let entry = Entry { fetcher: self, fragment, whom };
-            let restored = tokio::time::timeout(
-                timeout + Duration::from_secs(1),
-                self.driver.restore(fragment, timeout, &entry),
-            );
-            let late = |_| TierError::RestoreTimeout {
-                file: fragment.to_string(),
-                after: timeout,
-                last: "the driver does not answer".to_owned(),
-            };
-            match restored.await.map_err(late).and_then(|restored| restored) {
+        let until = Instant::now() + left;
+        // A process that ended may have asked for it, and does not release it any more.
+        let mut asked = self.journal.is_pending(fragment);
+        if !self.driver.is_online(fragment).await? || !self.has_come(fragment).await? {
+            asked = true;
+            match self.restore(fragment, whom, until).await {
                 Ok(()) => {}
                 // It may come yet: who asks again waits for the same restore and pays nothing more.
-                Err(error @ TierError::RestoreTimeout { .. }) => return Err(error),
+                Err(error @ (TierError::RestoreTimeout { .. } | TierError::NotThere { .. })) => {
+                    return Err(error);
+                }
                 Err(error) => {
                     self.journal.failed(fragment);
                     return Err(error);
@@ -66,11 +81,113 @@ impl Fetcher {
             }
         }
         self.copy(fragment).await?;
-        self.journal.came(fragment);
         if asked {
             self.driver.release(fragment).await;
         }
+        self.journal.came(fragment);
         Ok(())
+    }
+
+    /// Settles a restore whose fragment came into the cache before a process ended.
+    pub(crate) async fn settle(&self, fragment: &Fragment) {
+        self.driver.release(fragment).await;
+        self.journal.came(fragment);
+    }
+
+    async fn restore(&self, fragment: &Fragment, whom: &str, until: Instant) -> Result<(), TierError> {
+        let entry = Entry { fetcher: self, fragment, whom };
+        let left = until.saturating_duration_since(Instant::now());
+        let restored =
+            tokio::time::timeout(left + Duration::from_secs(1), self.driver.restore(fragment, left, &entry));
+        let after = self.config.timeout;
+        let late = |last| TierError::RestoreTimeout { file: fragment.to_string(), after, last };
+        match restored.await {
+            Err(_) => return Err(late("the driver does not answer".to_owned())),
+            Ok(Err(TierError::RestoreTimeout { last, .. })) => return Err(late(last)),
+            Ok(Err(TierError::NotThere { last, .. })) => return Err(self.not_there(fragment, last)),
+            Ok(restored) => restored?,
+        }
+        self.arrival(fragment, until).await
+    }
+
+    /// Waits until a file whose recall ended is there: a recall may end too early.
+    async fn arrival(&self, fragment: &Fragment, until: Instant) -> Result<(), TierError> {
+        let Some(poll) = self.driver.looks_again() else { return Ok(()) };
+        let (mut pause, mut before) = (FIRST_LOOK, None);
+        loop {
+            let last = match self.look(fragment).await? {
+                Look::Whole => return Ok(()),
+                Look::NotYet(what) => {
+                    before = None;
+                    what.to_owned()
+                }
+                Look::Other(error) => {
+                    let what = error.to_string();
+                    if before.as_ref() == Some(&what) {
+                        return Err(error);
+                    }
+                    before = Some(what.clone());
+                    pause = pause.max(SETTLED);
+                    what
+                }
+            };
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(self.not_there(fragment, last));
+            }
+            tokio::time::sleep(pause.min(left)).await;
+            pause = (pause * 2).min(poll.max(FIRST_LOOK));
+        }
+    }
+
+    fn not_there(&self, fragment: &Fragment, last: String) -> TierError {
+        let (tier, file) = (self.config.name.clone(), fragment.to_string());
+        TierError::NotThere { tier, file, after: self.config.timeout, last }
+    }
+
+    /// Whether a file that its tier calls online is there.
+    async fn has_come(&self, fragment: &Fragment) -> Result<bool, TierError> {
+        if self.driver.looks_again().is_none() {
+            return Ok(true);
+        }
+        match self.look(fragment).await? {
+            Look::Whole => Ok(true),
+            Look::Other(error @ TierError::Replaced { .. }) => Err(error),
+            Look::NotYet(_) | Look::Other(_) => Ok(false),
+        }
+    }
+
+    /// Looks at the end of a file.
+    async fn look(&self, fragment: &Fragment) -> Result<Look, TierError> {
+        let kept = self.cache.footer_end(fragment, LOOKED_AT);
+        let length = kept.as_ref().map_or(MARK, |kept| kept.len() as u64);
+        let options = GetOptions { range: Some(GetRange::Suffix(length)), ..GetOptions::default() };
+        let got = match self.store.get_opts(&fragment.path(), options).await {
+            Ok(got) => got,
+            Err(error) => return Ok(Look::Other(TierError::store(fragment)(error))),
+        };
+        if let Err(replaced) = self.same(fragment, &got.meta) {
+            return Ok(Look::Other(replaced));
+        }
+        let tail = got.bytes().await.map_err(TierError::store(fragment))?;
+        Ok(match judge(&fragment.location, fragment.bytes, &tail, kept.as_deref()) {
+            End::Right => Look::Whole,
+            End::Zeros => Look::NotYet("the file still ends in zeros, as a stub does"),
+            End::Wrong(problem) => Look::Other(TierError::Damaged { file: fragment.to_string(), problem }),
+        })
+    }
+
+    /// Whether a directory entry is still that of the fragment.
+    fn same(&self, fragment: &Fragment, meta: &ObjectMeta) -> Result<(), TierError> {
+        let tags = self.driver.tags_survive();
+        if fragment.is(meta, tags) {
+            return Ok(());
+        }
+        Err(TierError::Replaced {
+            file: fragment.to_string(),
+            planned: fragment.version(),
+            found: Fragment::of(meta, tags).version(),
+        })
     }
 
     /// What restores cost so far that count against the limit.
@@ -96,14 +213,7 @@ impl Fetcher {
             .await
             .map_err(|closed| TierError::Abandoned { file: fragment.to_string(), why: closed.to_string() })?;
         let got = self.store.get(&fragment.path()).await.map_err(TierError::store(fragment))?;
-        let tags = self.driver.tags_survive();
-        if !fragment.is(&got.meta, tags) {
-            return Err(TierError::Replaced {
-                file: fragment.to_string(),
-                planned: fragment.version(),
-                found: Fragment::of(&got.meta, tags).version(),
-            });
-        }
+        self.same(fragment, &got.meta)?;
         let mut writer = self.cache.create(fragment)?;
         let mut bytes = got.into_stream();
         while let Some(piece) = bytes.next().await {

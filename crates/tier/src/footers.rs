@@ -4,11 +4,12 @@ use datafusion::common::Result;
 use datafusion::prelude::SessionContext;
 
 use crate::fragment::Fragment;
+use crate::requests;
 use crate::table::files_below;
 use crate::tiers::{Tiers, address};
 
-/// Restores those files at `location`, and in all folders below it, whose footers are not kept, in the order that costs least, and keeps the footers.
-/// `progress` is told how many are left, and their bytes, before the first and after each.
+/// Restores those files at `location`, and in all folders below it, whose footers are not kept, in the order that costs least, and
+/// keeps the footers. If another process has the tier, that one does it. `progress` is told how many are left, and their bytes, before the first and after each.
 ///
 /// # Errors
 ///
@@ -32,6 +33,9 @@ pub async fn keep_footers(
     let missing: Vec<Fragment> = fragments.filter(|fragment| !fetcher.cache.has_footer(fragment)).collect();
     let (mut left, mut bytes) = (missing.len(), missing.iter().map(|fragment| fragment.bytes).sum::<u64>());
     progress(left, bytes);
+    if !tier.is_ours() {
+        return Ok(requests::have_footers_kept(tier, missing, progress).await?);
+    }
     let list =
         tier.submit("footers", missing.iter().map(|fragment| vec![vec![fragment.clone()]]).collect()).await?;
     while let Some(ready) = list.next().await? {

@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::cache::write_whole;
+use crate::disk::write_whole;
 use crate::error::TierError;
 use crate::fragment::{Fragment, Key};
 
@@ -25,7 +25,8 @@ pub struct Journal {
 
 #[derive(Debug)]
 struct Books {
-    file: File,
+    /// None: nothing is written.
+    file: Option<File>,
     pending: BTreeMap<Key, Asked>,
     /// Those that the tier has taken up.
     taken: BTreeSet<Key>,
@@ -85,7 +86,18 @@ impl Journal {
         write_whole(&path, text.as_bytes()).map_err(TierError::io("write the journal", &path))?;
         let file =
             OpenOptions::new().append(true).open(&path).map_err(TierError::io("open the journal", &path))?;
-        Ok(Journal { path, books: Mutex::new(Books { file, pending, taken, spent }) })
+        Ok(Journal { path, books: Mutex::new(Books { file: Some(file), pending, taken, spent }) })
+    }
+
+    /// The journal of the cache in `dir` as it is now, for looking at it while another process may write it.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read.
+    pub fn as_it_is(dir: &Path) -> Result<Self, TierError> {
+        let path = dir.join("journal");
+        let (pending, taken, spent) = entered(&read(&path)?);
+        Ok(Journal { path, books: Mutex::new(Books { file: None, pending, taken, spent }) })
     }
 
     /// What the journal of the cache in `dir` says, whoever has it: the restores that are pending, and what those asked for
@@ -182,7 +194,12 @@ impl Journal {
 
     fn write(&self, books: &mut Books, line: &Line) -> Result<(), TierError> {
         let text = serde_json::to_string(line).unwrap_or_default() + "\n";
-        let written = books.file.write_all(text.as_bytes()).and_then(|()| books.file.sync_data());
+        let Some(file) = &mut books.file else {
+            return Err(TierError::io("write the journal", &self.path)(
+                std::io::ErrorKind::ReadOnlyFilesystem.into(),
+            ));
+        };
+        let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_data());
         written.map_err(TierError::io("write the journal", &self.path))
     }
 

@@ -6,20 +6,23 @@
 //! ```text
 //!  plan/       schedule, combine, resolve and merge-combine nodes    table.rs   CREATE EXTERNAL TABLE
 //!    │ lists of subqueries (list.rs)                with.rs          tiers.rs, attach.rs  a session's tiers
-//!  tier.rs, host.rs  the host of the scheduler of `coscan-media`     status.rs  what is pending, and for whom
+//!  tier.rs, host/    the host of the scheduler of `coscan-media`     status.rs  what is pending, and for whom
+//!    │                                                               requests.rs  what other processes ask for
 //!    │ one fragment at a time (fetch.rs), written down (journal.rs)
 //!  driver/     restores of S3, commands of an HSM
 //!    │ bytes
-//!  cache.rs    fragments on the local disk  ──▶  store.rs  a store that the engine reads
+//!  cache.rs    fragments on the local disk, checked (arrival.rs)  ──▶  store.rs  a store that the engine reads
 //! ```
 //!
 //! It decides neither which fragment is fetched next (`coscan-media`) nor what is read of a file that is there
 //! (`coscan-engine`).
 #![deny(missing_docs)]
 
+mod arrival;
 mod attach;
 mod cache;
 pub mod config;
+mod disk;
 mod driver;
 mod error;
 mod fetch;
@@ -31,6 +34,7 @@ mod list;
 mod placement;
 mod plan;
 mod reads;
+mod requests;
 mod status;
 mod store;
 mod table;
@@ -42,10 +46,11 @@ pub use error::TierError;
 pub use footers::keep_footers;
 pub use fragment::Fragment;
 pub use journal::Asked;
-pub use list::SqList;
+pub use list::{SqList, Subqueries};
 pub use plan::forecast::{Forecast, forecast};
 pub use reads::TierUser;
+pub use requests::{Dropped, drop_copies};
 pub use status::{Fetching, Query, TierStatus, WantedFile};
 pub use store::TierStore;
 pub use tier::Tier;
-pub use tiers::Tiers;
+pub use tiers::{Tiers, plain_addresses};

@@ -7,6 +7,10 @@ use coscan_media::ListId;
 use tokio::sync::Notify;
 
 use crate::error::TierError;
+use crate::fragment::Fragment;
+
+/// For each subquery, and each of its inputs, the fragments that it reads together.
+pub type Subqueries = Vec<Vec<Vec<Fragment>>>;
 
 /// What one list waits for; the tier fills it, a plan empties it.
 #[derive(Debug, Default)]

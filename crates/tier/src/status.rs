@@ -11,8 +11,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 use coscan_media::{FragmentId, Instant, MediumId, Status, UserId};
 use serde::{Deserialize, Serialize};
 
-use crate::cache::{fragments_in, write_whole};
+use crate::cache::fragments_in;
 use crate::config::TierConfig;
+use crate::disk::write_whole;
 use crate::error::TierError;
 use crate::fetch::Fetcher;
 use crate::fragment::Fragment;
@@ -76,6 +77,9 @@ pub struct Fetching {
     pub medium: Option<String>,
     /// What it fetches.
     pub fragment: Option<WantedFile>,
+    /// For how long it has been fetching that, in seconds.
+    #[serde(default)]
+    pub fetching_s: Option<f64>,
 }
 
 /// A list of subqueries of a query.
@@ -132,6 +136,7 @@ pub(crate) fn of(
                 drive: drive.drive.0,
                 medium: drive.mounted.and_then(|medium| (names.medium)(medium)),
                 fragment: drive.fetching.map(|id| (names.fragment)(id)),
+                fetching_s: drive.fetching.map(|_| seconds(drive.since)),
             })
             .collect(),
         pending_price,
@@ -208,8 +213,94 @@ impl TierStatus {
         })
     }
 
+    /// What queries wait for, for how long and until when, on one line; `None` if no query waits.
+    pub fn waiting(&self) -> Option<String> {
+        let waited =
+            self.queries.iter().filter(|query| query.pending > 0).filter_map(|query| query.waiting_s);
+        let waited = waited.max_by(f64::total_cmp)?;
+        let fetching: Vec<(&Fetching, &WantedFile)> =
+            self.fetching.iter().filter_map(|drive| Some((drive, drive.fragment.as_ref()?))).collect();
+        let files = fetching.len() + self.pending.len();
+        if files == 0 {
+            return None;
+        }
+        let mut text = format!("waiting {} for {files} files of tier {}", spoken(waited), self.tier);
+        match fetching.first() {
+            Some((drive, wanted)) => {
+                let medium =
+                    drive.medium.as_deref().map(|medium| format!(" on {medium}")).unwrap_or_default();
+                let since = spoken(drive.fetching_s.unwrap_or_default());
+                text += &format!(": {}{medium} on its way for {since}", wanted.file);
+                if fetching.len() > 1 {
+                    text += &format!(", {} more on their way", fetching.len() - 1);
+                }
+            }
+            None => text += ": none is on its way yet",
+        }
+        if let Some(expected) = self.expected {
+            let left = (expected - self.at).num_milliseconds() as f64 / 1e3;
+            text += &format!(", all expected in {}", spoken(left));
+        }
+        Some(text)
+    }
+
     /// How old it is.
     pub fn age(&self) -> TimeDelta {
         Utc::now() - self.at
+    }
+}
+
+/// A time in the unit that people would use.
+fn spoken(seconds: f64) -> String {
+    match seconds {
+        ..120.0 => format!("{seconds:.0} s"),
+        ..7_200.0 => format!("{:.0} min", seconds / 60.0),
+        ..172_800.0 => format!("{:.1} h", seconds / 3_600.0),
+        _ => format!("{:.1} d", seconds / 86_400.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line_says_what_is_waited_for() {
+        let wanted = |file: &str| WantedFile { file: file.to_owned(), bytes: 1, whom: Vec::new() };
+        let query =
+            |waiting_s| Query { user: String::new(), age_s: 9.0, waiting_s, pending: 2, running: 0, done: 0 };
+        let drive = |file: Option<&str>| Fetching {
+            drive: 0,
+            medium: Some("T1".to_owned()),
+            fragment: file.map(wanted),
+            fetching_s: file.map(|_| 12.0),
+        };
+        let at = DateTime::UNIX_EPOCH;
+        let mut status = TierStatus {
+            tier: "tape".to_owned(),
+            at,
+            pid: None,
+            cached: Vec::new(),
+            used_bytes: 0,
+            cache_bytes: 9,
+            fetching: vec![drive(None), drive(Some("/r/a"))],
+            pending: vec![wanted("/r/b")],
+            asked: Vec::new(),
+            queries: vec![query(None), query(Some(300.0)), query(Some(5.0))],
+            fetches: 0,
+            failures: 0,
+            spent: 0.0,
+            cost_limit: None,
+            pending_price: 0.0,
+            expected: Some(at + TimeDelta::hours(3)),
+        };
+        let text =
+            "waiting 5 min for 2 files of tier tape: /r/a on T1 on its way for 12 s, all expected in 3.0 h";
+        assert_eq!(status.waiting().as_deref(), Some(text));
+        status.fetching.clear();
+        let text = "waiting 5 min for 1 files of tier tape: none is on its way yet, all expected in 3.0 h";
+        assert_eq!(status.waiting().as_deref(), Some(text));
+        status.queries.truncate(1);
+        assert_eq!(status.waiting(), None);
     }
 }

@@ -92,19 +92,21 @@ impl TierStore {
             range: range.clone(),
             attributes: Attributes::default(),
         };
-        if let Some(file) = self.cached(&fragment).await? {
-            return Ok(result(file));
-        }
+        // The first read of a cached file after a start computes its checksum: plans that want its footer need not wait for that.
         if let Some(bytes) = fetcher.cache.footer(&fragment, range.clone()) {
             let bytes = futures::stream::once(async move { Ok(bytes) });
             return Ok(result(GetResultPayload::Stream(bytes.boxed())));
         }
-        if fetcher.driver.is_online(&fragment).await? {
+        if let Some(file) = self.cached(&fragment).await? {
+            return Ok(result(file));
+        }
+        let shown = |error: TierError| error.shown(self.tier.config());
+        if fetcher.driver.is_online(&fragment).await.map_err(shown)? {
             let options = GetOptions { range: Some(range.into()), ..GetOptions::default() };
             return fetcher.store.get_opts(&meta.location, options).await;
         }
         if !fetcher.cache.has_footer(&fragment) {
-            return Err(TierError::FooterUnknown { file: fragment.to_string() }.into());
+            return Err(self.tier.footer_unknown(&fragment).into());
         }
         let list = self.tier.submit("a read without a plan", vec![vec![vec![fragment.clone()]]]).await?;
         while let Some(ready) = list.next().await? {
@@ -115,8 +117,8 @@ impl TierStore {
                 return Ok(result(file));
             }
         }
-        Err(TierError::Abandoned { file: fragment.to_string(), why: "it left the cache at once".to_owned() }
-            .into())
+        let (file, why) = (self.tier.config().shown(&fragment), "it left the cache at once".to_owned());
+        Err(TierError::Abandoned { file, why }.into())
     }
 
     async fn cached(&self, fragment: &Fragment) -> Result<Option<GetResultPayload>, TierError> {
@@ -126,8 +128,10 @@ impl TierStore {
         }
         let (cache, of) = (Arc::clone(cache), fragment.clone());
         let opened = tokio::task::spawn_blocking(move || cache.file(&of)).await;
-        let opened = opened
-            .map_err(|error| TierError::Abandoned { file: fragment.to_string(), why: error.to_string() })?;
+        let opened = opened.map_err(|error| TierError::Abandoned {
+            file: self.tier.config().shown(fragment),
+            why: error.to_string(),
+        })?;
         let file = opened?.map(|(file, path)| GetResultPayload::File(file, path));
         if file.is_none() {
             self.tier.lost(fragment);

@@ -64,8 +64,8 @@ impl TableProviderFactory for TierTables {
         let locations = command.locations.iter().map(|location| address(tier.config(), location));
         command.locations = locations.collect::<Result<_, _>>()?;
         if command.schema.fields().is_empty() {
-            if let Some(file) = footer_unknown(&tier, &command.locations, state).await? {
-                return Err(TierError::FooterUnknown { file }.into());
+            if let Some(unknown) = footer_unknown(&tier, &command.locations, state).await? {
+                return Err(unknown.into());
             }
             return Ok(Arc::new(TierTable(self.plain.create(state, &command).await?)));
         }
@@ -140,22 +140,11 @@ fn modest(state: &dyn Session) -> Result<Box<SessionState>> {
 
 /// Whether a footer that is not known is at the bottom of it.
 fn is_footer_unknown(error: &DataFusionError) -> bool {
-    let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(error) = next {
-        if let Some(TierError::FooterUnknown { .. }) = error.downcast_ref() {
-            return true;
-        }
-        next = match error.downcast_ref() {
-            Some(DataFusionError::External(inner)) => Some(inner.as_ref()),
-            Some(DataFusionError::Shared(inner)) => Some(inner.as_ref()),
-            _ => error.source(),
-        };
-    }
-    false
+    matches!(TierError::inside(error), Some(TierError::FooterUnknown { .. }))
 }
 
-/// A file of the table whose footer is not kept and that is not online.
-async fn footer_unknown(tier: &Tier, locations: &[String], state: &dyn Session) -> Result<Option<String>> {
+/// The error of a file of the table whose footer is not kept and that is not online; `None` without such a file.
+async fn footer_unknown(tier: &Tier, locations: &[String], state: &dyn Session) -> Result<Option<TierError>> {
     let mut unknown = Vec::new();
     for location in locations {
         unknown.extend(files(location, state).await?);
@@ -165,7 +154,8 @@ async fn footer_unknown(tier: &Tier, locations: &[String], state: &dyn Session) 
     let unknown = unknown.iter().map(|meta| Fragment::of(meta, tags));
     let unknown: Vec<Fragment> = unknown.filter(|fragment| !fetcher.cache.has_footer(fragment)).collect();
     let offline = tier.to_restore(unknown).await?;
-    Ok(offline.first().map(ToString::to_string))
+    let empty = offline.iter().find(|fragment| fragment.bytes == 0);
+    Ok(empty.or(offline.first()).map(|fragment| tier.footer_unknown(fragment)))
 }
 
 /// The Parquet files at an address.

@@ -1,22 +1,26 @@
 //! A tier as plans see it: opened, asked what is missing and what that costs, given lists of subqueries.
 //!
-//! What is done for the lists is in `host.rs`.
+//! What is done for the lists is in `host/`.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use datafusion::arrow::error::ArrowError;
+use datafusion::common::DataFusionError;
 use futures::StreamExt;
 use object_store::aws::AmazonS3Builder;
 
+use crate::arrival::decodes;
 use crate::config::{Kind, TierConfig};
 use crate::driver::{self, Opened};
 use crate::error::TierError;
 use crate::fetch::Fetcher;
 use crate::fragment::{Fragment, Key};
 use crate::host::Shared;
-use crate::list::SqList;
+use crate::list::{SqList, Subqueries};
+use crate::requests;
 use crate::status::TierStatus;
 
 /// The number of files that are asked at the same time whether they are online.
@@ -61,7 +65,33 @@ impl Tier {
     }
 
     fn over(config: TierConfig, opened: Opened) -> Result<Self, TierError> {
-        Ok(Tier(Shared::start(config, opened)?))
+        let tier = Tier(Shared::start(config, opened)?);
+        requests::serve(&tier);
+        Ok(tier)
+    }
+
+    /// Looks at a tier that another process may have open: what is cached, kept and under way, as it is now. Nothing is
+    /// restored, and nothing in its cache is changed.
+    ///
+    /// # Errors
+    ///
+    /// If the definition does not hold, or the cache cannot be read.
+    pub fn look(config: TierConfig) -> Result<Self, TierError> {
+        let opened = driver::open(&config)?;
+        Ok(Tier(Shared::look(config, opened)?))
+    }
+
+    /// Whether this process has the tier's cache, and may restore files.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.fetcher().cache.is_ours()
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.0
+    }
+
+    pub(crate) fn of(shared: Arc<Shared>) -> Self {
+        Tier(shared)
     }
 
     /// Its definition.
@@ -69,9 +99,10 @@ impl Tier {
         &self.0.fetcher.config
     }
 
-    /// What it looks like now.
+    /// What it looks like now: in the process that has it, if one has.
     pub fn status(&self) -> TierStatus {
-        self.0.report()
+        let of_others = if self.is_ours() { None } else { TierStatus::read(self.config()).ok().flatten() };
+        of_others.unwrap_or_else(|| self.0.report())
     }
 
     pub(crate) fn fetcher(&self) -> &Fetcher {
@@ -83,7 +114,10 @@ impl Tier {
     /// # Errors
     ///
     /// If they can never be executed: a fragment is larger than the cache, or the limit on cost would be exceeded.
-    pub async fn submit(&self, user: &str, subqueries: Vec<Vec<Vec<Fragment>>>) -> Result<SqList, TierError> {
+    pub async fn submit(&self, user: &str, subqueries: Subqueries) -> Result<SqList, TierError> {
+        if !self.is_ours() {
+            return Err(TierError::CacheInUse { dir: self.config().cache.clone() });
+        }
         let wanted = subqueries.iter().flatten().flatten();
         for fragment in wanted.clone() {
             self.fits(fragment)?;
@@ -110,7 +144,8 @@ impl Tier {
         Ok(())
     }
 
-    /// The fragments of these that would have to be restored: not cached, not on their way, not online.
+    /// The fragments of these that would have to be restored: not cached, not on their way, not online. In the order of
+    /// their names.
     ///
     /// # Errors
     ///
@@ -129,19 +164,59 @@ impl Tier {
         let questions = futures::stream::iter(absent.into_values()).map(|fragment| async move {
             let asked = fetcher.journal.is_pending(&fragment);
             let there = match asked {
-                true => fetcher.driver.has_begun(&fragment).await?,
-                false => fetcher.driver.is_online(&fragment).await?,
+                true => fetcher.driver.has_begun(&fragment).await,
+                false => fetcher.driver.is_online(&fragment).await,
             };
+            let there = there.map_err(|error| error.shown(self.config()))?;
             Ok((!there).then_some(fragment))
         });
         let answers: Vec<Result<Option<Fragment>, TierError>> =
             questions.buffered(QUESTIONS_AT_ONCE).collect().await;
-        answers.into_iter().filter_map(Result::transpose).collect()
+        let mut missing: Vec<Fragment> =
+            answers.into_iter().filter_map(Result::transpose).collect::<Result<_, _>>()?;
+        missing.sort();
+        Ok(missing)
     }
 
-    /// How often media would change if these were fetched now by themselves, and how long that would take.
-    pub(crate) fn outlook(&self, fragments: &[Fragment]) -> (u64, Duration) {
-        self.0.outlook(fragments)
+    /// The error of a query that read these fragments. Those whose copies cannot be decoded leave the cache, so that the next
+    /// query restores them again, and the error says so.
+    pub(crate) async fn doubted(&self, fragments: Vec<Fragment>, error: DataFusionError) -> DataFusionError {
+        if !may_come_from_bytes(&error) {
+            return error;
+        }
+        for fragment in fragments {
+            let cache = Arc::clone(&self.fetcher().cache);
+            let of = fragment.clone();
+            let looked = tokio::task::spawn_blocking(move || match cache.file(&of) {
+                Ok(Some((file, _))) => decodes(file),
+                _ => Ok(()),
+            });
+            // A decoder that panics has not decoded the file.
+            let looked = looked.await.unwrap_or_else(|panicked| Err(panicked.to_string()));
+            if let Err(why) = looked {
+                tracing::warn!(file = %fragment, why, "cached fragment cannot be decoded and is dropped");
+                self.fetcher().cache.remove(&fragment);
+                self.lost(&fragment);
+                return TierError::Dropped { file: self.config().shown(&fragment), why }.into();
+            }
+        }
+        error
+    }
+
+    /// How often media would change if these lists came step by step and no other list was there, and how long that would take.
+    pub(crate) fn rehearse(&self, steps: Vec<Vec<Subqueries>>) -> (u64, Duration) {
+        self.0.rehearse(steps)
+    }
+
+    /// The error of a footer that is asked for and not known.
+    pub(crate) fn footer_unknown(&self, fragment: &Fragment) -> TierError {
+        let config = self.config();
+        let (tier, file) = (config.name.clone(), config.shown(fragment));
+        if fragment.bytes == 0 {
+            return TierError::Empty { tier, file };
+        }
+        let definition = config.definition.as_deref().map(|path| path.display().to_string());
+        TierError::FooterUnknown { file, definition: definition.unwrap_or_else(|| "FILE".to_owned()) }
     }
 
     /// The fragment is not in the cache any more, although it was not evicted.
@@ -158,7 +233,7 @@ impl Tier {
         let (cache, of) = (Arc::clone(cache), fragment.clone());
         let opened = tokio::task::spawn_blocking(move || cache.file(&of)).await;
         let why = |error: tokio::task::JoinError| TierError::Abandoned {
-            file: fragment.to_string(),
+            file: self.config().shown(fragment),
             why: error.to_string(),
         };
         if opened.map_err(why)??.is_none() {
@@ -175,9 +250,28 @@ impl Tier {
         }
         Err(TierError::FragmentTooLarge {
             tier: self.config().name.clone(),
-            file: fragment.to_string(),
+            file: self.config().shown(fragment),
             bytes: fragment.bytes,
             budget,
         })
+    }
+}
+
+/// Whether an error may come from the bytes of a file, and not from the query.
+fn may_come_from_bytes(error: &DataFusionError) -> bool {
+    if TierError::inside(error).is_some() {
+        return false;
+    }
+    match error.find_root() {
+        DataFusionError::ParquetError(_)
+        | DataFusionError::ObjectStore(_)
+        | DataFusionError::IoError(_)
+        | DataFusionError::External(_)
+        | DataFusionError::ExecutionJoin(_) => true,
+        DataFusionError::ArrowError(error, _) => matches!(
+            **error,
+            ArrowError::ParquetError(_) | ArrowError::ExternalError(_) | ArrowError::IoError(..)
+        ),
+        _ => false,
     }
 }

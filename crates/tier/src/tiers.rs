@@ -39,6 +39,28 @@ impl Tiers {
         Tiers::of_open(configs.into_iter().map(Tier::open).collect::<Result<Vec<_>, _>>()?)
     }
 
+    /// Opens tiers for looking at them, also while another process has them; see [`Tier::look`].
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub fn look(configs: impl IntoIterator<Item = TierConfig>) -> Result<Self, TierError> {
+        Tiers::of_open(configs.into_iter().map(Tier::look).collect::<Result<Vec<_>, _>>()?)
+    }
+
+    /// Opens tiers, or looks at those whose cache another process has.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub fn open_or_look(configs: impl IntoIterator<Item = TierConfig>) -> Result<Self, TierError> {
+        let open = |config: TierConfig| match Tier::open(config.clone()) {
+            Err(TierError::CacheInUse { .. }) => Tier::look(config),
+            opened => opened,
+        };
+        Tiers::of_open(configs.into_iter().map(open).collect::<Result<Vec<_>, _>>()?)
+    }
+
     /// Tiers that are open.
     ///
     /// # Errors
@@ -108,4 +130,39 @@ pub(crate) fn address(config: &TierConfig, location: &str) -> Result<String, Tie
     }
     let rest = url.as_str().split_once(':').map_or("", |(_, rest)| rest);
     Ok(format!("{SCHEME}{}:{rest}", config.name))
+}
+
+/// A text with the addresses that files of tiers have in a session replaced by those that people write.
+pub fn plain_addresses(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(SCHEME) {
+        let (before, address) = rest.split_at(at);
+        plain.push_str(before);
+        let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        let name = address[SCHEME.len()..].find(|c| !is_name(c)).unwrap_or(address.len() - SCHEME.len());
+        let after = &address[SCHEME.len() + name..];
+        (rest, plain) = match after.strip_prefix("://") {
+            Some(path) if path.starts_with('/') => (path, plain),
+            Some(path) => (path, plain + "s3://"),
+            None => (after, plain + &address[..SCHEME.len() + name]),
+        };
+    }
+    plain + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_as_people_write_them() {
+        for (text, plain) in [
+            ("no file at tier+tape:///hsm/a, and tier+ice-2://b/c.", "no file at /hsm/a, and s3://b/c."),
+            ("nothing of that", "nothing of that"),
+            ("a tier+ b, tier+x", "a tier+ b, tier+x"),
+        ] {
+            assert_eq!(plain_addresses(text), plain);
+        }
+    }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 
 use super::output::Format;
-use crate::session::nearest;
+use crate::meant::nearest;
 
 pub const HELP: &str = "\
 \\d [NAME]       list the tables, or the columns of one

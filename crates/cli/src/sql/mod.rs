@@ -25,7 +25,7 @@ use anyhow::Context;
 use clap::Args;
 
 use crate::failure::wrong_usage;
-use crate::session::{Session, Threads};
+use crate::session::{Access, Session, Threads};
 use crate::settings::EngineArgs;
 use output::Format;
 
@@ -104,7 +104,7 @@ pub fn run(args: &SqlArgs) -> anyhow::Result<()> {
     let threads = Threads::start(settings.threads)?;
     let session = Arc::new(threads.block_on(async {
         let mut session = Session::cooperative(&settings)?;
-        session.open_tiers(&args.tier)?;
+        session.open_tiers(&args.tier, if args.dry_run { Access::Look } else { Access::Restore })?;
         for table in &args.table {
             session
                 .register(&table.name, &table.location)

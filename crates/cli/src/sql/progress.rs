@@ -1,6 +1,6 @@
 //! The progress of statements on one line of the terminal, for those that take longer than a second.
 //!
-//! Only a terminal shows it. It counts the chunks that scans have announced so far; those that a plan announces
+//! Only a terminal shows it, except for long waits for slow storage. It counts the chunks that scans have announced so far; those that a plan announces
 //! later, for example the second side of a join, are added then.
 
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::task::JoinHandle;
 
 use crate::session::{Account, Progress, Session};
+use crate::tier::waiting::Waiting;
 
 /// Statements that take less show nothing.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -46,11 +47,13 @@ impl Bar {
         let (session, of, shown) = (session.clone(), account.clone(), line.clone());
         let ticks = tokio::spawn(async move {
             tokio::time::sleep(PATIENCE).await;
+            let mut waiting = Waiting::shown();
             loop {
                 let progress = session.progress(&of);
                 shown.set_length(progress.chunks_wanted.max(1));
                 shown.set_position(progress.chunks_done.min(progress.chunks_wanted));
-                shown.set_message(described(&progress));
+                let waits = waiting.look(&session).map(str::to_owned);
+                shown.set_message(waits.unwrap_or_else(|| described(&progress)));
                 if shown.is_hidden() {
                     // From now on the line is shown.
                     shown.set_draw_target(ProgressDrawTarget::stderr());

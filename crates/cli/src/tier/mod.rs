@@ -2,14 +2,18 @@
 //!
 //! This module prints the results of `coscan-tier`.
 
+mod drop;
 mod status;
+pub mod waiting;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::{Args, Subcommand};
+use coscan_tier::TierError;
 
-use crate::session::{Session, Threads};
-use crate::settings::EngineArgs;
+use crate::session::{Access, Session, Threads};
+use crate::settings::{EngineArgs, Settings};
 
 /// The subcommands of `coscan tier`.
 #[derive(Subcommand, Debug)]
@@ -18,6 +22,8 @@ pub enum TierCommand {
     Status(status::StatusArgs),
     /// Restore every file at a location once and keep its footer, so that queries know columns and statistics
     Footers(FootersArgs),
+    /// Drop restored copies from the cache: the next query restores these files again. Their footers stay
+    Drop(drop::DropArgs),
 }
 
 /// Arguments of `coscan tier footers`.
@@ -40,21 +46,33 @@ pub fn run(command: &TierCommand) -> anyhow::Result<()> {
     match command {
         TierCommand::Status(args) => status::run(args),
         TierCommand::Footers(args) => footers(args),
+        TierCommand::Drop(args) => drop::run(args),
     }
 }
 
 fn footers(args: &FootersArgs) -> anyhow::Result<()> {
     let settings = args.engine.resolve()?;
     let threads = Threads::start(settings.threads)?;
-    threads.block_on(async {
-        let mut session = Session::cooperative(&settings)?;
-        session.open_tiers(&args.tier)?;
-        for location in &args.location {
-            let progress = |left: usize, bytes: u64| {
-                eprintln!("{location}: {left} files to restore ({})", bytesize::ByteSize(bytes));
-            };
-            session.keep_footers(location, progress).await?;
+    // A process that had the tier may end before it has done all: then this one goes on.
+    let ended = |error: &anyhow::Error| matches!(error.downcast_ref(), Some(TierError::OwnerEnded { .. }));
+    loop {
+        match threads.block_on(keep_footers(args, &settings)) {
+            Err(error) if ended(&error) => {}
+            done => return done,
         }
-        Ok(())
-    })
+    }
+}
+
+async fn keep_footers(args: &FootersArgs, settings: &Settings) -> anyhow::Result<()> {
+    let mut session = Session::cooperative(settings)?;
+    session.open_tiers(&args.tier, Access::Ask)?;
+    let session = Arc::new(session);
+    let _notes = waiting::notes(&session);
+    for location in &args.location {
+        let progress = |left: usize, bytes: u64| {
+            eprintln!("{location}: {left} files to restore ({})", bytesize::ByteSize(bytes));
+        };
+        session.keep_footers(location, progress).await?;
+    }
+    Ok(())
 }

@@ -67,6 +67,8 @@ fn print(out: &mut impl Write, config: &TierConfig, status: &TierStatus) -> anyh
         let state = format!("drive {}{medium}", drive.drive);
         match &drive.fragment {
             Some(fragment) => {
+                let since = drive.fetching_s.map(|since| format!(" for {since:.0} s")).unwrap_or_default();
+                let state = format!("{state}{since}");
                 let (bytes, whom) = (ByteSize(fragment.bytes).to_string(), fragment.whom.join(", "));
                 table.add_row([fragment.file.clone(), format!("on its way, {state}"), bytes, whom]);
             }

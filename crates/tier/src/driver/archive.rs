@@ -87,6 +87,10 @@ impl Driver for S3Archive {
         Ok(self.place(fragment).await? == Place::Online)
     }
 
+    fn looks_again(&self) -> Option<Duration> {
+        None
+    }
+
     async fn has_begun(&self, fragment: &Fragment) -> Result<bool, TierError> {
         Ok(!matches!(self.place(fragment).await?, Place::Archived { .. }))
     }

@@ -24,6 +24,9 @@ const SAID_BYTES_MAX: u64 = 400;
 /// Commands that answer at once, `release` and `online`, may take so long.
 const SHORT: Duration = Duration::from_secs(60);
 
+/// The first pause before `online` is asked again.
+const FIRST_LOOK: Duration = Duration::from_millis(50);
+
 #[derive(Debug)]
 struct Commands {
     tier: String,
@@ -49,6 +52,10 @@ impl Driver for Commands {
         }
     }
 
+    fn looks_again(&self) -> Option<Duration> {
+        Some(self.folder.poll)
+    }
+
     async fn has_begun(&self, _: &Fragment) -> Result<bool, TierError> {
         Ok(true)
     }
@@ -59,12 +66,13 @@ impl Driver for Commands {
         timeout: Duration,
         ledger: &dyn Ledger,
     ) -> Result<(), TierError> {
+        let until = Instant::now() + timeout;
         ledger.asks()?;
         let ended = self.run(&self.folder.recall, fragment, timeout).await?;
-        if ended.status.success() {
-            return Ok(());
+        if !ended.status.success() {
+            return Err(self.failed(&self.folder.recall, fragment, ended.outcome()));
         }
-        Err(self.failed(&self.folder.recall, fragment, ended.outcome()))
+        self.online(fragment, until, timeout).await
     }
 
     async fn release(&self, fragment: &Fragment) {
@@ -85,6 +93,25 @@ impl Driver for Commands {
 }
 
 impl Commands {
+    /// Waits until `online` says that the file can be read: a recall may end when the system has taken it up.
+    async fn online(&self, fragment: &Fragment, until: Instant, timeout: Duration) -> Result<(), TierError> {
+        if self.folder.online.is_none() {
+            return Ok(());
+        }
+        let mut pause = FIRST_LOOK;
+        while !self.is_online(fragment).await? {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                let (tier, file) = (self.tier.clone(), fragment.to_string());
+                let last = "'online' says that the file is not there".to_owned();
+                return Err(TierError::NotThere { tier, file, after: timeout, last });
+            }
+            tokio::time::sleep(pause.min(left)).await;
+            pause = (pause * 2).min(self.folder.poll.max(FIRST_LOOK));
+        }
+        Ok(())
+    }
+
     async fn run(
         &self,
         command: &[String],
@@ -178,6 +205,7 @@ mod tests {
             recall: shell(recall),
             release: None,
             online: online.map(shell),
+            poll: Duration::from_millis(10),
             placement: None,
             drives: 1,
             switch: Duration::ZERO,
@@ -224,6 +252,21 @@ mod tests {
             assert!(killed.elapsed() < Duration::from_secs(20), "the child of the shell went on");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
+    }
+
+    #[tokio::test]
+    async fn a_recall_that_ends_too_early_is_waited_for_until_the_timeout() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let asked = dir.path().join("asked");
+        // The fifth question is answered with yes.
+        let online = format!("echo >> {0}; [ $(wc -l < {0}) -ge 5 ]", asked.display());
+        let fragment = sample("a", 1);
+        commands("exit 0", Some(&online)).restore(&fragment, SHORT, &Free).await.expect("it came");
+        assert_eq!(std::fs::read_to_string(&asked).expect("questions").lines().count(), 5);
+        let error =
+            commands("exit 0", Some("exit 1")).restore(&fragment, Duration::from_millis(100), &Free).await;
+        let error = error.expect_err("it does not come").to_string();
+        assert!(error.contains("'online' says that the file is not there"), "{error}");
     }
 
     #[tokio::test]

@@ -34,6 +34,9 @@ pub trait Driver: Debug + Send + Sync {
     /// As [`is_online`](Self::is_online).
     async fn has_begun(&self, fragment: &Fragment) -> Result<bool, TierError>;
 
+    /// The longest pause between looks at a file whose restore ended and that is not there; `None` if that cannot be.
+    fn looks_again(&self) -> Option<Duration>;
+
     /// Makes the file readable, and returns when it is. A restore that is under way already is waited for. Whatever is asked
     /// of the tier is entered in the ledger before.
     ///

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Result, internal_err};
+use datafusion::common::{DataFusionError, Result, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::execution_plan::{
@@ -24,6 +24,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 use futures::StreamExt;
 
+use crate::fragment::Fragment;
 use crate::plan::available::{Availability, Lease, Piece};
 use crate::plan::resolve::Resolver;
 use crate::plan::scan::{TierScan, over, scan_of};
@@ -121,6 +122,13 @@ impl CombineExec {
 }
 
 impl Shared {
+    /// The error of reading a piece; a copy that cannot be decoded leaves the cache.
+    async fn doubted(&self, piece: &Piece, error: DataFusionError) -> DataFusionError {
+        let tier = &self.scan.tier;
+        let fragment = Fragment::of(&piece.object_meta, tier.fetcher().driver.tags_survive());
+        tier.doubted(vec![fragment], error).await
+    }
+
     /// The template over these files, one partition for each group.
     fn over(&self, groups: Vec<Vec<Piece>>, options: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         let plan = over(&self.template, scan_of(&self.scan.config, groups))?;
@@ -189,7 +197,11 @@ impl Reader {
             }
             if let Some((stream, lease)) = &mut self.reading {
                 lease.read();
-                if let Some(batch) = stream.next().await.transpose()? {
+                let batch = match stream.next().await.transpose() {
+                    Ok(batch) => batch,
+                    Err(error) => return Err(self.shared.doubted(lease.piece(), error).await),
+                };
+                if let Some(batch) = batch {
                     lease.read();
                     return Ok(Some(self.within_limit(batch).record_output(&self.metrics)));
                 }

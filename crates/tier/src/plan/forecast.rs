@@ -1,19 +1,24 @@
 //! A dry run: what a plan would restore, how often media would change, how long that would take and what it would cost.
 //!
-//! Nothing is restored. What a plan needs is taken from its scans as planned; dynamic filters can only make it less.
+//! Nothing is restored. What a plan needs is taken from its scans as planned; dynamic filters can only make it less. Its lists are
+//! played by a copy of the scheduler in the order in which the plan submits them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use datafusion::common::Result;
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 
 use crate::error::TierError;
 use crate::fragment::Fragment;
+use crate::list::Subqueries;
 use crate::plan::combine::CombineExec;
 use crate::plan::merge::MergeCombineExec;
-use crate::plan::resolve::needed_fragments;
+use crate::plan::resolve::{PARTIAL_LIST, needed, needed_fragments};
+use crate::plan::schedule::PassesExec;
+use crate::plan::together::builds_left;
 use crate::tier::Tier;
 
 /// What a plan asks of one tier.
@@ -35,7 +40,7 @@ pub struct Forecast {
     pub restore_bytes: u64,
     /// Changes of medium.
     pub switches: u64,
-    /// How long restores take, as far as the definition's numbers are right and nobody else asks.
+    /// How long restores take, as far as the definition's numbers are right and no other query asks.
     pub time: Duration,
     /// What they cost.
     pub price: f64,
@@ -49,39 +54,87 @@ pub struct Forecast {
 ///
 /// If a tier cannot be asked which files are online.
 pub async fn forecast(plan: &Arc<dyn ExecutionPlan>) -> Result<Vec<Forecast>> {
-    let mut wanted = BTreeMap::new();
-    collect(plan, &mut wanted);
+    let steps = steps(plan);
+    let mut tiers: BTreeMap<&str, &Tier> = BTreeMap::new();
+    for list in steps.iter().flatten() {
+        tiers.insert(&list.tier.config().name, &list.tier);
+    }
     let mut forecasts = Vec::new();
-    for (tier, mut fragments) in wanted.into_values() {
-        fragments.sort();
-        fragments.dedup();
-        forecasts.push(of(&tier, fragments).await?);
+    for (name, tier) in tiers {
+        let lists = |step: &Vec<List>| -> Vec<Subqueries> {
+            let own = step.iter().filter(|list| list.tier.config().name == name);
+            own.map(|list| list.subqueries.clone()).collect()
+        };
+        forecasts.push(of(tier, steps.iter().map(lists).collect()).await?);
     }
     Ok(forecasts)
 }
 
-fn collect(plan: &Arc<dyn ExecutionPlan>, wanted: &mut BTreeMap<String, (Tier, Vec<Fragment>)>) {
-    let scan = plan.downcast_ref::<CombineExec>().map(CombineExec::scan);
-    if let Some(scan) = scan.or_else(|| plan.downcast_ref::<MergeCombineExec>().map(MergeCombineExec::scan)) {
-        let entry = wanted.entry(scan.tier.config().name.clone());
-        let (_, fragments) = entry.or_insert_with(|| (scan.tier.clone(), Vec::new()));
-        fragments.extend(needed_fragments(scan));
-    }
-    plan.children().into_iter().for_each(|child| collect(child, wanted));
+/// A list that a plan submits.
+struct List {
+    tier: Tier,
+    subqueries: Subqueries,
 }
 
-async fn of(tier: &Tier, fragments: Vec<Fragment>) -> Result<Forecast, TierError> {
+/// The lists of a plan in the order in which it submits them: those of a step at the same time, a step when the one before is
+/// done. A join reads its build side to the end before it asks for anything of its probe side.
+fn steps(plan: &Arc<dyn ExecutionPlan>) -> Vec<Vec<List>> {
+    if let Some(combine) = plan.downcast_ref::<CombineExec>() {
+        return parts(combine);
+    }
+    if let Some(passes) = plan.downcast_ref::<PassesExec>() {
+        let tier = passes.scans().first().map(|scan| scan.tier.clone());
+        return tier.map(|tier| vec![List { tier, subqueries: passes.wanted() }]).into_iter().collect();
+    }
+    if let Some(merge) = plan.downcast_ref::<MergeCombineExec>() {
+        let scan = merge.scan();
+        return vec![vec![List { tier: scan.tier.clone(), subqueries: vec![vec![needed_fragments(scan)]] }]];
+    }
+    let builds = |at: usize| match plan.is::<ScalarSubqueryExec>() {
+        true => at > 0,
+        false => builds_left(plan) && at == 0,
+    };
+    let (mut first, mut then) = (Vec::new(), Vec::new());
+    for (at, child) in plan.children().into_iter().enumerate() {
+        let into = if builds(at) { &mut first } else { &mut then };
+        together(into, steps(child));
+    }
+    first.extend(then);
+    first
+}
+
+/// The lists of a scan: parts of it, if something may rule out fragments.
+fn parts(combine: &CombineExec) -> Vec<Vec<List>> {
+    let scan = combine.scan();
+    let mut parts: BTreeMap<usize, Subqueries> = BTreeMap::new();
+    for at in needed(scan) {
+        let part = if combine.resolver().is_some() { at / PARTIAL_LIST } else { 0 };
+        parts.entry(part).or_default().push(vec![vec![scan.fragments[at].fragment.clone()]]);
+    }
+    parts.into_values().map(|subqueries| vec![List { tier: scan.tier.clone(), subqueries }]).collect()
+}
+
+/// Adds steps of something that runs at the same time.
+fn together(into: &mut Vec<Vec<List>>, steps: Vec<Vec<List>>) {
+    into.resize_with(into.len().max(steps.len()), Vec::new);
+    for (lists, more) in into.iter_mut().zip(steps) {
+        lists.extend(more);
+    }
+}
+
+async fn of(tier: &Tier, steps: Vec<Vec<Subqueries>>) -> Result<Forecast, TierError> {
+    let all = steps.iter().flatten().flatten().flatten().flatten();
+    let fragments: BTreeSet<Fragment> = all.cloned().collect();
     let cached = fragments.iter().filter(|fragment| tier.fetcher().cache.contains(fragment)).count();
     let restores = tier.to_restore(fragments.iter().cloned()).await?;
-    let bytes = |of: &[Fragment]| of.iter().map(|fragment| fragment.bytes).sum();
-    let (switches, time) = tier.outlook(&restores);
+    let (switches, time) = tier.rehearse(of_these(steps, &restores));
     let config = tier.config();
     Ok(Forecast {
         tier: config.name.clone(),
         fragments: fragments.len(),
-        bytes: bytes(&fragments),
+        bytes: fragments.iter().map(|fragment| fragment.bytes).sum(),
         cached,
-        restore_bytes: bytes(&restores),
+        restore_bytes: restores.iter().map(|fragment| fragment.bytes).sum(),
         files: restores.iter().map(|fragment| config.shown(fragment)).collect(),
         switches,
         time,
@@ -89,4 +142,20 @@ async fn of(tier: &Tier, fragments: Vec<Fragment>) -> Result<Forecast, TierError
         left: config.cost_limit.map(|limit| (limit - tier.fetcher().spent()).max(0.0)),
         restores,
     })
+}
+
+/// The same lists, for these fragments only: what is there takes no time.
+fn of_these(steps: Vec<Vec<Subqueries>>, fragments: &[Fragment]) -> Vec<Vec<Subqueries>> {
+    let fragments: BTreeSet<&Fragment> = fragments.iter().collect();
+    let mut of_these = Vec::new();
+    for mut lists in steps {
+        for subqueries in &mut lists {
+            for subquery in subqueries.iter_mut() {
+                subquery.iter_mut().for_each(|input| input.retain(|fragment| fragments.contains(fragment)));
+            }
+            subqueries.retain(|subquery| subquery.iter().any(|input| !input.is_empty()));
+        }
+        of_these.push(lists);
+    }
+    of_these
 }

@@ -87,7 +87,7 @@ async fn restored(
     context: Arc<TaskContext>,
 ) -> Result<Option<Arc<HeldList>>> {
     let mut wanted = needed_fragments(&scan);
-    let Some(first) = wanted.first().map(ToString::to_string) else { return Ok(None) };
+    let Some(first) = wanted.first().map(|first| scan.tier.config().shown(first)) else { return Ok(None) };
     beside.scans.iter().for_each(|other| wanted.extend(needed_fragments(other)));
     wanted.sort();
     wanted.dedup();
@@ -124,10 +124,14 @@ impl Role for Merge {
     ) -> Result<SendableRecordBatchStream> {
         let hold = self.hold(&context);
         let (scan, beside, input) = (Arc::clone(&self.scan), self.beside.clone(), Arc::clone(input));
-        let schema = input.schema();
+        let (schema, doubted) = (input.schema(), Arc::clone(&self.scan));
         let rows = async move {
             let list = hold.list.get(|| restored(scan, beside, Arc::clone(&context))).await?;
             let rows = input.execute(partition, context)?;
+            let rows = rows.or_else(move |error| {
+                let (tier, fragments) = (doubted.tier.clone(), needed_fragments(&doubted));
+                async move { Err(tier.doubted(fragments, error).await) }
+            });
             // The hold goes with the stream.
             Result::<_>::Ok(rows.inspect(move |_| {
                 let _ = &hold;

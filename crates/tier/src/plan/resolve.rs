@@ -24,7 +24,7 @@ use crate::plan::pass::{PassExec, Role};
 use crate::plan::scan::{ScanFragment, TierScan};
 
 /// So many fragments are looked at before a partial list is handed on.
-const PARTIAL_LIST: usize = 256;
+pub(crate) const PARTIAL_LIST: usize = 256;
 
 /// What rules out fragments of a scan.
 #[derive(Clone, Debug)]

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Result, internal_err};
+use datafusion::common::{DataFusionError, Result, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
@@ -24,10 +24,12 @@ use datafusion::physical_plan::{
 };
 use futures::StreamExt;
 
+use crate::fragment::Fragment;
+use crate::list::Subqueries;
 use crate::plan::combine::CombineExec;
 use crate::plan::held::HeldList;
 use crate::plan::pass::{PassExec, Role};
-use crate::plan::resolve::needed;
+use crate::plan::resolve::{needed, needed_fragments};
 use crate::plan::scan::TierScan;
 use crate::reads::user_of;
 
@@ -150,7 +152,11 @@ impl Passes {
             let list = &submitted.list;
             if let Some((rows, _)) = &mut self.running {
                 list.read();
-                if let Some(batch) = rows.next().await.transpose()? {
+                let batch = match rows.next().await.transpose() {
+                    Ok(batch) => batch,
+                    Err(error) => return Err(self.node.doubted(error).await),
+                };
+                if let Some(batch) = batch {
                     list.read();
                     return Ok(Some(batch));
                 }
@@ -178,17 +184,35 @@ impl PassesExec {
     /// Submits these combinations.
     async fn submit(&self, left: &BTreeSet<Vec<usize>>, context: &Arc<TaskContext>) -> Result<Submitted> {
         let combinations: Vec<Vec<usize>> = left.iter().cloned().collect();
-        let fragments = |combination: &Vec<usize>| {
-            let inputs = combination.iter().zip(&self.inputs);
-            inputs.map(|(at, scan)| vec![scan.fragments[*at].fragment.clone()]).collect()
-        };
-        let subqueries = combinations.iter().map(fragments).collect();
+        let subqueries = combinations.iter().map(|combination| self.fragments(combination)).collect();
         let Some(scan) = self.inputs.first() else {
             return internal_err!("a join in passes reads no tier");
         };
         scan.bill.check(context).await?;
         let list = scan.tier.submit(&user_of(context), subqueries).await?;
         Ok(Submitted { list: HeldList::new(list, scan.tier.config().patience), combinations })
+    }
+
+    /// The error of a pass; copies that cannot be decoded leave the cache.
+    async fn doubted(&self, error: DataFusionError) -> DataFusionError {
+        let Some(first) = self.inputs.first() else { return error };
+        let fragments = self.inputs.iter().flat_map(|scan| needed_fragments(scan)).collect();
+        first.tier.doubted(fragments, error).await
+    }
+
+    /// What its list would ask for: for each combination the fragments of each input.
+    pub(crate) fn wanted(&self) -> Subqueries {
+        self.combinations().iter().map(|combination| self.fragments(combination)).collect()
+    }
+
+    /// The scans below.
+    pub(crate) fn scans(&self) -> &[Arc<TierScan>] {
+        &self.inputs
+    }
+
+    fn fragments(&self, combination: &[usize]) -> Vec<Vec<Fragment>> {
+        let inputs = combination.iter().zip(&self.inputs);
+        inputs.map(|(at, scan)| vec![scan.fragments[*at].fragment.clone()]).collect()
     }
 
     /// The fragments of each input that a batch has.

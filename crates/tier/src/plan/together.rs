@@ -19,10 +19,14 @@ use crate::plan::merge::{Beside, MergeCombineExec};
 use crate::plan::scan::TierScan;
 use crate::plan::schedule::for_each_combine;
 
+/// Whether a node reads its first input to the end before any of the others.
+pub(super) fn builds_left(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.is::<HashJoinExec>() || plan.is::<NestedLoopJoinExec>() || plan.is::<CrossJoinExec>()
+}
+
 /// Which inputs a node reads to their end before it goes on.
 pub(super) fn built_first(plan: &Arc<dyn ExecutionPlan>) -> impl Fn(usize) -> bool + use<> {
-    let builds_left =
-        plan.is::<HashJoinExec>() || plan.is::<NestedLoopJoinExec>() || plan.is::<CrossJoinExec>();
+    let builds_left = builds_left(plan);
     let passes_on = builds_left
         || plan.pipeline_behavior() == EmissionType::Incremental && plan.children().len() < 2
         || plan.is::<UnionExec>();
@@ -56,8 +60,7 @@ pub(super) fn together(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Execution
 /// Whether an input of a node is read to its end before any of the others, so that nothing of it is held meanwhile.
 fn is_over_first(node: &Arc<dyn ExecutionPlan>, at: usize) -> bool {
     let sorts = node.pipeline_behavior() == EmissionType::Final && node.children().len() == 1;
-    let builds = node.is::<HashJoinExec>() || node.is::<NestedLoopJoinExec>() || node.is::<CrossJoinExec>();
-    sorts || builds && at == 0
+    sorts || builds_left(node) && at == 0
 }
 
 fn read_at_once(plan: &Arc<dyn ExecutionPlan>, scans: &mut Vec<Arc<TierScan>>) {

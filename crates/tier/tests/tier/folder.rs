@@ -47,6 +47,7 @@ impl Hsm {
              # Until somebody removes the file, or everything.\n\
              while [ -e {dir}/hang ]; do sleep 0.05; done\n\
              while [ -e {dir}/hang-after ] && [ $(grep -c ^recall {dir}/log) -ge $(cat {dir}/hang-after) ]; do sleep 0.05; done\n\
+             [ -e {dir}/lie.sh ] && . {dir}/lie.sh\n\
              if [ \"$(cat {dir}/mounted 2>/dev/null)\" != \"$tape\" ]; then\n\
                echo \"mount $tape\" >> {dir}/log; echo $tape > {dir}/mounted; sleep {switch}\n\
              fi\n\
@@ -86,6 +87,28 @@ impl Hsm {
         }
     }
 
+    /// From now on recalls run these lines of a shell first, which may end them: `$1` is the file, `$tape` its tape's name, `$contents`
+    /// what it has to become, `$dir` the folder of all.
+    pub fn lie(&self, lines: Option<&str>) {
+        let script = self.dir.join("lie.sh");
+        match lines {
+            Some(lines) => {
+                let (dir, tape) = (self.dir.display(), self.tape().display().to_string());
+                fs::write(script, format!("dir={dir}; contents={tape}/$file\n{lines}\n")).unwrap();
+            }
+            None => fs::remove_file(script).unwrap(),
+        }
+    }
+
+    /// The definition with a command `online`, which compares the file with what it has to be.
+    pub fn config_online(&self, more: &str) -> TierConfig {
+        let (dir, root, tape) = (self.dir.display(), self.root().canonicalize().unwrap(), self.tape());
+        let script = format!("cmp -s $1 {}/${{1#{}/}}\n", tape.display(), root.display());
+        fs::write(self.dir.join("online.sh"), script).unwrap();
+        let online = format!("online = ['sh', '{dir}/online.sh', '{{path}}']\npoll = '100ms'\n");
+        TierConfig::parse(&(self.definition("cache", more) + &online), &self.dir).unwrap()
+    }
+
     /// So many recalls are done, and the next one hangs.
     pub fn hang_after(&self, recalls: usize) {
         fs::write(self.dir.join("log"), "").unwrap();
@@ -112,7 +135,7 @@ impl Hsm {
     pub fn definition(&self, cache: &str, more: &str) -> String {
         let dir = self.dir.display();
         format!(
-            "name = 'tape'\nroot = '{dir}/root'\ncache = '{cache}'\ntimeout = '120s'\n{more}\n\
+            "name = 'tape'\nroot = '{dir}/root'\ncache = '{cache}'\ntimeout = '600s'\n{more}\n\
              [folder]\nrecall = ['sh', '{dir}/recall.sh', '{{path}}']\nrelease = ['sh', '{dir}/release.sh', '{{path}}']\n\
              placement = 'placement.csv'\nswitch = '1s'\nseek = '2s'\n"
         )

@@ -4,6 +4,9 @@
 mod archive;
 mod faults;
 mod folder;
+mod forecasts;
+mod lies;
+mod others;
 mod pauses;
 mod plans;
 mod random;

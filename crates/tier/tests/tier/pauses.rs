@@ -93,7 +93,7 @@ async fn rest(mut stream: SendableRecordBatchStream, mut read: Vec<RecordBatch>)
     summed(&read)
 }
 
-const LONG: Duration = Duration::from_secs(120);
+const LONG: Duration = Duration::from_secs(600);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reader_that_pauses_keeps_no_other_from_the_cache() {

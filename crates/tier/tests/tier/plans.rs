@@ -258,7 +258,7 @@ async fn a_stream_that_is_left_alone_keeps_no_other_waiting_for_fragments() {
     let mut alone = streams.remove(0);
     assert!(alone.poll_next_unpin(&mut Context::from_waker(Waker::noop())).is_pending());
     for others in streams {
-        let read = tokio::time::timeout(Duration::from_secs(60), others.try_collect::<Vec<_>>()).await;
+        let read = tokio::time::timeout(Duration::from_secs(600), others.try_collect::<Vec<_>>()).await;
         assert!(!read.expect("waits for nobody").unwrap().is_empty());
     }
     assert!(!alone.try_collect::<Vec<_>>().await.unwrap().is_empty());
@@ -353,7 +353,7 @@ async fn tables_in_order_that_are_merged_are_in_the_cache_together_or_refused_at
         assert_eq!(nodes(&world.coscan.ctx, sql, "MergeCombineExec").await.len(), 2);
         // Inputs that are sorted are read one after the other.
         let fits = fits || !nodes(&world.coscan.ctx, sql, "SortExec").await.is_empty();
-        let found = tokio::time::timeout(Duration::from_secs(60), rows(&world.coscan.ctx, sql)).await;
+        let found = tokio::time::timeout(Duration::from_secs(600), rows(&world.coscan.ctx, sql)).await;
         match found.expect("no deadlock") {
             Ok(found) => {
                 assert!(fits);

@@ -43,7 +43,7 @@ pub fn over(tiers: &Tiers) -> CoscanContext {
 
 /// Opens tiers whose last owner may not have let go yet.
 pub async fn reopened(open: &dyn Fn() -> Result<Tiers, TierError>) -> Tiers {
-    for _ in 0..600 {
+    for _ in 0..6_000 {
         match open() {
             Err(TierError::CacheInUse { .. }) => tokio::time::sleep(Duration::from_millis(50)).await,
             opened => return opened.unwrap(),

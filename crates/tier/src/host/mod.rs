@@ -2,7 +2,10 @@
 //!
 //! The scheduler (`coscan-media`) decides for all queries which fragment is fetched next, and which leaves the cache. Here
 //! its actions are carried out in real time: a fetch is a task, an eviction removes a file, and a batch that is ready goes
-//! to the list that waits for it. The tier itself changes media during the next recall.
+//! to the list that waits for it. The tier itself changes media during the next recall. `looks.rs` tells what there is, and what
+//! would be.
+
+mod looks;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use chrono::Utc;
 use coscan_media::{
-    Action, DriveId, Event, Fault, Fragment as Placed, FragmentId, ListId, Reason, Scheduler,
-    SchedulerConfig, Subquery, UserId,
+    Action, DriveId, Event, Fault, Fragment as Placed, FragmentId, ListId, MediaPolicy, PolicyName, Reason,
+    Scheduler, SchedulerConfig, Subquery, UserId,
 };
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
@@ -23,12 +26,14 @@ use crate::error::TierError;
 use crate::fetch::{COPIES_AT_ONCE, Fetcher, RESTART};
 use crate::fragment::{Fragment, Key};
 use crate::journal::Journal;
-use crate::list::{Lists, Mailbox, SqList};
+use crate::list::{Lists, Mailbox, SqList, Subqueries};
 use crate::placement::{Placement, library, span};
-use crate::status::{self, TierStatus};
 
 /// The pause before a fetch that failed is tried again; the second one is twice as long.
 const PAUSE: Duration = Duration::from_millis(250);
+
+/// The policy that has settings of its own.
+const TAPE_QUEUE: &str = "tape-queue";
 
 /// How often the status file is brought up to date while something is under way.
 const STATUS_EVERY: Duration = Duration::from_millis(500);
@@ -38,7 +43,7 @@ pub(crate) struct Shared {
     placement: Placement,
     state: Mutex<State>,
     /// Where fetches run.
-    runtime: Handle,
+    pub(crate) runtime: Handle,
     start: Instant,
 }
 
@@ -60,7 +65,16 @@ struct State {
 struct Known {
     fragment: Fragment,
     failures: u32,
+    /// How long the attempts took that failed one after the other, pauses included: together they have the tier's `timeout`.
+    spent: Duration,
     error: Option<TierError>,
+}
+
+impl Known {
+    /// The pause before the next attempt.
+    fn pause(&self) -> Duration {
+        PAUSE * 2_u32.saturating_pow(self.failures.min(6).saturating_sub(1)) * self.failures.min(1)
+    }
 }
 
 struct ListEntry {
@@ -75,17 +89,39 @@ impl Shared {
     /// # Errors
     ///
     /// If the definition is wrong, or the cache cannot be used.
-    pub(crate) fn start(config: TierConfig, (store, driver): Opened) -> Result<Arc<Self>, TierError> {
-        let cache = Arc::new(FragmentCache::open(&config.name, &config.cache)?);
-        let journal = Arc::new(Journal::open(cache.dir(), Utc::now(), config.cost_days)?);
+    pub(crate) fn start(config: TierConfig, opened: Opened) -> Result<Arc<Self>, TierError> {
+        let cache = FragmentCache::open(&config.name, &config.cache)?;
+        let journal = Journal::open(cache.dir(), Utc::now(), config.cost_days)?;
+        Self::over(config, opened, cache, journal)
+    }
+
+    /// The same for looking at a tier that another process may have: nothing is restored, and nothing written.
+    ///
+    /// # Errors
+    ///
+    /// If the definition is wrong, or the cache cannot be read.
+    pub(crate) fn look(config: TierConfig, opened: Opened) -> Result<Arc<Self>, TierError> {
+        let cache = FragmentCache::look(&config.name, &config.cache)?;
+        let journal = Journal::as_it_is(cache.dir())?;
+        Self::over(config, opened, cache, journal)
+    }
+
+    fn over(
+        config: TierConfig,
+        (store, driver): Opened,
+        cache: FragmentCache,
+        journal: Journal,
+    ) -> Result<Arc<Self>, TierError> {
         let placement = Placement::read(&config)?;
         let setting = |setting: &str, problem: String| TierError::Config {
             tier: config.name.clone(),
             setting: format!("'{setting}'"),
             problem,
         };
-        let policy: coscan_media::PolicyName =
+        let policy: PolicyName =
             config.policy.parse().map_err(|error| setting("policy", format!("is unknown: {error}")))?;
+        let policy: Box<dyn MediaPolicy> =
+            if config.policy == TAPE_QUEUE { config.due.into() } else { policy.into() };
         let runtime = Handle::try_current().map_err(|error| setting("name", error.to_string()))?;
         let settings = SchedulerConfig {
             attempts: config.attempts,
@@ -95,6 +131,7 @@ impl Shared {
         let scheduler = Scheduler::new(settings, library(&config, &placement)?, policy)
             .map_err(|error| setting("cache_bytes", error.to_string()))?;
         let copies = Arc::new(Semaphore::new(COPIES_AT_ONCE));
+        let (cache, journal) = (Arc::new(cache), Arc::new(journal));
         let fetcher = Fetcher { config: Arc::new(config), store, driver, cache, journal, copies };
         let state = State {
             scheduler,
@@ -112,16 +149,6 @@ impl Shared {
         Ok(shared)
     }
 
-    /// How often media would change if these were fetched now by themselves, and how long that would take.
-    pub(crate) fn outlook(&self, fragments: &[Fragment]) -> (u64, Duration) {
-        let mut state = self.state();
-        let ids: Vec<FragmentId> =
-            fragments.iter().map(|fragment| self.id(&mut state, fragment.clone())).collect();
-        let subqueries: Vec<Subquery> = ids.into_iter().map(|id| Subquery::of([id])).collect();
-        let estimate = state.scheduler.estimate(self.now(), UserId(u64::MAX), &subqueries);
-        (estimate.switches as u64, Duration::from_nanos(estimate.alone.as_nanos()))
-    }
-
     /// The fragment is not in the cache any more, although it was not evicted.
     pub(crate) fn lost(self: &Arc<Self>, fragment: &Fragment) {
         let mut state = self.state();
@@ -130,21 +157,11 @@ impl Shared {
         }
     }
 
-    pub(crate) fn submit(self: &Arc<Self>, user: &str, subqueries: Vec<Vec<Vec<Fragment>>>) -> SqList {
+    pub(crate) fn submit(self: &Arc<Self>, user: &str, subqueries: Subqueries) -> SqList {
         let mailbox = Arc::new(Mailbox::default());
         let mut state = self.state();
-        let mut fragments = Vec::new();
-        let mut inputs = |state: &mut State, input: Vec<Fragment>| {
-            let ids: Vec<FragmentId> = input.into_iter().map(|fragment| self.id(state, fragment)).collect();
-            fragments.extend(&ids);
-            ids
-        };
-        let subqueries = subqueries
-            .into_iter()
-            .map(|subquery| Subquery {
-                inputs: subquery.into_iter().map(|input| inputs(&mut state, input)).collect(),
-            })
-            .collect();
+        let subqueries = self.named(&mut state, subqueries);
+        let mut fragments: Vec<FragmentId> = subqueries.iter().flat_map(Subquery::fragments).collect();
         fragments.sort_unstable();
         fragments.dedup();
         state.submitted += 1;
@@ -157,6 +174,19 @@ impl Shared {
         self.report_for_a_while(&mut state);
         drop(state);
         SqList::new(list, mailbox, Arc::clone(self) as Arc<dyn Lists>)
+    }
+
+    /// The subqueries with the numbers of their fragments.
+    fn named(&self, state: &mut State, subqueries: Subqueries) -> Vec<Subquery> {
+        let mut named = Vec::new();
+        for subquery in subqueries {
+            let mut inputs = Vec::new();
+            for input in subquery {
+                inputs.push(input.into_iter().map(|fragment| self.id(state, fragment)).collect());
+            }
+            named.push(Subquery { inputs });
+        }
+        named
     }
 
     /// The number of a fragment; a new one is told to the scheduler.
@@ -174,7 +204,7 @@ impl Shared {
             tracing::error!(%error, %fragment, "a fragment the scheduler does not take");
         }
         state.ids.insert(key, id);
-        state.fragments.push(Known { fragment, failures: 0, error: None });
+        state.fragments.push(Known { fragment, failures: 0, spent: Duration::ZERO, error: None });
         id
     }
 
@@ -222,11 +252,12 @@ impl Shared {
         let (fetcher, fragment) = (self.fetcher.clone(), known.fragment.clone());
         let names = self.whom(state, id);
         let whom = names.iter().find(|name| *name != RESTART).or(names.first()).cloned().unwrap_or_default();
-        let pause =
-            PAUSE * 2_u32.saturating_pow(known.failures.min(6).saturating_sub(1)) * known.failures.min(1);
+        let left = fetcher.config.timeout.saturating_sub(known.spent);
+        let pause = known.pause().min(left);
+        let began = Instant::now();
         let fetch = async move {
             tokio::time::sleep(pause).await;
-            fetcher.fetch(&fragment, &whom).await
+            fetcher.fetch(&fragment, &whom, left.saturating_sub(pause)).await
         };
         let task = self.runtime.spawn(fetch);
         let shared = Arc::clone(self);
@@ -237,7 +268,7 @@ impl Shared {
             };
             let fetched = task.await.map_err(why).and_then(|fetched| fetched);
             let mut state = shared.state();
-            let event = shared.event_of(&mut state, drive, id, fetched);
+            let event = shared.event_of(&mut state, drive, id, fetched, began.elapsed());
             shared.handle(&mut state, event);
         });
     }
@@ -248,24 +279,28 @@ impl Shared {
         drive: DriveId,
         id: FragmentId,
         fetched: Result<(), TierError>,
+        took: Duration,
     ) -> Event {
         let Some(known) = state.fragments.get_mut(id.0 as usize) else { return Event::Fetched { drive } };
         let Err(error) = fetched else {
-            known.failures = 0;
+            (known.failures, known.spent) = (0, Duration::ZERO);
             return Event::Fetched { drive };
         };
+        let error = error.shown(&self.fetcher.config);
         tracing::info!(file = %known.fragment, %error, "not fetched");
         known.failures += 1;
+        known.spent += took;
+        let is_late = known.spent + known.pause() >= self.fetcher.config.timeout;
         let fault = match &error {
             // The next attempts find more room if other fragments left in the meantime.
             TierError::DiskFull { .. } if known.failures < self.fetcher.config.attempts => Fault::CacheFull,
-            error if error.is_transient() => Fault::Medium,
+            error if error.is_transient() && !is_late => Fault::Medium,
             _ => Fault::Gone,
         };
         if fault != Fault::CacheFull
             && (fault == Fault::Gone || known.failures >= self.fetcher.config.attempts)
         {
-            known.failures = 0;
+            (known.failures, known.spent) = (0, Duration::ZERO);
         }
         known.error = Some(error);
         Event::Failed { drive, fault }
@@ -286,7 +321,8 @@ impl Shared {
         };
         let known = state.fragments.get(fragment.0 as usize);
         known.and_then(|known| known.error.clone()).unwrap_or_else(|| TierError::Abandoned {
-            file: known.map_or_else(|| fragment.to_string(), |known| known.fragment.to_string()),
+            file: known
+                .map_or_else(|| fragment.to_string(), |known| self.fetcher.config.shown(&known.fragment)),
             why: reason.to_string(),
         })
     }
@@ -319,6 +355,17 @@ impl Shared {
             self.handle(&mut state, Event::Found { fragment });
         }
         drop(state);
+        if !self.fetcher.cache.is_ours() {
+            return;
+        }
+        let (came, pending): (Vec<_>, Vec<_>) =
+            pending.into_iter().partition(|asked| self.fetcher.cache.contains(&asked.fragment));
+        let fetcher = self.fetcher.clone();
+        self.runtime.spawn(async move {
+            for asked in came {
+                fetcher.settle(&asked.fragment).await;
+            }
+        });
         let budget = self.fetcher.config.cache_bytes;
         let paid: Vec<Fragment> = pending
             .into_iter()
@@ -351,25 +398,6 @@ impl Shared {
         if !state.lists.values().any(|list| list.user == user) {
             state.users.remove(&user);
         }
-    }
-
-    /// What the tier looks like now.
-    pub(crate) fn report(&self) -> TierStatus {
-        let state = self.state();
-        let fragment = |id: FragmentId| status::WantedFile {
-            file: self.fetcher.config.shown(&state.fragments[id.0 as usize].fragment),
-            bytes: state.fragments[id.0 as usize].fragment.bytes,
-            whom: self.whom(&state, id),
-        };
-        let user = |user: UserId| state.users.get(&user).cloned().unwrap_or_default();
-        let names = status::Names {
-            fragment: &fragment,
-            user: &user,
-            medium: &|medium| self.placement.name(medium).map(str::to_owned),
-        };
-        let (now, scheduled) = (self.now(), state.scheduler.status());
-        let last = state.scheduler.outlook(now).finished.into_values().max();
-        status::of(&self.fetcher, &scheduled, &names, now, last)
     }
 
     /// Keeps the status file up to date until nothing is under way.

@@ -1,0 +1,39 @@
+//! What was probably meant by a name that does not exist.
+
+use datafusion::common::utils::datafusion_strsim::normalized_levenshtein;
+
+/// The name in "table 'datafusion.public.orders' not found", without what stands before it.
+pub fn missing_table(error: &str) -> Option<&str> {
+    let (_, rest) = error.split_once("table '")?;
+    let (name, _) = rest.split_once("' not found")?;
+    name.rsplit('.').next()
+}
+
+/// With fewer equal letters a name is not suggested: a third of them differ.
+const ALIKE_MIN: f64 = 0.66;
+
+/// The name that is most similar to the typed one, if any is similar.
+pub fn nearest<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let typed = typed.to_lowercase();
+    let likeness = |name: &str| normalized_levenshtein(&typed, &name.to_lowercase());
+    let alike = names.map(|name| (likeness(name), name)).filter(|(likeness, _)| *likeness >= ALIKE_MIN);
+    alike.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_meant_is_like_what_was_typed() {
+        let names = ["lineitem", "orders", "Nation"];
+        let meant = |typed: &str| nearest(typed, names.into_iter());
+        assert_eq!(meant("linitem"), Some("lineitem"));
+        assert_eq!(meant("ORDER"), Some("orders"));
+        assert_eq!(meant("nations"), Some("Nation"));
+        assert_eq!(meant("customer"), None);
+        let error = "Error during planning: table 'datafusion.public.linitem' not found";
+        assert_eq!(missing_table(error), Some("linitem"));
+        assert_eq!(missing_table("column 'x' not found"), None);
+    }
+}

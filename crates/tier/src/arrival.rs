@@ -1,0 +1,105 @@
+//! Whether bytes are those of a file, judged by its end.
+//!
+//! A stub of a file that is not restored has the file's length and time, and mostly zeros for its bytes. The end of a file is
+//! compared with the footer that is kept of it; without one it has to look like the end of a Parquet file, if the file's name
+//! says that it is one. What lies before the end is not looked at: `decodes` does, for a file that a query could not read.
+
+use std::fs::File;
+
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+/// The bytes at the end of a file that is looked at before it is copied; the whole footer is compared with the copy.
+pub(crate) const LOOKED_AT: u64 = 64 << 10;
+
+/// The least that tells a Parquet file: the length of its footer and the mark.
+pub(crate) const MARK: u64 = 8;
+
+/// What the end of a file says of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// It is the file.
+    Right,
+    /// It has no bytes yet.
+    Zeros,
+    /// It is another file, or a damaged one.
+    Wrong(&'static str),
+}
+
+/// Judges the last bytes of a file of `bytes` bytes. `kept` are the last bytes of its footer, as many as there are or as `tail`
+/// has.
+pub(crate) fn judge(location: &str, bytes: u64, tail: &[u8], kept: Option<&[u8]>) -> End {
+    if bytes == 0 {
+        return End::Right;
+    }
+    if let Some(kept) = kept {
+        let compared = kept.len().min(tail.len());
+        if tail[tail.len() - compared..] == kept[kept.len() - compared..] {
+            return End::Right;
+        }
+    }
+    if tail[tail.len().saturating_sub(MARK as usize)..].iter().all(|byte| *byte == 0) {
+        return End::Zeros;
+    }
+    if kept.is_some() {
+        return End::Wrong("its end is not the footer that was kept of it");
+    }
+    let named = location.rsplit_once('.').is_some_and(|(_, name)| name.eq_ignore_ascii_case("parquet"));
+    if named && !is_end_of_parquet(bytes, tail) {
+        return End::Wrong("its end is not that of a Parquet file");
+    }
+    End::Right
+}
+
+/// Whether a file ends in the mark of Parquet, after a footer that fits the file. An encrypted footer has another mark.
+fn is_end_of_parquet(bytes: u64, tail: &[u8]) -> bool {
+    let Some(length) = tail.len().checked_sub(MARK as usize).and_then(|at| tail[at..].first_chunk::<4>())
+    else {
+        return false;
+    };
+    let footer = u64::from(u32::from_le_bytes(*length));
+    (tail.ends_with(b"PAR1") || tail.ends_with(b"PARE")) && footer + MARK <= bytes
+}
+
+/// Decodes a whole file.
+///
+/// # Errors
+///
+/// What the decoder says of it.
+pub(crate) fn decodes(file: File) -> Result<(), String> {
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file).and_then(|builder| builder.build());
+    let mut batches = reader.map_err(|error| error.to_string())?;
+    batches.try_for_each(|batch| batch.map(|_| ()).map_err(|error| error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_tells_a_file_from_its_stub_and_from_another_file() {
+        let footer = b"..footer\x06\x00\x00\x00PAR1";
+        let other = b"..F00ter\x06\x00\x00\x00PAR1";
+        for (name, tail, kept, end) in [
+            ("a.parquet", &footer[..], Some(&footer[..]), End::Right),
+            ("a.parquet", &footer[4..], Some(&footer[..]), End::Right),
+            ("a.parquet", &footer[..], Some(&footer[6..]), End::Right),
+            ("a.parquet", &[0; 16], Some(&footer[..]), End::Zeros),
+            (
+                "a.parquet",
+                &other[..],
+                Some(&footer[..]),
+                End::Wrong("its end is not the footer that was kept of it"),
+            ),
+            ("a.parquet", &footer[..], None, End::Right),
+            ("a.parquet", b"12345678\x01\x00\x00\x00PARE", None, End::Right),
+            ("a.Parquet", b"a stub of the HSM", None, End::Wrong("its end is not that of a Parquet file")),
+            ("a.parquet", b"\xff\xff\x00\x00PAR1", None, End::Wrong("its end is not that of a Parquet file")),
+            ("a.parquet", b"R1", None, End::Wrong("its end is not that of a Parquet file")),
+            ("a.csv", b"1,2\n3,4\n", None, End::Right),
+            ("a.csv", &[0; 9], None, End::Zeros),
+        ] {
+            assert_eq!(judge(name, 100, tail, kept), end, "{name} {tail:?}");
+        }
+        assert_eq!(judge("a.parquet", 0, &[], None), End::Right);
+    }
+}

@@ -1,0 +1,66 @@
+//! What a host tells of itself: its status, and what lists would take; and what others have it drop.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use coscan_media::{Event, FragmentId, UserId};
+
+use super::Shared;
+use crate::fragment::Fragment;
+use crate::list::Subqueries;
+use crate::status::{self, TierStatus};
+
+impl Shared {
+    /// How often media would change if these lists came one step after the other, those of a step together, and no other list
+    /// was there, and how long that would take.
+    pub(crate) fn rehearse(&self, steps: Vec<Vec<Subqueries>>) -> (u64, Duration) {
+        let mut state = self.state();
+        let mut named = Vec::new();
+        for lists in steps {
+            named.push(lists.into_iter().map(|list| self.named(&mut state, list)).collect());
+        }
+        let rehearsal = state.scheduler.rehearse(self.now(), UserId(u64::MAX), &named);
+        (rehearsal.switches, Duration::from_nanos(rehearsal.time.as_nanos()))
+    }
+
+    /// Drops copies from the cache, unless a query wants them. Returns those that were dropped and those that were not.
+    pub(crate) fn drop_copies(
+        self: &Arc<Self>,
+        is_meant: impl Fn(&Fragment) -> bool,
+    ) -> (Vec<Fragment>, Vec<Fragment>) {
+        let mut state = self.state();
+        let cached = state.scheduler.status().cached.into_iter();
+        let known = |id: FragmentId| state.fragments[id.0 as usize].fragment.clone();
+        let meant: Vec<_> = cached.map(|(id, _, wanted)| (id, known(id), wanted > 0)).collect();
+        let (mut dropped, mut wanted) = (Vec::new(), Vec::new());
+        for (id, fragment, is_wanted) in meant.into_iter().filter(|(_, fragment, _)| is_meant(fragment)) {
+            if is_wanted || state.scheduler.is_in_use(id) {
+                wanted.push(fragment);
+                continue;
+            }
+            self.handle(&mut state, Event::Lost { fragment: id });
+            self.fetcher.cache.remove(&fragment);
+            dropped.push(fragment);
+        }
+        (dropped, wanted)
+    }
+
+    /// What the tier looks like now.
+    pub(crate) fn report(&self) -> TierStatus {
+        let state = self.state();
+        let fragment = |id: FragmentId| status::WantedFile {
+            file: self.fetcher.config.shown(&state.fragments[id.0 as usize].fragment),
+            bytes: state.fragments[id.0 as usize].fragment.bytes,
+            whom: self.whom(&state, id),
+        };
+        let user = |user: UserId| state.users.get(&user).cloned().unwrap_or_default();
+        let names = status::Names {
+            fragment: &fragment,
+            user: &user,
+            medium: &|medium| self.placement.name(medium).map(str::to_owned),
+        };
+        let (now, scheduled) = (self.now(), state.scheduler.status());
+        let last = state.scheduler.outlook(now).finished.into_values().max();
+        status::of(&self.fetcher, &scheduled, &names, now, last)
+    }
+}

@@ -1,0 +1,289 @@
+//! What other processes ask of the one that has a tier: to restore files and keep their footers, and to drop copies.
+//!
+//! A request is a file in the folder `requests` of the cache, named by the process that asks and locked by it for as long as it
+//! waits; the answer is written beside it. A request whose lock is free belongs to a process that ended: what it wanted is
+//! cancelled.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use futures::future::{Either, select};
+use serde::{Deserialize, Serialize};
+
+use crate::cache::FragmentCache;
+use crate::config::TierConfig;
+use crate::disk::write_whole;
+use crate::error::TierError;
+use crate::fragment::Fragment;
+use crate::host::Shared;
+use crate::tier::Tier;
+
+/// How often the process that has the tier looks for requests, and others for their answers.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// How long an answer that takes no restore may take.
+const SHORT: Duration = Duration::from_secs(60);
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Request {
+    /// Restore these files once and keep their footers.
+    Footers(Vec<Fragment>),
+    /// Drop the copies of files whose names are these, or begin so before a slash.
+    Drop(Vec<String>),
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Answer {
+    error: Option<String>,
+    dropped: Dropped,
+}
+
+/// Copies that were dropped from a cache, as people name their files.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dropped {
+    /// Those that were dropped.
+    pub files: Vec<String>,
+    /// Those that stay, because queries want them.
+    pub wanted: Vec<String>,
+}
+
+/// Drops the copies of these files, and of those below these folders, from a tier's cache. Kept footers stay. If another process
+/// has the tier, it drops those that no query wants.
+///
+/// # Errors
+///
+/// If the cache cannot be used, or the process that has it does not answer.
+pub fn drop_copies(config: &TierConfig, locations: &[String]) -> Result<Dropped, TierError> {
+    let given = locations.iter().filter(|location| !location.is_empty());
+    let names: Vec<String> = given.map(|location| named(config, location)).collect();
+    match FragmentCache::open(&config.name, &config.cache) {
+        Ok(cache) => {
+            let mut dropped = Dropped::default();
+            for fragment in cache.fragments().into_iter().filter(|of| is_one_of(config, of, &names)) {
+                cache.remove(&fragment);
+                dropped.files.push(config.shown(&fragment));
+            }
+            dropped.files.sort();
+            Ok(dropped)
+        }
+        Err(TierError::CacheInUse { .. }) => have_dropped(config, names),
+        Err(error) => Err(error),
+    }
+}
+
+/// Has the process that has the tier drop copies.
+fn have_dropped(config: &TierConfig, names: Vec<String>) -> Result<Dropped, TierError> {
+    let asked = Asked::new(&config.cache, &Request::Drop(names))?;
+    let began = Instant::now();
+    while began.elapsed() < SHORT {
+        if let Some(answer) = asked.answer(config)? {
+            return Ok(answer.dropped);
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+    Err(refused(config, format!("it did not answer in {} s", SHORT.as_secs())))
+}
+
+/// The name of a file or folder as [`TierConfig::shown`] has it, without a slash at the end.
+fn named(config: &TierConfig, location: &str) -> String {
+    let mut name = location.to_owned();
+    if config.root.scheme() == "file" {
+        let path = Path::new(location.strip_prefix("file://").unwrap_or(location));
+        // A file that is gone has no other name than the one that was given.
+        let path =
+            path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned());
+        name = path.display().to_string();
+    }
+    name.trim_end_matches('/').to_owned()
+}
+
+fn is_one_of(config: &TierConfig, fragment: &Fragment, names: &[String]) -> bool {
+    let shown = config.shown(fragment);
+    let below = |rest: &str| rest.is_empty() || rest.starts_with('/');
+    names.iter().any(|name| shown.strip_prefix(name.as_str()).is_some_and(below))
+}
+
+/// Has the process that has the tier restore these files and keep their footers. `progress` is told how many are left, and their
+/// bytes, after each.
+pub(crate) async fn have_footers_kept(
+    tier: &Tier,
+    missing: Vec<Fragment>,
+    mut progress: impl FnMut(usize, u64),
+) -> Result<(), TierError> {
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let (config, cache) = (tier.config(), &tier.fetcher().cache);
+    let mut left: BTreeSet<&Fragment> = missing.iter().collect();
+    let asked = Asked::new(&config.cache, &Request::Footers(missing.clone()))?;
+    loop {
+        let is_done = asked.answer(config)?.is_some();
+        let before = left.len();
+        left.retain(|fragment| !cache.has_footer(fragment));
+        if left.len() < before {
+            progress(left.len(), left.iter().map(|fragment| fragment.bytes).sum());
+        }
+        if is_done {
+            return Ok(());
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+fn refused(config: &TierConfig, why: String) -> TierError {
+    TierError::Refused { tier: config.name.clone(), why }
+}
+
+/// A request of this process. Dropping it withdraws it.
+struct Asked {
+    path: PathBuf,
+    /// Locked.
+    _file: File,
+}
+
+impl Asked {
+    fn new(dir: &Path, request: &Request) -> Result<Self, TierError> {
+        let folder = dir.join("requests");
+        let path = folder.join(format!("{}.request", std::process::id()));
+        let part = path.with_extension("tmp");
+        let text = serde_json::to_vec(request).unwrap_or_default();
+        let written = fs::create_dir_all(&folder).and_then(|()| {
+            let mut file = File::create(&part)?;
+            file.lock()?;
+            file.write_all(&text)?;
+            fs::rename(&part, &path)?;
+            Ok(file)
+        });
+        let file = written.map_err(TierError::io("ask the process that has the tier, in", &path))?;
+        Ok(Asked { path, _file: file })
+    }
+
+    /// The answer, if it is there.
+    fn answer(&self, config: &TierConfig) -> Result<Option<Answer>, TierError> {
+        let path = self.path.with_extension("answer");
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let lock = File::open(config.cache.join("lock"));
+                if lock.is_ok_and(|lock| lock.try_lock_shared().is_ok()) {
+                    return Err(TierError::OwnerEnded { tier: config.name.clone() });
+                }
+                return Ok(None);
+            }
+            Err(error) => return Err(TierError::io("read", &path)(error)),
+        };
+        let answer: Answer =
+            serde_json::from_slice(&text).map_err(|error| TierError::io("read", &path)(error.into()))?;
+        match answer.error {
+            Some(why) => Err(refused(config, why)),
+            None => Ok(Some(answer)),
+        }
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        for extension in ["request", "answer"] {
+            let _ = fs::remove_file(self.path.with_extension(extension));
+        }
+    }
+}
+
+/// Answers requests for as long as this process has the tier.
+pub(crate) fn serve(tier: &Tier) {
+    let shared = tier.shared();
+    let (folder, weak) = (tier.config().cache.join("requests"), Arc::downgrade(shared));
+    remove_withdrawn(&folder);
+    shared.runtime.spawn(async move {
+        let mut known = BTreeSet::new();
+        loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            let Some(shared) = weak.upgrade() else { return };
+            let there: BTreeSet<PathBuf> = requests(&folder).into_iter().collect();
+            known.retain(|path| there.contains(path));
+            for path in there {
+                if known.insert(path.clone()) {
+                    shared.runtime.spawn(answer(weak.clone(), path));
+                }
+            }
+        }
+    });
+}
+
+/// Removes what processes left that ended before this one began. Who waits still, for one that has ended, waits for this one.
+fn remove_withdrawn(folder: &Path) {
+    let waiting = requests(folder).into_iter().filter(|path| is_locked(path));
+    let waiting: BTreeSet<PathBuf> = waiting.collect();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if !waiting.contains(&entry.path()) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+fn is_locked(path: &Path) -> bool {
+    File::open(path).is_ok_and(|file| file.try_lock().is_err())
+}
+
+fn requests(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let paths = entries.flatten().map(|entry| entry.path());
+    paths.filter(|path| path.extension().is_some_and(|extension| extension == "request")).collect()
+}
+
+async fn answer(shared: Weak<Shared>, path: PathBuf) {
+    let request = fs::read(&path).ok().and_then(|text| serde_json::from_slice::<Request>(&text).ok());
+    let (Some(request), Some(tier)) = (request, shared.upgrade().map(Tier::of)) else { return };
+    let mut answer = Answer::default();
+    match request {
+        Request::Drop(names) => answer.dropped = drop_unwanted(&tier, &names),
+        Request::Footers(missing) => {
+            let who = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+            let kept = std::pin::pin!(keep_footers(&tier, missing, format!("footers (process {who})")));
+            match select(kept, std::pin::pin!(withdrawn(&path))).await {
+                Either::Left((kept, _)) => answer.error = kept.err().map(|error| error.to_string()),
+                Either::Right(_) => {
+                    let _ = fs::remove_file(&path);
+                    return;
+                }
+            }
+        }
+    }
+    let text = serde_json::to_vec(&answer).unwrap_or_default();
+    if let Err(error) = write_whole(&path.with_extension("answer"), &text) {
+        tracing::warn!(%error, "a request cannot be answered");
+    }
+}
+
+fn drop_unwanted(tier: &Tier, names: &[String]) -> Dropped {
+    let config = tier.config();
+    let (dropped, wanted) = tier.shared().drop_copies(|fragment| is_one_of(config, fragment, names));
+    let shown = |fragments: Vec<Fragment>| {
+        let mut files: Vec<String> = fragments.iter().map(|fragment| config.shown(fragment)).collect();
+        files.sort();
+        files
+    };
+    Dropped { files: shown(dropped), wanted: shown(wanted) }
+}
+
+async fn keep_footers(tier: &Tier, missing: Vec<Fragment>, whom: String) -> Result<(), TierError> {
+    let cache = &tier.fetcher().cache;
+    let missing = missing.into_iter().filter(|fragment| !cache.has_footer(fragment));
+    let list = tier.submit(&whom, missing.map(|fragment| vec![vec![fragment]]).collect()).await?;
+    while let Some(ready) = list.next().await? {
+        list.done(ready);
+    }
+    Ok(())
+}
+
+/// Waits until the process that asks has ended or withdrawn its request.
+async fn withdrawn(path: &Path) {
+    while is_locked(path) {
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}

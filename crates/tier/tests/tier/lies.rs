@@ -1,0 +1,282 @@
+//! Recalls that end with success before the file is there, or with something else in its place: what is not the file never
+//! stays in the cache, and a file that comes later is waited for.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use coscan_sql::PlainSql;
+use coscan_tier::{Asked, Fragment, TierConfig, Tiers, keep_footers};
+
+use crate::faults::{SUM_R, declared, hsm};
+use crate::folder::Hsm;
+use crate::tables::{over, reopened, rows};
+
+/// The right answer of [`SUM_R`].
+const RIGHT: &str = "44850";
+
+/// What a recall would do, later: when `hold` is gone.
+const LATER: &str = "echo \"lied $file\" >> $dir/log\n\
+    (while [ -e $dir/hold ]; do sleep 0.02; done; cp $contents $1.new && touch -r $1 $1.new && mv -f $1.new $1) 9>&- &\n\
+    exit 0";
+
+const NEVER: &str = "echo \"lied $file\" >> $dir/log; exit 0";
+
+/// The same length and time, and another end.
+const WRONG_END: &str = "head -c -8 $contents > $1.new; printf 'XXXXPAR1' >> $1.new; touch -r $1 $1.new; mv -f $1.new $1; \
+    echo \"lied $file\" >> $dir/log; exit 0";
+
+/// The right end, after a quarter of zeros.
+const HOLE: &str = "length=$(stat -c %s $contents); hole=$((length / 4)); \
+    (head -c 4 $contents; head -c $hole /dev/zero; tail -c +$((hole + 5)) $contents) > $1.new; \
+    touch -r $1 $1.new; mv -f $1.new $1; echo \"lied $file\" >> $dir/log; exit 0";
+
+async fn footers_kept(hsm: &Hsm, config: &TierConfig) {
+    let tiers = Tiers::open([config.clone()]).unwrap();
+    let coscan = over(&tiers);
+    for table in ["r", "s"] {
+        let location = hsm.root().join(table).display().to_string();
+        keep_footers(&coscan.ctx, &tiers, &location, |_, _| ()).await.unwrap();
+    }
+}
+
+/// Files as they were before any recall.
+fn offline(hsm: &Hsm, dir: &tempfile::TempDir) {
+    for table in ["r", "s"] {
+        for entry in fs::read_dir(hsm.tape().join(table)).unwrap() {
+            let path = entry.unwrap().path();
+            crate::folder::stub(&path, &hsm.root().join(table).join(path.file_name().unwrap()));
+        }
+    }
+    let _ = fs::remove_dir_all(dir.path().join("cache/fragments"));
+    let _ = fs::remove_file(dir.path().join("log"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_comes_after_its_recall_is_waited_for() {
+    for (online, footers) in [(false, false), (false, true), (true, false), (true, true)] {
+        let dir = tempfile::tempdir().unwrap();
+        let hsm = hsm(&dir);
+        let more = "cache_bytes = '1MB'";
+        let config = if online { hsm.config_online(more) } else { hsm.config("cache", more) };
+        if footers {
+            footers_kept(&hsm, &config).await;
+            offline(&hsm, &dir);
+        }
+        let hold = dir.path().join("hold");
+        fs::write(&hold, "").unwrap();
+        hsm.lie(Some(LATER));
+        let tiers = reopened(&|| Tiers::open([config.clone()])).await;
+        let coscan = over(&tiers);
+        declared(&coscan.ctx, &hsm).await;
+        let query = rows(&coscan.ctx, SUM_R);
+        let comes = async {
+            while hsm.count("lied ") == 0 {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            // Some looks at what is not there.
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            let status = tiers.all().next().unwrap().status();
+            assert_eq!(status.cached.len(), 0, "{status:?}");
+            let waiting = status.waiting().expect("something to wait for");
+            assert!(waiting.contains("tier tape: /") && waiting.contains(".parquet on T"), "{waiting}");
+            fs::remove_file(&hold).unwrap();
+        };
+        let (found, ()) = tokio::join!(query, comes);
+        assert_eq!(found.unwrap(), [RIGHT], "online {online}, footers {footers}");
+        assert_eq!(hsm.count("lied "), 3, "each is recalled once: {:?}", hsm.log());
+        assert_eq!(hsm.count("release "), 3, "{:?}", hsm.log());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_never_comes_ends_after_the_timeout_and_stays_out_of_the_cache() {
+    for online in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let hsm = hsm(&dir);
+        let more = "cache_bytes = '1MB'\nattempts = 3";
+        let config = if online { hsm.config_online(more) } else { hsm.config("cache", more) };
+        hsm.lie(Some(NEVER));
+        {
+            let short = TierConfig { timeout: Duration::from_secs(1), ..config.clone() };
+            let tiers = Tiers::open([short]).unwrap();
+            let coscan = over(&tiers);
+            declared(&coscan.ctx, &hsm).await;
+            let error = rows(&coscan.ctx, SUM_R).await.unwrap_err().to_string();
+            assert!(
+                error.contains("its recall ended, but after 1 s") && error.contains("'timeout'"),
+                "{error}"
+            );
+            assert!(error.contains(&format!("{}/r/00", hsm.root().display())), "{error}");
+            assert_eq!(error.contains("'online' says"), online, "{error}");
+            assert!(tiers.all().next().unwrap().status().cached.is_empty());
+        }
+        hsm.lie(None);
+        let tiers = reopened(&|| Tiers::open([config.clone()])).await;
+        let coscan = over(&tiers);
+        declared(&coscan.ctx, &hsm).await;
+        assert_eq!(rows(&coscan.ctx, SUM_R).await.unwrap(), [RIGHT]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_has_another_end_is_not_cached() {
+    for footers in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        let hsm = hsm(&dir);
+        let config = hsm.config("cache", "cache_bytes = '1MB'\nattempts = 2");
+        if footers {
+            footers_kept(&hsm, &config).await;
+            offline(&hsm, &dir);
+        }
+        hsm.lie(Some(WRONG_END));
+        let tiers = reopened(&|| Tiers::open([config.clone()])).await;
+        let coscan = over(&tiers);
+        declared(&coscan.ctx, &hsm).await;
+        let error = rows(&coscan.ctx, SUM_R).await.unwrap_err().to_string();
+        let says = if footers { "not the footer that was kept" } else { "not that of a Parquet file" };
+        assert!(error.contains("what was restored is not this file") && error.contains(says), "{error}");
+        assert!(tiers.all().next().unwrap().status().cached.is_empty());
+        hsm.lie(None);
+        assert_eq!(rows(&coscan.ctx, SUM_R).await.unwrap(), [RIGHT], "footers {footers}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_decoded_leaves_the_cache() {
+    for sql in [
+        SUM_R,
+        "SELECT sum(r.id) FROM r JOIN s ON r.id < s.id + 1000 AND r.id > s.id - 1000",
+        "SELECT id, k FROM ordered ORDER BY id",
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let hsm = hsm(&dir);
+        let config = hsm.config("cache", "cache_bytes = '1MB'");
+        footers_kept(&hsm, &config).await;
+        offline(&hsm, &dir);
+        hsm.lie(Some(HOLE));
+        let tiers = reopened(&|| Tiers::open([config.clone()])).await;
+        let coscan = over(&tiers);
+        declared(&coscan.ctx, &hsm).await;
+        let ordered = format!(
+            "CREATE EXTERNAL TABLE ordered (id BIGINT NOT NULL, k BIGINT, s VARCHAR) STORED AS PARQUET \
+             LOCATION '{}/r/' WITH ORDER (id)",
+            hsm.root().display()
+        );
+        coscan.ctx.plain_sql(&ordered).await.unwrap().collect().await.unwrap();
+        let error = rows(&coscan.ctx, sql).await.unwrap_err().to_string();
+        assert!(error.contains("cannot be decoded and was dropped from the cache"), "{sql}: {error}");
+        hsm.lie(None);
+        // Each query drops at least one of those that are left.
+        let mut found = rows(&coscan.ctx, sql).await;
+        for _ in 0..5 {
+            if found.is_ok() {
+                break;
+            }
+            found = rows(&coscan.ctx, sql).await;
+        }
+        assert!(!found.unwrap().is_empty(), "{sql}");
+        assert_eq!(rows(&coscan.ctx, SUM_R).await.unwrap(), [RIGHT]);
+    }
+}
+
+/// As caches hold them that were filled before bytes were compared with the kept footer: zeros with the checksum of zeros.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cached_stub_of_an_earlier_process_is_fetched_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let hsm = hsm(&dir);
+    let config = hsm.config("cache", "cache_bytes = '1MB'");
+    {
+        let tiers = Tiers::open([config.clone()]).unwrap();
+        let coscan = over(&tiers);
+        declared(&coscan.ctx, &hsm).await;
+        assert_eq!(rows(&coscan.ctx, SUM_R).await.unwrap(), [RIGHT]);
+    }
+    for entry in fs::read_dir(dir.path().join("cache/fragments")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "fragment") {
+            let zeros = vec![0; fs::metadata(&path).unwrap().len() as usize];
+            let mut crc = flate2::Crc::new();
+            crc.update(&zeros);
+            let record = path.with_extension("json");
+            let mut json: serde_json::Value = serde_json::from_slice(&fs::read(&record).unwrap()).unwrap();
+            json["crc32"] = crc.sum().into();
+            fs::write(&record, json.to_string()).unwrap();
+            fs::write(&path, zeros).unwrap();
+        }
+    }
+    let tiers = reopened(&|| Tiers::open([config.clone()])).await;
+    let coscan = over(&tiers);
+    declared(&coscan.ctx, &hsm).await;
+    assert_eq!(rows(&coscan.ctx, SUM_R).await.unwrap(), [RIGHT]);
+    assert_eq!(hsm.count("recall "), 6);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_attempts_together_have_the_timeout() {
+    let dir = tempfile::tempdir().unwrap();
+    let hsm = hsm(&dir);
+    hsm.lie(Some("echo \"lied $file\" >> $dir/log; sleep 0.4; echo no drive >&2; exit 3"));
+    let config = hsm.config("cache", "cache_bytes = '1MB'\nattempts = 100");
+    let config = TierConfig { timeout: Duration::from_secs(2), ..config };
+    let tiers = Tiers::open([config]).unwrap();
+    let coscan = over(&tiers);
+    declared(&coscan.ctx, &hsm).await;
+    let began = Instant::now();
+    let error = rows(&coscan.ctx, "SELECT sum(id) FROM r WHERE id < 100").await.unwrap_err().to_string();
+    assert!(error.contains("no drive") || error.contains("killed after"), "{error}");
+    assert!(began.elapsed() > Duration::from_millis(400), "{error}");
+    // An attempt takes at least 0.4 s, and each pause is longer than the one before.
+    for file in ["000", "001", "002"] {
+        assert!(hsm.count(&format!("lied r/{file}")) <= 5, "{:?}", hsm.log());
+    }
+}
+
+/// A process that was killed after it asked: the file came meanwhile, and the tier gets it back.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_process_asked_for_that_ended_is_released() {
+    let dir = tempfile::tempdir().unwrap();
+    let hsm = hsm(&dir);
+    let config = hsm.config_online("cache_bytes = '1MB'");
+    let restored = hsm.root().canonicalize().unwrap().join("r/000.parquet");
+    fs::copy(hsm.tape().join("r/000.parquet"), &restored).unwrap();
+    let modified = fs::metadata(hsm.tape().join("r/000.parquet")).unwrap().modified().unwrap();
+    fs::File::options().write(true).open(&restored).unwrap().set_modified(modified).unwrap();
+    let asked = Asked {
+        fragment: Fragment {
+            location: restored.display().to_string().trim_start_matches('/').to_owned(),
+            bytes: fs::metadata(&restored).unwrap().len(),
+            modified: modified.into(),
+            tag: None,
+        },
+        at: chrono::Utc::now(),
+        price: 0.0,
+        whom: "killed".to_owned(),
+    };
+    let line = serde_json::json!({ "asked": asked }).to_string() + "\n";
+    fs::create_dir_all(dir.path().join("cache")).unwrap();
+    for (round, is_cached) in [(1, false), (2, true)] {
+        // The second time the copy is in the cache, and the process was killed before it said so.
+        fs::write(dir.path().join("cache/journal"), &line).unwrap();
+        let tiers = reopened(&|| Tiers::open([config.clone()])).await;
+        assert_eq!(tiers.all().next().unwrap().status().cached.len(), usize::from(is_cached));
+        while hsm.count("release 000.parquet") < round
+            || !tiers.all().next().unwrap().status().asked.is_empty()
+        {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert_eq!(hsm.count("recall "), 0, "{:?}", hsm.log());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stub_without_length_is_an_error_that_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let hsm = hsm(&dir);
+    fs::write(hsm.root().join("r/001.parquet"), "").unwrap();
+    let tiers = Tiers::open([hsm.config("cache", "cache_bytes = '1MB'")]).unwrap();
+    let coscan = over(&tiers);
+    let location = hsm.root().join("r").display().to_string();
+    let declare = format!("CREATE EXTERNAL TABLE r STORED AS PARQUET LOCATION '{location}/'");
+    let error = coscan.ctx.plain_sql(&declare).await.unwrap_err().to_string();
+    assert!(error.contains("001.parquet has no bytes") && error.contains("keep its length"), "{error}");
+}
