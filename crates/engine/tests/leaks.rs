@@ -5,7 +5,7 @@
 #[path = "support/mod.rs"]
 mod support;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use coscan_engine::Engine;
 use support::*;
@@ -42,26 +42,26 @@ fn threads_and_file_handles_return_to_what_they_were() {
     // The runtimes' own threads and handles come with their first use.
     round(false);
     round(true);
-    let settle = |threads: usize, handles: usize| {
-        for _ in 0..400 {
-            if count("task") <= threads && count("fd") <= handles {
-                return;
-            }
+    let named = || -> Vec<String> {
+        std::fs::read_dir("/proc/self/task")
+            .unwrap()
+            .filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).ok())
+            .filter(|name| name.starts_with("coscan"))
+            .collect()
+    };
+    // Threads of tokio's blocking pool, which local stores use, come and go on their own.
+    let settle = |handles: usize| {
+        let deadline = Instant::now() + ENDS;
+        while !(named().is_empty() && count("fd") <= handles) && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(5));
         }
     };
-    std::thread::sleep(Duration::from_millis(300));
-    let (threads, handles) = (count("task"), count("fd"));
+    settle(usize::MAX);
+    let handles = count("fd");
     for at in 0..20 {
         round(at % 2 == 0);
     }
-    // Threads of tokio's blocking pool, which local stores use, come and go on their own.
-    settle(threads, handles);
+    settle(handles);
     assert!(count("fd") <= handles, "{} file handles, {handles} before", count("fd"));
-    let named: Vec<String> = std::fs::read_dir("/proc/self/task")
-        .unwrap()
-        .filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).ok())
-        .filter(|name| name.starts_with("coscan"))
-        .collect();
-    assert!(named.is_empty(), "threads left: {named:?}");
+    assert!(named().is_empty(), "threads left: {:?}", named());
 }

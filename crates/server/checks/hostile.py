@@ -17,7 +17,7 @@ from pathlib import Path
 from .server import COSCAN, Server, client_packages, generate
 
 #: Seconds that a client may take until it has said who it is, where the machine is slow.
-PATIENT = 60
+PATIENT = 600
 #: Seconds that a token is good for.
 LIFETIME = 15
 
@@ -84,7 +84,7 @@ class Hostile(Certified):
         given = {"host": "127.0.0.1", "port": server.port, "user": user, "dbname": "db", "autocommit": True}
         return psycopg.connect(**(given | tls | options))
 
-    def ends(self, wire, seconds=45):
+    def ends(self, wire, seconds=PATIENT / 2):
         """The server closes the connection, whatever it says before."""
         wire.socket.settimeout(seconds)
         try:

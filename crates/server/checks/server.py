@@ -89,7 +89,7 @@ class Server:
         watch = ["--watch", data] if data else []
         command = [COSCAN, "-v", "serve", *listen, *watch, "--buffer", "64MB", *options]
         self.process = subprocess.Popen([str(part) for part in command], stderr=self.log)
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 600
         while time.monotonic() < deadline and self.process.poll() is None:
             with socket.socket() as probe:
                 if probe.connect_ex(("127.0.0.1", self.port)) == 0:
@@ -108,7 +108,7 @@ class Server:
             self.process.terminate()
         try:
             # Longer than it waits for statements.
-            return self.process.wait(timeout=120)
+            return self.process.wait(timeout=600)
         finally:
             self.process.kill()
             self.log.close()
@@ -127,7 +127,7 @@ def resident(server: Server) -> int:
     return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def wait_for(condition, seconds=120):
+def wait_for(condition, seconds=600):
     """Waits until this is so; errors are none before the end."""
     end = time.monotonic() + seconds
     while True:

@@ -45,7 +45,7 @@ class Clients(unittest.TestCase):
             self.skipTest("psql is missing: install postgresql-client")
         asked = [part for command in commands for part in ("-c", command)]
         base = ["psql", "-X", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-p", str(self.server.port), "-U", "coscan", "db"]
-        done = subprocess.run(base + asked, capture_output=True, text=True, env=os.environ | environment, timeout=300)
+        done = subprocess.run(base + asked, capture_output=True, text=True, env=os.environ | environment, timeout=600)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
 
@@ -73,7 +73,7 @@ class Clients(unittest.TestCase):
             with self.connect(autocommit=True) as looking:
                 wait_for(lambda: looking.execute("SELECT 1 FROM pg_stat_activity WHERE query = %s", [ENDLESS]).fetchone())
             psql.send_signal(signal.SIGINT)
-            _, said = psql.communicate(timeout=120)
+            _, said = psql.communicate(timeout=600)
         self.assertIn("canceling statement due to user request", said)
 
     def test_psycopg(self):
@@ -216,7 +216,7 @@ class Clients(unittest.TestCase):
                 wait_for(lambda: see()[0] == "active")
                 self.assertEqual(see(), ("active", ENDLESS, "db", False))
                 self.assertTrue(looking.execute("SELECT pg_cancel_backend(%s)", [number]).fetchone()[0])
-                self.assertIn("user request", str(running.exception(timeout=120)))
+                self.assertIn("user request", str(running.exception(timeout=600)))
             self.assertFalse(looking.execute("SELECT pg_cancel_backend(0)").fetchone()[0])
 
     def test_adbc(self):
@@ -261,7 +261,7 @@ class Clients(unittest.TestCase):
                 with self.subTest(name):
                     info, other = begun(client)
                     list(client.do_action(flight.Action(name, request(info))))
-                    _, said = other.communicate(timeout=120)
+                    _, said = other.communicate(timeout=600)
                     self.assertIn("user request", said)
                     with self.assertRaises(Exception):
                         list(client.do_action(flight.Action(name, request(info))))
@@ -274,7 +274,7 @@ class Clients(unittest.TestCase):
             self.skipTest(str(missing))
         script = modules / "node.mjs"
         shutil.copyfile(HERE / "node.mjs", script)
-        done = subprocess.run(["node", script, str(self.server.port)], capture_output=True, text=True, timeout=300)
+        done = subprocess.run(["node", script, str(self.server.port)], capture_output=True, text=True, timeout=600)
         self.assertEqual(done.returncode, 0, done.stderr)
         said = json.loads(done.stdout)
         self.assertEqual(said, {"count": 25, "name": "GERMANY", "prepared": 10, "many": "2,3,4", "failed": "42P01", "after": ",true"})
@@ -287,7 +287,7 @@ class Clients(unittest.TestCase):
         except Missing as missing:
             self.skipTest(str(missing))
         url = f"jdbc:postgresql://127.0.0.1:{self.server.port}/db?sslmode=disable"
-        done = subprocess.run(["java", "-cp", jar, HERE / "Jdbc.java", url], capture_output=True, text=True, timeout=300)
+        done = subprocess.run(["java", "-cp", jar, HERE / "Jdbc.java", url], capture_output=True, text=True, timeout=600)
         self.assertEqual(done.returncode, 0, done.stderr)
         said = dict(line.split(" ", 1) for line in done.stdout.splitlines())
         self.assertNotIn("failed", said, done.stdout)
@@ -368,7 +368,7 @@ class Access(unittest.TestCase):
             self.assertFalse(stop(eve))
             self.assertFalse(running.done())
             self.assertTrue(stop(boss))
-            self.assertIn("administrator", str(running.exception(timeout=120)))
+            self.assertIn("administrator", str(running.exception(timeout=600)))
 
     def test_not_encrypted_is_refused(self):
         import psycopg
@@ -403,7 +403,7 @@ class Access(unittest.TestCase):
     def test_an_open_address_needs_users_and_tls(self):
         everywhere = ["--listen", f"0.0.0.0:{free_port()}"]
         for options in ([], self.options[:2], self.options[2:]):
-            done = subprocess.run([COSCAN, "serve", *everywhere, *options], capture_output=True, text=True, timeout=120)
+            done = subprocess.run([COSCAN, "serve", *everywhere, *options], capture_output=True, text=True, timeout=600)
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
 
@@ -412,7 +412,7 @@ class Access(unittest.TestCase):
         empty.write_text("")
         for cert, key in ((empty, self.key), (self.cert, empty), (self.key, self.cert), (self.own / "none", self.key)):
             options = ["--listen", f"127.0.0.1:{free_port()}", "--tls-cert", cert, "--tls-key", key]
-            done = subprocess.run([COSCAN, "serve", *options], capture_output=True, text=True, timeout=120)
+            done = subprocess.run([COSCAN, "serve", *options], capture_output=True, text=True, timeout=600)
             self.assertEqual(done.returncode, 1, done.stderr)
 
     def test_many_idle_connections(self):

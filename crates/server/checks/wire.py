@@ -27,7 +27,7 @@ def startup(user: str, database: str = "db") -> bytes:
 class Wire:
     """A connection, from an address of its own if one is given: failed logins are counted by address."""
 
-    def __init__(self, port: int, source: str = "127.0.0.1", timeout: float = 60):
+    def __init__(self, port: int, source: str = "127.0.0.1", timeout: float = 300):
         self.socket = socket.create_connection(("127.0.0.1", port), timeout, source_address=(source, 0))
 
     def encrypt(self, context: ssl.SSLContext | None = None, before: bytes = b"") -> None:

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, pin_mut};
-use support::{ENDLESS, ROWS, World, code, stopped};
+use support::{ENDLESS, ROWS, World, code, stopped, stopped_by};
 use tokio_postgres::{NoTls, SimpleQueryMessage};
 
 fn first(messages: &[SimpleQueryMessage]) -> Option<&str> {
@@ -194,19 +194,11 @@ async fn a_statement_can_be_stopped_while_it_is_planned() {
     let token = client.cancel_token();
     let pid: i32 = client.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
     let sql = planned_for_seconds();
-    let later = || tokio::time::sleep(Duration::from_millis(500));
     let begun = std::time::Instant::now();
-    let by_request = async || {
-        later().await;
-        world.cancel(&token).await
-    };
-    stopped(client.simple_query(&sql), by_request()).await;
-    stopped(client.prepare(&sql), by_request()).await;
-    let by_function = async {
-        later().await;
-        other.simple_query(&format!("SELECT pg_cancel_backend({pid})")).await.unwrap()
-    };
-    let told = stopped(client.simple_query(&sql), by_function).await;
+    stopped_by(client.simple_query(&sql), async || world.cancel(&token).await).await;
+    stopped_by(client.prepare(&sql), async || world.cancel(&token).await).await;
+    let by_function = async || other.simple_query(&format!("SELECT pg_cancel_backend({pid})")).await.unwrap();
+    let told = stopped_by(client.simple_query(&sql), by_function).await;
     assert_eq!(first(&told), Some("t"), "by function");
     client.batch_execute("SET statement_timeout = '200ms'").await.unwrap();
     assert_eq!(code(&client.simple_query(&sql).await.unwrap_err()), "57014", "its time is over");
@@ -235,11 +227,7 @@ async fn a_fetch_from_a_cursor_of_an_earlier_request_can_be_stopped() {
     let endless = "SELECT a.id FROM t a, t b, t c WHERE a.id + b.id + c.id < 0";
     client.batch_execute(&format!("BEGIN; DECLARE c CURSOR FOR {endless}")).await.unwrap();
     client.simple_query("SELECT 1").await.unwrap();
-    let stop = async {
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        world.cancel(&token).await;
-    };
-    stopped(client.simple_query("FETCH 1 FROM c"), stop).await;
+    stopped_by(client.simple_query("FETCH 1 FROM c"), async || world.cancel(&token).await).await;
     world.idle().await;
     let ended = world.server.state().registry().recent();
     let ended = ended.iter().find(|ended| ended.sql.contains("DECLARE")).unwrap();
@@ -261,12 +249,12 @@ async fn a_client_that_leaves_stops_its_work() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_statement_has_its_time() {
-    let world = World::with(|config, _| config.set("statement-timeout", "15").unwrap()).await;
+    let world = World::with(|config, _| config.set("statement-timeout", "3600").unwrap()).await;
     let client = world.client().await;
     client.batch_execute("SET statement_timeout = '100ms'").await.unwrap();
     let begun = std::time::Instant::now();
     assert_eq!(code(&client.simple_query(ENDLESS).await.unwrap_err()), "57014");
-    assert!(begun.elapsed() < Duration::from_secs(14), "the client's own limit is the shorter one");
+    assert!(begun.elapsed() < Duration::from_secs(3000), "the client's own limit is the shorter one");
     // The user's holds where the client says that there is none.
     let world = World::with(|config, _| config.set("statement-timeout", "2").unwrap()).await;
     let client = world.client().await;

@@ -31,7 +31,7 @@ const ADDRESS_SPACE_BYTES: u64 = 8 << 30;
 const SEEDS_PER_ENGINE: u64 = 50;
 
 /// A child that says nothing for so long hangs.
-const SILENCE: Duration = Duration::from_secs(120);
+const SILENCE: Duration = Duration::from_secs(600);
 
 /// Seeds that are run if none are given, and how long at most.
 const SEEDS: Range<u64> = 0..400;
@@ -51,7 +51,8 @@ fn corrupt_files_give_errors_or_right_answers_in_bounded_memory() {
     let mut seeds = given.as_deref().map_or(SEEDS, seeds_of);
     let deadline = given.is_none().then(|| Instant::now() + DURATION);
     let (mut counts, mut failures) = ([0u64; 4], Vec::new());
-    while !seeds.is_empty() && deadline.is_none_or(|at| Instant::now() < at) {
+    let is_early = |counts: &[u64; 4]| counts[0] == 0 || counts[1] == 0;
+    while !seeds.is_empty() && (is_early(&counts) || deadline.is_none_or(|at| Instant::now() < at)) {
         seeds.start = parent(&seeds, deadline, &mut counts, &mut failures);
     }
     let [answered, refused, stricter, ended] = counts;
@@ -86,7 +87,8 @@ fn parent(
     let (mut running, mut plain) = (None, false);
     let mut next = seeds.start;
     let verdict = loop {
-        if deadline.is_some_and(|at| Instant::now() > at) {
+        // On a slow machine fewer seeds are run, but always some of both kinds.
+        if counts[0] > 0 && counts[1] > 0 && deadline.is_some_and(|at| Instant::now() > at) {
             break None;
         }
         match lines.recv_timeout(SILENCE) {

@@ -120,7 +120,7 @@ async fn a_consumer_that_stops_reading_holds_nobody_up() {
         stalled.push((stream, first.num_rows()));
     }
     for _ in 0..3 {
-        let answer = tokio::time::timeout(Duration::from_secs(20), check(ctx.clone())).await;
+        let answer = tokio::time::timeout(support::QUERY_ENDS_AFTER, check(ctx.clone())).await;
         assert_eq!(answer.expect("the others go on"), expected);
     }
     for (mut stream, mut rows) in stalled {
@@ -283,7 +283,7 @@ fn joins_that_multiply_rows_let_others_run() {
                 given_up.send(answered).expect("somebody waits");
             });
         });
-        let answered = seen.recv_timeout(Duration::from_secs(120)).expect("the thread is kept to the end");
+        let answered = seen.recv_timeout(support::QUERY_ENDS_AFTER).expect("the thread is kept to the end");
         assert!(!answered, "it is too short for this test: {sql}");
     }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use coscan_datafusion::{CoscanContext, CoscanContextBuilder};
 use coscan_sql::PlainSql;
@@ -67,7 +67,7 @@ async fn nothing_is_left(coscan: &CoscanContext) {
 
 /// The same with a buffer of so many bytes.
 async fn nothing_is_left_beside(coscan: &CoscanContext, buffer: u64) {
-    for _ in 0..500 {
+    for _ in 0..30_000 {
         let left = rows(&coscan.ctx, "SELECT count(*) AS n FROM coscan_queries()").await.unwrap();
         if left.contains("| 0 |") && coscan.engine.usage().budget == buffer {
             return;
@@ -160,12 +160,12 @@ async fn a_query_that_runs_again_does_not_wait_for_what_its_own_plan_keeps() {
     let frame = coscan.sql(sql).await.unwrap();
     let task = Arc::new(frame.task_ctx());
     let kept = frame.create_physical_plan().await.unwrap();
-    let again = tokio::time::timeout(Duration::from_secs(60), collect(kept.clone(), task));
+    let again = tokio::time::timeout(QUERY_ENDS_AFTER, collect(kept.clone(), task));
     let batches = again.await.expect("it waits for itself").unwrap();
     assert_eq!(pretty_format_batches(&batches).unwrap().to_string(), rows(&plain, sql).await.unwrap());
     // Somebody else wants everything while the plan is kept.
     let other = "SELECT count(*), min(a.h) FROM t a JOIN t b ON a.g = b.g WHERE a.id > b.id - 1";
-    let other_rows = tokio::time::timeout(Duration::from_secs(60), rows(&coscan.ctx, other)).await;
+    let other_rows = tokio::time::timeout(QUERY_ENDS_AFTER, rows(&coscan.ctx, other)).await;
     assert_eq!(other_rows.expect("it waits for a plan").unwrap(), rows(&plain, other).await.unwrap());
     drop(kept);
 }
@@ -274,7 +274,7 @@ async fn a_reader_that_stops_keeps_nobody_at_the_door() {
     // The first one's promise is more than half of this, so the next has to wait.
     coscan.sql("SET coscan.query_memory = '10MB'").await.unwrap();
     let next = tokio::time::timeout(
-        Duration::from_secs(60),
+        QUERY_ENDS_AFTER,
         rows(&coscan.ctx, "SELECT h, max(id) FROM t GROUP BY h ORDER BY h LIMIT 3"),
     );
     assert_eq!(next.await.expect("it waits for a reader").unwrap().lines().count(), 7);
@@ -404,22 +404,30 @@ async fn who_waits_is_seen_with_whom_it_waits_for_and_gives_up_when_told_to() {
     let mut holder = coscan.sql(sorted).await.unwrap().execute_stream().await.unwrap();
     holder.next().await.unwrap().unwrap();
     coscan.sql("SET coscan.query_memory = 4194304").await.unwrap();
-    coscan.sql("SET coscan.queue_timeout_s = 1").await.unwrap();
+    coscan.sql("SET coscan.queue_timeout_s = 3600").await.unwrap();
     let waiting = tokio::spawn({
         let ctx = coscan.ctx.clone();
         async move { rows(&ctx, sorted).await }
     });
-    tokio::time::sleep(Duration::from_millis(300)).await;
     let view =
         "SELECT state, run, waits_for, plan LIKE 'Sort: t.h %' AS mine FROM coscan_queries() ORDER BY query";
-    let seen = rows(&coscan.ctx, view).await.unwrap();
+    let waits = "| waiting | 1   | 1         | true |";
+    let deadline = Instant::now() + QUERY_ENDS_AFTER;
+    let mut seen = rows(&coscan.ctx, view).await.unwrap();
+    while !seen.contains(waits) {
+        assert!(Instant::now() < deadline, "{seen}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        seen = rows(&coscan.ctx, view).await.unwrap();
+    }
     assert!(seen.contains("| running | 1   |           | true |"), "{seen}");
-    assert!(seen.contains("| waiting | 1   | 1         | true |"), "{seen}");
     let other = coscan.new_session(config());
     let seen = rows(&other, view).await.unwrap();
     assert!(seen.contains("| waiting | 1   | 1         |      |"), "others do not see the plan: {seen}");
-    let error = waiting.await.unwrap().unwrap_err().to_string();
-    assert!(error.contains("query 2 waited for") && error.contains("coscan.queue_timeout_s"), "{error}");
+    waiting.abort();
+    let _ = waiting.await;
+    coscan.sql("SET coscan.queue_timeout_s = 1").await.unwrap();
+    let error = rows(&coscan.ctx, sorted).await.unwrap_err().to_string();
+    assert!(error.contains(" waited for") && error.contains("coscan.queue_timeout_s"), "{error}");
     assert!(error.contains("query 1 has"), "{error}");
     drop(holder);
     rows(&coscan.ctx, sorted).await.unwrap();

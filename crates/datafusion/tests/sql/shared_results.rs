@@ -1,6 +1,7 @@
 //! Equal queries under way at the same time run once; what is not equal, not the same for everybody or large does not.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -311,7 +312,10 @@ async fn files_that_were_replaced_are_another_query() {
 /// The first has all it needs in the buffer, so that it ends with the rows of the file that was.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn who_asks_after_a_file_was_replaced_gets_its_rows_from_nobody_who_asked_before() {
-    let slow = |values: &[ColumnarValue]| {
+    let begun = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&begun);
+    let slow = move |values: &[ColumnarValue]| {
+        seen.store(true, Ordering::Relaxed);
         std::thread::sleep(Duration::from_millis(100));
         Ok(values[0].clone())
     };
@@ -327,7 +331,10 @@ async fn who_asks_after_a_file_was_replaced_gets_its_rows_from_nobody_who_asked_
         let ctx = ctx.clone();
         async move { rows(&ctx, sql).await }
     });
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    // By then it has its file.
+    while !begun.load(Ordering::Relaxed) {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
     let other = tempfile::tempdir().expect("a folder");
     write(other.path(), 1_000_000);
     std::fs::rename(other.path().join("t.parquet"), folder.path().join("t.parquet")).expect("a new file");

@@ -17,7 +17,7 @@ use crate::data;
 pub const LARGE_BUFFER: u64 = 512 << 20;
 
 /// No query of these tests takes nearly as long.
-const QUERY_ENDS_AFTER: Duration = Duration::from_secs(300);
+pub const QUERY_ENDS_AFTER: Duration = Duration::from_secs(300);
 
 /// How queries of a session are planned. Results must not depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,7 +179,7 @@ pub async fn number(ctx: &SessionContext, sql: &str) -> i64 {
 /// Waits until nothing is being read or consumed, and returns what is left. Scans that were dropped may
 /// still have reads under way.
 pub async fn settled(engine: &Engine) -> Usage {
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + QUERY_ENDS_AFTER;
     loop {
         let usage = engine.usage();
         if usage.loading == 0 && usage.workspace == 0 {

@@ -3,23 +3,18 @@
 use std::path::Path;
 use std::time::Duration;
 
-use coscan_engine::{DeliveryOrder, Engine, EngineConfig, ReadLimit, ScanRequest};
+use coscan_engine::{DeliveryOrder, Engine, EngineConfig, ScanRequest};
 
+use crate::gate::{Gate, until};
 use crate::support::*;
 
 const FILES: usize = 60;
 const LOADS: usize = 12;
 
-/// Every request is late.
-fn late(policy: &str, buffer_bytes: u64, chunk_bytes: u64) -> EngineConfig {
-    let latency = Duration::from_millis(20);
-    EngineConfig {
-        chunk_bytes,
-        loads_in_flight: LOADS,
-        io_threads: LOADS,
-        read_limit: Some(ReadLimit { bytes_per_s: 0, latency }),
-        ..config(policy, buffer_bytes)
-    }
+/// As many reads at once as loads.
+fn deep(policy: &str, buffer_bytes: u64, chunk_bytes: u64) -> EngineConfig {
+    let config = config(policy, buffer_bytes);
+    EngineConfig { chunk_bytes, loads_in_flight: LOADS, io_threads: LOADS, ..config }
 }
 
 async fn small_files(engine: &Engine, dir: &Path) -> Vec<Open> {
@@ -34,28 +29,31 @@ async fn small_files(engine: &Engine, dir: &Path) -> Vec<Open> {
     files
 }
 
-/// The loads under way and the loads in all when the first chunk is there and nothing more is asked for; then the rest is
-/// read, and compared with the files.
-async fn first_chunk(config: EngineConfig, dir: &Path, order: DeliveryOrder) -> (usize, u64) {
+/// The loads in flight before any read ends, of which there are at least so many, and the loads in all when the first chunk is
+/// there and nothing more is asked for; then the rest is read, and compared with the files.
+async fn first_chunk(
+    config: EngineConfig,
+    dir: &Path,
+    order: DeliveryOrder,
+    at_least: usize,
+) -> (usize, u64) {
     let what = format!("{}, {order:?}", config.policy);
-    let engine = Engine::new(config).unwrap();
+    let (engine, gate) = Gate::engine(config);
     let files = small_files(&engine, dir).await;
     let scan = engine.scan(ScanRequest { order, ..request(&files, None) }).unwrap();
     let mut worker = scan.worker();
     let most = {
         let first = worker.next();
         tokio::pin!(first);
-        let mut most = 0;
-        loop {
-            most = most.max(engine.loads_in_flight());
-            if let Ok(chunk) = tokio::time::timeout(Duration::from_millis(2), &mut first).await {
-                drop(chunk.unwrap().expect("a chunk"));
-                break most;
-            }
-        }
+        assert!(futures::poll!(&mut first).is_pending(), "{what}: no read passes the gate");
+        until("loads in flight", || engine.loads_in_flight() >= at_least).await;
+        let most = engine.loads_in_flight();
+        gate.open();
+        drop(first.await.unwrap().expect("a chunk"));
+        most
     };
     // What was asked for arrives.
-    tokio::time::sleep(Duration::from_millis(60)).await;
+    until("all loads", || engine.loads_in_flight() == 0).await;
     let loads = engine.stats().loads;
     drop((worker, scan));
     assert_idle(&engine).await;
@@ -71,11 +69,11 @@ async fn many_small_files_keep_loads_under_way_and_a_scan_that_ends_early_reads_
     let dir = tempfile::tempdir().unwrap();
     for policy in ["relevance", "normal", "attach"] {
         for order in [DeliveryOrder::Any, DeliveryOrder::Table] {
-            let (most, loads) = first_chunk(late(policy, 64 << 20, 16 << 20), dir.path(), order).await;
+            let (most, loads) = first_chunk(deep(policy, 64 << 20, 16 << 20), dir.path(), order, LOADS).await;
             assert_eq!(most, LOADS, "{policy}, {order:?}");
             assert!(loads <= LOADS as u64 + 3, "{policy}, {order:?}: {loads} loads for one chunk");
             // Without a size of chunks: the chunk in use and the next one.
-            let (most, loads) = first_chunk(late(policy, 64 << 20, 0), dir.path(), order).await;
+            let (most, loads) = first_chunk(deep(policy, 64 << 20, 0), dir.path(), order, 1).await;
             assert!(most <= 2 && loads <= 3, "{policy}, {order:?}: {most} at once, {loads} in all");
         }
     }
@@ -85,15 +83,15 @@ async fn many_small_files_keep_loads_under_way_and_a_scan_that_ends_early_reads_
 async fn a_small_buffer_reads_less_ahead_and_goes_on() {
     let dir = tempfile::tempdir().unwrap();
     for policy in policies() {
-        let settings = late(policy.as_str(), 1 << 20, 16 << 20);
-        first_chunk(settings.clone(), dir.path(), DeliveryOrder::Any).await;
+        let settings = deep(policy.as_str(), 1 << 20, 16 << 20);
+        first_chunk(settings.clone(), dir.path(), DeliveryOrder::Any, 1).await;
         let engine = Engine::new(settings).unwrap();
         let files = small_files(&engine, dir.path()).await;
         let scans: Vec<_> = (0..4).map(|_| engine.scan(request(&files, None)).unwrap()).collect();
         let tasks: Vec<_> =
             scans.into_iter().map(|scan| tokio::spawn(async move { scan_all(&scan, 2).await })).collect();
         for task in tasks {
-            let chunks = tokio::time::timeout(Duration::from_secs(30), task).await.expect("stuck").unwrap();
+            let chunks = tokio::time::timeout(ENDS, task).await.expect("stuck").unwrap();
             assert_eq!(chunks.unwrap().len(), FILES, "{policy}");
         }
         let usage = engine.usage();

@@ -57,7 +57,7 @@ async fn the_smallest_buffer_suffices_for_many_scans_under_every_policy() {
         let (stop, watcher) = watch(&engine);
         let scans: Vec<_> = (0..4).map(|_| engine.scan(wanted.clone()).unwrap()).collect();
         let all = futures::future::join_all(scans.iter().map(|scan| scan_all(scan, 2)));
-        let got = tokio::time::timeout(Duration::from_secs(30), all).await;
+        let got = tokio::time::timeout(ENDS, all).await;
         let got = got.unwrap_or_else(|_| panic!("{policy}: stuck, {:?}", engine.usage()));
         stop.store(true, Ordering::Relaxed);
         assert!(watcher.join().unwrap() > 0);
@@ -156,7 +156,7 @@ async fn a_smaller_budget_fails_no_scan_that_runs() {
     );
     let taken = first.key as usize;
     drop(first);
-    let rest = tokio::time::timeout(Duration::from_secs(20), drain(&mut worker)).await.unwrap().unwrap();
+    let rest = tokio::time::timeout(ENDS, drain(&mut worker)).await.unwrap().unwrap();
     assert_eq!(rest.len(), 11);
     assert!(rest.iter().all(|(at, arrays)| *at != taken && *arrays == whole[&(at % 6)]));
     drop((worker, scan));
@@ -191,7 +191,7 @@ async fn a_consumer_that_stops_reading_does_not_block_others() {
         let mut chunk = worker.next().await.unwrap().unwrap();
         let first = chunk.slice(0).await.unwrap();
         // While `slow` sits on its chunk, `other` must get through the whole table.
-        let got = tokio::time::timeout(Duration::from_secs(20), scan_all(&other, 1)).await;
+        let got = tokio::time::timeout(ENDS, scan_all(&other, 1)).await;
         let got = got.unwrap_or_else(|_| panic!("{policy}: blocked, {:?}", engine.usage()));
         assert_eq!(got.unwrap(), whole, "{policy}");
         assert!(engine.stats().suspensions > 0, "{policy}");
@@ -223,7 +223,7 @@ async fn a_chunk_given_back_may_be_given_up() {
     scan_all(&other, 1).await.unwrap();
     assert!(engine.stats().suspensions > 0);
     drop((chunk, other));
-    let rest = tokio::time::timeout(Duration::from_secs(20), drain(&mut worker)).await.unwrap().unwrap();
+    let rest = tokio::time::timeout(ENDS, drain(&mut worker)).await.unwrap().unwrap();
     assert!(!rest.contains_key(&taken), "what was taken once does not come again");
     assert_eq!(rest.len(), 3);
     drop((worker, slow));

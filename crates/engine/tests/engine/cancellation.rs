@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use coscan_engine::{Engine, EngineError};
 
+use crate::gate::{Gate, until};
 use crate::support::*;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -39,8 +40,7 @@ async fn a_thousand_random_cancellations_leave_nothing_behind() {
         for task in tasks {
             task.await.unwrap();
         }
-        let (chunks, survivor) =
-            tokio::time::timeout(Duration::from_secs(30), survived).await.expect("stuck").unwrap();
+        let (chunks, survivor) = tokio::time::timeout(ENDS, survived).await.expect("stuck").unwrap();
         assert_eq!(chunks.unwrap(), whole, "{policy}, seed {seed}");
         drop(survivor);
         // Workers of cancelled scans end with an error in tasks of their own.
@@ -54,10 +54,7 @@ async fn futures_dropped_between_polls_lose_no_chunk_and_no_row() {
     let dir = tempfile::tempdir().unwrap();
     let path = sample(dir.path(), "a.parquet", 6, 2_000);
     let whole = plain(&[&path], None);
-    let mut settings = config("relevance", 64 << 20);
-    settings.read_limit =
-        Some(coscan_engine::ReadLimit { bytes_per_s: 0, latency: Duration::from_millis(60) });
-    let engine = Engine::new(settings).unwrap();
+    let (engine, gate) = Gate::engine(config("relevance", 64 << 20));
     let mut wanted = request(&[open(&engine, &path).await], None);
     wanted.workers = 3;
     let scan = engine.scan(wanted).unwrap();
@@ -66,12 +63,14 @@ async fn futures_dropped_between_polls_lose_no_chunk_and_no_row() {
     let mut got = Chunks::new();
     for _ in 0..3 {
         let mut asking = Box::pin(first.next());
-        assert!(futures::poll!(&mut asking).is_pending(), "reads take longer than a poll");
+        assert!(futures::poll!(&mut asking).is_pending(), "no read passes the gate");
         tokio::time::sleep(Duration::from_millis(1)).await;
         drop(asking);
     }
-    // By now what was asked for has arrived, and nobody is there to take it.
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    // What was asked for arrives, and nobody is there to take it.
+    until("a load", || engine.loads_in_flight() > 0).await;
+    gate.open();
+    until("its arrival", || engine.loads_in_flight() == 0).await;
     let mut chunk = second.next().await.unwrap().unwrap();
     let mut slices = Vec::new();
     for i in 0..chunk.slices() {

@@ -42,8 +42,10 @@ async fn a_query_that_stands_still_is_not_idle() {
     let scan = engine.scan(request(&[open(&engine, &path).await], None)).unwrap();
     let mut worker = scan.worker();
     let chunk = worker.next().await.unwrap().unwrap();
+    // Before the scan came the engine was idle, for longer on a slower machine.
+    let before = engine.stats().idle_releases;
     tokio::time::sleep(Duration::from_millis(200)).await;
-    assert_eq!(engine.stats().idle_releases, 0);
+    assert_eq!(engine.stats().idle_releases, before);
     assert!(engine.resident_bytes() > 0);
     drop(chunk);
     assert_eq!(drain(&mut worker).await.unwrap().len(), 2);

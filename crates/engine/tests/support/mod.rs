@@ -31,6 +31,9 @@ pub struct Open {
     pub bytes: u64,
 }
 
+/// What has not ended by then hangs, on any machine.
+pub const ENDS: Duration = Duration::from_secs(300);
+
 /// Arrays of a chunk, slices put together, by the chunk's place in the request.
 pub type Outcome<T> = Result<T, EngineError>;
 pub type Chunks = BTreeMap<usize, Vec<ArrayRef>>;
@@ -250,7 +253,7 @@ fn reader(path: &Path) -> ParquetRecordBatchReaderBuilder<File> {
 
 /// Waits until the buffer is empty.
 pub async fn emptied(engine: &Engine) {
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + ENDS;
     while engine.usage().total() > 0 {
         assert!(Instant::now() < deadline, "{:?}", engine.usage());
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -260,10 +263,8 @@ pub async fn emptied(engine: &Engine) {
 /// Nothing is pinned or under way, and the ledger agrees with what is in memory.
 pub async fn assert_idle(engine: &Engine) {
     // A load that was under way when the last scan went may still have to arrive.
-    for _ in 0..500 {
-        if engine.usage().loading == 0 {
-            break;
-        }
+    let deadline = Instant::now() + ENDS;
+    while engine.usage().loading > 0 && Instant::now() < deadline {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     let usage = engine.usage();

@@ -20,6 +20,9 @@ use tokio::net::TcpStream;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{CancelToken, Client, Error, NoTls};
 
+/// What has not ended by then hangs, on any machine.
+pub const ENDS: Duration = Duration::from_secs(300);
+
 /// Rows of the table `t`.
 pub const ROWS: i64 = 100_000;
 
@@ -116,7 +119,7 @@ impl World {
 
     /// Waits until no statement runs.
     pub async fn idle(&self) {
-        let end = Instant::now() + Duration::from_secs(20);
+        let end = Instant::now() + ENDS;
         while !self.server.state().registry().queries().is_empty() {
             assert!(Instant::now() < end, "statements go on: {:?}", self.server.state().registry().queries());
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -125,7 +128,7 @@ impl World {
 
     /// Waits until a statement runs.
     pub async fn busy(&self) {
-        let end = Instant::now() + Duration::from_secs(20);
+        let end = Instant::now() + ENDS;
         while !self.server.state().registry().queries().iter().any(|query| query.is_running()) {
             assert!(Instant::now() < end, "no statement runs");
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -145,9 +148,30 @@ pub async fn stopped<T, S>(
     stop: impl Future<Output = S>,
 ) -> S {
     let both = async { tokio::join!(statement, stop) };
-    let (ended, told) = within(Duration::from_secs(60), "a statement that is stopped", both).await;
+    let (ended, told) = within(ENDS, "a statement that is stopped", both).await;
     assert_eq!(code(&ended.err().expect("it ended by itself")), "57014");
     told
+}
+
+/// Waits until a statement was stopped by `stop`, which is done again and again: a slow machine may not have begun with the
+/// statement the first time. Returns what the last one said.
+pub async fn stopped_by<T, S>(
+    statement: impl Future<Output = Result<T, Error>>,
+    mut stop: impl AsyncFnMut() -> S,
+) -> S {
+    let mut statement = std::pin::pin!(statement);
+    let mut told = None;
+    let ended = async {
+        loop {
+            match tokio::time::timeout(Duration::from_millis(500), &mut statement).await {
+                Ok(ended) => return ended,
+                Err(_) => told = Some(stop().await),
+            }
+        }
+    };
+    let ended = within(ENDS, "a statement that is stopped", ended).await;
+    assert_eq!(code(&ended.err().expect("it ended by itself")), "57014");
+    told.expect("it was stopped")
 }
 
 /// PostgreSQL's code of an error.

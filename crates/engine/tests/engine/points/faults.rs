@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex};
+use std::time::Instant;
 
 use bytes::Bytes;
 use coscan_engine::{Cancel, RangeReader, ReadError, Source};
@@ -104,7 +105,7 @@ async fn a_load_that_arrives_first_answers() {
     assert!(early.is_err(), "its own reads stand still");
     let scan = engine.scan(request(std::slice::from_ref(&points.open), Some(&[1, 2]))).unwrap();
     let scanned = scan_all(&scan, 1);
-    let (got, chunks) = tokio::join!(tokio::time::timeout(Duration::from_secs(20), point), scanned);
+    let (got, chunks) = tokio::join!(tokio::time::timeout(ENDS, point), scanned);
     assert_eq!(chunks.unwrap().len(), 2);
     assert_eq!(got.expect("the load answers").unwrap().unwrap(), selected(&expected[&1], &[1, 2], &rows));
     assert_eq!(engine.stats().point_columns_from_chunks, 2);
@@ -212,10 +213,8 @@ async fn cancelled_reads_give_everything_back() {
     assert_idle(&engine).await;
     // What is left of their room is frames, and these go when the budget shrinks below them.
     engine.set_buffer(1).unwrap();
-    for _ in 0..200 {
-        if engine.usage().points == 0 {
-            break;
-        }
+    let deadline = Instant::now() + ENDS;
+    while engine.usage().points > 0 && Instant::now() < deadline {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     assert_eq!(engine.usage().points, 0);
@@ -249,7 +248,7 @@ async fn late_point_reads_hold_loads_back_and_scans_go_on() {
     };
     let scanning = async {
         let scan = engine.scan(request(std::slice::from_ref(&points.open), None)).unwrap();
-        let got = tokio::time::timeout(Duration::from_secs(30), scan_all(&scan, 2)).await;
+        let got = tokio::time::timeout(ENDS, scan_all(&scan, 2)).await;
         stop.store(true, Ordering::Relaxed);
         assert_eq!(got.expect("scans do not starve").unwrap(), expected);
     };
