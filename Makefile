@@ -86,6 +86,13 @@ bench: tools ## coscan and other engines side by side, on one workload under the
 	@mkdir -p $(DATA)
 	python3 -m bench $(bench_options)
 
+# A test that depends on the machine's speed fails here: docs/testing.md. PROCESSORS=0 runs on the first one only.
+TIMES ?= 20
+BESIDE ?= 8
+.PHONY: test-busy
+test-busy: tools ## All tests TIMES times beside BESIDE programs that keep the processors busy
+	CARGO=$(CARGO) python3 packaging/test_busy.py --times $(TIMES) --beside $(BESIDE) $(if $(PROCESSORS),--processors $(PROCESSORS))
+
 # For the whole workspace, so that dependencies have the features they were built with for the program.
 bench-decisions: tools ## Cost of a scheduling decision
 	$(CARGO) bench --locked --workspace --bench decision
