@@ -1,6 +1,7 @@
 //! SQL as text, and its plans in Apache DataFusion.
 //!
 //! [`sql`] plans a statement as it is meant where DataFusion 55 reads something else: [`mend_statement`], [`with_options`].
+//! [`statement_to_plan`] plans `JOIN USING` and `NATURAL JOIN` as SQL has them, in every clause.
 //! [`plan_with_types`] plans one whose parameters have types that its client has stated. What `PREPARE` prepares is planned when it
 //! runs.
 //!
@@ -11,11 +12,13 @@
 #![deny(missing_docs)]
 
 mod counted_sets;
+mod known;
 mod mend;
 mod plan;
 mod precedence;
 mod prepared;
 mod stated_types;
+mod using;
 mod with_options;
 
 pub use counted_sets::COUNTED_ROWS;

@@ -11,6 +11,7 @@ use futures::future::{BoxFuture, FutureExt};
 
 use crate::mend::mend_statement;
 use crate::prepared;
+use crate::using;
 use crate::with_options::with_options;
 
 /// Plans a statement in a session, as [`SessionContext::sql`] does, but for what is mended in it: [`mend_statement`]. Options of
@@ -47,13 +48,24 @@ impl PlainSql for SessionContext {
     }
 }
 
-/// [`SessionState::statement_to_plan`]; a statement that is prepared is planned when it runs, by [`execute_logical_plan`].
+/// [`SessionState::statement_to_plan`], with `JOIN USING` and `NATURAL JOIN` as SQL has them. A statement that is prepared is
+/// planned when it runs, by [`execute_logical_plan`].
 ///
 /// # Errors
 /// If the statement cannot be planned.
 #[inline(never)]
-pub fn statement_to_plan(state: &SessionState, statement: Statement) -> BoxFuture<'_, Result<LogicalPlan>> {
-    prepared::kept(statement, |statement| state.statement_to_plan(statement).boxed()).boxed()
+pub fn statement_to_plan(
+    state: &SessionState,
+    mut statement: Statement,
+) -> BoxFuture<'_, Result<LogicalPlan>> {
+    async move {
+        if !using::mend(state, &mut statement, None).await? {
+            return prepared::kept(statement, |statement| state.statement_to_plan(statement).boxed()).await;
+        }
+        let state = using::with_merged_columns(state);
+        prepared::kept(statement, |statement| state.statement_to_plan(statement).boxed()).await
+    }
+    .boxed()
 }
 
 /// [`SessionContext::execute_logical_plan`]: `SET` and `CREATE` take effect, and a prepared statement gets its values.

@@ -11,6 +11,7 @@ mod equivalence;
 mod executions;
 mod fairness;
 mod faults;
+mod few_rows;
 mod key_filters;
 mod legacy;
 mod load_control;
@@ -43,3 +44,4 @@ mod thrift;
 
 // For `cases`, which another crate's tests share.
 use datafusion::{arrow, parquet};
+mod using;

@@ -19,7 +19,9 @@ pub(crate) const REPLACED: &str = "40001";
 const INTERNAL: &str = "XX000";
 
 /// What planning says, in part, and the code of it.
-const PLANNING: [(&str, &str); 19] = [
+const PLANNING: [(&str, &str); 21] = [
+    ("specified in USING clause does not exist", "42703"),
+    ("appears more than once in", "42702"),
     ("malformed array literal", "22P02"),
     ("of JSON does not exist", "42883"),
     ("requires array on right side", "42809"),

@@ -1,0 +1,70 @@
+//! Names of merged columns in expressions.
+
+use std::ops::ControlFlow;
+
+use datafusion::common::{DataFusionError, Result};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, VisitMut, VisitorMut};
+
+use super::Mender;
+
+/// Replaces names in expressions and mends the subqueries in them.
+pub(super) struct Names<'m, 'a> {
+    mender: &'m mut Mender<'a>,
+    /// How many subqueries are around. They are mended as a whole.
+    depth: usize,
+}
+
+impl<'m, 'a> Names<'m, 'a> {
+    pub(super) fn of(mender: &'m mut Mender<'a>) -> Self {
+        Names { mender, depth: 0 }
+    }
+}
+
+impl VisitorMut for Names<'_, '_> {
+    type Break = DataFusionError;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<DataFusionError> {
+        if self.depth == 0
+            && let Err(error) = self.mender.query(query)
+        {
+            return ControlFlow::Break(error);
+        }
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<DataFusionError> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<DataFusionError> {
+        if self.depth == 0
+            && let Expr::Identifier(name) = expr
+            && let Some(value) = self.mender.merged(name)
+        {
+            *expr = value;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+impl Mender<'_> {
+    /// Replaces the names of merged columns.
+    ///
+    /// # Errors
+    /// If a subquery has a join by names that cannot be mended.
+    pub(super) fn names<T: VisitMut>(&mut self, of: &mut T) -> Result<()> {
+        match of.visit(&mut Names::of(self)) {
+            ControlFlow::Break(error) => Err(error),
+            ControlFlow::Continue(()) => Ok(()),
+        }
+    }
+
+    /// The value of the name if it means a merged column.
+    fn merged(&self, name: &Ident) -> Option<Expr> {
+        let name = self.folded(name);
+        let nearest = self.scopes.iter().rev().find(|scope| scope.has(&name))?;
+        nearest.merged(&name).cloned()
+    }
+}
