@@ -21,6 +21,7 @@ mod ordered_filters;
 mod ordered_lies;
 mod ordered_pieces;
 mod ordered_turns;
+mod overflow;
 mod points;
 mod resident;
 mod resident_shapes;

@@ -141,7 +141,10 @@ impl Aggregation {
             (State::Count(_) | State::AverageCount(_), of) => {
                 matches!(of, DataType::Int64 | DataType::UInt64)
             }
-            (State::Sum(sum), DataType::Decimal128(_, scale)) => self.sums[*sum].scale == Some(*scale),
+            // Partial sums of integers may have 128 bits.
+            (State::Sum(sum), DataType::Decimal128(_, scale)) => {
+                self.sums[*sum].scale.unwrap_or_default() == *scale
+            }
             (State::Sum(sum), of) => {
                 self.sums[*sum].scale.is_none() && matches!(of, DataType::Int64 | DataType::Float64)
             }

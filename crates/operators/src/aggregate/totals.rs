@@ -224,7 +224,7 @@ impl Totals {
             DataType::Decimal128(precision, scale) => {
                 Arc::new(sums.collect::<Decimal128Array>().with_precision_and_scale(*precision, *scale)?)
             }
-            // As DataFusion adds 64-bit integers: what does not fit wraps around.
+            // DataFusion's own partial sums of integers wrap around. Sums that fail on overflow ask for 128 bits.
             DataType::Int64 => Arc::new(sums.map(|sum| sum.map(|sum| sum as i64)).collect::<Int64Array>()),
             // The sum of floating-point numbers that are integers, rounded once.
             DataType::Float64 => {

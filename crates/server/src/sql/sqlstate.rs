@@ -107,6 +107,7 @@ fn of_arrow(error: &ArrowError) -> &'static str {
     match error {
         ArrowError::DivideByZero => "22012",
         ArrowError::ArithmeticOverflow(_) => "22003",
+        ArrowError::ComputeError(text) if text.contains("overflow") => "22003",
         ArrowError::CastError(text) if text.contains("string") => "22P02",
         ArrowError::CastError(text) if text.starts_with("Can't cast value") => "22003",
         ArrowError::InvalidArgumentError(text) if text.contains("is too large to store") => "22003",

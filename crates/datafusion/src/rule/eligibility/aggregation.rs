@@ -17,6 +17,7 @@ use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
 
 use super::reason::Reason;
+use crate::overflow::CheckedSum;
 
 /// A partial aggregation reads the arrays of the scan below it if it has no properties beyond its keys and functions,
 /// and the scan does not stop early: rows that are marked, not dropped, would count for its limit.
@@ -51,7 +52,9 @@ pub(crate) fn function_at_scan(
     let inner = function.fun().inner();
     let known = if inner.is::<Count>() {
         Function::Count
-    } else if inner.is::<Sum>() && matches!(of, DataType::Decimal128(..) | DataType::Int64) {
+    } else if (inner.is::<Sum>() || inner.is::<CheckedSum>())
+        && matches!(of, DataType::Decimal128(..) | DataType::Int64)
+    {
         Function::Sum
     } else if inner.is::<Avg>()
         && (matches!(of, DataType::Decimal128(..)) || is_of_integers(&argument, input))

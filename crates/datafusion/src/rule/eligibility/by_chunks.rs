@@ -19,6 +19,7 @@ use datafusion::physical_plan::joins::HashJoinExec;
 use super::conjuncts::compares;
 use super::reason::{Reason, not_volatile};
 use crate::ordered::Step;
+use crate::overflow::CheckedSum;
 use crate::session::float_extrema::FloatExtremum;
 
 /// An aggregation, from the rows of the scan (`first`) to its results (`last`, which may be the same node), can be done
@@ -127,6 +128,7 @@ fn in_any_order(function: &AggregateFunctionExpr) -> bool {
     let inner = function.fun().inner();
     let known = inner.is::<Count>()
         || inner.is::<Sum>()
+        || inner.is::<CheckedSum>()
         || inner.is::<Avg>()
         || inner.is::<Min>()
         || inner.is::<Max>()

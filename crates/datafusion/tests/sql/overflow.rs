@@ -1,0 +1,340 @@
+//! Integer arithmetic and sums that leave their type, where plain DataFusion wraps around. What is expected is exact arithmetic,
+//! and the errors are those of PostgreSQL 15.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{
+    ArrayRef, Decimal128Array, DurationSecondArray, Int8Array, Int16Array, Int32Array, Int64Array,
+    RecordBatch, UInt8Array, UInt32Array, UInt64Array,
+};
+use datafusion::prelude::SessionContext;
+
+use crate::data::{row_groups, write};
+use crate::support::{self, LARGE_BUFFER, VARIANTS, Variant};
+
+/// Two files of two row groups. Rows 0 and 3 have the greatest values, rows 1 and 4 the least, row 2 small ones, row 5 nulls.
+fn declare_files() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    for file in 0..2 {
+        let rows = [3 * file, 3 * file + 1, 3 * file + 2];
+        let of = |values: [Option<i128>; 3]| {
+            rows.map(|row| if row == 5 { None } else { values[(row % 3) as usize] })
+        };
+        macro_rules! integers {
+            ($array:ty, $of:ty, $small:expr) => {{
+                let values = of([Some(<$of>::MAX as i128), Some(<$of>::MIN as i128), Some($small)]);
+                Arc::new(<$array>::from(values.map(|value| value.map(|value| value as $of)).to_vec()))
+                    as ArrayRef
+            }};
+        }
+        let digits = 10i128.pow(38) - 1;
+        let decimals = Decimal128Array::from(of([Some(digits), Some(-digits), Some(3)]).to_vec());
+        let decimals = decimals.with_precision_and_scale(38, 0).expect("decimals");
+        let seconds = of([Some(i64::MAX.into()), Some(i64::MIN.into()), Some(3)]);
+        let seconds = seconds.map(|value| value.map(|value| value as i64)).to_vec();
+        let columns: [(&str, ArrayRef); 11] = [
+            ("i", Arc::new(Int64Array::from(rows.map(i64::from).to_vec()))),
+            ("g", Arc::new(Int64Array::from(rows.map(|row| i64::from(row % 3)).to_vec()))),
+            ("a", integers!(Int64Array, i64, 3)),
+            ("b", integers!(Int32Array, i32, 3)),
+            ("c", integers!(Int16Array, i16, 3)),
+            ("d", integers!(Int8Array, i8, 3)),
+            ("u", integers!(UInt64Array, u64, 3)),
+            ("v", integers!(UInt32Array, u32, 3)),
+            ("w", integers!(UInt8Array, u8, 3)),
+            ("n", Arc::new(decimals)),
+            ("s", Arc::new(DurationSecondArray::from(seconds))),
+        ];
+        let columns = columns.map(|(name, column)| (name, column, true));
+        let batch = RecordBatch::try_from_iter_with_nullable(columns).expect("a batch");
+        write(&folder.path().join(format!("{file}.parquet")), &batch, row_groups(2).build());
+    }
+    folder
+}
+
+/// Sessions in which integers are checked: with and without cooperative scans, in all variants.
+async fn checked(folder: &tempfile::TempDir) -> Vec<(String, SessionContext)> {
+    let mut sessions = Vec::new();
+    for variant in VARIANTS {
+        for is_cooperative in [true, false] {
+            let engine = support::engine(support::policy("relevance"), LARGE_BUFFER);
+            let ctx = support::cooperative(&engine, variant);
+            let ctx = support::with_table(ctx, folder).await;
+            let set = format!("SET coscan.enabled = {is_cooperative}");
+            support::rows(&ctx, &set).await.expect(&set);
+            sessions.push((format!("{variant:?}, cooperative: {is_cooperative}"), ctx));
+        }
+    }
+    sessions
+}
+
+async fn plain(folder: &tempfile::TempDir) -> SessionContext {
+    support::with_table(support::plain(Variant::Default), folder).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn results_that_leave_their_type_are_errors() {
+    let folder = declare_files();
+    let (sessions, plain) = (checked(&folder).await, plain(&folder).await);
+    // A query, what its error says, and the rows of plain DataFusion.
+    let cases = [
+        (
+            "SELECT a + 1 FROM t WHERE i = 0",
+            "bigint out of range: 9223372036854775807 + 1",
+            "-9223372036854775808",
+        ),
+        (
+            "SELECT 1 + a FROM t WHERE i = 0",
+            "bigint out of range: 1 + 9223372036854775807",
+            "-9223372036854775808",
+        ),
+        (
+            "SELECT a - 1 FROM t WHERE i = 1",
+            "bigint out of range: -9223372036854775808 - 1",
+            "9223372036854775807",
+        ),
+        (
+            "SELECT a - a2 FROM (SELECT i, a, -1 AS a2 FROM t) WHERE i = 0",
+            "bigint out of range",
+            "-9223372036854775808",
+        ),
+        ("SELECT a * 2 FROM t WHERE i = 0", "bigint out of range: 9223372036854775807 * 2", "-2"),
+        ("SELECT a * a FROM t WHERE i = 1", "bigint out of range", "0"),
+        ("SELECT a * -1 FROM t WHERE i = 1", "bigint out of range", "-9223372036854775808"),
+        (
+            "SELECT -a FROM t WHERE i = 1",
+            "bigint out of range: -(-9223372036854775808)",
+            "-9223372036854775808",
+        ),
+        ("SELECT b + b FROM t WHERE i = 0", "integer out of range: 2147483647 + 2147483647", "-2"),
+        ("SELECT b * b FROM t WHERE i = 1", "integer out of range", "0"),
+        ("SELECT -b FROM t WHERE i = 1", "integer out of range", "-2147483648"),
+        ("SELECT c + c FROM t WHERE i = 0", "smallint out of range", "-2"),
+        ("SELECT d * d FROM t WHERE i = 0", "tinyint out of range", "1"),
+        ("SELECT -d FROM t WHERE i = 1", "tinyint out of range", "-128"),
+        ("SELECT u + u FROM t WHERE i = 0", "bigint unsigned out of range", "18446744073709551614"),
+        (
+            "SELECT v - x FROM (SELECT i, v, arrow_cast(4, 'UInt32') AS x FROM t) WHERE i = 2",
+            "integer unsigned out of range: 3 - 4",
+            "4294967295",
+        ),
+        ("SELECT w * w FROM t WHERE i = 0", "tinyint unsigned out of range", "1"),
+        (
+            "SELECT 9223372036854775807 + 1",
+            "bigint out of range: 9223372036854775807 + 1",
+            "-9223372036854775808",
+        ),
+        (
+            "SELECT arrow_cast(-32768, 'Int16') - arrow_cast(1, 'Int16')",
+            "smallint out of range: -32768 - 1",
+            "32767",
+        ),
+        (
+            "SELECT x + 1 FROM (SELECT 9223372036854775807 AS x)",
+            "bigint out of range",
+            "-9223372036854775808",
+        ),
+        (
+            "SELECT - x FROM (VALUES (-9223372036854775808)) v(x)",
+            "bigint out of range",
+            "-9223372036854775808",
+        ),
+        ("SELECT i FROM t WHERE a + 1 < 0 AND i = 0", "bigint out of range", "0"),
+        (
+            "SELECT count(*) FROM t GROUP BY a + 1 HAVING a + 1 = -9223372036854775808",
+            "bigint out of range",
+            "2",
+        ),
+        (
+            "SELECT l.i FROM t l JOIN t r ON l.a + 1 = r.a WHERE l.i = 0 AND r.i = 1",
+            "bigint out of range",
+            "0",
+        ),
+        (
+            "SELECT count(*) FROM t l, t r WHERE l.a - r.i < 0 AND l.i = 1 AND r.i = 2",
+            "bigint out of range",
+            "0",
+        ),
+        ("SELECT max(a + 1) FROM t WHERE i = 0", "bigint out of range", "-9223372036854775808"),
+        ("SELECT i FROM t WHERE i < 2 ORDER BY a - i - i LIMIT 1", "bigint out of range", "1"),
+        ("SELECT count(*) FILTER (WHERE a + 1 < 0) FROM t WHERE i = 0", "bigint out of range", "1"),
+        (
+            "SELECT CASE WHEN i = 0 THEN a + 1 ELSE 0 END FROM t WHERE i = 0",
+            "bigint out of range",
+            "-9223372036854775808",
+        ),
+        ("SELECT (SELECT max(a) + 1 FROM t)", "bigint out of range", "-9223372036854775808"),
+    ];
+    for (sql, expected, wrapped) in cases {
+        assert_eq!(support::rows(&plain, sql).await.expect(sql), [wrapped], "DataFusion mends this: {sql}");
+        for (session, ctx) in &sessions {
+            let error = support::rows(ctx, sql).await.expect_err(sql).to_string();
+            assert!(error.contains(expected) && error.contains("DECIMAL"), "{session}: {sql}: {error}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn results_that_fit_are_as_ever() {
+    let folder = declare_files();
+    let cases: [(&str, &[&str]); 18] = [
+        ("SELECT a - 1 FROM t WHERE i = 0", &["9223372036854775806"]),
+        ("SELECT a + 1 FROM t WHERE i IN (1, 5) ORDER BY i", &["-9223372036854775807", "NULL"]),
+        ("SELECT a + a FROM t WHERE i = 5", &["NULL"]),
+        (
+            "SELECT CASE WHEN i = 2 THEN a * 2 END FROM t ORDER BY i",
+            &["NULL", "NULL", "6", "NULL", "NULL", "NULL"],
+        ),
+        ("SELECT CASE WHEN i > 9 THEN 9223372036854775807 + 1 ELSE 7 END FROM t WHERE i = 0", &["7"]),
+        ("SELECT b + 1 FROM t WHERE i = 0", &["2147483648"]),
+        ("SELECT b::bigint * b FROM t WHERE i = 0", &["4611686014132420609"]),
+        ("SELECT CAST(a AS DECIMAL(38, 0)) + 1 FROM t WHERE i = 0", &["9223372036854775808"]),
+        ("SELECT u + a FROM t WHERE i = 0", &["27670116110564327422"]),
+        ("SELECT count(*) FROM t WHERE u > a", &["4"]),
+        ("SELECT count(*) FROM t WHERE u = a", &["1"]),
+        ("SELECT count(*) FROM t l JOIN t r ON l.u = r.a", &["1"]),
+        ("SELECT a % -1, a / 2 FROM t WHERE i = 1", &["0 | -4611686018427387904"]),
+        ("SELECT i FROM t WHERE i + 1 > 3 ORDER BY i + 1 DESC", &["5", "4", "3"]),
+        ("SELECT g + 1 AS k, count(*) FROM t GROUP BY g + 1 ORDER BY k", &["1 | 2", "2 | 2", "3 | 2"]),
+        ("SELECT i * 1, i + 0, -i FROM t WHERE i = 4", &["4 | 4 | -4"]),
+        ("SELECT DATE '2024-03-01' - DATE '2024-02-01' + 1", &["30"]),
+        ("SELECT -(-9223372036854775807)", &["9223372036854775807"]),
+    ];
+    for (session, ctx) in checked(&folder).await {
+        for (sql, expected) in cases {
+            assert_eq!(support::rows(&ctx, sql).await.expect(sql), expected, "{session}: {sql}");
+        }
+        for sql in ["SELECT a / -1 FROM t WHERE i = 1", "SELECT abs(a) FROM t WHERE i = 1"] {
+            let error = support::rows(&ctx, sql).await.expect_err(sql).to_string();
+            assert!(error.contains("verflow"), "{session}: {sql}: {error}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sums_are_exact_or_errors() {
+    let folder = declare_files();
+    let (sessions, plain) = (checked(&folder).await, plain(&folder).await);
+    let errors = [
+        ("SELECT sum(a) FROM t WHERE g = 0", "bigint out of range", "-2"),
+        ("SELECT sum(a) FROM t WHERE i IN (0, 2)", "bigint out of range", "-9223372036854775806"),
+        ("SELECT sum(u) FROM t", "bigint unsigned out of range", "1"),
+        ("SELECT g, sum(a) FROM t GROUP BY g HAVING g = 0", "bigint out of range", "0 | -2"),
+        (
+            "SELECT sum(DISTINCT x) FROM (SELECT a - g AS x FROM t WHERE i IN (0, 2) UNION ALL SELECT 5)",
+            "bigint",
+            "",
+        ),
+        ("SELECT sum(a) FILTER (WHERE g = 0) FROM t", "bigint out of range", "-2"),
+        (
+            "SELECT sum(a) OVER (ORDER BY i ROWS 1 PRECEDING) FROM t WHERE g = 0 AND a > 0 ORDER BY 1 LIMIT 1",
+            "bigint",
+            "-2",
+        ),
+        ("SELECT sum(a) OVER (PARTITION BY g) FROM t WHERE g = 0 LIMIT 1", "bigint out of range", "-2"),
+        (
+            "SELECT sum(a) OVER (ORDER BY i) FROM t WHERE g = 0 ORDER BY i DESC LIMIT 1",
+            "bigint out of range",
+            "-2",
+        ),
+        ("SELECT sum(a) FROM t WHERE g = 0 GROUP BY GROUPING SETS ((), (g))", "bigint out of range", ""),
+        ("SELECT g, sum(a) FROM t GROUP BY ROLLUP (g) HAVING g = 0", "bigint out of range", "0 | -2"),
+        ("SELECT sum(a + 1) + sum(a + 2) FROM t WHERE g = 0", "bigint out of range", ""),
+        ("SELECT sum(n) FROM t WHERE g = 0", "numeric out of range", ""),
+        ("SELECT g, sum(n) FROM t WHERE g = 0 GROUP BY g", "numeric out of range", ""),
+        (
+            "SELECT sum(DISTINCT n) FROM (SELECT n FROM t UNION ALL SELECT n - 1 FROM t) WHERE n > 9",
+            "numeric out of range",
+            "",
+        ),
+        ("SELECT sum(s) FROM t WHERE g = 0", "interval out of range", ""),
+        ("SELECT g, sum(s) FROM t WHERE g = 0 GROUP BY g", "interval out of range", ""),
+    ];
+    for (sql, expected, wrapped) in errors {
+        if !wrapped.is_empty() {
+            assert_eq!(
+                support::rows(&plain, sql).await.expect(sql),
+                [wrapped],
+                "DataFusion mends this: {sql}"
+            );
+        }
+        for (session, ctx) in &sessions {
+            let error = support::rows(ctx, sql).await.expect_err(sql).to_string();
+            assert!(error.contains(expected), "{session}: {sql}: {error}");
+        }
+    }
+    // Partial sums leave 64 bits, the whole does not: -1 - 1 + 3.
+    let exact: [(&str, &[&str]); 12] = [
+        ("SELECT sum(a) FROM t", &["1"]),
+        ("SELECT sum(a) FROM (SELECT * FROM t WHERE g < 2 ORDER BY g)", &["-2"]),
+        ("SELECT sum(a) FROM t WHERE g < 2 GROUP BY GROUPING SETS ((g * 0), ())", &["-2", "-2"]),
+        ("SELECT 1 AS k, sum(a) FROM t GROUP BY k", &["1 | 1"]),
+        (
+            "SELECT sum(a) OVER (ORDER BY g, i ROWS 1 PRECEDING) FROM t WHERE i IN (0, 1, 2) ORDER BY g",
+            &["9223372036854775807", "-1", "-9223372036854775805"],
+        ),
+        ("SELECT sum(DISTINCT a) FROM t", &["2"]),
+        (
+            "SELECT sum(DISTINCT a) OVER (ORDER BY i ROWS 1 PRECEDING) FROM t WHERE i IN (0, 1) ORDER BY i",
+            &["9223372036854775807", "-1"],
+        ),
+        ("SELECT sum(CAST(a AS DECIMAL(38, 0))) FROM t WHERE g = 0", &["18446744073709551614"]),
+        ("SELECT sum(b), sum(c), sum(d), sum(v), sum(w) FROM t", &["1 | 1 | 1 | 8589934593 | 513"]),
+        ("SELECT sum(b + 1), sum(b + 2), sum(b) FROM t", &["6 | 11 | 1"]),
+        ("SELECT sum(a), sum(a + 1) FROM t WHERE i = 5", &["NULL | NULL"]),
+        ("SELECT sum(u), sum(n) FROM t WHERE g = 2", &["3 | 3"]),
+    ];
+    for (session, ctx) in &sessions {
+        for (sql, expected) in exact {
+            assert_eq!(support::rows(ctx, sql).await.expect(sql), expected, "{session}: {sql}");
+        }
+    }
+}
+
+/// Many groups take other ways: states that are handed over, and aggregations that pass rows on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sums_of_many_groups_are_exact() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let rows = 60_000;
+    let values = (0..rows).map(|row| if row % 3 == 0 { i64::MIN } else { i64::MAX - row % 7 });
+    let columns: [(&str, ArrayRef); 2] = [
+        ("k", Arc::new(Int64Array::from_iter_values((0..rows).map(|row| row * 7919 % 20_000)))),
+        ("x", Arc::new(Int64Array::from_iter_values(values))),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).expect("a batch");
+    write(&folder.path().join("0.parquet"), &batch, row_groups(10_000).build());
+    let exact = "SELECT k, CAST(sum(CAST(x AS DECIMAL(38, 0))) AS BIGINT) FROM t GROUP BY k";
+    let plain = plain(&folder).await;
+    let wrapping = support::sorted_rows(&plain, "SELECT k, sum(x - x % 2) FROM t GROUP BY k").await;
+    for (session, ctx) in checked(&folder).await {
+        let set = "SET datafusion.execution.skip_partial_aggregation_probe_rows_threshold = 1000";
+        support::rows(&ctx, set).await.expect(set);
+        let set = "SET datafusion.execution.skip_partial_aggregation_probe_ratio_threshold = 0.1";
+        support::rows(&ctx, set).await.expect(set);
+        let sums = support::sorted_rows(&ctx, "SELECT k, sum(x) FROM t GROUP BY k").await;
+        assert_eq!(sums, support::sorted_rows(&ctx, exact).await, "{session}");
+        let sums = support::sorted_rows(&ctx, "SELECT k, sum(x - x % 2) FROM t GROUP BY k").await;
+        assert_eq!(sums, wrapping, "{session}: what fits is the same modulo 2^64");
+    }
+}
+
+/// Names and types of columns are DataFusion's.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn columns_are_called_as_without_checks() {
+    let folder = declare_files();
+    let plain = plain(&folder).await;
+    let engine = support::engine(support::policy("relevance"), LARGE_BUFFER);
+    let ctx = support::with_table(support::cooperative(&engine, Variant::Default), &folder).await;
+    for sql in [
+        "SELECT a + 1, (a - i) * 2, -a, sum(a) OVER (), a || '', CAST(n AS VARCHAR) FROM t",
+        "SELECT sum(a), sum(a + 1), sum(DISTINCT a), sum(u), g + i FROM t GROUP BY g + i",
+    ] {
+        let schema = async |ctx: &SessionContext| {
+            use coscan_sql::PlainSql;
+            let frame = ctx.plain_sql(sql).await.expect(sql);
+            let logical = frame.schema().as_arrow().clone();
+            (logical, frame.create_physical_plan().await.expect(sql).schema())
+        };
+        assert_eq!(schema(&ctx).await, schema(&plain).await, "{sql}");
+    }
+}
