@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use coscan_sql::PlainSql;
+use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanVisitor, accept, collect};
 use datafusion::prelude::SessionContext;
 
-use crate::data::{EVENTS, EVENTS_PER_ROW_GROUP, write_folders};
-use crate::support;
+use crate::data::{EVENTS, EVENTS_PER_ROW_GROUP, row_groups, write, write_folders};
+use crate::support::{self, LARGE_BUFFER, VARIANTS, Variant};
 
 const ROW_GROUPS: usize = EVENTS as usize / EVENTS_PER_ROW_GROUP;
 
@@ -334,6 +335,49 @@ async fn keys_of_one_folder_are_not_those_of_another() {
             // Each of the pairs meets the rows of one key in one folder.
             let expected = FOLDERS * FOLDERS * ROWS_OF_A_KEY;
             assert_eq!(support::number(&coscan.ctx, &sql).await, expected, "{partition}: {sql}");
+        }
+    }
+}
+
+/// A scan must not skip rows for a function that has its value while another of the list has none yet.
+/// <https://github.com/apache/datafusion/issues/25147>
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn min_and_max_together_need_the_rows_of_both() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let ones = |rows| Arc::new(Int64Array::from(vec![1; rows])) as ArrayRef;
+    for (name, k) in [("0", None), ("1", Some(100..5000)), ("2", None), ("3", Some(7..100))] {
+        let columns = match k {
+            Some(k) => vec![("z", ones(k.clone().count())), ("k", Arc::new(Int64Array::from_iter_values(k)) as _)],
+            None => vec![("z", ones(50))],
+        };
+        let batch = RecordBatch::try_from_iter(columns).expect("a batch");
+        write(&folder.path().join(format!("{name}.parquet")), &batch, row_groups(1000).build());
+    }
+    let plain = support::with_table(support::plain(Variant::Default), &folder).await;
+    let sql = "SELECT min(k), max(z) FROM t";
+    let mut is_wrong = false;
+    for _ in 0..50 {
+        is_wrong |= support::rows(&plain, sql).await.expect(sql) != ["7 | 1"];
+    }
+    assert!(is_wrong, "DataFusion mends this");
+    for variant in VARIANTS {
+        let engine = support::engine(support::policy("relevance"), LARGE_BUFFER);
+        let ctx = support::with_table(support::cooperative(&engine, variant), &folder).await;
+        for set in ["SET coscan.enabled = true", "SET coscan.enabled = false"] {
+            support::rows(&ctx, set).await.expect(set);
+            for (sql, expected) in [
+                (sql, "7 | 1"),
+                ("SELECT min(k), max(k) FROM t", "7 | 4999"),
+                ("SELECT min(k), max(k) FROM t WHERE z = 1", "7 | 4999"),
+                ("SELECT max(z), max(k) FROM t", "1 | 4999"),
+                ("SELECT min(k), max(k + z) FROM t", "7 | 5000"),
+                ("SELECT max(k), min(k) FILTER (WHERE k < 9), min(z) FROM t", "4999 | 7 | 1"),
+                ("SELECT min(k) FROM t WHERE z = 1", "7"),
+            ] {
+                for _ in 0..5 {
+                    assert_eq!(support::rows(&ctx, sql).await.expect(sql), [expected], "{variant:?}: {set}: {sql}");
+                }
+            }
         }
     }
 }
