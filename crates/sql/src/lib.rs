@@ -11,6 +11,7 @@
 
 #![deny(missing_docs)]
 
+mod all_columns;
 mod counted_sets;
 mod known;
 mod mend;

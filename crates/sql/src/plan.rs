@@ -9,6 +9,7 @@ use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
 use futures::future::{BoxFuture, FutureExt};
 
+use crate::all_columns::{with_columns, without_columns};
 use crate::mend::mend_statement;
 use crate::prepared;
 use crate::using;
@@ -60,12 +61,19 @@ pub fn statement_to_plan(
 ) -> BoxFuture<'_, Result<LogicalPlan>> {
     async move {
         if !using::mend(state, &mut statement, None).await? {
-            return prepared::kept(statement, |statement| state.statement_to_plan(statement).boxed()).await;
+            return prepared::kept(statement, |statement| planned(state, statement).boxed()).await;
         }
         let state = using::with_merged_columns(state);
-        prepared::kept(statement, |statement| state.statement_to_plan(statement).boxed()).await
+        prepared::kept(statement, |statement| planned(&state, statement).boxed()).await
     }
     .boxed()
+}
+
+async fn planned(state: &SessionState, mut statement: Statement) -> Result<LogicalPlan> {
+    if !without_columns(&mut statement) {
+        return state.statement_to_plan(statement).await;
+    }
+    with_columns(state.statement_to_plan(statement).await?)
 }
 
 /// [`SessionContext::execute_logical_plan`]: `SET` and `CREATE` take effect, and a prepared statement gets its values.
