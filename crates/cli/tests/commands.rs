@@ -107,6 +107,34 @@ fn results_in_every_format() {
     assert_eq!(sql_stdout(&["-c", "SET datafusion.execution.batch_size = 100", "--format", "csv"]), "");
 }
 
+/// As PostgreSQL and DuckDB print them; JSON has no NaN.
+#[test]
+fn values_of_every_type_are_printed() {
+    let sql = "SELECT MAP {'a': NULL, 'b': 1} AS m, MAP {1: 'x'} AS k, 'NaN'::double AS n, -'inf'::double AS f, \
+               [1, NULL] AS l, struct(1, NULL) AS s, NULL AS z, 9223372036854775807 AS i";
+    let expected = json!({
+        "m": {"a": null, "b": 1}, "k": {"1": "x"}, "n": "NaN", "f": "-Infinity", "l": [1, null],
+        "s": {"c0": 1, "c1": null}, "z": null, "i": 9_223_372_036_854_775_807_i64,
+    });
+    let printed: Value = serde_json::from_str(&stdout(&["sql", "--format", "ndjson", "-c", sql])).unwrap();
+    assert_eq!(printed, expected);
+    let printed: Value = serde_json::from_str(&stdout(&["sql", "--format", "json", "-c", sql])).unwrap();
+    assert_eq!(printed, json!([expected]));
+    let printed = stdout(&["sql", "--format", "csv", "-c", sql]);
+    let row = "\"{\"\"a\"\":null,\"\"b\"\":1}\",\"{\"\"1\"\":\"\"x\"\"}\",NaN,-inf,\"[1,null]\",\
+               \"{\"\"c0\"\":1,\"\"c1\"\":null}\",,9223372036854775807";
+    assert_eq!(printed, format!("m,k,n,f,l,s,z,i\n{row}\n"));
+    // A time before midnight.
+    let sql = "SELECT 7 AS i, arrow_cast(arrow_cast(-1, 'Int64'), 'Time64(Microsecond)') AS t";
+    for format in ["table", "expanded", "csv", "json", "ndjson"] {
+        let output = run(&["sql", "--format", format, "-c", sql]);
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{format}: {stderr}");
+        assert!(stderr.contains("Time64") || stderr.contains("time"), "{format}: {stderr}");
+        assert!(!text(&output.stdout).contains("ERROR"), "{format}");
+    }
+}
+
 #[test]
 fn tables_come_from_files_folders_and_patterns() {
     let folder = data().join("lineitem");

@@ -15,6 +15,7 @@ mod pager;
 mod progress;
 mod shell;
 mod statements;
+mod values;
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};

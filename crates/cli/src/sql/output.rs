@@ -3,22 +3,23 @@
 //! All formats but the table are printed batch by batch, as rows arrive.
 
 use std::io::Write;
+use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::csv;
-use arrow::datatypes::SchemaRef;
-use arrow::error::ArrowError;
-use arrow::json::LineDelimitedWriter;
+use arrow::datatypes::{Field, Schema, SchemaRef};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use arrow::util::pretty::pretty_format_batches_with_options;
 use clap::ValueEnum;
+
+use super::values::{as_lines, check, without_nested};
 
 /// How results are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// Columns aligned, for people
     Table,
-    /// Comma-separated with a header
+    /// Comma-separated with a header; nested values as JSON
     Csv,
     /// One array of objects
     Json,
@@ -60,6 +61,7 @@ impl<W: Write> Printer<W> {
 
     /// Prints or collects a batch.
     pub fn write(&mut self, batch: RecordBatch) -> anyhow::Result<()> {
+        let batch = with_all_digits(batch)?;
         // Text is made separately from writing it, because arrow's writers turn errors of the pipe into text.
         match self.format {
             Format::Csv if self.schema.fields().is_empty() => {}
@@ -88,15 +90,33 @@ impl<W: Write> Printer<W> {
                     self.collected.push(RecordBatch::new_empty(self.schema));
                 }
                 let options = FormatOptions::default().with_display_error(true);
-                writeln!(self.out, "{}", pretty_format_batches_with_options(&self.collected, &options)?)?;
+                let table = pretty_format_batches_with_options(&self.collected, &options)?.to_string();
+                check(table.as_bytes(), &self.collected)?;
+                writeln!(self.out, "{table}")?;
             }
             Format::Json => self.out.write_all(b"]\n")?,
-            Format::Expanded => write_expanded(&self.collected, &mut self.out)?,
+            Format::Expanded => {
+                let mut records = Vec::new();
+                write_expanded(&self.collected, &mut records)?;
+                check(&records, &self.collected)?;
+                self.out.write_all(&records)?;
+            }
             Format::Table | Format::Csv | Format::Ndjson => {}
         }
         self.out.flush()?;
         Ok(self.rows)
     }
+}
+
+/// The batch with decimals of types that have all of their digits. Columns of batches may then differ in their types.
+fn with_all_digits(batch: RecordBatch) -> anyhow::Result<RecordBatch> {
+    let columns = batch.columns().iter().map(coscan_datafusion::with_all_digits);
+    let columns = columns.collect::<Result<Vec<_>, _>>()?;
+    let fields = batch.schema_ref().fields().iter().zip(&columns);
+    let fields = fields.map(|(field, column)| Field::clone(field).with_data_type(column.data_type().clone()));
+    let schema = Schema::new(fields.collect::<Vec<_>>());
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(Arc::new(schema), columns, &options)?)
 }
 
 /// Every row as a list of its values, as psql does.
@@ -120,17 +140,9 @@ fn write_expanded(batches: &[RecordBatch], out: &mut impl Write) -> anyhow::Resu
     Ok(())
 }
 
-fn as_csv(batch: &RecordBatch, header: bool) -> Result<Vec<u8>, ArrowError> {
+fn as_csv(batch: &RecordBatch, header: bool) -> anyhow::Result<Vec<u8>> {
     let mut writer = csv::WriterBuilder::new().with_header(header).build(Vec::new());
-    writer.write(batch)?;
-    Ok(writer.into_inner())
-}
-
-/// One JSON object per row; there is no line break inside an object.
-fn as_lines(batch: &RecordBatch) -> Result<Vec<u8>, ArrowError> {
-    let mut writer = LineDelimitedWriter::new(Vec::new());
-    writer.write(batch)?;
-    writer.finish()?;
+    writer.write(&without_nested(batch)?)?;
     Ok(writer.into_inner())
 }
 
@@ -138,7 +150,6 @@ fn as_lines(batch: &RecordBatch) -> Result<Vec<u8>, ArrowError> {
 mod tests {
     use super::*;
     use arrow::array::{ArrayRef, Int64Array, StringArray};
-    use std::sync::Arc;
 
     fn printed(format: Format, rows: usize) -> String {
         let columns: [(&str, ArrayRef); 2] = [
