@@ -18,6 +18,7 @@ use super::file_partitions::FilePartitions;
 use super::float_extrema::with_float_extrema;
 use super::null_lists::with_null_lists;
 use super::rounded::with_lasting_round;
+use super::subqueries::with_subqueries;
 use super::try_cast::with_lasting_try_cast;
 use crate::overflow::with_checked_arithmetic;
 use crate::rule::build_sides::with_build_sides;
@@ -34,6 +35,8 @@ use crate::rule::stops::with_stops;
 /// - comparisons of decimals with numbers, of TRY_CAST with constants, and with lists that have a null,
 /// - joins and set operations over files in folders of a key, with `datafusion.optimizer.preserve_file_partitions`,
 /// - orders and groups by keys that some grouping sets leave out or that an outer join fills with nulls,
+/// - subqueries of EXISTS and IN outside of WHERE, or with nulls, aggregates and limits that depend on the row around, and scalar
+///   ones that do,
 /// - groups over joins with other groups, and min and max of floating-point numbers,
 /// - filters above outer joins whose sides have columns of the same name or above volatile columns, and conditions of joins by
 ///   sorting,
@@ -65,8 +68,8 @@ pub(super) fn with_mended_rules(mut builder: SessionStateBuilder) -> SessionStat
     let analyzer = with_lasting_round(builder.analyzer().take().unwrap_or_default());
     let analyzer = with_null_lists(with_decimal_literals(with_lasting_try_cast(analyzer)));
     let analyzer = with_float_extrema(analyzer);
-    let analyzer = with_independent_columns(with_counted_sets(analyzer));
-    *builder.analyzer() = Some(with_checked_arithmetic(analyzer));
+    let analyzer = with_subqueries(with_counted_sets(analyzer));
+    *builder.analyzer() = Some(with_checked_arithmetic(with_independent_columns(analyzer)));
     let optimizer = builder.physical_optimizers().take().unwrap_or_default();
     let optimizer = with_build_sides(with_true_claims(with_stops(optimizer)));
     *builder.physical_optimizers() = Some(with_sorted_inputs(optimizer));

@@ -15,5 +15,6 @@ pub(crate) mod null_lists;
 pub mod options;
 pub(crate) mod rounded;
 pub(crate) mod stores;
+pub(crate) mod subqueries;
 pub(crate) mod try_cast;
 pub(crate) mod url_tables;

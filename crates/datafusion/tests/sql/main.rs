@@ -34,6 +34,7 @@ mod shared_subplans;
 mod speed;
 mod statements;
 mod stores;
+mod subqueries;
 mod support;
 mod text_filters;
 mod tpch;

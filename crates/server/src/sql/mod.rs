@@ -11,7 +11,6 @@
 //! | `activity` | who is connected and what runs, as PostgreSQL's table of it has it |
 //! | `ast` | parts of statements: how they are made and looked into |
 //! | `dialect` | what PostgreSQL's SQL says that the query engine's says otherwise |
-//! | `marks` | what subqueries become that are values |
 //! | `types` | which names of types clients use |
 //! | `tiers` | tables whose files lie in an archive or on tape |
 //! | `functions` | functions of PostgreSQL that clients call when they connect |
@@ -35,7 +34,6 @@ mod columns;
 mod dialect;
 mod error;
 mod functions;
-mod marks;
 mod memory;
 mod nesting;
 mod permissions;

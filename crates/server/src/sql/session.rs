@@ -29,7 +29,6 @@ use super::again::Execution;
 use super::bounded::{BoundConstants, BoundOperators, Room};
 use super::catalog::{PUBLIC, catalogs};
 use super::dialect::{Literals, translated};
-use super::marks::Marks;
 use super::memory::UserPool;
 use super::results::{Bounds, Ending, start, stoppable};
 use super::types::CatalogTypes;
@@ -167,7 +166,6 @@ impl SessionBase {
             .with_catalog_list(self.seen(&user.role, database)?)
             .with_type_planner(Arc::new(CatalogTypes))
             .with_analyzer_rule(Arc::new(Literals))
-            .with_analyzer_rule(Arc::new(Marks))
             .with_analyzer_rule(Arc::new(BoundOperators(room.clone())))
             .with_optimizer_rule(Arc::new(BoundConstants(room.clone())))
             .build();
