@@ -38,6 +38,7 @@ mod subqueries;
 mod support;
 mod text_filters;
 mod tpch;
+mod using;
 
 #[path = "../../../parquet/tests/legacy/cases.rs"]
 mod cases;
@@ -46,4 +47,3 @@ mod thrift;
 
 // For `cases`, which another crate's tests share.
 use datafusion::{arrow, parquet};
-mod using;
