@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use coscan_operators::short_decimals::with_short_fields;
-use datafusion::arrow::datatypes::{Schema, SchemaRef, TimeUnit};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use datafusion::common::config::ParquetOptions;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::datasource::physical_plan::parquet::{Int96Coercer, apply_file_schema_type_coercions};
@@ -37,6 +37,11 @@ impl Int96 {
             }
         };
         Ok(Some(Int96 { unit, zone: options.coerce_int96_tz.as_deref().map(Arc::from) }))
+    }
+
+    /// The schema of a file with this choice, if the file has such timestamps.
+    pub(crate) fn coerced(&self, parquet: &SchemaDescriptor, schema: &Schema) -> Option<Schema> {
+        Int96Coercer::new(parquet, schema, &self.unit).with_timezone(self.zone.clone()).coerce()
     }
 }
 
@@ -87,19 +92,35 @@ impl LastSchemas {
     }
 }
 
-/// The file's own schema, with the table's choice of string and binary types and of a unit for INT96 timestamps.
+/// The file's own schema, with the table's choice of string and binary types, of a unit for INT96 timestamps, and of the zone of
+/// instants.
 fn coerced_schema(logical_schema: &Schema, loaded: &ArrowReaderMetadata, int96: Option<&Int96>) -> SchemaRef {
     let mut schema = Arc::clone(loaded.schema());
     if let Some(coerced) = apply_file_schema_type_coercions(logical_schema, &schema) {
         schema = Arc::new(coerced);
     }
-    if let Some(Int96 { unit, zone }) = int96
-        && let Some(coerced) =
-            Int96Coercer::new(loaded.parquet_schema(), &schema, unit).with_timezone(zone.clone()).coerce()
-    {
+    if let Some(coerced) = int96.and_then(|int96| int96.coerced(loaded.parquet_schema(), &schema)) {
         schema = Arc::new(coerced);
     }
-    schema
+    in_zones_of(logical_schema, schema)
+}
+
+/// The schema with the table's zones: values are the same in all zones.
+fn in_zones_of(logical_schema: &Schema, schema: SchemaRef) -> SchemaRef {
+    let wanted = |field: &Field| {
+        let DataType::Timestamp(unit, Some(zone)) = field.data_type() else { return None };
+        let wanted = logical_schema.field_with_name(field.name()).ok()?.data_type();
+        matches!(wanted, DataType::Timestamp(of, Some(other)) if of == unit && other != zone)
+            .then(|| wanted.clone())
+    };
+    if schema.fields().iter().all(|field| wanted(field).is_none()) {
+        return schema;
+    }
+    let fields = schema.fields().iter().map(|field| match wanted(field) {
+        Some(wanted) => Arc::new(field.as_ref().clone().with_data_type(wanted)),
+        None => Arc::clone(field),
+    });
+    Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
 }
 
 /// The schema of the file, `physical`, with those decimals in 64 bits for which [`short_decimal`] holds.
@@ -112,7 +133,6 @@ fn decoding_schema(physical: &SchemaRef, parquet: &SchemaDescriptor) -> SchemaRe
 
 #[cfg(test)]
 mod tests {
-    use datafusion::arrow::datatypes::{DataType, Field};
     use datafusion::parquet::schema::parser::parse_message_type;
 
     use super::*;

@@ -44,7 +44,7 @@ use crate::rule::stops::with_stops;
 ///
 /// A join above a semi or anti join keeps the side with fewer rows, where DataFusion may keep a whole table.
 ///
-/// EXCEPT ALL and INTERSECT ALL count rows in statements that are [marked](coscan_sql::mend_statement). Three settings are changed:
+/// EXCEPT ALL and INTERSECT ALL count rows in statements that are [marked](coscan_sql::mend_statement). Four settings are changed:
 ///
 /// - `datafusion.optimizer.enable_sort_pushdown` is off: it reorders the files of a scan whose limit takes the first rows of
 ///   another order. Limits over an order in cooperative scans begin with the chunks that they want without it.
@@ -52,6 +52,8 @@ use crate::rule::stops::with_stops;
 ///   exchange that belong to their frames.
 /// - `datafusion.execution.skip_physical_aggregate_schema_check` is on: the check refuses groups by an expression whose null the
 ///   optimizer has ruled out.
+/// - `datafusion.execution.parquet.coerce_int96` is `us` unless it is set: nanoseconds wrap around for INT96 times outside of the
+///   years 1677 to 2262, such as the 9999-12-31 that stands for "never" in tables of Spark and Hive.
 pub fn with_mended_planning(builder: SessionStateBuilder) -> SessionStateBuilder {
     with_mended_planner(with_mended_rules(builder))
 }
@@ -78,6 +80,7 @@ pub(super) fn with_mended_rules(mut builder: SessionStateBuilder) -> SessionStat
     options.optimizer.enable_sort_pushdown = false;
     options.optimizer.enable_topk_repartition = false;
     options.execution.skip_physical_aggregate_schema_check = true;
+    options.execution.parquet.coerce_int96.get_or_insert_with(|| "us".to_owned());
     builder.with_config(config)
 }
 

@@ -1,25 +1,50 @@
 //! The format of tables of Parquet files: DataFusion's own, with what DataFusion 55 gets wrong mended.
 //!
-//! Every session that [`crate::install`] equips has it under the name `parquet`: `CREATE EXTERNAL TABLE`, tables that are named by
-//! their path, and `COPY`. It makes the schema of a table, the statistics of its files, and their scans. It writes nothing
-//! itself. `SessionContext::register_parquet` does not ask a session for its formats, and has DataFusion's own.
+//! Every session that [`crate::install`] equips has it under the name `parquet`: `CREATE EXTERNAL TABLE`, tables that are
+//! named by their path, and `COPY`. It makes the schema of a table, the statistics of its files, and their scans:
+//!
+//! - a column that a file lacks may be null, and types that differ between files are promoted ([`super::schema`]);
+//! - two columns of one name in a file are an error;
+//! - times with a zone are in UTC;
+//! - statistics and orders are what footers prove ([`file_statistics`]), in the types of the table.
+//!
+//! It writes nothing itself. `SessionContext::register_parquet` does not ask a session for its formats, and has DataFusion's
+//! own.
 
+use std::any::Any;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock};
 
-use super::file_statistics;
-use super::footers::{metadata, with_footers};
 use async_trait::async_trait;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::catalog::Session;
-use datafusion::common::{GetExt, Result, Statistics};
+use datafusion::common::config::TableParquetOptions;
+use datafusion::common::{DataFusionError, GetExt, Result, Statistics};
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
+use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::file_format::{FileFormat, FileFormatFactory, FileMeta};
-use datafusion::datasource::physical_plan::{FileScanConfig, FileSinkConfig, FileSource};
+use datafusion::datasource::physical_plan::parquet::{
+    apply_file_schema_type_coercions, transform_binary_to_string, transform_schema_to_view,
+};
+use datafusion::datasource::physical_plan::{
+    FileScanConfig, FileScanConfigBuilder, FileSinkConfig, FileSource,
+};
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::object_store::{ObjectMeta, ObjectStore};
+use datafusion::parquet::arrow::parquet_to_arrow_schema;
+use datafusion::parquet::file::metadata::ParquetMetaData;
 use datafusion::physical_expr::{LexOrdering, LexRequirement};
 use datafusion::physical_plan::ExecutionPlan;
+use futures::{StreamExt, TryStreamExt};
+
+use super::adapter::WideningAdapters;
+use super::file_statistics;
+use super::footers::{metadata, with_footers};
+use super::promotion::first_twice;
+use super::schema::{Merged, check_names, check_nulls, merged};
+use super::statistics::{in_types_of, in_types_of_file};
+use crate::file::decoding::Int96;
+use crate::lock::lock;
 
 /// Makes [`ParquetFiles`] around the formats of another factory.
 #[derive(Debug)]
@@ -31,19 +56,32 @@ impl ParquetFilesFactory {
     /// The extension of Parquet files, by which formats are registered.
     pub(crate) const EXTENSION: &str = "parquet";
 
-    /// The factory around `inner`, which makes DataFusion's own formats.
+    /// The factory around `inner`. Formats of it that are not DataFusion's own stay as they are.
     pub(crate) fn new(inner: Arc<dyn FileFormatFactory>) -> Self {
         ParquetFilesFactory { inner }
+    }
+
+    fn around(format: Arc<dyn FileFormat>) -> Arc<dyn FileFormat> {
+        let own = (format.as_ref() as &dyn Any).downcast_ref::<ParquetFormat>();
+        match own.map(|own| own.options().clone()) {
+            Some(options) => Arc::new(ParquetFiles {
+                inner: format,
+                options,
+                inferred: OnceLock::new(),
+                last_schema: Mutex::default(),
+            }),
+            None => format,
+        }
     }
 }
 
 impl FileFormatFactory for ParquetFilesFactory {
     fn create(&self, state: &dyn Session, options: &HashMap<String, String>) -> Result<Arc<dyn FileFormat>> {
-        Ok(Arc::new(ParquetFiles { inner: self.inner.create(state, options)? }))
+        Ok(Self::around(self.inner.create(state, options)?))
     }
 
     fn default(&self) -> Arc<dyn FileFormat> {
-        Arc::new(ParquetFiles { inner: self.inner.default() })
+        Self::around(self.inner.default())
     }
 }
 
@@ -53,10 +91,90 @@ impl GetExt for ParquetFilesFactory {
     }
 }
 
-/// See the module's text.
+/// The format of the files of one table.
 #[derive(Debug)]
 pub(crate) struct ParquetFiles {
     inner: Arc<dyn FileFormat>,
+    options: TableParquetOptions,
+    /// What the table's schema was made of; empty for tables whose columns were declared.
+    inferred: OnceLock<HashMap<String, Arc<str>>>,
+    /// The last footer that had another schema than the one before it, and the schema. Most files of a table have the same.
+    last_schema: Mutex<Option<(Arc<ParquetMetaData>, SchemaRef)>>,
+}
+
+impl ParquetFiles {
+    /// The footer of a file, from the session's cache if that has it.
+    async fn footer(
+        &self,
+        state: &dyn Session,
+        store: &Arc<dyn ObjectStore>,
+        object: &ObjectMeta,
+    ) -> Result<Arc<ParquetMetaData>> {
+        metadata(state, store.as_ref(), object, self.options.global.metadata_size_hint).await
+    }
+
+    /// The schema of a file by itself.
+    fn schema_of(&self, footer: Arc<ParquetMetaData>) -> Result<SchemaRef> {
+        let about = footer.file_metadata();
+        if let Some((of, schema)) = &*lock(&self.last_schema)
+            && of.file_metadata().key_value_metadata() == about.key_value_metadata()
+            && of.file_metadata().schema_descr() == about.schema_descr()
+        {
+            return Ok(Arc::clone(schema));
+        }
+        let mut schema = parquet_to_arrow_schema(about.schema_descr(), about.key_value_metadata())?;
+        if let Some(int96) = Int96::wanted_by(&self.options.global)?
+            && let Some(coerced) = int96.coerced(about.schema_descr(), &schema)
+        {
+            schema = coerced;
+        }
+        if self.options.global.skip_metadata {
+            schema = without_metadata(&schema);
+        }
+        let schema = Arc::new(schema);
+        *lock(&self.last_schema) = Some((footer, Arc::clone(&schema)));
+        Ok(schema)
+    }
+
+    /// What is known of a file's columns, in the types of the table.
+    async fn statistics(
+        &self,
+        state: &dyn Session,
+        store: &Arc<dyn ObjectStore>,
+        table: &SchemaRef,
+        object: &ObjectMeta,
+    ) -> Result<Statistics> {
+        let in_file = self.columns_in(state, store, table, object).await?;
+        let footer = self.footer(state, store, object).await?;
+        Ok(in_types_of(table, &in_file, file_statistics::of_file(&footer, &in_file)?))
+    }
+
+    /// The table's columns in the types that statistics of the file are made in. Fails if the file does not fit the table.
+    async fn columns_in(
+        &self,
+        state: &dyn Session,
+        store: &Arc<dyn ObjectStore>,
+        table: &SchemaRef,
+        object: &ObjectMeta,
+    ) -> Result<SchemaRef> {
+        let footer = self.footer(state, store, object).await?;
+        let own = self.schema_of(footer)?;
+        if let Some(name) = first_twice(own.fields())
+            && table.column_with_name(name).is_some()
+        {
+            check_names(&object.location, &own)?;
+        }
+        if self.inferred.get().is_some() {
+            check_nulls(table, &object.location, &own)?;
+        }
+        let own = apply_file_schema_type_coercions(table, &own).map_or(own, Arc::new);
+        Ok(in_types_of_file(table, &own))
+    }
+}
+
+fn without_metadata(schema: &Schema) -> Schema {
+    let without = |field: &Arc<Field>| field.as_ref().clone().with_metadata(HashMap::new());
+    Schema::new(schema.fields().iter().map(without).collect::<Vec<_>>())
 }
 
 #[async_trait]
@@ -79,10 +197,24 @@ impl FileFormat for ParquetFiles {
         store: &Arc<dyn ObjectStore>,
         objects: &[ObjectMeta],
     ) -> Result<SchemaRef> {
-        for object in objects {
-            metadata(state, store.as_ref(), object, None).await?;
+        let concurrency = state.config_options().execution.meta_fetch_concurrency.get();
+        let files = futures::stream::iter(objects).map(|object| async {
+            let footer = self.footer(state, store, object).await?;
+            let schema = self.schema_of(footer)?;
+            check_names(&object.location, &schema)?;
+            Ok::<_, DataFusionError>((object.location.clone(), schema))
+        });
+        // Boxed, because the compiler cannot see otherwise that it may be sent to other threads.
+        let files = files.boxed().buffer_unordered(concurrency).try_collect().await?;
+        let Merged { mut schema, promotions } = merged(files)?;
+        let _ = self.inferred.set(promotions);
+        if self.options.global.binary_as_string {
+            schema = transform_binary_to_string(&schema);
         }
-        self.inner.infer_schema(state, store, objects).await
+        if self.options.global.schema_force_view_types {
+            schema = transform_schema_to_view(&schema);
+        }
+        Ok(Arc::new(schema))
     }
 
     async fn infer_stats(
@@ -92,8 +224,7 @@ impl FileFormat for ParquetFiles {
         table_schema: SchemaRef,
         object: &ObjectMeta,
     ) -> Result<Statistics> {
-        let metadata = metadata(state, store.as_ref(), object, None).await?;
-        file_statistics::of_file(&metadata, &table_schema)
+        self.statistics(state, store, &table_schema, object).await
     }
 
     async fn infer_ordering(
@@ -103,8 +234,7 @@ impl FileFormat for ParquetFiles {
         table_schema: SchemaRef,
         object: &ObjectMeta,
     ) -> Result<Option<LexOrdering>> {
-        let metadata = metadata(state, store.as_ref(), object, None).await?;
-        file_statistics::order_of_file(&metadata, &table_schema)
+        file_statistics::order_of_file(&*self.footer(state, store, object).await?, &table_schema)
     }
 
     async fn infer_stats_and_ordering(
@@ -114,16 +244,31 @@ impl FileFormat for ParquetFiles {
         table_schema: SchemaRef,
         object: &ObjectMeta,
     ) -> Result<FileMeta> {
-        let metadata = metadata(state, store.as_ref(), object, None).await?;
-        let ordering = file_statistics::order_of_file(&metadata, &table_schema)?;
-        Ok(FileMeta::new(file_statistics::of_file(&metadata, &table_schema)?).with_ordering(ordering))
+        let statistics = self.statistics(state, store, &table_schema, object).await?;
+        let ordering = self.infer_ordering(state, store, table_schema, object).await?;
+        Ok(FileMeta::new(statistics).with_ordering(ordering))
     }
 
     async fn create_physical_plan(
         &self,
         state: &dyn Session,
-        mut scan: FileScanConfig,
+        scan: FileScanConfig,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        let promotions = self.inferred.get().cloned();
+        let has_times = |schema: &SchemaRef| {
+            schema.fields().iter().any(|field| matches!(field.data_type(), DataType::Timestamp(..)))
+        };
+        let needs_care = match &promotions {
+            Some(promotions) => !promotions.is_empty(),
+            None => has_times(scan.file_schema()),
+        };
+        let mut scan = match scan.expr_adapter_factory {
+            None if needs_care => {
+                let adapters = Arc::new(WideningAdapters { promotions });
+                FileScanConfigBuilder::from(scan).with_expr_adapter(Some(adapters)).build()
+            }
+            _ => scan,
+        };
         scan.output_ordering = file_statistics::orders_across_files(&scan);
         file_statistics::read_constants(&mut scan);
         with_footers(self.inner.create_physical_plan(state, scan).await?, state)

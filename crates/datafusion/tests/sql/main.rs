@@ -27,6 +27,7 @@ mod resident;
 mod resident_shapes;
 mod rewrites;
 mod rounded;
+mod schemas;
 mod settings;
 mod shared_aggregates;
 mod shared_results;
@@ -36,7 +37,9 @@ mod statements;
 mod stores;
 mod subqueries;
 mod support;
+mod tables;
 mod text_filters;
+mod times;
 mod tpch;
 mod using;
 

@@ -90,11 +90,13 @@ pub fn upstream(variant: Variant) -> SessionContext {
     SessionContext::new_with_config(config(variant))
 }
 
-/// A session without cooperative scans, which looks at all rows: DataFusion draws wrong conclusions from some statistics.
+/// A session without cooperative scans, which looks at all rows: DataFusion draws wrong conclusions from some statistics. INT96
+/// times have the unit that others have.
 pub fn plain(variant: Variant) -> SessionContext {
     let mut config = config(variant).with_collect_statistics(false);
     let parquet = &mut config.options_mut().execution.parquet;
     (parquet.pruning, parquet.enable_page_index, parquet.bloom_filter_on_read) = (false, false, false);
+    parquet.coerce_int96 = Some("us".to_owned());
     SessionContext::new_with_config(config)
 }
 
