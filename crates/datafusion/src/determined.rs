@@ -8,6 +8,7 @@ use datafusion::datasource::listing::ListingTable;
 use datafusion::logical_expr::{Expr, LogicalPlan, Volatility, WindowFunctionDefinition};
 
 use crate::clustered::ClusteredTable;
+use crate::table::files::FilesTable;
 
 /// Whether the result depends on nothing but the plan and the tables it names, and these are plain files.
 pub(crate) fn is_determined(logical: &LogicalPlan) -> Result<bool> {
@@ -54,7 +55,7 @@ pub(crate) fn all_expressions(node: &LogicalPlan, is_so: impl Fn(&Expr) -> bool)
 
 /// Whether a table is nothing but files, whatever is declared of their order.
 fn is_listing(table: &dyn TableProvider) -> bool {
-    table.is::<ListingTable>() || table.is::<ClusteredTable>()
+    table.is::<FilesTable>() || table.is::<ListingTable>() || table.is::<ClusteredTable>()
 }
 
 /// Whether an expression is the same for everybody, whatever the time and the session.

@@ -44,3 +44,4 @@ pub use session::mended::with_mended_planning;
 pub use session::options::{self, CoscanOptions};
 pub use session::stores::{EnvironmentStores, SharedStores, store_for};
 pub use shared_result::result_taken_from;
+pub use table::listing::table_files;

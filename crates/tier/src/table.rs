@@ -160,10 +160,7 @@ async fn footer_unknown(tier: &Tier, locations: &[String], state: &dyn Session) 
 
 /// The Parquet files at an address.
 async fn files(location: &str, state: &dyn Session) -> Result<Vec<ObjectMeta>> {
-    let url = ListingTableUrl::parse(location)?;
-    let store = state.runtime_env().object_store(&url)?;
-    let extension = if url.is_collection() { ".parquet" } else { "" };
-    url.list_all_files(state, store.as_ref(), extension).await?.try_collect().await
+    coscan_datafusion::table_files(state, location).await
 }
 
 /// The Parquet files at an address and in all folders below it.

@@ -1,4 +1,4 @@
-//! Tables with declarations: DataFusion's listing tables, whose files say what was declared.
+//! Tables with declarations: tables of files, which say what was declared.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -18,6 +18,7 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use crate::clustered::ClusteredWith;
 use crate::rule::eligibility;
+use crate::table::files::FilesTable;
 
 /// The option of a table that declares.
 const OPTION: &str = "coscan.clustered_with";
@@ -50,7 +51,7 @@ impl TableProviderFactory for ClusteredTables {
         let mut command = command.clone();
         command.options.remove(OPTION);
         let table = self.plain.create(state, &command).await?;
-        if !table.is::<ListingTable>() {
+        if !table.is::<FilesTable>() && !table.is::<ListingTable>() {
             return Err(wrong("only tables of Parquet files can be declared so".to_owned()));
         }
         let schema = table.schema();

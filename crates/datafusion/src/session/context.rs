@@ -58,7 +58,8 @@ impl CoscanContext {
     /// Registers a Parquet file or a folder of them, local or `s3://`, `gs://`, `az://`, `http(s)://`.
     ///
     /// A folder with levels of the form `key=value` becomes a table partitioned by these keys. Stores that
-    /// the session does not know are set up from environment variables ([`EnvironmentStores`]).
+    /// the session does not know are set up from environment variables ([`EnvironmentStores`]). `docs/tables.md` says which files
+    /// are read, and what columns they have together.
     ///
     /// # Errors
     /// If the name is taken, the location cannot be listed, or a footer cannot be read.

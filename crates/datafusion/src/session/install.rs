@@ -4,9 +4,6 @@
 use std::sync::Arc;
 
 use coscan_engine::Engine;
-use datafusion::datasource::file_format::FileFormatFactory;
-use datafusion::datasource::file_format::parquet::ParquetFormatFactory;
-use datafusion::datasource::listing_table_factory::ListingTableFactory;
 use datafusion::execution::session_state::SessionStateBuilder;
 
 use crate::clustered::ClusteredTables;
@@ -16,10 +13,7 @@ use crate::session::mended::{with_mended_planner, with_mended_rules};
 use crate::session::options::CoscanOptions;
 use crate::shared_result;
 use crate::shared_subplan::SubplanPlanner;
-use crate::table::format::ParquetFilesFactory;
-
-/// What makes tables of Parquet files is known by this name.
-const PARQUET: &str = "PARQUET";
+use crate::table::factory::{FilesTables, PARQUET, with_mended_tables};
 
 /// Adds to a session under construction the rule that makes its scans cooperative and the settings
 /// under `coscan.*`.
@@ -27,15 +21,15 @@ const PARQUET: &str = "PARQUET";
 /// Rules that are added later do not see cooperative scans as DataFusion's own; add them before. Options
 /// that the builder's configuration already has are kept, but those that concern the engine have no
 /// effect on an engine that exists. Faults of DataFusion 55 are [mended](crate::with_mended_planning).
-pub fn install(mut builder: SessionStateBuilder, engine: Engine) -> SessionStateBuilder {
+pub fn install(builder: SessionStateBuilder, engine: Engine) -> SessionStateBuilder {
+    let mut builder = with_mended_tables(builder);
     let mut config = builder.config().take().unwrap_or_default();
     let mut options = config.options().extensions.get::<CoscanOptions>().cloned().unwrap_or_default();
     options.attach(engine.clone());
     config.options_mut().extensions.insert(options);
     let factories = builder.table_factories().get_or_insert_default();
-    let plain = factories.get(PARQUET).cloned().unwrap_or_else(|| Arc::new(ListingTableFactory::new()));
+    let plain = factories.get(PARQUET).cloned().unwrap_or_else(|| Arc::new(FilesTables));
     factories.insert(PARQUET.to_owned(), Arc::new(ClusteredTables::new(plain)));
-    with_own_format(builder.file_formats().get_or_insert_default());
     let rule = Arc::new(CooperativeScans::new(engine.clone()));
     let builder = builder.with_config(config).with_physical_optimizer_rule(rule);
     let mut builder = with_mended_rules(builder);
@@ -44,14 +38,4 @@ pub fn install(mut builder: SessionStateBuilder, engine: Engine) -> SessionState
     let planner = own_planner.unwrap_or_else(|| Arc::new(SubplanPlanner));
     let builder = load_control::install(builder, engine.clone(), planner);
     with_mended_planner(shared_result::install(builder, &engine, is_own))
-}
-
-/// Puts the format of this crate around the session's own one for Parquet files.
-fn with_own_format(formats: &mut Vec<Arc<dyn FileFormatFactory>>) {
-    let is_parquet = |factory: &Arc<dyn FileFormatFactory>| {
-        factory.get_ext().eq_ignore_ascii_case(ParquetFilesFactory::EXTENSION)
-    };
-    let inner = formats.iter().position(is_parquet).map(|at| formats.remove(at));
-    let inner = inner.unwrap_or_else(|| Arc::new(ParquetFormatFactory::new()));
-    formats.push(Arc::new(ParquetFilesFactory::new(inner)));
 }

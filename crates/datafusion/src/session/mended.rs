@@ -25,6 +25,7 @@ use crate::rule::build_sides::with_build_sides;
 use crate::rule::claims::with_true_claims;
 use crate::rule::sorted_inputs::with_sorted_inputs;
 use crate::rule::stops::with_stops;
+use crate::table::factory::with_mended_tables;
 
 /// Mends what DataFusion 55 gives wrong rows for, whether scans are cooperative or not. [`install`](crate::install) does it.
 ///
@@ -44,6 +45,9 @@ use crate::rule::stops::with_stops;
 ///
 /// A join above a semi or anti join keeps the side with fewer rows, where DataFusion may keep a whole table.
 ///
+/// `CREATE EXTERNAL TABLE .. STORED AS PARQUET` makes other tables (`docs/tables.md`): of other files, with keys that have types, and
+/// of files whose schemas differ.
+///
 /// EXCEPT ALL and INTERSECT ALL count rows in statements that are [marked](coscan_sql::mend_statement). Four settings are changed:
 ///
 /// - `datafusion.optimizer.enable_sort_pushdown` is off: it reorders the files of a scan whose limit takes the first rows of
@@ -55,7 +59,7 @@ use crate::rule::stops::with_stops;
 /// - `datafusion.execution.parquet.coerce_int96` is `us` unless it is set: nanoseconds wrap around for INT96 times outside of the
 ///   years 1677 to 2262, such as the 9999-12-31 that stands for "never" in tables of Spark and Hive.
 pub fn with_mended_planning(builder: SessionStateBuilder) -> SessionStateBuilder {
-    with_mended_planner(with_mended_rules(builder))
+    with_mended_planner(with_mended_rules(with_mended_tables(builder)))
 }
 
 /// Planners around the session's own, or DataFusion's.

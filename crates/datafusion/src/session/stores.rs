@@ -17,12 +17,15 @@ use object_store::local::LocalFileSystem;
 use url::{Position, Url};
 
 use crate::session::bounded_store::bounded;
+use crate::session::presigned::{Queries, QueryConnector, has_query};
 
 /// A session's stores; one that is not registered is set up from the environment when it is first named,
 /// be it by `register_parquet`, `CREATE EXTERNAL TABLE` or `SELECT ... FROM 's3://...'`.
 #[derive(Debug)]
 pub struct EnvironmentStores {
     known: DefaultObjectStoreRegistry,
+    /// Of URLs that had one when they were named.
+    queries: Arc<Queries>,
 }
 
 impl Default for EnvironmentStores {
@@ -34,7 +37,7 @@ impl Default for EnvironmentStores {
         if let Some((url, store)) = files {
             known.register_store(&url, bounded(store));
         }
-        EnvironmentStores { known }
+        EnvironmentStores { known, queries: Arc::default() }
     }
 }
 
@@ -48,10 +51,13 @@ impl ObjectStoreRegistry for EnvironmentStores {
     }
 
     fn get_store(&self, url: &Url) -> Result<Arc<dyn ObjectStore>> {
+        if has_query(url) {
+            self.queries.note(url);
+        }
         if let Ok(store) = self.known.get_store(url) {
             return Ok(store);
         }
-        let store = store_for(url)?;
+        let store = store_sending(url, &self.queries)?;
         self.known.register_store(url, Arc::clone(&store));
         Ok(store)
     }
@@ -62,6 +68,11 @@ impl ObjectStoreRegistry for EnvironmentStores {
 /// # Errors
 /// If no store is known for the address, or its environment variables are incomplete.
 pub fn store_for(url: &Url) -> Result<Arc<dyn ObjectStore>> {
+    store_sending(url, &Arc::default())
+}
+
+/// The same, of which requests are sent with these queries.
+fn store_sending(url: &Url, queries: &Arc<Queries>) -> Result<Arc<dyn ObjectStore>> {
     let address = url.as_str();
     let store: object_store::Result<Arc<dyn ObjectStore>> = match url.scheme() {
         "s3" | "s3a" => AmazonS3Builder::from_env().with_url(address).build().map(|s| Arc::new(s) as _),
@@ -72,7 +83,9 @@ pub fn store_for(url: &Url) -> Result<Arc<dyn ObjectStore>> {
         "http" | "https" => {
             let options = ClientOptions::new().with_allow_http(true);
             let host = &url[..Position::BeforePath];
-            HttpBuilder::new().with_url(host).with_client_options(options).build().map(|s| Arc::new(s) as _)
+            let builder = HttpBuilder::new().with_url(host).with_client_options(options);
+            let connector = QueryConnector { queries: Arc::clone(queries) };
+            builder.with_http_connector(connector).build().map(|s| Arc::new(s) as _)
         }
         scheme => {
             return Err(DataFusionError::Configuration(format!(

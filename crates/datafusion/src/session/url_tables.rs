@@ -6,8 +6,11 @@ use async_trait::async_trait;
 use datafusion::catalog::{DynamicFileCatalog, TableProvider, UrlTableFactory};
 use datafusion::common::Result;
 use datafusion::datasource::dynamic_file::DynamicListTableFactory;
+use datafusion::execution::session_state::SessionState;
 use datafusion::prelude::SessionContext;
 use datafusion_session::SessionStore;
+
+use crate::table::factory::table_at;
 
 /// Finds tables whose names look like paths. [`SessionContext::enable_url_table`] takes any name for one, so that nobody can
 /// create a table or view that has the name of a folder in the current one.
@@ -17,8 +20,18 @@ struct PathTables(DynamicListTableFactory);
 #[async_trait]
 impl UrlTableFactory for PathTables {
     async fn try_new(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        let looks_like_path = name.contains(['/', std::path::MAIN_SEPARATOR, '.', '*']);
-        if looks_like_path { self.0.try_new(name).await } else { Ok(None) }
+        if !name.contains(['/', std::path::MAIN_SEPARATOR, '.', '*']) {
+            return Ok(None);
+        }
+        let session = self.0.session_store().get_session().upgrade();
+        let state =
+            session.and_then(|session| session.read().as_any().downcast_ref::<SessionState>().cloned());
+        let Some(state) = state else { return Ok(None) };
+        match table_at(&state, name).await? {
+            Some(table) => Ok(Some(table)),
+            // CSV, JSON and others.
+            None => self.0.try_new(name).await,
+        }
     }
 }
 

@@ -86,9 +86,15 @@ impl Drawer<'_> {
             });
         }
         if table.hive {
-            let class = if table.declared { Class::Int } else { Class::Text };
             let sql = format!("{alias}.p");
-            scope.push(Named { sql, class, origin: None, unique: false, sorts: true, exact: true });
+            scope.push(Named {
+                sql,
+                class: Class::Int,
+                origin: None,
+                unique: false,
+                sorts: true,
+                exact: true,
+            });
         }
         Drawn { relation: Relation::Named(table.name.clone(), alias), scope, rows: table.rows() }
     }

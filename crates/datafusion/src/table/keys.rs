@@ -1,0 +1,169 @@
+//! Keys of a table: columns whose values are in the names of folders, `key=value`.
+//!
+//! The type of a key follows from the values that there are when the table is made, as in DuckDB: BIGINT if all are integers
+//! written in the usual way (no `01`, no `+1`), otherwise DATE if all are days (`2024-01-31`), otherwise text. Names and
+//! values are percent-decoded. `__HIVE_DEFAULT_PARTITION__` stands for NULL.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, AsArray, RecordBatch, RecordBatchOptions};
+use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::catalog::Session;
+use datafusion::common::{Column, DFSchema, Result, ScalarValue, plan_err};
+use datafusion::logical_expr::utils::{conjunction, split_conjunction};
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
+use percent_encoding::percent_decode_str;
+
+/// What stands for NULL.
+const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
+
+/// A key and its type.
+pub(crate) type Key = (String, DataType);
+
+/// Texts of keys are dictionaries: a file has one.
+pub(crate) fn text_type() -> DataType {
+    DataType::Dictionary(Box::new(DataType::UInt16), Box::new(DataType::Utf8))
+}
+
+/// The key and the value that the name of a folder states.
+pub(crate) fn stated(folder: &str) -> Option<(String, String)> {
+    let decoded =
+        |text: &str| percent_decode_str(text).decode_utf8().map_or(text.to_owned(), |text| text.into_owned());
+    folder.split_once('=').map(|(key, value)| (decoded(key), decoded(value)))
+}
+
+/// The type of a key with these values.
+pub(crate) fn type_of<'a>(values: impl Iterator<Item = &'a str> + Clone) -> DataType {
+    let mut known = values.filter(|value| *value != NULL).peekable();
+    if known.peek().is_none() {
+        return text_type();
+    }
+    let all = |of: DataType| known.clone().all(|value| value_of(value, &of).is_some());
+    if all(DataType::Int64) {
+        return DataType::Int64;
+    }
+    if all(DataType::Date32) { DataType::Date32 } else { text_type() }
+}
+
+/// The value that a text stands for; none if it is not written as values of the type are.
+pub(crate) fn value_of(text: &str, of: &DataType) -> Option<ScalarValue> {
+    if text == NULL {
+        return ScalarValue::try_new_null(of).ok();
+    }
+    let value = ScalarValue::try_from_string(text.to_owned(), of).ok()?;
+    let usual = !matches!(of, DataType::Int64 | DataType::Date32) || value.to_string() == text;
+    usual.then_some(value)
+}
+
+/// The folders, from the first key on, in which all rows are that `filters` let through; empty if they do not say.
+pub(crate) fn folders_of(keys: &[Key], filters: &[Expr]) -> Vec<String> {
+    let conjuncts: Vec<&Expr> = filters.iter().flat_map(split_conjunction).collect();
+    let folder = |(key, of): &Key| {
+        let value = conjuncts.iter().find_map(|conjunct| equal_to(conjunct, key))?;
+        let same_type = &value.data_type() == of || *of == text_type() && value.try_as_str().is_some();
+        let folder = format!("{key}={value}");
+        // Others are written in several ways, percent-encoded or not.
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '=');
+        (same_type && !value.is_null() && !value.to_string().is_empty() && folder.chars().all(plain))
+            .then_some(folder)
+    };
+    keys.iter().map_while(folder).collect()
+}
+
+/// The value that a conjunct says a key has.
+fn equal_to<'a>(conjunct: &'a Expr, key: &str) -> Option<&'a ScalarValue> {
+    let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = conjunct else { return None };
+    match (left.as_ref(), right.as_ref()) {
+        (Expr::Column(Column { name, .. }), Expr::Literal(value, _))
+        | (Expr::Literal(value, _), Expr::Column(Column { name, .. }))
+            if name == key =>
+        {
+            Some(value)
+        }
+        _ => None,
+    }
+}
+
+/// Which of these lists of values, one for each key, pass the filters, which are of keys only.
+pub(crate) fn passing(
+    state: &dyn Session,
+    keys: &[Key],
+    values: &[&[ScalarValue]],
+    filters: &[Expr],
+) -> Result<Vec<bool>> {
+    let Some(filter) = conjunction(filters.iter().cloned()) else { return Ok(vec![true; values.len()]) };
+    if values.is_empty() {
+        return Ok(Vec::new());
+    }
+    let fields = keys.iter().map(|(key, of)| Field::new(key, of.clone(), true)).collect();
+    let schema = DFSchema::from_unqualified_fields(fields, Default::default())?;
+    let column = |at: usize| ScalarValue::iter_to_array(values.iter().map(|values| values[at].clone()));
+    let columns = (0..keys.len()).map(column).collect::<Result<Vec<_>>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(values.len()));
+    let batch = RecordBatch::try_new_with_options(Arc::clone(schema.inner()), columns, &options)?;
+    let passes = state.create_physical_expr(filter, &schema)?.evaluate(&batch)?.into_array(values.len())?;
+    let Some(passes) = passes.as_boolean_opt() else {
+        return plan_err!("a filter over the keys of a table is {}", passes.data_type());
+    };
+    Ok((0..values.len()).map(|at| passes.is_valid(at) && passes.value(at)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::logical_expr::{col, lit};
+
+    use super::*;
+
+    #[test]
+    fn types_follow_from_values_as_in_duckdb() {
+        for (values, of) in [
+            (&["1", "9", "10"][..], DataType::Int64),
+            (&["1", NULL], DataType::Int64),
+            (&["-1", "0"], DataType::Int64),
+            (&["01", "02", "10"], text_type()),
+            (&["+1"], text_type()),
+            (&["-0"], text_type()),
+            (&["1", "a"], text_type()),
+            (&["1", ""], text_type()),
+            (&["99999999999999999999"], text_type()),
+            (&["1.5"], text_type()),
+            (&["2024-01-31", "2024-02-01"], DataType::Date32),
+            (&["2024-02-01", NULL], DataType::Date32),
+            (&["2024-02-30"], text_type()),
+            (&["20240131"], DataType::Int64),
+            (&["2024-01-31 10:00:00"], text_type()),
+            (&[NULL], text_type()),
+            (&["true"], text_type()),
+        ] {
+            assert_eq!(type_of(values.iter().copied()), of, "{values:?}");
+        }
+    }
+
+    #[test]
+    fn folders_are_known_from_the_first_key_on() {
+        let keys = [
+            ("y".to_owned(), DataType::Int64),
+            ("d".to_owned(), DataType::Date32),
+            ("t".to_owned(), text_type()),
+        ];
+        let day = ScalarValue::Date32(Some(19723));
+        let folders = |filter: Expr| folders_of(&keys, &[filter]).join("/");
+        assert_eq!(folders(col("y").eq(lit(9_i64))), "y=9");
+        assert_eq!(folders(col("y").eq(lit(9_i64)).and(col("t").eq(lit("a")))), "y=9");
+        assert_eq!(folders(lit(9_i64).eq(col("y")).and(col("d").eq(lit(day)))), "y=9/d=2024-01-01");
+        for unknown in [
+            col("y").gt(lit(9_i64)),
+            col("y").eq(lit(9.0)),
+            col("y").eq(lit(9_i64)).or(col("y").eq(lit(8_i64))),
+            col("t").eq(lit("a")),
+            col("y").eq(lit(ScalarValue::Int64(None))),
+        ] {
+            assert_eq!(folders(unknown), "");
+        }
+        let text = [("t".to_owned(), text_type())];
+        assert_eq!(folders_of(&text, &[col("t").eq(lit("a-b"))]), ["t=a-b"]);
+        for value in ["a b", "a:b", "a~b", "ü", "50%", ""] {
+            assert_eq!(folders_of(&text, &[col("t").eq(lit(value))]), [""; 0], "{value}");
+        }
+    }
+}

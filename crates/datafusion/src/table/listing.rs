@@ -1,0 +1,126 @@
+//! Lists the files of a table.
+//!
+//! The store is asked each time, so that new and replaced files are seen. Where filters say the first keys of all rows, only
+//! their folders are listed. Objects without bytes, such as the markers that object stores have for folders, are no files.
+
+use datafusion::catalog::Session;
+use datafusion::common::{Result, plan_err};
+use datafusion::error::DataFusionError;
+use datafusion::object_store::path::Path;
+use datafusion::object_store::{self, ObjectMeta, ObjectStore, ObjectStoreExt};
+use futures::TryStreamExt;
+
+use super::keys::stated;
+use super::location::Location;
+
+/// A file of a table.
+#[derive(Clone, Debug)]
+pub(crate) struct Listed {
+    pub(crate) meta: ObjectMeta,
+    /// The keys and values that its folders state, from the table's folder on.
+    pub(crate) keys: Vec<(String, String)>,
+}
+
+/// The files at a location, in the order of their paths, of those `folders` only, which are names below it. Folders that state
+/// no key are gone into if `subfolders`.
+pub(crate) async fn files_at(
+    store: &dyn ObjectStore,
+    location: &Location,
+    folders: &[String],
+    subfolders: bool,
+) -> Result<Vec<Listed>> {
+    let root = location.url().prefix();
+    if location.may_be_file() {
+        match store.head(root).await {
+            Ok(meta) => return Ok(vec![Listed { meta, keys: Vec::new() }]),
+            // It may be a folder all the same.
+            Err(object_store::Error::NotFound { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let mut names: Vec<&str> = if root.as_ref().is_empty() { Vec::new() } else { vec![root.as_ref()] };
+    names.extend(folders.iter().map(String::as_str));
+    let prefix = Path::parse(names.join("/"))?;
+    let mut files: Vec<Listed> = store
+        .list(Some(&prefix).filter(|prefix| !prefix.as_ref().is_empty()))
+        .try_filter_map(|meta| {
+            let found = found(location, meta, subfolders);
+            async move { Ok(found) }
+        })
+        .try_collect()
+        .await
+        .map_err(DataFusionError::from)?;
+    files.sort_unstable_by(|a, b| a.meta.location.cmp(&b.meta.location));
+    Ok(files)
+}
+
+/// The object, if it is a file of the table.
+fn found(location: &Location, meta: ObjectMeta, subfolders: bool) -> Option<Listed> {
+    let parts = location.parts(&meta.location).filter(|_| meta.size > 0)?;
+    if !location.has(&parts, subfolders) {
+        return None;
+    }
+    let keys = parts[..parts.len() - 1].iter().filter_map(|folder| stated(folder)).collect();
+    Some(Listed { meta, keys })
+}
+
+/// The location and its files when a table is made.
+///
+/// # Errors
+/// If there are none, or the file that was named is empty.
+pub(crate) async fn first_files(
+    store: &dyn ObjectStore,
+    location: Location,
+    subfolders: bool,
+) -> Result<(Location, Vec<Listed>)> {
+    let files = files_at(store, &location, &[], subfolders).await?;
+    if let [only] = files.as_slice()
+        && only.meta.size == 0
+    {
+        return plan_err!("{} is empty, which no Parquet file is", location.text());
+    }
+    if !files.is_empty() {
+        return Ok((location, files));
+    }
+    if let Some(pattern) = location.as_pattern() {
+        let files = files_at(store, &pattern, &[], subfolders).await?;
+        if !files.is_empty() {
+            return Ok((pattern, files));
+        }
+    }
+    Ok((location, files))
+}
+
+/// The files of a table at a path or URL, as `CREATE EXTERNAL TABLE` finds them.
+///
+/// # Errors
+/// If it is no path, pattern or URL, or its store fails.
+pub async fn table_files(state: &dyn Session, location: &str) -> Result<Vec<ObjectMeta>> {
+    let location = Location::parse(location)?;
+    let store = state.runtime_env().object_store(location.url())?;
+    let subfolders = !state.config_options().execution.listing_table_ignore_subdirectory;
+    let (_, files) = first_files(store.as_ref(), location, subfolders).await?;
+    Ok(files.into_iter().map(|file| file.meta).collect())
+}
+
+/// The names of the keys that all these files have.
+///
+/// # Errors
+/// If files have different keys.
+pub(crate) fn common_keys(files: &[Listed]) -> Result<Vec<String>> {
+    let names = |file: &Listed| file.keys.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>();
+    let Some((first, others)) = files.split_first() else { return Ok(Vec::new()) };
+    let of_first = names(first);
+    if let Some(other) = others.iter().find(|other| names(other) != of_first) {
+        return plan_err!(
+            "files of a table must be in folders of the same keys: {} has the keys {of_first:?}, {} has {:?}",
+            first.meta.location,
+            other.meta.location,
+            names(other)
+        );
+    }
+    if let Some(twice) = of_first.iter().enumerate().find(|(at, key)| of_first[..*at].contains(key)) {
+        return plan_err!("{} has two folders of the key {}", first.meta.location, twice.1);
+    }
+    Ok(of_first)
+}
