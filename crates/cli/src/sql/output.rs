@@ -12,7 +12,7 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use arrow::util::pretty::pretty_format_batches_with_options;
 use clap::ValueEnum;
 
-use super::values::{as_lines, check, without_nested};
+use super::values::{as_lines, check, explain, without_nested};
 
 /// How results are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -142,7 +142,10 @@ fn write_expanded(batches: &[RecordBatch], out: &mut impl Write) -> anyhow::Resu
 
 fn as_csv(batch: &RecordBatch, header: bool) -> anyhow::Result<Vec<u8>> {
     let mut writer = csv::WriterBuilder::new().with_header(header).build(Vec::new());
-    writer.write(&without_nested(batch)?)?;
+    if let Err(error) = writer.write(&without_nested(batch)?) {
+        explain(std::slice::from_ref(batch))?;
+        return Err(error.into());
+    }
     Ok(writer.into_inner())
 }
 

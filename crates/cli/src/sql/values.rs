@@ -75,6 +75,11 @@ pub fn check(printed: &[u8], batches: &[RecordBatch]) -> anyhow::Result<()> {
     if !printed.windows(ERROR.len()).any(|text| text == ERROR.as_bytes()) {
         return Ok(());
     }
+    explain(batches)
+}
+
+/// Fails if a value of the batches cannot be shown.
+pub fn explain(batches: &[RecordBatch]) -> anyhow::Result<()> {
     let options = FormatOptions::default();
     let mut text = String::new();
     for batch in batches {

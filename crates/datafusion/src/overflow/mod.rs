@@ -29,6 +29,7 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, DataFusionError, Result, exec_datafusion_err};
 use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan, WindowFunctionDefinition};
 use datafusion::optimizer::{Analyzer, AnalyzerRule};
@@ -62,7 +63,12 @@ fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     if let LogicalPlan::TableScan(scan) = &plan {
         schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
     }
-    plan.map_expressions(|expr| expr.transform_up(|expr| of_expr(expr, &schema)))
+    // Names of aggregate and window functions with conditions and orders show functions as such.
+    let names = NamePreserver::new(&plan);
+    plan.map_expressions(|expr| {
+        let name = names.save(&expr);
+        Ok(expr.transform_up(|expr| of_expr(expr, &schema))?.update_data(|expr| name.restore(expr)))
+    })
 }
 
 fn of_expr(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
