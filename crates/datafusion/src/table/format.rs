@@ -40,6 +40,7 @@ use futures::{StreamExt, TryStreamExt};
 use super::adapter::WideningAdapters;
 use super::file_statistics;
 use super::footers::{metadata, with_footers};
+use super::intervals;
 use super::promotion::first_twice;
 use super::schema::{Merged, check_names, check_nulls, merged};
 use super::statistics::{in_types_of, in_types_of_file};
@@ -127,6 +128,9 @@ impl ParquetFiles {
             && let Some(coerced) = int96.coerced(about.schema_descr(), &schema)
         {
             schema = coerced;
+        }
+        if let Some(shown) = intervals::shown(&schema) {
+            schema = shown;
         }
         if self.options.global.skip_metadata {
             schema = without_metadata(&schema);
@@ -258,10 +262,14 @@ impl FileFormat for ParquetFiles {
         let has_times = |schema: &SchemaRef| {
             schema.fields().iter().any(|field| matches!(field.data_type(), DataType::Timestamp(..)))
         };
-        let needs_care = match &promotions {
-            Some(promotions) => !promotions.is_empty(),
-            None => has_times(scan.file_schema()),
+        let has_intervals = |schema: &SchemaRef| {
+            schema.fields().iter().any(|field| intervals::has_intervals(field.data_type()))
         };
+        let needs_care = has_intervals(scan.file_schema())
+            || match &promotions {
+                Some(promotions) => !promotions.is_empty(),
+                None => has_times(scan.file_schema()),
+            };
         let mut scan = match scan.expr_adapter_factory {
             None if needs_care => {
                 let adapters = Arc::new(WideningAdapters { promotions });

@@ -22,6 +22,8 @@ use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::ColumnarValue;
 use datafusion::physical_expr::PhysicalExpr;
 
+use super::intervals;
+
 /// What fails to be converted is an error.
 const STRICT: CastOptions<'static> =
     CastOptions { safe: false, format_options: datafusion::common::format::DEFAULT_FORMAT_OPTIONS };
@@ -135,6 +137,7 @@ pub(crate) fn needs_care(from: &DataType, to: &DataType, checked: bool) -> bool 
         (List(_) | LargeList(_) | FixedSizeList(..), List(_) | LargeList(_) | FixedSizeList(..)) => true,
         (Dictionary(_, from), to) => needs_care(from, to, checked),
         (from, Dictionary(_, to)) => needs_care(from, to, checked),
+        (from, to) if *from == intervals::STORED && *to == intervals::SHOWN => true,
         (from, to) => checked && rounds(from, to),
     }
 }
@@ -225,6 +228,9 @@ fn map(array: &MapArray, entry: &FieldRef, sorted: bool, checked: bool) -> Resul
 
 fn leaf(array: &ArrayRef, to: &DataType, checked: bool) -> Result<ArrayRef, ArrowError> {
     let from = array.data_type();
+    if *from == intervals::STORED && *to == intervals::SHOWN {
+        return intervals::converted(array);
+    }
     let converted = cast_with_options(array, to, &STRICT)?;
     if checked && rounds(from, to) {
         let back = CastOptions { safe: true, ..STRICT };

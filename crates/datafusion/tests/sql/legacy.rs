@@ -11,6 +11,7 @@ use datafusion::prelude::SessionContext;
 
 use crate::cases::{self, Alone, Case};
 use crate::support::{self, LARGE_BUFFER, Variant, rows};
+use crate::thrift::Node;
 
 /// How a session reads its tables.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -184,4 +185,42 @@ async fn negative_rows_are_an_error_that_names_file_and_row_group() {
             );
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn intervals_have_months_days_and_milliseconds() {
+    let values = [Some([314, 0, 0]), None, Some([0, 26, 1500]), Some([2, 3, 4]), Some([314, 0, 0])];
+    let shown =
+        ["314 mons", "NULL", "26 days 1.500000000 secs", "2 mons 3 days 0.004000000 secs", "314 mons"];
+    let shown = shown.map(str::to_owned).to_vec();
+    let unknown = Node::Struct(vec![(11, Node::Struct(vec![]))]);
+    for (name, logical) in [("intervals", None), ("intervals of a type that nobody knows", Some(unknown))] {
+        let parts = cases::intervals(&values, |element| {
+            if let Some(logical) = &logical {
+                cases::set(element, 10, logical.clone());
+            }
+        });
+        let queries = [
+            ("SELECT i FROM t".to_owned(), shown.clone()),
+            ("SELECT count(i) FROM t".to_owned(), vec!["4".to_owned()]),
+            ("SELECT arrow_typeof(i) FROM t LIMIT 1".to_owned(), vec!["Interval(MonthDayNano)".to_owned()]),
+            ("SELECT count(*) FROM t WHERE i IS NULL".to_owned(), vec!["1".to_owned()]),
+            ("SELECT i FROM t WHERE i = INTERVAL '26 days 1.5 seconds'".to_owned(), vec![shown[2].clone()]),
+            (
+                "SELECT DATE '2024-01-31' + i FROM t WHERE i = INTERVAL '2 months 3 days 4 milliseconds'"
+                    .to_owned(),
+                vec!["2024-04-03".to_owned()],
+            ),
+        ];
+        check(name, &parts.bytes(), &queries).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nested_intervals_have_months_too() {
+    let queries = [(
+        "SELECT x, s FROM t".to_owned(),
+        vec!["[314 mons, NULL] | {i: 2 mons 3 days 0.004000000 secs}".to_owned(), "[] | NULL".to_owned()],
+    )];
+    check("nested intervals", &cases::nested_intervals().bytes(), &queries).await;
 }
