@@ -16,15 +16,20 @@ const HEADER_BYTES_MAX: u64 = 100;
 pub(crate) fn mended(metadata: ParquetMetaData, end: u64) -> Result<ParquetMetaData> {
     let rows = checked_rows(metadata.row_groups())?;
     let metadata = with_rows(metadata, rows);
-    let short = writes_short_sizes(metadata.file_metadata().created_by());
+    let created_by = metadata.file_metadata().created_by();
+    let (short, long) =
+        (writes_short_sizes(created_by), created_by.is_some_and(|by| by.starts_with("impala")));
     let columns = || metadata.row_groups().iter().flat_map(RowGroupMetaData::columns);
-    if !short && columns().all(|column| dictionary(column) == column.dictionary_page_offset()) {
+    let is_sound = |column: &ColumnChunkMetaData| {
+        dictionary(column) == column.dictionary_page_offset() && !(long && end_of_pages(column).is_some())
+    };
+    if !short && columns().all(is_sound) {
         return Ok(metadata);
     }
     let starts = if short { starts(&metadata, end) } else { Vec::new() };
     let mut builder = ParquetMetaDataBuilder::new_from_metadata(metadata);
     let groups = builder.take_row_groups().into_iter();
-    let groups = groups.map(|group| with_columns(group, |column| mended_column(column, &starts)));
+    let groups = groups.map(|group| with_columns(group, |column| mended_column(column, &starts, long)));
     let groups = groups.collect::<Result<_>>()?;
     Ok(builder.set_row_groups(groups).build())
 }
@@ -76,9 +81,19 @@ fn start(column: &ColumnChunkMetaData) -> i64 {
     dictionary(column).unwrap_or(column.data_page_offset())
 }
 
-fn mended_column(column: ColumnChunkMetaData, starts: &[u64]) -> Result<ColumnChunkMetaData> {
+/// Where the pages of a column of Impala's end, if its size is more: Impala writes metadata behind each column and says where
+/// it is. Others say another place there.
+fn end_of_pages(column: &ColumnChunkMetaData) -> Option<i64> {
+    let inside = column.data_page_offset() + 1..start(column).saturating_add(column.compressed_size());
+    Some(column.file_offset()).filter(|at| inside.contains(at))
+}
+
+fn mended_column(column: ColumnChunkMetaData, starts: &[u64], long: bool) -> Result<ColumnChunkMetaData> {
     let (dictionary, length) = (dictionary(&column), column.compressed_size());
-    let bytes = padded(start(&column) as u64, length as u64, starts);
+    let bytes = match end_of_pages(&column).filter(|_| long) {
+        Some(end) => (end - start(&column)) as u64,
+        None => padded(start(&column) as u64, length as u64, starts),
+    };
     column
         .into_builder()
         .set_dictionary_page_offset(dictionary)
@@ -117,6 +132,9 @@ fn starts(metadata: &ParquetMetaData, end: u64) -> Vec<u64> {
 
 /// The length of a chunk with room for a header, up to what follows it.
 fn padded(start: u64, length: u64, starts: &[u64]) -> u64 {
+    if starts.is_empty() {
+        return length;
+    }
     let Range { start, end } = start..start.saturating_add(length);
     // A chunk that already reaches into another one is as it is.
     let next = starts[starts.partition_point(|next| *next <= start)..].first().copied().unwrap_or(end);

@@ -452,6 +452,15 @@ fn sizes_and_counts() -> Vec<Case> {
     });
     cases.push(short_sizes());
     let mut parts = written(vec![("a", numbers())]);
+    let start = parts.column(0).field(11).and_then(Node::int).expect("a dictionary");
+    let length = parts.column(0).field(7).and_then(Node::int).expect("a length");
+    set(&mut parts.footer, CREATED_BY, text("impala version 4.0.0 (build 1)"));
+    set(parts.chunk(0), 2, long(start + length));
+    set(parts.column(0), 7, long(length + 12));
+    remove(parts.chunk(0), 4);
+    remove(parts.chunk(0), 5);
+    cases.push(case("a size with more than pages", parts, &["a"], vec!["1", "2", "3"]));
+    let mut parts = written(vec![("a", numbers())]);
     let at = parts.column(0).field(11).and_then(Node::int).expect("a dictionary");
     set(parts.column(0), 9, long(at));
     set(parts.column(0), 11, long(0));
