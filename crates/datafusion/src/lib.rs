@@ -34,6 +34,7 @@ pub use error::{engine_error, from_engine};
 pub use load_control::{anonymous_bytes, default_query_memory, is_merge};
 pub use made_once::MadeOnce;
 pub use overflow::with_all_digits;
+pub use rule::foreign::declare_node;
 pub use rule::{CooperativeScans, rewrite_plan};
 pub use scan::CScan;
 pub use session::account::with_account;

@@ -1,5 +1,6 @@
 //! Nodes of a plan over one other node, which say what they do with it and nothing else. They give its rows, all of them.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -81,6 +82,14 @@ pub(crate) fn with_children(
     children: Vec<Arc<dyn ExecutionPlan>>,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     node.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+}
+
+/// Asks a node whether it is one of these. No other node knows the question, whose type is private.
+struct AreYouOne;
+
+/// Whether the node is one of these, whatever it does with its input.
+pub(crate) fn is_one_input(node: &Arc<dyn ExecutionPlan>) -> bool {
+    node.with_new_state(Arc::new(AreYouOne)).is_some()
 }
 
 /// The plan with the inputs of all such nodes in their places.
@@ -179,6 +188,11 @@ impl<T: OneInput> ExecutionPlan for OneInputExec<T> {
         } else {
             Ok(FilterDescription::all_unsupported(&filters, &self.children()))
         }
+    }
+
+    /// The answer to [`AreYouOne`], and to nothing else.
+    fn with_new_state(&self, state: Arc<dyn Any + Send + Sync>) -> Option<Arc<dyn ExecutionPlan>> {
+        state.is::<AreYouOne>().then(|| Arc::clone(self.0.input()))
     }
 
     fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use coscan_datafusion::declare_node;
 use coscan_engine::Engine;
 use datafusion::catalog::TableProviderFactory;
 use datafusion::common::Result;
@@ -10,7 +11,11 @@ use datafusion::prelude::SessionContext;
 use url::Url;
 
 use crate::error::TierError;
+use crate::plan::combine::CombineExec;
 use crate::plan::find::Reorder;
+use crate::plan::merge::MergeCombineExec;
+use crate::plan::resolve::ResolveExec;
+use crate::plan::schedule::{PassesExec, ScheduleExec};
 use crate::reads::Reads;
 use crate::table::TierTables;
 use crate::tiers::{Tiers, address};
@@ -35,6 +40,14 @@ impl Tiers {
                 problem: error.to_string(),
             })?;
             ctx.runtime_env().register_object_store(&url, Arc::clone(store) as _);
+        }
+        if let Some(engine) = &engine {
+            // Merging relies on the order that its inputs declare, and the others on none.
+            declare_node::<CombineExec>(engine);
+            declare_node::<MergeCombineExec>(engine);
+            declare_node::<PassesExec>(engine);
+            declare_node::<ResolveExec>(engine);
+            declare_node::<ScheduleExec>(engine);
         }
         let state = ctx.state();
         let mut rules = state.physical_optimizers().to_vec();

@@ -9,15 +9,19 @@
 //! and partitions stay as they are. `eligibility` says when. What does not meet its conditions is left alone, with the reason
 //! in the log.
 //!
+//! Nodes that neither DataFusion nor coscan has made are `foreign`: below them rows keep their order (`aside`).
+//!
 //! `claims`, `sorted_inputs` and `stops` are rules of their own, among DataFusion's: they mend what it plans.
 
 mod aggregation;
+mod aside;
 pub(crate) mod build_sides;
 pub(crate) mod claims;
 mod deferred;
 pub(crate) mod eligibility;
 mod expressions;
 mod filter_pushdown;
+pub(crate) mod foreign;
 mod key_filters;
 mod limited;
 mod limits;
@@ -48,7 +52,9 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
+use self::aside::{put_back, set_aside};
 use self::deferred::deferred;
+use self::foreign::Declared;
 use self::read_once::read_once;
 use crate::ordered::{OrderedAggregateExec, OrderedJoinExec, OrderedWindowExec};
 use crate::scan::CScan;
@@ -70,19 +76,56 @@ pub fn rewrite_plan(
     if !options.enabled {
         return Ok(plan);
     }
-    // A distributed engine runs the partitions of one plan in different processes and says so by switching work stealing
-    // off: chunks would not go to all of them, nor does anybody know all keys.
-    let shares = config.execution.enable_file_stream_work_stealing;
-    let plan = plan.transform_up(placed_filters::by_position)?.data;
-    let plan = if shares { plan.transform_up(key_filters::by_key)?.data } else { plan };
+    let declared = Declared::of(engine);
+    let aside = set_aside(plan, &declared, &|input| in_order(input, &declared, engine, options))?;
+    let plan = rewritten(aside.data, engine, options, config)?;
+    if aside.transformed { put_back(plan) } else { Ok(plan) }
+}
+
+/// `plan`, which is below a foreign node: every partition has the rows that it had, in their order.
+fn in_order(
+    plan: Arc<dyn ExecutionPlan>,
+    declared: &Declared,
+    engine: &Engine,
+    options: &CoscanOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let aside = set_aside(plan, declared, &|input| in_order(input, declared, engine, options))?;
+    let plan = aside.data.transform_up(placed_filters::by_position)?.data;
+    let plan = with_cooperative_scans(plan, engine, options, true)?.transform_up(yielding)?.data;
+    let plan = sorted_inputs::sorted_inputs(plan)?;
+    if aside.transformed { put_back(plan) } else { Ok(plan) }
+}
+
+/// `plan` with scans that are cooperative where they can be, and with mends. `in_order`: the scans keep the order of rows.
+fn with_cooperative_scans(
+    plan: Arc<dyn ExecutionPlan>,
+    engine: &Engine,
+    options: &CoscanOptions,
+    in_order: bool,
+) -> Result<Arc<dyn ExecutionPlan>> {
     let plan = plan.transform_down(|node| {
-        Ok(match cooperative(&node, engine, options)? {
+        Ok(match cooperative(&node, engine, options, in_order)? {
             Some(scan) => Transformed::yes(scan),
             None => Transformed::no(node),
         })
     });
     let mended = |node| read_once(node)?.transform_data(deferred)?.transform_data(limited::limited_above);
-    let plan = plan?.data.transform_up(mended)?.data;
+    plan?.data.transform_up(mended).data()
+}
+
+/// `plan`, which has no foreign node over inputs.
+fn rewritten(
+    plan: Arc<dyn ExecutionPlan>,
+    engine: &Engine,
+    options: &CoscanOptions,
+    config: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    // A distributed engine runs the partitions of one plan in different processes and says so by switching work stealing
+    // off: chunks would not go to all of them, nor does anybody know all keys.
+    let shares = config.execution.enable_file_stream_work_stealing;
+    let plan = plan.transform_up(placed_filters::by_position)?.data;
+    let plan = if shares { plan.transform_up(key_filters::by_key)?.data } else { plan };
+    let plan = with_cooperative_scans(plan, engine, options, false)?;
     let order_aware = if shares { options.order_aware } else { OrderAware::Never };
     let plan = if options.order_aware == OrderAware::Never { plan } else { limits::wanted_first(plan)? };
     let finished = |plan| finished(plan, options.share_aggregates);
@@ -129,20 +172,26 @@ fn is_finished(node: &Arc<dyn ExecutionPlan>) -> bool {
     node.is::<OrderedAggregateExec>() || node.is::<OrderedJoinExec>() || node.is::<OrderedWindowExec>()
 }
 
-/// A cooperative scan in place of the node, which is a scan or a filter over one.
+/// A cooperative scan in place of the node, which is a scan or a filter over one. `in_order`: it keeps the order of rows.
 fn cooperative(
     node: &Arc<dyn ExecutionPlan>,
     engine: &Engine,
     options: &CoscanOptions,
+    in_order: bool,
 ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let config = |config: &FileScanConfig| {
+        let mut config = config.clone();
+        config.preserve_order |= in_order;
+        config
+    };
     if let Some(filter) = node.downcast_ref::<FilterExec>() {
-        return match shareable(filter.input(), options) {
-            Some(config) => filter_pushdown::push_down(filter, config, engine, options.share_filters),
+        return match shareable(filter.input(), options).map(config) {
+            Some(config) => filter_pushdown::push_down(filter, &config, engine, options.share_filters),
             None => Ok(None),
         };
     }
-    let config = shareable(node, options);
-    Ok(config.map(|config| DataSourceExec::from_data_source(CScan::new(config.clone(), engine.clone())) as _))
+    let config = shareable(node, options).map(config);
+    Ok(config.map(|config| DataSourceExec::from_data_source(CScan::new(config, engine.clone())) as _))
 }
 
 /// The scan of Parquet files that the node is, if it can be made cooperative.

@@ -22,7 +22,7 @@ use object_store::ObjectStore;
 use tokio::runtime;
 
 use crate::determined::is_determined;
-use crate::rule::eligibility;
+use crate::rule::{eligibility, foreign};
 use crate::scan::CScan;
 use crate::scan::masked::MaskedScan;
 use crate::session::stores::{is_plain_local, store_id};
@@ -124,8 +124,12 @@ trait EqByScan<'a>: Iterator<Item = &'a FileScanConfig> + Sized {
 
 impl<'a, I: Iterator<Item = &'a FileScanConfig>> EqByScan<'a> for I {}
 
-/// Whether all leaves are known, and scans of files whose bytes are all there is to them.
+/// Whether all nodes are known, and the leaves scans of files whose bytes are all there is to them.
 fn collect_scans(plan: &Arc<dyn ExecutionPlan>, scans: &mut Vec<Arc<dyn ExecutionPlan>>) -> bool {
+    // A node that is not known may keep something that its inputs do not show.
+    if !foreign::is_own(plan) {
+        return false;
+    }
     let children = plan.children();
     if !children.is_empty() {
         return children.into_iter().all(|child| collect_scans(child, scans));

@@ -20,13 +20,13 @@
 
 mod available;
 mod bill;
-mod combine;
+pub(crate) mod combine;
 pub(crate) mod find;
 pub mod forecast;
 mod held;
-mod merge;
+pub(crate) mod merge;
 mod pass;
-mod resolve;
+pub(crate) mod resolve;
 mod scan;
-mod schedule;
+pub(crate) mod schedule;
 mod together;

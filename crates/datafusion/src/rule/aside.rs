@@ -1,0 +1,141 @@
+//! Foreign nodes, which a rewrite sets aside and puts back.
+//!
+//! Scans below a foreign node become cooperative, but give each partition its own files and rows in their order. Nothing else
+//! changes there, but for mends. A node that refuses such inputs, or has other properties over them, keeps the inputs that
+//! DataFusion planned. While the rest of the plan is rewritten, a leaf stands for the node and all that is below it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Result, Statistics, internal_err};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::execution_plan::ReplaceChildrenOptions;
+use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
+};
+
+use super::foreign::Declared;
+use crate::one_input::with_children;
+
+/// The plan with a leaf for every uppermost foreign node, whose inputs are what `below` makes of them; and whether there is one.
+pub(super) fn set_aside(
+    plan: Arc<dyn ExecutionPlan>,
+    declared: &Declared,
+    below: &dyn Fn(Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>>,
+) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    plan.transform_down(|node| {
+        if node.children().is_empty() || !declared.is_foreign(&node) {
+            return Ok(Transformed::no(node));
+        }
+        let aside: Arc<dyn ExecutionPlan> = Arc::new(Aside(over_rewritten(node, below)));
+        Ok(Transformed::new(aside, true, TreeNodeRecursion::Jump))
+    })
+}
+
+/// The plan with the nodes that were set aside in their places.
+pub(super) fn put_back(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let back = |node: Arc<dyn ExecutionPlan>| {
+        Ok(match node.downcast_ref::<Aside>() {
+            Some(Aside(foreign)) => Transformed::yes(Arc::clone(foreign)),
+            None => Transformed::no(node),
+        })
+    };
+    plan.transform_up(back).data()
+}
+
+/// The node over rewritten inputs, or as it is if it does not take them.
+fn over_rewritten(
+    node: Arc<dyn ExecutionPlan>,
+    below: &dyn Fn(Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>>,
+) -> Arc<dyn ExecutionPlan> {
+    let inputs = node.children().into_iter().map(|input| below(Arc::clone(input)));
+    let taken = inputs.collect::<Result<Vec<_>>>().and_then(|inputs| {
+        let alike =
+            node.children().into_iter().zip(&inputs).all(|(planned, input)| are_alike(planned, input));
+        if !alike {
+            return internal_err!("an input has other properties");
+        }
+        with_children(Arc::clone(&node), inputs)
+    });
+    match taken {
+        Ok(taken) if are_alike(&node, &taken) => taken,
+        Ok(_) => {
+            tracing::debug!(
+                node = node.name(),
+                "the node has other properties over rewritten inputs: they stay"
+            );
+            node
+        }
+        Err(error) => {
+            tracing::debug!(node = node.name(), %error, "the node does not take rewritten inputs: they stay");
+            node
+        }
+    }
+}
+
+/// Whether both have the same columns, partitions and order.
+fn are_alike(a: &Arc<dyn ExecutionPlan>, b: &Arc<dyn ExecutionPlan>) -> bool {
+    let partitions = |of: &Arc<dyn ExecutionPlan>| of.output_partitioning().partition_count();
+    a.schema() == b.schema()
+        && partitions(a) == partitions(b)
+        && a.output_ordering() == b.output_ordering()
+        && a.children().len() == b.children().len()
+}
+
+/// Stands for a foreign node.
+#[derive(Debug)]
+struct Aside(Arc<dyn ExecutionPlan>);
+
+impl DisplayAs for Aside {
+    fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
+        self.0.fmt_as(t, f)
+    }
+}
+
+impl ExecutionPlan for Aside {
+    fn name(&self) -> &str {
+        "AsideExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.0.properties()
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        _: Vec<Arc<dyn ExecutionPlan>>,
+        _: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn with_new_children(self: Arc<Self>, _: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        _: &[Arc<Statistics>],
+        args: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        StatisticsContext::new().compute(self.0.as_ref(), args)
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        self.0.execute(partition, context)
+    }
+}
