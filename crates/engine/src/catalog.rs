@@ -16,11 +16,12 @@ use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Weak};
 
 use coscan_core::{ChunkNo, ChunkSet, ColumnLayout, ColumnNo, ConfigError, StoreNo, TableId, TableLayout};
+use object_store::ObjectMeta;
 use parquet::file::metadata::ParquetMetaData;
 
 use crate::chunks::FileChunk;
-use crate::identity::StoreId;
-use crate::table::{Column, File, FileHandle, FileId, FileSpec, Opened, booked_bytes};
+use crate::identity::{StoreId, Version};
+use crate::table::{Column, File, FileHandle, FileId, FileSpec, KnownStore, Opened, booked_bytes};
 
 /// A table is retired when its forgotten files have this many chunk numbers more than its known ones.
 const DEAD_CHUNKS: u32 = 1024;
@@ -78,8 +79,8 @@ struct Known {
 #[derive(Debug)]
 struct Table {
     root: RootKey,
-    /// The number of its store while the store has tables.
-    store_no: StoreNo,
+    /// Its store, which keeps its number while it has tables.
+    store: KnownStore,
     /// The n-th column of a name: Parquet allows several.
     columns: HashMap<(String, usize), ColumnNo>,
     readers: Vec<Arc<AtomicU32>>,
@@ -184,6 +185,16 @@ impl Catalog {
         Some(known.handle())
     }
 
+    /// Whether a read has found that this version of a file in a store does not exist any more.
+    pub(crate) fn is_replaced(&self, store: &StoreId, meta: &ObjectMeta) -> bool {
+        let path = (store.clone(), meta.location.to_string());
+        let is_it = |id: &FileId| {
+            let file = &self.files[id].file;
+            file.replaced.get().is_some() && file.source.version().is(&Version { local: None, meta })
+        };
+        self.versions.get(&path).is_some_and(|versions| versions.iter().any(is_it))
+    }
+
     /// Adds a file that [`Self::reopen`] did not find.
     pub(crate) fn add(
         &mut self,
@@ -194,19 +205,18 @@ impl Catalog {
         let (path, root) = (spec.path_key(), spec.root_key());
         let known_table = self.roots.get(&root).copied();
         let table_id = known_table.unwrap_or(TableId(self.next_table));
-        let mut new = Table::new(&root, self.store_no(&root.0));
+        let mut new = Table::new(&root, self.store(&root.0));
         let table = self.tables.get_mut(&table_id).unwrap_or(&mut new);
         let columns = table.unify(&spec.metadata);
-        let store_no = table.store_no;
-        let layout = layout(&file_chunks, &bundles, &columns, table.readers.len())?.on_store(store_no);
+        let store = table.store.clone();
+        let layout = layout(&file_chunks, &bundles, &columns, table.readers.len())?.on_store(store.no);
         let (chunks, first_chunk) = (bundles.len() as u32, table.chunks);
         let parts = file_chunks.len() * columns.len();
         let leaves = spec.metadata.file_metadata().schema_descr().num_columns();
         let books = FILE_BYTES + parts as u64 * PART_BYTES + leaves as u64 * LEAF_BYTES;
         let bytes = books + spec.metadata.memory_size() as u64;
         let id = FileId(self.next_file);
-        let file =
-            Arc::new(File::new(id, spec, table_id, first_chunk, columns, file_chunks, bundles, store_no));
+        let file = Arc::new(File::new(id, spec, table_id, first_chunk, columns, file_chunks, bundles, store));
         table.chunks += chunks;
         table.open += 1;
         if chunks > 0 {
@@ -283,13 +293,13 @@ impl Catalog {
         self.forget(gone, forgotten);
     }
 
-    /// The number of a store: that of its other tables, or the lowest free one.
-    fn store_no(&self, store: &StoreId) -> StoreNo {
+    /// A store: as its other tables know it, or with the lowest free number.
+    fn store(&self, store: &StoreId) -> KnownStore {
         let same = self.tables.values().find(|table| table.root.0 == *store);
-        same.map(|table| table.store_no).unwrap_or_else(|| {
-            let taken: BTreeSet<StoreNo> = self.tables.values().map(|table| table.store_no).collect();
+        same.map(|table| table.store.clone()).unwrap_or_else(|| {
+            let taken: BTreeSet<StoreNo> = self.tables.values().map(|table| table.store.no).collect();
             let free = (0..).map(StoreNo).find(|no| !taken.contains(no));
-            free.unwrap_or_default()
+            KnownStore { no: free.unwrap_or_default(), quirks: Arc::default() }
         })
     }
 
@@ -383,10 +393,10 @@ fn layout(
 }
 
 impl Table {
-    fn new(root: &RootKey, store_no: StoreNo) -> Self {
+    fn new(root: &RootKey, store: KnownStore) -> Self {
         Table {
             root: root.clone(),
-            store_no,
+            store,
             columns: HashMap::new(),
             readers: Vec::new(),
             files: BTreeMap::new(),

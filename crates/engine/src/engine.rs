@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use coscan_core::{ConfigError, Event, Policy, Usage};
 use coscan_trace::{Header, Recorder, VERSION};
+use object_store::ObjectMeta;
 use object_store::path::Path as Location;
 use parquet::file::metadata::ParquetMetaData;
 
@@ -19,7 +20,7 @@ use crate::driver::Driver;
 use crate::environment::Environment;
 use crate::environment::threads::Threads;
 use crate::error::EngineError;
-use crate::identity::LocalFile;
+use crate::identity::{LocalFile, StoreId};
 use crate::io::limit::TokenBucket;
 use crate::io::{DefaultReader, RangeReader};
 use crate::load_log::RecentLoads;
@@ -109,6 +110,12 @@ impl Engine {
             cut_parts(&mut chunks, &spec.metadata, bytes);
         }
         self.driver.locked(|locked| locked.add_file(spec, chunks, bundles))?
+    }
+
+    /// Whether a read has found that this version of a file in a store does not exist any more. Versions that no scan uses may
+    /// be forgotten.
+    pub fn is_replaced(&self, store: &StoreId, meta: &ObjectMeta) -> bool {
+        self.driver.look(|state| state.catalog.is_replaced(store, meta))
     }
 
     /// The footer, page index included, of a file on this machine as `local` found it: for callers that cannot use a

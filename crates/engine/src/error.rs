@@ -98,6 +98,16 @@ pub enum EngineError {
         /// What differs.
         detail: String,
     },
+    /// The table gives another size for the file than it has.
+    #[error("{file} has {found} bytes, its table says {stated}: correct the table's list of files")]
+    WrongSize {
+        /// The file's address.
+        file: String,
+        /// Bytes that the file has.
+        found: u64,
+        /// Bytes that the table says.
+        stated: u64,
+    },
     /// The schema to decode to does not fit the file.
     #[error("{file} cannot be decoded to the requested schema: {source}")]
     Schema {

@@ -9,12 +9,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore};
 
-use crate::io::same_etag;
+use crate::io::same::same_etag;
 
 /// The store of a file. Those who name the same store share what was read of a file, and no others.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -70,6 +71,11 @@ impl LocalVersion {
         }
     }
 
+    /// Its size.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// The number of the device that it is on.
     pub(crate) fn device(&self) -> u64 {
         self.device
@@ -86,17 +92,25 @@ impl LocalVersion {
         (self != now).then(|| "changed since it was opened".into())
     }
 
+    /// When it was modified.
+    pub fn modified(&self) -> SystemTime {
+        let (seconds, nanos) = self.modified;
+        let whole = Duration::from_secs(seconds.unsigned_abs());
+        let at = if seconds < 0 { UNIX_EPOCH.checked_sub(whole) } else { UNIX_EPOCH.checked_add(whole) };
+        at.unwrap_or(UNIX_EPOCH) + Duration::from_nanos(u64::try_from(nanos).unwrap_or(0))
+    }
+
     /// Whether its modification time is the time of the last write, and was not set. Then size and modification time
     /// distinguish it from other versions.
     pub fn has_own_time(&self) -> bool {
         self.modified == self.changed
     }
 
-    /// Whether a listing can describe this version.
+    /// Whether this may be the version that `meta` describes. Without a version there ([`names_version`]), any of its size may.
     pub fn is_listed_as(&self, meta: &ObjectMeta) -> bool {
         let (seconds, nanos) = self.modified;
-        self.bytes == meta.size
-            && seconds * 1_000_000 + nanos / 1_000 == meta.last_modified.timestamp_micros()
+        let modified = seconds * 1_000_000 + nanos / 1_000;
+        self.bytes == meta.size && (!names_version(meta) || modified == meta.last_modified.timestamp_micros())
     }
 }
 
@@ -172,13 +186,25 @@ impl fmt::Debug for Version<'_> {
     }
 }
 
+/// Whether a description of a file says which version of it is meant: by an ETag, a version or a time. A table that knows a
+/// path and a size alone gives the beginning of time.
+pub(crate) fn names_version(meta: &ObjectMeta) -> bool {
+    meta.e_tag.is_some() || meta.version.is_some() || meta.last_modified.timestamp_micros() != 0
+}
+
 /// Whether two descriptions of a location are the same object.
 fn same_object(a: &ObjectMeta, b: &ObjectMeta) -> bool {
-    // Equal tags decide: some requests report whole seconds, others more.
+    // Some requests report whole seconds, others more.
     a.size == b.size
         && match (&a.e_tag, &b.e_tag) {
             (Some(a), Some(b)) => same_etag(a, b),
-            _ => a.last_modified == b.last_modified,
+            _ => {
+                let whole = [a, b].iter().any(|meta| meta.last_modified.timestamp_subsec_nanos() == 0);
+                match whole {
+                    true => a.last_modified.timestamp() == b.last_modified.timestamp(),
+                    false => a.last_modified == b.last_modified,
+                }
+            }
         }
 }
 

@@ -18,8 +18,9 @@ use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use crate::chunks::{ChunkRows, FileChunk};
 use crate::decoding::Decoding;
 use crate::error::{EngineError, SharedSource};
-use crate::identity::{LocalFile, StoreId, Version};
+use crate::identity::{LocalFile, LocalVersion, StoreId, Version, names_version};
 use crate::io::fit::cost_bytes;
+use crate::io::same::Quirks;
 use crate::io::{BUFFER_SLACK, ReadError, Source};
 use crate::sync::Mutex;
 
@@ -66,6 +67,25 @@ pub(crate) fn address(store_url: &str, location: &Path) -> String {
     format!("{store_url}{between}{location}")
 }
 
+/// Fails if a version that was found is not the one that `meta` describes: with [`EngineError::FileReplaced`], or
+/// [`EngineError::WrongSize`] if that names no version.
+fn check_listed(
+    found: &LocalVersion,
+    meta: &ObjectMeta,
+    file: impl FnOnce() -> String,
+) -> Result<(), EngineError> {
+    if found.is_listed_as(meta) {
+        return Ok(());
+    }
+    Err(match names_version(meta) {
+        true => EngineError::FileReplaced {
+            file: file(),
+            detail: format!("listed with {} bytes of {}", meta.size, meta.last_modified),
+        },
+        false => EngineError::WrongSize { file: file(), found: found.bytes(), stated: meta.size },
+    })
+}
+
 impl FileSpec {
     /// The file's address.
     pub(crate) fn name(&self) -> String {
@@ -95,11 +115,8 @@ impl FileSpec {
     /// Fails if the listing and the file on this machine are different versions.
     pub(crate) fn check(&self) -> Result<(), EngineError> {
         match &self.local {
-            Some(local) if !local.version.is_listed_as(&self.meta) => Err(EngineError::FileReplaced {
-                file: self.name(),
-                detail: format!("listed with {} bytes of {}", self.meta.size, self.meta.last_modified),
-            }),
-            _ => Ok(()),
+            Some(local) => check_listed(&local.version, &self.meta, || self.name()),
+            None => Ok(()),
         }
     }
 }
@@ -172,6 +189,13 @@ impl fmt::Debug for FileHandle {
 /// The number of schemas to decode to that are kept per file.
 const SCHEMAS_KEPT: usize = 8;
 
+/// A store while files of it are known.
+#[derive(Clone, Debug)]
+pub(crate) struct KnownStore {
+    pub(crate) no: StoreNo,
+    pub(crate) quirks: Arc<Quirks>,
+}
+
 /// One version of a file.
 #[derive(Debug)]
 pub(crate) struct File {
@@ -212,12 +236,13 @@ impl File {
         columns: Vec<Column>,
         chunks: Vec<FileChunk>,
         bundles: Vec<Range<usize>>,
-        store_no: StoreNo,
+        known: KnownStore,
     ) -> Self {
         let name = spec.name();
         let FileSpec { store, local, meta, metadata, .. } = spec;
         let look = AtomicU64::new(local.as_ref().map_or(0, |local| local.look));
-        let source = Arc::new(Source { name, store, store_no, meta, local });
+        let KnownStore { no: store_no, quirks } = known;
+        let source = Arc::new(Source { name, store, store_no, meta, local, quirks });
         let (replaced, decodings) = (OnceLock::new(), Mutex::default());
         File { id, source, metadata, table, first_chunk, columns, chunks, bundles, replaced, look, decodings }
     }

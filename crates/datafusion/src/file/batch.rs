@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use coscan_engine::LocalFile;
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::object_store::ObjectMeta;
@@ -13,6 +12,7 @@ use futures::{StreamExt, TryStreamExt};
 
 use crate::file::plan::{FilePlan, FilePlanner, Planned};
 use crate::file::request::FileRequest;
+use crate::file::version::Version;
 
 /// Files of a batch whose metadata is fetched at the same time.
 const FILES_AT_ONCE: usize = 8;
@@ -68,16 +68,17 @@ pub(crate) async fn plan_files(
 }
 
 async fn plan_batch(planner: Arc<FilePlanner>, batch: Vec<FileRequest>) -> Result<Vec<FilePlan>> {
-    let listed: Vec<ObjectMeta> = batch.iter().map(|request| request.file.object_meta.clone()).collect();
-    let looked = planner.look(&listed).await?;
-    let each = |(request, looked): (FileRequest, Option<LocalFile>)| {
+    let described: Vec<ObjectMeta> = batch.iter().map(|request| request.file.object_meta.clone()).collect();
+    let versions = planner.versions.find(&described).await?;
+    let each = |(request, version): (FileRequest, Version)| {
         let planner = Arc::clone(&planner);
-        async move { planner.plan(request, looked).await }
+        async move { planner.plan(request, version).await }
     };
-    let planned = futures::stream::iter(batch.into_iter().zip(looked)).map(each).buffered(FILES_AT_ONCE);
+    let with_versions = batch.into_iter().zip(versions.clone());
+    let planned = futures::stream::iter(with_versions).map(each).buffered(FILES_AT_ONCE);
     let planned: Vec<Planned> = planned.try_collect().await?;
     // Footer, page index and bloom filters must all have been of the version that is read.
-    let read = listed.into_iter().zip(&planned).filter_map(|(listed, of)| Some((listed, of.read.clone()?)));
-    planner.look_again(read.collect()).await?;
+    let read = versions.into_iter().zip(&planned).filter(|(version, of)| of.read && version.local.is_some());
+    planner.versions.look_again(read.map(|(version, _)| version).collect()).await?;
     Ok(planned.into_iter().filter_map(|planned| planned.file).collect())
 }

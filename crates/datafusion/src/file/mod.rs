@@ -1,9 +1,10 @@
 //! One file of a scan: which of its rows are needed, in which columns, and what is computed of them.
 //!
-//! [`plan`] follows DataFusion's own scan step by step. [`pruning`] and [`always_true`] use statistics, [`variant`]
-//! and [`row_filter`] say how row groups are read, [`conditions`], [`ranges`] and [`dictionaries`] how rows are tested, [`packed`]
-//! in which form their columns come, [`shared_answers`] what of it is found once for several queries, [`join_filter`]
-//! and [`known_keys`] which rows no join above wants. Nothing here reads data or knows other scans.
+//! [`version`] says which version of a file is read, [`plan`] follows DataFusion's own scan step by step. [`pruning`] and
+//! [`always_true`] use statistics, [`variant`] and [`row_filter`] say how row groups are read, [`conditions`], [`ranges`] and
+//! [`dictionaries`] how rows are tested, [`packed`] in which form their columns come, [`shared_answers`] what of it is found
+//! once for several queries, [`join_filter`] and [`known_keys`] which rows no join above wants. Nothing here reads data or
+//! knows other scans.
 
 pub(crate) mod always_true;
 pub(crate) mod batch;
@@ -27,4 +28,5 @@ pub(crate) mod row_filter;
 pub(crate) mod shared_answers;
 pub(crate) mod table_root;
 pub(crate) mod variant;
+pub(crate) mod version;
 pub(crate) mod view;

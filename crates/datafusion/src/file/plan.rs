@@ -10,15 +10,15 @@ use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use coscan_engine::{Engine, EngineError, FileHandle, FileSpec, LocalFile, QueryAccount, StoreId};
+use coscan_engine::{Engine, FileHandle, FileSpec, LocalFile, QueryAccount, StoreId};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::{DataFusionError, Result, ScalarValue, exec_err};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::parquet::{ParquetFileMetrics, ParquetFileReaderFactory};
 use datafusion::datasource::physical_plan::{FileScanConfig, FileSource, ParquetSource};
 use datafusion::execution::TaskContext;
-use datafusion::object_store::path::Path;
-use datafusion::object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
+use datafusion::execution::cache::cache_manager::FileMetadataCache;
+use datafusion::object_store::ObjectStore;
 use datafusion::parquet::arrow::arrow_reader::ArrowReaderOptions;
 use datafusion::parquet::arrow::async_reader::AsyncFileReader;
 use datafusion::parquet::file::metadata::{PageIndexPolicy, ParquetMetaData};
@@ -47,6 +47,7 @@ use crate::file::request::FileRequest;
 use crate::file::shared_answers::SharedAnswers;
 use crate::file::table_root::table_root;
 use crate::file::variant::Variant;
+use crate::file::version::{Version, Versions, forget_other_version};
 use crate::file::view::Views;
 use crate::session::options::{CoscanOptions, POINT_THRESHOLD};
 use crate::session::stores::{is_plain_local, store_id};
@@ -57,8 +58,8 @@ use crate::table::footers::FooterReaders;
 pub(crate) struct FilePlanner {
     engine: Engine,
     store_id: StoreId,
-    /// Whether the engine reads the files past the store, which is nothing but this machine's file system.
-    on_this_machine: bool,
+    /// The versions of the files that are read.
+    pub(crate) versions: Versions,
     store_url: String,
     limit: Option<usize>,
     preserves_order: bool,
@@ -68,6 +69,8 @@ pub(crate) struct FilePlanner {
     answers: Option<Arc<SharedAnswers>>,
     store: Arc<dyn ObjectStore>,
     readers: FooterReaders,
+    /// Metadata of files that the session has read.
+    metadata_cache: Arc<FileMetadataCache>,
     adapters: Arc<dyn PhysicalExprAdapterFactory>,
     projection: ProjectionExprs,
     output_schema: SchemaRef,
@@ -97,8 +100,8 @@ pub(crate) struct FilePlanner {
 pub(crate) struct Planned {
     /// `None` if no row of it is needed.
     pub(crate) file: Option<FilePlan>,
-    /// The version whose metadata was read, if it was and the file is on this machine.
-    pub(crate) read: Option<LocalFile>,
+    /// Whether its metadata was read.
+    pub(crate) read: bool,
 }
 
 /// One file of a scan, ready to be read.
@@ -132,10 +135,13 @@ impl FilePlanner {
         marks: bool,
     ) -> Result<Self> {
         let runtime = context.runtime_env();
-        let store = runtime.object_store(&config.object_store_url)?;
+        let url = &config.object_store_url;
+        let store = runtime.object_store(url)?;
+        let store_id = store_id(url, &store, context);
+        let on_this_machine = url.as_str() == "file:///" && is_plain_local(&store);
+        let metadata_cache = runtime.cache_manager.get_file_metadata_cache();
         // A scan that has other readers than these kinds is not planned here.
-        let cache = runtime.cache_manager.get_file_metadata_cache();
-        let readers = FooterReaders::new(Arc::clone(&store), cache);
+        let readers = FooterReaders::new(Arc::clone(&store), Arc::clone(&metadata_cache));
         let table_schema = source.table_schema().table_schema();
         let projection = match source.projection() {
             Some(projection) => projection.clone(),
@@ -159,17 +165,18 @@ impl FilePlanner {
                 .clone()
                 .unwrap_or_else(|| Arc::new(DefaultPhysicalExprAdapterFactory)),
             int96: Int96::wanted_by(&source.table_parquet_options().global)?,
-            store_url: config.object_store_url.as_str().to_owned(),
+            store_url: url.as_str().to_owned(),
             limit: config.limit,
             preserves_order: config.preserve_order,
             source: source.clone(),
             row_filter: Arc::new([]),
             answers: None,
             engine: engine.clone(),
-            store_id: store_id(&config.object_store_url, &store, context),
-            on_this_machine: config.object_store_url.as_str() == "file:///" && is_plain_local(&store),
+            versions: Versions::new(engine, &store, store_id.clone(), url.as_str(), on_this_machine),
+            store_id,
             store,
             readers,
+            metadata_cache,
             projection,
             output_schema,
             counters: FileCounters::new(&metrics, partition),
@@ -220,14 +227,16 @@ impl FilePlanner {
         self.limit.filter(|_| !filters)
     }
 
-    /// Plans one file, of which a look has found this.
+    /// Plans one file in this version.
     ///
     /// Costs the reads of footer, page index and bloom filters that are not in the session's cache.
-    pub(crate) async fn plan(&self, request: FileRequest, looked: Option<LocalFile>) -> Result<Planned> {
+    pub(crate) async fn plan(&self, mut request: FileRequest, version: Version) -> Result<Planned> {
+        let Version { meta, local } = version;
+        request.file.object_meta = meta;
         let name = request.file.object_meta.location.to_string();
         let counted = ExecutionPlanMetricsSet::new();
         // Metadata and statistics are read by others, who panic on some that cannot be.
-        let planned = AssertUnwindSafe(self.try_plan(request, looked, &counted)).catch_unwind().await;
+        let planned = AssertUnwindSafe(self.try_plan(request, local, &counted)).catch_unwind().await;
         self.counters.add(&counted);
         planned
             .unwrap_or_else(|panic| exec_err!("the metadata of {name} are corrupt: {}", panic_text(&*panic)))
@@ -244,6 +253,9 @@ impl FilePlanner {
             // The planner's statistics go by size and modification time: they may be another version's.
             file.statistics = None;
         }
+        if local.is_none() && forget_other_version(&*self.metadata_cache, &file.object_meta) {
+            file.statistics = None;
+        }
         let file = &file;
         let name = file.object_meta.location.to_string();
         let file_metrics = ParquetFileMetrics::new(self.partition, &name, counted);
@@ -257,7 +269,7 @@ impl FilePlanner {
             && pruner.should_prune()?
         {
             file_metrics.files_ranges_pruned_statistics.add_pruned(1);
-            return Ok(Planned { file: None, read: None });
+            return Ok(Planned { file: None, read: false });
         }
         file_metrics.files_ranges_pruned_statistics.add_matched(1);
 
@@ -292,50 +304,11 @@ impl FilePlanner {
             creation_errors: &self.creation_errors,
         };
         let pruned = pruning::prune(inputs, Arc::clone(metadata), reader).await?;
-        let read = local.clone();
         if pruned.row_groups.is_empty() {
-            return Ok(Planned { file: None, read });
+            return Ok(Planned { file: None, read: true });
         }
         let planned = self.finish(file, local, expressions, schemas, pruned, pruner)?;
-        Ok(Planned { file: Some(planned), read })
-    }
-
-    /// Looks at files of this machine; fails if one is not the version that was listed. The engine looks when it reads,
-    /// but what it still has in memory it would hand out unread; asking a remote store for every file of every query
-    /// would cost too much.
-    pub(crate) async fn look(&self, listed: &[ObjectMeta]) -> Result<Vec<Option<LocalFile>>> {
-        if !self.on_this_machine {
-            return Ok(vec![None; listed.len()]);
-        }
-        let locations: Vec<Path> = listed.iter().map(|listed| listed.location.clone()).collect();
-        let look = move || locations.iter().map(LocalFile::at).collect::<Vec<_>>();
-        let found = tokio::task::spawn_blocking(look).await;
-        let found = found.map_err(|error| DataFusionError::External(Box::new(error)))?;
-        let mut looked = Vec::with_capacity(listed.len());
-        for (found, listed) in found.into_iter().zip(listed) {
-            let Ok(found) = found else {
-                // The store says what is wrong as it always does.
-                self.store.head(&listed.location).await?;
-                return Err(replaced(listed, "it is there only now".into()));
-            };
-            if !found.version.is_listed_as(listed) {
-                let detail = format!("listed with {} bytes of {}", listed.size, listed.last_modified);
-                return Err(replaced(listed, detail));
-            }
-            looked.push(Some(found));
-        }
-        Ok(looked)
-    }
-
-    /// Looks at files once more; fails if one is not the version that was found before.
-    pub(crate) async fn look_again(&self, before: Vec<(ObjectMeta, LocalFile)>) -> Result<()> {
-        let (listed, before): (Vec<ObjectMeta>, Vec<LocalFile>) = before.into_iter().unzip();
-        let now = if before.is_empty() { Vec::new() } else { self.look(&listed).await? };
-        for ((listed, before), now) in listed.iter().zip(&before).zip(now) {
-            let detail = now.and_then(|now| before.version.difference(&now.version));
-            detail.map_or(Ok(()), |detail| Err(replaced(listed, detail)))?;
-        }
-        Ok(())
+        Ok(Planned { file: Some(planned), read: true })
     }
 
     /// The footer of the very version that was found.
@@ -482,8 +455,4 @@ impl FilePlanner {
             table_root: table_root(&file.object_meta.location, self.source.table_schema().file_schema()),
         }
     }
-}
-
-fn replaced(listed: &ObjectMeta, detail: String) -> DataFusionError {
-    from_engine(EngineError::FileReplaced { file: format!("file:///{}", listed.location), detail })
 }

@@ -14,6 +14,7 @@ pub(crate) mod mended;
 pub(crate) mod null_lists;
 pub mod options;
 pub(crate) mod presigned;
+pub(crate) mod remote;
 pub(crate) mod rounded;
 pub(crate) mod stores;
 pub(crate) mod subqueries;

@@ -18,6 +18,7 @@ use url::{Position, Url};
 
 use crate::session::bounded_store::bounded;
 use crate::session::presigned::{Queries, QueryConnector, has_query};
+use crate::session::remote::{RemoteStore, Repeating, no_other_retries};
 
 /// A session's stores; one that is not registered is set up from the environment when it is first named,
 /// be it by `register_parquet`, `CREATE EXTERNAL TABLE` or `SELECT ... FROM 's3://...'`.
@@ -74,27 +75,52 @@ pub fn store_for(url: &Url) -> Result<Arc<dyn ObjectStore>> {
 /// The same, of which requests are sent with these queries.
 fn store_sending(url: &Url, queries: &Arc<Queries>) -> Result<Arc<dyn ObjectStore>> {
     let address = url.as_str();
-    let store: object_store::Result<Arc<dyn ObjectStore>> = match url.scheme() {
-        "s3" | "s3a" => AmazonS3Builder::from_env().with_url(address).build().map(|s| Arc::new(s) as _),
-        "gs" => GoogleCloudStorageBuilder::from_env().with_url(address).build().map(|s| Arc::new(s) as _),
+    let wrong = |error: object_store::Error| {
+        DataFusionError::External(Box::new(error)).context(format!("cannot open the store of {address}"))
+    };
+    let writes = client(url, queries, false)?.map_err(wrong)?;
+    let reads = client(url, queries, true)?.map_err(wrong)?;
+    Ok(Arc::new(RemoteStore::new(reads, writes, matches!(url.scheme(), "http" | "https"))))
+}
+
+/// The client of `object_store` for an address; `repeats`: it repeats requests by the table of this crate.
+fn client(
+    url: &Url,
+    queries: &Arc<Queries>,
+    repeats: bool,
+) -> Result<object_store::Result<Arc<dyn ObjectStore>>> {
+    // The builders have these methods in common, but no trait.
+    macro_rules! built {
+        ($builder:expr) => {
+            built!($builder, ReqwestConnector::default())
+        };
+        ($builder:expr, $connector:expr) => {{
+            let builder = $builder;
+            let builder = match repeats {
+                true => builder.with_http_connector(Repeating($connector)).with_retry(no_other_retries()),
+                false => builder.with_http_connector($connector),
+            };
+            builder.build().map(|store| Arc::new(store) as Arc<dyn ObjectStore>)
+        }};
+    }
+    let address = url.as_str();
+    Ok(match url.scheme() {
+        "s3" | "s3a" => built!(AmazonS3Builder::from_env().with_url(address)),
+        "gs" => built!(GoogleCloudStorageBuilder::from_env().with_url(address)),
         "az" | "azure" | "adl" | "abfs" | "abfss" => {
-            MicrosoftAzureBuilder::from_env().with_url(address).build().map(|s| Arc::new(s) as _)
+            built!(MicrosoftAzureBuilder::from_env().with_url(address))
         }
         "http" | "https" => {
             let options = ClientOptions::new().with_allow_http(true);
             let host = &url[..Position::BeforePath];
             let builder = HttpBuilder::new().with_url(host).with_client_options(options);
-            let connector = QueryConnector { queries: Arc::clone(queries) };
-            builder.with_http_connector(connector).build().map(|s| Arc::new(s) as _)
+            built!(builder, QueryConnector { queries: Arc::clone(queries) })
         }
         scheme => {
             return Err(DataFusionError::Configuration(format!(
                 "{address}: there is no store for '{scheme}:'; there are s3, gs, az, http and https"
             )));
         }
-    };
-    store.map_err(|error| {
-        DataFusionError::External(Box::new(error)).context(format!("cannot open the store of {address}"))
     })
 }
 

@@ -10,6 +10,7 @@
 //! driver's lock. Nothing here knows the buffer manager.
 
 mod aligned;
+pub(crate) mod answer;
 pub(crate) mod cached_file;
 pub(crate) mod coalesce;
 pub(crate) mod fit;
@@ -23,6 +24,7 @@ pub(crate) mod queue;
 #[cfg(test)]
 mod queue_tests;
 mod retry;
+pub(crate) mod same;
 pub(crate) mod shape;
 pub(crate) mod wrapped_store;
 
@@ -37,6 +39,8 @@ use thiserror::Error;
 
 use crate::environment::Cancel;
 use crate::identity::{LocalFile, Version};
+use crate::io::answer::may_be_repeated;
+use crate::io::same::Quirks;
 
 /// The memory of a part is larger than the part by at most 1/`BUFFER_SLACK`.
 pub(crate) const BUFFER_SLACK: u64 = 32;
@@ -54,6 +58,8 @@ pub struct Source {
     pub meta: ObjectMeta,
     /// The file on this machine, if it is read directly.
     pub local: Option<LocalFile>,
+    /// What was learned of the store; the same for all its files.
+    pub quirks: Arc<Quirks>,
 }
 
 impl Source {
@@ -92,6 +98,19 @@ pub enum ReadError {
     /// An error of the object store.
     #[error(transparent)]
     Store(#[from] object_store::Error),
+    /// The store does not do what it is asked to, for now or at all.
+    #[error("{source}")]
+    Refused {
+        /// The status of the answer.
+        status: u16,
+        /// How long the store asks to wait.
+        retry_after: Option<Duration>,
+        /// What the client says.
+        source: object_store::Error,
+    },
+    /// The store did what it was asked to, and its answer does not say which bytes it has.
+    #[error("the answer of the store cannot be used: {0}")]
+    Unusable(object_store::Error),
     /// Fewer bytes than requested.
     #[error("short read: {got} of {wanted} bytes")]
     Short {
@@ -135,12 +154,29 @@ impl ReadError {
                     | ErrorKind::Unsupported
             ),
             ReadError::Store(error) => matches!(error, object_store::Error::Generic { .. }),
+            ReadError::Refused { status, .. } => may_be_repeated(*status),
             ReadError::Short { .. } => true,
             ReadError::Replaced(_)
+            | ReadError::Unusable(_)
             | ReadError::Panicked(_)
             | ReadError::TimedOut { .. }
             | ReadError::Cancelled => false,
         }
+    }
+}
+
+impl ReadError {
+    /// How long the store asks to wait before the request is repeated.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            ReadError::Refused { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+
+    /// Whether a store is at fault, and no device of this machine.
+    pub(crate) fn is_of_store(&self) -> bool {
+        matches!(self, ReadError::Refused { .. } | ReadError::Store(_))
     }
 }
 
@@ -173,9 +209,4 @@ impl RangeReader for DefaultReader {
             None => self.object.read(source, parts, cancel, arrived),
         }
     }
-}
-
-/// Whether two ETags are the same: listings of some stores leave out the quotes that responses have.
-pub(crate) fn same_etag(a: &str, b: &str) -> bool {
-    a.trim_matches('"') == b.trim_matches('"')
 }

@@ -1,17 +1,20 @@
-//! Everything that is not a local file: one conditional range request through `object_store`.
+//! Everything that is not a local file: one conditional range request through `object_store`, and more where a store is odd.
 //!
 //! Runs on a small runtime of its own that starts with the first request: the caller's runtime may be busy computing,
 //! or missing.
 
 use std::ops::Range;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::StreamExt;
-use object_store::{GetOptions, GetResult, ObjectMeta};
+use object_store::{Attributes, GetOptions, GetResult, GetResultPayload, ObjectMeta};
 use tokio::runtime::{Builder, Runtime};
 
-use super::{ReadError, Source, same_etag};
+use super::answer::{Answer, may_refuse_conditions};
+use super::same::{self, Mark, Verdict, mark_of};
+use super::{ReadError, Source};
 use crate::environment::Cancel;
 
 #[derive(Default)]
@@ -42,7 +45,7 @@ impl ObjectReader {
     ) -> Result<(), ReadError> {
         self.runtime()?.block_on(async {
             tokio::select! {
-                outcome = request(source, parts, arrived) => outcome,
+                outcome = read(source, parts, arrived, tokio::time::sleep) => outcome,
                 () = cancel.cancelled() => Err(ReadError::Cancelled),
             }
         })
@@ -57,8 +60,23 @@ impl Drop for ObjectReader {
     }
 }
 
+/// How often an answer with another mark is asked for again.
+const ASKED_AGAIN: usize = 3;
+
+/// The same if the tag says that the object is another one and the time that it is not: several servers with tags of their own
+/// may answer in turn.
+const ASKED_MORE: usize = 16;
+
+/// Times are told in whole seconds: asking again over so long shows whether they are those of the answers.
+const BETWEEN: Duration = Duration::from_millis(450);
+
+/// A request that is one of several about the same bytes is tried so often, after pauses of this and its multiples.
+const TRIES: u32 = 6;
+const PAUSE: Duration = Duration::from_millis(40);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
 /// Reads parts of an object, if it is still the version that was opened: one request for all of them, each reported
-/// when it is complete.
+/// when it is complete. For simulations: no time passes between questions.
 ///
 /// # Errors
 /// See [`ReadError`]; parts that were reported are valid nevertheless.
@@ -67,41 +85,157 @@ pub async fn request(
     parts: &[Range<u64>],
     arrived: &mut dyn FnMut(usize, Bytes),
 ) -> Result<(), ReadError> {
+    read(source, parts, arrived, |_| std::future::ready(())).await
+}
+
+/// The same; `pause` lets time pass.
+async fn read<F: Future<Output = ()>>(
+    source: &Source,
+    parts: &[Range<u64>],
+    arrived: &mut dyn FnMut(usize, Bytes),
+    pause: impl Fn(Duration) -> F,
+) -> Result<(), ReadError> {
     let range = parts[0].start..parts[parts.len() - 1].end;
-    // Conditions take strong, quoted ETags only (RFC 9110); others are compared with the response's,
-    // which is just as safe and costs a request that is cut short.
-    let etag =
-        source.meta.e_tag.clone().filter(|tag| tag.len() > 1 && tag.starts_with('"') && tag.ends_with('"'));
-    let mut options = GetOptions::new().with_range(Some(range.clone())).with_if_match(etag);
-    options.version = source.meta.version.clone();
-    let result = match source.store.get_opts(&source.meta.location, options).await {
-        Err(object_store::Error::Precondition { source, .. }) => {
-            return Err(ReadError::Replaced(source.to_string()));
-        }
-        other => other?,
+    let first = get(source, &range, true).await?;
+    let doubt = match source.quirks.compare(&first.meta, &source.meta) {
+        Verdict::Same => return scatter(first, parts, arrived).await,
+        Verdict::Replaced(detail) => return Err(ReadError::Replaced(detail)),
+        Verdict::Doubtful(mark, detail) => (mark, detail),
     };
-    check_version(&result.meta, &source.meta)?;
+    let GetResult { meta, .. } = first;
+    let answer = Doubts { source, range: &range, pause }.settle(meta, doubt).await?;
+    scatter(answer, parts, arrived).await
+}
+
+/// What is asked after an answer whose mark is not that of the version that was opened; see [`super::same`].
+struct Doubts<'a, P> {
+    source: &'a Source,
+    range: &'a Range<u64>,
+    pause: P,
+}
+
+impl<F: Future<Output = ()>, P: Fn(Duration) -> F> Doubts<'_, P> {
+    /// An answer that is of the version that was opened, as far as this store tells versions apart.
+    async fn settle(
+        &self,
+        first: ObjectMeta,
+        (mut mark, mut detail): (Mark, String),
+    ) -> Result<GetResult, ReadError> {
+        let (source, opened) = (self.source, &self.source.meta);
+        let mut seen = vec![first];
+        loop {
+            let same_time = mark == Mark::Tag && source.quirks.same_time(&seen[0], opened);
+            for _ in 0..if same_time { ASKED_MORE } else { ASKED_AGAIN } {
+                if mark == Mark::Time {
+                    (self.pause)(BETWEEN).await;
+                }
+                let answer = self.ask().await?;
+                match source.quirks.compare(&answer.meta, opened) {
+                    Verdict::Same => return Ok(answer),
+                    Verdict::Replaced(detail) => return Err(ReadError::Replaced(detail)),
+                    Verdict::Doubtful(..) => seen.push(answer.meta),
+                }
+            }
+            let kept = mark_of(mark, &seen[0]);
+            if seen.iter().all(|meta| mark_of(mark, meta) == kept) {
+                return Err(ReadError::Replaced(detail));
+            }
+            let (one, two) = (self.whole().await?, self.whole().await?);
+            let (GetResult { meta, range, attributes, .. }, bytes) = two;
+            if one.1 != bytes {
+                return Err(ReadError::Replaced(detail));
+            }
+            tracing::info!(file = %source.name, ?mark, "the store gives other marks for the same bytes: they prove nothing");
+            source.quirks.learn_changes(mark);
+            match source.quirks.compare(&meta, opened) {
+                Verdict::Same => {
+                    let payload = GetResultPayload::Stream(futures::stream::iter([Ok(bytes)]).boxed());
+                    return Ok(GetResult { payload, meta, range, attributes });
+                }
+                Verdict::Replaced(detail) => return Err(ReadError::Replaced(detail)),
+                // Without tags, the time decides.
+                Verdict::Doubtful(other, why) => (mark, detail) = (other, why),
+            }
+        }
+    }
+
+    /// An answer for the range. To fail here would be to begin all over.
+    async fn ask(&self) -> Result<GetResult, ReadError> {
+        let mut tries = 1;
+        loop {
+            match get(self.source, self.range, false).await {
+                Err(error) if error.is_transient() && tries < TRIES => {
+                    let asked = error.retry_after().unwrap_or_default().min(LONGEST_PAUSE);
+                    (self.pause)(asked.max(PAUSE * tries)).await;
+                    tries += 1;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// An answer, and all its bytes.
+    async fn whole(&self) -> Result<(GetResult, Bytes), ReadError> {
+        let wanted = self.range.end - self.range.start;
+        let mut tries = 1;
+        loop {
+            let GetResult { payload, meta, range, attributes } = self.ask().await?;
+            let nothing = GetResultPayload::Stream(futures::stream::empty().boxed());
+            let rest = GetResult {
+                payload: nothing,
+                meta: meta.clone(),
+                range: range.clone(),
+                attributes: Attributes::default(),
+            };
+            let bytes = GetResult { payload, meta, range, attributes }.bytes().await;
+            let error = match bytes {
+                Ok(bytes) if bytes.len() as u64 == wanted => return Ok((rest, bytes)),
+                Ok(bytes) => ReadError::Short { wanted, got: bytes.len() as u64 },
+                Err(error) => error.into(),
+            };
+            if tries >= TRIES {
+                return Err(error);
+            }
+            (self.pause)(PAUSE * tries).await;
+            tries += 1;
+        }
+    }
+}
+
+/// An answer for a range, whatever version it is of. The condition that it is the one that was opened spares the bytes of
+/// another, if it is wanted; a store that refuses conditions is asked without.
+async fn get(source: &Source, range: &Range<u64>, condition: bool) -> Result<GetResult, ReadError> {
+    let condition = condition && source.quirks.takes_conditions();
+    let tag = source.meta.e_tag.clone().filter(|tag| condition && same::is_strong(tag));
+    let conditional = tag.is_some();
+    match get_if(source, range, tag).await {
+        Err(ReadError::Refused { status, .. }) if conditional && may_refuse_conditions(status) => {}
+        Err(ReadError::Store(object_store::Error::NotImplemented { .. })) if conditional => {}
+        other => return other,
+    }
+    let answer = get_if(source, range, None).await?;
+    if source.quirks.compare(&answer.meta, &source.meta) == Verdict::Same {
+        tracing::info!(file = %source.name, "the store refuses conditions that are met: it is asked without");
+        source.quirks.learn_refuses_conditions();
+    }
+    Ok(answer)
+}
+
+async fn get_if(
+    source: &Source,
+    range: &Range<u64>,
+    if_match: Option<String>,
+) -> Result<GetResult, ReadError> {
+    let answer = Answer::default();
+    let mut options = GetOptions::new().with_range(Some(range.clone())).with_if_match(if_match);
+    options.version = source.meta.version.clone();
+    options.extensions.insert(answer.clone());
+    let result = source.store.get_opts(&source.meta.location, options).await;
+    let result = result.map_err(|error| answer.error(error))?;
     if result.range.start != range.start {
         return Err(ReadError::Short { wanted: range.end - range.start, got: 0 });
     }
-    scatter(result, parts, arrived).await
-}
-
-fn check_version(found: &ObjectMeta, opened: &ObjectMeta) -> Result<(), ReadError> {
-    if found.size != opened.size {
-        return Err(ReadError::Replaced(format!("{} bytes, was {}", found.size, opened.size)));
-    }
-    match (&found.e_tag, &opened.e_tag) {
-        (Some(now), Some(then)) if !same_etag(now, then) => {
-            Err(ReadError::Replaced(format!("ETag {now}, was {then}")))
-        }
-        (Some(_), Some(_)) => Ok(()),
-        // HTTP dates have whole seconds.
-        _ if found.last_modified.timestamp() != opened.last_modified.timestamp() => {
-            Err(ReadError::Replaced("modified since it was opened".into()))
-        }
-        _ => Ok(()),
-    }
+    Ok(result)
 }
 
 /// Distributes the stream over the parts as it arrives.
@@ -158,8 +292,14 @@ mod tests {
         let data: Vec<u8> = (0..100).collect();
         store.put(&location, data.clone().into()).await.unwrap();
         let meta = store.head(&location).await.unwrap();
-        let source =
-            Source { name: "memory".into(), store: store.clone(), store_no: StoreNo(0), meta, local: None };
+        let source = Source {
+            name: "memory".into(),
+            store: store.clone(),
+            store_no: StoreNo(0),
+            meta,
+            local: None,
+            quirks: Arc::default(),
+        };
         let parts = [3..10, 10..10, 10..40, 60..100];
         let mut got = vec![Bytes::new(); 4];
         request(&source, &parts, &mut |at, bytes| got[at] = bytes).await.unwrap();

@@ -438,11 +438,17 @@ impl<T> Queue<T> {
         let error = outcome.err().unwrap_or(ReadError::Short { wanted, got });
         // Attempts that return some parts do not count as failures in a row.
         pending.failures = if got > 0 { 1 } else { pending.failures + 1 };
-        let pause = if error.is_transient() {
-            backoff(&self.settings.retry, pending.failures, self.random.f64())
+        let mut pause = if error.is_transient() {
+            backoff(&self.settings.retry, pending.failures, error.is_of_store(), self.random.f64())
         } else {
             None
         };
+        if let Some(after) = error.retry_after() {
+            // To come back later than it may take is to fail later.
+            let used = pending.used + pending.runs_since.map_or(Duration::ZERO, |since| now - since);
+            let left = self.settings.deadline.saturating_sub(used);
+            pause = pause.map(|pause| pause.max(after)).filter(|pause| *pause < left);
+        }
         let Some(pause) = pause else {
             pending.stage = Stage::Queued;
             return self.fail(now, no, error, actions);

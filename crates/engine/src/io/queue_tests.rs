@@ -34,7 +34,14 @@ fn source(store: &str, local: bool) -> Arc<Source> {
     let local = local.then(|| LocalFile::look("/".into()).unwrap());
     let store_no =
         StoreNo(store.bytes().fold(0u32, |no, byte| no.wrapping_mul(31).wrapping_add(u32::from(byte))));
-    Arc::new(Source { name: store.into(), store: Arc::new(InMemory::new()), store_no, meta, local })
+    Arc::new(Source {
+        name: store.into(),
+        store: Arc::new(InMemory::new()),
+        store_no,
+        meta,
+        local,
+        quirks: Arc::default(),
+    })
 }
 
 /// What a store does with an attempt.

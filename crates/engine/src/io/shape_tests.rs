@@ -19,7 +19,14 @@ pub(crate) fn source(name: &str, local: Option<LocalFile>) -> Source {
         e_tag: None,
         version: None,
     };
-    Source { name: name.into(), store: Arc::new(InMemory::new()), store_no: StoreNo(0), meta, local }
+    Source {
+        name: name.into(),
+        store: Arc::new(InMemory::new()),
+        store_no: StoreNo(0),
+        meta,
+        local,
+        quirks: Arc::default(),
+    }
 }
 
 /// 30 ms and 85 MB/s, as an object store.

@@ -94,6 +94,7 @@ pub(crate) fn sqlstate(error: &DataFusionError, text: &str) -> &'static str {
 fn of_engine(error: &EngineError) -> &'static str {
     match error {
         EngineError::FileReplaced { .. } => REPLACED,
+        EngineError::WrongSize { .. } => "55000",
         EngineError::Read { .. } | EngineError::Footer { .. } => "58030",
         EngineError::Corrupt { .. } | EngineError::Schema { .. } => "XX001",
         EngineError::BufferTooSmall { .. } => "53200",

@@ -1,0 +1,168 @@
+//! Stores that are odd, as many are: a query answers the right rows, or a clear error where [`oddities`] says so, in a bounded
+//! number of requests. `COSCAN_SEEDS=A..B` plays other seeds than the tests do.
+
+mod oddities;
+mod server;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use coscan_datafusion::CoscanContext;
+use datafusion::common::Result;
+use datafusion::prelude::ParquetReadOptions;
+
+use self::oddities::{BODIES, BUSY, CONDITIONS, Expected, HEADS, Oddities, PLAIN, RANGES, TAGS, TIMES};
+use self::server::Server;
+use crate::data;
+use crate::support;
+
+/// Rows of the object.
+const ROWS: i64 = 6000;
+
+/// A query needs fewer requests than this, whatever goes wrong.
+const REQUESTS_MAX: u64 = 250;
+
+/// The object and another one of the same size and shape. A sum over rows of both is that of neither.
+fn versions() -> [Vec<u8>; 2] {
+    [0, 1_000_000_000].map(|first| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("numbers.parquet");
+        let properties = data::row_groups(500)
+            .set_dictionary_enabled(false)
+            .set_compression(parquet::basic::Compression::UNCOMPRESSED)
+            .set_statistics_enabled(parquet::file::properties::EnabledStatistics::None);
+        data::write(&path, &data::numbers(first, ROWS), properties.build());
+        std::fs::read(path).expect("a file")
+    })
+}
+
+/// The sum over the rows of a version.
+fn sum(version: i64) -> i64 {
+    (0..ROWS).map(|row| row + version * 1_000_000_000).sum()
+}
+
+fn context() -> CoscanContext {
+    let settings = [("small_table_bytes", "0"), ("chunk_size", "0"), ("read_deadline_ms", "20000")];
+    let mut builder = CoscanContext::builder().policy("relevance").buffer_bytes(64 << 20);
+    for (name, value) in settings {
+        builder = builder.set(name, value);
+    }
+    builder.session_config(support::config(support::Variant::Default)).build().expect("a context")
+}
+
+async fn answer(address: &str, listed: bool) -> Result<i64> {
+    let context = context();
+    let url = format!("{address}/t/{}", if listed { "" } else { "t.parquet" });
+    context.ctx.register_parquet("t", url, ParquetReadOptions::default()).await?;
+    let rows = support::rows(&context.ctx, "SELECT sum(n) FROM t").await?;
+    Ok(rows[0].parse().unwrap_or(-1))
+}
+
+/// Plays one store; what is wrong about the answer, if anything.
+async fn play(oddities: Oddities, versions: [Vec<u8>; 2]) -> Result<(), String> {
+    let (server, address) = Server::start(oddities, versions).await;
+    let answered = tokio::time::timeout(Duration::from_secs(90), answer(&address, oddities.listed)).await;
+    let Ok(answered) = answered else { return Err("no answer".to_owned()) };
+    let requests = server.requests();
+    if requests > REQUESTS_MAX {
+        return Err(format!("{requests} requests"));
+    }
+    let right = match (oddities.expected(), &answered) {
+        (Expected::Rows, Ok(answer)) => *answer == sum(0),
+        (Expected::OneVersion, Ok(answer)) => *answer == sum(0) || *answer == sum(1),
+        // A store that fails now and then may do so for too long.
+        (Expected::OneVersion, Err(error)) => {
+            let error = error.to_string();
+            error.contains("replaced") || oddities.fails_at_times() && !error.contains("corrupt")
+        }
+        (Expected::Error(texts), Err(error)) => {
+            let error = error.to_string();
+            texts.iter().any(|text| error.contains(text))
+        }
+        (Expected::Rows, Err(_)) | (Expected::Error(_), Ok(_)) => false,
+        (Expected::Anything, _) => true,
+    };
+    match right {
+        true => Ok(()),
+        false => Err(format!("{answered:?} instead of {:?}", oddities.expected())),
+    }
+}
+
+/// Plays stores, some at a time; fails with all that went wrong.
+async fn play_all(stores: Vec<(String, Oddities)>) {
+    let versions = versions();
+    assert_eq!(versions[0].len(), versions[1].len());
+    let (names, jobs): (Vec<_>, Vec<_>) = stores
+        .into_iter()
+        .map(|(name, oddities)| (format!("{name}: {oddities:?}"), play(oddities, versions.clone())))
+        .unzip();
+    let outcomes = support::at_a_time(jobs, 8).await;
+    let wrong = names
+        .iter()
+        .zip(outcomes)
+        .filter_map(|(name, outcome)| Some(format!("{name}\n  {}", outcome.err()?)));
+    let wrong: Vec<String> = wrong.collect();
+    assert!(wrong.is_empty(), "{} of {} stores:\n{}", wrong.len(), names.len(), wrong.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_oddity_alone_is_read_or_refused_clearly() {
+    let mut stores =
+        vec![("none".to_owned(), PLAIN), ("missing".to_owned(), Oddities { missing: true, ..PLAIN })];
+    let mut add = |oddities: Oddities| {
+        for listed in [false, true] {
+            stores.push(("alone".to_owned(), Oddities { listed, ..oddities }));
+        }
+    };
+    TAGS.into_iter().for_each(|tags| add(Oddities { tags, ..PLAIN }));
+    TIMES.into_iter().for_each(|times| add(Oddities { times, ..PLAIN }));
+    TIMES.into_iter().for_each(|times| add(Oddities { times, tags: oddities::Tags::Absent, ..PLAIN }));
+    HEADS.into_iter().for_each(|heads| add(Oddities { heads, ..PLAIN }));
+    RANGES.into_iter().for_each(|ranges| add(Oddities { ranges, ..PLAIN }));
+    CONDITIONS.into_iter().for_each(|conditions| add(Oddities { conditions, ..PLAIN }));
+    BUSY.into_iter().for_each(|busy| add(Oddities { busy, ..PLAIN }));
+    BODIES.into_iter().for_each(|bodies| add(Oddities { bodies, ..PLAIN }));
+    play_all(stores).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_object_that_is_replaced_is_read_in_one_version_or_refused() {
+    let mut stores = Vec::new();
+    for tags in TAGS {
+        for after in 1..8 {
+            let oddities = Oddities { tags, replaced_after: Some(after), ..PLAIN };
+            stores.push((format!("after {after}"), oddities));
+        }
+    }
+    play_all(stores).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn random_stores_are_read_or_refused_clearly() {
+    let seeds = std::env::var("COSCAN_SEEDS").ok();
+    let seeds = seeds.as_deref().and_then(|seeds| seeds.split_once(".."));
+    let seeds = seeds.and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?)).unwrap_or(0..150);
+    let stores = seeds.map(|seed| (format!("seed {seed}"), Oddities::draw(seed)));
+    play_all(stores.collect()).await;
+}
+
+/// The number of requests, and the answer as text.
+async fn asked(oddities: Oddities) -> (u64, String) {
+    let (server, address): (Arc<Server>, String) = Server::start(oddities, versions()).await;
+    let answered = answer(&address, oddities.listed).await;
+    (server.requests(), answered.map_or_else(|error| error.to_string(), |sum| sum.to_string()))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_not_there_or_not_done_is_said_at_once() {
+    let (requests, text) = asked(Oddities { missing: true, ..PLAIN }).await;
+    assert!(requests <= 2 && text.contains("t.parquet") && !text.contains("PROPFIND"), "{requests}: {text}");
+    let (requests, text) = asked(Oddities { busy: oddities::Busy::Always(501), ..PLAIN }).await;
+    assert!(requests <= 4 && text.contains("501"), "{requests}: {text}");
+    // The first reads find out that conditions are refused; the others ask without.
+    let (plain, _) = asked(PLAIN).await;
+    for conditions in CONDITIONS {
+        let (requests, text) = asked(Oddities { conditions, ..PLAIN }).await;
+        assert!(requests <= plain + 10 && text == sum(0).to_string(), "{conditions:?}, {requests}: {text}");
+    }
+}
