@@ -35,6 +35,8 @@ fn every_listed_fault_applies() {
         ("datafusion/tests/planted/text_filters.txt", "datafusion/src"),
         ("datafusion/tests/planted/text_groups.txt", "operators/src"),
         ("datafusion/tests/planted/ranges.txt", "datafusion/src"),
+        ("datafusion/tests/planted/stores.txt", "datafusion/src"),
+        ("datafusion/tests/planted/store_marks.txt", "engine/src"),
         ("engine/tests/planted/faults.txt", "engine/src"),
         ("tier/planted/faults.txt", "tier/src"),
     ] {

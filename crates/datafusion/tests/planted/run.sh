@@ -3,16 +3,17 @@
 # makes queries, parts of a query and sums of slices equal, for the tests `shared_results`, `shared_subplans` and
 # `shared_aggregates`, in filters of joins, for `key_filters` and `dynamic_filters`, in the plans of many files, for
 # `many_files`, in filters and groups over strings, for `text_filters` and `aggregates`, and in conditions that are ranges of
-# integers, for the unit tests of `ranges` and `row_filter`: see crates/check/plant.sh.
+# integers, for the unit tests of `ranges` and `row_filter`, and in what is done about odd stores and tables of others, for
+# `odd_stores` and `foreign`: see crates/check/plant.sh.
 # Usage: planted/run.sh [faults | shared_results | shared_subplans | shared_aggregates | key_filters | many_files | text_filters |
-#                        text_groups | ranges [NAME]]
+#                        text_groups | ranges | stores | store_marks [NAME]]
 here=$(cd "$(dirname "$0")" && pwd)
 plant() {
     local list=$1 test=$2 tests=$3 sources=$4
     shift 4
     "$here/../../../check/plant.sh" "crates/$sources/src" "crates/datafusion/tests/planted/$list.txt" "$test" "$tests" "$@"
 }
-lists=${1:-faults shared_results shared_subplans shared_aggregates key_filters many_files text_filters text_groups ranges}
+lists=${1:-faults shared_results shared_subplans shared_aggregates key_filters many_files text_filters text_groups ranges stores store_marks}
 [ $# -gt 0 ] && shift
 missed=0
 for list in $lists; do
@@ -24,6 +25,8 @@ for list in $lists; do
         shared_aggregates) tests=$list sources=operators ;;
         ranges) tests="file::ranges file::row_filter" test=lib ;;
         key_filters) tests="key_filters dynamic_filters" ;;
+        stores) tests="odd_stores foreign" ;;
+        store_marks) tests=odd_stores sources=engine ;;
         *) echo "there is no list $list" >&2; exit 2 ;;
     esac
     plant "$list" "$test" "$tests" "$sources" "$@" || missed=1
