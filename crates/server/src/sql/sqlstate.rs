@@ -94,9 +94,8 @@ pub(crate) fn sqlstate(error: &DataFusionError, text: &str) -> &'static str {
 fn of_engine(error: &EngineError) -> &'static str {
     match error {
         EngineError::FileReplaced { .. } => REPLACED,
-        EngineError::WrongSize { .. } => "55000",
         EngineError::Read { .. } | EngineError::Footer { .. } => "58030",
-        EngineError::Corrupt { .. } | EngineError::Schema { .. } => "XX001",
+        EngineError::Corrupt { .. } | EngineError::Schema { .. } | EngineError::WrongSize { .. } => "XX001",
         EngineError::BufferTooSmall { .. } => "53200",
         EngineError::Config(_) | EngineError::Setting(_) | EngineError::DeviceProfile { .. } => "22023",
         EngineError::FixedSetting { .. } => "55P02",
