@@ -36,6 +36,7 @@ impl ObjectReader {
         self.runtime.get().ok_or(ReadError::Cancelled)
     }
 
+    #[allow(clippy::disallowed_methods, reason = "this is the real environment")]
     pub(super) fn read(
         &self,
         source: &Source,
