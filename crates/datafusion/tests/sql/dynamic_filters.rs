@@ -347,7 +347,9 @@ async fn min_and_max_together_need_the_rows_of_both() {
     let ones = |rows| Arc::new(Int64Array::from(vec![1; rows])) as ArrayRef;
     for (name, k) in [("0", None), ("1", Some(100..5000)), ("2", None), ("3", Some(7..100))] {
         let columns = match k {
-            Some(k) => vec![("z", ones(k.clone().count())), ("k", Arc::new(Int64Array::from_iter_values(k)) as _)],
+            Some(k) => {
+                vec![("z", ones(k.clone().count())), ("k", Arc::new(Int64Array::from_iter_values(k)) as _)]
+            }
             None => vec![("z", ones(50))],
         };
         let batch = RecordBatch::try_from_iter(columns).expect("a batch");
@@ -375,7 +377,11 @@ async fn min_and_max_together_need_the_rows_of_both() {
                 ("SELECT min(k) FROM t WHERE z = 1", "7"),
             ] {
                 for _ in 0..5 {
-                    assert_eq!(support::rows(&ctx, sql).await.expect(sql), [expected], "{variant:?}: {set}: {sql}");
+                    assert_eq!(
+                        support::rows(&ctx, sql).await.expect(sql),
+                        [expected],
+                        "{variant:?}: {set}: {sql}"
+                    );
                 }
             }
         }

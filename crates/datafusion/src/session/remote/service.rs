@@ -10,7 +10,6 @@ use async_trait::async_trait;
 use coscan_engine::{Answer, may_be_repeated};
 use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService,
-   
 };
 use object_store::{ClientOptions, GetOptions, Result, RetryConfig};
 
