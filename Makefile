@@ -45,9 +45,9 @@ test: check model-check ## Everything that must pass: check, tests, docs
 	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory postgres-test; else \
 		echo "left out, the tests of the PostgreSQL extension: python3 is missing"; [ "$$COSCAN_REQUIRE_ALL" != 1 ]; fi
 	@$(MAKE) --no-print-directory doc
-	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory duckdb-test serve-test serve-page-test \
+	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory duckdb-test files-test serve-test serve-page-test \
 		BUILD="$(CARGO) build $(CHECKED) --bin coscan"; else \
-		echo "left out, the comparison with DuckDB, the tests of coscan serve and of its page: python3 is missing"; \
+		echo "left out, the comparisons with DuckDB, the tests of coscan serve and of its page: python3 is missing"; \
 		[ "$$COSCAN_REQUIRE_ALL" != 1 ]; fi
 
 # docs/unsafe.md says which unsafe blocks these tests reach, and which are left out.
@@ -128,6 +128,13 @@ postgres-bench: tools ## What the PostgreSQL extension costs: COSTS=cached, pgbe
 duckdb-test: tools ## Answers to random SQL and TPC-DS against DuckDB's (two minutes)
 	$(BUILD)
 	@cd crates/sqlfuzz && CARGO_TARGET_DIR=$(abspath $(CARGO_TARGET_DIR)) python3 -m checks
+
+# Writers and readers from Python come into an environment below the target directory. FILES takes the options of
+# `python3 -m checks.files --help` in crates/sqlfuzz, for instance --seeds 0..10000.
+.PHONY: files-test
+files-test: tools ## Answers over Parquet files of other writers, also with changed footers, against other readers' (two minutes)
+	$(BUILD)
+	@cd crates/sqlfuzz && CARGO_TARGET_DIR=$(abspath $(CARGO_TARGET_DIR)) python3 -m checks.files $(FILES)
 
 # As root, clients that are missing are installed: psql, and a JDK with Maven for pgJDBC. Those from Python come into an
 # environment below the target directory. COSCAN_REQUIRE_ALL=1 makes what is still missing a failure.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", "target")).resolve()
@@ -18,19 +19,19 @@ class Missing(Exception):
     """Something that the checks need is not there."""
 
 
-def install_packages() -> None:
-    """Makes them importable; the environment is kept."""
+def install_packages(packages: Sequence[str] = PACKAGES, venv: Path = VENV) -> None:
+    """Makes packages importable; their environment is kept."""
     # Made for another list of packages, it lacks some.
-    ready, wanted = VENV / "ready", "\n".join(PACKAGES)
+    ready, wanted = venv / "ready", "\n".join(packages)
     if not ready.exists() or ready.read_text() != wanted:
         try:
-            subprocess.run([sys.executable, "-m", "venv", VENV], check=True, capture_output=True)
-            install = [VENV / "bin" / "python", "-m", "pip", "install", "--quiet", *PACKAGES]
+            subprocess.run([sys.executable, "-m", "venv", venv], check=True, capture_output=True)
+            install = [venv / "bin" / "python", "-m", "pip", "install", "--quiet", *packages]
             subprocess.run(install, check=True, capture_output=True)
         except (OSError, subprocess.CalledProcessError) as error:
-            raise Missing(f"{', '.join(PACKAGES)} cannot be installed: {error}") from error
+            raise Missing(f"{', '.join(packages)} cannot be installed: {error}") from error
         ready.write_text(wanted)
-    sys.path[:0] = [str(path) for path in (VENV / "lib").glob("python*/site-packages")]
+    sys.path[:0] = [str(path) for path in (venv / "lib").glob("python*/site-packages")]
 
 
 def install_packages_or_exit() -> None:

@@ -1,0 +1,1 @@
+"""Answers over Parquet files of other writers, and over files whose footers are rewritten, against other readers'."""

@@ -1,0 +1,70 @@
+"""Changes of footers that the format allows, or that readers have to see through: what the rows are stays the same.
+
+Each change is a function of the footer, dice, and the rows; it returns whether there was something to change. What statistics may
+be wrong in is only what a reader must not believe: a field that is deprecated, an order that is unknown, a writer with a known fault.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from .footer import Footer
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """A change; with `may_refuse`, an error is as good as the rows."""
+
+    change: Callable[[Footer, random.Random, pa.Table], bool | None]
+    may_refuse: bool = False
+    weight: float = 2
+
+
+MUTATIONS: dict[str, Mutation] = {}
+
+
+def mutation(may_refuse: bool = False, weight: float = 2):
+    """Registers a change under the name of its function."""
+    def register(change):
+        MUTATIONS[change.__name__] = Mutation(change, may_refuse, weight)
+        return change
+
+    return register
+
+
+def draw_mutations(draw: random.Random) -> tuple[tuple[str, int], ...]:
+    names = list(MUTATIONS)
+    weights = [MUTATIONS[name].weight for name in names]
+    return tuple(
+        (name, draw.randrange(1 << 30)) for name in dict.fromkeys(draw.choices(names, weights, k=draw.choice([0, 0, 0, 1, 1, 1, 2, 3])))
+    )
+
+
+def mutate(path, mutations, rows: pa.Table) -> list[str]:
+    """Changes the footer of a file. Returns the names of the changes that found something to change."""
+    if not mutations:
+        return []
+    footer, done = Footer(path), []
+    for name, seed in mutations:
+        if MUTATIONS[name].change(footer, random.Random(seed), rows) is not False:
+            done.append(name)
+    if done:
+        footer.save()
+    return done
+
+
+def chosen_chunks(footer: Footer, draw: random.Random, of: Callable = lambda chunk, leaf: True) -> list:
+    """Column chunks: all, those of a column, those of a row group, or any."""
+    found = [(number, chunk, leaf) for number, chunk, leaf in footer.chunks() if of(chunk, leaf)]
+    if not found:
+        return []
+    shape, one = draw.choice(["all", "all", "column", "group", "any"]), draw.choice(found)
+    if shape == "column":
+        return [each for each in found if each[2].at == one[2].at]
+    if shape == "group":
+        return [each for each in found if each[0] == one[0]]
+    return [each for each in found if draw.random() < 0.5] or [one] if shape == "any" else found

@@ -1,0 +1,87 @@
+"""Right answers: DuckDB over the rows in its memory. Statistics of files have no part in them.
+
+The rows are those that pyarrow reads before footers are changed, and those that were meant where no reader in Python knows the type.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..compare import Answer, in_total_order, without_order
+from . import legacy_types
+from .answers import rows
+from .kinds import DUCKDB
+from .questions import Question
+from .tables import KEY, File, Table
+
+
+def read_rows(path: Path, file: File) -> pa.Table:
+    """What is in a file, before its footer is changed."""
+    # A reader of one file: a folder's name is not taken for a key.
+    file_reader = pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
+    if not legacy_types.is_needed(file.rows.schema):
+        return file_reader.read()
+    others = [field.name for field in file.rows.schema if not legacy_types.stored_as(field)]
+    read = file_reader.read(columns=others) if others else file.rows
+    return pa.table({name: (read if name in others else file.rows).column(name) for name in file.rows.schema.names})
+
+
+def united(table: Table, parts: list[pa.Table]) -> pa.Table:
+    """The rows of all files in the table's types; a column that a file lacks is null there."""
+    tables = []
+    for file, part in zip(table.files, parts):
+        columns = {field.name: column_of(part, field) for field in table.schema}
+        if table.has_key:
+            columns[KEY] = pa.chunked_array([pa.array([int(file.path.split("/")[0].split("=")[1])] * part.num_rows, pa.int64())])
+        tables.append(pa.table(columns))
+    return pa.concat_tables(tables, promote_options="permissive")
+
+
+def column_of(part: pa.Table, field: pa.Field) -> pa.ChunkedArray:
+    if field.name in part.schema.names:
+        return plain_type(part.column(field.name), field.type)
+    return pa.chunked_array([pa.nulls(part.num_rows, memory_type(field.type))])
+
+
+def memory_type(type: pa.DataType) -> pa.DataType:
+    """The type in which DuckDB has it: a dictionary would be an enumeration with an order of its own."""
+    if pa.types.is_dictionary(type):
+        return type.value_type
+    return pa.float32() if pa.types.is_float16(type) else type
+
+
+def plain_type(column: pa.ChunkedArray, type: pa.DataType) -> pa.ChunkedArray:
+    wanted = memory_type(type)
+    if pa.types.is_null(wanted):
+        return pa.chunked_array([pa.nulls(len(column))])
+    return column if column.type == wanted else column.cast(wanted)
+
+
+class Oracle:
+    """DuckDB with tables in memory."""
+
+    def __init__(self) -> None:
+        import duckdb
+
+        self.database = duckdb.connect(config={"threads": 1})
+
+    def put(self, name: str, table: pa.Table) -> None:
+        self.database.register("given", table)
+        self.database.execute(f"CREATE OR REPLACE TABLE {name} AS FROM given")
+        self.database.unregister("given")
+
+    def drop(self, name: str) -> None:
+        self.database.execute(f"DROP TABLE IF EXISTS {name}")
+
+    def answer(self, question: Question) -> Answer | str:
+        """The answer, or why there is none."""
+        import duckdb
+
+        try:
+            found = rows(self.database.execute(question.text(DUCKDB)).fetch_arrow_table())
+        except (duckdb.Error, pa.ArrowException) as error:
+            return f"refused by DuckDB ({str(error).splitlines()[0][:100]})"
+        return in_total_order(found) if question.in_order else without_order(found)

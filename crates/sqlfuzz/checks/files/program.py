@@ -1,0 +1,110 @@
+"""The program that is tested: statements put to `coscan sql` in several modes.
+
+Answers come as Arrow files, so that values keep their types. The statements of a call run at the same time in one process.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from ..compare import Row
+from .answers import rows
+
+#: Seconds that a call may take.
+PATIENCE = 120
+
+COOPERATIVE = ["--small-table-bytes", "0"]
+PUSHDOWN = ["--set", "datafusion.execution.parquet.pushdown_filters=true"]
+PARTITIONS = "datafusion.execution.target_partitions"
+
+#: The program's options by the name of a mode. No mode changes an answer.
+MODES: dict[str, list[str]] = {
+    "default": [],
+    "cooperative": COOPERATIVE,
+    "pushdown": [*COOPERATIVE, *PUSHDOWN],
+    "small pushdown": PUSHDOWN,
+    "points": [*COOPERATIVE, "--point-threshold", "1000000"],
+    "no points": [*COOPERATIVE, "--point-threshold", "0"],
+    "ordered": [*COOPERATIVE, "--order-aware", "always"],
+    "one partition": [*COOPERATIVE, "--set", f"{PARTITIONS}=1"],
+    "three partitions": [*COOPERATIVE, *PUSHDOWN, "--set", f"{PARTITIONS}=3", "--set", "datafusion.execution.batch_size=16"],
+    "small chunks": [*COOPERATIVE, "--chunk-size", "1KB", "--slice-rows", "16"],
+    "no statistics": [*COOPERATIVE, "--set", "datafusion.execution.collect_statistics=false"],
+}
+#: DataFusion without coscan: one more opinion.
+PLAIN = ["--enabled", "false"]
+
+
+class Refused(Exception):
+    """An error of the program, in its words."""
+
+
+Given = list[Row] | Refused
+
+
+@dataclass(frozen=True)
+class Program:
+    path: Path
+
+    def command(self, tables: Mapping[str, Path], options: Sequence[str], statements: Sequence[str]) -> list[str]:
+        named = [word for name, place in tables.items() for word in ("-t", f"{name}={place}")]
+        return [str(self.path), "sql", *options, *named, "--format", "csv", *(w for s in statements for w in ("-c", s))]
+
+    def shown(self, tables: Mapping[str, Path], options: Sequence[str], statement: str) -> str:
+        """A command line that shows the answer."""
+        return shlex.join(self.command(tables, options, [statement]))
+
+    def ask(self, tables: Mapping[str, Path], options: Sequence[str], statements: Sequence[str]) -> list[Given]:
+        """Answers to statements that run at the same time; those without one are asked again alone, for the error."""
+        with tempfile.TemporaryDirectory() as folder:
+            places = [Path(folder) / f"{at}.arrow" for at in range(len(statements))]
+            copies = [copy(statement, place) for statement, place in zip(statements, places)]
+            ended, error = self.call(tables, options, copies)
+            if len(statements) == 1:
+                return [Refused(error) if error else read(places[0])]
+            found = [read(place) if place.exists() else None for place in places]
+        if not error:
+            return [[] if answer is None else answer for answer in found]
+        return [
+            self.ask(tables, options, [statement])[0] if answer is None or isinstance(answer, Refused) else answer
+            for statement, answer in zip(statements, found)
+        ]
+
+    def call(self, tables: Mapping[str, Path], options: Sequence[str], statements: Sequence[str]) -> tuple[bool, str]:
+        try:
+            done = subprocess.run(
+                self.command(tables, options, statements), capture_output=True, timeout=PATIENCE, text=True, errors="replace", check=False
+            )
+        except subprocess.TimeoutExpired:
+            return False, f"no answer within {PATIENCE} s"
+        if done.returncode == 0:
+            return True, ""
+        return False, done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"status {done.returncode}"
+
+
+def copy(statement: str, place: Path) -> str:
+    return f"COPY ({statement}) TO '{place}' STORED AS ARROW"
+
+
+def read(place: Path) -> Given:
+    """The rows of an answer. Without a row there may be no file."""
+    if not place.exists():
+        return []
+    try:
+        with pa.memory_map(str(place)) as data:
+            return rows(pa.ipc.open_file(data).read_all())
+    except pa.ArrowInvalid as error:
+        return Refused(f"the answer is no Arrow file: {error}")
+
+
+def outline(error: Refused) -> str:
+    """Errors are told apart by their words, not by names and numbers in them."""
+    return "error: " + re.sub(r"\d+|'[^']*'|\"[^\"]*\"|\S*/\S*", "_", str(error))[:200]
