@@ -12,14 +12,15 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from ..random_sql import seed_range
-from .case import MODES_OF_SEED, STATEMENTS, Failure, Player, draw_case
+from .case import MODES_OF_SEED, STATEMENTS, WRONG, Failure, Player, draw_case
 from .environment import FOLDER
+from .mutations import MUTATIONS
 from .program import MODES, Program
 from .report import SHRINK_SECONDS, reported
 
 #: Seeds that are played in one process of the program.
 BATCH = 8
-#: Of failures of one kind in one seed these are shrunk and shown.
+#: As many failures of one kind are made smaller and shown by a process.
 SHOWN = 2
 #: What a bounded run plays.
 BOUNDED = range(150)
@@ -32,8 +33,9 @@ def options_of(arguments: Sequence[str], coscan: Path) -> argparse.Namespace:
     parser.add_argument("--statements", type=int, default=STATEMENTS, metavar="N", help=f"statements of a seed [default: {STATEMENTS}]")
     parser.add_argument("--modes", nargs="*", choices=list(MODES), metavar="MODE",
                         help=f"these modes of {', '.join(MODES)} [default: {MODES_OF_SEED} of them, drawn]")
+    parser.add_argument("--without", nargs="*", default=(), choices=list(MUTATIONS), metavar="CHANGE", help="leave out these changes of footers")
     parser.add_argument("--shrink", type=float, default=SHRINK_SECONDS, metavar="S", help="seconds to make a failure small")
-    parser.add_argument("--most", type=int, default=200, metavar="N", help="failures after which a process stops [default: 200]")
+    parser.add_argument("--most", type=int, default=10**6, metavar="N", help="failures after which a process stops")
     parser.add_argument("--coscan", type=Path, default=coscan, help="the program [default: that of the target directory]")
     return parser.parse_args(arguments)
 
@@ -66,27 +68,32 @@ def campaign(options: argparse.Namespace) -> bool:
 def play(options: argparse.Namespace, seeds: Sequence[int]) -> tuple[Counter[str], int]:
     """Plays seeds in this process, prints failures, and returns what became of statements and how many failed."""
     player, failed = Player(Program(options.coscan.resolve()), FOLDER / str(os.getpid())), 0
+    shown: Counter[tuple] = Counter()
     for at in range(0, len(seeds), BATCH):
-        cases = [draw_case(seed, options.statements, options.modes) for seed in seeds[at : at + BATCH]]
+        cases = [draw_case(seed, options.statements, options.modes, options.without) for seed in seeds[at : at + BATCH]]
         failures = player.play(cases)
-        for failure in first_of_kinds(failures):
-            print(reported(failure, player, options.shrink), flush=True)
         failed += len(failures)
+        for failure in worth_showing(failures, shown):
+            print(reported(failure, player, options.shrink), flush=True)
         if failed >= options.most:
             print(f"stopped after {failed} failures, before seed {seeds[min(at + BATCH, len(seeds) - 1)]}", flush=True)
             break
     return player.outcomes, failed
 
 
-def first_of_kinds(failures: list[Failure]) -> list[Failure]:
-    """One failure of each seed, kind of statement and outcome; a few of a seed."""
+def worth_showing(failures: list[Failure], shown: Counter[tuple]) -> list[Failure]:
+    """Failures of kinds that have not been shown often enough, one of each kind and seed."""
     found: dict[tuple, Failure] = {}
     for failure in failures:
-        found.setdefault((failure.case.seed, failure.question.kind, failure.kind), failure)
-    seeds: Counter[int] = Counter()
-    shown = []
+        found.setdefault((failure.case.seed, signature(failure)), failure)
+    chosen = []
     for failure in found.values():
-        seeds[failure.case.seed] += 1
-        if seeds[failure.case.seed] <= SHOWN:
-            shown.append(failure)
-    return shown
+        shown[signature(failure)] += 1
+        if shown[signature(failure)] <= SHOWN:
+            chosen.append(failure)
+    return chosen
+
+
+def signature(failure: Failure) -> tuple:
+    """What failures of one kind have in common: the error, or the kind of statement and what was done to the footers."""
+    return (failure.kind,) if failure.kind != WRONG else (failure.question.kind, *sorted(set(failure.changes)))

@@ -66,14 +66,20 @@ class Failure:
     changes: list[str] = field(default_factory=list)
 
 
-def draw_case(seed: int, statements: int = STATEMENTS, modes: Sequence[str] | None = None) -> Case:
+def draw_case(seed: int, statements: int = STATEMENTS, modes: Sequence[str] | None = None, without: Sequence[str] = ()) -> Case:
+    """Draws a seed; `without` leaves out changes of footers by name, and nothing else is drawn differently."""
     draw = random.Random(seed)
     table = draw_table(draw, f"t{seed}")
     tables = (table, draw_table(draw, f"u{seed}")) if draw.random() < 0.3 else (table,)
     other = tables[-1] if draw.random() < 0.5 or len(tables) > 1 else None
     questions = Questions(draw, table, values_of(table), other).drawn(statements)
     chosen = tuple(modes or ["default", "cooperative", *draw.sample(list(MODES)[2:], MODES_OF_SEED - 2)])
-    return Case(seed, tables, tuple(questions), chosen)
+    return Case(seed, tuple(unchanged(table, without) for table in tables), tuple(questions), chosen)
+
+
+def unchanged(table: Table, without: Sequence[str]) -> Table:
+    files = [replace(file, mutations=tuple(one for one in file.mutations if one[0] not in without)) for file in table.files]
+    return replace(table, files=tuple(files))
 
 
 def values_of(table: Table) -> dict[str, list]:

@@ -133,10 +133,10 @@ class Questions:
         return Question("extremes", (f"SELECT {both} FROM {self.table.name}", *self.where(0.4)))
 
     def aggregates(self) -> Question:
-        pieces: list[Piece] = []
-        for _ in range(self.draw.choice([1, 2, 3])):
-            pieces += [", " if pieces else "", self.aggregate()]
-        return Question("aggregates", ("SELECT ", *pieces, f" FROM {self.table.name}", *self.where(0.4)))
+        # No expression may come twice.
+        pieces = list(dict.fromkeys(self.aggregate() for _ in range(self.draw.choice([1, 2, 3]))))
+        listed = [part for piece in pieces for part in (", ", piece)][1:]
+        return Question("aggregates", ("SELECT ", *listed, f" FROM {self.table.name}", *self.where(0.4)))
 
     def aggregate(self) -> Piece:
         column = self.any_column()
@@ -177,7 +177,7 @@ class Questions:
 
     def grouped(self) -> Question:
         column = self.name(self.any_column())
-        sums = f"count(*), min({NUMBER}), max({NUMBER}), count({self.name(self.any_column())})"
+        sums = f"count(*), min({NUMBER}), max({NUMBER}), count({self.name(self.any_column())}) AS counted"
         return Question("group", (f"SELECT {column}, {sums} FROM {self.table.name}", *self.where(0.2), f" GROUP BY {column}"))
 
     def numbered(self) -> Question:

@@ -6,6 +6,7 @@ import random
 import stat
 import tempfile
 import unittest
+from collections import Counter
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -16,7 +17,7 @@ import pyarrow.parquet as pq
 from . import footer as f
 from . import legacy_types
 from .answers import rows
-from .campaign import first_of_kinds
+from .campaign import worth_showing
 from .case import Case, Player, build, draw_case
 from .footer import Footer, get
 from .kinds import COSCAN, DUCKDB, KINDS, constant
@@ -175,7 +176,7 @@ class Machine(unittest.TestCase):
         failures = self.player.play([self.case("SELECT i FROM t", "SELECT i FROM t WHERE i > 0")])
         self.assertEqual([(failure.question.text(), failure.kind) for failure in failures], [("SELECT i FROM t WHERE i > 0", "wrong")])
         self.assertTrue((self.player.folder / "5" / "t" / "0.parquet").exists())
-        self.assertEqual(first_of_kinds(failures * 3), failures)
+        self.assertEqual(worth_showing(failures * 3, Counter()), failures)
 
     def test_an_error_is_found(self):
         failures = self.player.play([self.case("SELECT i FROM t WHERE 'refuse' <> ''")])
