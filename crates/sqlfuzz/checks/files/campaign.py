@@ -17,6 +17,7 @@ from .environment import FOLDER
 from .mutations import MUTATIONS
 from .program import MODES, Program
 from .report import SHRINK_SECONDS, reported
+from .writers_apart import built, with_writers_apart
 
 #: Seeds that are played in one process of the program.
 BATCH = 8
@@ -33,6 +34,7 @@ def options_of(arguments: Sequence[str], coscan: Path) -> argparse.Namespace:
     parser.add_argument("--statements", type=int, default=STATEMENTS, metavar="N", help=f"statements of a seed [default: {STATEMENTS}]")
     parser.add_argument("--modes", nargs="*", choices=list(MODES), metavar="MODE",
                         help=f"these modes of {', '.join(MODES)} [default: {MODES_OF_SEED} of them, drawn]")
+    parser.add_argument("--apart", action="store_true", help="writers that are programs of their own, as far as they are built")
     parser.add_argument("--without", nargs="*", default=(), choices=list(MUTATIONS), metavar="CHANGE", help="leave out these changes of footers")
     parser.add_argument("--shrink", type=float, default=SHRINK_SECONDS, metavar="S", help="seconds to make a failure small")
     parser.add_argument("--most", type=int, default=10**6, metavar="N", help="failures after which a process stops")
@@ -71,6 +73,8 @@ def play(options: argparse.Namespace, seeds: Sequence[int]) -> tuple[Counter[str
     shown: Counter[tuple] = Counter()
     for at in range(0, len(seeds), BATCH):
         cases = [draw_case(seed, options.statements, options.modes, options.without) for seed in seeds[at : at + BATCH]]
+        if options.apart:
+            cases = [with_writers_apart(case, built()) for case in cases]
         failures = player.play(cases)
         failed += len(failures)
         for failure in worth_showing(failures, shown):

@@ -113,7 +113,7 @@ def build(case: Case, folder: Path, oracle: Oracle) -> World:
         for file in table.files:
             path = folder / table.name / file.path
             write(path, file)
-            if not is_as_meant(path, file):
+            if not is_as_meant(path, file, len(table.files) > 1):
                 write_plainly(path, file.rows)
             parts.append(read_rows(path, file))
             changed = mutate(path, file.mutations, parts[-1])
@@ -126,17 +126,35 @@ def build(case: Case, folder: Path, oracle: Oracle) -> World:
     return World(case, folder, places, done, may_refuse)
 
 
-def is_as_meant(path: Path, file: File) -> bool:
-    """Whether the file has the rows, before its footer is changed: some writers have no such type and write another one."""
+def is_as_meant(path: Path, file: File, is_one_of_several: bool = False) -> bool:
+    """Whether the file has the rows, before its footer is changed: some writers have no such type and write another one.
+
+    Files of one table may have types that differ in width only.
+    """
     if file.writer == PYARROW or legacy_types.is_needed(file.rows.schema):
         return True
     try:
         read = read_rows(path, file)
         columns = [column_of(read, field) for field in file.rows.schema]
+        if is_one_of_several and not all(same_family(read.schema.field(field.name).type, field.type) for field in file.rows.schema):
+            return False
         wanted = [plain_type(column, column.type) for column in file.rows.columns]
         return all(plain_column(one) == plain_column(other) for one, other in zip(wanted, columns))
     except (pa.ArrowException, OSError, ValueError):
         return False
+
+
+def same_family(one: pa.DataType, other: pa.DataType) -> bool:
+    """Whether one type holds the values of the other."""
+    return family(one) == family(other)
+
+
+def family(type: pa.DataType) -> str:
+    if pa.types.is_dictionary(type):
+        return family(type.value_type)
+    names = ["signed_integer", "unsigned_integer", "floating", "decimal", "timestamp", "time", "date", "large_string", "string"]
+    known = next((name for name in names if getattr(pa.types, f"is_{name}")(type)), str(type))
+    return known.removeprefix("large_")
 
 
 def judge(world: World, question: Question, wanted: Answer, given: Given) -> str:
@@ -197,14 +215,14 @@ class Player:
     def ask(self, worlds: list[World], options: list[str], statements: list[str], asked: list) -> list[Given]:
         """All at once; table by table, if one of them cannot be opened."""
         places = {name: place for world in worlds for name, place in world.places.items()}
-        opened, error = self.program.call(places, options, ["SELECT 1"]) if len(worlds) > 1 else (True, "")
-        if opened:
+        error = self.program.call(places, options, ["SELECT 1"])[1] if len(worlds) > 1 else ""
+        if not error:
             return self.program.ask(places, options, statements) if statements else []
         given: list[Given] = []
         for world in worlds:
             of_world = [text for text, (owner, _, _) in zip(statements, asked) if owner is world]
-            opened, error = self.program.call(world.places, options, ["SELECT 1"])
-            given += self.program.ask(world.places, options, of_world) if opened and of_world else [Refused(error)] * len(of_world)
+            error = self.program.call(world.places, options, ["SELECT 1"])[1]
+            given += [Refused(error)] * len(of_world) if error else self.program.ask(world.places, options, of_world)
         return given
 
     def outcome(self, case: Case, question: Question, options: Sequence[str]) -> tuple[str, Answer | None, Given]:

@@ -215,7 +215,7 @@ def constant(value, type: pa.DataType, dialect: str) -> str:
     if pa.types.is_floating(type):
         return f"CAST('{value!r}' AS DOUBLE)"
     if pa.types.is_decimal(type):
-        return f"CAST('{value}' AS DECIMAL({type.precision}, {type.scale}))"
+        return f"CAST('{value:f}' AS DECIMAL({type.precision}, {type.scale}))"
     if pa.types.is_string(type) or pa.types.is_large_string(type):
         return "'" + value.replace("'", "''") + "'"
     if pa.types.is_date(type):

@@ -20,13 +20,17 @@ from .tables import KEY, File, Table
 
 def read_rows(path: Path, file: File) -> pa.Table:
     """What is in a file, before its footer is changed."""
-    # A reader of one file: a folder's name is not taken for a key.
-    file_reader = pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
-    if not legacy_types.is_needed(file.rows.schema):
-        return file_reader.read()
-    others = [field.name for field in file.rows.schema if not legacy_types.stored_as(field)]
-    read = file_reader.read(columns=others) if others else file.rows
-    return pa.table({name: (read if name in others else file.rows).column(name) for name in file.rows.schema.names})
+    fields = [field for field in file.rows.schema if not legacy_types.stored_as(field)]
+    # Times of 96 bits come in one unit: the one of the column.
+    fine = [field.name for field in fields if pa.types.is_timestamp(field.type) and field.type.unit == "ns"]
+    others = [field.name for field in fields if field.name not in fine]
+    columns = {field.name: file.rows.column(field.name) for field in file.rows.schema if legacy_types.stored_as(field)}
+    for names, unit in ((fine, "ns"), (others, "us")):
+        if names:
+            # A reader of one file: a folder's name is not taken for a key.
+            read = pq.ParquetFile(path, coerce_int96_timestamp_unit=unit).read(columns=names)
+            columns |= {name: read.column(name) for name in names}
+    return pa.table({name: columns[name] for name in file.rows.schema.names})
 
 
 def united(table: Table, parts: list[pa.Table]) -> pa.Table:

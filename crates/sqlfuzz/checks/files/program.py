@@ -66,32 +66,36 @@ class Program:
         """Answers to statements that run at the same time; those without one are asked again alone, for the error."""
         with tempfile.TemporaryDirectory() as folder:
             places = [Path(folder) / f"{at}.arrow" for at in range(len(statements))]
-            copies = [copy(statement, place) for statement, place in zip(statements, places)]
-            ended, error = self.call(tables, options, copies)
+            copies = [copy(at, statement, place) for at, (statement, place) in enumerate(zip(statements, places))]
+            output, error = self.call(tables, options, copies)
             if len(statements) == 1:
                 return [Refused(error) if error else read(places[0])]
-            found = [read(place) if place.exists() else None for place in places]
-        if not error:
-            return [[] if answer is None else answer for answer in found]
+            found = [read(place) if done(at) in output else None for at, place in enumerate(places)]
         return [
             self.ask(tables, options, [statement])[0] if answer is None or isinstance(answer, Refused) else answer
             for statement, answer in zip(statements, found)
         ]
 
-    def call(self, tables: Mapping[str, Path], options: Sequence[str], statements: Sequence[str]) -> tuple[bool, str]:
+    def call(self, tables: Mapping[str, Path], options: Sequence[str], statements: Sequence[str]) -> tuple[str, str]:
+        """What the program printed, and its error or nothing."""
         try:
-            done = subprocess.run(
+            ended = subprocess.run(
                 self.command(tables, options, statements), capture_output=True, timeout=PATIENCE, text=True, errors="replace", check=False
             )
         except subprocess.TimeoutExpired:
-            return False, f"no answer within {PATIENCE} s"
-        if done.returncode == 0:
-            return True, ""
-        return False, done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"status {done.returncode}"
+            return "", f"no answer within {PATIENCE} s"
+        if ended.returncode == 0:
+            return ended.stdout, ""
+        return ended.stdout, ended.stderr.strip().splitlines()[-1] if ended.stderr.strip() else f"status {ended.returncode}"
 
 
-def copy(statement: str, place: Path) -> str:
-    return f"COPY ({statement}) TO '{place}' STORED AS ARROW"
+def copy(at: int, statement: str, place: Path) -> str:
+    """The answer as a file. One that failed half-way may leave a file, too: that it is whole is said by a second statement."""
+    return f"COPY ({statement}) TO '{place}' STORED AS ARROW; SELECT '{done(at)}'"
+
+
+def done(at: int) -> str:
+    return f"done {at};"
 
 
 def read(place: Path) -> Given:

@@ -181,9 +181,12 @@ class Questions:
         return Question("group", (f"SELECT {column}, {sums} FROM {self.table.name}", *self.where(0.2), f" GROUP BY {column}"))
 
     def numbered(self) -> Question:
-        order = f"ORDER BY {self.order(self.any_column())}, {NUMBER}"
+        column = self.any_column()
+        # DataFusion has no ranges of binary values. With the number of the row in the order, rows are the same.
+        frame = " ROWS UNBOUNDED PRECEDING" if is_binary(self.types[column]) else ""
         function = self.draw.choice(["row_number()", f"first_value({NUMBER})", f"lag({NUMBER})", f"count({self.name(self.any_column())})"])
-        return Question("window", (f"SELECT {NUMBER}, {function} OVER ({order}) FROM {self.table.name}",))
+        over = f"OVER (ORDER BY {self.order(column)}, {NUMBER}{frame})"
+        return Question("window", (f"SELECT {NUMBER}, {function} {over} FROM {self.table.name}",))
 
     def shared_columns(self) -> list[str]:
         theirs = self.other.kinds()
@@ -216,6 +219,10 @@ def is_ordered(type: pa.DataType) -> bool:
 def is_text(type: pa.DataType) -> bool:
     type = type.value_type if pa.types.is_dictionary(type) else type
     return pa.types.is_string(type) or pa.types.is_large_string(type)
+
+
+def is_binary(type: pa.DataType) -> bool:
+    return pa.types.is_binary(type) or pa.types.is_fixed_size_binary(type)
 
 
 def is_number(type: pa.DataType) -> bool:

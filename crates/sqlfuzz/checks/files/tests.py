@@ -139,7 +139,7 @@ import pyarrow as pa, pyarrow.parquet as pq
 words = sys.argv[1:]
 files = dict(words[at + 1].split("=", 1) for at, word in enumerate(words) if word == "-t")
 for at, word in enumerate(words):
-    if word == "-c" and (parts := re.match(r"COPY \\(SELECT i FROM (\\w+)(.*)\\) TO '(.*)' STORED", words[at + 1])):
+    if word == "-c" and (parts := re.match(r"COPY \\(SELECT i FROM (\\w+)(.*)\\) TO '(.*)' STORED AS ARROW; SELECT '(.*)'", words[at + 1])):
         rows = pq.ParquetFile(files[parts[1]]).read().select(["i"])
         if "WHERE" in parts[2]:
             rows = rows.slice(0, rows.num_rows - 1)
@@ -147,6 +147,7 @@ for at, word in enumerate(words):
             sys.exit("an error")
         with pa.ipc.new_file(parts[3], rows.schema) as out:
             out.write_table(rows)
+        print(parts[4])
 """
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from . import legacy_types
+from . import legacy_types, writers_apart
 
 PYARROW, DUCKDB, POLARS, FASTPARQUET = "pyarrow", "duckdb", "polars", "fastparquet"
 
@@ -86,7 +86,8 @@ def write(path: Path, file) -> None:
         write_pyarrow(path, replace(file, rows=legacy_types.encoded(file.rows), options=dict(OF_LEGACY_TYPES)))
         legacy_types.mark(path, file.rows.schema, len(file.groups))
         return
-    writer = {PYARROW: write_pyarrow, DUCKDB: write_duckdb, POLARS: write_polars, FASTPARQUET: write_fastparquet}[file.writer]
+    own = {PYARROW: write_pyarrow, DUCKDB: write_duckdb, POLARS: write_polars, FASTPARQUET: write_fastparquet}
+    writer = own.get(file.writer, writers_apart.write)
     try:
         writer(path, file)
     except Exception:

@@ -4,6 +4,7 @@
 
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
+import java.io.PrintStream;
 import java.math.BigInteger;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -24,13 +25,16 @@ import org.apache.parquet.schema.MessageTypeParser;
 
 public class Rows {
     public static void main(String[] arguments) throws Exception {
+        // Version 1.8 logs to the standard output.
+        PrintStream answers = System.out;
+        System.setOut(System.err);
         BufferedReader jobs = new BufferedReader(new InputStreamReader(System.in));
         for (String job = jobs.readLine(); job != null; job = jobs.readLine()) {
             try {
                 write(job.split("\t"));
-                System.out.println("written");
+                answers.println("written");
             } catch (Throwable error) {
-                System.out.println("refused: " + String.valueOf(error).replace('\n', ' '));
+                answers.println("refused: " + String.valueOf(error).replace('\n', ' '));
             }
         }
     }
