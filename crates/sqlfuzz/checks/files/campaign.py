@@ -12,7 +12,8 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from ..random_sql import seed_range
-from .case import MODES_OF_SEED, STATEMENTS, WRONG, Failure, Player, draw_case
+from . import golden
+from .case import MODES_OF_SEED, STATEMENTS, WRONG, Case, Failure, Player, draw_case
 from .environment import FOLDER
 from .mutations import MUTATIONS
 from .program import MODES, Program
@@ -24,7 +25,7 @@ BATCH = 8
 #: As many failures of one kind are made smaller and shown by a process.
 SHOWN = 2
 #: What a bounded run plays.
-BOUNDED = range(150)
+BOUNDED, BOUNDED_GOLDEN = range(150), range(26)
 
 
 def options_of(arguments: Sequence[str], coscan: Path) -> argparse.Namespace:
@@ -34,6 +35,8 @@ def options_of(arguments: Sequence[str], coscan: Path) -> argparse.Namespace:
     parser.add_argument("--statements", type=int, default=STATEMENTS, metavar="N", help=f"statements of a seed [default: {STATEMENTS}]")
     parser.add_argument("--modes", nargs="*", choices=list(MODES), metavar="MODE",
                         help=f"these modes of {', '.join(MODES)} [default: {MODES_OF_SEED} of them, drawn]")
+    parser.add_argument("--golden", action="store_true", help="the files that are kept, in turn")
+    parser.add_argument("--write-golden", action="store_true", help="write the files that are kept again, and nothing else")
     parser.add_argument("--apart", action="store_true", help="writers that are programs of their own, as far as they are built")
     parser.add_argument("--without", nargs="*", default=(), choices=list(MUTATIONS), metavar="CHANGE", help="leave out these changes of footers")
     parser.add_argument("--shrink", type=float, default=SHRINK_SECONDS, metavar="S", help="seconds to make a failure small")
@@ -44,13 +47,17 @@ def options_of(arguments: Sequence[str], coscan: Path) -> argparse.Namespace:
 
 def run(arguments: Sequence[str], coscan: Path) -> int:
     options = options_of(arguments, coscan)
+    if options.write_golden:
+        golden.write_all()
+        return 0
     if options.seeds is not None:
         return 0 if campaign(options) else 1
     from . import tests
 
-    options.seeds = BOUNDED
-    passed = unittest.TextTestRunner().run(unittest.defaultTestLoader.loadTestsFromModule(tests)).wasSuccessful()
-    return 0 if campaign(options) and passed else 1
+    passed = [unittest.TextTestRunner().run(unittest.defaultTestLoader.loadTestsFromModule(tests)).wasSuccessful()]
+    for options.golden, options.seeds in ((True, BOUNDED_GOLDEN), (False, BOUNDED)):
+        passed.append(campaign(options))
+    return 0 if all(passed) else 1
 
 
 def campaign(options: argparse.Namespace) -> bool:
@@ -63,7 +70,8 @@ def campaign(options: argparse.Namespace) -> bool:
     failures = sum(count for _, count in played)
     seeds = f"{options.seeds.start}..{options.seeds.stop}"
     counts = ", ".join(f"{count} {what}" for what, count in outcomes.most_common())
-    print(f"files of other writers, seeds {seeds}: {sum(outcomes.values())} cases: {counts} ({time.monotonic() - begin:.0f} s)", flush=True)
+    what = "files that are kept" if options.golden else "files of other writers"
+    print(f"{what}, seeds {seeds}: {sum(outcomes.values())} cases: {counts} ({time.monotonic() - begin:.0f} s)", flush=True)
     return not failures
 
 
@@ -72,9 +80,7 @@ def play(options: argparse.Namespace, seeds: Sequence[int]) -> tuple[Counter[str
     player, failed = Player(Program(options.coscan.resolve()), FOLDER / str(os.getpid())), 0
     shown: Counter[tuple] = Counter()
     for at in range(0, len(seeds), BATCH):
-        cases = [draw_case(seed, options.statements, options.modes, options.without) for seed in seeds[at : at + BATCH]]
-        if options.apart:
-            cases = [with_writers_apart(case, built()) for case in cases]
+        cases = drawn(options, seeds[at : at + BATCH])
         failures = player.play(cases)
         failed += len(failures)
         for failure in worth_showing(failures, shown):
@@ -83,6 +89,13 @@ def play(options: argparse.Namespace, seeds: Sequence[int]) -> tuple[Counter[str
             print(f"stopped after {failed} failures, before seed {seeds[min(at + BATCH, len(seeds) - 1)]}", flush=True)
             break
     return player.outcomes, failed
+
+
+def drawn(options: argparse.Namespace, seeds: Sequence[int]) -> list[Case]:
+    if options.golden:
+        return golden.cases(seeds, options.statements, options.modes)
+    cases = [draw_case(seed, options.statements, options.modes, options.without) for seed in seeds]
+    return [with_writers_apart(case, built()) for case in cases] if options.apart else cases
 
 
 def worth_showing(failures: list[Failure], shown: Counter[tuple]) -> list[Failure]:

@@ -23,7 +23,7 @@ from .oracle import Oracle, column_of, plain_type, read_rows, united
 from .program import MODES, PLAIN, Given, Program, Refused, outline
 from .questions import Question, Questions
 from .tables import File, Table, draw_table
-from .writers import PYARROW, write, write_plainly
+from .writers import KEPT, PYARROW, write, write_plainly
 
 STATEMENTS = 16
 #: Modes in which each seed is played, drawn from all.
@@ -36,7 +36,7 @@ RIGHT, WRONG = "right", "wrong"
 class Case:
     """Tables and statements about them."""
 
-    seed: int
+    seed: int | str
     tables: tuple[Table, ...]
     questions: tuple[Question, ...]
     modes: tuple[str, ...]
@@ -131,7 +131,7 @@ def is_as_meant(path: Path, file: File, is_one_of_several: bool = False) -> bool
 
     Files of one table may have types that differ in width only.
     """
-    if file.writer == PYARROW or legacy_types.is_needed(file.rows.schema):
+    if file.writer in (PYARROW, KEPT) or legacy_types.is_needed(file.rows.schema):
         return True
     try:
         read = read_rows(path, file)
@@ -193,7 +193,7 @@ class Player:
                 shutil.rmtree(world.folder)
         return failures
 
-    def play_mode(self, worlds: list[World], mode: str, answers: dict[int, list]) -> list[Failure]:
+    def play_mode(self, worlds: list[World], mode: str, answers: dict[int | str, list]) -> list[Failure]:
         asked = [
             (world, question, wanted) for world in worlds
             for question, wanted in zip(world.case.questions, answers[world.case.seed]) if self.is_asked(wanted)

@@ -86,7 +86,8 @@ class Program:
             return "", f"no answer within {PATIENCE} s"
         if ended.returncode == 0:
             return ended.stdout, ""
-        return ended.stdout, ended.stderr.strip().splitlines()[-1] if ended.stderr.strip() else f"status {ended.returncode}"
+        said = ended.stderr.strip().splitlines() or [f"status {ended.returncode}"]
+        return ended.stdout, said[-1].replace("statement 1: ", "")
 
 
 def copy(at: int, statement: str, place: Path) -> str:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from .case import Case
 from .questions import Question
 from .tables import NUMBER, File, Table
-from .writers import PYARROW
+from .writers import KEPT, PYARROW
 
 Fails = Callable[[Case], bool]
 
@@ -47,7 +47,7 @@ def smaller_table(table: Table, text: str) -> Iterator[Table]:
     if table.decoys:
         yield replace(table, decoys=())
     for column in table.schema.names:
-        if not is_named(column, text):
+        if not is_named(column, text) and all(file.writer != KEPT for file in table.files):
             files = tuple(without_column(file, column) for file in table.files)
             yield replace(table, schema=pa.schema([field for field in table.schema if field.name != column]), files=files)
     for at, file in enumerate(table.files):
@@ -74,6 +74,8 @@ def without_column(file: File, column: str) -> File:
 def smaller_file(file: File) -> Iterator[File]:
     for at in range(len(file.mutations)):
         yield replace(file, mutations=file.mutations[:at] + file.mutations[at + 1 :])
+    if file.writer == KEPT:
+        return
     if file.writer != PYARROW:
         yield replace(file, writer=PYARROW, options={})
     for name in file.options:

@@ -6,6 +6,7 @@ A writer that refuses a table or a type raises an exception; the table is then w
 from __future__ import annotations
 
 import random
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,8 @@ import pyarrow.parquet as pq
 from . import legacy_types, writers_apart
 
 PYARROW, DUCKDB, POLARS, FASTPARQUET = "pyarrow", "duckdb", "polars", "fastparquet"
+#: The file is there, and is copied.
+KEPT = "kept"
 
 #: Bytes whose meaning is changed afterwards have encodings that both types have.
 OF_LEGACY_TYPES = {"use_dictionary": True, "data_page_version": "1.0", "write_page_index": True}
@@ -87,6 +90,9 @@ def write(path: Path, file) -> None:
         legacy_types.mark(path, file.rows.schema, len(file.groups))
         return
     own = {PYARROW: write_pyarrow, DUCKDB: write_duckdb, POLARS: write_polars, FASTPARQUET: write_fastparquet}
+    if file.writer == KEPT:
+        shutil.copy(file.options["path"], path)
+        return
     writer = own.get(file.writer, writers_apart.write)
     try:
         writer(path, file)
