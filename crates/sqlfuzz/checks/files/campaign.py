@@ -12,7 +12,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from ..random_sql import seed_range
-from . import golden
+from . import fixed, golden
 from .case import MODES_OF_SEED, STATEMENTS, WRONG, Case, Failure, Player, draw_case
 from .environment import FOLDER
 from .mutations import MUTATIONS
@@ -54,7 +54,9 @@ def run(arguments: Sequence[str], coscan: Path) -> int:
         return 0 if campaign(options) else 1
     from . import tests
 
-    passed = [unittest.TextTestRunner().run(unittest.defaultTestLoader.loadTestsFromModule(tests)).wasSuccessful()]
+    wrong = fixed.check(Program(options.coscan.resolve()), FOLDER / "fixed")
+    print(*wrong, f"files that are not drawn: {len(wrong)} wrong", sep="\n", flush=True)
+    passed = [not wrong, unittest.TextTestRunner().run(unittest.defaultTestLoader.loadTestsFromModule(tests)).wasSuccessful()]
     for options.golden, options.seeds in ((True, BOUNDED_GOLDEN), (False, BOUNDED)):
         passed.append(campaign(options))
     return 0 if all(passed) else 1

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from ..compare import difference, without_order
 from .answers import rows
-from .case import Case, Failure, Player, build, is_failure, options_of
+from .case import Case, Failure, Player, build, is_failure, judge, options_of
 from .kinds import COSCAN
 from .oracle import united
 from .program import MODES, PLAIN, Refused
@@ -69,8 +69,9 @@ def others(failure: Failure, player: Player, world, case: Case) -> str:
     if not isinstance(wanted, str):
         given = player.program.ask(world.places, PLAIN, [question.text(COSCAN)])[0]
         plain = "refuses" if isinstance(given, Refused) else "wrong" if difference(wanted, given) else "right"
-        modes = [name for name in MODES if is_failure(player.outcome(case, question, MODES[name])[0])]
-        words.append(f"plain DataFusion: {plain}; fails in modes: {', '.join(modes) or 'none'}")
+        answers = {name: player.program.ask(world.places, MODES[name], [question.text(COSCAN)])[0] for name in MODES}
+        modes = [name for name, given in answers.items() if is_failure(judge(world, question, wanted, given))]
+        words.append(f"plain DataFusion: {plain}; fails in {'every mode' if len(modes) == len(MODES) else ', '.join(modes) or 'no mode alone'}")
     for name, read in READERS.items():
         words.append(f"{name}: {opinion(read, world, case, player)}")
     return "; ".join(words)

@@ -1,0 +1,165 @@
+"""Files that are not drawn: each is made here, with a statement and its right answer.
+
+They are shapes that tables of `tables.py` do not have: columns of one name, no columns, thousands of columns or row groups, digits beyond a
+type, output as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..compare import Row, difference, without_order
+from . import footer as f
+from .footer import Footer
+from .program import MODES, Program, Refused
+
+MODES_OF_FIXED = ["default", "cooperative", "pushdown", "one partition"]
+#: How much longer four times the columns may take. It is 4 if time grows with their number, and 16 if with its square.
+TIMES_FOR_FOUR_TIMES = 9
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A file, or a folder of files; with `may_refuse`, an error that holds this text is right, too."""
+
+    name: str
+    make: Callable[[Path], None]
+    statement: str
+    right: list[Row]
+    may_refuse: str | None = None
+    runs: int = 1
+
+
+def two_of_a_name(folder: Path) -> None:
+    pq.write_table(pa.Table.from_arrays([pa.array([1, 2]), pa.array([10, 20]), pa.array([100, 200])], ["id", "v", "v"]), folder / "0.parquet")
+
+
+def no_columns(folder: Path) -> None:
+    pq.write_table(pa.table({"a": [1, 2, 3]}), folder / "0.parquet")
+    footer = Footer(folder / "0.parquet")
+    del footer.schema()[1:]
+    footer.schema()[0][f.CHILDREN] = f.i32(0)
+    for group in footer.groups():
+        group[f.COLUMNS] = f.structs([])
+    footer.fields.pop(f.COLUMN_ORDERS, None)
+    footer.fields.pop(f.KEY_VALUES, None)
+    footer.save()
+
+
+def many_row_groups(folder: Path) -> None:
+    """One row group, which the footer has 33,000 times, and another one at the end."""
+    with pq.ParquetWriter(folder / "0.parquet", pa.schema([("a", pa.int64())]), compression="none") as writer:
+        writer.write_table(pa.table({"a": [1]}))
+        writer.write_table(pa.table({"a": [7]}))
+    footer = Footer(folder / "0.parquet")
+    first, last = footer.groups()
+    last.pop(f.ORDINAL, None)
+    first.pop(f.ORDINAL, None)
+    footer.groups()[:] = [first] * 33_000 + [last]
+    footer.fields[f.NUM_ROWS] = f.i64(33_001)
+    footer.save()
+
+
+def digits_beyond_type(folder: Path) -> None:
+    values = pa.array([Decimal("123456789.01"), Decimal("1.50")], pa.decimal128(18, 2))
+    pq.write_table(pa.table({"d": values}), folder / "0.parquet", store_schema=False)
+    footer = Footer(folder / "0.parquet")
+    element = footer.schema()[1]
+    element[f.PRECISION] = f.i32(5)
+    element.pop(f.LOGICAL, None)
+    for _, chunk, _ in footer.chunks():
+        f.metadata(chunk).pop(f.STATISTICS, None)
+    footer.save()
+
+
+def column_that_files_lack(folder: Path) -> None:
+    pq.write_table(pa.table({"z": [1] * 50}), folder / "f0.parquet")
+    pq.write_table(pa.table({"k": list(range(100, 5000)), "z": [1] * 4900}), folder / "f1.parquet")
+    pq.write_table(pa.table({"z": [1] * 50}), folder / "f2.parquet")
+    pq.write_table(pa.table({"k": list(range(7, 100)), "z": [1] * 93}), folder / "f3.parquet")
+
+
+def groups_sorted_by_themselves(folder: Path) -> None:
+    with pq.ParquetWriter(folder / "0.parquet", pa.schema([("a", pa.int64())]), sorting_columns=[pq.SortingColumn(0)]) as writer:
+        for values in ([1, 5, 9], [2, 3, 4], [0, 6, 7]):
+            writer.write_table(pa.table({"a": values}))
+
+
+FIXED = [
+    Fixed("two columns of one name", two_of_a_name, "SELECT * FROM t", [(1, 10, 100), (2, 20, 200)], may_refuse="v"),
+    Fixed("no columns", no_columns, "SELECT count(*) FROM t", [(3,)]),
+    Fixed("many row groups", many_row_groups, "SELECT count(*), min(a), max(a), sum(a) FROM t", [(33_001, 1, 7, 33_007)]),
+    Fixed("digits beyond a type", digits_beyond_type, "SELECT d FROM t", [(Decimal("123456789.01"),), (Decimal("1.5"),)], may_refuse="d"),
+    Fixed("a column that files lack", column_that_files_lack, "SELECT min(k), max(k) FROM t", [(7, 4999)], runs=5),
+    Fixed("a column that files lack", column_that_files_lack, "SELECT min(k), max(k) FROM t WHERE z = 1", [(7, 4999)], runs=5),
+    Fixed("groups sorted by themselves", groups_sorted_by_themselves, "SELECT a FROM t ORDER BY a LIMIT 2", [(0,), (1,)]),
+]
+
+
+def check(program: Program, folder: Path) -> list[str]:
+    """What is wrong, in words."""
+    shutil.rmtree(folder, ignore_errors=True)
+    found = [words for at, fixed in enumerate(FIXED) for words in wrong(fixed, program, folder / str(at))]
+    return found + wrong_json(program, folder / "json") + slow_columns(program, folder / "columns")
+
+
+def wrong(fixed: Fixed, program: Program, folder: Path) -> list[str]:
+    folder.mkdir(parents=True)
+    fixed.make(folder)
+    found = []
+    for mode in MODES_OF_FIXED:
+        for _ in range(fixed.runs):
+            given = program.ask({"t": folder}, MODES[mode], [fixed.statement])[0]
+            if isinstance(given, Refused):
+                words = None if fixed.may_refuse and fixed.may_refuse in str(given) else str(given)
+            else:
+                found_other = difference(without_order(fixed.right), given)
+                words = str(found_other).replace("DuckDB", "right") if found_other else None
+            if words:
+                found.append(f"{fixed.name}, mode {mode}: {fixed.statement} over {folder}\n  {words}")
+                break
+    return found
+
+
+def wrong_json(program: Program, folder: Path) -> list[str]:
+    """Entries of maps without a value are entries, and keys need not be texts."""
+    folder.mkdir(parents=True)
+    by_text = pa.array([[("a", 1), ("b", None)]], pa.map_(pa.string(), pa.int64()))
+    by_number = pa.array([[(1, "x"), (2, None)]], pa.map_(pa.int64(), pa.string()))
+    pq.write_table(pa.table({"m": by_text, "n": by_number}), folder / "0.parquet")
+    found = []
+    for column, entries in (("m", {"a": 1, "b": None}), ("n", {"1": "x", "2": None})):
+        command = [program.path, "sql", "-t", f"t={folder}", "--format", "ndjson", "-c", f"SELECT {column} FROM t"]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+        given = json.loads(ended.stdout)[column] if ended.stdout.strip() else ended.stderr
+        if given != entries:
+            found.append(f"maps as JSON: SELECT {column} over {folder}\n  right: {entries}\n  coscan: {given}")
+    return found
+
+
+def slow_columns(program: Program, folder: Path) -> list[str]:
+    """The time of `SELECT *` grows with the number of columns, not with its square. Time is that of the processors."""
+    folder.mkdir(parents=True)
+    seconds = []
+    for columns in (1500, 6000):
+        place = folder / f"{columns}.parquet"
+        pq.write_table(pa.table({f"c{at}": [1] for at in range(columns)}), place)
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        _, error = program.call({"t": place}, [], ["SELECT * FROM t"])
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        if error:
+            return [f"{columns} columns: {error}"]
+        seconds.append(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
+    if seconds[1] > TIMES_FOR_FOUR_TIMES * seconds[0]:
+        return [f"SELECT * of 1500 and 6000 columns over {folder}\n  {seconds[0]:.2f} and {seconds[1]:.2f} s"]
+    return []
