@@ -2,8 +2,8 @@
 
     python3 -m checks.files --seeds 0..100000 --jobs 2 --coscan PATH
 
-Without `--seeds` it is what `make files-test` runs: the tests of the machine, files that are kept, and a few seeds. A failure is printed with
-its seed, statement, mode and a command that shows it; its files are kept, made smaller.
+Without `--seeds` it is what `make files-test` runs: the tests of the machine, files that are kept, and a few seeds. A failure
+is printed with its seed, statement, mode and a command that shows it; its files are kept, made smaller.
 """
 
 from __future__ import annotations

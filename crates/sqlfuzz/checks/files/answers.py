@@ -1,7 +1,7 @@
 """Arrow tables as rows of plain values, such that equal values are equal in Python whatever their types.
 
-Times are nanoseconds as integers, so that no value is out of range; texts and binary values are what they are, and a dictionary is its
-values. What a column is called and of which of several types that hold the same values it is does not count.
+Times are nanoseconds as integers, so that no value is out of range; texts and binary values are what they are, and a
+dictionary is its values. What a column is called and of which of several types that hold the same values it is does not count.
 """
 
 from __future__ import annotations

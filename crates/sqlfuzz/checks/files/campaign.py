@@ -32,13 +32,22 @@ def options_of(arguments: Sequence[str], coscan: Path) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python3 -m checks.files", description="coscan's answers over files of other writers")
     parser.add_argument("--seeds", type=seed_range, metavar="A..B", help="which seeds [default: the bounded run of make test]")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="processes [default: 2]")
-    parser.add_argument("--statements", type=int, default=STATEMENTS, metavar="N", help=f"statements of a seed [default: {STATEMENTS}]")
-    parser.add_argument("--modes", nargs="*", choices=list(MODES), metavar="MODE",
-                        help=f"these modes of {', '.join(MODES)} [default: {MODES_OF_SEED} of them, drawn]")
+    parser.add_argument(
+        "--statements", type=int, default=STATEMENTS, metavar="N", help=f"statements of a seed [default: {STATEMENTS}]"
+    )
+    parser.add_argument(
+        "--modes",
+        nargs="*",
+        choices=list(MODES),
+        metavar="MODE",
+        help=f"these modes of {', '.join(MODES)} [default: {MODES_OF_SEED} of them, drawn]",
+    )
     parser.add_argument("--golden", action="store_true", help="the files that are kept, in turn")
     parser.add_argument("--write-golden", action="store_true", help="write the files that are kept again, and nothing else")
     parser.add_argument("--apart", action="store_true", help="writers that are programs of their own, as far as they are built")
-    parser.add_argument("--without", nargs="*", default=(), choices=list(MUTATIONS), metavar="CHANGE", help="leave out these changes of footers")
+    parser.add_argument(
+        "--without", nargs="*", default=(), choices=list(MUTATIONS), metavar="CHANGE", help="leave out these changes of footers"
+    )
     parser.add_argument("--shrink", type=float, default=SHRINK_SECONDS, metavar="S", help="seconds to make a failure small")
     parser.add_argument("--most", type=int, default=10**6, metavar="N", help="failures after which a process stops")
     parser.add_argument("--coscan", type=Path, default=coscan, help="the program [default: that of the target directory]")

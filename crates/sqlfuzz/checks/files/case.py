@@ -131,13 +131,17 @@ def is_as_meant(path: Path, file: File, is_one_of_several: bool = False) -> bool
 
     Files of one table may have types that differ in width only.
     """
-    if file.writer in (PYARROW, KEPT) or legacy_types.is_needed(file.rows.schema):
+    if file.writer == KEPT or legacy_types.is_needed(file.rows.schema) or file.writer == PYARROW and not is_one_of_several:
         return True
     try:
         read = read_rows(path, file)
         columns = [column_of(read, field) for field in file.rows.schema]
-        if is_one_of_several and not all(same_family(read.schema.field(field.name).type, field.type) for field in file.rows.schema):
+        if is_one_of_several and not all(
+            same_family(read.schema.field(field.name).type, field.type) for field in file.rows.schema
+        ):
             return False
+        if file.writer == PYARROW:
+            return True
         wanted = [plain_type(column, column.type) for column in file.rows.columns]
         return all(plain_column(one) == plain_column(other) for one, other in zip(wanted, columns))
     except (pa.ArrowException, OSError, ValueError):
@@ -195,8 +199,10 @@ class Player:
 
     def play_mode(self, worlds: list[World], mode: str, answers: dict[int | str, list]) -> list[Failure]:
         asked = [
-            (world, question, wanted) for world in worlds
-            for question, wanted in zip(world.case.questions, answers[world.case.seed]) if self.is_asked(wanted)
+            (world, question, wanted)
+            for world in worlds
+            for question, wanted in zip(world.case.questions, answers[world.case.seed])
+            if self.is_asked(wanted)
         ]
         given = self.ask(worlds, MODES[mode], [question.text(COSCAN) for _, question, _ in asked], asked)
         failures = []

@@ -1,7 +1,7 @@
 """Files that are not drawn: each is made here, with a statement and its right answer.
 
-They are shapes that tables of `tables.py` do not have: columns of one name, no columns, thousands of columns or row groups, digits beyond a
-type, output as JSON.
+They are shapes that tables of `tables.py` do not have: columns of one name, no columns, thousands of columns or row groups,
+digits beyond a type, output as JSON.
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ class Fixed:
 
 
 def two_of_a_name(folder: Path) -> None:
-    pq.write_table(pa.Table.from_arrays([pa.array([1, 2]), pa.array([10, 20]), pa.array([100, 200])], ["id", "v", "v"]), folder / "0.parquet")
+    pq.write_table(
+        pa.Table.from_arrays([pa.array([1, 2]), pa.array([10, 20]), pa.array([100, 200])], ["id", "v", "v"]),
+        folder / "0.parquet",
+    )
 
 
 def no_columns(folder: Path) -> None:
@@ -90,7 +93,9 @@ def column_that_files_lack(folder: Path) -> None:
 
 
 def groups_sorted_by_themselves(folder: Path) -> None:
-    with pq.ParquetWriter(folder / "0.parquet", pa.schema([("a", pa.int64())]), sorting_columns=[pq.SortingColumn(0)]) as writer:
+    with pq.ParquetWriter(
+        folder / "0.parquet", pa.schema([("a", pa.int64())]), sorting_columns=[pq.SortingColumn(0)]
+    ) as writer:
         for values in ([1, 5, 9], [2, 3, 4], [0, 6, 7]):
             writer.write_table(pa.table({"a": values}))
 
@@ -99,7 +104,13 @@ FIXED = [
     Fixed("two columns of one name", two_of_a_name, "SELECT * FROM t", [(1, 10, 100), (2, 20, 200)], may_refuse="v"),
     Fixed("no columns", no_columns, "SELECT count(*) FROM t", [(3,)]),
     Fixed("many row groups", many_row_groups, "SELECT count(*), min(a), max(a), sum(a) FROM t", [(33_001, 1, 7, 33_007)]),
-    Fixed("digits beyond a type", digits_beyond_type, "SELECT d FROM t", [(Decimal("123456789.01"),), (Decimal("1.5"),)], may_refuse="d"),
+    Fixed(
+        "digits beyond a type",
+        digits_beyond_type,
+        "SELECT d FROM t",
+        [(Decimal("123456789.01"),), (Decimal("1.5"),)],
+        may_refuse="d",
+    ),
     Fixed("a column that files lack", column_that_files_lack, "SELECT min(k), max(k) FROM t", [(7, 4999)], runs=5),
     Fixed("a column that files lack", column_that_files_lack, "SELECT min(k), max(k) FROM t WHERE z = 1", [(7, 4999)], runs=5),
     Fixed("groups sorted by themselves", groups_sorted_by_themselves, "SELECT a FROM t ORDER BY a LIMIT 2", [(0,), (1,)]),

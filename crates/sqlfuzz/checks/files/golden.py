@@ -24,7 +24,17 @@ from .writers_apart import built, draw_options, write
 FOLDER = Path(__file__).parent / "golden"
 ROWS = 120
 #: Kinds of columns of the files, as far as their writer has them.
-COLUMNS = {"s": "text", "n": "int32", "u": "uint32", "f": "float64", "m": "decimal 18", "w": "decimal 38", "t": "us", "d": "date", "o": "bool"}
+COLUMNS = {
+    "s": "text",
+    "n": "int32",
+    "u": "uint32",
+    "f": "float64",
+    "m": "decimal 18",
+    "w": "decimal 38",
+    "t": "us",
+    "d": "date",
+    "o": "bool",
+}
 
 
 def cases(seeds: range, statements: int, modes) -> list[Case]:
@@ -49,7 +59,11 @@ def write_all() -> None:
         values = {column: draw_column(draw, KINDS[kind]) for column, kind in COLUMNS.items()}
         values["i"] = pa.array(range(ROWS), pa.int64())
         options = draw_options(draw, name)
-        options |= {"row_group_size": 40} if name.startswith("pyarrow") else {"group": 40, "page": 1024 if name == "parquet-go" else 64, "codec": "SNAPPY"}
+        options |= (
+            {"row_group_size": 40}
+            if name.startswith("pyarrow")
+            else {"group": 40, "page": 1024 if name == "parquet-go" else 64, "codec": "SNAPPY"}
+        )
         while True:
             try:
                 path = FOLDER / f"{name.replace(' ', '-')}.parquet"

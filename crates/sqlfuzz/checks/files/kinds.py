@@ -98,9 +98,12 @@ def decimals(precision: int, scale: int) -> Values:
 
 def moments(per_second: int, odd: bool = True) -> Values:
     """Times since 1970 in parts of a second."""
+
     def pool(draw: random.Random) -> list:
         begin = draw.choice([0, 1_600_000_000, -2_000_000_000])
-        values = [(begin + draw.randint(0, 400_000)) * per_second + draw.randrange(per_second) for _ in range(draw.choice([2, 8, 40]))]
+        values = [
+            (begin + draw.randint(0, 400_000)) * per_second + draw.randrange(per_second) for _ in range(draw.choice([2, 8, 40]))
+        ]
         far = [253_402_300_799 * per_second, -62_135_596_800 * per_second] if odd and draw.random() < 0.2 else []
         return values + far
 
@@ -242,7 +245,8 @@ def constant_of_coscan(value, type: pa.DataType) -> str:
         return f"X'{value.hex()}'"
     unit = {"s": "Second", "ms": "Millisecond", "us": "Microsecond", "ns": "Nanosecond"}[type.unit]
     if pa.types.is_time(type):
-        return f"arrow_cast('{time_of_day(value, type)}', 'Time{type.bit_width}({unit})')"
+        # Some writers store times of a day in another unit, and DataFusion compares only times of one unit.
+        return f"'{time_of_day(value, type)}'"
     zone = f'Some("{type.tz}")' if type.tz else "None"
     return f"arrow_cast('{moment(value, type, 'T')}{'Z' if type.tz else ''}', 'Timestamp({unit}, {zone})')"
 

@@ -56,10 +56,22 @@ def many_groups(footer: Footer, draw: random.Random, _rows: pa.Table) -> bool:
         return False
     empty = {f.COLUMNS: f.structs([]), f.TOTAL_BYTE_SIZE: f.i64(0), f.GROUP_ROWS: f.i64(0)}
     columns = [
-        {f.CHUNK_OFFSET: f.i64(4), f.META: (f.STRUCT, {
-            **{field: value for field, value in f.metadata(chunk).items() if field not in (f.STATISTICS, f.DICTIONARY_PAGE)},
-            f.NUM_VALUES: f.i64(0), 6: f.i64(0), f.COMPRESSED: f.i64(0),
-        })}
+        {
+            f.CHUNK_OFFSET: f.i64(4),
+            f.META: (
+                f.STRUCT,
+                {
+                    **{
+                        field: value
+                        for field, value in f.metadata(chunk).items()
+                        if field not in (f.STATISTICS, f.DICTIONARY_PAGE)
+                    },
+                    f.NUM_VALUES: f.i64(0),
+                    6: f.i64(0),
+                    f.COMPRESSED: f.i64(0),
+                },
+            ),
+        }
         for chunk in get(footer.groups()[0], f.COLUMNS)[1]
     ]
     footer.groups().extend([empty | {f.COLUMNS: f.structs(columns)}] * 33_000)

@@ -18,8 +18,18 @@ UTF8, MAP, MAP_KEY_VALUE, LIST, DECIMAL, NOTHING = 0, 1, 2, 3, 5, 24
 KV_KEY, KV_VALUE = 1, 2
 
 WRITERS = [
-    None, b"", b"\xff\xfe", b"parquet-rs version 0.3.0", b"impala version 3.0.0-RELEASE (build x)", b"parquet-mr version 1.12.3 (build x)",
-    b"fastparquet-python version 0.8.2 (build 0)", b"Polars", b"DuckDB", b"parquet-cpp version 1.0.0", b"parquet-mr version 1.10.0", b"x" * 100_000,
+    None,
+    b"",
+    b"\xff\xfe",
+    b"parquet-rs version 0.3.0",
+    b"impala version 3.0.0-RELEASE (build x)",
+    b"parquet-mr version 1.12.3 (build x)",
+    b"fastparquet-python version 0.8.2 (build 0)",
+    b"Polars",
+    b"DuckDB",
+    b"parquet-cpp version 1.0.0",
+    b"parquet-mr version 1.10.0",
+    b"x" * 100_000,
 ]
 
 
@@ -108,7 +118,10 @@ def unknown_logical_type(footer: Footer, draw: random.Random, _rows: pa.Table) -
 @mutation(weight=3)
 def legacy_names(footer: Footer, draw: random.Random, _rows: pa.Table) -> bool:
     """Lists and maps with the names and marks that Hive, Impala and old parquet-mr gave them."""
-    lists, entries = draw.choice([("bag", "array_element"), ("array", "item"), ("list", "item")]), draw.choice(["map", "entries"])
+    lists, entries = (
+        draw.choice([("bag", "array_element"), ("array", "item"), ("list", "item")]),
+        draw.choice(["map", "entries"]),
+    )
     marks_entries, marks_maps = draw.random() < 0.5, draw.random() < 0.3
     renamed: dict[tuple[int, ...], bytes] = {}
 

@@ -40,7 +40,9 @@ def no_null_count(footer: Footer, draw: random.Random, _rows: pa.Table) -> bool:
 @mutation(weight=3)
 def half_statistics(footer: Footer, draw: random.Random, _rows: pa.Table) -> bool:
     """Only a part of the fields is left."""
-    kept = draw.choice([{f.MIN, f.OLD_MIN}, {f.MAX, f.OLD_MAX}, {f.NULL_COUNT}, {f.MIN, f.OLD_MIN, f.NULL_COUNT}, {f.MAX, f.NULL_COUNT}])
+    kept = draw.choice(
+        [{f.MIN, f.OLD_MIN}, {f.MAX, f.OLD_MAX}, {f.NULL_COUNT}, {f.MIN, f.OLD_MIN, f.NULL_COUNT}, {f.MAX, f.NULL_COUNT}]
+    )
     chunks = chosen_chunks(footer, draw, has_statistics)
     for _, chunk, _ in chunks:
         f.set_statistics(chunk, {field: value for field, value in f.statistics(chunk).items() if field in kept})
@@ -56,7 +58,12 @@ def no_bounds(footer: Footer, draw: random.Random, _rows: pa.Table) -> bool:
     return bool(chunks)
 
 
-OLD_WRITERS = [b"parquet-mr version 1.6.0 (build abcd)", b"parquet-mr version 1.5.0", b"parquet-mr version 1.8.1 (build 4aba4da)", b"parquet-mr"]
+OLD_WRITERS = [
+    b"parquet-mr version 1.6.0 (build abcd)",
+    b"parquet-mr version 1.5.0",
+    b"parquet-mr version 1.8.1 (build 4aba4da)",
+    b"parquet-mr",
+]
 
 
 @mutation(weight=5)
@@ -104,7 +111,9 @@ def nan_bounds(footer: Footer, draw: random.Random, _rows: pa.Table) -> bool:
     which = draw.choice([(f.MIN,), (f.MAX,), (f.MIN, f.MAX), (f.OLD_MIN, f.OLD_MAX, f.MIN, f.MAX), (f.OLD_MIN, f.OLD_MAX)])
     chunks = chosen_chunks(footer, draw, lambda chunk, leaf: is_float(leaf) and has_bounds(chunk, leaf))
     for _, chunk, leaf in chunks:
-        nan = {f.FLOAT: struct.pack("<f", float("nan")), f.DOUBLE: struct.pack("<d", float("nan"))}.get(leaf.physical(), b"\x00\x7e")
+        nan = {f.FLOAT: struct.pack("<f", float("nan")), f.DOUBLE: struct.pack("<d", float("nan"))}.get(
+            leaf.physical(), b"\x00\x7e"
+        )
         fields = f.statistics(chunk)
         if f.MIN not in which:
             drop_bounds(fields)

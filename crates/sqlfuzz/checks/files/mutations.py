@@ -1,7 +1,7 @@
 """Changes of footers that the format allows, or that readers have to see through: what the rows are stays the same.
 
-Each change is a function of the footer, dice, and the rows; it returns whether there was something to change. What statistics may
-be wrong in is only what a reader must not believe: a field that is deprecated, an order that is unknown, a writer with a known fault.
+Each change is a function of the footer, dice, and the rows; it returns whether there was something to change. Statistics are
+wrong only in what a reader must not believe: a deprecated field, an unknown order, a writer with a known fault.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ MUTATIONS: dict[str, Mutation] = {}
 
 def mutation(may_refuse: bool = False, weight: float = 2):
     """Registers a change under the name of its function."""
+
     def register(change):
         MUTATIONS[change.__name__] = Mutation(change, may_refuse, weight)
         return change
@@ -40,7 +41,8 @@ def draw_mutations(draw: random.Random) -> tuple[tuple[str, int], ...]:
     names = list(MUTATIONS)
     weights = [MUTATIONS[name].weight for name in names]
     return tuple(
-        (name, draw.randrange(1 << 30)) for name in dict.fromkeys(draw.choices(names, weights, k=draw.choice([0, 0, 0, 1, 1, 1, 2, 3])))
+        (name, draw.randrange(1 << 30))
+        for name in dict.fromkeys(draw.choices(names, weights, k=draw.choice([0, 0, 0, 1, 1, 1, 2, 3])))
     )
 
 

@@ -1,6 +1,7 @@
 """Right answers: DuckDB over the rows in its memory. Statistics of files have no part in them.
 
-The rows are those that pyarrow reads before footers are changed, and those that were meant where no reader in Python knows the type.
+The rows are those that pyarrow reads before footers are changed, and those that were meant where no reader in Python knows
+the type.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ def united(table: Table, parts: list[pa.Table]) -> pa.Table:
     for file, part in zip(table.files, parts):
         columns = {field.name: column_of(part, field) for field in table.schema}
         if table.has_key:
-            columns[KEY] = pa.chunked_array([pa.array([int(file.path.split("/")[0].split("=")[1])] * part.num_rows, pa.int64())])
+            columns[KEY] = pa.chunked_array(
+                [pa.array([int(file.path.split("/")[0].split("=")[1])] * part.num_rows, pa.int64())]
+            )
         tables.append(pa.table(columns))
     return pa.concat_tables(tables, promote_options="permissive")
 

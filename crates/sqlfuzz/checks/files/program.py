@@ -14,12 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from ..compare import Row
 from .answers import rows
 
 #: Seconds that a call may take.
 PATIENCE = 120
+
+#: What files of Arrow cannot hold.
+ONE_DICTIONARY = "Dictionary replacement detected"
 
 COOPERATIVE = ["--small-table-bytes", "0"]
 PUSHDOWN = ["--set", "datafusion.execution.parquet.pushdown_filters=true"]
@@ -69,18 +73,35 @@ class Program:
             copies = [copy(at, statement, place) for at, (statement, place) in enumerate(zip(statements, places))]
             output, error = self.call(tables, options, copies)
             if len(statements) == 1:
-                return [Refused(error) if error else read(places[0])]
+                return [
+                    self.ask_as_parquet(tables, options, statements[0])
+                    if ONE_DICTIONARY in error
+                    else Refused(error)
+                    if error
+                    else read(places[0])
+                ]
             found = [read(place) if done(at) in output else None for at, place in enumerate(places)]
         return [
             self.ask(tables, options, [statement])[0] if answer is None or isinstance(answer, Refused) else answer
             for statement, answer in zip(statements, found)
         ]
 
+    def ask_as_parquet(self, tables: Mapping[str, Path], options: Sequence[str], statement: str) -> Given:
+        with tempfile.TemporaryDirectory() as folder:
+            place = Path(folder) / "0.parquet"
+            _, error = self.call(tables, options, [f"COPY ({statement}) TO '{place}' STORED AS PARQUET"])
+            return Refused(error) if error else rows(pq.read_table(place)) if place.exists() else []
+
     def call(self, tables: Mapping[str, Path], options: Sequence[str], statements: Sequence[str]) -> tuple[str, str]:
         """What the program printed, and its error or nothing."""
         try:
             ended = subprocess.run(
-                self.command(tables, options, statements), capture_output=True, timeout=PATIENCE, text=True, errors="replace", check=False
+                self.command(tables, options, statements),
+                capture_output=True,
+                timeout=PATIENCE,
+                text=True,
+                errors="replace",
+                check=False,
             )
         except subprocess.TimeoutExpired:
             return "", f"no answer within {PATIENCE} s"

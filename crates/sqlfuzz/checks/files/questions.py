@@ -1,7 +1,7 @@
 """Statements about tables, each as text for coscan and for DuckDB.
 
-Each names the places of nulls in an order and ends orders with the number of the row where rows are shown, so that there is one right
-answer. Left out is what engines differ in by intent: comparisons of nested values, averages, text of numbers.
+Each names the places of nulls in an order and ends orders with the number of the row where rows are shown, so that there is
+one right answer. Left out is what engines differ in by intent: comparisons of nested values, averages, text of numbers.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from .kinds import COSCAN, DUCKDB, Constant
+from .kinds import COSCAN, Constant
 from .tables import KEY, NUMBER, Table
 
 
@@ -52,8 +52,22 @@ class Questions:
     def drawn(self, count: int) -> list[Question]:
         """The rows, and other statements."""
         kinds = [
-            self.filtered, self.filtered, self.filtered, self.aggregates, self.aggregates, self.extremes, self.extremes, self.counted,
-            self.top, self.top, self.top_values, self.sorted, self.distinct, self.grouped, self.numbered, self.null_or_not,
+            self.filtered,
+            self.filtered,
+            self.filtered,
+            self.aggregates,
+            self.aggregates,
+            self.extremes,
+            self.extremes,
+            self.counted,
+            self.top,
+            self.top,
+            self.top_values,
+            self.sorted,
+            self.distinct,
+            self.grouped,
+            self.numbered,
+            self.null_or_not,
         ]
         if self.other:
             kinds += [self.joined, self.joined, self.in_subquery]
@@ -121,7 +135,9 @@ class Questions:
 
     def null_or_not(self) -> Question:
         column = self.name(self.any_column(ordered=False))
-        return Question("null", (f"SELECT {NUMBER} FROM {self.table.name} WHERE {column} IS {self.draw.choice(['', 'NOT '])}NULL",))
+        return Question(
+            "null", (f"SELECT {NUMBER} FROM {self.table.name} WHERE {column} IS {self.draw.choice(['', 'NOT '])}NULL",)
+        )
 
     def counted(self) -> Question:
         column = self.draw.choice(["*", self.name(self.any_column(ordered=False))])
@@ -169,11 +185,16 @@ class Questions:
 
     def sorted(self) -> Question:
         column = self.any_column()
-        return Question("sorted", (f"SELECT {self.name(column)} FROM {self.table.name}", *self.where(0.2),
-                                   f" ORDER BY {self.order(column)}"), in_order=True)
+        return Question(
+            "sorted",
+            (f"SELECT {self.name(column)} FROM {self.table.name}", *self.where(0.2), f" ORDER BY {self.order(column)}"),
+            in_order=True,
+        )
 
     def distinct(self) -> Question:
-        return Question("distinct", (f"SELECT DISTINCT {self.name(self.any_column())} FROM {self.table.name}", *self.where(0.2)))
+        return Question(
+            "distinct", (f"SELECT DISTINCT {self.name(self.any_column())} FROM {self.table.name}", *self.where(0.2))
+        )
 
     def grouped(self) -> Question:
         column = self.name(self.any_column())
@@ -182,9 +203,11 @@ class Questions:
 
     def numbered(self) -> Question:
         column = self.any_column()
-        # DataFusion has no ranges of binary values. With the number of the row in the order, rows are the same.
-        frame = " ROWS UNBOUNDED PRECEDING" if is_binary(self.types[column]) else ""
-        function = self.draw.choice(["row_number()", f"first_value({NUMBER})", f"lag({NUMBER})", f"count({self.name(self.any_column())})"])
+        # DataFusion has no ranges of binary values and times of a day. The order is total, so a frame of rows is the same.
+        frame = "" if has_ranges(self.types[column]) else " ROWS UNBOUNDED PRECEDING"
+        function = self.draw.choice(
+            ["row_number()", f"first_value({NUMBER})", f"lag({NUMBER})", f"count({self.name(self.any_column())})"]
+        )
         over = f"OVER (ORDER BY {self.order(column)}, {NUMBER}{frame})"
         return Question("window", (f"SELECT {NUMBER}, {function} {over} FROM {self.table.name}",))
 
@@ -221,8 +244,8 @@ def is_text(type: pa.DataType) -> bool:
     return pa.types.is_string(type) or pa.types.is_large_string(type)
 
 
-def is_binary(type: pa.DataType) -> bool:
-    return pa.types.is_binary(type) or pa.types.is_fixed_size_binary(type)
+def has_ranges(type: pa.DataType) -> bool:
+    return is_number(type) or is_text(type) or pa.types.is_date(type) or pa.types.is_timestamp(type)
 
 
 def is_number(type: pa.DataType) -> bool:

@@ -1,4 +1,4 @@
-"""A failure in words: what was asked, of which files, what is right, what coscan and other readers say, and how to see it again."""
+"""A failure in words: the statement, the files, the right answer, those of coscan and of others, and how to see it again."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ def reported(failure: Failure, player: Player, seconds: float = SHRINK_SECONDS) 
         return player.outcome(less, question, options)[0] == failure.kind
 
     alone = any(fails(case) for _ in range(3))
+    beside = "" if alone else " (only beside other statements)"
     small = shrink(case, question, fails, seconds) if alone else case
     folder = player.folder / f"{case.seed}-{failure.mode.replace(' ', '-')}-{case.questions.index(question)}"
     shutil.rmtree(folder, ignore_errors=True)
@@ -37,10 +38,12 @@ def reported(failure: Failure, player: Player, seconds: float = SHRINK_SECONDS) 
     if given is None or isinstance(wanted, str):
         wanted, given = failure.wanted, failure.given
     lines = [
-        f"seed {case.seed}, {question.kind}, mode {failure.mode}{'' if alone else ' (only beside other statements)'}: {failure.kind}",
+        f"seed {case.seed}, {question.kind}, mode {failure.mode}{beside}: {failure.kind}",
         f"statement: {short(question.text(COSCAN))}",
         f"run: {short(player.program.shown(world.places, options, question.text(COSCAN)), 600)}",
-        str(given) if isinstance(given, Refused) else str(difference(wanted, given) or "the small case is right this time").replace("DuckDB", "right"),
+        str(given)
+        if isinstance(given, Refused)
+        else str(difference(wanted, given) or "the small case is right this time").replace("DuckDB", "right"),
         f"files: {'; '.join(described(table) for table in small.tables)}",
         f"others: {others(failure, player, world, small)}",
     ]
@@ -57,7 +60,10 @@ def described(table: Table) -> str:
         order = f", sorted by {file.order.column}{', claimed' if file.order.is_claimed else ''}" if file.order else ""
         changes = f", {'+'.join(name for name, _ in file.mutations)}" if file.mutations else ""
         types = ", ".join(f"{field.name} {field.type}" for field in file.rows.schema)
-        files.append(f"{file.path} ({types}) by {file.writer} {short(str(file.options), 300)}, groups {short(str(list(file.groups)), 60)}{order}{changes}")
+        files.append(
+            f"{file.path} ({types}) by {file.writer} {short(str(file.options), 300)}, "
+            f"groups {short(str(list(file.groups)), 60)}{order}{changes}"
+        )
     return " | ".join(files)
 
 
@@ -71,7 +77,10 @@ def others(failure: Failure, player: Player, world, case: Case) -> str:
         plain = "refuses" if isinstance(given, Refused) else "wrong" if difference(wanted, given) else "right"
         answers = {name: player.program.ask(world.places, MODES[name], [question.text(COSCAN)])[0] for name in MODES}
         modes = [name for name, given in answers.items() if is_failure(judge(world, question, wanted, given))]
-        words.append(f"plain DataFusion: {plain}; fails in {'every mode' if len(modes) == len(MODES) else ', '.join(modes) or 'no mode alone'}")
+        words.append(
+            f"plain DataFusion: {plain}; fails in "
+            f"{'every mode' if len(modes) == len(MODES) else ', '.join(modes) or 'no mode alone'}"
+        )
     for name, read in READERS.items():
         words.append(f"{name}: {opinion(read, world, case, player)}")
     return "; ".join(words)

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-# The modules with changes of footers register them.
-from . import mutated_layout, mutated_schema, mutated_statistics
+# These register changes of footers.
+from . import mutated_layout, mutated_schema, mutated_statistics  # noqa: F401
 from .kinds import KINDS, Kind, draw_kind
 from .mutations import draw_mutations
 from .writers import draw_writer
@@ -72,9 +72,7 @@ def draw_table(draw: random.Random, name: str) -> Table:
     cuts = cut(draw, places, draw.choice([1, 1, 1, 2, 3, 4]))
     has_key = len(cuts) > 1 and draw.random() < 0.2
     schema = pa.schema([kind.field(column) for column, kind in kinds.items()])
-    files = tuple(
-        draw_file(draw, at, chosen, kinds, columns, order, len(cuts), has_key) for at, chosen in enumerate(cuts)
-    )
+    files = tuple(draw_file(draw, at, chosen, kinds, columns, order, len(cuts), has_key) for at, chosen in enumerate(cuts))
     return named(draw, Table(name, schema, files, "", has_key))
 
 
@@ -137,7 +135,8 @@ def draw_file(draw: random.Random, at: int, places: list[int], kinds, columns, o
             begin += rows
         places = sorted_places
     fields = [
-        drawn for column, kind in kinds.items()
+        drawn
+        for column, kind in kinds.items()
         if (drawn := draw_field(draw, column, kind, [columns[column][place] for place in places], files))
     ]
     if draw.random() < 0.2:
@@ -151,15 +150,22 @@ def draw_file(draw: random.Random, at: int, places: list[int], kinds, columns, o
     if has_key:
         path = f"{KEY}={draw.choice([9, 10, 11])}/{path}"
         if draw.random() < 0.5:
-            key = pa.array([int(path.split('/')[0].split('=')[1])] * len(places), pa.int64())
+            key = pa.array([int(path.split("/")[0].split("=")[1])] * len(places), pa.int64())
             rows = rows.append_column(pa.field(KEY, pa.int64()), key)
     return File(path, rows, groups, writer, options, draw_mutations(draw), order)
 
 
 #: Types of which a file may have the narrower one while others have the wider one.
 NARROWER = {
-    "int64": ["int32", "int8"], "int32": ["int8", "int16"], "float64": ["float32"], "us": ["ms", "s"], "decimal 18": ["decimal 5"],
-    "text": ["dictionary", "large text"], "dictionary": ["text"], "uint64": ["uint32"], "uint32": ["uint8"],
+    "int64": ["int32", "int8"],
+    "int32": ["int8", "int16"],
+    "float64": ["float32"],
+    "us": ["ms", "s"],
+    "decimal 18": ["decimal 5"],
+    "text": ["dictionary", "large text"],
+    "dictionary": ["text"],
+    "uint64": ["uint32"],
+    "uint32": ["uint8"],
 }
 
 
@@ -194,9 +200,22 @@ def narrowed(values: list, wide: pa.DataType, narrow: pa.DataType) -> list | Non
 
 
 #: Names of files that have a meaning elsewhere: in folders of partitions, in patterns, in URLs.
-ODD_NAMES = ["date=2024-01-0{}.parquet", "a b{}.parquet", "a%20{}.parquet", "a+b#{}.parquet", "{}.snappy.parquet", "é{}.parquet", "{}'.parquet"]
+ODD_NAMES = [
+    "date=2024-01-0{}.parquet",
+    "a b{}.parquet",
+    "a%20{}.parquet",
+    "a+b#{}.parquet",
+    "{}.snappy.parquet",
+    "é{}.parquet",
+    "{}'.parquet",
+]
 #: Names that are patterns, with the name of another file that each of them matches.
-PATTERN_NAMES = [("a?b.parquet", "axb.parquet"), ("r[1].parquet", "r1.parquet"), ("s*.parquet", "st.parquet"), ("{x}.parquet", "x.parquet")]
+PATTERN_NAMES = [
+    ("a?b.parquet", "axb.parquet"),
+    ("r[1].parquet", "r1.parquet"),
+    ("s*.parquet", "st.parquet"),
+    ("{x}.parquet", "x.parquet"),
+]
 #: Names that readers of folders pass over.
 HIDDEN = ["_SUCCESS.parquet", "_b.parquet", ".c.parquet", "_temporary/0.parquet", ".hidden/0.parquet"]
 

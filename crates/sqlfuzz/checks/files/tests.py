@@ -39,8 +39,16 @@ def table_of(values: dict, name: str = "t", **file) -> Table:
 class Thrift(unittest.TestCase):
     def test_structs_are_read_as_they_were_written(self):
         fields = {
-            1: (TRUE, True), 2: (TRUE, False), 3: (BYTE, 7), 4: (I16, -3), 5: (I64, -(1 << 62)), 6: (DOUBLE, 1.5), 40: (BINARY, b"x"),
-            41: (LIST, (I64, list(range(-3, 20)))), 42: (LIST, (TRUE, [True, False])), 43: (STRUCT, {900: (BINARY, b"")}),
+            1: (TRUE, True),
+            2: (TRUE, False),
+            3: (BYTE, 7),
+            4: (I16, -3),
+            5: (I64, -(1 << 62)),
+            6: (DOUBLE, 1.5),
+            40: (BINARY, b"x"),
+            41: (LIST, (I64, list(range(-3, 20)))),
+            42: (LIST, (TRUE, [True, False])),
+            43: (STRUCT, {900: (BINARY, b"")}),
         }
         data = written_struct(fields)
         self.assertEqual(read_struct(data), (fields, len(data)))
@@ -64,13 +72,20 @@ class Thrift(unittest.TestCase):
 
 class Answers(unittest.TestCase):
     def test_values_of_other_types_are_the_same(self):
-        first = pa.table({"t": pa.array([1, None], pa.timestamp("s")), "n": [1, 2], "s": pa.array(["a", None]).dictionary_encode()})
+        first = pa.table(
+            {"t": pa.array([1, None], pa.timestamp("s")), "n": [1, 2], "s": pa.array(["a", None]).dictionary_encode()}
+        )
         second = pa.table({"t": pa.array([10**9, None], pa.timestamp("ns")), "n": [Decimal(1), Decimal(2)], "s": ["a", None]})
         self.assertEqual(rows(first), rows(second))
 
     def test_nested_values(self):
-        values = pa.table({"l": [[1, None], [], None], "s": [{"x": 1.5, "y": None}, None, {"x": float("nan"), "y": "b"}],
-                           "m": pa.array([[("k", None)], [], None], pa.map_(pa.string(), pa.int32()))})
+        values = pa.table(
+            {
+                "l": [[1, None], [], None],
+                "s": [{"x": 1.5, "y": None}, None, {"x": float("nan"), "y": "b"}],
+                "m": pa.array([[("k", None)], [], None], pa.map_(pa.string(), pa.int32())),
+            }
+        )
         wanted = [((1, None), ("row", 1.5, None), (("k", None),)), ((), None, ()), (None, ("row", ("NaN",), "b"), None)]
         self.assertEqual(rows(values), wanted)
         self.assertEqual(rows(values.slice(1)), wanted[1:])
@@ -112,7 +127,9 @@ class Changes(unittest.TestCase):
             pq.write_table(values, path)
             footer = Footer(path)
             MUTATIONS["deprecated_bounds"].change(footer, random.Random(3), values)
-            found = [(get(f.statistics(chunk), f.OLD_MIN), get(f.statistics(chunk), f.OLD_MAX)) for _, chunk, _ in footer.chunks()]
+            found = [
+                (get(f.statistics(chunk), f.OLD_MIN), get(f.statistics(chunk), f.OLD_MAX)) for _, chunk, _ in footer.chunks()
+            ]
             self.assertIn(found[0], [("é".encode(), b"z"), (b"a", "é".encode())])
             self.assertTrue(found[0] == ("é".encode(), b"z") or found[1] == (b"\xff\xff\xff\xff", b"\xff\xff\xff\x7f"))
 
@@ -130,7 +147,6 @@ class Changes(unittest.TestCase):
             self.assertEqual(get(Footer(path).leaves()[1].element, f.CONVERTED), legacy_types.INTERVAL)
 
 
-
 #: A program that answers like coscan's: it reads the file, and adds a row to what it finds.
 WRONG_PROGRAM = """#!{python}
 import re, sys
@@ -139,7 +155,8 @@ import pyarrow as pa, pyarrow.parquet as pq
 words = sys.argv[1:]
 files = dict(words[at + 1].split("=", 1) for at, word in enumerate(words) if word == "-t")
 for at, word in enumerate(words):
-    if word == "-c" and (parts := re.match(r"COPY \\(SELECT i FROM (\\w+)(.*)\\) TO '(.*)' STORED AS ARROW; SELECT '(.*)'", words[at + 1])):
+    pattern = r"COPY \\(SELECT i FROM (\\w+)(.*)\\) TO '(.*)' STORED AS ARROW; SELECT '(.*)'"
+    if word == "-c" and (parts := re.match(pattern, words[at + 1])):
         rows = pq.ParquetFile(files[parts[1]]).read().select(["i"])
         if "WHERE" in parts[2]:
             rows = rows.slice(0, rows.num_rows - 1)
@@ -175,7 +192,9 @@ class Machine(unittest.TestCase):
 
     def test_a_wrong_answer_is_found_and_its_files_are_kept(self):
         failures = self.player.play([self.case("SELECT i FROM t", "SELECT i FROM t WHERE i > 0")])
-        self.assertEqual([(failure.question.text(), failure.kind) for failure in failures], [("SELECT i FROM t WHERE i > 0", "wrong")])
+        self.assertEqual(
+            [(failure.question.text(), failure.kind) for failure in failures], [("SELECT i FROM t WHERE i > 0", "wrong")]
+        )
         self.assertTrue((self.player.folder / "5" / "t" / "0.parquet").exists())
         self.assertEqual(worth_showing(failures * 3, Counter()), failures)
 
@@ -197,9 +216,14 @@ class Machine(unittest.TestCase):
     def test_a_seed_is_always_the_same(self):
         for seed in range(20):
             first, second = draw_case(seed), draw_case(seed)
-            self.assertEqual([question.text() for question in first.questions], [question.text() for question in second.questions])
-            files = [[(file.path, file.groups, file.writer, file.options, file.mutations, rows(file.rows)) for file in table.files]
-                     for case in (first, second) for table in case.tables]
+            self.assertEqual(
+                [question.text() for question in first.questions], [question.text() for question in second.questions]
+            )
+            files = [
+                [(file.path, file.groups, file.writer, file.options, file.mutations, rows(file.rows)) for file in table.files]
+                for case in (first, second)
+                for table in case.tables
+            ]
             self.assertEqual(files[: len(files) // 2], files[len(files) // 2 :])
 
     def test_writers_write_what_they_were_given(self):

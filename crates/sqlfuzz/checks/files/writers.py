@@ -27,7 +27,9 @@ CODECS = ["none", "none", "snappy", "gzip", "zstd", "lz4", "brotli"]
 
 def draw_writer(draw: random.Random, schema: pa.Schema, groups: tuple[int, ...]) -> tuple[str, dict]:
     writer = draw.choice([PYARROW] * 6 + [DUCKDB, POLARS, POLARS, FASTPARQUET])
-    return writer, {PYARROW: draw_pyarrow, DUCKDB: draw_duckdb, POLARS: draw_polars, FASTPARQUET: draw_fastparquet}[writer](draw, schema)
+    return writer, {PYARROW: draw_pyarrow, DUCKDB: draw_duckdb, POLARS: draw_polars, FASTPARQUET: draw_fastparquet}[writer](
+        draw, schema
+    )
 
 
 def draw_pyarrow(draw: random.Random, schema: pa.Schema) -> dict:

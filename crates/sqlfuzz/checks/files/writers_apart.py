@@ -2,8 +2,8 @@
 
     python3 -m checks.files.writers_apart          # builds what can be built here: needs Maven and a JDK, Go, old Pythons
 
-Each runs as a process that takes jobs, a line each, and answers with a line. What is not built is not drawn; `make files-test` does
-without them and reads the files of theirs that are kept in `golden/`.
+Each runs as a process that takes jobs, a line each, and answers with a line. What is not built is not drawn; `make files-test`
+does without them and reads the files of theirs that are kept in `golden/`.
 """
 
 from __future__ import annotations
@@ -75,6 +75,7 @@ WRITERS = Writers()
 
 def with_writers_apart(case, names: list[str]):
     """The case with other writers in place of pyarrow."""
+
     def other(table, file):
         draw = random.Random(f"{case.seed}/{table.name}/{file.path}")
         if file.writer != "pyarrow" or legacy_types.is_needed(file.rows.schema) or draw.random() < 0.1:
@@ -93,30 +94,53 @@ def draw_options(draw: random.Random, name: str) -> dict:
         options |= {"version": draw.choice(["1.0", "2.0"]), "row_group_size": draw.choice([5, 40, 10_000])}
         return options | ({"use_deprecated_int96_timestamps": True} if draw.random() < 0.2 else {})
     return {
-        "version": draw.choice(["1", "2"]), "page": draw.choice([64, 1 << 20]), "group": draw.choice([5, 40, 10_000]),
-        "dictionary": draw.random() < 0.7, "codec": codec, "decimals": draw.choice(["int", "fixed", "binary"]),
-        "lists": draw.choice([2, 3]), "times": draw.choice(["int64", "int96"]),
+        "version": draw.choice(["1", "2"]),
+        "page": draw.choice([64, 1 << 20]),
+        "group": draw.choice([5, 40, 10_000]),
+        "dictionary": draw.random() < 0.7,
+        "codec": codec,
+        "decimals": draw.choice(["int", "fixed", "binary"]),
+        "lists": draw.choice([2, 3]),
+        "times": draw.choice(["int64", "int96"]),
     }
 
 
 def write(path: Path, file) -> None:
     """Writes the file by the writer that it names."""
     options = file.options
-    with tempfile.NamedTemporaryFile("w", suffix=".rows") as given, tempfile.NamedTemporaryFile("w", suffix=".schema") as schema:
+    with (
+        tempfile.NamedTemporaryFile("w", suffix=".rows") as given,
+        tempfile.NamedTemporaryFile("w", suffix=".schema") as schema,
+    ):
         if file.writer.startswith("java"):
             message, kinds, columns = java_columns(file.rows, options)
             put_rows(given, [kinds], columns)
             schema.write(message)
             schema.flush()
-            parts = [path, given.name, schema.name, f"PARQUET_{options['version']}_0", 1000 if options["group"] < 100 else 1 << 20,
-                     options["page"], str(options["dictionary"]).lower(), options["codec"]]
+            parts = [
+                path,
+                given.name,
+                schema.name,
+                f"PARQUET_{options['version']}_0",
+                1000 if options["group"] < 100 else 1 << 20,
+                options["page"],
+                str(options["dictionary"]).lower(),
+                options["codec"],
+            ]
         else:
             kinds = [kind_of(field.type) for field in file.rows.schema]
             columns = [texts_of(column, kind) for column, kind in zip(file.rows.columns, kinds)]
             put_rows(given, [file.rows.schema.names, kinds], columns)
             parts = [path, given.name]
             if file.writer in GO:
-                parts += [file.writer, options["version"], options["page"], options["group"], str(options["dictionary"]).lower(), options["codec"]]
+                parts += [
+                    file.writer,
+                    options["version"],
+                    options["page"],
+                    options["group"],
+                    str(options["dictionary"]).lower(),
+                    options["codec"],
+                ]
             else:
                 parts.append(json.dumps(options))
         WRITERS.job(file.writer, "\t".join(map(str, parts)))
@@ -135,8 +159,17 @@ def kind_of(type: pa.DataType) -> str:
         return f"decimal {type.precision} {type.scale}"
     if pa.types.is_timestamp(type) and not type.tz and type.unit in ("ms", "us"):
         return type.unit
-    names = {pa.string(): "text", pa.large_string(): "text", pa.binary(): "bytes", pa.binary(4): "fixed", pa.date32(): "date",
-             pa.float32(): "float", pa.float64(): "double", pa.bool_(): "bool", pa.list_(pa.int32()): "list"}
+    names = {
+        pa.string(): "text",
+        pa.large_string(): "text",
+        pa.binary(): "bytes",
+        pa.binary(4): "fixed",
+        pa.date32(): "date",
+        pa.float32(): "float",
+        pa.float64(): "double",
+        pa.bool_(): "bool",
+        pa.list_(pa.int32()): "list",
+    }
     if pa.types.is_integer(type):
         return str(type)
     if type not in names:
@@ -169,11 +202,23 @@ def text_of(value) -> str:
 
 #: Primitive type and mark of a kind in parquet-java's schemas, and how the program is given its values.
 JAVA_TYPES = {
-    "int8": ("int32", "INT_8", "i32"), "int16": ("int32", "INT_16", "i32"), "int32": ("int32", "", "i32"), "int64": ("int64", "", "i64"),
-    "uint8": ("int32", "UINT_8", "i32"), "uint16": ("int32", "UINT_16", "i32"), "uint32": ("int32", "UINT_32", "i32"),
-    "uint64": ("int64", "UINT_64", "i64"), "float": ("float", "", "f32"), "double": ("double", "", "f64"), "bool": ("boolean", "", "bool"),
-    "text": ("binary", "UTF8", "bytes"), "dictionary": ("binary", "ENUM", "bytes"), "bytes": ("binary", "", "bytes"),
-    "fixed": ("fixed_len_byte_array(4)", "", "bytes"), "date": ("int32", "DATE", "i32"), "ms": ("int64", "TIMESTAMP_MILLIS", "i64"),
+    "int8": ("int32", "INT_8", "i32"),
+    "int16": ("int32", "INT_16", "i32"),
+    "int32": ("int32", "", "i32"),
+    "int64": ("int64", "", "i64"),
+    "uint8": ("int32", "UINT_8", "i32"),
+    "uint16": ("int32", "UINT_16", "i32"),
+    "uint32": ("int32", "UINT_32", "i32"),
+    "uint64": ("int64", "UINT_64", "i64"),
+    "float": ("float", "", "f32"),
+    "double": ("double", "", "f64"),
+    "bool": ("boolean", "", "bool"),
+    "text": ("binary", "UTF8", "bytes"),
+    "dictionary": ("binary", "ENUM", "bytes"),
+    "bytes": ("binary", "", "bytes"),
+    "fixed": ("fixed_len_byte_array(4)", "", "bytes"),
+    "date": ("int32", "DATE", "i32"),
+    "ms": ("int64", "TIMESTAMP_MILLIS", "i64"),
     "us": ("int64", "TIMESTAMP_MICROS", "i64"),
 }
 
@@ -257,7 +302,9 @@ def build_java(version: str) -> Step:
 
 def build_pyarrow(version: str, python: str) -> Step:
     place, name = BUILT / f"pyarrow-{version}", f"pyarrow {version}"
-    found = shutil.which(f"python{python}") or next(map(str, (Path.home() / ".pyenv/versions").glob(f"{python}.*/bin/python")), None)
+    found = shutil.which(f"python{python}") or next(
+        map(str, (Path.home() / ".pyenv/versions").glob(f"{python}.*/bin/python")), None
+    )
     if found is None:
         return Step(name, f"Python {python} is missing")
     return tried(name, [found, "-m", "venv", place], [place / "bin" / "pip", "install", "--quiet", f"pyarrow=={version}"])
