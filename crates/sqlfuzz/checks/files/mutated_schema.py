@@ -119,7 +119,7 @@ def unknown_logical_type(footer: Footer, draw: random.Random, _rows: pa.Table) -
 def legacy_names(footer: Footer, draw: random.Random, _rows: pa.Table) -> bool:
     """Lists and maps with the names and marks that Hive, Impala and old parquet-mr gave them."""
     lists, entries = (
-        draw.choice([("bag", "array_element"), ("array", "item"), ("list", "item")]),
+        draw.choice([("bag", "array_element"), ("bag", "array"), ("list", "item")]),
         draw.choice(["map", "entries"]),
     )
     marks_entries, marks_maps = draw.random() < 0.5, draw.random() < 0.3
