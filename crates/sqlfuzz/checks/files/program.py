@@ -127,8 +127,8 @@ def read(place: Path) -> Given:
     try:
         with pa.memory_map(str(place)) as data:
             return rows(pa.ipc.open_file(data).read_all())
-    except pa.ArrowInvalid as error:
-        return Refused(f"the answer is no Arrow file: {error}")
+    except (pa.ArrowException, KeyError) as error:
+        return Refused(f"pyarrow does not read the answer: {error!r}")
 
 
 def outline(error: Refused) -> str:
