@@ -43,7 +43,7 @@ def cases(seeds: range, statements: int, modes) -> list[Case]:
     for seed in seeds:
         path, draw = paths[seed % len(paths)], random.Random(f"golden {seed}")
         read = pq.ParquetFile(path, coerce_int96_timestamp_unit="us").read()
-        changes = draw_mutations(draw) if seed >= len(paths) else ()
+        changes = draw_mutations(draw, read.schema) if seed >= len(paths) else ()
         file = File("0.parquet", read, (read.num_rows,), "kept", {"path": str(path)}, changes)
         table = Table(f"g{seed}", read.schema, (file,), "0.parquet")
         questions = Questions(draw, table, values_of(table), table).drawn(statements)

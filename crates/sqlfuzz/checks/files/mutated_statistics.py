@@ -108,7 +108,8 @@ def unknown_order(footer: Footer, draw: random.Random, rows: pa.Table) -> bool:
 @mutation(weight=4)
 def nan_bounds(footer: Footer, draw: random.Random, _rows: pa.Table) -> bool:
     """Bounds that are not a number, as old writers wrote where there was one: they say nothing."""
-    which = draw.choice([(f.MIN,), (f.MAX,), (f.MIN, f.MAX), (f.OLD_MIN, f.OLD_MAX, f.MIN, f.MAX), (f.OLD_MIN, f.OLD_MAX)])
+    both = (f.MIN, f.MAX)
+    which = draw.choice([(f.MIN,), (f.MAX,), both, both, (f.OLD_MIN, f.OLD_MAX, *both), (f.OLD_MIN, f.OLD_MAX)])
     chunks = chosen_chunks(footer, draw, lambda chunk, leaf: is_float(leaf) and has_bounds(chunk, leaf))
     for _, chunk, leaf in chunks:
         nan = {f.FLOAT: struct.pack("<f", float("nan")), f.DOUBLE: struct.pack("<d", float("nan"))}.get(

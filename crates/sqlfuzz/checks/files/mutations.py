@@ -37,13 +37,26 @@ def mutation(may_refuse: bool = False, weight: float = 2):
     return register
 
 
-def draw_mutations(draw: random.Random) -> tuple[tuple[str, int], ...]:
+#: Changes that only some types allow, and how much more often they are drawn where there is one.
+OF_TYPES: dict[str, tuple[Callable[[pa.DataType], bool], float]] = {
+    "nan_bounds": (pa.types.is_floating, 5),
+    "zero_bounds": (pa.types.is_floating, 3),
+    "cut_bounds": (lambda type: pa.types.is_string(type) or pa.types.is_binary(type), 2),
+    "no_scale": (lambda type: pa.types.is_decimal(type) and type.scale == 0, 5),
+    "legacy_names": (pa.types.is_nested, 4),
+    "nothing_by_converted_type": (pa.types.is_null, 6),
+}
+
+
+def draw_mutations(draw: random.Random, schema: pa.Schema) -> tuple[tuple[str, int], ...]:
     names = list(MUTATIONS)
-    weights = [MUTATIONS[name].weight for name in names]
-    return tuple(
-        (name, draw.randrange(1 << 30))
-        for name in dict.fromkeys(draw.choices(names, weights, k=draw.choice([0, 0, 0, 1, 1, 1, 2, 3])))
-    )
+    chosen = draw.choices(names, [weight(name, schema) for name in names], k=draw.choice([0, 0, 0, 1, 1, 1, 2, 3]))
+    return tuple((name, draw.randrange(1 << 30)) for name in dict.fromkeys(chosen))
+
+
+def weight(name: str, schema: pa.Schema) -> float:
+    allows, times = OF_TYPES.get(name, (lambda _: True, 1))
+    return MUTATIONS[name].weight * times * any(allows(type) for type in schema.types)
 
 
 def mutate(path, mutations, rows: pa.Table) -> list[str]:

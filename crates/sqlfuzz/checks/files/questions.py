@@ -47,6 +47,8 @@ class Questions:
     def __init__(self, draw: random.Random, table: Table, values: dict[str, list], other: Table | None = None):
         self.draw, self.table, self.values, self.other = draw, table, values, other
         self.types = table.kinds()
+        # Rows are asked for in an order that they have more often than in others.
+        self.favourites = [file.order.column for file in table.files if file.order] or [NUMBER]
         self.ordered = [column for column, type in self.types.items() if is_ordered(type)]
 
     def drawn(self, count: int) -> list[Question]:
@@ -82,6 +84,8 @@ class Questions:
         return ", ".join(map(self.name, [*self.types, *([KEY] if self.table.has_key else [])]))
 
     def any_column(self, ordered: bool = True) -> str:
+        if self.draw.random() < 0.25:
+            return self.draw.choice(self.favourites)
         choices = self.ordered if ordered else list(self.types)
         others = [column for column in choices if column != NUMBER]
         return self.draw.choice(others) if others and self.draw.random() < 0.9 else NUMBER

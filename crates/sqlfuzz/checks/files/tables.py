@@ -152,7 +152,7 @@ def draw_file(draw: random.Random, at: int, places: list[int], kinds, columns, o
         if draw.random() < 0.5:
             key = pa.array([int(path.split("/")[0].split("=")[1])] * len(places), pa.int64())
             rows = rows.append_column(pa.field(KEY, pa.int64()), key)
-    return File(path, rows, groups, writer, options, draw_mutations(draw), order)
+    return File(path, rows, groups, writer, options, draw_mutations(draw, schema), order)
 
 
 #: Types of which a file may have the narrower one while others have the wider one.
