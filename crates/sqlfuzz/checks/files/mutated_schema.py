@@ -53,9 +53,9 @@ def key_values(footer: Footer, draw: random.Random, _rows: pa.Table) -> None:
     footer.fields[f.KEY_VALUES] = f.structs(chosen + kept)
 
 
-@mutation(weight=1)
+@mutation(may_refuse=True, weight=1)
 def arrow_schema_broken(footer: Footer, draw: random.Random, _rows: pa.Table) -> None:
-    """What Arrow says of the schema cannot be read, or is of no meaning."""
+    """What Arrow says of the schema cannot be read, or is of no meaning: pyarrow and polars refuse it, DuckDB reads the rows."""
     value = draw.choice([b"", b"!", base64.b64encode(b"\x00" * 40), base64.b64encode(b"\xff\xff\xff\xff\x10\x00\x00\x00abc")])
     footer.fields[f.KEY_VALUES] = f.structs([{KV_KEY: f.binary(b"ARROW:schema"), KV_VALUE: f.binary(value)}])
 

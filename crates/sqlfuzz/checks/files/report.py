@@ -116,8 +116,10 @@ def opinion(read, world, case: Case, player: Player) -> str:
             path = world.folder / table.name / file.path
             try:
                 parts.append(read(path, file))
-            except Exception as error:
-                # Readers fail in many ways.
+            except BaseException as error:
+                # Readers fail in many ways, and what polars raises when it panics is no `Exception`.
+                if isinstance(error, KeyboardInterrupt):
+                    raise
                 return f"fails ({str(error).splitlines()[0][:80] if str(error) else type(error).__name__})"
         names = ", ".join(f'"{name}"' for name in table.schema.names)
         try:
