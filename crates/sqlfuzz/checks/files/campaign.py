@@ -18,7 +18,7 @@ from .environment import FOLDER
 from .mutations import MUTATIONS
 from .program import MODES, Program
 from .report import SHRINK_SECONDS, reported
-from .writers_apart import built, with_writers_apart
+from .writers_apart import build_and_tell, built, with_writers_apart
 
 #: Seeds that are played in one process of the program.
 BATCH = 8
@@ -44,6 +44,7 @@ def options_of(arguments: Sequence[str], coscan: Path) -> argparse.Namespace:
     )
     parser.add_argument("--golden", action="store_true", help="the files that are kept, in turn")
     parser.add_argument("--write-golden", action="store_true", help="write the files that are kept again, and nothing else")
+    parser.add_argument("--build-writers", action="store_true", help="build the writers for --apart, and nothing else")
     parser.add_argument("--apart", action="store_true", help="writers that are programs of their own, as far as they are built")
     parser.add_argument(
         "--without", nargs="*", default=(), choices=list(MUTATIONS), metavar="CHANGE", help="leave out these changes of footers"
@@ -56,6 +57,8 @@ def options_of(arguments: Sequence[str], coscan: Path) -> argparse.Namespace:
 
 def run(arguments: Sequence[str], coscan: Path) -> int:
     options = options_of(arguments, coscan)
+    if options.build_writers:
+        return build_and_tell()
     if options.write_golden:
         golden.write_all()
         return 0

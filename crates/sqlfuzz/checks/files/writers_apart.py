@@ -1,6 +1,6 @@
 """Writers that are programs of their own: parquet-java and pyarrow in old versions, and Go's.
 
-    python3 -m checks.files.writers_apart          # builds what can be built here: needs Maven and a JDK, Go, old Pythons
+    python3 -m checks.files --build-writers          # builds what can be built here: needs Maven and a JDK, Go, old Pythons
 
 Each runs as a process that takes jobs, a line each, and answers with a line. What is not built is not drawn; `make files-test`
 does without them and reads the files of theirs that are kept in `golden/`.
@@ -12,7 +12,6 @@ import json
 import random
 import shutil
 import subprocess
-import sys
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -315,12 +314,9 @@ def build_go() -> Step:
     return tried("Go's", ["go", "build", "-o", BUILT / "go" / "rows", "."], cwd=SOURCES / "go")
 
 
-def main() -> int:
+def build_and_tell() -> int:
+    """Builds all writers and prints what became of each. Returns the status for the command."""
     steps = build_all()
     for step in steps:
         print(f"{step.name}: {step.failed or 'built'}")
     return 1 if any(step.failed for step in steps) else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
