@@ -12,7 +12,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from ..random_sql import seed_range
-from . import fixed, golden
+from . import each_change, fixed, golden
 from .case import MODES_OF_SEED, STATEMENTS, WRONG, Case, Failure, Player, draw_case
 from .environment import FOLDER
 from .mutations import MUTATIONS
@@ -68,10 +68,24 @@ def run(arguments: Sequence[str], coscan: Path) -> int:
 
     wrong = fixed.check(Program(options.coscan.resolve()), FOLDER / "fixed")
     print(*wrong, f"files that are not drawn: {len(wrong)} wrong", sep="\n", flush=True)
+    wrong += changes(options)
     passed = [not wrong, unittest.TextTestRunner().run(unittest.defaultTestLoader.loadTestsFromModule(tests)).wasSuccessful()]
     for options.golden, options.seeds in ((True, BOUNDED_GOLDEN), (False, BOUNDED)):
         passed.append(campaign(options))
     return 0 if all(passed) else 1
+
+
+def changes(options: argparse.Namespace) -> list[str]:
+    """Makes every change of footers to one table, and returns what failed, in words."""
+    player, failures = Player(Program(options.coscan.resolve()), FOLDER / "changes"), []
+    cases = each_change.cases()
+    for at in range(0, len(cases), BATCH):
+        failures += player.play(cases[at : at + BATCH])
+    for failure in worth_showing(failures, Counter()):
+        print(reported(failure, player, options.shrink), flush=True)
+    counts = ", ".join(f"{count} {what}" for what, count in player.outcomes.most_common())
+    print(f"every change of a footer: {sum(player.outcomes.values())} cases: {counts}", flush=True)
+    return [failure.kind for failure in failures]
 
 
 def campaign(options: argparse.Namespace) -> bool:

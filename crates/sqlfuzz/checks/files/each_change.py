@@ -1,0 +1,53 @@
+"""Every change of footers, made to one table with a few statements: nothing of it is left to chance but the change's own dice."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pyarrow as pa
+
+from .case import Case
+from .mutations import MUTATIONS
+from .questions import Question
+from .tables import File, Table
+
+#: Dice of each change.
+SEEDS = range(4)
+MODES = ("default", "cooperative", "pushdown")
+ROWS = pa.table(
+    {
+        "a": pa.array([1, 2, None, 4], pa.int64()),
+        "s": ["x", None, "y", "é"],
+        "u": pa.array([4294967295, 0, None, 2147483647], pa.uint32()),
+        "v": [float("nan"), 42.0, 0.0, None],
+        "m": pa.array([[("k", None)], None, [], [("a", 1)]], pa.map_(pa.string(), pa.int64())),
+        "l": [[1], [], None, [2, None]],
+        "n": pa.nulls(4),
+        "d": pa.array([Decimal(7), None, Decimal(-7), Decimal(0)], pa.decimal128(9, 0)),
+        "i": [0, 1, 2, 3],
+    }
+)
+#: Many pages in two row groups.
+OPTIONS = {"write_page_index": True, "write_batch_size": 1, "data_page_size": 1}
+STATEMENTS = [
+    "SELECT a, s, u, v, m, l, n, d, i FROM {}",
+    "SELECT i FROM {} WHERE s IS NULL",
+    "SELECT count(a), count(s), min(u), max(u), min(s), max(s), min(d), max(d) FROM {}",
+    "SELECT i FROM {} WHERE u > 100",
+    "SELECT i FROM {} WHERE v = 42.0",
+    "SELECT i FROM {} WHERE s = 'x' OR d < 0",
+    "SELECT i, a FROM {} ORDER BY a NULLS FIRST, i LIMIT 2",
+    "SELECT i FROM {} WHERE a NOT IN (9)",
+]
+
+
+def cases() -> list[Case]:
+    # Thousands of row groups are in `fixed.py`.
+    return [case(name, seed) for name in MUTATIONS if name != "many_groups" for seed in SEEDS]
+
+
+def case(change: str, seed: int) -> Case:
+    name = f"{change}_{seed}"
+    file = File("0.parquet", ROWS, (2, 2), "pyarrow", OPTIONS, ((change, seed),))
+    questions = [Question(change, (statement.format(name),), "ORDER BY" in statement) for statement in STATEMENTS]
+    return Case(name, (Table(name, ROWS.schema, (file,), "0.parquet"),), tuple(questions), MODES)
