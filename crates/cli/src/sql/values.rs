@@ -1,8 +1,8 @@
 //! Values of results in JSON, and as text in CSV.
 //!
-//! As PostgreSQL and DuckDB write them: nulls are `null`, also in columns, structs, lists and maps; keys of maps are texts whatever
-//! their type; NaN and infinities, which JSON does not have, are the texts `"NaN"`, `"Infinity"` and `"-Infinity"`. Values of
-//! nested types are JSON in CSV, too.
+//! As PostgreSQL and DuckDB write them: nulls are `null`, also in columns, structs, lists and maps; keys of maps are texts
+//! whatever their type. NaN and infinities, which JSON does not have, are the texts `"NaN"`, `"Infinity"` and `"-Infinity"`.
+//! Values of nested types are JSON in CSV, too.
 
 use std::sync::{Arc, LazyLock};
 

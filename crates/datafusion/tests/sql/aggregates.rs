@@ -99,7 +99,7 @@ fn numbers(rng: &mut Rng) -> RecordBatch {
         ("b", column::<Int16Array, _>(rng, |rng| rng.i16(..))),
         ("c", column::<Int32Array, _>(rng, |rng| rng.i32(..))),
         ("d", column::<Int64Array, _>(rng, |rng| rng.i64(-1_000_000..1_000_000))),
-        ("e", column::<Int64Array, _>(rng, |rng| rng.i64(..))),
+        ("e", column::<Int64Array, _>(rng, |rng| rng.i64(-(1 << 48)..1 << 48))),
         ("f", column::<Date32Array, _>(rng, |rng| rng.i32(-1000..30_000))),
         ("g", column::<TimestampMicrosecondArray, _>(rng, |rng| rng.i64(-1_000_000_000..1_000_000_000_000))),
         ("h", Arc::new(decimals.expect("decimals"))),

@@ -346,13 +346,9 @@ async fn min_and_max_together_need_the_rows_of_both() {
     let folder = tempfile::tempdir().expect("a folder");
     let ones = |rows| Arc::new(Int64Array::from(vec![1; rows])) as ArrayRef;
     for (name, k) in [("0", None), ("1", Some(100..5000)), ("2", None), ("3", Some(7..100))] {
-        let columns = match k {
-            Some(k) => {
-                vec![("z", ones(k.clone().count())), ("k", Arc::new(Int64Array::from_iter_values(k)) as _)]
-            }
-            None => vec![("z", ones(50))],
-        };
-        let batch = RecordBatch::try_from_iter(columns).expect("a batch");
+        let mut columns = vec![("z", ones(k.clone().map_or(50, Iterator::count)), true)];
+        columns.extend(k.map(|k| ("k", Arc::new(Int64Array::from_iter_values(k)) as _, true)));
+        let batch = RecordBatch::try_from_iter_with_nullable(columns).expect("a batch");
         write(&folder.path().join(format!("{name}.parquet")), &batch, row_groups(1000).build());
     }
     let plain = support::with_table(support::plain(Variant::Default), &folder).await;
