@@ -47,8 +47,11 @@ mod times;
 mod tpch;
 mod using;
 
+// Tests of other crates use the rest of these two.
+#[allow(dead_code)]
 #[path = "../../../parquet/tests/legacy/cases.rs"]
 mod cases;
+#[allow(dead_code)]
 #[path = "../corruption/thrift.rs"]
 mod thrift;
 

@@ -1,7 +1,10 @@
 //! Files of odd writers: read as other engines read them, and still refused or misread by the parquet crate alone. When a
 //! test says that it is not, its repair can go.
 
+// Tests of other crates use the rest of these two.
+#[allow(dead_code)]
 mod cases;
+#[allow(dead_code)]
 #[path = "../../../datafusion/tests/corruption/thrift.rs"]
 mod thrift;
 
