@@ -9,6 +9,7 @@ use datafusion::prelude::SessionContext;
 use crate::answer::{Answer, Difference, Kind, compare};
 use crate::data::{self, Database};
 use crate::dice::Dice;
+use crate::odd::Odd;
 use crate::query::{self, Form, Query, Statement, Test};
 use crate::settings::Settings;
 use crate::shapes::Shapes;
@@ -70,6 +71,7 @@ impl Case {
             (panels..tests).map(|_| query::draw(&mut dice.fork(), &database, shapes)).collect();
         tests.extend(query::draw_panels(&mut dice.fork(), &database, shapes, panels));
         settings.respect(&database, &tests);
+        settings.odd = (dice.one_in(6) && shapes.providers).then(|| Odd::draw(&mut dice.fork()));
         Case { database, settings, tests }
     }
 

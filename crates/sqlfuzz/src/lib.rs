@@ -16,6 +16,7 @@ mod case;
 mod data;
 mod dice;
 mod functions;
+mod odd;
 mod query;
 mod refusals;
 mod report;

@@ -41,6 +41,9 @@ pub(crate) fn script(seed: u64, case: &Case, found: &Found) -> String {
             "-- operators are refused memory as src/refusals.rs of coscan-sqlfuzz says: {refusals:?}"
         );
     }
+    if let Some(odd) = &settings.odd {
+        let _ = writeln!(text, "-- tables are planned as src/odd of coscan-sqlfuzz says: {odd:?}");
+    }
     if settings.shadowing {
         text += "-- sum, count, avg and abs are user-defined functions, as in src/functions.rs of coscan-sqlfuzz\n";
     }

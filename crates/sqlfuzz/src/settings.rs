@@ -12,6 +12,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use crate::data::Database;
 use crate::dice::Dice;
 use crate::functions;
+use crate::odd::Odd;
 use crate::query::Test;
 use crate::refusals::{Refusals, RefusingPool};
 use crate::reversed::Reversed;
@@ -45,6 +46,8 @@ pub(crate) struct Settings {
     pub(crate) shadowing: bool,
     /// Cooperative sessions are refused memory now and then.
     pub(crate) refusals: Option<Refusals>,
+    /// Tables are planned by a provider of somebody else's.
+    pub(crate) odd: Option<Odd>,
 }
 
 /// Settings of DataFusion that change how a query runs but not what it returns.
@@ -139,6 +142,7 @@ impl Settings {
             together: dice.one_in(2),
             shadowing: dice.one_in(10) && shapes.shadowing,
             refusals,
+            odd: None,
         }
     }
 

@@ -19,12 +19,14 @@ pub struct Shapes {
     pub small_buffers: bool,
     /// Memory that operators are refused now and then.
     pub refusals: bool,
+    /// Tables that providers of others plan.
+    pub providers: bool,
 }
 
 /// A shape's name and its place.
 type Named = (&'static str, fn(&mut Shapes) -> &mut bool);
 
-const NAMES: [Named; 7] = [
+const NAMES: [Named; 8] = [
     ("volatile", |shapes| &mut shapes.volatile),
     ("shadowing", |shapes| &mut shapes.shadowing),
     ("limits", |shapes| &mut shapes.limits),
@@ -32,6 +34,7 @@ const NAMES: [Named; 7] = [
     ("averages", |shapes| &mut shapes.averages),
     ("small-buffers", |shapes| &mut shapes.small_buffers),
     ("refusals", |shapes| &mut shapes.refusals),
+    ("providers", |shapes| &mut shapes.providers),
 ];
 
 impl Default for Shapes {
@@ -44,6 +47,7 @@ impl Default for Shapes {
             averages: true,
             small_buffers: true,
             refusals: true,
+            providers: true,
         }
     }
 }
@@ -52,7 +56,7 @@ impl Default for Shapes {
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
     "there is no shape '{0}' to leave out; there are volatile, shadowing, limits, nulls, averages, small-buffers, \
-     refusals"
+     refusals, providers"
 )]
 pub struct UnknownShape(String);
 

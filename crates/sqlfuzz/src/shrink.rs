@@ -133,6 +133,10 @@ fn settings(case: &Case) -> Vec<Case> {
             with(off);
         }
     }
+    if let Some(odd) = &now.odd {
+        with(Settings { odd: None, ..now.clone() });
+        odd.simpler().into_iter().for_each(|odd| with(Settings { odd: Some(odd), ..now.clone() }));
+    }
     for policy in now.policies.iter().filter(|_| now.policies.len() > 1) {
         with(Settings { policies: vec![*policy], ..now.clone() });
     }

@@ -185,9 +185,13 @@ impl Files {
         let url = Url::parse("mem://tables").map_err(|error| DataFusionError::External(Box::new(error)))?;
         session.register_object_store(&url, Arc::clone(&self.memory));
         for table in &case.database.tables {
-            let sql = table.declaration(&self.root, coscan);
+            // A provider of somebody else's knows no options of coscan.
+            let sql = table.declaration(&self.root, coscan && case.settings.odd.is_none());
             let declared = async { session.plain_sql(&sql).await?.collect().await };
             declared.await.map_err(|error| error.context(sql.clone()))?;
+        }
+        if let Some(odd) = &case.settings.odd {
+            odd.replace(&case.database, &session).await?;
         }
         Ok(session)
     }

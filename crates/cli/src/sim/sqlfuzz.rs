@@ -23,7 +23,7 @@ pub struct SqlfuzzArgs {
     out: PathBuf,
 
     /// Shapes of queries to leave out, separated by commas: volatile, shadowing, limits, nulls,
-    /// averages, small-buffers, refusals
+    /// averages, small-buffers, refusals, providers
     #[arg(long, value_name = "NAMES", default_value = "")]
     without: Shapes,
 
