@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Column, Result, ScalarValue, not_impl_err};
+use datafusion::functions::expr_fn::coalesce;
 use datafusion::logical_expr::{
     Distinct, Expr, ExprSchemable, Filter, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, Projection,
     binary_expr, lit,
@@ -19,7 +20,7 @@ pub(super) struct Domain {
     rows: LogicalPlan,
     /// The columns around.
     pub(super) columns: Vec<Column>,
-    nullable: Vec<bool>,
+    kinds: Vec<Kind>,
 }
 
 impl Domain {
@@ -28,10 +29,7 @@ impl Domain {
     /// # Errors
     /// If the rows may differ each time that they are computed.
     pub(super) fn of(rows: &LogicalPlan, columns: Vec<Column>) -> Result<Self> {
-        let mut nullable = Vec::new();
-        for column in &columns {
-            nullable.push(Expr::Column(column.clone()).nullable(rows.schema())?);
-        }
+        let kinds = columns.iter().map(|column| Kind::of(column, rows)).collect::<Result<_>>()?;
         let mut plan = rows.clone();
         if !columns.is_empty() {
             let least = at_least(rows)?;
@@ -49,7 +47,7 @@ impl Domain {
                 names.join(", ")
             );
         }
-        Ok(Domain { rows: plan, columns, nullable })
+        Ok(Domain { rows: plan, columns, kinds })
     }
 
     /// A plan of the values with columns of names that are new.
@@ -71,12 +69,42 @@ impl Domain {
 
     /// Whether two lists of values are the same, as conditions.
     pub(super) fn same(&self, left: &[Expr], right: &[Expr]) -> Vec<Expr> {
-        let pairs = left.iter().zip(right).zip(&self.nullable);
-        let same = |((left, right), nullable): ((&Expr, &Expr), &bool)| {
-            let op = if *nullable { Operator::IsNotDistinctFrom } else { Operator::Eq };
-            binary_expr(left.clone(), op, right.clone())
-        };
-        pairs.map(same).collect()
+        let pairs = left.iter().zip(right).zip(&self.kinds);
+        pairs.flat_map(|((left, right), kind)| kind.same(left, right)).collect()
+    }
+}
+
+/// How values of a column are compared, among which NULL is one.
+enum Kind {
+    NeverNull,
+    /// With this value instead of NULL, as a join by `IS NOT DISTINCT FROM` takes NULL for equal in its other keys, too.
+    Nullable(ScalarValue),
+    Other,
+}
+
+impl Kind {
+    fn of(column: &Column, rows: &LogicalPlan) -> Result<Self> {
+        let column = Expr::Column(column.clone());
+        Ok(if column.nullable(rows.schema())? {
+            match ScalarValue::new_default(&column.get_type(rows.schema())?) {
+                Ok(value) if !value.is_null() => Kind::Nullable(value),
+                _ => Kind::Other,
+            }
+        } else {
+            Kind::NeverNull
+        })
+    }
+
+    fn same(&self, left: &Expr, right: &Expr) -> Vec<Expr> {
+        match self {
+            Kind::NeverNull => vec![left.clone().eq(right.clone())],
+            Kind::Nullable(value) => {
+                let filled = |expr: &Expr| coalesce(vec![expr.clone(), lit(value.clone())]);
+                let nulls = left.clone().is_null().eq(right.clone().is_null());
+                vec![filled(left).eq(filled(right)), nulls]
+            }
+            Kind::Other => vec![binary_expr(left.clone(), Operator::IsNotDistinctFrom, right.clone())],
+        }
     }
 }
 

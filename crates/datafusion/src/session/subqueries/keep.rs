@@ -57,6 +57,9 @@ pub(super) fn is_kept(condition: &Expr, around: &DFSchema) -> bool {
                 && of.subquery.outer_ref_columns.is_empty()
                 && !of.expr.column_refs().is_empty()
         }
+        Expr::InSubquery(of) if !of.negated && !not && !has_subquery(&of.expr) => {
+            of.subquery.outer_ref_columns.is_empty() || is_kept_within(condition, around)
+        }
         _ => is_kept_within(condition, around),
     }
 }
@@ -69,15 +72,20 @@ fn is_kept_within(of: &Expr, around: &DFSchema) -> bool {
         }
         Expr::InSubquery(of) if !of.negated && !has_subquery(&of.expr) => {
             let plan = &of.subquery.subquery;
-            of.subquery.outer_ref_columns.is_empty() || (lists_a_column(plan) && is_plain(plan, around))
+            lists_a_column(plan) && is_plain(plan, around)
         }
         other => !has_other(other, around),
     }
 }
 
-/// Whether the list is a column. A cast may get the name of a column that conditions need.
+/// Whether the list is the column of a table. A cast may get the name of a column that conditions need, an aggregate its own twice.
 fn lists_a_column(plan: &LogicalPlan) -> bool {
-    matches!(plan, LogicalPlan::Projection(of) if matches!(of.expr.as_slice(), [Expr::Column(_)]))
+    match plan {
+        LogicalPlan::Projection(of) => {
+            matches!(of.expr.as_slice(), [Expr::Column(column)] if column.relation.is_some())
+        }
+        _ => false,
+    }
 }
 
 /// Whether conditions alone refer to the row, and stand above nothing but tables and joins.

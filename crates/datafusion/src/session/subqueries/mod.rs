@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{Result, not_impl_err};
+use datafusion::common::{Column, Result, not_impl_err};
 use datafusion::logical_expr::expr::{Exists, InSubquery};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
@@ -156,11 +156,16 @@ fn sort(of: Sort, numbers: &mut Numbers) -> Result<Transformed<LogicalPlan>> {
         }
     }
     let mut rows = Joined::new(input, numbers);
+    let mut listed: Vec<Expr> = rows.plan.schema().columns().into_iter().map(Expr::Column).collect();
     let mut by = Vec::new();
     for one in of.expr {
-        by.push(one.with_expr(rows.replaced(one.expr.clone(), false)?));
+        let name = rows.numbers.name("order");
+        listed.push(rows.replaced(one.expr.clone(), false)?.alias(name.as_str()));
+        by.push(one.with_expr(Expr::Column(Column::new_unqualified(name))));
     }
-    let plan = LogicalPlan::Sort(Sort { expr: by, input: rows.plan, fetch: of.fetch });
+    // Keys are columns: an order by an expression over columns of joins may get lost.
+    let input = LogicalPlanBuilder::from(rows.plan.as_ref().clone()).project(listed)?.build()?;
+    let plan = LogicalPlan::Sort(Sort { expr: by, input: Arc::new(input), fetch: of.fetch });
     let columns = columns.into_iter().map(Expr::Column);
     LogicalPlanBuilder::from(plan).project(columns)?.build().map(Transformed::yes)
 }

@@ -33,7 +33,7 @@ pub(super) struct Joined<'a> {
     pub(super) plan: Arc<LogicalPlan>,
     /// The rows without.
     rows: Arc<LogicalPlan>,
-    numbers: &'a mut Numbers,
+    pub(super) numbers: &'a mut Numbers,
 }
 
 impl<'a> Joined<'a> {
