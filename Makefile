@@ -38,7 +38,7 @@ demo: tools ## Run the workload of the 2007 paper under every policy (19 minutes
 # those of the program: see .cargo/checked.toml.
 CHECKED = --config .cargo/checked.toml --locked --release --workspace
 
-# The comparison with DuckDB and the tests of the server take the program that the tests before them have built.
+# The comparisons with DuckDB and PostgreSQL and the tests of the server take the program that the tests before them have built.
 test: check model-check ## Everything that must pass: check, tests, docs
 	$(CARGO) test $(CHECKED)
 	@! command -v python3 >/dev/null || python3 -m unittest discover --start-directory bench/tests --top-level-directory .
@@ -48,6 +48,9 @@ test: check model-check ## Everything that must pass: check, tests, docs
 	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory duckdb-test files-test serve-test serve-page-test \
 		BUILD="$(CARGO) build $(CHECKED) --bin coscan"; else \
 		echo "left out, the comparisons with DuckDB, the tests of coscan serve and of its page: python3 is missing"; \
+	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory duckdb-test postgresql-answers-test serve-test serve-page-test \
+		BUILD="$(CARGO) build $(CHECKED) --bin coscan"; else \
+		echo "left out, the comparisons with DuckDB and PostgreSQL, the tests of coscan serve and of its page: python3 is missing"; \
 		[ "$$COSCAN_REQUIRE_ALL" != 1 ]; fi
 
 # docs/unsafe.md says which unsafe blocks these tests reach, and which are left out.
@@ -127,7 +130,13 @@ postgres-bench: tools ## What the PostgreSQL extension costs: COSTS=cached, pgbe
 .PHONY: duckdb-test
 duckdb-test: tools ## Answers to random SQL and TPC-DS against DuckDB's (two minutes)
 	$(BUILD)
-	@cd crates/sqlfuzz && CARGO_TARGET_DIR=$(abspath $(CARGO_TARGET_DIR)) python3 -m checks
+	@cd crates/sqlfuzz && CARGO_TARGET_DIR=$(abspath $(CARGO_TARGET_DIR)) python3 -m checks duckdb
+
+# As root, PostgreSQL is installed if it is missing; its server runs in a temporary folder. COSCAN_REQUIRE_ALL=1 as above.
+.PHONY: postgresql-answers-test
+postgresql-answers-test: tools ## Answers to random SQL against PostgreSQL's (one minute)
+	$(BUILD)
+	@cd crates/sqlfuzz && CARGO_TARGET_DIR=$(abspath $(CARGO_TARGET_DIR)) python3 -m checks postgresql
 
 # Writers and readers from Python come into an environment below the target directory. FILES takes the options of
 # `python3 -m checks.files --help` in crates/sqlfuzz, for instance --seeds 0..10000.

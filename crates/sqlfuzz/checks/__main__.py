@@ -1,32 +1,47 @@
-"""Runs the comparison with DuckDB, or says in one line why not: `make duckdb-test`."""
+"""Runs a comparison, or says in one line why not: `make duckdb-test`, `make postgresql-answers-test`."""
 
 import os
 import sys
 import unittest
 
-from . import random_sql, tests, tpcds
+from . import campaign, random_postgresql, random_sql, tests, tpcds
+from .campaign import Options
+from .in_postgresql import PostgresqlServer, install_server
 from .packages import COSCAN, Missing, install_packages
 
-#: As many as a minute has room for, with the program that the tests build.
+#: As many seeds as a minute has room for, with the program that the tests build.
 SEEDS = range(20)
 
 
-def main() -> int:
-    require_all = os.environ.get("COSCAN_REQUIRE_ALL") == "1"
-    try:
-        if not COSCAN.exists():
-            raise Missing(f"{COSCAN} is missing: make duckdb-test builds it")
-        install_packages()
-    except Missing as missing:
-        print(f"left out, the comparison with DuckDB: {missing}")
-        return 1 if require_all else 0
+def against_duckdb() -> bool:
     load = unittest.defaultTestLoader.loadTestsFromModule
     passed = [
         unittest.TextTestRunner().run(load(tests)).wasSuccessful(),
         tpcds.check(tpcds.SCALE, COSCAN),
-        random_sql.check(SEEDS, COSCAN),
+        campaign.check(random_sql.KIND, SEEDS, Options()),
     ]
-    return 0 if all(passed) else 1
+    return all(passed)
+
+
+def against_postgresql() -> bool:
+    install_server()
+    with PostgresqlServer() as server:
+        return campaign.check(random_postgresql.kind(server), SEEDS, Options())
+
+
+ENGINES = {"DuckDB": against_duckdb, "PostgreSQL": against_postgresql}
+
+
+def main() -> int:
+    engine = next((name for name in ENGINES if name.lower() in sys.argv[1:]), "DuckDB")
+    try:
+        if not COSCAN.exists():
+            raise Missing(f"{COSCAN} is missing: make duckdb-test builds it")
+        install_packages()
+        return 0 if ENGINES[engine]() else 1
+    except Missing as missing:
+        print(f"left out, the comparison with {engine}: {missing}")
+        return 1 if os.environ.get("COSCAN_REQUIRE_ALL") == "1" else 0
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
-"""Random expressions over columns: numbers, texts, dates and conditions.
+"""Random expressions over columns: numbers, texts, times and conditions.
 
-Left out is what the two do differently by intent: divisions by zero and overflow, division of integers, casts of texts, NaN.
+Left out is what engines do differently by intent: divisions by zero, division of integers, casts of texts, NaN. Overflow is in
+`arithmetic.py`.
 """
 
 from __future__ import annotations
@@ -8,16 +9,15 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
-from .parts import Part, part
+from .parts import Part, optional, part
+from .scope import Scope
 from .tables import KINDS
-
-#: The aliases whose columns an expression may use.
-Scope = Sequence[str]
 
 #: Deeper expressions are columns and constants.
 DEEPEST = 2
 
 NUMBERS = [column for column, kind in KINDS.items() if kind == "number"]
+COMPARISONS = ["=", "<", ">", "<=", "<>", "IS DISTINCT FROM", "IS NOT DISTINCT FROM"]
 
 
 class Expressions:
@@ -34,10 +34,14 @@ class Expressions:
         return self.draw.choice(["", text])
 
     def column(self, scope: Scope, columns: Sequence[str] = tuple(KINDS)) -> str:
-        return f"{self.draw.choice(scope)}.{self.draw.choice(columns)}"
+        """A column that is one of these, by its name in the query."""
+        return self.draw.choice(scope.named(columns))
 
     def constant(self) -> str:
         return str(self.draw.randint(-3, 12))
+
+    def kind(self) -> str:
+        return self.draw.choice(list(KINDS.values()))
 
     def value(self, scope: Scope, kind: str, depth: int = 0) -> Part:
         """An expression of that kind."""
@@ -45,9 +49,11 @@ class Expressions:
             return self.number(scope, depth)
         if kind == "text":
             return self.text(scope)
-        if kind == "date":
-            return part(self.column(scope, "d"))
-        return part(self.column(scope, "o"))
+        if kind == "truth" and depth == 0 and self.draw.random() < 0.3:
+            return part(self.condition(scope, 1), simpler=self.column(scope, "o"))
+        if kind in ("date", "instant"):
+            return self.time(scope, "d" if kind == "date" else "z")
+        return part(self.column(scope, "o" if kind == "truth" else "e"))
 
     def number(self, scope: Scope, depth: int = 0) -> Part:
         column = self.column(scope, NUMBERS)
@@ -78,27 +84,40 @@ class Expressions:
         form = self.draw.choice(["{}", "{}", "upper({})", "substr({}, 1, 1)", "({} || 'x')", "coalesce({}, 'none')"])
         return part(form.format(column), simpler=column)
 
+    def time(self, scope: Scope, name: str) -> Part:
+        """A column of times, perhaps moved or cut."""
+        column = self.column(scope, name)
+        forms = ["{}"] * 5 + ["date_trunc('month', {})", "({} + INTERVAL '1 month')", "({} - INTERVAL '3 days')"]
+        forms += ["coalesce({}, DATE '2020-02-29')"] if name == "d" else ["({} + INTERVAL '5 hours')"]
+        return part(self.draw.choice(forms).format(column), simpler=column)
+
     def condition(self, scope: Scope, depth: int = 0) -> Part:
-        """A condition; none at that depth or deeper has subqueries."""
+        """A condition."""
         simple = [self.compared, self.compared, self.compared, self.null_or_not, self.like, self.in_list, self.dated, self.truth]
-        composed = [self.both_or_either, self.both_or_either, self.negated, self.between]
-        subqueries = [self.in_subquery, self.exists, self.above_scalar, self.above_correlated]
-        choices = simple if depth >= DEEPEST else simple + composed + (subqueries if depth == 0 else [])
+        composed = [self.both_or_either, self.both_or_either, self.negated, self.between, self.chosen, self.judged]
+        choices = simple if depth >= DEEPEST else simple + composed
         return part("(", self.draw.choice(choices)(scope, depth), ")", simpler="true")
 
     def conditions(self, scope: Scope, introduced: str) -> Part:
         """`WHERE` or `AND` and conditions, or nothing."""
-        drawn = [self.condition(scope) for _ in range(self.draw.choice([0, 1, 1, 2]))]
+        drawn = [self.condition(scope) for _ in range(self.draw.choice([0, 0, 1, 1, 1, 2]))]
         if not drawn:
             return part("")
         joined = [part(" AND " if at else "", condition, simpler="" if at else None) for at, condition in enumerate(drawn)]
         return part(introduced, *joined, simpler="")
 
+    def where(self, scope: Scope) -> Part:
+        """A condition without subqueries, or none."""
+        return optional(" WHERE ", self.condition(scope, DEEPEST)) if self.draw.random() < 0.5 else part("")
+
     def compared(self, scope: Scope, depth: int) -> Part:
-        how = self.draw.choice(["=", "<", ">", "<=", "<>", "IS DISTINCT FROM", "IS NOT DISTINCT FROM"])
+        how = self.draw.choice(COMPARISONS + ["<", ">", "<=", "<>"])
         other = self.number(scope, depth + 1) if self.draw.random() < 0.4 else part(self.constant())
         if self.draw.random() < 0.15:
             return part(self.text(scope), f" {how} ", self.draw.choice([self.column(scope, "t"), "'b1'"]))
+        if self.draw.random() < 0.1:
+            ends = ["32767", "-32768", "2147483647", "-2147483648", "9223372036854775807", "0"]
+            return part(self.column(scope, "e"), f" {how} ", self.draw.choice([self.column(scope, "ev"), *ends]))
         return part(self.number(scope, depth + 1), f" {how} ", other)
 
     def null_or_not(self, scope: Scope, _depth: int) -> Part:
@@ -115,8 +134,11 @@ class Expressions:
         return part(f"{column} {negated}IN ({', '.join(values)}{null})")
 
     def dated(self, scope: Scope, _depth: int) -> Part:
-        day = f"DATE '2020-01-{self.draw.randint(1, 28):02d}'"
-        return part(f"{self.column(scope, 'd')} {self.draw.choice(['<', '>=', '=', '<>'])} {day}")
+        how = self.draw.choice(["<", ">=", "=", "<>"])
+        if self.draw.random() < 0.4:
+            hour = f"TIMESTAMPTZ '2020-01-0{self.draw.randint(1, 4)} {self.draw.randint(0, 23):02d}:00:00+00'"
+            return part(f"{self.column(scope, 'z')} {how} {self.draw.choice([hour, hour, self.column(scope, 'z')])}")
+        return part(f"{self.column(scope, 'd')} {how} DATE '2020-01-{self.draw.randint(1, 28):02d}'")
 
     def truth(self, scope: Scope, _depth: int) -> Part:
         return part(self.draw.choice(["{}", "NOT {}", "coalesce({}, true)", "{} IS NOT TRUE"]).format(self.column(scope, "o")))
@@ -131,31 +153,12 @@ class Expressions:
     def negated(self, scope: Scope, depth: int) -> Part:
         return part("NOT ", self.condition(scope, depth + 1))
 
-    def in_subquery(self, scope: Scope, _depth: int) -> Part:
-        column = self.draw.choice("kvtdw")
-        return part(
-            f"{self.column(scope, column)} {self.maybe('NOT ')}IN (SELECT q.{column} FROM {self.draw.choice(self.tables)} q",
-            part(" WHERE ", self.condition(["q"], DEEPEST), simpler=""), ")",
-        )
+    def chosen(self, scope: Scope, depth: int) -> Part:
+        """A condition that chooses between two."""
+        first, second, third = (self.condition(scope, depth + 1) for _ in range(3))
+        return part("CASE WHEN ", first, " THEN ", second, optional(" ELSE ", third), " END", simpler="true")
 
-    def exists(self, scope: Scope, _depth: int) -> Part:
-        column = self.draw.choice("kvtdi")
-        return part(
-            f"{self.maybe('NOT ')}EXISTS (SELECT 1 FROM {self.draw.choice(self.tables)} q",
-            f" WHERE q.{column} = {self.column(scope, column)}",
-            part(" AND ", self.condition(["q", self.draw.choice(scope)], DEEPEST), simpler=""), ")",
-        )
-
-    def above_scalar(self, scope: Scope, _depth: int) -> Part:
-        return part(
-            f"{self.column(scope, 'v')} > (SELECT {self.draw.choice(['min', 'max', 'count'])}(q.v)",
-            f" FROM {self.draw.choice(self.tables)} q", part(" WHERE ", self.condition(["q"], DEEPEST), simpler=""), ")",
-        )
-
-    def above_correlated(self, scope: Scope, _depth: int) -> Part:
-        column, how = self.draw.choice("kvt"), self.draw.choice([">", "=", "<="])
-        return part(
-            f"{self.column(scope, 'v')} {how} (SELECT {self.draw.choice(['min', 'max', 'count'])}(q.v)",
-            f" FROM {self.draw.choice(self.tables)} q WHERE q.{column} = {self.column(scope, column)}",
-            part(" AND ", self.condition(["q"], DEEPEST), simpler=""), ")",
-        )
+    def judged(self, scope: Scope, depth: int) -> Part:
+        """Whether a condition is true, false or neither."""
+        how = self.draw.choice(["IS NULL", "IS NOT NULL", "IS TRUE", "IS NOT TRUE", "IS FALSE", "IS NOT FALSE"])
+        return part(self.condition(scope, depth + 1), f" {how}")

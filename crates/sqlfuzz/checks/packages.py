@@ -12,7 +12,7 @@ TARGET = Path(os.environ.get("CARGO_TARGET_DIR", "target")).resolve()
 COSCAN = TARGET / "release" / "coscan"
 VENV = TARGET / "duckdb-venv"
 #: The version of DuckDB decides which queries of TPC-DS there are and how tables are drawn from a seed.
-PACKAGES = ["duckdb==1.5.5", "duckdb-extension-tpcds==1.5.5", "psycopg[binary]"]
+PACKAGES = ["duckdb==1.5.5", "duckdb-extension-tpcds==1.5.5", "psycopg[binary]", "pyarrow==26.0.1", "pytz"]
 
 
 class Missing(Exception):

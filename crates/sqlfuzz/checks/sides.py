@@ -1,49 +1,59 @@
-"""A query put to DuckDB and to coscan, and what becomes of it."""
+"""A query put to another engine and to coscan, and what becomes of it."""
 
 from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
-from .compare import Answer, Row, difference, in_total_order, without_order
+from .compare import Answer, Column, Row, difference
+from .differences import explained, types_differ
 from .parts import Query
 from .server import PATIENCE, Server
 
-#: Larger answers say no more than smaller ones, but take their time.
-MOST_ROWS = 5000
-#: Seconds that DuckDB may think about a query: what it takes long for is a join of many equal keys.
-DUCKDB_SECONDS = 3
+#: Outcomes that are no failure. With other outcomes of this kind the other engine has no answer to compare with.
+ALIKE, ALIKE_AND_EMPTY, BOTH_REFUSE = "alike", "alike and empty", "both refuse"
+EXACT = "exact where the other engine refuses"
+DIFFERENT, ANSWERED, OTHER_COLUMNS = "different", "an answer where an error is due", "other columns"
 
-#: Outcomes that are no failure. With other outcomes of this kind DuckDB has no answer to compare with.
-ALIKE, ALIKE_AND_EMPTY = "alike", "alike and empty"
-DIFFERENT = "different"
+#: Numbers beyond their type, in SQLSTATE.
+OUT_OF_RANGE = "22003"
 
-Given = list[Row] | Exception
+
+@dataclass(frozen=True)
+class Refusal:
+    """An error that is the right answer, by its SQLSTATE."""
+
+    code: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What coscan answers."""
+
+    rows: list[Row]
+    columns: Sequence[Column] = ()
+
+
+Given = Reply | Exception
+Wanted = Answer | Refusal
+
+
+class Oracle(Protocol):
+    """Another engine with the same tables."""
+
+    def ask(self, query: Query, exact: bool = False) -> Wanted | str:
+        """Its answer, or why there is none to compare with. Exact: whole numbers of the tables have a type that holds all results."""
 
 
 class Sides:
-    """DuckDB and a server, with the same tables."""
+    """Another engine and a server, with the same tables."""
 
-    def __init__(self, duckdb, server: Server, session: list[str]):
-        self.duckdb, self.server, self.session = duckdb, server, session
-
-    def ask_duckdb(self, query: Query) -> Answer | str:
-        """Its answer, or why there is none to compare with."""
-        import duckdb
-
-        watch = threading.Timer(DUCKDB_SECONDS, self.duckdb.interrupt)
-        watch.start()
-        try:
-            rows = self.duckdb.execute(str(query)).fetchmany(MOST_ROWS + 1)
-        except duckdb.InterruptException:
-            return "too slow in DuckDB"
-        except duckdb.Error as error:
-            return f"refused by DuckDB ({str(error).splitlines()[0][:100]})"
-        finally:
-            watch.cancel()
-        if len(rows) > MOST_ROWS:
-            return "too large"
-        return in_total_order(rows) if query.order else without_order(rows)
+    def __init__(self, oracle: Oracle, server: Server, session: list[str]):
+        self.oracle, self.server, self.session = oracle, server, session
 
     def ask_coscan(self, query: object) -> Given:
         """The answer, on a connection of its own. A server that gives none is ended, so that the question fails."""
@@ -53,26 +63,50 @@ class Sides:
         watch.start()
         try:
             with self.server.connect(self.session) as connection:
-                return connection.execute(str(query)).fetchall()
+                cursor = connection.execute(str(query))
+                return Reply(cursor.fetchall(), [(column.name, column.type_code) for column in cursor.description])
         except psycopg.Error as error:
             return error
         finally:
             watch.cancel()
 
+    def outcome(self, query: Query, wanted: Wanted, given: Given) -> str:
+        """What became of a query. Errors are told apart by their words, not by names and numbers in them."""
+        code = getattr(given, "sqlstate", None)
+        if isinstance(given, Exception):
+            if isinstance(wanted, Refusal) and code == wanted.code:
+                return BOTH_REFUSE
+            reason = explained(given, wanted)
+            return reason or f"error: {code} " + re.sub(r"\d+|'[^']*'|\S*/\S*", "_", str(given))
+        if isinstance(wanted, Refusal):
+            exact = self.oracle.ask(query, exact=True) if wanted.code == OUT_OF_RANGE else None
+            return EXACT if isinstance(exact, Answer) and not difference(exact, given.rows) else ANSWERED
+        if difference(wanted, given.rows):
+            return DIFFERENT
+        if wanted.columns is not None and columns_differ(wanted.columns, given.columns):
+            return OTHER_COLUMNS
+        return ALIKE if wanted.rows() else ALIKE_AND_EMPTY
+
     def outcome_alone(self, query: Query) -> str:
         """What becomes of the query while nothing else runs."""
-        wanted = self.ask_duckdb(query)
-        return wanted if isinstance(wanted, str) else outcome(wanted, self.ask_coscan(query))
+        wanted = self.oracle.ask(query)
+        return wanted if isinstance(wanted, str) else self.outcome(query, wanted, self.ask_coscan(query))
 
 
-def outcome(wanted: Answer, given: Given) -> str:
-    """What became of a query. Errors are told apart by their words, not by names and numbers in them."""
+def columns_differ(wanted: Sequence[Column], given: Sequence[Column]) -> list[tuple[Column, Column]]:
+    """Columns whose names or types are others, with what stands in their places."""
+    return [(want, give) for want, give in zip(wanted, given) if want[0] != give[0] or types_differ(want[1], give[1])]
+
+
+def in_words(wanted: Wanted, given: Given) -> str:
+    """How a reply fails."""
     if isinstance(given, Exception):
-        return "error: " + re.sub(r"\d+|'[^']*'|\S*/\S*", "_", str(given))
-    if difference(wanted, given):
-        return DIFFERENT
-    return ALIKE if wanted.rows() else ALIKE_AND_EMPTY
+        return f"{given!r}" if isinstance(wanted, Answer) else f"{given!r}, where {wanted.code} is due: {wanted.words}"
+    if isinstance(wanted, Refusal):
+        return f"due: {wanted.code} {wanted.words}\n  coscan: {given.rows[:5]}"
+    different = difference(wanted, given.rows)
+    return str(different or f"columns: {columns_differ(wanted.columns, given.columns)}")
 
 
 def is_failure(outcome: str) -> bool:
-    return outcome == DIFFERENT or outcome.startswith("error: ")
+    return outcome in (DIFFERENT, ANSWERED, OTHER_COLUMNS) or outcome.startswith("error: ")

@@ -1,4 +1,4 @@
-"""Random tables: drawn by a seed, made by DuckDB, and written as Parquet files.
+"""Random tables: drawn by a seed, and made by DuckDB. `layouts.py` says how the files look.
 
 All tables have the same columns, so that joins give columns of one name; several types may stand behind a name.
 """
@@ -6,23 +6,33 @@ All tables have the same columns, so that joins give columns of one name; severa
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-#: What a column is, for expressions.
-KINDS = {"i": "number", "k": "number", "v": "number", "w": "number", "f": "number", "t": "text", "d": "date", "o": "truth"}
+from .layouts import Layout, draw_layout, write_files
+
+#: What a column is, for expressions. Whole numbers are near the ends of their types: only `arithmetic.py` calculates with them.
+KINDS = {
+    "i": "number", "k": "number", "v": "number", "w": "number", "f": "number", "t": "text", "d": "date", "o": "truth",
+    "e": "whole", "z": "instant",
+}
 
 #: The types a column may have. `i` counts the rows and is never null.
 TYPES = {
     "i": ["BIGINT"],
-    "k": ["INTEGER", "BIGINT", "DECIMAL(9,2)", "SMALLINT", "DOUBLE"],
+    "k": ["INTEGER", "BIGINT", "DECIMAL(9,2)", "SMALLINT", "DOUBLE PRECISION", "DECIMAL(20,4)"],
     "v": ["INTEGER", "BIGINT"],
     "w": ["BIGINT", "DECIMAL(12,3)"],
-    "f": ["DOUBLE"],
+    "f": ["DOUBLE PRECISION", "DOUBLE PRECISION", "REAL"],
     "t": ["VARCHAR"],
     "d": ["DATE", "TIMESTAMP"],
     "o": ["BOOLEAN"],
+    "e": ["SMALLINT", "INTEGER", "BIGINT"],
+    "z": ["TIMESTAMPTZ"],
 }
+
+#: The least value of a type of whole numbers, and the greatest.
+ENDS = {"SMALLINT": (-(2**15), 2**15 - 1), "INTEGER": (-(2**31), 2**31 - 1), "BIGINT": (-(2**63), 2**63 - 1)}
 
 #: How a value is made from a number: floating-point ones are such that sums of them are exact.
 VALUES = {
@@ -33,6 +43,7 @@ VALUES = {
     "t": "chr(97 + {0} % 20) || ({0} // 20)",
     "d": "DATE '2020-01-01' + {}",
     "o": "{} % 2 = 0",
+    "z": "TIMESTAMPTZ '2020-01-01 00:00:00+00' + to_hours({} * 7)",
 }
 
 #: Tables of few rows are rare: with one of them most answers are empty.
@@ -50,42 +61,51 @@ class Table:
 
     name: str
     create: str
-    copies: list[str]
+    types: dict[str, str]
+    rows: int
+    layout: Layout = field(default_factory=Layout)
 
     def path(self, folder: Path) -> Path:
         return folder / self.name
 
 
-def draw_tables(draw: random.Random) -> list[Table]:
-    return [draw_table(draw, name) for name in NAMES]
+def draw_tables(draw: random.Random, rows: list[int] | None = None) -> list[Table]:
+    """Tables with one of these numbers of rows each."""
+    return [draw_table(draw, name, draw.choice(rows or ROWS)) for name in NAMES]
 
 
-def draw_table(draw: random.Random, name: str) -> Table:
-    rows = draw.choice(ROWS)
-    columns = [f"CAST(n AS {TYPES['i'][0]}) AS i"] + [draw_column(draw, column, rows) for column in VALUES]
-    order = f" ORDER BY {draw.choice(['k', 'i', 'd, k', 'v DESC'])}" if draw.random() < 0.5 else " ORDER BY hash(n)"
-    create = f"CREATE TABLE {name} AS SELECT {', '.join(columns)} FROM range({rows}) numbers(n){order}"
-    files = draw.choice([1, 1, 2, 4])
-    options = (
-        f"FORMAT parquet, ROW_GROUP_SIZE 2048, COMPRESSION {draw.choice(['snappy', 'zstd', 'uncompressed'])}, "
-        f"PARQUET_VERSION {draw.choice(['v1', 'v2'])}"
-    )
-    # Neighbouring rows stay in one file, so that a table that is sorted is so in each.
-    share = -(-rows // files) or 1
-    copies = [
-        f"COPY (SELECT * FROM {name} LIMIT {share} OFFSET {share * file}) TO '{{folder}}/{file}.parquet' ({options})"
-        for file in range(files)
+def draw_table(draw: random.Random, name: str, rows: int) -> Table:
+    types = {column: draw.choice(choices) for column, choices in TYPES.items()}
+    values = {column: max(draw.choice([4, 12, 12, 100]), rows // ROWS_PER_VALUE) for column in KINDS}
+    # All values of a column may be one, as in files whose statistics say so.
+    values |= {column: 1 for column in "vwftdoz" if draw.random() < 0.03 and rows < 300}
+    nulls = {column: draw.choice([0, 0, 10, 40, 100 if column != "k" and rows < 300 else 0]) for column in KINDS}
+    sorted_by = draw.choice(["k", "i", "d, k", "v DESC", "t, i", "f, v"]) if draw.random() < 0.5 else ""
+    layout = draw_layout(draw, types, values, sorted_by)
+    columns = [f"CAST(n AS {types['i']}) AS i"] + [
+        drawn_column(draw, column, types[column], values[column], 0 if column in layout.never_null else nulls[column])
+        for column in list(KINDS)[1:]
     ]
-    return Table(name, create, copies)
+    order = f" ORDER BY {sorted_by}" if sorted_by else " ORDER BY hash(n)"
+    create = f"CREATE TABLE {name} AS SELECT {', '.join(columns)} FROM range({rows}) numbers(n){order}"
+    return Table(name, create, types, rows, layout)
 
 
-def draw_column(draw: random.Random, column: str, rows: int) -> str:
-    values = max(draw.choice([4, 12, 12, 100]), rows // ROWS_PER_VALUE)
-    nulls = draw.choice([0, 0, 10, 40, 100 if column != "k" and rows < 300 else 0])
+def drawn_column(draw: random.Random, column: str, kind: str, values: int, nulls: int) -> str:
     salt = draw.randrange(1 << 30)
     number = f"CAST(hash(n, {salt}) % {values} AS INTEGER)"
-    value = f"CAST({VALUES[column].format(number)} AS {draw.choice(TYPES[column])})"
-    return f"CASE WHEN hash(n, {salt + 1}) % 100 < {nulls} THEN NULL ELSE {value} END AS {column}"
+    if column == "e":
+        value = f"CASE {number} {near_the_ends(kind)} ELSE {number} - 2 END"
+    else:
+        value = VALUES[column].format(number)
+    return f"CASE WHEN hash(n, {salt + 1}) % 100 < {nulls} THEN NULL ELSE CAST({value} AS {kind}) END AS {column}"
+
+
+def near_the_ends(kind: str) -> str:
+    """Branches of a CASE with values near the ends of a type."""
+    least, most = ENDS[kind]
+    values = [least, most, least + 1, most - 1, least // 2, most // 2 + 1]
+    return " ".join(f"WHEN {at} THEN CAST({value} AS HUGEINT)" for at, value in enumerate(values))
 
 
 def write_tables(duckdb, tables: list[Table], folder: Path) -> None:
@@ -93,5 +113,4 @@ def write_tables(duckdb, tables: list[Table], folder: Path) -> None:
     for table in tables:
         duckdb.execute(table.create)
         table.path(folder).mkdir(parents=True)
-        for copy in table.copies:
-            duckdb.execute(copy.format(folder=table.path(folder)))
+        write_files(duckdb, table.name, table.types, table.layout, table.path(folder))

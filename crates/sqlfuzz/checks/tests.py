@@ -9,7 +9,10 @@ from decimal import Decimal
 
 from .compare import Answer, Row, difference, in_total_order, without_order
 from .parts import Query, listed, optional, part, shrink
-from .random_sql import draw_case
+from .differences import INT4, INT8, NUMERIC, TEXT
+from .postgresql_queries import PostgresqlQueries
+from .random_sql import KIND
+from .sides import ANSWERED, BOTH_REFUSE, DIFFERENT, EXACT, OTHER_COLUMNS, Refusal, Reply, Sides, is_failure
 from .tpcds import with_ranks
 
 NAN = float("nan")
@@ -22,15 +25,15 @@ class Comparison(unittest.TestCase):
 
     def test_another_row_is_found(self):
         found = difference(without_order(ROWS), [*ROWS[:3], (3, "c")])
-        self.assertEqual((found.only_duckdb, found.only_coscan), ([(3, "b")], [(3, "c")]))
+        self.assertEqual((found.only_oracle, found.only_coscan), ([(3, "b")], [(3, "c")]))
 
     def test_rows_that_are_missing_or_too_many_are_found(self):
-        self.assertEqual(difference(without_order(ROWS), ROWS[1:]).only_duckdb, ROWS[:1])
+        self.assertEqual(difference(without_order(ROWS), ROWS[1:]).only_oracle, ROWS[:1])
         self.assertEqual(difference(without_order(ROWS[1:]), ROWS).only_coscan, ROWS[:1])
 
     def test_another_count_of_equal_rows_is_found(self):
         found = difference(without_order(ROWS), [ROWS[0], ROWS[0], ROWS[1], ROWS[3]])
-        self.assertEqual((found.only_duckdb, found.only_coscan), ([ROWS[1]], [ROWS[0]]))
+        self.assertEqual((found.only_oracle, found.only_coscan), ([ROWS[1]], [ROWS[0]]))
 
     def test_another_order_is_found_where_it_is_total(self):
         found = difference(in_total_order(ROWS), [ROWS[1], ROWS[0], *ROWS[2:]])
@@ -101,10 +104,77 @@ class Shrinking(unittest.TestCase):
         self.assertEqual(shrink(query, lambda less: True, seconds=0), query)
 
 
+class FixedOracle:
+    """An engine that has these answers, whatever the question."""
+
+    def __init__(self, exact: object):
+        self.exact = exact
+
+    def ask(self, _query: Query, exact: bool = False) -> object:
+        return self.exact if exact else self.fail("only exact answers are asked for")
+
+
+class Planted(unittest.TestCase):
+    """Wrong answers of coscan's are reported, and right ones are not."""
+
+    WANTED = without_order([(1, 10), (2, None), (3, 2**63)], columns=[("a", INT4), ("sum", NUMERIC)])
+    TYPES = [("a", INT4), ("sum", INT8)]
+
+    def outcome(self, wanted: object, given: object, exact: object = "unknown") -> str:
+        return Sides(FixedOracle(exact), None, []).outcome(Query(part("SELECT 1")), wanted, given)
+
+    def error(self, code: str) -> Exception:
+        error = Exception("planted")
+        error.sqlstate = code
+        return error
+
+    def test_right_answers(self):
+        self.assertFalse(is_failure(self.outcome(self.WANTED, Reply(self.WANTED.rows(), self.TYPES))))
+        refusal = Refusal("22003", "out of range")
+        self.assertEqual(self.outcome(refusal, self.error("22003")), BOTH_REFUSE)
+        self.assertEqual(self.outcome(refusal, Reply([(2**40,)]), without_order([(2**40,)])), EXACT)
+
+    def test_a_row_that_is_missing_a_null_for_a_value_and_a_sum_that_wraps_around(self):
+        for rows in (
+            [(1, 10), (2, None)], [(1, 10), (2, None), (3, 2**63), (3, 2**63)], [(1, None), (2, None), (3, 2**63)],
+            [(1, 10), (2, 0), (3, 2**63)], [(1, 10), (2, None), (3, -(2**63))], [],
+        ):
+            self.assertEqual(self.outcome(self.WANTED, Reply(rows, self.TYPES)), DIFFERENT, rows)
+
+    def test_another_name_or_type_of_a_column(self):
+        for columns in ([("b", INT4), ("sum", INT8)], [("a", TEXT), ("sum", INT8)], [("a", INT8), ("sum", INT8)]):
+            self.assertEqual(self.outcome(self.WANTED, Reply(self.WANTED.rows(), columns)), OTHER_COLUMNS)
+
+    def test_an_answer_where_an_error_is_due(self):
+        refusal = Refusal("22003", "out of range")
+        for exact in (without_order([(2**63,)]), refusal, "too slow"):
+            self.assertEqual(self.outcome(refusal, Reply([(-(2**63),)]), exact), ANSWERED)
+        self.assertEqual(self.outcome(Refusal("22012", "division by zero"), Reply([(None,)])), ANSWERED)
+
+    def test_an_error_where_an_answer_is_due(self):
+        self.assertTrue(is_failure(self.outcome(self.WANTED, self.error("42702"))))
+        self.assertTrue(is_failure(self.outcome(without_order([(1,)]), self.error("22003"))))
+        self.assertTrue(is_failure(self.outcome(Refusal("22012", "division by zero"), self.error("22003"))))
+        # The sum of bigint is bigint.
+        self.assertFalse(is_failure(self.outcome(self.WANTED, self.error("22003"))))
+
+
 class Draws(unittest.TestCase):
     def test_a_seed_is_always_the_same(self):
-        self.assertEqual(draw_case(7, 20), draw_case(7, 20))
-        self.assertEqual(draw_case(7, 20).queries[:5], draw_case(7, 5).queries)
+        self.assertEqual(KIND.draw(7, 20), KIND.draw(7, 20))
+        self.assertEqual(KIND.draw(7, 20).queries[:5], KIND.draw(7, 5).queries)
+
+    def test_all_that_is_said_to_be_drawn_is_drawn(self):
+        """Each of these is in many of two thousand queries."""
+        common = [str(KIND.queries(random.Random(seed)).query()) for seed in range(2000)]
+        more = [str(PostgresqlQueries(random.Random(seed)).query()) for seed in range(2000)]
+        for text in (
+            "USING (", "NATURAL", "SELECT *", "NOT IN (SELECT", "NOT EXISTS (SELECT", "IS NOT TRUE", "IS NULL", "CASE WHEN", " OVER (",
+            "UNION", "NULLS FIRST", "LIMIT", "FULL JOIN", "HAVING", "a.e", "abs(", "INTERVAL",
+        ):
+            self.assertGreater(sum(text in query for query in common), 50, text)
+        for text in ("ALL (SELECT", "ANY (SELECT", " / ", "(NULL"):
+            self.assertGreater(sum(text in query for query in more), 20, text)
 
     def test_ranks(self):
         ranked = "SELECT *, rank() OVER (ORDER BY  b ) AS place FROM (SELECT a, b FROM t )"

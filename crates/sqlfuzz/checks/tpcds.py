@@ -21,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from .compare import Answer, difference, without_order
+from .in_duckdb import DuckDb
 from .packages import COSCAN, TARGET, install_packages_or_exit, tpcds_extension
 from .server import Server
 from .sides import Sides
@@ -93,14 +94,14 @@ def check(scale: float, coscan: Path, numbers: Iterable[int] | None = None) -> b
     benchmark = Benchmark(scale)
     chosen = [number for number in numbers or sorted(benchmark.queries) if number not in LEFT_OUT]
     with Server(coscan, benchmark.tables, SERVER, benchmark.folder / "log") as server:
-        sides = Sides(benchmark.database, server, [])
+        sides = Sides(DuckDb(benchmark.database), server, [])
         with ThreadPoolExecutor(CONNECTIONS) as pool:
             answers = pool.map(sides.ask_coscan, [benchmark.queries[number] for number in chosen])
             wanted = [benchmark.answer(number) for number in chosen]
             found = list(zip(chosen, wanted, answers))
     differ = 0
     for number, answer, given in found:
-        words = given if isinstance(given, Exception) else difference(answer, given)
+        words = given if isinstance(given, Exception) else difference(answer, given.rows)
         if words:
             differ += 1
             print(f"TPC-DS, query {number} at scale {scale:g}:\n  {words}", flush=True)

@@ -1,0 +1,61 @@
+"""DuckDB as the engine that coscan's answers are compared with."""
+
+from __future__ import annotations
+
+import threading
+
+from .compare import Answer, in_total_order, without_order
+from .parts import Query
+from .sides import OUT_OF_RANGE, Refusal
+from .tables import NAMES
+
+#: Larger answers say no more than smaller ones, but take their time.
+MOST_ROWS = 5000
+#: Seconds that an engine may think about a query: what it takes long for is a join of many equal keys.
+SECONDS = 3
+
+#: Tables whose whole numbers have a type that holds what a query makes of them.
+EXACT = "exact"
+WHOLE = {"SMALLINT", "INTEGER", "BIGINT"}
+
+
+class DuckDb:
+    """A database with the tables of a seed."""
+
+    def __init__(self, database):
+        self.database = database
+        self.exact_tables = False
+        self.database.execute("SET TimeZone = 'UTC'")
+
+    def ask(self, query: Query, exact: bool = False) -> Answer | Refusal | str:
+        import duckdb
+
+        if exact:
+            self.make_exact_tables()
+        self.database.execute(f"SET search_path = '{EXACT if exact else 'main'}'")
+        watch = threading.Timer(SECONDS, self.database.interrupt)
+        watch.start()
+        try:
+            rows = self.database.execute(str(query)).fetchmany(MOST_ROWS + 1)
+        except duckdb.InterruptException:
+            return "too slow in DuckDB"
+        except duckdb.Error as error:
+            words = str(error).splitlines()[0][:100]
+            if isinstance(error, (duckdb.OutOfRangeException, duckdb.ConversionException)):
+                return Refusal(OUT_OF_RANGE, words)
+            return f"refused by DuckDB ({words})"
+        finally:
+            watch.cancel()
+        if len(rows) > MOST_ROWS:
+            return "too large"
+        return in_total_order(rows) if query.order else without_order(rows)
+
+    def make_exact_tables(self) -> None:
+        if self.exact_tables:
+            return
+        self.exact_tables = True
+        self.database.execute(f"CREATE SCHEMA {EXACT}")
+        for table in NAMES:
+            columns = self.database.execute(f"SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = '{table}'").fetchall()
+            wide = [f"CAST({name} AS HUGEINT) AS {name}" if kind in WHOLE else name for name, kind in columns]
+            self.database.execute(f"CREATE TABLE {EXACT}.{table} AS SELECT {', '.join(wide)} FROM main.{table}")

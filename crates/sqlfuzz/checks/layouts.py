@@ -1,0 +1,183 @@
+"""How the files of a table look: how many, in which folders and under which names, with which columns of which types, in how many
+row groups, sorted or not, and by which writer.
+
+The table in DuckDB is the right answer: what files leave out is null there.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+#: Names of files; `{}` is a number. An equals sign makes no key of a name.
+FILE_NAMES = ["{}.parquet", "{}.parquet", "{}.parquet", "date=2024-01-0{}.parquet", "k={}.parquet", "a=b={}.parquet", "part {}.parquet"]
+
+#: Narrower types, and types of other units, that hold the values too. Values near the ends of a type are cut to the narrower.
+NARROWER = {
+    "BIGINT": ["INTEGER", "SMALLINT"], "INTEGER": ["SMALLINT", "TINYINT"], "SMALLINT": ["TINYINT"],
+    "DOUBLE PRECISION": ["REAL"], "DECIMAL(9,2)": ["DECIMAL(6,2)", "DECIMAL(7,1)"], "DECIMAL(12,3)": ["DECIMAL(9,3)"],
+    "DECIMAL(20,4)": ["DECIMAL(9,2)"], "TIMESTAMP": ["TIMESTAMP_MS"],
+}
+
+#: Columns that may be keys of folders.
+KEYS = ["k", "t", "d", "v"]
+KEY_TYPES = {"INTEGER", "BIGINT", "SMALLINT", "VARCHAR", "DATE"}
+MOST_KEYS = 12
+
+#: Types of texts in Arrow.
+TEXTS = ["string", "large_string", "string_view", "dictionary"]
+
+#: Time zones that a writer notes with a column of instants.
+ZONES = ["UTC", "America/Sao_Paulo", "Asia/Kolkata", "+05:30"]
+
+
+@dataclass(frozen=True)
+class Writer:
+    """What writes the files, and its options. DuckDB has at least 2048 rows in a group."""
+
+    name: str = "duckdb"
+    compression: str = "snappy"
+    version: int = 1
+    group_rows: int = 2048
+    page_bytes: int = 1 << 20
+    page_index: bool = False
+    dictionary: bool = True
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The files of a table."""
+
+    files: int = 1
+    file_name: str = "{}.parquet"
+    writer: Writer = field(default_factory=Writer)
+    #: A column that is the key of folders, and whether it is in the files, too.
+    key: str | None = None
+    key_in_files: bool = False
+    #: Columns that a file lacks, by its number.
+    missing: tuple[tuple[int, str], ...] = ()
+    #: Other types of columns in a file.
+    narrower: tuple[tuple[int, str, str], ...] = ()
+    #: Columns without nulls that are declared so.
+    required: tuple[str, ...] = ()
+    #: Columns without nulls.
+    never_null: tuple[str, ...] = ()
+    #: A column by which files, or only row groups, are sorted and declared to be so.
+    declared: str | None = None
+    sorted_groups: bool = False
+    #: The time zone noted with instants.
+    zone: str = "UTC"
+    #: The type in Arrow that each file notes for texts.
+    texts: tuple[str, ...] = ("string",)
+    #: Whether the file has the column `v` a second time, with other values.
+    repeated: bool = False
+
+
+def draw_layout(
+    draw: random.Random, types: Mapping[str, str], values: Mapping[str, int], sorted_by: str
+) -> Layout:
+    writer = draw_writer(draw)
+    files = draw.choice([1, 1, 2, 4])
+    key = next((each for each in draw.sample(KEYS, 4) if types[each] in KEY_TYPES and values[each] <= MOST_KEYS), None)
+    if key and draw.random() < 0.15:
+        return Layout(1, draw.choice(FILE_NAMES), writer, key, draw.random() < 0.3, never_null=(key,), zone=draw.choice(ZONES))
+    if writer.name == "pyarrow" and draw.random() < 0.02:
+        return Layout(1, "{}.parquet", writer, repeated=True)
+    columns = [column for column in types if column != "i"]
+    missing, required = [], []
+    if files > 1 and draw.random() < 0.35:
+        missing = [(draw.randrange(files), column) for column in draw.sample(columns, draw.choice([1, 1, 2]))]
+    sorted_groups, declared = False, None
+    if writer.name == "pyarrow":
+        if draw.random() < 0.4:
+            required = draw.sample(columns, 2) + [column for _, column in missing if draw.random() < 0.5]
+        sorted_groups = draw.random() < 0.15
+        declared = draw.choice(["i", "v", "t"]) if sorted_groups else {"i": "i", "k": "k", "t, i": "t"}.get(sorted_by)
+    narrower = []
+    if files > 1 and draw.random() < 0.12:
+        choices = [each for each in columns if types[each] in NARROWER and values[each] <= 100 and each != declared]
+        narrower = [(draw.randrange(files), each, draw.choice(NARROWER[types[each]])) for each in choices[: draw.choice([1, 3])]]
+    return Layout(
+        files, draw.choice(FILE_NAMES), writer, missing=tuple(missing), narrower=tuple(narrower), required=tuple(required),
+        never_null=tuple(required), declared=declared, sorted_groups=sorted_groups, zone=draw.choice(ZONES),
+        texts=tuple(draw.choice(TEXTS) for _ in range(files)) if draw.random() < 0.2 else ("string",),
+    )
+
+
+def draw_writer(draw: random.Random) -> Writer:
+    compression, version = draw.choice(["snappy", "zstd", "none"]), draw.choice([1, 2])
+    if draw.random() < 0.5:
+        return Writer("duckdb", compression, version)
+    return Writer(
+        "pyarrow", compression, version, draw.choice([10, 50, 50, 200, 1000]), draw.choice([64, 512, 1 << 20]),
+        draw.random() < 0.5, draw.random() < 0.6,
+    )
+
+
+def write_files(duckdb, table: str, types: Mapping[str, str], layout: Layout, folder: Path) -> None:
+    """Writes the files of a table; makes null in the table what they leave out, and cuts what is too large for them."""
+    if layout.key:
+        keys = [key for (key,) in duckdb.execute(f"SELECT DISTINCT CAST({layout.key} AS VARCHAR) FROM {table} ORDER BY 1").fetchall()]
+        for key in keys:
+            below = folder / f"{layout.key}={key}"
+            below.mkdir()
+            chosen = [column for column in types if column != layout.key or layout.key_in_files]
+            rows = f"SELECT {', '.join(chosen)} FROM {table} WHERE CAST({layout.key} AS VARCHAR) = '{key}' ORDER BY rowid"
+            write_file(duckdb, rows, types, layout, below / layout.file_name.format(0))
+        if keys:
+            return
+    (count,) = duckdb.execute(f"SELECT count(*) FROM {table}").fetchone()
+    # Neighbouring rows stay in one file, so that a table that is sorted is so in each.
+    share = -(-count // layout.files) or 1
+    for file in range(layout.files):
+        there = f"rowid >= {share * file} AND rowid < {share * (file + 1)}"
+        stored = dict(types)
+        for number, column in layout.missing:
+            if number == file and column in stored:
+                del stored[column]
+                duckdb.execute(f"UPDATE {table} SET {column} = NULL WHERE {there}")
+        for number, column, narrower in layout.narrower:
+            if number == file and column in stored:
+                stored[column] = narrower
+                duckdb.execute(f"UPDATE {table} SET {column} = TRY_CAST({column} AS {narrower}) WHERE {there}")
+        columns = ", ".join(f"CAST({column} AS {kind}) AS {column}" for column, kind in stored.items())
+        rows = f"SELECT {columns} FROM {table} WHERE {there} ORDER BY rowid"
+        write_file(duckdb, rows, stored, layout, folder / layout.file_name.format(file), layout.texts[file % len(layout.texts)])
+
+
+def write_file(duckdb, rows: str, types: Mapping[str, str], layout: Layout, path: Path, texts: str = "string") -> None:
+    writer = layout.writer
+    if writer.name == "duckdb":
+        compression = {"none": "uncompressed"}.get(writer.compression, writer.compression)
+        options = f"FORMAT parquet, ROW_GROUP_SIZE {writer.group_rows}, COMPRESSION {compression}, PARQUET_VERSION v{writer.version}"
+        duckdb.execute(f"COPY ({rows}) TO '{path}' ({options})")
+        return
+    import pyarrow
+    from pyarrow import parquet
+
+    data = duckdb.execute(rows).to_arrow_table()
+    if layout.sorted_groups and layout.declared in types:
+        parts = [data.slice(at, writer.group_rows) for at in range(0, len(data), writer.group_rows)]
+        data = pyarrow.concat_tables([part.sort_by(layout.declared) for part in parts] or [data])
+    fields = [declared_field(pyarrow, each, data.column(each.name).null_count == 0, layout, texts) for each in data.schema]
+    sorting = [parquet.SortingColumn(data.schema.get_field_index(layout.declared))] if layout.declared in types else None
+    data = data.cast(pyarrow.schema(fields))
+    if layout.repeated:
+        data = data.append_column("v", data.column("i"))
+    parquet.write_table(
+        data, path, row_group_size=writer.group_rows, compression=writer.compression,
+        data_page_size=writer.page_bytes, data_page_version=f"{writer.version}.0", write_page_index=writer.page_index,
+        use_dictionary=writer.dictionary, sorting_columns=sorting, write_batch_size=16,
+    )
+
+
+def declared_field(pyarrow, field, without_nulls: bool, layout: Layout, texts: str):
+    """The column as a file declares it: with a time zone, a type of texts, and whether it may have nulls."""
+    if pyarrow.types.is_string(field.type):
+        made = pyarrow.dictionary(pyarrow.int32(), pyarrow.string()) if texts == "dictionary" else getattr(pyarrow, texts)()
+        field = field.with_type(made)
+    if pyarrow.types.is_timestamp(field.type) and field.type.tz:
+        field = field.with_type(pyarrow.timestamp(field.type.unit, layout.zone))
+    return field.with_nullable(not (without_nulls and field.name in layout.required))

@@ -1,0 +1,79 @@
+"""Random queries in what PostgreSQL's SQL has beyond the dialect that all engines share, or defines alone."""
+
+from __future__ import annotations
+
+from .expressions import DEEPEST
+from .parts import Part, listed, optional, part
+from .queries import Queries
+from .scope import Scope
+from .tables import ENDS, NAMES
+
+
+class PostgresqlQueries(Queries):
+    """Draws queries for PostgreSQL."""
+
+    def forms(self) -> list:
+        return super().forms() + [self.divided, self.divided, self.divided, self.constants, self.over_merged, self.over_merged, self.rows]
+
+    def direction(self) -> str:
+        """Without a word about nulls they are greater than all values."""
+        return super().direction() if self.draw.random() < 0.5 else self.maybe(" DESC")
+
+    # Conditions.
+
+    def in_subquery(self, scope: Scope) -> Part:
+        dice = self.draw.random()
+        if dice < 0.15:
+            return self.row_in_subquery(scope)
+        if dice < 0.4:
+            return self.any_or_all(scope)
+        return super().in_subquery(scope)
+
+    def row_in_subquery(self, scope: Scope) -> Part:
+        """A row of several values among those of a subquery."""
+        source, own, outer = self.inner(scope)
+        columns = self.draw.choice([["k", "v"], ["v", "t"], ["d", "k"], ["k", "v", "o"]])
+        sought = ", ".join(self.column(scope, column) for column in columns)
+        found = ", ".join(self.column(own, column) for column in columns)
+        return part(f"({sought}) {self.maybe('NOT ')}IN (SELECT {found} FROM {source}", self.correlated(own, outer, 0.3), ")")
+
+    def any_or_all(self, scope: Scope) -> Part:
+        """A comparison with any or all values of a subquery."""
+        source, own, outer = self.inner(scope)
+        column, how = self.draw.choice("kvtdw"), self.draw.choice(["=", "<>", "<", ">=", ">"])
+        return part(f"{self.column(scope, column)} {how} {self.draw.choice(['ANY', 'ALL'])} (", self.column_of(source, own, outer, column), ")")
+
+    def compared(self, scope: Scope, depth: int) -> Part:
+        if self.draw.random() > 0.1:
+            return super().compared(scope, depth)
+        columns = self.draw.choice([["k", "v"], ["v", "t"], ["d", "k"]])
+        left, right = ", ".join(self.column(scope, each) for each in columns), ", ".join(self.column(scope, each) for each in columns)
+        return part(f"({left}) {self.draw.choice(['=', '<>'])} ({right})")
+
+    # Queries.
+
+    def divided(self) -> tuple[Part, int]:
+        """Divisions of whole numbers, which cut; those by zero are errors."""
+        scope, table = Scope.of("a"), self.draw.choice(NAMES)
+        dividend = self.draw.choice(["a.e", "a.v", "a.i", "(a.v - 5)", str(ENDS[self.draw.choice(list(ENDS))][1])])
+        divisor = self.draw.choice(["2", "3", "-1", "-2", "7", "a.v", "(a.i + 1)", "nullif(a.v, 0)", "0", "NULL"])
+        how = self.draw.choice([" / ", " / ", " % "])
+        where = optional(" WHERE ", self.draw.choice(["a.v <> 0", f"a.i < {self.draw.choice([3, 20])}", "a.o", "a.e IS NOT NULL"]))
+        divided = part(dividend, how, divisor)
+        if self.draw.random() < 0.3:
+            return part("SELECT a.i, a.v FROM ", f"{table} a WHERE ", divided, f" {self.draw.choice(['<', '=', '<>'])} {self.constant()}"), 2
+        if self.draw.random() < 0.3:
+            divided = part("CASE WHEN a.v <> 0 THEN ", dividend, how, "a.v ELSE 0 END")
+        return part("SELECT a.i, ", divided, " AS c1, ", self.value(scope, "number", DEEPEST), f" AS c2 FROM {table} a", where), 3
+
+    def constants(self) -> tuple[Part, int]:
+        """Conditions and numbers of constants alone, nulls among them."""
+        truths = ["NULL", "true", "false", "1 IN (2, NULL)", "1 NOT IN (2, NULL)", "NULL IN (SELECT 1 WHERE false)", "NULL NOT IN (SELECT 1 WHERE false)"]
+        truths += ["1 = ANY (SELECT NULL::int)", "1 <> ALL (SELECT q.v FROM l q WHERE false)", "(1, NULL) IN (SELECT 1, 2)", "NOT (NULL::boolean)"]
+        truths += ["EXISTS (SELECT count(*) FROM l q WHERE false)", "(SELECT max(q.v) FROM l q WHERE false) IS NULL"]
+        numbers = ["9223372036854775807 + 1", "2147483647 + 1", "32767::smallint + 1::smallint", "-9223372036854775807 - 2", "7 / 2", "-7 / 2", "-7 % 3"]
+        numbers += ["2147483647 * 2147483647", "9223372036854775807 * 2", "abs(-2147483648)", "40000::smallint", "1 / 0", "1::numeric / 4"]
+        drawn = [part(f"({self.draw.choice(truths)}) {how} ({self.draw.choice(truths)})") for how in self.draw.choices(["AND", "OR"], k=2)]
+        drawn += [part(f"(NOT ({self.draw.choice(truths)})) IS NULL"), part(self.draw.choice(numbers)) if self.draw.random() < 0.4 else part("1")]
+        return part("SELECT ", listed([part(each, f" AS c{at}") for at, each in enumerate(drawn)])), len(drawn)
+

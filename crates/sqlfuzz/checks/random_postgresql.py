@@ -1,0 +1,40 @@
+"""Random queries over random tables: coscan's answers against PostgreSQL's.
+
+    python3 -m checks.random_postgresql --seeds 0..1000 --jobs 2
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from .campaign import Case, Kind, run
+from .in_postgresql import Postgresql, PostgresqlServer, install_server
+from .packages import Missing, install_packages_or_exit
+from .postgresql_queries import PostgresqlQueries
+
+#: What is asked is about few rows.
+ROWS = (0, 1, 3, 5, 12, 12, 12, 40, 40, 40, 40, 40, 100, 100, 300)
+
+
+def kind(server: PostgresqlServer) -> Kind:
+    """The comparison with this server."""
+
+    def in_postgresql(database, case: Case, folder: Path) -> Postgresql:
+        return Postgresql(server, database, {table.name: table.types for table in case.tables}, folder)
+
+    return Kind("random_postgresql", "PostgreSQL", PostgresqlQueries, ROWS, in_postgresql)
+
+
+def main() -> int:
+    install_packages_or_exit()
+    try:
+        install_server()
+    except Missing as missing:
+        sys.exit(str(missing))
+    with PostgresqlServer() as server:
+        return run(kind(server))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
