@@ -12,6 +12,8 @@ from .parts import Part, listed, optional, part
 from .scope import Scope
 from .tables import ENDS, NAMES
 
+FRAMES = ["", " ROWS BETWEEN 1 PRECEDING AND CURRENT ROW", " ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING"]
+
 
 class Arithmetic(Joins):
     """Draws queries that calculate with large numbers."""
@@ -19,17 +21,19 @@ class Arithmetic(Joins):
     def near_the_ends(self) -> tuple[Part, int]:
         table, scope = self.draw.choice(NAMES), Scope.of("a")
         where = optional(" WHERE ", self.draw.choice([
-            f"a.v > {self.constant()}", "a.o", "a.e IS NOT NULL", f"a.i < {self.draw.choice([3, 10, 100])}", f"a.e {self.draw.choice('<>')} 0",
+            f"a.v > {self.constant()}", "a.o", "a.e IS NOT NULL", f"a.i < {self.draw.choice([3, 10, 100])}",
+            f"a.e {self.draw.choice('<>')} 0",
         ])) if self.draw.random() < 0.7 else part("")
         form = self.draw.choice(["rows", "rows", "sums", "groups", "windows", "condition"])
         if form == "rows":
             columns = [self.large(scope), part("a.i")]
             return part("SELECT ", listed(columns), f" FROM {table} a", where), len(columns)
         if form == "condition":
-            return part(f"SELECT a.i, a.e FROM {table} a WHERE ", self.large(scope), f" {self.draw.choice(['<', '>', '=', '<>'])} 0"), 2
+            compared = f" {self.draw.choice(['<', '>', '=', '<>'])} 0"
+            return part(f"SELECT a.i, a.e FROM {table} a WHERE ", self.large(scope), compared), 2
         if form == "windows":
             function = self.draw.choice(["sum(a.e)", "sum(a.e)", "min(a.e)", "max(a.e)"])
-            frame = self.draw.choice(["", " ROWS BETWEEN 1 PRECEDING AND CURRENT ROW", " ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING"])
+            frame = self.draw.choice(FRAMES)
             return part(f"SELECT a.i, {function} OVER (ORDER BY a.i{frame}) FROM {table} a", where), 2
         distinct = self.maybe("DISTINCT ")
         total = self.one_of(lambda: part(f"sum({distinct}a.e)"), lambda: part("sum(", self.large(scope, DEEPEST), ")"))
@@ -44,7 +48,9 @@ class Arithmetic(Joins):
         column = self.column(scope, "e")
 
         def inner() -> Part:
-            return self.large(scope, depth + 1) if depth < DEEPEST - 1 and self.draw.random() < 0.3 else part(self.column(scope, "e"))
+            if depth < DEEPEST - 1 and self.draw.random() < 0.3:
+                return self.large(scope, depth + 1)
+            return part(self.column(scope, "e"))
 
         drawn = self.one_of(
             lambda: part("(", inner(), self.draw.choice([" + ", " - ", " * "]), inner(), ")"),

@@ -167,10 +167,10 @@ def judge(kind: Kind, options: Options, case: Case, at: int, sides: Sides, wante
     else:
         smaller = shrink(query, lambda less: sides.outcome_alone(less) == what, options.shrink_seconds)
         smaller = f"{smaller}\n  of it: {in_words(sides.oracle.ask(smaller), sides.ask_coscan(smaller))}"
-    again = f"python3 -m checks.{kind.module} --seeds {case.seed}..{case.seed + 1} --queries {len(case.queries)} --coscan {options.coscan}"
+    again = f"python3 -m checks.{kind.module} --seeds {case.seed}..{case.seed + 1} --queries {len(case.queries)}"
     tally.failures.append("\n  ".join([
         f"seed {case.seed}, query {at}: {what}: {query}",
-        f"again: CARGO_TARGET_DIR={TARGET} {again} [--only {at}]",
+        f"again: CARGO_TARGET_DIR={TARGET} {again} --coscan {options.coscan} [--only {at}]",
         f"server: {sides.server}",
         f"session: {'; '.join(sides.session)}",
         in_words(wanted, given),
@@ -209,7 +209,7 @@ def arguments(engine: str) -> argparse.Namespace:
     parser.add_argument("--queries", type=int, default=QUERIES, metavar="N", help=f"queries of a seed [default: {QUERIES}]")
     parser.add_argument("--only", type=int, metavar="N", help="this query of each seed alone")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="seeds played at a time [default: 1]")
-    parser.add_argument("--shrink", type=float, default=SHRINK_SECONDS, metavar="SECONDS", help="to look for a smaller query that fails")
+    parser.add_argument("--shrink", type=float, default=SHRINK_SECONDS, metavar="SECONDS", help="to look for a smaller query")
     parser.add_argument("--coscan", type=Path, default=COSCAN, help="the program [default: that of the target directory]")
     return parser.parse_args()
 

@@ -1,10 +1,10 @@
 """Whether two answers are the same.
 
 Numbers are compared by value, whatever their types: 1, 1.0 and a decimal 1.00 are the same, and so are 0.0 and -0.0. NaN is
-NaN, NULL is NULL and nothing else. A date is midnight of its day, and a time with a zone the instant. Numbers with a floating-point one among them may differ by
-one in a billion. A decimal of coscan's where DuckDB has a floating-point number may differ by three in a million: DuckDB divides
-decimals and takes their averages as floating-point numbers; DataFusion cuts them off after six digits if they have two, and
-a query may add such results. Everything else is exact.
+NaN, NULL is NULL and nothing else. A date is midnight of its day, and a time with a zone is its instant. Numbers with a
+floating-point one among them may differ by one in a billion. A decimal of coscan's where DuckDB has a floating-point number may
+differ by three in a million: DuckDB divides decimals and takes their averages as floating-point numbers; DataFusion cuts them
+off after six digits if they have two, and a query may add such results. Everything else is exact.
 """
 
 from __future__ import annotations

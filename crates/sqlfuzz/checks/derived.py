@@ -1,8 +1,8 @@
 """Random subqueries behind FROM that have the columns of a table.
 
-DataFusion 55 has a fault in its planning that these avoid, so that the check finds others. `UNION ALL` of different types is given
-its type too late for subqueries that depend on it, and is looked for by names that its inputs lack. So sides of a derived
-table have the same types, and columns of set operations have names.
+DataFusion 55 has a fault in its planning that these avoid, so that the check finds others. `UNION ALL` of different types is
+given its type too late for subqueries that depend on it, and is looked for by names that its inputs lack. So sides of a
+derived table have the same types, and columns of set operations have names.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ class Derived(Arithmetic):
     def limited(self) -> Part:
         """`i` is unique in a table."""
         keys = ["i", "v, q.i", "k DESC NULLS LAST, q.i", "t NULLS FIRST, q.i", "e NULLS LAST, q.i", "z DESC NULLS FIRST, q.i"]
-        return part("SELECT q.*", self.filtered("q"), optional(f" ORDER BY q.{self.draw.choice(keys)} LIMIT {self.draw.choice([1, 4, 30])}"))
+        order = f" ORDER BY q.{self.draw.choice(keys)} LIMIT {self.draw.choice([1, 4, 30])}"
+        return part("SELECT q.*", self.filtered("q"), optional(order))
 
     def united(self) -> Part:
         columns = ", ".join(f"CAST(q.{column} AS {wide}) AS {column}" for column, wide in WIDE.items())

@@ -56,6 +56,7 @@ class DuckDb:
         self.exact_tables = True
         self.database.execute(f"CREATE SCHEMA {EXACT}")
         for table in NAMES:
-            columns = self.database.execute(f"SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = '{table}'").fetchall()
+            listing = f"SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = '{table}'"
+            columns = self.database.execute(listing).fetchall()
             wide = [f"CAST({name} AS HUGEINT) AS {name}" if kind in WHOLE else name for name, kind in columns]
             self.database.execute(f"CREATE TABLE {EXACT}.{table} AS SELECT {', '.join(wide)} FROM main.{table}")

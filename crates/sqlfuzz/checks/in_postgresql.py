@@ -140,7 +140,9 @@ class Postgresql:
             words = str(error).splitlines()[0][:100]
             if error.sqlstate == CANCELLED:
                 return "too slow in PostgreSQL"
-            return Refusal(error.sqlstate, words) if error.sqlstate[:2] in REFUSALS else f"refused by PostgreSQL ({error.sqlstate} {words})"
+            if error.sqlstate[:2] in REFUSALS:
+                return Refusal(error.sqlstate, words)
+            return f"refused by PostgreSQL ({error.sqlstate} {words})"
         if len(rows) > MOST_ROWS:
             return "too large"
         columns = [(column.name, column.type_code) for column in cursor.description]

@@ -46,7 +46,8 @@ class Joins(Subqueries):
             if alias == "c" and self.draw.random() < 0.3:
                 # The merged key is an operand of the next join.
                 renamed = ", ".join(f"{column} AS c_{column}" for column in KINDS)
-                source = part(source, f" {kind} (SELECT {renamed} FROM {self.draw.choice(self.tables)} q) c ON {keys[0]} = c_{keys[0]}")
+                table, on = self.draw.choice(self.tables), f"{keys[0]} = c_{keys[0]}"
+                source = part(source, f" {kind} (SELECT {renamed} FROM {table} q) c ON {on}")
                 columns = [each for each in columns if each[0] not in [f"c.{key}" for key in keys]]
                 columns += [(f"c.c_{key}", key) for key in keys]
             elif self.draw.random() < 0.35:
@@ -57,7 +58,8 @@ class Joins(Subqueries):
 
     def narrowed(self, alias: str, keys: list[str]) -> Part:
         columns = [column if column in keys else f"{column} AS {alias}_{column}" for column in KINDS]
-        return part(f"(SELECT {', '.join(columns)} FROM {self.draw.choice(self.tables)} q", self.where(Scope.of("q")), f") {alias}")
+        table = self.draw.choice(self.tables)
+        return part(f"(SELECT {', '.join(columns)} FROM {table} q", self.where(Scope.of("q")), f") {alias}")
 
     def over_merged(self) -> tuple[Part, int]:
         """A query over a join with merged keys, and how many columns it has."""
@@ -76,7 +78,8 @@ class Joins(Subqueries):
     def merged_groups(self, join: Merged) -> tuple[Part, int]:
         by = self.draw.choice([join.keys, join.keys, join.keys[:1]])
         other = self.column(join.scope, "vwke")
-        having = optional(" HAVING ", self.draw.choice([f"{by[0]} IS NOT NULL", "count(*) > 1", f"{by[0]} IS NULL OR count(*) > 1"]))
+        conditions = [f"{by[0]} IS NOT NULL", "count(*) > 1", f"{by[0]} IS NULL OR count(*) > 1"]
+        having = optional(" HAVING ", self.draw.choice(conditions))
         body = part(
             f"SELECT {', '.join(by)}, count(*), count({by[0]}), min({other}), max({other}) FROM ", join.source,
             self.conditions(join.scope, " WHERE "), f" GROUP BY {', '.join(by)}", having,
@@ -86,9 +89,10 @@ class Joins(Subqueries):
     def merged_windows(self, join: Merged) -> tuple[Part, int]:
         key, other = join.keys[0], self.column(join.scope, "vwe")
         function = self.draw.choice([f"max({other})", f"count({key})", "rank()", f"min({key})"])
-        over = self.draw.choice([f"PARTITION BY {key}", f"PARTITION BY {other}", ""]) + f" ORDER BY {key}{self.draw.choice([' NULLS FIRST', ' DESC NULLS LAST'])}"
+        partition = self.draw.choice([f"PARTITION BY {key} ", f"PARTITION BY {other} ", ""])
+        over = f"{partition}ORDER BY {key}{self.draw.choice([' NULLS FIRST', ' DESC NULLS LAST'])}"
         where = self.conditions(join.scope, " WHERE ")
-        return part(f"SELECT {key}, {other} AS c1, {function} OVER ({over.strip()}) AS c2 FROM ", join.source, where), 3
+        return part(f"SELECT {key}, {other} AS c1, {function} OVER ({over}) AS c2 FROM ", join.source, where), 3
 
     def merged_in_order(self) -> Query:
         """Groups of the merged keys, in their order, which is total."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 #: Names of files; `{}` is a number. An equals sign makes no key of a name.
-FILE_NAMES = ["{}.parquet", "{}.parquet", "{}.parquet", "date=2024-01-0{}.parquet", "k={}.parquet", "a=b={}.parquet", "part {}.parquet"]
+FILE_NAMES = ["{}.parquet"] * 3 + ["date=2024-01-0{}.parquet", "k={}.parquet", "a=b={}.parquet", "part {}.parquet"]
 
 #: Narrower types, and types of other units, that hold the values too. Values near the ends of a type are cut to the narrower.
 NARROWER = {
@@ -119,7 +119,8 @@ def draw_writer(draw: random.Random) -> Writer:
 def write_files(duckdb, table: str, types: Mapping[str, str], layout: Layout, folder: Path) -> None:
     """Writes the files of a table; makes null in the table what they leave out, and cuts what is too large for them."""
     if layout.key:
-        keys = [key for (key,) in duckdb.execute(f"SELECT DISTINCT CAST({layout.key} AS VARCHAR) FROM {table} ORDER BY 1").fetchall()]
+        listing = f"SELECT DISTINCT CAST({layout.key} AS VARCHAR) FROM {table} ORDER BY 1"
+        keys = [key for (key,) in duckdb.execute(listing).fetchall()]
         for key in keys:
             below = folder / f"{layout.key}={key}"
             below.mkdir()
@@ -144,15 +145,16 @@ def write_files(duckdb, table: str, types: Mapping[str, str], layout: Layout, fo
                 duckdb.execute(f"UPDATE {table} SET {column} = TRY_CAST({column} AS {narrower}) WHERE {there}")
         columns = ", ".join(f"CAST({column} AS {kind}) AS {column}" for column, kind in stored.items())
         rows = f"SELECT {columns} FROM {table} WHERE {there} ORDER BY rowid"
-        write_file(duckdb, rows, stored, layout, folder / layout.file_name.format(file), layout.texts[file % len(layout.texts)])
+        texts = layout.texts[file % len(layout.texts)]
+        write_file(duckdb, rows, stored, layout, folder / layout.file_name.format(file), texts)
 
 
 def write_file(duckdb, rows: str, types: Mapping[str, str], layout: Layout, path: Path, texts: str = "string") -> None:
     writer = layout.writer
     if writer.name == "duckdb":
         compression = {"none": "uncompressed"}.get(writer.compression, writer.compression)
-        options = f"FORMAT parquet, ROW_GROUP_SIZE {writer.group_rows}, COMPRESSION {compression}, PARQUET_VERSION v{writer.version}"
-        duckdb.execute(f"COPY ({rows}) TO '{path}' ({options})")
+        options = f"ROW_GROUP_SIZE {writer.group_rows}, COMPRESSION {compression}, PARQUET_VERSION v{writer.version}"
+        duckdb.execute(f"COPY ({rows}) TO '{path}' (FORMAT parquet, {options})")
         return
     import pyarrow
     from pyarrow import parquet

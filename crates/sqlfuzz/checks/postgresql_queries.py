@@ -8,12 +8,27 @@ from .queries import Queries
 from .scope import Scope
 from .tables import ENDS, NAMES
 
+#: Conditions of constants.
+TRUTHS = [
+    "NULL", "true", "false", "NOT (NULL::boolean)", "1 IN (2, NULL)", "1 NOT IN (2, NULL)", "NULL IN (SELECT 1 WHERE false)",
+    "NULL NOT IN (SELECT 1 WHERE false)", "1 = ANY (SELECT NULL::int)", "1 <> ALL (SELECT q.v FROM l q WHERE false)",
+    "(1, NULL) IN (SELECT 1, 2)", "EXISTS (SELECT count(*) FROM l q WHERE false)",
+    "(SELECT max(q.v) FROM l q WHERE false) IS NULL",
+]
+
+#: Numbers of constants, or errors.
+CALCULATIONS = [
+    "9223372036854775807 + 1", "2147483647 + 1", "32767::smallint + 1::smallint", "-9223372036854775807 - 2", "7 / 2", "-7 / 2",
+    "-7 % 3", "2147483647 * 2147483647", "9223372036854775807 * 2", "abs(-2147483648)", "40000::smallint", "1 / 0",
+    "1::numeric / 4",
+]
+
 
 class PostgresqlQueries(Queries):
     """Draws queries for PostgreSQL."""
 
     def forms(self) -> list:
-        return super().forms() + [self.divided, self.divided, self.divided, self.constants, self.over_merged, self.over_merged, self.rows]
+        return super().forms() + [self.divided] * 3 + [self.over_merged] * 2 + [self.constants, self.rows]
 
     def direction(self) -> str:
         """Without a word about nulls they are greater than all values."""
@@ -41,13 +56,14 @@ class PostgresqlQueries(Queries):
         """A comparison with any or all values of a subquery."""
         source, own, outer = self.inner(scope)
         column, how = self.draw.choice("kvtdw"), self.draw.choice(["=", "<>", "<", ">=", ">"])
-        return part(f"{self.column(scope, column)} {how} {self.draw.choice(['ANY', 'ALL'])} (", self.column_of(source, own, outer, column), ")")
+        those = self.draw.choice(["ANY", "ALL"])
+        return part(f"{self.column(scope, column)} {how} {those} (", self.column_of(source, own, outer, column), ")")
 
     def compared(self, scope: Scope, depth: int) -> Part:
         if self.draw.random() > 0.1:
             return super().compared(scope, depth)
         columns = self.draw.choice([["k", "v"], ["v", "t"], ["d", "k"]])
-        left, right = ", ".join(self.column(scope, each) for each in columns), ", ".join(self.column(scope, each) for each in columns)
+        left, right = (", ".join(self.column(scope, each) for each in columns) for _ in range(2))
         return part(f"({left}) {self.draw.choice(['=', '<>'])} ({right})")
 
     # Queries.
@@ -58,22 +74,20 @@ class PostgresqlQueries(Queries):
         dividend = self.draw.choice(["a.e", "a.v", "a.i", "(a.v - 5)", str(ENDS[self.draw.choice(list(ENDS))][1])])
         divisor = self.draw.choice(["2", "3", "-1", "-2", "7", "a.v", "(a.i + 1)", "nullif(a.v, 0)", "0", "NULL"])
         how = self.draw.choice([" / ", " / ", " % "])
-        where = optional(" WHERE ", self.draw.choice(["a.v <> 0", f"a.i < {self.draw.choice([3, 20])}", "a.o", "a.e IS NOT NULL"]))
+        conditions = ["a.v <> 0", f"a.i < {self.draw.choice([3, 20])}", "a.o", "a.e IS NOT NULL"]
+        where = optional(" WHERE ", self.draw.choice(conditions))
         divided = part(dividend, how, divisor)
         if self.draw.random() < 0.3:
-            return part("SELECT a.i, a.v FROM ", f"{table} a WHERE ", divided, f" {self.draw.choice(['<', '=', '<>'])} {self.constant()}"), 2
+            compared = f" {self.draw.choice(['<', '=', '<>'])} {self.constant()}"
+            return part("SELECT a.i, a.v FROM ", f"{table} a WHERE ", divided, compared), 2
         if self.draw.random() < 0.3:
             divided = part("CASE WHEN a.v <> 0 THEN ", dividend, how, "a.v ELSE 0 END")
         return part("SELECT a.i, ", divided, " AS c1, ", self.value(scope, "number", DEEPEST), f" AS c2 FROM {table} a", where), 3
 
     def constants(self) -> tuple[Part, int]:
         """Conditions and numbers of constants alone, nulls among them."""
-        truths = ["NULL", "true", "false", "1 IN (2, NULL)", "1 NOT IN (2, NULL)", "NULL IN (SELECT 1 WHERE false)", "NULL NOT IN (SELECT 1 WHERE false)"]
-        truths += ["1 = ANY (SELECT NULL::int)", "1 <> ALL (SELECT q.v FROM l q WHERE false)", "(1, NULL) IN (SELECT 1, 2)", "NOT (NULL::boolean)"]
-        truths += ["EXISTS (SELECT count(*) FROM l q WHERE false)", "(SELECT max(q.v) FROM l q WHERE false) IS NULL"]
-        numbers = ["9223372036854775807 + 1", "2147483647 + 1", "32767::smallint + 1::smallint", "-9223372036854775807 - 2", "7 / 2", "-7 / 2", "-7 % 3"]
-        numbers += ["2147483647 * 2147483647", "9223372036854775807 * 2", "abs(-2147483648)", "40000::smallint", "1 / 0", "1::numeric / 4"]
-        drawn = [part(f"({self.draw.choice(truths)}) {how} ({self.draw.choice(truths)})") for how in self.draw.choices(["AND", "OR"], k=2)]
-        drawn += [part(f"(NOT ({self.draw.choice(truths)})) IS NULL"), part(self.draw.choice(numbers)) if self.draw.random() < 0.4 else part("1")]
+        truths = [f"({self.draw.choice(TRUTHS)})" for _ in range(5)]
+        drawn = [part(f"{truths[0]} AND {truths[1]}"), part(f"{truths[2]} OR {truths[3]}"), part(f"(NOT {truths[4]}) IS NULL")]
+        drawn.append(part(self.draw.choice(CALCULATIONS) if self.draw.random() < 0.4 else "1"))
         return part("SELECT ", listed([part(each, f" AS c{at}") for at, each in enumerate(drawn)])), len(drawn)
 

@@ -23,8 +23,9 @@ class Queries(Windows):
     def forms(self) -> list:
         """What is drawn, the more often the more times."""
         return (
-            [self.rows] * 6 + [self.groups] * 4 + [self.over_merged] * 4 + [self.windows] * 2 + [self.near_the_ends] * 3 + [self.extremes] * 2
-            + [self.sets, self.sets, self.grouping_sets, self.distinct_on, self.top, self.top, self.merged_in_order]
+            [self.rows] * 6 + [self.groups] * 4 + [self.over_merged] * 4 + [self.near_the_ends] * 3
+            + [self.windows, self.extremes, self.sets, self.top] * 2
+            + [self.grouping_sets, self.distinct_on, self.merged_in_order]
         )
 
     def query(self) -> Query:
@@ -116,13 +117,13 @@ class Queries(Windows):
         return self.value(scope, self.draw.choice(["number", "text", "date", "whole", "instant"]), 1)
 
     def having(self, scope: Scope) -> Part:
-        table = self.draw.choice(NAMES)
+        found = f"SELECT q.v FROM {self.draw.choice(NAMES)} q WHERE q.v {self.draw.choice('<>')} 3"
         return self.one_of(
             lambda: part(f"count(*) > {self.draw.randint(0, 3)}"),
             lambda: part(f"max({self.column(scope, 'v')}) > {self.constant()}"),
             lambda: part(f"sum({self.column(scope, 'v')}) IS NOT NULL"),
-            lambda: part(f"max({self.column(scope, 'v')}) {self.maybe('NOT ')}IN (SELECT q.v FROM {table} q WHERE q.v {self.draw.choice('<>')} 3)"),
-            lambda: part(f"count(*) > (SELECT min(q.v) FROM {table} q)"),
+            lambda: part(f"max({self.column(scope, 'v')}) {self.maybe('NOT ')}IN ({found})"),
+            lambda: part(f"count(*) > (SELECT min(q.v) FROM {self.draw.choice(NAMES)} q)"),
         )
 
     def extremes(self) -> tuple[Part, int]:
@@ -134,7 +135,8 @@ class Queries(Windows):
             columns.append(part(f"{self.draw.choice(['min', 'max'])}(a.{self.draw.choice('kvwftdeiz')})"))
         where = self.one_of(
             lambda: part(""), lambda: optional(f" WHERE a.{column} IS {self.maybe('NOT ')}NULL"),
-            lambda: optional(" WHERE ", self.condition(scope, 2)), lambda: optional(f" WHERE a.v {self.draw.choice('<>')} {self.constant()}"),
+            lambda: optional(" WHERE ", self.condition(scope, 2)),
+            lambda: optional(f" WHERE a.v {self.draw.choice('<>')} {self.constant()}"),
         )
         return part("SELECT ", listed(columns), f" FROM {self.draw.choice(NAMES)} a", where), len(columns)
 
@@ -143,8 +145,9 @@ class Queries(Windows):
         scope, column = Scope.of("a"), f"a.{self.draw.choice('kvwftdez')}"
         columns = [part(column), part("a.i"), self.value(scope, self.kind(), 1)] if self.draw.random() < 0.6 else [part(column)]
         last = f", a.i{self.maybe(' DESC')}" if len(columns) > 1 else ""
-        body = part("SELECT ", *[part(", " if at else "", each) for at, each in enumerate(columns)], f" FROM {self.draw.choice(NAMES)} a")
-        return Query(part(body, self.conditions(scope, " WHERE ")), part(f" ORDER BY {column}{self.direction()}{last}{self.limit(0.9)}"))
+        listing = [part(", " if at else "", each) for at, each in enumerate(columns)]
+        body = part("SELECT ", *listing, f" FROM {self.draw.choice(NAMES)} a", self.conditions(scope, " WHERE "))
+        return Query(body, part(f" ORDER BY {column}{self.direction()}{last}{self.limit(0.9)}"))
 
     def sets(self) -> tuple[Part, int]:
         kinds = [self.kind() for _ in range(self.draw.randint(1, 3))]

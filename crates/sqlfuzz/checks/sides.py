@@ -46,7 +46,10 @@ class Oracle(Protocol):
     """Another engine with the same tables."""
 
     def ask(self, query: Query, exact: bool = False) -> Wanted | str:
-        """Its answer, or why there is none to compare with. Exact: whole numbers of the tables have a type that holds all results."""
+        """Its answer, or why there is none to compare with.
+
+        For an exact answer, whole numbers of the tables have a type that holds all results.
+        """
 
 
 class Sides:

@@ -55,7 +55,8 @@ class Subqueries(Expressions):
             said.append(self.without_subqueries(own + outer if self.draw.random() < 0.2 else own, DEEPEST))
         if not said:
             return part("")
-        return part(" WHERE ", *(part(" AND " if at else "", each, simpler="" if at else None) for at, each in enumerate(said)), simpler="")
+        joined = [part(" AND " if at else "", each, simpler="" if at else None) for at, each in enumerate(said)]
+        return part(" WHERE ", *joined, simpler="")
 
     def is_correlated(self, condition: Part, outer: Scope) -> bool:
         return any(written in str(condition) for written, _ in outer.columns)
@@ -77,11 +78,12 @@ class Subqueries(Expressions):
         if dice < 0.6:
             return plain
         if dice < 0.7 and column in "kv":
-            aggregate = self.draw.choice(["count(*)", f"min({written})", f"max({written})", f"count({written})", f"sum({written})"])
-            return part(f"SELECT {aggregate} FROM {source}", where)
+            aggregate = self.draw.choice(["count(*)", "min({})", "max({})", "count({})", "sum({})"])
+            return part(f"SELECT {aggregate.format(written)} FROM {source}", where)
         if dice < 0.78:
-            keyed = optional(" HAVING ", self.draw.choice(["count(*) > 1", f"max({self.column(own, 'v')}) > 2"]))
-            return part(f"SELECT max({written}) FROM {source}", where, f" GROUP BY {self.column(own, 'kvt')}", keyed, simpler=str(plain))
+            having = optional(" HAVING ", self.draw.choice(["count(*) > 1", f"max({self.column(own, 'v')}) > 2"]))
+            by = f" GROUP BY {self.column(own, 'kvt')}"
+            return part(f"SELECT max({written}) FROM {source}", where, by, having, simpler=str(plain))
         if dice < 0.84:
             return part("SELECT DISTINCT ", written, f" FROM {source}", where, simpler=str(plain))
         if self.is_correlated(where, outer):

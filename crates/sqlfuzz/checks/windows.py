@@ -19,7 +19,10 @@ RANGES = [
     " RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING", " RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING",
 ]
 
-GROUPINGS = ["ROLLUP ({0}, {1})", "CUBE ({0}, {1})", "GROUPING SETS (({0}), ({1}), ())", "GROUPING SETS (({0}, {1}), ({0}))", "{0}, ROLLUP ({1})"]
+GROUPINGS = [
+    "ROLLUP ({0}, {1})", "CUBE ({0}, {1})", "GROUPING SETS (({0}), ({1}), ())", "GROUPING SETS (({0}, {1}), ({0}))",
+    "{0}, ROLLUP ({1})",
+]
 
 
 class Windows(Derived):
@@ -43,20 +46,22 @@ class Windows(Derived):
     def peers_alike(self, scope: Scope) -> Part:
         """A window function that is the same for rows which are equal in its order."""
         function = self.one_of(
-            lambda: part("rank()"), lambda: part("dense_rank()"), lambda: part("count(*)"), lambda: part("count(", self.column(scope), ")"),
-            lambda: part("sum(", self.column(scope, "kvwf"), ")"), lambda: part("min(", self.column(scope, "kvtdez"), ")"),
+            lambda: part("rank()"), lambda: part("dense_rank()"), lambda: part("count(*)"),
+            lambda: part("count(", self.column(scope), ")"), lambda: part("sum(", self.column(scope, "kvwf"), ")"),
+            lambda: part("min(", self.column(scope, "kvtdez"), ")"),
         )
         nulls = self.draw.choice([" NULLS FIRST", " DESC NULLS LAST"])
         column, frame = self.column(scope), ""
         if self.draw.random() < 0.2 and str(function) not in ("rank()", "dense_rank()"):
-            column, frame, nulls = self.column(scope, "iv"), self.draw.choice(RANGES), self.draw.choice([" NULLS FIRST", " NULLS LAST"])
+            column, frame = self.column(scope, "iv"), self.draw.choice(RANGES)
+            nulls = self.draw.choice([" NULLS FIRST", " NULLS LAST"])
         return part(function, " OVER (", optional("PARTITION BY ", self.column(scope), " "), f"ORDER BY {column}{nulls}{frame})")
 
     def row_by_row(self) -> Part:
         """A window function over a table, whose `i` is unique."""
         function = self.draw.choice([
-            "row_number()", "lag(a.v)", "lead(a.t)", "lag(a.e, 2)", "ntile(3)", "first_value(a.v)", "last_value(a.k)", "nth_value(a.t, 2)",
-            "sum(a.v)", "count(a.t)", "max(a.w)", "min(a.e)", "max(a.z)",
+            "row_number()", "lag(a.v)", "lead(a.t)", "lag(a.e, 2)", "ntile(3)", "first_value(a.v)", "last_value(a.k)",
+            "nth_value(a.t, 2)", "sum(a.v)", "count(a.t)", "max(a.w)", "min(a.e)", "max(a.z)",
         ])
         frame = "" if function.startswith(("row", "lag", "lead", "ntile")) else self.draw.choice(FRAMES)
         first = self.draw.choice(["", "a.v DESC NULLS LAST, ", "a.t NULLS FIRST, "])
@@ -72,8 +77,8 @@ class Windows(Derived):
         having = optional(" HAVING count(*) > 1") if self.draw.random() < 0.2 else part("")
         by = self.draw.choice(GROUPINGS).format(*keys)
         body = part(
-            f"SELECT {', '.join(keys)}, count(*), {aggregate}{grouping} FROM ", source, self.conditions(scope, " WHERE "), f" GROUP BY {by}",
-            having,
+            f"SELECT {', '.join(keys)}, count(*), {aggregate}{grouping} FROM ", source, self.conditions(scope, " WHERE "),
+            f" GROUP BY {by}", having,
         )
         return body, 4 + bool(grouping)
 
@@ -81,9 +86,10 @@ class Windows(Derived):
         """The first row of each key: `i` is unique in a table."""
         scope, key = Scope.of("a"), self.draw.choice(["a.k", "a.v", "a.t", "a.d", "a.o", "a.e"])
         first = self.draw.choice(["", "a.w DESC NULLS LAST, ", "a.f NULLS FIRST, "])
-        order = f" ORDER BY {key} {self.draw.choice(['NULLS FIRST', 'DESC NULLS LAST', 'NULLS LAST'])}, {first}a.i{self.maybe(' DESC')}"
+        direction = self.draw.choice(["NULLS FIRST", "DESC NULLS LAST", "NULLS LAST"])
+        order = f" ORDER BY {key} {direction}, {first}a.i{self.maybe(' DESC')}"
         inner = part(
-            f"SELECT DISTINCT ON ({key}) {key} AS c0, a.i AS c1, ", self.value(scope, self.kind(), 1), f" AS c2 FROM {self.draw.choice(NAMES)} a",
-            self.conditions(scope, " WHERE "), order,
+            f"SELECT DISTINCT ON ({key}) {key} AS c0, a.i AS c1, ", self.value(scope, self.kind(), 1),
+            f" AS c2 FROM {self.draw.choice(NAMES)} a", self.conditions(scope, " WHERE "), order,
         )
         return part("SELECT * FROM (", inner, ") x"), 3
