@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import datetime
 import random
+import tempfile
 import unittest
 from decimal import Decimal
+from pathlib import Path
 
 from .compare import Answer, Row, difference, in_total_order, without_order
 from .parts import Query, listed, optional, part, shrink
@@ -13,8 +15,10 @@ from .differences import INT4, INT8, NUMERIC, TEXT
 from .postgresql_queries import PostgresqlQueries
 from .random_sql import KIND
 from .sides import ANSWERED, BOTH_REFUSE, DIFFERENT, EXACT, OTHER_COLUMNS, Refusal, Reply, Sides, is_failure
+from .tables import write_tables
 from .tpcds import with_ranks
 
+LAYOUTS = {"key", "missing", "narrower", "required", "declared", "sorted_groups"}
 NAN = float("nan")
 ROWS: list[Row] = [(1, "a"), (2, None), (2, None), (3, "b")]
 
@@ -102,6 +106,28 @@ class Shrinking(unittest.TestCase):
     def test_without_time_nothing_is_left_out(self):
         query = Query(part("SELECT 1", optional(" WHERE true")))
         self.assertEqual(shrink(query, lambda less: True, seconds=0), query)
+
+
+class Files(unittest.TestCase):
+    def test_files_have_the_rows_of_their_tables(self):
+        import duckdb
+
+        seen = set()
+        for seed in range(40):
+            with tempfile.TemporaryDirectory() as folder, duckdb.connect(config={"threads": 1}) as database:
+                database.execute("SET TimeZone = 'UTC'")
+                tables = [table for table in KIND.draw(seed, 0).tables if not table.layout.repeated]
+                write_tables(database, tables, Path(folder))
+                for table in tables:
+                    layout = table.layout
+                    seen |= {name for name in LAYOUTS if getattr(layout, name)}
+                    options = f"union_by_name = true, hive_partitioning = {bool(layout.key and table.rows)}"
+                    columns = ", ".join(f"CAST({column} AS {kind}) AS {column}" for column, kind in table.types.items())
+                    files = f"SELECT {columns} FROM read_parquet('{table.path(Path(folder))}/**/*.parquet', {options})"
+                    for left, right in ((table.name, f"({files})"), (f"({files})", table.name)):
+                        more = database.execute(f"SELECT * FROM {left} EXCEPT ALL SELECT * FROM {right}").fetchall()
+                        self.assertEqual(more, [], (seed, table))
+        self.assertEqual(seen, LAYOUTS)
 
 
 class FixedOracle:
