@@ -24,8 +24,9 @@ SETTINGS = {
     "fsync": "off", "full_page_writes": "off", "autovacuum": "off", "max_connections": 40, "shared_buffers": "16MB", "jit": "off",
     "TimeZone": "UTC",
 }
-#: Classes of SQLSTATE that are right answers: a value that does not exist, and a subquery of several rows that has to have one.
-REFUSALS = ("22", "21")
+#: What SQLSTATE begins with where an error is the right answer: a value that does not exist, a subquery of several rows that has to
+#: have one, names that are ambiguous or unknown, and columns outside of groups.
+REFUSALS = ("22", "21", "42702", "42703", "42803", "42P01")
 #: Types that hold what a query makes of whole numbers; a division still cuts where it can.
 EXACT_TYPES = {"SMALLINT": "bigint", "INTEGER": "bigint", "BIGINT": "numeric"}
 CANCELLED = "57014"
@@ -142,7 +143,7 @@ class Postgresql:
             words = str(error).splitlines()[0][:100]
             if error.sqlstate == CANCELLED:
                 return "too slow in PostgreSQL"
-            if error.sqlstate[:2] in REFUSALS:
+            if error.sqlstate.startswith(REFUSALS):
                 return Refusal(error.sqlstate, words)
             return f"refused by PostgreSQL ({error.sqlstate} {words})"
         if len(rows) > MOST_ROWS:

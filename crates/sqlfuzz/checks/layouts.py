@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 #: Names of files; `{}` is a number. An equals sign makes no key of a name.
-FILE_NAMES = ["{}.parquet"] * 3 + ["date=2024-01-0{}.parquet", "k={}.parquet", "a=b={}.parquet", "part {}.parquet"]
+FILE_NAMES = ["{}.parquet"] * 20 + ["date=2024-01-0{}.parquet", "k={}.parquet", "a=b={}.parquet", "part {}.parquet"]
 
 #: Narrower types, and types of other units, that hold the values too. Values near the ends of a type are cut to the narrower.
 NARROWER = {
@@ -79,6 +79,9 @@ def draw_layout(
     draw: random.Random, types: Mapping[str, str], values: Mapping[str, int], sorted_by: str
 ) -> Layout:
     writer = draw_writer(draw)
+    if writer.name == "duckdb" and types["e"] == "INTEGER":
+        # DuckDB's differences of such numbers have 33 bits, which no other reader takes.
+        writer = replace(writer, version=1)
     files = draw.choice([1, 1, 2, 4])
     key = next((each for each in draw.sample(KEYS, 4) if types[each] in KEY_TYPES and values[each] <= MOST_KEYS), None)
     if key and draw.random() < 0.15:

@@ -16,6 +16,29 @@ TRUTHS = [
     "(SELECT max(q.v) FROM l q WHERE false) IS NULL",
 ]
 
+#: Statements of one column that are refused, or would be if a name stood elsewhere or there were more rows.
+MISTAKES = [
+    "SELECT v FROM {first} a {kind} {second} b USING (k)",
+    "SELECT k FROM {first} a {kind} {second} b ON a.k = b.k",
+    "SELECT a.i FROM {first} a {kind} {second} b USING (k) WHERE v > 1",
+    "SELECT a.i FROM {first} a {kind} {second} b USING (k) {kind} {third} c USING (v)",
+    "SELECT k FROM {first} a {kind} {second} b USING (k) {kind} {third} c ON a.v = c.v",
+    "SELECT a.i FROM {first} a {kind} {second} b USING (nothing)",
+    "SELECT count(*) FROM {first} a {kind} {second} b USING (k) GROUP BY v",
+    "SELECT a.k FROM {first} a {kind} {second} b USING (k) GROUP BY k",
+    "SELECT x.k FROM {first} a WHERE a.k IN (SELECT x.k FROM {second} x)",
+    "SELECT a.v FROM {first} a GROUP BY a.k",
+    "SELECT a.k FROM {first} a WHERE a.k = (SELECT q.k FROM {second} q)",
+    "SELECT (SELECT q.v FROM {second} q WHERE q.k = a.k) FROM {first} a",
+    "SELECT a.i FROM {first} a WHERE (SELECT q.o FROM {second} q WHERE q.v < a.v)",
+    "SELECT k FROM ({first} a {kind} {second} b USING (k))",
+    "SELECT j.k FROM ({first} a {kind} {second} b USING (k)) AS j (k, p, q) WHERE p > 1",
+    "SELECT u.k FROM {first} a {kind} {second} b USING (k) AS u",
+    "SELECT k FROM (SELECT a.k, b.k FROM {first} a {kind} {second} b USING (k)) x",
+    "SELECT x.k FROM (SELECT * FROM {first} a {kind} {second} b USING (k)) x",
+    "SELECT x.v FROM (SELECT * FROM {first} a {kind} {second} b USING (k)) x",
+]
+
 #: Numbers of constants, or errors.
 CALCULATIONS = [
     "9223372036854775807 + 1", "2147483647 + 1", "32767::smallint + 1::smallint", "-9223372036854775807 - 2", "7 / 2", "-7 / 2",
@@ -28,7 +51,7 @@ class PostgresqlQueries(Queries):
     """Draws queries for PostgreSQL."""
 
     def forms(self) -> list:
-        return super().forms() + [self.divided] * 3 + [self.over_merged] * 2 + [self.constants, self.rows]
+        return super().forms() + [self.divided] * 3 + [self.over_merged] * 2 + [self.constants, self.mistaken, self.rows]
 
     def direction(self) -> str:
         """Without a word about nulls they are greater than all values."""
@@ -83,6 +106,12 @@ class PostgresqlQueries(Queries):
         if self.draw.random() < 0.3:
             divided = part("CASE WHEN a.v <> 0 THEN ", dividend, how, "a.v ELSE 0 END")
         return part("SELECT a.i, ", divided, " AS c1, ", self.value(scope, "number", DEEPEST), f" AS c2 FROM {table} a", where), 3
+
+    def mistaken(self) -> tuple[Part, int]:
+        """Statements that nearly all have to be refused, for their names or their rows."""
+        tables = {name: self.draw.choice(NAMES) for name in ("first", "second", "third")}
+        kind = self.draw.choice(["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"])
+        return part(self.draw.choice(MISTAKES).format(kind=kind, **tables)), 1
 
     def constants(self) -> tuple[Part, int]:
         """Conditions and numbers of constants alone, nulls among them."""

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 
 from .campaign import Case, Kind, run
@@ -17,13 +18,13 @@ from .postgresql_queries import PostgresqlQueries
 ROWS = (0, 1, 3, 5, 12, 12, 12, 40, 40, 40, 40, 40, 100, 100, 300)
 
 
+def in_postgresql(server: PostgresqlServer, database, case: Case, folder: Path) -> Postgresql:
+    return Postgresql(server, database, {table.name: table.types for table in case.tables}, folder)
+
+
 def kind(server: PostgresqlServer) -> Kind:
     """The comparison with this server."""
-
-    def in_postgresql(database, case: Case, folder: Path) -> Postgresql:
-        return Postgresql(server, database, {table.name: table.types for table in case.tables}, folder)
-
-    return Kind("random_postgresql", "PostgreSQL", PostgresqlQueries, ROWS, in_postgresql)
+    return Kind("random_postgresql", "PostgreSQL", PostgresqlQueries, ROWS, partial(in_postgresql, server))
 
 
 def main() -> int:

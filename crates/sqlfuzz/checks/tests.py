@@ -168,7 +168,7 @@ class Planted(unittest.TestCase):
             self.assertEqual(self.outcome(self.WANTED, Reply(rows, self.TYPES)), DIFFERENT, rows)
 
     def test_another_name_or_type_of_a_column(self):
-        for columns in ([("b", INT4), ("sum", INT8)], [("a", TEXT), ("sum", INT8)], [("a", INT8), ("sum", INT8)]):
+        for columns in ([("b", INT4), ("sum", INT8)], [("a", TEXT), ("sum", INT8)], [("a", NUMERIC), ("sum", INT8)]):
             self.assertEqual(self.outcome(self.WANTED, Reply(self.WANTED.rows(), columns)), OTHER_COLUMNS)
 
     def test_an_answer_where_an_error_is_due(self):
