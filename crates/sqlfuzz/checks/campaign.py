@@ -60,7 +60,9 @@ class Kind:
         draw = random.Random(seed)
         tables, settings = draw_tables(draw, self.rows), draw_settings(draw)
         # Every query has dice of its own: it is the same however many are drawn.
-        return Case(seed, tables, settings, [self.queries(random.Random(f"{seed}/{at}")).query() for at in range(queries)])
+        odd = [(table.name, column) for table in tables for column in table.layout.odd()]
+        drawn = [self.queries(random.Random(f"{seed}/{at}"), odd).query() for at in range(queries)]
+        return Case(seed, tables, settings, drawn)
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,8 @@ def beyond_bigint(answer: Answer) -> bool:
 
 
 #: Types of columns as the protocol numbers them.
-INT2, INT4, INT8, NUMERIC = 21, 23, 20, 1700
-TEXT, VARCHAR, DATE, TIMESTAMP = 25, 1043, 1082, 1114
+INT2, INT4, INT8, FLOAT4, FLOAT8, NUMERIC = 21, 23, 20, 700, 701, 1700
+TEXT, VARCHAR, DATE, TIMESTAMP, TIMESTAMPTZ = 25, 1043, 1082, 1114, 1184
 
 #: Types that PostgreSQL and coscan may give the same column.
 TYPES = {
@@ -38,8 +38,10 @@ TYPES = {
     *((wanted, given) for wanted in (INT2, INT4, INT8) for given in (INT2, INT4, INT8)),
     # docs/serve.md: the sum of bigint is bigint; parts of a time are integers.
     (NUMERIC, INT8), (NUMERIC, INT4),
-    # docs/serve.md: a date plus whole days or months is a date.
-    (TIMESTAMP, DATE),
+    # docs/serve.md: a date plus whole days or months is a date. A date that is cut has no zone.
+    (TIMESTAMP, DATE), (TIMESTAMPTZ, TIMESTAMP),
+    # The sum of real is of double precision.
+    (FLOAT4, FLOAT8),
     # Files do not tell texts with and without a bound of their length apart.
     (VARCHAR, TEXT),
 }

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 #: Names of files; `{}` is a number. An equals sign makes no key of a name.
-FILE_NAMES = ["{}.parquet"] * 20 + ["date=2024-01-0{}.parquet", "k={}.parquet", "a=b={}.parquet", "part {}.parquet"]
+PLAIN_NAME = "{}.parquet"
+ODD_NAMES = ["date=2024-01-0{}.parquet", "k={}.parquet", "a=b={}.parquet", "part {}.parquet"]
 
 #: Narrower types, and types of other units, that hold the values too. Values near the ends of a type are cut to the narrower.
 NARROWER = {
@@ -51,7 +52,8 @@ class Layout:
     """The files of a table."""
 
     files: int = 1
-    file_name: str = "{}.parquet"
+    #: What the files are called, in turn; `{}` is a number.
+    names: tuple[str, ...] = ("{}.parquet",)
     writer: Writer = field(default_factory=Writer)
     #: A column that is the key of folders, and whether it is in the files, too.
     key: str | None = None
@@ -74,6 +76,14 @@ class Layout:
     #: Whether the file has the column `v` a second time, with other values.
     repeated: bool = False
 
+    def path(self, file: int) -> str:
+        """The name of a file, by its number."""
+        return self.names[file % len(self.names)].format(file)
+
+    def odd(self) -> list[str]:
+        """Columns that files do not have alike."""
+        return [column for _, column, *_ in (*self.missing, *self.narrower)] + ([self.key] if self.key else [])
+
 
 def draw_layout(
     draw: random.Random, types: Mapping[str, str], values: Mapping[str, int], sorted_by: str
@@ -85,9 +95,9 @@ def draw_layout(
     files = draw.choice([1, 1, 2, 4])
     key = next((each for each in draw.sample(KEYS, 4) if types[each] in KEY_TYPES and values[each] <= MOST_KEYS), None)
     if key and draw.random() < 0.15:
-        return Layout(1, draw.choice(FILE_NAMES), writer, key, draw.random() < 0.3, never_null=(key,), zone=draw.choice(ZONES))
+        return Layout(1, draw_names(draw), writer, key, draw.random() < 0.3, never_null=(key,), zone=draw.choice(ZONES))
     if writer.name == "pyarrow" and draw.random() < 0.02:
-        return Layout(1, "{}.parquet", writer, repeated=True)
+        return Layout(1, writer=writer, repeated=True)
     columns = [column for column in types if column != "i"]
     missing, required = [], []
     if files > 1 and draw.random() < 0.35:
@@ -103,10 +113,16 @@ def draw_layout(
         choices = [each for each in columns if types[each] in NARROWER and values[each] <= 100 and each != declared]
         narrower = [(draw.randrange(files), each, draw.choice(NARROWER[types[each]])) for each in choices[: draw.choice([1, 3])]]
     return Layout(
-        files, draw.choice(FILE_NAMES), writer, missing=tuple(missing), narrower=tuple(narrower), required=tuple(required),
+        files, draw_names(draw), writer, missing=tuple(missing), narrower=tuple(narrower), required=tuple(required),
         never_null=tuple(required), declared=declared, sorted_groups=sorted_groups, zone=draw.choice(ZONES),
         texts=tuple(draw.choice(TEXTS) for _ in range(files)) if draw.random() < 0.2 else ("string",),
     )
+
+
+def draw_names(draw: random.Random) -> tuple[str, ...]:
+    if draw.random() < 0.9:
+        return (PLAIN_NAME,)
+    return tuple(draw.choice([PLAIN_NAME, *ODD_NAMES]) for _ in range(4))
 
 
 def draw_writer(draw: random.Random) -> Writer:
@@ -129,7 +145,7 @@ def write_files(duckdb, table: str, types: Mapping[str, str], layout: Layout, fo
             below.mkdir()
             chosen = [column for column in types if column != layout.key or layout.key_in_files]
             rows = f"SELECT {', '.join(chosen)} FROM {table} WHERE CAST({layout.key} AS VARCHAR) = '{key}' ORDER BY rowid"
-            write_file(duckdb, rows, types, layout, below / layout.file_name.format(0))
+            write_file(duckdb, rows, types, layout, below / layout.path(0))
         if keys:
             return
     (count,) = duckdb.execute(f"SELECT count(*) FROM {table}").fetchone()
@@ -149,7 +165,7 @@ def write_files(duckdb, table: str, types: Mapping[str, str], layout: Layout, fo
         columns = ", ".join(f"CAST({column} AS {kind}) AS {column}" for column, kind in stored.items())
         rows = f"SELECT {columns} FROM {table} WHERE {there} ORDER BY rowid"
         texts = layout.texts[file % len(layout.texts)]
-        write_file(duckdb, rows, stored, layout, folder / layout.file_name.format(file), texts)
+        write_file(duckdb, rows, stored, layout, folder / layout.path(file), texts)
 
 
 def write_file(duckdb, rows: str, types: Mapping[str, str], layout: Layout, path: Path, texts: str = "string") -> None:

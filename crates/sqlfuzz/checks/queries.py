@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 from .parts import Part, Query, listed, optional, part
 from .derived import JOINS
@@ -17,15 +18,23 @@ COMMON = "x"
 class Queries(Windows):
     """Draws queries."""
 
-    def __init__(self, draw: random.Random):
+    def __init__(self, draw: random.Random, odd: Sequence[tuple[str, str]] = ()):
+        """Columns that are odd, with their tables, are asked for more often."""
         super().__init__(draw, NAMES)
+        self.odd = odd
+
+    def table_and_column(self, columns: str) -> tuple[str, str]:
+        odd = [(table, column) for table, column in self.odd if column in columns]
+        if odd and self.draw.random() < 0.5:
+            return self.draw.choice(odd)
+        return self.draw.choice(NAMES), self.draw.choice(columns)
 
     def forms(self) -> list:
         """What is drawn, the more often the more times."""
         return (
             [self.rows] * 6 + [self.groups] * 4 + [self.over_merged] * 4 + [self.near_the_ends] * 3
             + [self.windows, self.extremes, self.sets, self.top] * 2
-            + [self.grouping_sets, self.distinct_on, self.merged_in_order]
+            + [self.nulls, self.grouping_sets, self.distinct_on, self.merged_in_order]
         )
 
     def query(self) -> Query:
@@ -128,7 +137,7 @@ class Queries(Windows):
 
     def extremes(self) -> tuple[Part, int]:
         """The least and the greatest values of a table, together and alone, which statistics may know."""
-        scope, column = Scope.of("a"), self.draw.choice("kvwftdeiz")
+        scope, (table, column) = Scope.of("a"), self.table_and_column("kvwftdeiz")
         ends = self.draw.choice([["min", "max"], ["min", "max"], ["min"], ["max"], ["max", "min", "count"]])
         columns = [part(f"{end}(a.{column})") for end in ends]
         if self.draw.random() < 0.3:
@@ -138,15 +147,24 @@ class Queries(Windows):
             lambda: optional(" WHERE ", self.condition(scope, 2)),
             lambda: optional(f" WHERE a.v {self.draw.choice('<>')} {self.constant()}"),
         )
-        return part("SELECT ", listed(columns), f" FROM {self.draw.choice(NAMES)} a", where), len(columns)
+        return part("SELECT ", listed(columns), f" FROM {table} a", where), len(columns)
+
+    def nulls(self) -> tuple[Part, int]:
+        """Rows of a table whose column is null or is not."""
+        table, column = self.table_and_column("kvwftdoez")
+        is_null = f"a.{column} IS {self.maybe('NOT ')}NULL"
+        chosen = self.draw.choice(["a.i", f"a.i, a.{column}", f"count(*), count(a.{column})"])
+        more = optional(" AND ", self.condition(Scope.of("a"), 2)) if self.draw.random() < 0.3 else part("")
+        return part(f"SELECT {chosen} FROM {table} a WHERE {is_null}", more), chosen.count(",") + 1
 
     def top(self) -> Query:
         """The first rows of a table in an order that is total: by itself, or since `i` is unique in a table."""
-        scope, column = Scope.of("a"), f"a.{self.draw.choice('kvwftdez')}"
+        scope, (table, name) = Scope.of("a"), self.table_and_column("kvwftdez")
+        column = f"a.{name}"
         columns = [part(column), part("a.i"), self.value(scope, self.kind(), 1)] if self.draw.random() < 0.6 else [part(column)]
         last = f", a.i{self.maybe(' DESC')}" if len(columns) > 1 else ""
         listing = [part(", " if at else "", each) for at, each in enumerate(columns)]
-        body = part("SELECT ", *listing, f" FROM {self.draw.choice(NAMES)} a", self.conditions(scope, " WHERE "))
+        body = part("SELECT ", *listing, f" FROM {table} a", self.conditions(scope, " WHERE "))
         return Query(body, part(f" ORDER BY {column}{self.direction()}{last}{self.limit(0.9)}"))
 
     def sets(self) -> tuple[Part, int]:
