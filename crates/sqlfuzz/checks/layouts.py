@@ -26,6 +26,8 @@ NARROWER = {
 KEYS = ["k", "t", "d", "v"]
 KEY_TYPES = {"INTEGER", "BIGINT", "SMALLINT", "VARCHAR", "DATE"}
 MOST_KEYS = 12
+#: The name of the folder whose rows have no key.
+NULL_KEY = "__HIVE_DEFAULT_PARTITION__"
 
 #: Types of texts in Arrow.
 TEXTS = ["string", "large_string", "string_view", "dictionary"]
@@ -86,22 +88,26 @@ class Layout:
 
 
 def draw_layout(
-    draw: random.Random, types: Mapping[str, str], values: Mapping[str, int], sorted_by: str
+    draw: random.Random, types: Mapping[str, str], values: Mapping[str, int], nulls: Mapping[str, int], rows: int, sorted_by: str
 ) -> Layout:
     writer = draw_writer(draw)
     if writer.name == "duckdb" and types["e"] == "INTEGER":
         # DuckDB's differences of such numbers have 33 bits, which no other reader takes.
         writer = replace(writer, version=1)
-    files = draw.choice([1, 1, 2, 4])
+    files = draw.choice([1, 1, 2, 4, 6])
     key = next((each for each in draw.sample(KEYS, 4) if types[each] in KEY_TYPES and values[each] <= MOST_KEYS), None)
     if key and draw.random() < 0.15:
-        return Layout(1, draw_names(draw), writer, key, draw.random() < 0.3, never_null=(key,), zone=draw.choice(ZONES))
+        # The type of a key is not known where it is always null.
+        never_null = (key,) if nulls[key] > 50 or rows < 40 or draw.random() < 0.5 else ()
+        return Layout(1, draw_names(draw), writer, key, draw.random() < 0.3, never_null=never_null, zone=draw.choice(ZONES))
     if writer.name == "pyarrow" and draw.random() < 0.02:
         return Layout(1, writer=writer, repeated=True)
     columns = [column for column in types if column != "i"]
     missing, required = [], []
     if files > 1 and draw.random() < 0.35:
-        missing = [(draw.randrange(files), column) for column in draw.sample(columns, draw.choice([1, 1, 2]))]
+        # Never all files, so that there are values left.
+        for column in draw.sample(columns, draw.choice([1, 1, 2])):
+            missing += [(file, column) for file in draw.sample(range(files), draw.randint(1, files - 1))]
     sorted_groups, declared = False, None
     if writer.name == "pyarrow":
         if draw.random() < 0.4:
@@ -141,10 +147,11 @@ def write_files(duckdb, table: str, types: Mapping[str, str], layout: Layout, fo
         listing = f"SELECT DISTINCT CAST({layout.key} AS VARCHAR) FROM {table} ORDER BY 1"
         keys = [key for (key,) in duckdb.execute(listing).fetchall()]
         for key in keys:
-            below = folder / f"{layout.key}={key}"
+            below = folder / f"{layout.key}={NULL_KEY if key is None else key}"
             below.mkdir()
             chosen = [column for column in types if column != layout.key or layout.key_in_files]
-            rows = f"SELECT {', '.join(chosen)} FROM {table} WHERE CAST({layout.key} AS VARCHAR) = '{key}' ORDER BY rowid"
+            there = f"{layout.key} IS NULL" if key is None else f"CAST({layout.key} AS VARCHAR) = '{key}'"
+            rows = f"SELECT {', '.join(chosen)} FROM {table} WHERE {there} ORDER BY rowid"
             write_file(duckdb, rows, types, layout, below / layout.path(0))
         if keys:
             return

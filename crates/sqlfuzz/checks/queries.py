@@ -76,10 +76,10 @@ class Queries(Windows):
         how = self.draw.choice(JOINS)
         left, right = self.draw.choice(["kk", "kk", "kv", "vv", "vk", "tt", "dd", "ik", "ee", "zz"])
         keys = f"{self.draw.choice(aliases)}.{left} = {alias}.{right}"
-        # Subqueries in the condition of a join are not planned by DataFusion.
         more = self.one_of(
             lambda: part(""),
             lambda: part(""),
+            lambda: optional(" AND ", self.condition(Scope.of(*aliases, alias), 1)),
             lambda: optional(" AND ", self.without_subqueries(Scope.of(*aliases, alias), 1)),
             lambda: optional(f" AND {alias}.{self.draw.choice('kv')} = {self.constant()}"),
         )
@@ -100,8 +100,11 @@ class Queries(Windows):
         source, scope = self.source()
         kinds = [self.kind() for _ in range(self.draw.choice([0, 1, 1, 2]))]
         keys = [self.value(scope, kind, 1) for kind in kinds]
+        if keys and self.draw.random() < 0.07:
+            keys[0] = part("(", self.with_subquery(scope), ")", simpler=self.column(scope, "v"))
+        written = Scope(tuple(each for each in scope.columns if each[0] in map(str, keys)))
         aggregates = [self.aggregate(scope) for _ in range(self.draw.randint(1, 3))]
-        having = optional(" HAVING ", self.having(scope)) if self.draw.random() < 0.3 else part("")
+        having = optional(" HAVING ", self.having(scope, written)) if self.draw.random() < 0.3 else part("")
         grouped = [" GROUP BY ", listed([part(str(at + 1)) for at in range(len(keys))])] if keys else []
         columns = part(*(part(key, ", ") for key in keys), listed(aggregates))
         where = self.conditions(scope, " WHERE ")
@@ -119,13 +122,15 @@ class Queries(Windows):
             lambda: part("max(", self.ordered_value(scope), ")"),
             lambda: part(self.draw.choice(["bool_or(", "bool_and("]), self.column(scope, "o"), ")"),
         )
-        filtered = optional(" FILTER (WHERE ", self.without_subqueries(scope, 1), ")") if self.draw.random() < 0.3 else part("")
+        filtered = optional(" FILTER (WHERE ", self.condition(scope, 1), ")") if self.draw.random() < 0.3 else part("")
         return part(drawn, filtered, simpler="count(*)")
 
     def ordered_value(self, scope: Scope) -> Part:
         return self.value(scope, self.draw.choice(["number", "text", "date", "whole", "instant"]), 1)
 
-    def having(self, scope: Scope) -> Part:
+    def having(self, scope: Scope, keys: Scope) -> Part:
+        if keys.columns and self.draw.random() < 0.3:
+            return self.exists(keys)
         found = f"SELECT q.v FROM {self.draw.choice(NAMES)} q WHERE q.v {self.draw.choice('<>')} 3"
         return self.one_of(
             lambda: part(f"count(*) > {self.draw.randint(0, 3)}"),

@@ -81,7 +81,7 @@ def draw_table(draw: random.Random, name: str, rows: int) -> Table:
     values |= {column: 1 for column in "vwftdoz" if draw.random() < 0.03 and rows < 300}
     nulls = {column: draw.choice([0, 0, 10, 40, 100 if column != "k" and rows < 300 else 0]) for column in KINDS}
     sorted_by = draw.choice(["k", "i", "d, k", "v DESC", "t, i", "f, v"]) if draw.random() < 0.5 else ""
-    layout = draw_layout(draw, types, values, sorted_by)
+    layout = draw_layout(draw, types, values, nulls, rows, sorted_by)
     columns = [f"CAST(n AS {types['i']}) AS i"] + [
         drawn_column(draw, column, types[column], values[column], 0 if column in layout.never_null else nulls[column])
         for column in list(KINDS)[1:]
