@@ -12,12 +12,23 @@ from .compare import Answer
 LEAST_BIGINT, MOST_BIGINT = -(2**63), 2**63 - 1
 
 
+#: What coscan says of subqueries that docs/serve.md says are refused: they refer to a row from LIMIT or a window function elsewhere
+#: than in conditions, to both sides of an outer join in ON, or have grouping sets.
+SUBQUERIES = [
+    "whose rows may differ each time they are computed",
+    "a subquery in ON of an outer join that depends on both sides is not supported",
+    "grouping sets in a subquery that refers to the row around it are not supported",
+]
+
+
 def explained(error: Exception, wanted: object) -> str | None:
     """Why coscan may refuse what the other engine answers; none if it may not."""
     code = getattr(error, "sqlstate", None)
     if code == "22003" and isinstance(wanted, Answer) and beyond_bigint(wanted):
         # docs/serve.md: the sum of bigint is bigint. Other engines have wider sums.
         return "refused: the sum is beyond bigint"
+    if code == "0A000" and any(words in str(error) for words in SUBQUERIES):
+        return "refused: a subquery that docs/serve.md names"
     return None
 
 
@@ -42,9 +53,23 @@ TYPES = {
     (TIMESTAMP, DATE), (TIMESTAMPTZ, TIMESTAMP),
     # The sum of real is of double precision.
     (FLOAT4, FLOAT8),
+    # rank, row_number and ntile are counted without a sign, which is numeric to clients.
+    (INT8, NUMERIC), (INT4, NUMERIC),
     # Files do not tell texts with and without a bound of their length apart.
     (VARCHAR, TEXT),
 }
+
+
+#: Errors by SQLSTATE, PostgreSQL's and coscan's: a column of a table that is not there is an unknown column.
+CODES = {("42P01", "42703")}
+
+#: Names that PostgreSQL and coscan may give the same column.
+COLUMN_NAMES = {("substr", "substring")}
+
+
+def names_differ(wanted: str, given: str) -> bool:
+    """Whether a column has another name than it should have."""
+    return wanted != given and (wanted, given) not in COLUMN_NAMES
 
 
 def types_differ(wanted: int, given: int) -> bool:

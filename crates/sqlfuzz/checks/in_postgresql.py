@@ -24,8 +24,8 @@ SETTINGS = {
     "fsync": "off", "full_page_writes": "off", "autovacuum": "off", "max_connections": 40, "shared_buffers": "16MB", "jit": "off",
     "TimeZone": "UTC",
 }
-#: What SQLSTATE begins with where an error is the right answer: a value that does not exist, a subquery of several rows that has to
-#: have one, names that are ambiguous or unknown, and columns outside of groups.
+#: What SQLSTATE begins with where an error is the right answer: a value that does not exist, a subquery of several rows that has
+#: to have one, names that are ambiguous or unknown, and columns outside of groups.
 REFUSALS = ("22", "21", "42702", "42703", "42803", "42P01")
 #: Types that hold what a query makes of whole numbers; a division still cuts where it can.
 EXACT_TYPES = {"SMALLINT": "bigint", "INTEGER": "bigint", "BIGINT": "numeric"}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from .compare import Answer, Column, Row, difference
-from .differences import explained, types_differ
+from .differences import CODES, explained, names_differ, types_differ
 from .parts import Query
 from .server import PATIENCE, Server
 
@@ -77,7 +77,7 @@ class Sides:
         """What became of a query. Errors are told apart by their words, not by names and numbers in them."""
         code = getattr(given, "sqlstate", None)
         if isinstance(given, Exception):
-            if isinstance(wanted, Refusal) and code == wanted.code:
+            if isinstance(wanted, Refusal) and (code == wanted.code or (wanted.code, code) in CODES):
                 return BOTH_REFUSE
             reason = explained(given, wanted)
             return reason or f"error: {code} " + re.sub(r"\d+|'[^']*'|\S*/\S*", "_", str(given))
@@ -98,7 +98,9 @@ class Sides:
 
 def columns_differ(wanted: Sequence[Column], given: Sequence[Column]) -> list[tuple[Column, Column]]:
     """Columns whose names or types are others, with what stands in their places."""
-    return [(want, give) for want, give in zip(wanted, given) if want[0] != give[0] or types_differ(want[1], give[1])]
+    return [
+        (want, give) for want, give in zip(wanted, given) if names_differ(want[0], give[0]) or types_differ(want[1], give[1])
+    ]
 
 
 def in_words(wanted: Wanted, given: Given) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from .compare import Answer, Row, difference, in_total_order, without_order
 from .parts import Query, listed, optional, part, shrink
-from .differences import INT4, INT8, NUMERIC, TEXT
+from .differences import FLOAT8, INT4, INT8, NUMERIC, TEXT
 from .postgresql_queries import PostgresqlQueries
 from .random_sql import KIND
 from .sides import ANSWERED, BOTH_REFUSE, DIFFERENT, EXACT, OTHER_COLUMNS, Refusal, Reply, Sides, is_failure
@@ -168,7 +168,7 @@ class Planted(unittest.TestCase):
             self.assertEqual(self.outcome(self.WANTED, Reply(rows, self.TYPES)), DIFFERENT, rows)
 
     def test_another_name_or_type_of_a_column(self):
-        for columns in ([("b", INT4), ("sum", INT8)], [("a", TEXT), ("sum", INT8)], [("a", NUMERIC), ("sum", INT8)]):
+        for columns in ([("b", INT4), ("sum", INT8)], [("a", TEXT), ("sum", INT8)], [("a", FLOAT8), ("sum", INT8)]):
             self.assertEqual(self.outcome(self.WANTED, Reply(self.WANTED.rows(), columns)), OTHER_COLUMNS)
 
     def test_an_answer_where_an_error_is_due(self):
@@ -181,6 +181,7 @@ class Planted(unittest.TestCase):
         self.assertTrue(is_failure(self.outcome(self.WANTED, self.error("42702"))))
         self.assertTrue(is_failure(self.outcome(without_order([(1,)]), self.error("22003"))))
         self.assertTrue(is_failure(self.outcome(Refusal("22012", "division by zero"), self.error("22003"))))
+        self.assertTrue(is_failure(self.outcome(without_order([(1,)]), self.error("0A000"))))
         # The sum of bigint is bigint.
         self.assertFalse(is_failure(self.outcome(self.WANTED, self.error("22003"))))
 
