@@ -12,8 +12,8 @@ from .compare import Answer
 LEAST_BIGINT, MOST_BIGINT = -(2**63), 2**63 - 1
 
 
-#: What coscan says of subqueries that docs/serve.md says are refused: they refer to a row from LIMIT or a window function elsewhere
-#: than in conditions, to both sides of an outer join in ON, or have grouping sets.
+#: What coscan says of subqueries that docs/serve.md says are refused: they refer to a row from LIMIT or a window function
+#: elsewhere than in conditions, to both sides of an outer join in ON, or have grouping sets.
 SUBQUERIES = [
     "whose rows may differ each time they are computed",
     "a subquery in ON of an outer join that depends on both sides is not supported",

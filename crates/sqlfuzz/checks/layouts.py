@@ -60,6 +60,8 @@ class Layout:
     #: A column that is the key of folders, and whether it is in the files, too.
     key: str | None = None
     key_in_files: bool = False
+    #: Whether it is null in the files: the value of the folder counts.
+    null_in_files: bool = False
     #: Columns that a file lacks, by its number.
     missing: tuple[tuple[int, str], ...] = ()
     #: Other types of columns in a file.
@@ -99,7 +101,9 @@ def draw_layout(
     if key and draw.random() < 0.15:
         # The type of a key is not known where it is always null.
         never_null = (key,) if nulls[key] > 50 or rows < 40 or draw.random() < 0.5 else ()
-        return Layout(1, draw_names(draw), writer, key, draw.random() < 0.3, never_null=never_null, zone=draw.choice(ZONES))
+        in_files, null_there = draw.random() < 0.3, draw.random() < 0.3
+        zone = draw.choice(ZONES)
+        return Layout(1, draw_names(draw), writer, key, in_files, null_there, never_null=never_null, zone=zone)
     if writer.name == "pyarrow" and draw.random() < 0.02:
         return Layout(1, writer=writer, repeated=True)
     columns = [column for column in types if column != "i"]
@@ -150,6 +154,9 @@ def write_files(duckdb, table: str, types: Mapping[str, str], layout: Layout, fo
             below = folder / f"{layout.key}={NULL_KEY if key is None else key}"
             below.mkdir()
             chosen = [column for column in types if column != layout.key or layout.key_in_files]
+            if layout.null_in_files:
+                nothing = f"CAST(NULL AS {types[layout.key]}) AS {layout.key}"
+                chosen = [nothing if column == layout.key else column for column in chosen]
             there = f"{layout.key} IS NULL" if key is None else f"CAST({layout.key} AS VARCHAR) = '{key}'"
             rows = f"SELECT {', '.join(chosen)} FROM {table} WHERE {there} ORDER BY rowid"
             write_file(duckdb, rows, types, layout, below / layout.path(0))

@@ -49,7 +49,8 @@ class PostgresqlQueries(Queries):
     """Draws queries for PostgreSQL."""
 
     def forms(self) -> list:
-        return super().forms() + [self.divided] * 3 + [self.over_merged] * 2 + [self.constants, self.mistaken, self.rows]
+        more = [self.divided] * 3 + [self.over_merged] * 2 + [self.constants, self.mistaken, self.lateral, self.rows]
+        return super().forms() + more
 
     def direction(self) -> str:
         """Without a word about nulls they are greater than all values."""
@@ -104,6 +105,20 @@ class PostgresqlQueries(Queries):
         if self.draw.random() < 0.3:
             divided = part("CASE WHEN a.v <> 0 THEN ", dividend, how, "a.v ELSE 0 END")
         return part("SELECT a.i, ", divided, " AS c1, ", self.value(scope, "number", DEEPEST), f" AS c2 FROM {table} a", where), 3
+
+    def lateral(self) -> tuple[Part, int]:
+        """A subquery behind FROM that depends on a row before it."""
+        left, right = Scope.of("a"), Scope.of("q")
+        tied = [self.tied(right, left) for _ in range(self.draw.choice([1, 1, 2]))]
+        ties = part(tied[0], *(optional(" AND ", each) for each in tied[1:]))
+        more = optional(" AND ", self.without_subqueries(right, DEEPEST)) if self.draw.random() < 0.3 else part("")
+        joins = [("CROSS JOIN", ""), ("JOIN", " ON true"), ("LEFT JOIN", " ON true"), ("LEFT JOIN", " ON a.v > 2")]
+        how, on = self.draw.choice(joins)
+        tables = self.draw.choice(self.tables), self.draw.choice(self.tables)
+        source = part(f"{tables[0]} a {how} LATERAL (SELECT q.* FROM {tables[1]} q WHERE ", ties, more, f") b{on}")
+        scope = Scope.of("a", "b")
+        columns = [self.value(scope, self.kind(), 1) for _ in range(self.draw.choice([1, 2]))] + [part("a.i"), part("b.i")]
+        return part("SELECT ", listed(columns), " FROM ", source, self.conditions(scope, " WHERE ")), len(columns)
 
     def mistaken(self) -> tuple[Part, int]:
         """Statements that nearly all have to be refused, for their names or their rows."""
