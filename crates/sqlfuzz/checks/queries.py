@@ -33,7 +33,7 @@ class Queries(Windows):
         """What is drawn, the more often the more times."""
         return (
             [self.rows] * 6 + [self.groups] * 4 + [self.over_merged] * 4 + [self.near_the_ends] * 3
-            + [self.windows, self.extremes, self.sets, self.top] * 2
+            + [self.windows, self.sets, self.top] * 2 + [self.extremes] * 3
             + [self.nulls, self.grouping_sets, self.distinct_on, self.merged_in_order]
         )
 
