@@ -45,15 +45,15 @@ TEXT, VARCHAR, DATE, TIMESTAMP, TIMESTAMPTZ = 25, 1043, 1082, 1114, 1184
 
 #: Types that PostgreSQL and coscan may give the same column.
 TYPES = {
-    # docs/serve.md: constants are bigint, and so are results of functions that count.
+    # docs/serve.md: whole constants are bigint.
     *((wanted, given) for wanted in (INT2, INT4, INT8) for given in (INT2, INT4, INT8)),
     # docs/serve.md: the sum of bigint is bigint; parts of a time are integers.
     (NUMERIC, INT8), (NUMERIC, INT4),
-    # docs/serve.md: a date plus whole days or months is a date. A date that is cut has no zone.
+    # docs/serve.md: a date plus whole days or months is a date; `date_trunc` of a date has no zone.
     (TIMESTAMP, DATE), (TIMESTAMPTZ, TIMESTAMP),
-    # The sum of real is of double precision.
+    # docs/serve.md: the sum of real is of double precision.
     (FLOAT4, FLOAT8),
-    # rank, row_number and ntile are counted without a sign, which is numeric to clients.
+    # To be mended: rank, row_number and ntile count without a sign, which is numeric to clients.
     (INT8, NUMERIC), (INT4, NUMERIC),
     # Files do not tell texts with and without a bound of their length apart.
     (VARCHAR, TEXT),
