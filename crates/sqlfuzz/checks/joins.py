@@ -54,6 +54,8 @@ class Joins(Subqueries):
                 source = part(source, f" NATURAL {kind} ", self.narrowed(alias, keys))
             else:
                 source = part(source, f" {kind} ", self.narrowed(alias, keys), f" USING ({', '.join(keys)})")
+        if self.draw.random() < 0.1:
+            source = part("(", source, ")")
         return Merged(source, Scope(tuple(columns)), keys, len({written.split(".")[-1] for written, _ in columns}), aliases)
 
     def narrowed(self, alias: str, keys: list[str]) -> Part:
