@@ -18,6 +18,7 @@ mod mend;
 mod plan;
 mod precedence;
 mod prepared;
+mod row_values;
 mod stated_types;
 mod using;
 mod with_options;

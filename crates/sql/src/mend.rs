@@ -2,19 +2,22 @@
 
 use datafusion::sql::parser::{CopyToSource, Statement};
 
-use crate::{counted_sets, precedence};
+use crate::{counted_sets, precedence, row_values};
 
-/// Mends a statement that DataFusion 55 has read: conditions after `IS DISTINCT FROM` are grouped as they bind, and EXCEPT ALL and
-/// INTERSECT ALL are marked by [`COUNTED_ROWS`](crate::COUNTED_ROWS) for sessions that count their rows.
+/// Mends a statement that DataFusion 55 has read: conditions after `IS DISTINCT FROM` are grouped as they bind, rows of values are
+/// compared by their values, and EXCEPT ALL and INTERSECT ALL are marked by [`COUNTED_ROWS`](crate::COUNTED_ROWS) for sessions that
+/// count their rows.
 pub fn mend_statement(statement: &mut Statement) {
     match statement {
         Statement::Statement(statement) => {
             precedence::group(statement);
+            row_values::compare(statement);
             counted_sets::mark(statement);
         }
         Statement::CopyTo(copy) => {
             if let CopyToSource::Query(query) = &mut copy.source {
                 precedence::group(query);
+                row_values::compare(query);
                 counted_sets::mark(query);
             }
         }
