@@ -15,7 +15,7 @@ from .in_duckdb import MOST_ROWS, SECONDS
 from .packages import Missing
 from .parts import Query
 from .server import free_port
-from .sides import Refusal
+from .sides import Refusal, without_narrow_casts
 
 MAJOR = 15
 PACKAGE = f"postgresql-{MAJOR}"
@@ -137,7 +137,7 @@ class Postgresql:
 
         self.connection.execute(f"SET search_path = {self.named(exact)}")
         try:
-            cursor = self.connection.execute(str(query))
+            cursor = self.connection.execute(without_narrow_casts(query, "numeric") if exact else str(query))
             rows = cursor.fetchmany(MOST_ROWS + 1)
         except psycopg.Error as error:
             words = str(error).splitlines()[0][:100]

@@ -42,13 +42,18 @@ Given = Reply | Exception
 Wanted = Answer | Refusal
 
 
+def without_narrow_casts(query: Query, wide: str) -> str:
+    """The query whose casts to whole numbers are to that type, which holds all of them."""
+    return re.sub(r" AS (SMALLINT|INTEGER|BIGINT)\)", f" AS {wide})", str(query))
+
+
 class Oracle(Protocol):
     """Another engine with the same tables."""
 
     def ask(self, query: Query, exact: bool = False) -> Wanted | str:
         """Its answer, or why there is none to compare with.
 
-        For an exact answer, whole numbers of the tables have a type that holds all results.
+        For an exact answer, whole numbers of the tables and of casts have a type that holds all results.
         """
 
 

@@ -14,7 +14,7 @@ from .parts import Query, listed, optional, part, shrink
 from .differences import FLOAT8, INT4, INT8, NUMERIC, TEXT
 from .postgresql_queries import PostgresqlQueries
 from .random_sql import KIND
-from .sides import ANSWERED, BOTH_REFUSE, DIFFERENT, EXACT, OTHER_COLUMNS, Refusal, Reply, Sides, is_failure
+from .sides import ANSWERED, BOTH_REFUSE, DIFFERENT, EXACT, OTHER_COLUMNS, Refusal, Reply, Sides, is_failure, without_narrow_casts
 from .tables import write_tables
 from .tpcds import with_ranks
 
@@ -202,6 +202,11 @@ class Draws(unittest.TestCase):
             self.assertGreater(sum(text in query for query in common), 50, text)
         for text in ("ALL (SELECT", "ANY (SELECT", " / ", "(NULL"):
             self.assertGreater(sum(text in query for query in more), 20, text)
+
+    def test_exact_answers_have_no_narrow_casts(self):
+        query = Query(part("SELECT CAST(a AS SMALLINT), CAST(CAST(b AS BIGINT) AS DOUBLE PRECISION) FROM t WHERE a = 1"))
+        wide = "SELECT CAST(a AS HUGEINT), CAST(CAST(b AS HUGEINT) AS DOUBLE PRECISION) FROM t WHERE a = 1"
+        self.assertEqual(without_narrow_casts(query, "HUGEINT"), wide)
 
     def test_ranks(self):
         ranked = "SELECT *, rank() OVER (ORDER BY  b ) AS place FROM (SELECT a, b FROM t )"
