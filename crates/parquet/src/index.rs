@@ -32,7 +32,7 @@ pub(crate) enum Place {
 }
 
 pub(crate) fn place(metadata: &ParquetMetaData, end: u64) -> Place {
-    let (mut around, mut bytes) = (u64::MAX..0, 0u64);
+    let (mut around, mut bytes) = (Range { start: u64::MAX, end: 0 }, 0u64);
     let columns = metadata.row_groups().iter().flat_map(RowGroupMetaData::columns);
     for (offset, length) in columns.flat_map(mentioned) {
         let range = u64::try_from(offset).ok().zip(u64::try_from(length).ok());

@@ -156,17 +156,16 @@ pub(super) struct Within<T: ArrowPrimitiveType> {
     of: DataType,
 }
 
+/// Adds or subtracts, and fails where the result does not fit.
+type Checked<N> = fn(N, N) -> Result<N, datafusion::arrow::error::ArrowError>;
+
 impl<T: ArrowNumericType> Within<T> {
     /// Sums of type `of`.
     pub(super) fn new(of: &DataType) -> Self {
         Within { total: T::Native::ZERO, count: 0, of: of.clone() }
     }
 
-    fn change(
-        &mut self,
-        values: &ArrayRef,
-        change: fn(T::Native, T::Native) -> Result<T::Native, datafusion::arrow::error::ArrowError>,
-    ) -> Result<()> {
+    fn change(&mut self, values: &ArrayRef, change: Checked<T::Native>) -> Result<()> {
         let overflow = |_| out_of_range(&self.of, &format!("a sum of {}", name_of(&self.of)));
         if let Some(total) = sum_checked(values.as_primitive::<T>()).map_err(overflow)? {
             self.total = change(self.total, total).map_err(overflow)?;

@@ -57,7 +57,7 @@ fn numbers(a: &DataType, b: &DataType) -> Option<DataType> {
         return Some(a.with(b));
     }
     if a.is_floating() || b.is_floating() {
-        return Some([float_for(a)?, float_for(b)?].into_iter().max_by_key(float_bits)?);
+        return [float_for(a)?, float_for(b)?].into_iter().max_by_key(float_bits);
     }
     let (a, b) = (Digits::of(a)?, Digits::of(b)?);
     Digits { before: a.before.max(b.before), behind: a.behind.max(b.behind) }.decimal()
@@ -134,11 +134,10 @@ impl Digits {
     fn decimal(self) -> Option<DataType> {
         let scale = i8::try_from(self.behind).ok()?;
         let precision = u8::try_from((self.before + self.behind).max(1)).ok()?;
-        match precision {
-            ..=DECIMAL128_MAX_PRECISION => Some(Decimal128(precision, scale)),
-            ..=DECIMAL256_MAX_PRECISION => Some(Decimal256(precision, scale)),
-            _ => None,
+        if precision <= DECIMAL128_MAX_PRECISION {
+            return Some(Decimal128(precision, scale));
         }
+        (precision <= DECIMAL256_MAX_PRECISION).then_some(Decimal256(precision, scale))
     }
 }
 

@@ -18,6 +18,8 @@ use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use futures::StreamExt;
 
+use crate::support::QUERY_ENDS_AFTER;
+
 const ROWS: i64 = 30_000;
 
 /// A table of long strings: `id` and `g` are different in every row, `h` in every tenth.

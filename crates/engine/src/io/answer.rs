@@ -3,12 +3,13 @@
 //! Errors of `object_store` tell neither status nor headers. So a request takes an [`Answer`] with it, in its extensions: a client
 //! that knows it notes both there, and leaves repeating to the caller. Of other clients the status is read from the error's text.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use object_store::Error;
 
 use super::ReadError;
+use crate::sync::Mutex;
 
 /// Whether a request may succeed if it is repeated as it is.
 ///

@@ -1,7 +1,6 @@
 //! How far ahead scans of many small files read.
 
 use std::path::Path;
-use std::time::Duration;
 
 use coscan_engine::{DeliveryOrder, Engine, EngineConfig, ScanRequest};
 

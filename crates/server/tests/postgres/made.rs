@@ -184,7 +184,7 @@ async fn a_planner_that_is_stopped_holds_its_turn_as_long_as_it_runs() {
     for by_timeout in [false, true] {
         // A machine that becomes faster in between plans in less than a third of the time that it took before.
         let mut held = Vec::new();
-        while !held.last().is_some_and(|(alone, waited)| *waited > *alone / 3) {
+        while held.last().is_none_or(|(alone, waited)| *waited <= *alone / 3) {
             assert!(held.len() < 10, "planned alone, and stopped until others planned: {held:?}");
             let alone = planning_time(&busy, &slow).await;
             held.push((alone, held_after_stop(&world, &busy, &other, &slow, alone, by_timeout).await));

@@ -82,10 +82,10 @@ impl Mender<'_> {
             select.projection = self.without_wildcards(std::mem::take(&mut select.projection), &scope);
         }
         self.scopes.push(scope);
-        let order_by = order_by.map(|order| {
+        let mut order_by = order_by;
+        if let Some(order) = order_by.as_deref_mut() {
             self.order_of_columns(order, &select.projection);
-            order
-        });
+        }
         let texts: Vec<Option<String>> = select.projection.iter().map(text).collect();
         self.names(select)?;
         for (item, text) in select.projection.iter_mut().zip(texts) {

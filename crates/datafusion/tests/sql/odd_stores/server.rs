@@ -74,12 +74,12 @@ impl Server {
                         tokio::time::sleep(Duration::from_millis(2)).await;
                     }
                 }
-                Bodies::BreakOff(every) if request.method == "GET" && number % every == 0 => {
+                Bodies::BreakOff(every) if request.method == "GET" && number.is_multiple_of(every) => {
                     socket.get_mut().write_all(&answer[..answer.len() - 1 - answer.len() / 3]).await.ok()?;
                     socket.get_mut().shutdown().await.ok()?;
                     return None;
                 }
-                Bodies::Reset(every) if number % every == 0 => return None,
+                Bodies::Reset(every) if number.is_multiple_of(every) => return None,
                 _ => socket.get_mut().write_all(&answer).await.ok()?,
             }
         }
@@ -92,7 +92,7 @@ impl Server {
             (format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\n{more}\r\n"), Vec::new())
         };
         if let Busy::Every { status, every, retry_after } = odd.busy
-            && number % every == 0
+            && number.is_multiple_of(every)
         {
             return plain(&format!("{status} Busy"), retry_after.unwrap_or(""));
         }
