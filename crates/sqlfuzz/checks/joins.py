@@ -31,6 +31,9 @@ class Merged:
 class Joins(Subqueries):
     """Draws joins with merged keys."""
 
+    #: DuckDB leaves merged keys where they are in `*`; SQL, PostgreSQL and coscan put them first.
+    keys_first = True
+
     def merged(self) -> Merged:
         keys = self.draw.choice([["k"], ["k"], ["v"], ["t"], ["k", "v"], ["d"]])
         aliases = "abc"[: self.draw.choice([2, 2, 2, 3])]
@@ -59,7 +62,8 @@ class Joins(Subqueries):
         return Merged(source, Scope(tuple(columns)), keys, len({written.split(".")[-1] for written, _ in columns}), aliases)
 
     def narrowed(self, alias: str, keys: list[str]) -> Part:
-        columns = [column if column in keys else f"{column} AS {alias}_{column}" for column in KINDS]
+        order = [*keys, *(column for column in KINDS if column not in keys)] if self.keys_first else KINDS
+        columns = [column if column in keys else f"{column} AS {alias}_{column}" for column in order]
         table = self.draw.choice(self.tables)
         return part(f"(SELECT {', '.join(columns)} FROM {table} q", self.where(Scope.of("q")), f") {alias}")
 

@@ -25,16 +25,13 @@ MISTAKES = [
     "SELECT k FROM {first} a {kind} {second} b USING (k) {kind} {third} c ON a.v = c.v",
     "SELECT a.i FROM {first} a {kind} {second} b USING (nothing)",
     "SELECT count(*) FROM {first} a {kind} {second} b USING (k) GROUP BY v",
-    "SELECT a.k FROM {first} a {kind} {second} b USING (k) GROUP BY k",
     "SELECT x.k FROM {first} a WHERE a.k IN (SELECT x.k FROM {second} x)",
     "SELECT a.v FROM {first} a GROUP BY a.k",
     "SELECT (SELECT q.k FROM {second} q)",
     "SELECT (SELECT q.v FROM {second} q WHERE q.k = a.k) FROM {first} a",
     "SELECT a.i FROM {first} a WHERE (SELECT q.o FROM {second} q WHERE q.v < a.v)",
     "SELECT k FROM ({first} a {kind} {second} b USING (k))",
-    "SELECT k FROM (SELECT a.k, b.k FROM {first} a {kind} {second} b USING (k)) x",
     "SELECT x.k FROM (SELECT * FROM {first} a {kind} {second} b USING (k)) x",
-    "SELECT x.v FROM (SELECT * FROM {first} a {kind} {second} b USING (k)) x",
 ]
 
 #: Numbers of constants, or errors.
@@ -47,6 +44,8 @@ CALCULATIONS = [
 
 class PostgresqlQueries(Queries):
     """Draws queries for PostgreSQL."""
+
+    keys_first = False
 
     def forms(self) -> list:
         more = [self.divided] * 3 + [self.over_merged] * 2 + [self.constants, self.mistaken, self.lateral, self.rows]

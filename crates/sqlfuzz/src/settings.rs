@@ -9,11 +9,9 @@ use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
-use crate::data::Database;
 use crate::dice::Dice;
 use crate::functions;
 use crate::odd::Odd;
-use crate::query::Test;
 use crate::refusals::{Refusals, RefusingPool};
 use crate::reversed::Reversed;
 use crate::shapes::Shapes;
@@ -146,15 +144,6 @@ impl Settings {
         }
     }
 
-    /// Both sides run the queries without optimizations in which DataFusion is at fault itself:
-    /// - Statistics know nothing of NaN, so that the filter of a top-k drops chunks with such rows, or not, as it comes in
-    ///   time.
-    pub(crate) fn respect(&mut self, database: &Database, tests: &[Test]) {
-        if database.has_floats() && tests.iter().any(Test::may_be_top_k) {
-            self.datafusion.push(("optimizer.enable_topk_dynamic_filter_pushdown", "false".to_owned()));
-        }
-    }
-
     /// The policy of the query at this position.
     pub(crate) fn policy(&self, query: usize) -> PolicyName {
         self.policies[query % self.policies.len()]
@@ -162,13 +151,14 @@ impl Settings {
 
     /// DataFusion as it is, but for optimizations in which it is at fault itself.
     pub(crate) fn plain(&self) -> Result<SessionContext> {
-        let mut config = self.config()?;
-        // The reader of page indexes panics at row groups without rows.
-        config.options_mut().set("datafusion.execution.parquet.enable_page_index", "false")?;
-        self.with_config(config)
+        self.with_config(self.config()?)
     }
 
     fn with_config(&self, mut config: SessionConfig) -> Result<SessionContext> {
+        // Statistics know nothing of NaN, and it draws wrong conclusions from some: it looks at all rows.
+        config = config.with_collect_statistics(false);
+        let parquet = &mut config.options_mut().execution.parquet;
+        (parquet.pruning, parquet.enable_page_index, parquet.bloom_filter_on_read) = (false, false, false);
         // Where columns have equal names, the filter of a join may reach another column than its key.
         config.options_mut().set("datafusion.optimizer.enable_join_dynamic_filter_pushdown", "false")?;
         let state = with_mended_planning(self.state(config, None)?);
@@ -179,13 +169,6 @@ impl Settings {
     pub(crate) fn plain_usual(&self) -> Result<SessionContext> {
         let usual = self.usual();
         usual.with_config(usual.config()?)
-    }
-
-    /// The same with page indexes, whose statistics know nothing of NaN either.
-    pub(crate) fn plain_by_pages(&self) -> Result<SessionContext> {
-        let mut by_pages = self.usual();
-        by_pages.datafusion.push(("execution.parquet.enable_page_index", "true".to_owned()));
-        by_pages.with_config(by_pages.config()?)
     }
 
     /// DataFusion as it is, row by row with filters that scans apply, so that what guards against a failing part of a
@@ -234,12 +217,10 @@ impl Settings {
     }
 
     fn usual(&self) -> Settings {
-        let mut usual = Settings {
+        Settings {
             datafusion: self.datafusion.iter().filter(|(name, _)| keeps_meaning(name)).cloned().collect(),
             ..self.clone()
-        };
-        usual.datafusion.push(("execution.parquet.enable_page_index", "false".to_owned()));
-        usual
+        }
     }
 
     /// DataFusion with cooperative scans, under load control with this pool if there is one.

@@ -2,6 +2,7 @@
 //!
 //! Text is taken for a pattern only if no file or folder has that name. Nothing is listed here.
 
+use std::io;
 use std::path::{self, MAIN_SEPARATOR};
 
 use datafusion::common::{DataFusionError, Result, plan_err};
@@ -84,7 +85,7 @@ impl Location {
     }
 
     fn existing(text: &str, path: &str) -> Result<Self> {
-        let absolute = path::absolute(path)?;
+        let absolute = without_parents(path::Path::new(path))?;
         let url = if absolute.is_dir() {
             Url::from_directory_path(absolute)
         } else {
@@ -203,6 +204,18 @@ pub(crate) fn store_of(url: &ListingTableUrl) -> &str {
     &url.get_url()[..Position::BeforePath]
 }
 
+/// The absolute path, without `..`: stores take no such part. What stands before the last one is resolved, links too, as the
+/// system does.
+fn without_parents(path: &path::Path) -> io::Result<path::PathBuf> {
+    let parts: Vec<path::Component> = path.components().collect();
+    let Some(last) = parts.iter().rposition(|part| *part == path::Component::ParentDir) else {
+        return path::absolute(path);
+    };
+    let before: path::PathBuf = parts[..=last].iter().collect();
+    let after: path::PathBuf = parts[last + 1..].iter().collect();
+    Ok(before.canonicalize()?.join(after))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -251,6 +264,17 @@ mod tests {
             assert!(location.may_be_file(), "{name}");
             assert_eq!(location.url().prefix().filename(), Some(name));
         }
+    }
+
+    #[test]
+    fn a_path_may_lead_upwards() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = folder.path().canonicalize().expect("a folder");
+        std::fs::create_dir(folder.join("below")).expect("a folder");
+        std::fs::write(folder.join("t.parquet"), "").expect("a file");
+        let path = folder.join("below/../t.parquet");
+        let location = Location::parse(path.to_str().expect("a path")).expect("a location");
+        assert_eq!(format!("/{}", location.url().prefix()), folder.join("t.parquet").to_str().expect("a path"));
     }
 
     #[test]

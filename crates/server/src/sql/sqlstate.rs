@@ -10,6 +10,7 @@ use coscan_datafusion::engine_error;
 use coscan_engine::EngineError;
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::{DataFusionError, SchemaError};
+use datafusion::parquet::errors::ParquetError;
 
 /// A file was replaced while it was read. As PostgreSQL says it of a query on a standby whose rows were taken away: nothing
 /// is wrong with the statement, and clients that retry at all retry this.
@@ -82,7 +83,12 @@ pub(crate) fn sqlstate(error: &DataFusionError, text: &str) -> &'static str {
         },
         DataFusionError::IoError(error) if error.kind() == io::ErrorKind::NotFound => "58P01",
         DataFusionError::IoError(_) => "58030",
-        DataFusionError::ParquetError(_) => "XX001",
+        DataFusionError::ParquetError(error) => match **error {
+            // Conditions are evaluated while pages are decoded.
+            ParquetError::ArrowError(_) if text.contains("Divide by zero") => "22012",
+            ParquetError::ArrowError(_) => with(&RUNNING, text, "XX001"),
+            _ => "XX001",
+        },
         DataFusionError::Plan(_) => with(&PLANNING, text, "42000"),
         // Functions say so of values that they cannot take.
         DataFusionError::Execution(_) => with(&RUNNING, text, "22000"),

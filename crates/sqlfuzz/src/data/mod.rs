@@ -27,11 +27,6 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    /// Whether some column may have NaN.
-    pub(crate) fn has_floats(&self) -> bool {
-        self.has(DataType::is_floating)
-    }
-
     /// Whether some column has parts.
     pub(crate) fn has_nested(&self) -> bool {
         self.has(DataType::is_nested)
