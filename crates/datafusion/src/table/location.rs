@@ -274,7 +274,10 @@ mod tests {
         std::fs::write(folder.join("t.parquet"), "").expect("a file");
         let path = folder.join("below/../t.parquet");
         let location = Location::parse(path.to_str().expect("a path")).expect("a location");
-        assert_eq!(format!("/{}", location.url().prefix()), folder.join("t.parquet").to_str().expect("a path"));
+        assert_eq!(
+            format!("/{}", location.url().prefix()),
+            folder.join("t.parquet").to_str().expect("a path")
+        );
     }
 
     #[test]

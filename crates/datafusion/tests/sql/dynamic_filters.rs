@@ -351,7 +351,7 @@ async fn min_and_max_together_need_the_rows_of_both() {
         let batch = RecordBatch::try_from_iter_with_nullable(columns).expect("a batch");
         write(&folder.path().join(format!("{name}.parquet")), &batch, row_groups(1000).build());
     }
-    let plain = support::with_table(support::plain(Variant::Default), &folder).await;
+    let plain = support::with_table(support::upstream(Variant::Default), &folder).await;
     let sql = "SELECT min(k), max(z) FROM t";
     let mut is_wrong = false;
     for _ in 0..50 {

@@ -320,7 +320,7 @@ async fn two_columns_of_one_name_are_an_error() {
 /// When one of these fails, a mend of `table/` can go.
 #[tokio::test]
 async fn datafusion_alone_is_still_wrong() {
-    let plain = || support::plain(Variant::Default);
+    let plain = || support::upstream(Variant::Default);
     let location = |folder: &tempfile::TempDir| folder.path().to_str().expect("a path").to_owned();
     let lacks = folder(&[]);
     write(&lacks.path().join("a.parquet"), &[("a", ints(&[1])), ("b", ints(&[1]))], &["a"]);

@@ -234,7 +234,11 @@ async fn get_if(
     let result = source.store.get_opts(&source.meta.location, options).await;
     let result = result.map_err(|error| answer.error(error))?;
     if result.range.start != range.start {
-        return Err(ReadError::Short { wanted: range.end - range.start, got: 0 });
+        // The range may lie behind the end of a version that is shorter.
+        return Err(match source.quirks.compare(&result.meta, &source.meta) {
+            Verdict::Replaced(detail) => ReadError::Replaced(detail),
+            _ => ReadError::Short { wanted: range.end - range.start, got: 0 },
+        });
     }
     Ok(result)
 }
