@@ -31,7 +31,7 @@ fn table(folder: &Path, name: &str) -> String {
     let mut random = 1_u64;
     let mut noise = || {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        random as i64
+        (random >> 20) as i64
     };
     let numbers: ArrayRef =
         Arc::new((0..ROWS * CHUNKS as i64).map(|_| Some(noise())).collect::<Int64Array>());

@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, DataFusionError, Result, exec_datafusion_err};
 use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
@@ -44,6 +44,10 @@ pub(crate) fn with_checked_arithmetic(mut analyzer: Analyzer) -> Analyzer {
     analyzer.rules.push(Arc::new(CheckedArithmetic));
     analyzer
 }
+
+/// Expressions of more operations than this are left as they are: DataFusion asks each function for its type again and again,
+/// which takes time with the third power of the operations within each other.
+const OPERATIONS_MAX: usize = 64;
 
 #[derive(Debug)]
 struct CheckedArithmetic;
@@ -67,11 +71,24 @@ fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let names = NamePreserver::new(&plan);
     plan.map_expressions(|expr| {
         let name = names.save(&expr);
-        Ok(expr.transform_up(|expr| of_expr(expr, &schema))?.update_data(|expr| name.restore(expr)))
+        let checked = operations(&expr) <= OPERATIONS_MAX;
+        let changed = expr.transform_up(|expr| of_expr(expr, &schema, checked))?;
+        Ok(changed.update_data(|expr| name.restore(expr)))
     })
 }
 
-fn of_expr(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+/// The arithmetic operations in an expression.
+fn operations(expr: &Expr) -> usize {
+    let mut operations = 0;
+    let _ = expr.apply(|part| {
+        operations += usize::from(matches!(part, Expr::BinaryExpr(_) | Expr::Negative(_)));
+        Ok(TreeNodeRecursion::Continue)
+    });
+    operations
+}
+
+/// With `checked`, operations are checked, too.
+fn of_expr(mut expr: Expr, schema: &DFSchema, checked: bool) -> Result<Transformed<Expr>> {
     match &mut expr {
         Expr::AggregateFunction(AggregateFunction { func, .. }) => {
             if let Some(checked) = CheckedSum::instead_of(func) {
@@ -90,6 +107,7 @@ fn of_expr(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             }
             Ok(Transformed::no(expr))
         }
+        _ if !checked => Ok(Transformed::no(expr)),
         Expr::Cast(_) => checked_cast(expr, schema),
         _ => checked_operation(expr, schema),
     }
