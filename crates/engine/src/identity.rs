@@ -106,7 +106,7 @@ impl LocalVersion {
         self.modified == self.changed
     }
 
-    /// Whether this may be the version that `meta` describes. Without a version there ([`names_version`]), any of its size may.
+    /// Whether this may be the version that `meta` describes. Without a version there (`names_version`), any of its size may.
     pub fn is_listed_as(&self, meta: &ObjectMeta) -> bool {
         let (seconds, nanos) = self.modified;
         let modified = seconds * 1_000_000 + nanos / 1_000;
