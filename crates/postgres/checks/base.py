@@ -133,11 +133,8 @@ class Base(unittest.TestCase):
 
     def wait_for_scan(self) -> int:
         """Waits until a scan has chunks; the backend's process id."""
-        # In one session: a scan takes seconds, and a session for each look may take longer.
-        rows = self.cluster.sql("""DO $$ BEGIN
-            WHILE NOT EXISTS (SELECT FROM coscan_scans WHERE chunks_done > 2) LOOP PERFORM pg_sleep(0.01); END LOOP;
-        END $$; SELECT pid FROM coscan_scans ORDER BY chunks_done DESC LIMIT 1""")
-        return int(rows[0])
+        self.cluster.wait_until("count(*) > 0 FROM coscan_scans WHERE chunks_done > 2")
+        return int(self.cluster.sql("SELECT pid FROM coscan_scans ORDER BY chunks_done DESC LIMIT 1")[0])
 
     def policies(self) -> list[str]:
         """All policies, in the registry's order."""

@@ -58,7 +58,7 @@ class Endings(Base):
         started = time.monotonic()
         for _ in range(5):
             self.cluster.sql(f"{SERIAL} BEGIN; CREATE TABLE brief AS SELECT * FROM big; SELECT count(*) FROM brief; TRUNCATE brief; SELECT count(*) FROM brief; DROP TABLE brief; COMMIT")
-        self.assertLess(time.monotonic() - started, 300)
+        self.assertLess(time.monotonic() - started, 60)
         self.assert_at_rest()
 
     def test_prepared_transactions(self) -> None:
@@ -75,7 +75,7 @@ class Endings(Base):
                 self.wait_for_scan()
                 ddl = self.cluster.psql(statement)
                 self.assertEqual(finish(session), [SLOW_SUM])
-                finish(ddl)
+                finish(ddl, 60)
                 if "DROP" not in statement:
                     left = "0" if "TRUNCATE" in statement else "120000"
                     self.assertEqual(self.cluster.sql(f"{SERIAL} SELECT count(*) FROM victim"), [left])
@@ -85,15 +85,16 @@ class Endings(Base):
         self.cluster.sql("CREATE TABLE frozen AS SELECT * FROM big; DELETE FROM frozen WHERE id % 2 = 0")
         session = self.cluster.psql(f"{SERIAL} BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(pg_sleep(0.01)) FROM frozen WHERE id % 150 = 1")
         self.wait_for_scan()
-        self.cluster.sql("VACUUM (FREEZE, DISABLE_PAGE_SKIPPING) frozen")
+        started = time.monotonic()
+        self.cluster.sql("VACUUM (FREEZE, DISABLE_PAGE_SKIPPING) frozen", timeout=30)
+        self.assertLess(time.monotonic() - started, 30)
         finish(session)
         self.cluster.sql("DROP TABLE frozen")
 
     def test_rows_changed_meanwhile_are_checked_again(self) -> None:
         self.cluster.sql("CREATE TABLE target AS SELECT grp, 0 AS n FROM small")
         first = self.cluster.psql("BEGIN; UPDATE target SET n = 1 WHERE grp = 5; SELECT pg_sleep(1.5); COMMIT")
-        # Its row is locked, or changed for good.
-        self.cluster.wait_until("count(*) > 0 FROM target WHERE n = 1 OR EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep')")
+        time.sleep(0.5)
         rows = self.cluster.sql(f"{SERIAL} SET enable_hashjoin = off; SET enable_mergejoin = off; UPDATE target t SET n = t.n + 10 FROM unlogged b WHERE b.id = 5 AND b.grp = t.grp RETURNING t.n, b.id")
         finish(first)
         self.assertEqual(rows, ["11|5"])

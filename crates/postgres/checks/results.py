@@ -52,7 +52,7 @@ class Results(Base):
             mode = PARALLEL if number % 16 == 0 else SERIAL
             sessions.append((shape, self.cluster.psql(f"SET coscan.policy = '{policy}'; {mode} {shape}")))
         for shape, session in sessions:
-            self.assertEqual(sorted(finish(session)), self.expected[shape])
+            self.assertEqual(sorted(finish(session, 300)), self.expected[shape])
         self.assertGreater(self.stat("chunks_shared"), 0)
         self.assert_at_rest()
 

@@ -23,9 +23,6 @@ MAJOR = 15
 PACKAGES = f"postgresql-{MAJOR} postgresql-server-dev-{MAJOR}"
 USERS = ("postgres", "nobody")
 
-# What has not ended after so many seconds hangs, on any machine.
-ENDS = 600.0
-
 
 class Missing(Exception):
     """What is not there, and how to get it."""
@@ -215,7 +212,7 @@ class Cluster:
         process.stdin = None
         return process
 
-    def sql(self, sql: str, timeout: float = ENDS) -> list[str]:
+    def sql(self, sql: str, timeout: float = 120) -> list[str]:
         """Runs statements in a session of their own; the rows of all of them."""
         return finish(self.psql(sql), timeout)
 
@@ -225,7 +222,7 @@ class Cluster:
         assert len(rows) == 1, rows
         return rows[0]
 
-    def wait_until(self, sql: str, timeout: float = ENDS) -> None:
+    def wait_until(self, sql: str, timeout: float = 60) -> None:
         """Waits until a condition holds."""
         end = time.monotonic() + timeout
         while time.monotonic() < end:
@@ -244,7 +241,7 @@ class Cluster:
         return pid
 
 
-def finish(process: subprocess.Popen[str], timeout: float = ENDS) -> list[str]:
+def finish(process: subprocess.Popen[str], timeout: float = 120) -> list[str]:
     """Waits for a session to end; its rows, or `Failed`."""
     try:
         out, err = process.communicate(timeout=timeout)
