@@ -140,28 +140,24 @@ impl ParquetFiles {
         Ok(schema)
     }
 
-    /// What is known of a file's columns, in the types of the table.
-    async fn statistics(
+    /// What is known of the columns of a file with this footer, in the types of the table.
+    fn statistics(
         &self,
-        state: &dyn Session,
-        store: &Arc<dyn ObjectStore>,
+        footer: &Arc<ParquetMetaData>,
         table: &SchemaRef,
         object: &ObjectMeta,
     ) -> Result<Statistics> {
-        let in_file = self.columns_in(state, store, table, object).await?;
-        let footer = self.footer(state, store, object).await?;
-        Ok(in_types_of(table, &in_file, file_statistics::of_file(&footer, &in_file)?))
+        let in_file = self.columns_in(Arc::clone(footer), table, object)?;
+        Ok(in_types_of(table, &in_file, file_statistics::of_file(footer, &in_file)?))
     }
 
     /// The table's columns in the types that statistics of the file are made in. Fails if the file does not fit the table.
-    async fn columns_in(
+    fn columns_in(
         &self,
-        state: &dyn Session,
-        store: &Arc<dyn ObjectStore>,
+        footer: Arc<ParquetMetaData>,
         table: &SchemaRef,
         object: &ObjectMeta,
     ) -> Result<SchemaRef> {
-        let footer = self.footer(state, store, object).await?;
         let own = self.schema_of(footer)?;
         if let Some(name) = first_twice(own.fields())
             && table.column_with_name(name).is_some()
@@ -228,7 +224,7 @@ impl FileFormat for ParquetFiles {
         table_schema: SchemaRef,
         object: &ObjectMeta,
     ) -> Result<Statistics> {
-        self.statistics(state, store, &table_schema, object).await
+        self.statistics(&self.footer(state, store, object).await?, &table_schema, object)
     }
 
     async fn infer_ordering(
@@ -248,8 +244,9 @@ impl FileFormat for ParquetFiles {
         table_schema: SchemaRef,
         object: &ObjectMeta,
     ) -> Result<FileMeta> {
-        let statistics = self.statistics(state, store, &table_schema, object).await?;
-        let ordering = self.infer_ordering(state, store, table_schema, object).await?;
+        let footer = self.footer(state, store, object).await?;
+        let statistics = self.statistics(&footer, &table_schema, object)?;
+        let ordering = file_statistics::order_of_file(&footer, &table_schema)?;
         Ok(FileMeta::new(statistics).with_ordering(ordering))
     }
 
