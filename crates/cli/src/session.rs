@@ -294,7 +294,7 @@ impl Session {
         }
     }
 
-    /// How devices with profiles were read, one line each.
+    /// How devices with profiles, and stores, were read, one line each.
     pub fn devices_text(&self) -> String {
         let Backend::Cooperative(coscan) = &self.backend else { return String::new() };
         let line = |device: coscan_engine::DeviceUse| {
@@ -316,7 +316,17 @@ impl Session {
                 device.profile
             )
         };
-        coscan.engine.devices().into_iter().map(line).collect()
+        let store = |store: coscan_engine::StoreUse| {
+            format!(
+                "\n{}: {} requests at once ({}), gaps up to {} KiB",
+                store.store,
+                store.requests,
+                store.why.as_str(),
+                store.gap_bytes >> 10
+            )
+        };
+        let devices = coscan.engine.devices().into_iter().map(line);
+        devices.chain(coscan.engine.stores().into_iter().map(store)).collect()
     }
 
     /// Ends the recording of events, if there is one, with everything written.

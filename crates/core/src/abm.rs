@@ -9,14 +9,14 @@ use crate::action::{Action, FailReason};
 use crate::config::AbmConfig;
 use crate::error::ConfigError;
 use crate::event::{Event, ScanSpec};
-use crate::ids::LoadId;
+use crate::ids::{LoadId, StoreNo};
 use crate::ledger::Usage;
 use crate::mechanism::Mechanism;
 use crate::mechanism::scans::minimum_buffer;
 use crate::part::PartKey;
 use crate::policy::Policy;
 use crate::set::ColumnSet;
-use crate::state::{Load, State};
+use crate::state::{Load, State, StoreLimits};
 use crate::time::Instant;
 
 /// Decides what to read next, which scan gets which chunk, and what is evicted, for any number of scans over any
@@ -112,6 +112,26 @@ impl Abm {
     pub fn set_loads_in_flight_max(&mut self, most: NonZeroU32) {
         self.mechanism.state.config.loads_in_flight_max = most.get();
         self.mechanism.state.refresh_ahead();
+    }
+
+    /// The loads that are in flight from a store.
+    pub fn loads_from(&self, store: StoreNo) -> u32 {
+        self.state().stores.get(&store).map_or(0, |used| used.loads)
+    }
+
+    /// Gives a store limits of its own, which the next event makes use of. Loads that are in flight go on. Returns how many loads
+    /// were allowed before.
+    pub fn set_store_limits(&mut self, store: StoreNo, limits: StoreLimits) -> u32 {
+        let state = &mut self.mechanism.state;
+        let limits = StoreLimits { loads: limits.loads.max(1), ..limits };
+        let before = state.loads_max(store);
+        let ahead = |limits: &StoreLimits| (limits.ahead_chunks, limits.ahead_bytes);
+        let same =
+            state.store_limits.insert(store, limits).is_some_and(|last| ahead(&last) == ahead(&limits));
+        if !same {
+            state.refresh_ahead();
+        }
+        before
     }
 
     /// Decoded arrays may have another share of the budget, in percent, from the next event on. More than 100 are 100.

@@ -55,4 +55,5 @@ pub use phases::Phases;
 pub use policy::Policy;
 pub use registry::PolicyName;
 pub use set::{ChunkSet, ColumnSet};
+pub use state::StoreLimits;
 pub use time::{Instant, Span};

@@ -24,7 +24,7 @@ impl State {
         let now = self.now;
         let starved_below = self.config.starved_below * spec.workers;
         let matching_bytes = self.mean_matching_bytes(&spec);
-        let ahead = if matching_bytes > 0 { Ahead::default() } else { self.ahead };
+        let ahead = if matching_bytes > 0 { Ahead::default() } else { self.table(spec.table).ahead };
         let matching = std::mem::take(&mut spec.matching);
         let matching = self.enter_matching(id, matching, &spec.chunks, starved_below);
         let table = self.table_mut(spec.table);

@@ -47,9 +47,9 @@ pub struct State {
     pub(crate) next_load: u64,
     /// The stores that scans or loads are of.
     pub(crate) stores: BTreeMap<StoreNo, StoreUse>,
+    /// Where the configuration is not in force.
+    pub(crate) store_limits: BTreeMap<StoreNo, StoreLimits>,
     pub(crate) usage: Usage,
-    /// How far ahead every scan may be supplied with small chunks.
-    pub(crate) ahead: Ahead,
     pub(crate) recency: Recency,
     pub(crate) decoded: BTreeMap<PartKey, u64>,
     /// Parts with decoded arrays, by the time at which arrays were last added.
@@ -70,6 +70,17 @@ pub(crate) struct StoreUse {
     pub(crate) scans: u32,
     /// Loads in flight.
     pub(crate) loads: u32,
+}
+
+/// What a store that is not driven by the configuration gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoreLimits {
+    /// Loads in flight at most, one at least.
+    pub loads: u32,
+    /// How many chunks further than usual each scan may be supplied.
+    pub ahead_chunks: u32,
+    /// As long as they have fewer bytes than this, in the columns of the scan.
+    pub ahead_bytes: u64,
 }
 
 /// The point reads that wait for pages of one chunk.
@@ -114,7 +125,7 @@ impl State {
             next_load: 0,
             stores: BTreeMap::new(),
             usage,
-            ahead: Ahead::default(),
+            store_limits: BTreeMap::new(),
             recency: Recency::default(),
             decoded: BTreeMap::new(),
             decoded_recency: Recency::default(),
@@ -172,12 +183,17 @@ impl State {
     /// Whether the store of this scan's table has fewer loads in flight than it may have. A store that does not
     /// answer blocks its own slots only.
     pub fn has_slot(&self, scan: &Scan) -> bool {
-        self.loads_from(scan.table) < self.config.loads_in_flight_max
+        self.loads_from(scan.table) < self.loads_max(self.table(scan.table).layout.store())
     }
 
     /// Whether [`State::has_slot`] holds for any scan.
     pub(crate) fn any_has_slot(&self) -> bool {
-        self.stores.values().any(|store| store.scans > 0 && store.loads < self.config.loads_in_flight_max)
+        self.stores.iter().any(|(no, store)| store.scans > 0 && store.loads < self.loads_max(*no))
+    }
+
+    /// How many loads may be in flight from a store.
+    pub(crate) fn loads_max(&self, store: StoreNo) -> u32 {
+        self.store_limits.get(&store).map_or(self.config.loads_in_flight_max, |limits| limits.loads)
     }
 
     /// How many loads are in flight from the stores of the tables that a scan reads.
@@ -246,20 +262,29 @@ impl State {
         (0..).zip(scan.upcoming(position, most)).take_while(small).map(|(_, chunk)| chunk)
     }
 
-    /// Brings how far ahead scans are supplied in line with budget, loads and number of scans: all scans together have
-    /// no more than a share of the buffer so, or they would evict from each other what was read ahead. Cost: linear in
-    /// the scans if it changes.
-    pub(crate) fn refresh_ahead(&mut self) {
+    /// How far ahead each scan of a store may be supplied: all scans together have no more than a share of the buffer so, or they
+    /// would evict from each other what was read ahead.
+    pub(crate) fn ahead(&self, store: StoreNo) -> Ahead {
         let scans: u64 = self.stores.values().map(|store| u64::from(store.scans)).sum();
         let share = self.usage.budget / AHEAD_BUFFER_SHARE / scans.max(1);
-        let bytes = self.config.ahead_bytes.min(share);
-        let chunks = if bytes > 0 { self.config.loads_in_flight_max } else { 0 };
-        let ahead = Ahead { chunks, bytes };
-        if self.ahead != ahead {
-            self.ahead = ahead;
-            self.tables.values_mut().for_each(|table| table.set_ahead(ahead));
-            let tables: Vec<TableId> = self.tables.keys().copied().collect();
-            tables.into_iter().for_each(|table| self.recount(table));
+        let limits = self.store_limits.get(&store);
+        let chunks = limits.map_or(self.config.loads_in_flight_max, |limits| limits.ahead_chunks);
+        let bytes = share.min(limits.map_or(self.config.ahead_bytes, |limits| limits.ahead_bytes));
+        Ahead { chunks: if bytes > 0 { chunks } else { 0 }, bytes }
+    }
+
+    /// Brings that in line with budget, limits and number of scans. Cost: linear in the scans of the tables for which it changes.
+    pub(crate) fn refresh_ahead(&mut self) {
+        let changed = |(id, table): (&TableId, &Table)| {
+            let ahead = self.ahead(table.layout.store());
+            (table.ahead != ahead).then_some((*id, ahead))
+        };
+        let changed: Vec<(TableId, Ahead)> = self.tables.iter().filter_map(changed).collect();
+        for (id, ahead) in changed {
+            if let Some(table) = self.tables.get_mut(&id) {
+                table.set_ahead(ahead);
+            }
+            self.recount(id);
         }
     }
 

@@ -109,6 +109,8 @@ pub struct Table {
     pub(crate) touched: BTreeSet<ChunkNo>,
     /// Chunks whose data is gone.
     pub(crate) invalid: ChunkSet,
+    /// How far ahead its scans may be supplied.
+    pub(crate) ahead: Ahead,
     widths: Vec<u64>,
 }
 
@@ -130,6 +132,7 @@ impl Table {
             holders: BTreeMap::new(),
             touched: BTreeSet::new(),
             invalid: ChunkSet::new(),
+            ahead: Ahead::default(),
             widths: Vec::new(),
         };
         table.append(layout);
@@ -353,6 +356,7 @@ impl Table {
 
     /// Changes how far ahead the scans may be supplied.
     pub(crate) fn set_ahead(&mut self, ahead: Ahead) {
+        self.ahead = ahead;
         for at in 0..self.slots.len() {
             if let Some(interest) = &mut self.slots[at] {
                 if !interest.is_joined() {

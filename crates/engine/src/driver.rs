@@ -46,7 +46,7 @@ use crate::load_log::LoadLog;
 use crate::point::patience::Patience;
 use crate::point::reads::{BlockContext, Points, permits};
 use crate::registered::{Deferred, RegisteredSegment};
-use crate::stats::{DeviceUse, EngineStats, WorkCounters};
+use crate::stats::{DeviceUse, EngineStats, StoreUse, WorkCounters};
 use crate::store::{Part, Store};
 use crate::sync::Mutex;
 use crate::table::File;
@@ -377,6 +377,12 @@ impl Driver {
     /// The devices with profiles.
     pub(crate) fn devices(&self) -> Vec<DeviceUse> {
         self.look(|state| state.queue.shapes().uses(self.bucket.limit()))
+    }
+
+    /// The stores whose level is found, or that of a file.
+    pub(crate) fn stores(&self, of: Option<&Source>) -> Vec<StoreUse> {
+        let now = self.now();
+        self.look(|state| state.queue.stores(now, of))
     }
 
     /// The target size of a file's chunks, and the ranges of its parts, if they are cut.

@@ -26,7 +26,7 @@ use crate::io::{DefaultReader, RangeReader};
 use crate::load_log::RecentLoads;
 use crate::request::ScanRequest;
 use crate::scan::ScanHandle;
-use crate::stats::{DeviceUse, EngineStats};
+use crate::stats::{DeviceUse, EngineStats, StoreUse};
 use crate::table::{FileHandle, FileSpec, address};
 
 /// Footers that were read past other caches take at most 1/`FOOTERS_SHARE` of the budget, beside it.
@@ -252,6 +252,16 @@ impl Engine {
     /// The devices with profiles, and how they were read so far.
     pub fn devices(&self) -> Vec<DeviceUse> {
         self.driver.devices()
+    }
+
+    /// The stores whose number of requests is found while they are read.
+    pub fn stores(&self) -> Vec<StoreUse> {
+        self.driver.stores(None)
+    }
+
+    /// How the store of a file is read, if the number of its requests is found.
+    pub fn store_of(&self, file: &FileHandle) -> Option<StoreUse> {
+        self.driver.stores(Some(&file.file().source)).pop()
     }
 
     /// Measures the device of a file if it has no profile and is read for the first time, for as long as

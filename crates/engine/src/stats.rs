@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::io::level::Why;
+
 /// Durations by order of magnitude: bucket `i` counts those from `2^i` to `2^(i+1)` nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histogram {
@@ -122,6 +124,22 @@ pub struct DeviceUse {
     /// Their time relative to the profile, with the greatest weight for the newest; 1 before there are any. Reads
     /// that share the device take longer than the profile's, which were timed one by one.
     pub over_profile: f64,
+}
+
+/// A store whose number of requests is found while it is read, and how it is read now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoreUse {
+    /// The beginning of its files' addresses, as `s3://bucket`.
+    pub store: String,
+    /// Requests for loads at the same time.
+    pub requests: usize,
+    /// The reason for that number.
+    pub why: Why,
+    /// Requests in progress, those of point reads included.
+    pub reading: usize,
+    /// Parts at most this many bytes apart are read by one request.
+    pub gap_bytes: u64,
 }
 
 /// The counters of one scan.

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use coscan_engine::{DeviceUse, ScanMetrics};
+use coscan_engine::{DeviceUse, ScanMetrics, StoreUse};
 use datafusion::physical_plan::metrics::{
     Count, ExecutionPlanMetricsSet, Gauge, MetricBuilder, MetricType, MetricValue, Time,
 };
@@ -30,8 +30,8 @@ pub(crate) struct ScanCounters {
     conjuncts_decided: Count,
     /// Encoded bytes of columns that no other conjunct and no output needs.
     bytes_spared: Count,
-    /// How the device of the first file is read; nothing for one without a profile.
-    device: OnceLock<[Gauge; 7]>,
+    /// How the device or the store of the first file is read; nothing for a device without a profile.
+    device: OnceLock<Vec<Gauge>>,
     metrics: ExecutionPlanMetricsSet,
     partition: usize,
 }
@@ -73,12 +73,21 @@ impl ScanCounters {
             ("device_point_latency_ms", device.point_latency.as_millis() as usize),
             ("device_over_profile_percent", percent),
         ];
+        self.show(&shown);
+    }
+
+    /// Shows how a store is read whose number of requests is found.
+    pub(crate) fn read_from_store(&self, store: &StoreUse) {
+        self.show(&[("store_requests", store.requests), ("store_gap_bytes", store.gap_bytes as usize)]);
+    }
+
+    fn show(&self, shown: &[(&'static str, usize)]) {
         let gauges = self.device.get_or_init(|| {
             let _alone = REGISTERING.lock().unwrap_or_else(PoisonError::into_inner);
-            shown.map(|(name, _)| self.gauge(name))
+            shown.iter().map(|(name, _)| self.gauge(name)).collect()
         });
         for (gauge, (_, value)) in gauges.iter().zip(shown) {
-            gauge.set(value);
+            gauge.set(*value);
         }
     }
 

@@ -412,8 +412,9 @@ impl Drop for Member {
             let live = state.live.take();
             for live in state.earlier.drain(..).chain(live) {
                 live.counters.add(&live.scan.metrics());
-                if let Some(device) = live.first_file.and_then(|file| engine.device_of(&file)) {
-                    live.counters.read_from(&device);
+                if let Some(file) = live.first_file {
+                    engine.device_of(&file).iter().for_each(|device| live.counters.read_from(device));
+                    engine.store_of(&file).iter().for_each(|store| live.counters.read_from_store(store));
                 }
             }
         }

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use coscan_core::{ChunkNo, ColumnNo, ColumnSet, Event, LoadId, PartKey, PartLoad, TableId};
+use coscan_core::{ChunkNo, ColumnNo, ColumnSet, Event, LoadId, PartKey, PartLoad, StoreLimits, TableId};
 
 use super::events::Cause;
 use super::neighbours::Copies;
@@ -22,6 +22,10 @@ use crate::io::coalesce::coalesce;
 use crate::io::queue::{self, Outcome, Request};
 use crate::load_log::LoadSeen;
 use crate::table::{File, FileHandle, FileSpec};
+
+/// Each scan of a store whose level is found may have so many bytes ahead: what is on its way in 100 ms at 1 GB/s. The buffer's
+/// share may be less.
+const AHEAD_BYTES: u64 = 100 << 20;
 
 impl LockedDriver<'_> {
     /// Sends an event to the I/O queue; its answers are handled before the lock is released.
@@ -40,8 +44,11 @@ impl LockedDriver<'_> {
             if std::mem::take(&mut self.less_wanted) {
                 self.cancel_unwanted();
             }
+            if self.follow_levels() {
+                self.event(Event::TimePassed);
+            }
             let actions = std::mem::take(&mut self.io);
-            if actions.is_empty() {
+            if actions.is_empty() && self.requests.is_empty() {
                 return;
             }
             for action in actions {
@@ -55,6 +62,24 @@ impl LockedDriver<'_> {
                 }
             }
         }
+    }
+
+    /// Allows as many loads as make the requests that each store gets, where that is found. Returns whether loads that were not
+    /// allowed before are now.
+    fn follow_levels(&mut self) -> bool {
+        let state = &mut *self.state;
+        let mut more = false;
+        for (store, requests, loads_wanted) in state.queue.loads_wanted() {
+            let in_flight = state.abm.loads_from(store);
+            let limits = StoreLimits {
+                loads: in_flight.saturating_add(loads_wanted as u32),
+                ahead_chunks: requests as u32,
+                ahead_bytes: AHEAD_BYTES,
+            };
+            let before = state.abm.set_store_limits(store, limits);
+            more |= loads_wanted > 0 && in_flight >= before;
+        }
+        more
     }
 
     /// Cancels loads that nobody wants any more. They fail under this lock, before a scan can want them again.
@@ -149,8 +174,11 @@ impl LockedDriver<'_> {
             let context = LoadContext { load, file: file.clone(), chunk, columns: here, starts };
             self.after.copies.push(Copies { context, bytes });
         }
-        let joins = self.state.queue.shapes().joins(&file.source, self.driver.bucket.limit());
-        for group in coalesce(&ranges, &joins) {
+        let now = self.clock();
+        let joins = self.state.queue.joins(now, &file.source, self.driver.bucket.limit());
+        let groups = coalesce(&ranges, &joins);
+        self.state.queue.load(now, &file.source, groups.len());
+        for group in groups {
             let columns = group.iter().map(|&at| wanted[at]).collect();
             let starts = group.iter().map(|&at| ranges[at].start).collect();
             self.requests.push(Request {

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use coscan_core::Phases;
 
+use super::level::Level;
+
 /// The id of a request in the queue.
 pub(super) type RequestNo = u64;
 
@@ -18,6 +20,8 @@ const DEAD_SHARE: u32 = 10;
 /// See the documentation of the module.
 #[derive(Debug)]
 pub(super) struct Lane {
+    /// The store's address.
+    pub(super) store: String,
     /// The device of the store, by [`Shapes`](super::shape::Shapes).
     pub(super) device: usize,
     /// Bulk requests, and point reads, that wait for a slot.
@@ -38,11 +42,29 @@ pub(super) struct Lane {
     arrived: Instant,
     /// A request ran out of time while nothing arrived, and nothing has arrived since.
     dead: bool,
+    /// How many bulk requests it gets, if that is not said but found.
+    pub(super) level: Option<Level>,
+    /// Bulk requests that have not ended.
+    asked: usize,
+    /// How many requests a load has on average, with the greatest weight for the newest.
+    requests_per_load: f64,
+    /// The store wants no requests until then.
+    pub(super) paused_until: Option<Instant>,
 }
 
+/// The weight of a load in the average.
+const NEWEST: f64 = 0.1;
+
 impl Lane {
-    pub(super) fn new(now: Instant, device: usize, phases: Phases) -> Self {
+    pub(super) fn new(
+        now: Instant,
+        store: String,
+        device: usize,
+        phases: Phases,
+        level: Option<Level>,
+    ) -> Self {
         Lane {
+            store,
             device,
             bulk: VecDeque::new(),
             points: VecDeque::new(),
@@ -55,7 +77,21 @@ impl Lane {
             moved: now,
             arrived: now,
             dead: false,
+            level,
+            asked: 0,
+            requests_per_load: 1.0,
+            paused_until: None,
         }
+    }
+
+    /// A load makes so many requests.
+    pub(super) fn load(&mut self, requests: usize) {
+        self.requests_per_load += NEWEST * (requests.max(1) as f64 - self.requests_per_load);
+    }
+
+    /// How many loads more are wanted so that there are `slots` requests.
+    pub(super) fn loads_wanted(&self, slots: usize) -> usize {
+        (slots.saturating_sub(self.asked) as f64 / self.requests_per_load).ceil() as usize
     }
 
     /// A new request, behind those that wait.
@@ -64,6 +100,7 @@ impl Lane {
             self.unanswered.insert((now, no));
             self.points.push_back(no);
         } else {
+            self.asked += 1;
             self.bulk.push_back(no);
         }
     }
@@ -85,6 +122,10 @@ impl Lane {
         slots: usize,
         time: impl Fn(Instant) -> coscan_core::Instant,
     ) -> Option<(RequestNo, bool)> {
+        self.paused_until = self.paused_until.filter(|until| now < *until);
+        if self.paused_until.is_some() {
+            return None;
+        }
         let busy = self.bulk_busy + self.points_busy;
         if busy < 2 * slots
             && let Some(no) = self.points.pop_front()
@@ -122,9 +163,17 @@ impl Lane {
         *busy -= 1;
     }
 
-    /// A point read that was requested at that time is answered or cancelled.
-    pub(super) fn answered(&mut self, asked: Instant, no: RequestNo) {
-        self.unanswered.remove(&(asked, no));
+    /// A request of that time has ended.
+    pub(super) fn forget(&mut self, asked: Instant, no: RequestNo, point: bool) {
+        match point {
+            true => drop(self.unanswered.remove(&(asked, no))),
+            false => self.asked -= 1,
+        }
+    }
+
+    /// Whether anything has arrived since then.
+    pub(super) fn has_answered_since(&self, at: Instant) -> bool {
+        self.arrived > at
     }
 
     /// The store has answered.

@@ -15,6 +15,7 @@ pub(crate) mod cached_file;
 pub(crate) mod coalesce;
 pub(crate) mod fit;
 mod lane;
+pub(crate) mod level;
 pub(crate) mod limit;
 pub(crate) mod limited_store;
 mod local;
@@ -172,6 +173,11 @@ impl ReadError {
             ReadError::Refused { retry_after, .. } => *retry_after,
             _ => None,
         }
+    }
+
+    /// Whether a store says that it gets too many requests.
+    pub(crate) fn is_refusal_for_now(&self) -> bool {
+        matches!(self, ReadError::Refused { status: 429 | 503, .. })
     }
 
     /// Whether a store is at fault, and no device of this machine.

@@ -22,14 +22,20 @@ use std::time::{Duration, Instant};
 
 use coscan_core::{Phases, Span, StoreNo};
 
+use super::coalesce::Joins;
 use super::lane::{Lane, RequestNo};
+use super::level::Level;
 use super::limit::{Ticket, TokenBucket};
 use super::retry::backoff;
-use super::shape::Shapes;
+use super::shape::{Shapes, device_id};
 use super::{ReadError, Source};
-use crate::config::RetryConfig;
+use crate::config::{ReadLimit, RetryConfig};
 use crate::encoded::Encoded;
 use crate::environment::Attempt;
+use crate::stats::StoreUse;
+
+/// A store that says when to come back gets no other request before, but for so long at most.
+const PAUSE_MAX: Duration = Duration::from_secs(2);
 
 /// One contiguous read for several parts, ascending and disjoint.
 #[derive(Debug)]
@@ -238,9 +244,51 @@ impl<T> Queue<T> {
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         let limited = self.limited.iter().filter_map(|no| self.due(*no));
         let pauses = self.pausing.first().map(|(until, _)| *until);
-        let held = self.lanes.iter().filter_map(|lane| lane.held_until);
+        let held = self.lanes.iter().flat_map(|lane| [lane.held_until, lane.paused_until]).flatten();
         let ends = self.running_out().map(|(at, _)| at);
         limited.chain(pauses).chain(held).chain(ends).min()
+    }
+
+    /// A load of a file begins, with so many requests.
+    pub(crate) fn load(&mut self, now: Instant, source: &Source, requests: usize) {
+        let lane = self.lane(now, source);
+        self.lanes[lane].load(requests);
+    }
+
+    /// The stores whose level is found, and how many more loads it takes to have so many requests.
+    pub(crate) fn loads_wanted(&self) -> impl Iterator<Item = (StoreNo, usize, usize)> {
+        self.lane_of.iter().filter_map(|((store, _), lane)| {
+            let lane = &self.lanes[*lane];
+            let requests = lane.level.as_ref()?.limit();
+            Some((*store, requests, lane.loads_wanted(requests)))
+        })
+    }
+
+    /// The stores whose level is found, or the one of a file.
+    pub(crate) fn stores(&self, now: Instant, of: Option<&Source>) -> Vec<StoreUse> {
+        let wanted = |store: StoreNo| of.is_none_or(|source| source.store_no == store);
+        let lanes = self.lane_of.iter().filter(|((store, _), _)| wanted(*store));
+        let used = lanes.filter_map(|(_, lane)| {
+            let lane = &self.lanes[*lane];
+            let level = lane.level.as_ref()?;
+            Some(StoreUse {
+                store: lane.store.clone(),
+                requests: level.limit(),
+                why: level.why(now),
+                reading: lane.reading(),
+                gap_bytes: self.shapes.gap_by(level),
+            })
+        });
+        used.collect()
+    }
+
+    /// The parts that requests for a file may join, under the limit on reading in force.
+    pub(crate) fn joins(&mut self, now: Instant, source: &Source, limit: Option<ReadLimit>) -> Joins {
+        let lane = self.lane(now, source);
+        match &self.lanes[lane].level {
+            Some(level) if limit.is_none() => Joins::within(self.shapes.gap_by(level)),
+            _ => self.shapes.joins(source, limit),
+        }
     }
 
     fn submit(&mut self, now: Instant, request: Request<T>) {
@@ -274,7 +322,9 @@ impl<T> Queue<T> {
             Some(latency) => phases.with_target(Span::from_nanos(latency.as_nanos() as u64)),
             None => phases,
         };
-        self.lanes.push(Lane::new(now, device, phases));
+        let level = self.shapes.level(now, source);
+        let store = device_id(&source.name, source.local.as_ref());
+        self.lanes.push(Lane::new(now, store, device, phases, level));
         self.lane_of.insert((source.store_no, device), self.lanes.len() - 1);
         self.lanes.len() - 1
     }
@@ -305,7 +355,7 @@ impl<T> Queue<T> {
         }
         for lane in &mut self.lanes {
             let held_before = lane.held_until.is_some();
-            let slots = self.shapes.requests(lane.device);
+            let slots = lane.level.as_ref().map_or(self.shapes.requests(lane.device), Level::limit);
             while let Some((no, point)) = lane.next(now, slots, Self::time(self.started)) {
                 let Some(pending) = self.requests.get_mut(&no) else { continue };
                 let ticket = self.bucket.reserve(now, pending.bytes(), point);
@@ -430,14 +480,27 @@ impl<T> Queue<T> {
             let at_once = (at_once + self.lanes[lane].reading()) as f64 / 2.0;
             let took = now.saturating_duration_since(begun);
             self.shapes.observe(self.lanes[lane].device, wanted, at_once, took);
+            if let Some(level) = &mut self.lanes[lane].level {
+                level.answered(now, wanted, begun, at_once);
+            }
         }
         self.lanes[lane].leave_slot(point);
         let Some((no, pending)) = request.and_then(|no| Some((no, self.requests.get_mut(&no)?))) else {
             return;
         };
         let error = outcome.err().unwrap_or(ReadError::Short { wanted, got });
-        // Attempts that return some parts do not count as failures in a row.
-        pending.failures = if got > 0 { 1 } else { pending.failures + 1 };
+        let refused = error.is_refusal_for_now();
+        if refused {
+            let lane = &mut self.lanes[lane];
+            if let Some(level) = &mut lane.level {
+                level.refuse(now, begun);
+            }
+            let until = error.retry_after().map(|after| now + after.min(PAUSE_MAX));
+            lane.paused_until = lane.paused_until.max(until);
+        }
+        // Attempts that return some parts do not count as failures in a row, and a store that answers others has no fault.
+        let others = refused && self.lanes[lane].has_answered_since(begun);
+        pending.failures = if got > 0 || others { 1 } else { pending.failures + 1 };
         let mut pause = if error.is_transient() {
             backoff(&self.settings.retry, pending.failures, error.is_of_store(), self.random.f64())
         } else {
@@ -463,9 +526,7 @@ impl<T> Queue<T> {
     /// The request has ended.
     fn forget(&mut self, no: RequestNo) -> Option<Pending<T>> {
         let pending = self.requests.remove(&no)?;
-        if pending.request.point {
-            self.lanes[pending.lane].answered(pending.submitted, no);
-        }
+        self.lanes[pending.lane].forget(pending.submitted, no, pending.request.point);
         Some(pending)
     }
 

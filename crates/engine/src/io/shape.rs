@@ -10,13 +10,14 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use coscan_device::probe::{Depth, Profile};
 
 use super::Source;
 use super::coalesce::Joins;
 use super::fit;
+use super::level::Level;
 use crate::config::{ByProfile, EngineConfig, ReadLimit};
 use crate::error::EngineError;
 use crate::identity::LocalFile;
@@ -30,6 +31,8 @@ const PERIOD_MAX: u64 = 1 << 48;
 /// Reads at the same time. A probe has its next read ready when one ends; a scan hands bytes over and looks for its next
 /// load first, and the device must not wait for that. So never fewer than without a profile, by default.
 const REQUESTS: std::ops::RangeInclusive<usize> = 4..=64;
+/// Requests whose number is found have one part in so many of the buffer.
+const IN_PROGRESS_SHARE: u64 = 4;
 /// What is learned stays within this factor of the profile's t0 and B.
 const CORRECTION_MAX: f64 = 8.0;
 
@@ -152,7 +155,8 @@ impl Shapes {
     pub(crate) fn constant(requests: usize) -> Self {
         let point_latency = Duration::ZERO;
         let constants = Constants { requests, gap: 0, chunk_bytes: 0, point_latency, buffer_bytes: 0 };
-        Shapes { by_profile: ByProfile::default(), constants, profiled: Vec::new(), tried: BTreeSet::new() }
+        let by_profile = ByProfile { requests: false, ..ByProfile::default() };
+        Shapes { by_profile, constants, profiled: Vec::new(), tried: BTreeSet::new() }
     }
 
     /// By the profiles that the configuration names.
@@ -222,6 +226,18 @@ impl Shapes {
             Some(profiled) if self.by_profile.requests => profiled.requests,
             _ => self.constants.requests,
         }
+    }
+
+    /// The level of a store for which neither a profile nor a setting says how many requests it gets.
+    pub(super) fn level(&self, now: Instant, source: &Source) -> Option<Level> {
+        let found = self.by_profile.requests && source.local.is_none() && self.of(source) == 0;
+        found.then(|| Level::new(now, self.constants.buffer_bytes / IN_PROGRESS_SHARE))
+    }
+
+    /// The largest gap that one request reads, of a store whose level is found.
+    pub(super) fn gap_by(&self, level: &Level) -> u64 {
+        let Constants { gap, .. } = self.constants;
+        if self.by_profile.gap { level.gap_bytes(gap) } else { gap }
     }
 
     /// The parts that requests for a file may join, under the limit on reading in force.
@@ -302,7 +318,7 @@ impl Shapes {
 }
 
 /// The name of a file's device in profiles: `major:minor`, or the beginning of an object's address.
-fn device_id(name: &str, local: Option<&LocalFile>) -> String {
+pub(super) fn device_id(name: &str, local: Option<&LocalFile>) -> String {
     match local {
         Some(file) => {
             let device = file.version.device();

@@ -11,11 +11,12 @@ use axum::extract::State as Extract;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use coscan_datafusion::result_taken_from;
-use coscan_engine::registry as policies;
+use coscan_engine::{StoreUse, registry as policies};
 use datafusion::physical_plan::ExecutionPlan;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::ConstGauge;
@@ -198,8 +199,28 @@ impl Collector for Engine {
             let metric = encoder.encode_descriptor(name, help, None, value.metric_type())?;
             value.encode(metric)?;
         }
-        Ok(())
+        stores(&mut encoder, &state.engine().stores())
     }
+}
+
+/// How many requests stores get.
+fn stores(encoder: &mut DescriptorEncoder, stores: &[StoreUse]) -> fmt::Result {
+    let gauges: [(&str, &str, fn(&StoreUse) -> usize); 2] = [
+        ("store_requests_allowed", "Requests for loads that a store gets at the same time", |store| {
+            store.requests
+        }),
+        ("store_requests_reading", "Requests in progress at a store", |store| store.reading),
+    ];
+    for (name, help, value) in gauges {
+        let kind = MetricType::Gauge;
+        let mut family = encoder.encode_descriptor(name, help, None, kind)?;
+        for store in stores {
+            let labels = [("store", store.store.as_str()), ("why", store.why.as_str())];
+            let value = ConstGauge::new(i64::try_from(value(store)).unwrap_or(i64::MAX));
+            value.encode(family.encode_family(&labels)?)?;
+        }
+    }
+    Ok(())
 }
 
 fn counter(encoder: &mut DescriptorEncoder, name: &str, help: &str, value: u64) -> fmt::Result {

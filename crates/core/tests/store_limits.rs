@@ -1,0 +1,34 @@
+//! Limits of single stores: how many loads are in flight from each, and how far ahead its scans read.
+
+mod support;
+
+use coscan_core::registry;
+use coscan_core::{AbmConfig, StoreLimits, StoreNo, TableLayout};
+use support::*;
+
+/// A table of as many chunks of 10 bytes, in a store.
+fn table(chunks: u32, store: u32) -> TableLayout {
+    rows(chunks, 10).on_store(StoreNo(store))
+}
+
+fn limits(loads: u32, ahead_chunks: u32) -> StoreLimits {
+    StoreLimits { loads, ahead_chunks, ahead_bytes: 10_000 }
+}
+
+#[test]
+fn a_store_has_as_many_loads_as_it_is_allowed_and_others_as_configured() {
+    for policy in registry::sharing() {
+        let config = AbmConfig { loads_in_flight_max: 4, ahead_bytes: 1_000, ..AbmConfig::new(100_000) };
+        let mut world = World::new(policy, config, vec![table(100, 1), table(100, 2)]);
+        assert_eq!(world.abm.set_store_limits(StoreNo(1), limits(20, 20)), 4, "{policy}: before");
+        for (at, table) in [(0, TABLE), (1, coscan_core::TableId(TABLE.0 + 1))] {
+            world.start(at, scan_of(table, &[0], chunk_set(0..100)), Consumer::StopsReading);
+        }
+        assert_eq!((world.abm.loads_from(StoreNo(1)), world.abm.loads_from(StoreNo(2))), (20, 4), "{policy}");
+        // Loads that are in flight go on, and no more begin until fewer are left.
+        assert_eq!(world.abm.set_store_limits(StoreNo(1), limits(0, 1)), 20, "{policy}");
+        world.run_for(200);
+        world.abm.check_invariants();
+        assert_eq!(world.abm.loads_from(StoreNo(1)), 0, "{policy}: all have ended");
+    }
+}

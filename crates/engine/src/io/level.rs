@@ -1,0 +1,312 @@
+//! How many requests a store gets at the same time: found while it is read. Pure.
+//!
+//! A store answers more requests a second the more it has, up to its knee; beyond that each takes longer. Where the knee is
+//! depends on the store, the way to it, and who else uses both, so the level is searched for by its work per second:
+//!
+//! - **Start.** The level doubles as long as that brings a fifth more.
+//! - **Then** it is tried a half higher and a third lower in turn. A higher one stays if it brings a tenth more, a lower one if it
+//!   costs a twentieth at most. As long as nothing changes, the level rests longer and longer between two tries.
+//! - **Refusals.** A store that answers 429 or 503 gets seven tenths of the requests, once for all that were in progress, or as many
+//!   as before the try that it refused, and no more for some seconds.
+//!
+//! Work is measured by requests of all sizes: one counts as the time that it takes by a line through times and sizes, so that a
+//! round of small requests compares with one of large ones. A round in which queries wanted fewer requests than the level says
+//! nothing.
+
+use std::time::{Duration, Instant};
+
+/// The level at first: of stores that were measured, few have their knee below, and requests beyond it only wait.
+const START: usize = 32;
+const LEAST: usize = 2;
+/// Each request in progress has a thread.
+const MOST: usize = 256;
+/// A round has as many requests as the level, and at least so many: times of single ones vary.
+const ROUND: usize = 16;
+/// A round counts if on average so much of the level was in progress.
+const FULL: f64 = 0.7;
+/// From level to level at the start, at least so much more work.
+const START_GAIN: f64 = 1.2;
+/// What a level that is half as high again has to bring, and one that is a third lower may cost.
+const UP_GAIN: f64 = 1.2;
+const DOWN_GAIN: f64 = 0.93;
+/// What a refusal leaves of the level.
+const REFUSED: f64 = 0.7;
+/// The longest rest between two tries, in rounds.
+const REST_MAX: u32 = 16;
+/// How long a store that refused requests gets no more of them; twice as long each time, up to the second.
+const AFTER_REFUSAL: Duration = Duration::from_secs(5);
+const AFTER_REFUSALS: Duration = Duration::from_secs(20);
+/// Levels that were refused stay out of reach for so much longer.
+const REMEMBERED: Duration = Duration::from_secs(60);
+/// The largest gap before anything is known of a store, and at all: its bytes take memory, and count where bytes are paid for.
+const GAP_START: u64 = 256 << 10;
+const GAP_MAX: u64 = 1 << 20;
+/// By how much the weight of a request in the line decreases with every later one.
+const FADING: f64 = 0.98;
+
+/// The reason for the number of requests that a store gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Why {
+    /// It still doubles.
+    Starting,
+    /// It is the least that brings the throughput found.
+    Found,
+    /// Another one is tried.
+    Trying,
+    /// The store refused requests.
+    Refused,
+    /// More would not fit into memory.
+    Memory,
+}
+
+impl Why {
+    /// In one word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Why::Starting => "starting",
+            Why::Found => "found",
+            Why::Trying => "trying",
+            Why::Refused => "refused",
+            Why::Memory => "memory",
+        }
+    }
+}
+
+/// See the documentation of the module.
+#[derive(Debug)]
+pub(super) struct Level {
+    limit: usize,
+    /// What requests in progress may have of the buffer, in bytes.
+    room: u64,
+    stage: Stage,
+    line: Sums,
+    round: Round,
+    /// The level has been in force since then: earlier requests say nothing about it.
+    since: Instant,
+    refused: Option<Refused>,
+}
+
+/// The last refusal.
+#[derive(Clone, Copy, Debug)]
+struct Refused {
+    /// The level that was too high.
+    level: usize,
+    /// The level does not grow until then, and how long that was.
+    until: Instant,
+    pause: Duration,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    /// The level doubles; the last one, and its round.
+    Start { last: Option<(usize, Round)> },
+    /// Between two tries: rounds left, the direction of the next, and the rest before it.
+    Rest { left: u32, up: bool, rest: u32 },
+    /// Another level than `from`, which had that round.
+    Try { from: usize, before: Round, up: bool, rest: u32 },
+}
+
+/// What was seen of some requests.
+#[derive(Clone, Copy, Debug, Default)]
+struct Round {
+    requests: f64,
+    bytes: f64,
+    seconds: f64,
+    at_once: f64,
+}
+
+impl Round {
+    fn add(&mut self, bytes: u64, seconds: f64, at_once: f64) {
+        self.requests += 1.0;
+        self.bytes += bytes as f64;
+        self.seconds += seconds;
+        self.at_once += at_once;
+    }
+
+    fn at_once(&self) -> f64 {
+        self.at_once / self.requests.max(1.0)
+    }
+
+    /// Work per second: requests at the same time, by how fast each was.
+    fn work(&self, line: (f64, f64)) -> f64 {
+        let (fixed, per_byte) = line;
+        let expected = self.requests * fixed + self.bytes * per_byte;
+        self.at_once() * expected / self.seconds.max(f64::MIN_POSITIVE)
+    }
+}
+
+/// Sums for a line through times by size.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    weight: f64,
+    x: f64,
+    y: f64,
+    xx: f64,
+    xy: f64,
+}
+
+impl Sums {
+    fn add(&mut self, x: f64, y: f64) {
+        let Sums { weight, x: sx, y: sy, xx, xy } = self;
+        for (sum, more) in [(weight, 1.0), (sx, x), (sy, y), (xx, x * x), (xy, x * y)] {
+            *sum = *sum * FADING + more;
+        }
+    }
+
+    /// Seconds for a request, and for each byte.
+    fn line(&self) -> (f64, f64) {
+        let Sums { weight, x, y, xx, xy } = *self;
+        let spread = weight * xx - x * x;
+        let slope = if spread > 0.0 { (weight * xy - x * y) / spread } else { 0.0 };
+        let fixed = (y - slope * x) / weight.max(1.0);
+        match (slope > 0.0, fixed > 0.0) {
+            (true, true) => (fixed, slope),
+            // Times that do not depend on the size, or on nothing else.
+            (false, _) => (y / weight.max(1.0), 0.0),
+            (true, false) => (0.0, y / x),
+        }
+    }
+}
+
+impl Level {
+    /// For a store whose requests in progress may have `room` bytes.
+    pub(super) fn new(now: Instant, room: u64) -> Self {
+        Level {
+            limit: START,
+            room,
+            stage: Stage::Start { last: None },
+            line: Sums::default(),
+            round: Round::default(),
+            since: now,
+            refused: None,
+        }
+    }
+
+    /// Requests at the same time.
+    pub(super) fn limit(&self) -> usize {
+        self.limit.min(self.most())
+    }
+
+    /// The reason for it.
+    pub(super) fn why(&self, now: Instant) -> Why {
+        match self.stage {
+            _ if self.limit > self.most() => Why::Memory,
+            _ if self.refused.is_some_and(|last| now < last.until) => Why::Refused,
+            Stage::Start { .. } => Why::Starting,
+            Stage::Rest { .. } => Why::Found,
+            Stage::Try { .. } => Why::Trying,
+        }
+    }
+
+    /// A gap is read if its bytes take no longer than another request; `least` are read in any case.
+    pub(super) fn gap_bytes(&self, least: u64) -> u64 {
+        let (fixed, per_byte) = self.line.line();
+        if self.line.weight < ROUND as f64 / 2.0 {
+            return GAP_START.max(least);
+        }
+        let gap = if per_byte > 0.0 { fixed / per_byte } else { f64::INFINITY };
+        (gap.min(GAP_MAX as f64) as u64).max(least)
+    }
+
+    /// As many as their bytes leave room for, by the size of those seen.
+    fn most(&self) -> usize {
+        let bytes = self.line.x / self.line.weight.max(1.0);
+        ((self.room as f64 / bytes.max(1.0)) as usize).clamp(LEAST, MOST)
+    }
+
+    /// A request that was answered: its bytes, when it began, and how many were in progress on average, itself included.
+    pub(super) fn answered(&mut self, now: Instant, bytes: u64, begun: Instant, at_once: f64) {
+        let seconds = now.saturating_duration_since(begun).as_secs_f64();
+        self.line.add(bytes as f64, seconds);
+        if begun < self.since {
+            return;
+        }
+        self.round.add(bytes, seconds, at_once);
+        let wanted = match self.stage {
+            Stage::Start { .. } => self.limit() / 2,
+            _ => self.limit(),
+        };
+        if self.round.requests < wanted.max(ROUND) as f64 {
+            return;
+        }
+        let round = std::mem::take(&mut self.round);
+        if round.at_once() >= FULL * self.limit() as f64 {
+            self.decide(now, round);
+        }
+    }
+
+    /// The store refused a request that had begun then, for now.
+    pub(super) fn refuse(&mut self, now: Instant, begun: Instant) {
+        if begun < self.since {
+            return;
+        }
+        let limit = match self.stage {
+            Stage::Try { from, up: true, .. } => from,
+            _ => (self.limit as f64 * REFUSED) as usize,
+        };
+        let again = self.refused.filter(|last| now < last.until + REMEMBERED);
+        let pause = again.map_or(AFTER_REFUSAL, |last| (last.pause * 2).min(AFTER_REFUSALS));
+        self.refused = Some(Refused { level: self.limit, until: now + pause, pause });
+        self.stage = Stage::Rest { left: 1, up: true, rest: 1 };
+        self.set(now, limit);
+    }
+
+    /// The next higher level: in the middle between this one and one that was refused lately.
+    fn above(&self, now: Instant) -> usize {
+        let next = (self.limit + self.limit.div_ceil(2)).min(MOST);
+        let lately = self.refused.filter(|last| now < last.until + REMEMBERED && last.level > self.limit);
+        lately.map_or(next, |last| next.min((self.limit + last.level) / 2))
+    }
+
+    fn set(&mut self, now: Instant, limit: usize) {
+        self.limit = limit.clamp(LEAST, MOST);
+        (self.since, self.round) = (now, Round::default());
+    }
+
+    fn decide(&mut self, now: Instant, round: Round) {
+        let line = self.line.line();
+        let gain = |before: &Round| round.work(line) / before.work(line);
+        let may_grow = self.limit < self.most() && self.refused.is_none_or(|last| now >= last.until);
+        match self.stage {
+            Stage::Start { last } => {
+                let gain = last.as_ref().map_or(f64::INFINITY, |(_, before)| gain(before));
+                if gain >= START_GAIN && may_grow {
+                    self.stage = Stage::Start { last: Some((self.limit, round)) };
+                    return self.set(now, self.limit * 2);
+                }
+                self.stage = Stage::Rest { left: 1, up: false, rest: 1 };
+                if let Some((last, _)) = last.filter(|_| gain < UP_GAIN) {
+                    self.set(now, last);
+                }
+            }
+            Stage::Rest { left, up, rest } if left > 1 => {
+                self.stage = Stage::Rest { left: left - 1, up, rest }
+            }
+            Stage::Rest { up, rest, .. } => {
+                let up = up && may_grow;
+                let next = if up { self.above(now) } else { (self.limit - self.limit / 3).max(LEAST) };
+                if next == self.limit {
+                    self.stage = Stage::Rest { left: rest, up: !up, rest };
+                    return;
+                }
+                self.stage = Stage::Try { from: self.limit, before: round, up, rest };
+                self.set(now, next);
+            }
+            Stage::Try { from, before, up, rest } => {
+                if gain(&before) >= if up { UP_GAIN } else { DOWN_GAIN } {
+                    // Further the same way.
+                    self.stage = Stage::Rest { left: 1, up, rest: 1 };
+                } else {
+                    let rest = (rest * 2).min(REST_MAX);
+                    self.stage = Stage::Rest { left: rest, up: !up, rest };
+                    self.set(now, from);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "level_tests.rs"]
+mod tests;
