@@ -89,6 +89,7 @@ pub use io::answer::{Answer, may_be_repeated};
 pub use io::level::Why;
 pub use io::limit::{Granted, TokenBucket};
 pub use io::limited_store::{Limited, LimitedStore};
+pub use io::object::Object;
 pub use io::same::Quirks;
 pub use io::wrapped_store::{Reads, WrappedStore};
 pub use io::{RangeReader, ReadError, Source};

@@ -168,7 +168,7 @@ impl ReadError {
 
 impl ReadError {
     /// How long the store asks to wait before the request is repeated.
-    pub(crate) fn retry_after(&self) -> Option<Duration> {
+    pub fn retry_after(&self) -> Option<Duration> {
         match self {
             ReadError::Refused { retry_after, .. } => *retry_after,
             _ => None,

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::StreamExt;
-use object_store::{Attributes, GetOptions, GetResult, GetResultPayload, ObjectMeta};
+use object_store::{Attributes, GetOptions, GetResult, GetResultPayload, ObjectMeta, ObjectStore};
 use tokio::runtime::{Builder, Runtime};
 
 use super::answer::{Answer, may_refuse_conditions};
-use super::same::{self, Mark, Verdict, mark_of};
+use super::same::{self, Mark, Quirks, Verdict, mark_of};
 use super::{ReadError, Source};
 use crate::environment::Cancel;
 
@@ -97,20 +97,82 @@ async fn read<F: Future<Output = ()>>(
     pause: impl Fn(Duration) -> F,
 ) -> Result<(), ReadError> {
     let range = parts[0].start..parts[parts.len() - 1].end;
-    let first = get(source, &range, true).await?;
-    let doubt = match source.quirks.compare(&first.meta, &source.meta) {
-        Verdict::Same => return scatter(first, parts, arrived).await,
-        Verdict::Replaced(detail) => return Err(ReadError::Replaced(detail)),
-        Verdict::Doubtful(mark, detail) => (mark, detail),
-    };
-    let GetResult { meta, .. } = first;
-    let answer = Doubts { source, range: &range, pause }.settle(meta, doubt).await?;
-    scatter(answer, parts, arrived).await
+    let object = Object { store: &*source.store, meta: &source.meta, quirks: &source.quirks };
+    scatter(object.answer(&range, pause).await?, parts, arrived).await
+}
+
+/// An object in the version that was opened.
+#[derive(Clone, Copy, Debug)]
+pub struct Object<'a> {
+    /// The store that holds it.
+    pub store: &'a dyn ObjectStore,
+    /// The version that was opened.
+    pub meta: &'a ObjectMeta,
+    /// What was learned of the store; the same for all its objects.
+    pub quirks: &'a Quirks,
+}
+
+impl Object<'_> {
+    /// An answer for a range, if the object is still the version that was opened. Where the store is odd about versions, there
+    /// are more questions than one; `pause` lets time pass between them.
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    pub async fn answer<F: Future<Output = ()>>(
+        self,
+        range: &Range<u64>,
+        pause: impl Fn(Duration) -> F,
+    ) -> Result<GetResult, ReadError> {
+        let first = self.get(range, true).await?;
+        match self.quirks.compare(&first.meta, self.meta) {
+            Verdict::Same => Ok(first),
+            Verdict::Replaced(detail) => Err(ReadError::Replaced(detail)),
+            Verdict::Doubtful(mark, detail) => {
+                Doubts { object: self, range, pause }.settle(first.meta, (mark, detail)).await
+            }
+        }
+    }
+
+    /// An answer for a range, whatever version it is of. The condition that it is the one that was opened spares the bytes of
+    /// another, if it is wanted; a store that refuses conditions is asked without.
+    async fn get(self, range: &Range<u64>, condition: bool) -> Result<GetResult, ReadError> {
+        let condition = condition && self.quirks.takes_conditions();
+        let tag = self.meta.e_tag.clone().filter(|tag| condition && same::is_strong(tag));
+        let conditional = tag.is_some();
+        match self.get_if(range, tag).await {
+            Err(ReadError::Refused { status, .. }) if conditional && may_refuse_conditions(status) => {}
+            Err(ReadError::Store(object_store::Error::NotImplemented { .. })) if conditional => {}
+            other => return other,
+        }
+        let answer = self.get_if(range, None).await?;
+        if self.quirks.compare(&answer.meta, self.meta) == Verdict::Same {
+            tracing::info!(object = %self.meta.location, "the store refuses conditions that are met: it is asked without");
+            self.quirks.learn_refuses_conditions();
+        }
+        Ok(answer)
+    }
+
+    async fn get_if(self, range: &Range<u64>, if_match: Option<String>) -> Result<GetResult, ReadError> {
+        let answer = Answer::default();
+        let mut options = GetOptions::new().with_range(Some(range.clone())).with_if_match(if_match);
+        options.version = self.meta.version.clone();
+        options.extensions.insert(answer.clone());
+        let result = self.store.get_opts(&self.meta.location, options).await;
+        let result = result.map_err(|error| answer.error(error))?;
+        if result.range.start != range.start {
+            // The range may lie behind the end of a version that is shorter.
+            return Err(match self.quirks.compare(&result.meta, self.meta) {
+                Verdict::Replaced(detail) => ReadError::Replaced(detail),
+                _ => ReadError::Short { wanted: range.end - range.start, got: 0 },
+            });
+        }
+        Ok(result)
+    }
 }
 
 /// What is asked after an answer whose mark is not that of the version that was opened; see [`super::same`].
 struct Doubts<'a, P> {
-    source: &'a Source,
+    object: Object<'a>,
     range: &'a Range<u64>,
     pause: P,
 }
@@ -122,16 +184,16 @@ impl<F: Future<Output = ()>, P: Fn(Duration) -> F> Doubts<'_, P> {
         first: ObjectMeta,
         (mut mark, mut detail): (Mark, String),
     ) -> Result<GetResult, ReadError> {
-        let (source, opened) = (self.source, &self.source.meta);
+        let Object { meta: opened, quirks, .. } = self.object;
         let mut seen = vec![first];
         loop {
-            let same_time = mark == Mark::Tag && source.quirks.same_time(&seen[0], opened);
+            let same_time = mark == Mark::Tag && quirks.same_time(&seen[0], opened);
             for _ in 0..if same_time { ASKED_MORE } else { ASKED_AGAIN } {
                 if mark == Mark::Time {
                     (self.pause)(BETWEEN).await;
                 }
                 let answer = self.ask().await?;
-                match source.quirks.compare(&answer.meta, opened) {
+                match quirks.compare(&answer.meta, opened) {
                     Verdict::Same => return Ok(answer),
                     Verdict::Replaced(detail) => return Err(ReadError::Replaced(detail)),
                     Verdict::Doubtful(..) => seen.push(answer.meta),
@@ -146,9 +208,9 @@ impl<F: Future<Output = ()>, P: Fn(Duration) -> F> Doubts<'_, P> {
             if one.1 != bytes {
                 return Err(ReadError::Replaced(detail));
             }
-            tracing::info!(file = %source.name, ?mark, "the store gives other marks for the same bytes: they prove nothing");
-            source.quirks.learn_changes(mark);
-            match source.quirks.compare(&meta, opened) {
+            tracing::info!(object = %opened.location, ?mark, "the store gives other marks for the same bytes: they prove nothing");
+            quirks.learn_changes(mark);
+            match quirks.compare(&meta, opened) {
                 Verdict::Same => {
                     let payload = GetResultPayload::Stream(futures::stream::iter([Ok(bytes)]).boxed());
                     return Ok(GetResult { payload, meta, range, attributes });
@@ -164,7 +226,7 @@ impl<F: Future<Output = ()>, P: Fn(Duration) -> F> Doubts<'_, P> {
     async fn ask(&self) -> Result<GetResult, ReadError> {
         let mut tries = 1;
         loop {
-            match get(self.source, self.range, false).await {
+            match self.object.get(self.range, false).await {
                 Err(error) if error.is_transient() && tries < TRIES => {
                     let asked = error.retry_after().unwrap_or_default().min(LONGEST_PAUSE);
                     (self.pause)(asked.max(PAUSE * tries)).await;
@@ -201,46 +263,6 @@ impl<F: Future<Output = ()>, P: Fn(Duration) -> F> Doubts<'_, P> {
             tries += 1;
         }
     }
-}
-
-/// An answer for a range, whatever version it is of. The condition that it is the one that was opened spares the bytes of
-/// another, if it is wanted; a store that refuses conditions is asked without.
-async fn get(source: &Source, range: &Range<u64>, condition: bool) -> Result<GetResult, ReadError> {
-    let condition = condition && source.quirks.takes_conditions();
-    let tag = source.meta.e_tag.clone().filter(|tag| condition && same::is_strong(tag));
-    let conditional = tag.is_some();
-    match get_if(source, range, tag).await {
-        Err(ReadError::Refused { status, .. }) if conditional && may_refuse_conditions(status) => {}
-        Err(ReadError::Store(object_store::Error::NotImplemented { .. })) if conditional => {}
-        other => return other,
-    }
-    let answer = get_if(source, range, None).await?;
-    if source.quirks.compare(&answer.meta, &source.meta) == Verdict::Same {
-        tracing::info!(file = %source.name, "the store refuses conditions that are met: it is asked without");
-        source.quirks.learn_refuses_conditions();
-    }
-    Ok(answer)
-}
-
-async fn get_if(
-    source: &Source,
-    range: &Range<u64>,
-    if_match: Option<String>,
-) -> Result<GetResult, ReadError> {
-    let answer = Answer::default();
-    let mut options = GetOptions::new().with_range(Some(range.clone())).with_if_match(if_match);
-    options.version = source.meta.version.clone();
-    options.extensions.insert(answer.clone());
-    let result = source.store.get_opts(&source.meta.location, options).await;
-    let result = result.map_err(|error| answer.error(error))?;
-    if result.range.start != range.start {
-        // The range may lie behind the end of a version that is shorter.
-        return Err(match source.quirks.compare(&result.meta, &source.meta) {
-            Verdict::Replaced(detail) => ReadError::Replaced(detail),
-            _ => ReadError::Short { wanted: range.end - range.start, got: 0 },
-        });
-    }
-    Ok(result)
 }
 
 /// Distributes the stream over the parts as it arrives.

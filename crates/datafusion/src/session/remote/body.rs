@@ -2,37 +2,43 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
+use coscan_engine::{Object, Quirks, ReadError};
+use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
-use object_store::{
-    Error, GetOptions, GetRange, GetResult, GetResultPayload, ObjectMeta, ObjectStore, Result,
-};
+use object_store::{Error, GetResult, GetResultPayload, ObjectMeta, ObjectStore, Result};
 
 use super::pause;
-use futures::stream::BoxStream;
+
+/// So many bytes are asked for at once after a break: stores that are odd about versions have them compared in memory.
+const PIECE_BYTES_MAX: u64 = 16 << 20;
 
 /// A body that is being read.
 struct Body {
     store: Arc<dyn ObjectStore>,
-    options: GetOptions,
+    quirks: Arc<Quirks>,
     /// As the first answer described the object.
     meta: ObjectMeta,
-    /// What is still to come.
+    /// Bytes still to come.
     rest: Range<u64>,
     stream: BoxStream<'static, Result<Bytes>>,
+    /// Where the stream ends.
+    end: u64,
     failures: u32,
 }
 
 /// The answer, with a body that goes on when the connection breaks, as long as the object is the same. It has no more bytes
 /// than the answer says, and fewer are an error.
-pub(super) fn continued(store: Arc<dyn ObjectStore>, options: GetOptions, answer: GetResult) -> GetResult {
+pub(super) fn continued(store: Arc<dyn ObjectStore>, quirks: Arc<Quirks>, answer: GetResult) -> GetResult {
     let GetResult { payload, meta, range, attributes } = answer;
     let stream = match payload {
         GetResultPayload::Stream(stream) => stream,
         payload @ GetResultPayload::File(..) => return GetResult { payload, meta, range, attributes },
     };
-    let body = Body { store, options, meta: meta.clone(), rest: range.clone(), stream, failures: 0 };
+    let (end, rest) = (range.end, range.clone());
+    let body = Body { store, quirks, meta: meta.clone(), rest, stream, end, failures: 0 };
     let stream =
         futures::stream::try_unfold(body, async |mut body| Ok(body.next().await?.map(|bytes| (bytes, body))));
     GetResult { payload: GetResultPayload::Stream(stream.boxed()), meta, range, attributes }
@@ -41,46 +47,76 @@ pub(super) fn continued(store: Arc<dyn ObjectStore>, options: GetOptions, answer
 impl Body {
     async fn next(&mut self) -> Result<Option<Bytes>> {
         while !self.rest.is_empty() {
+            if self.rest.start == self.end {
+                self.go_on().await?;
+            }
             let error = match self.stream.try_next().await {
                 Ok(Some(mut bytes)) => {
-                    let left = self.rest.end - self.rest.start;
+                    let left = self.end - self.rest.start;
                     bytes.truncate(usize::try_from(left).unwrap_or(usize::MAX));
                     self.rest.start += bytes.len() as u64;
                     return Ok(Some(bytes));
                 }
-                Ok(None) => self.broken("the answer ends too early"),
+                Ok(None) => self.ended_early(),
                 Err(error) => error,
             };
-            self.failures += 1;
-            if self.failures >= pause::ATTEMPTS {
-                return Err(error);
-            }
-            tracing::debug!(location = %self.meta.location, %error, "the answer breaks off, going on from there");
-            tokio::time::sleep(pause::after(self.failures)).await;
-            let options =
-                GetOptions { range: Some(GetRange::Bounded(self.rest.clone())), ..self.options.clone() };
-            let answer = self.store.get_opts(&self.meta.location, options).await?;
-            if !self.is_same(&answer.meta) || answer.range != self.rest {
-                return Err(error);
-            }
-            self.stream = answer.into_stream();
+            self.failed(error, None).await?;
+            self.go_on().await?;
         }
         Ok(None)
     }
 
-    fn is_same(&self, now: &ObjectMeta) -> bool {
-        let same_mark = match (&self.meta.e_tag, &now.e_tag) {
-            (None, None) => self.meta.last_modified == now.last_modified,
-            (then, now) => then == now,
-        };
-        same_mark && self.meta.size == now.size
+    /// Asks for bytes that are still to come.
+    async fn go_on(&mut self) -> Result<()> {
+        self.end = self.rest.end.min(self.rest.start + PIECE_BYTES_MAX);
+        let piece = self.rest.start..self.end;
+        loop {
+            let object = Object { store: &*self.store, meta: &self.meta, quirks: &self.quirks };
+            let error = match object.answer(&piece, tokio::time::sleep).await {
+                Ok(answer) => {
+                    self.stream = answer.into_stream();
+                    return Ok(());
+                }
+                Err(error) => error,
+            };
+            if !error.is_transient() {
+                return Err(self.shown(error));
+            }
+            let asked = error.retry_after();
+            let error = self.shown(error);
+            self.failed(error, asked).await?;
+        }
     }
 
-    fn broken(&self, what: &str) -> Error {
-        let Range { start, end } = self.rest;
-        Error::Generic {
-            store: "remote",
-            source: format!("{what}: bytes {start}..{end} of {} are missing", self.meta.location).into(),
+    /// Waits after a failure, for as long as the store asks to; returns the error after too many, and if that is too long.
+    async fn failed(&mut self, error: Error, asked: Option<Duration>) -> Result<()> {
+        self.failures += 1;
+        let pause = pause::after(self.failures).max(asked.unwrap_or_default());
+        if self.failures >= pause::ATTEMPTS || pause > pause::PATIENCE {
+            return Err(error);
         }
+        tracing::debug!(location = %self.meta.location, %error, "the answer breaks off, going on from there");
+        tokio::time::sleep(pause).await;
+        Ok(())
+    }
+
+    fn shown(&self, error: ReadError) -> Error {
+        match error {
+            ReadError::Store(error)
+            | ReadError::Unusable(error)
+            | ReadError::Refused { source: error, .. } => error,
+            replaced @ ReadError::Replaced(_) => {
+                Error::Precondition { path: self.meta.location.to_string(), source: Box::new(replaced) }
+            }
+            other => Error::Generic { store: "remote", source: Box::new(other) },
+        }
+    }
+
+    fn ended_early(&self) -> Error {
+        let Range { start, end } = self.rest;
+        let location = &self.meta.location;
+        let source =
+            format!("the answer ends too early: bytes {start}..{end} of {location} are missing").into();
+        Error::Generic { store: "remote", source }
     }
 }

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use coscan_engine::Answer;
+use coscan_engine::{Answer, Quirks};
 use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt};
 use object_store::path::Path;
@@ -45,6 +45,8 @@ pub(crate) struct RemoteStore {
     is_http: bool,
     refuses_head: AtomicBool,
     tags: Arc<Tags>,
+    /// What bodies that broke off have shown of the store.
+    quirks: Arc<Quirks>,
     missing: Mutex<VecDeque<Path>>,
 }
 
@@ -68,6 +70,7 @@ impl RemoteStore {
             is_http,
             refuses_head: AtomicBool::new(false),
             tags: Arc::default(),
+            quirks: Arc::default(),
             missing: Mutex::default(),
         }
     }
@@ -201,10 +204,10 @@ impl ObjectStore for RemoteStore {
         }
         let by_engine = options.extensions.get::<Answer>().is_some();
         options.if_match = options.if_match.and_then(|tag| self.tags.condition(location, tag));
-        let result = self.reads.get_opts(location, options.clone()).await?;
+        let result = self.reads.get_opts(location, options).await?;
         let mut result = match by_engine {
             true => result,
-            false => body::continued(Arc::clone(&self.reads), options, result),
+            false => body::continued(Arc::clone(&self.reads), Arc::clone(&self.quirks), result),
         };
         self.tags.answered(&mut result.meta, !by_engine);
         Ok(result)

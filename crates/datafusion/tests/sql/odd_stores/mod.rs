@@ -137,6 +137,21 @@ async fn an_object_that_is_replaced_is_read_in_one_version_or_refused() {
     play_all(stores).await;
 }
 
+/// Footers are no reads of the engine: their bodies go on where they broke off.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bodies_that_break_off_go_on_whatever_marks_the_store_has() {
+    let mut stores = Vec::new();
+    for tags in TAGS {
+        for times in TIMES {
+            for every in [3, 5] {
+                let bodies = oddities::Bodies::BreakOff(every);
+                stores.push(("each".to_owned(), Oddities { tags, times, bodies, ..PLAIN }));
+            }
+        }
+    }
+    play_all(stores).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn random_stores_are_read_or_refused_clearly() {
     let seeds = std::env::var("COSCAN_SEEDS").ok();
