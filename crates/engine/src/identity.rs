@@ -194,8 +194,10 @@ pub(crate) fn names_version(meta: &ObjectMeta) -> bool {
 
 /// Whether two descriptions of a location are the same object.
 fn same_object(a: &ObjectMeta, b: &ObjectMeta) -> bool {
+    let other_version = a.version.as_ref().zip(b.version.as_ref()).is_some_and(|(a, b)| a != b);
     // Some requests report whole seconds, others more.
     a.size == b.size
+        && !other_version
         && match (&a.e_tag, &b.e_tag) {
             (Some(a), Some(b)) => same_etag(a, b),
             _ => {
@@ -213,6 +215,21 @@ fn same_object(a: &ObjectMeta, b: &ObjectMeta) -> bool {
 mod tests {
     use super::*;
     use object_store::memory::InMemory;
+
+    #[test]
+    fn objects_with_other_versions_are_others_whatever_their_times() {
+        let listed = ObjectMeta {
+            location: "a".into(),
+            last_modified: UNIX_EPOCH.into(),
+            size: 1,
+            e_tag: None,
+            version: None,
+        };
+        let version = |version: &str| ObjectMeta { version: Some(version.into()), ..listed.clone() };
+        assert!(same_object(&version("1"), &version("1")));
+        assert!(same_object(&listed, &version("1")), "a listing may say less");
+        assert!(!same_object(&version("1"), &version("2")));
+    }
 
     #[test]
     fn stores_are_the_same_only_if_they_are_or_are_said_to_be() {

@@ -5,8 +5,15 @@
 //! says that it is one. What lies before the end is not looked at: `decodes` does, for a file that a query could not read.
 
 use std::fs::File;
+use std::ops::Range;
+use std::sync::Arc;
 
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use coscan_parquet::read_footer;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+};
+use parquet::errors::{ParquetError, Result as ParquetResult};
+use parquet::file::reader::{ChunkReader, Length};
 
 /// The bytes at the end of a file that is looked at before it is copied; the whole footer is compared with the copy.
 pub(crate) const LOOKED_AT: u64 = 64 << 10;
@@ -65,10 +72,12 @@ fn is_end_of_parquet(bytes: u64, tail: &[u8]) -> bool {
 /// # Errors
 ///
 /// What the decoder says of it.
-pub(crate) fn decodes(file: File) -> Result<(), String> {
-    let reader = ParquetRecordBatchReaderBuilder::try_new(file).and_then(|builder| builder.build());
-    let mut batches = reader.map_err(|error| error.to_string())?;
-    batches.try_for_each(|batch| batch.map(|_| ()).map_err(|error| error.to_string()))
+pub(crate) fn decodes(file: File) -> ParquetResult<()> {
+    let read = |range: Range<u64>| file.get_bytes(range.start, (range.end - range.start) as usize);
+    let metadata = Arc::new(read_footer(file.len(), read)?);
+    let decoding = ArrowReaderMetadata::try_new(metadata, ArrowReaderOptions::default())?;
+    let mut batches = ParquetRecordBatchReaderBuilder::new_with_metadata(file, decoding).build()?;
+    batches.try_for_each(|batch| batch.map(drop).map_err(ParquetError::from))
 }
 
 #[cfg(test)]

@@ -30,6 +30,8 @@ pub struct FragmentCache {
     tier: String,
     dir: PathBuf,
     held: Mutex<BTreeMap<Key, Held>>,
+    /// How many copies of a fragment this process has dropped because they were wrong.
+    dropped: Mutex<BTreeMap<Key, u64>>,
     /// Locked as long as this process uses the folder; none: another one may, and nothing in the folder is changed.
     lock: Option<File>,
 }
@@ -67,7 +69,8 @@ impl FragmentCache {
             TryLockError::Error(error) => TierError::io("lock", &lock_path)(error),
         })?;
         let held = Mutex::new(found(&dir.join("fragments"))?);
-        Ok(FragmentCache { tier: tier.to_owned(), dir: dir.to_owned(), held, lock: Some(lock) })
+        let dropped = Mutex::default();
+        Ok(FragmentCache { tier: tier.to_owned(), dir: dir.to_owned(), held, dropped, lock: Some(lock) })
     }
 
     /// The cache in `dir` as it is now, for looking at it while another process may use it.
@@ -79,7 +82,8 @@ impl FragmentCache {
         let fragments = dir.join("fragments");
         let names = if fragments.exists() { files_in(&fragments)? } else { Vec::new() };
         let held = Mutex::new(held_of(&names));
-        Ok(FragmentCache { tier: tier.to_owned(), dir: dir.to_owned(), held, lock: None })
+        let dropped = Mutex::default();
+        Ok(FragmentCache { tier: tier.to_owned(), dir: dir.to_owned(), held, dropped, lock: None })
     }
 
     /// Whether this process may change what is in the cache.
@@ -161,6 +165,19 @@ impl FragmentCache {
         for extension in ["json", "fragment"] {
             let _ = fs::remove_file(self.path(key, extension));
         }
+    }
+
+    /// Drops a fragment whose copy may be wrong. Another copy is another version to those who keep what they read of it.
+    pub fn drop_copy(&self, fragment: &Fragment) {
+        // In this order: what the new version tells of is not read from the old copy.
+        self.remove(fragment);
+        *self.dropped.lock().unwrap_or_else(PoisonError::into_inner).entry(fragment.key()).or_default() += 1;
+    }
+
+    /// The version of the fragment's copy, for readers.
+    pub fn copy_version(&self, fragment: &Fragment) -> String {
+        let dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
+        format!("copy {}", dropped.get(&fragment.key()).unwrap_or(&0) + 1)
     }
 
     /// Bytes of the file's end as far as they are kept: footer and page index. `None` if that is not all of `range`.

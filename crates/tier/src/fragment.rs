@@ -43,7 +43,8 @@ impl Fragment {
 
     /// Where the file lies, for its store.
     pub fn path(&self) -> Path {
-        Path::from(self.location.as_str())
+        // `Path::from` alone would escape what is escaped.
+        Path::parse(&self.location).unwrap_or_else(|_| Path::from(self.location.as_str()))
     }
 
     /// The name of its files in the cache.

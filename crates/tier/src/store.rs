@@ -68,7 +68,8 @@ impl TierStore {
         if let Some(meta) = self.known.get(location) {
             return Ok(meta);
         }
-        let meta = shown(self.inner().head(location).await?, self.tags());
+        let meta = self.inner().head(location).await?;
+        has_length(&self.tier, &meta).await?;
         self.known.put(&meta, self.tags());
         Ok(meta)
     }
@@ -78,8 +79,16 @@ impl TierStore {
         &self,
         listed: BoxStream<'static, Result<ObjectMeta>>,
     ) -> BoxStream<'static, Result<ObjectMeta>> {
-        let (known, tags) = (Arc::clone(&self.known), self.tags());
-        listed.map_ok(move |meta| shown(meta, tags)).inspect_ok(move |meta| known.put(meta, tags)).boxed()
+        let (known, tags, tier) = (Arc::clone(&self.known), self.tags(), self.tier.clone());
+        let listed = listed.and_then(move |meta| {
+            let (known, tier) = (Arc::clone(&known), tier.clone());
+            async move {
+                has_length(&tier, &meta).await?;
+                known.put(&meta, tags);
+                Ok(told(&tier, meta))
+            }
+        });
+        listed.boxed()
     }
 
     /// Bytes of a fragment, from wherever they can be had.
@@ -88,7 +97,7 @@ impl TierStore {
         let fragment = Fragment::of(&meta, self.tags());
         let result = |payload| GetResult {
             payload,
-            meta: meta.clone(),
+            meta: told(&self.tier, meta.clone()),
             range: range.clone(),
             attributes: Attributes::default(),
         };
@@ -103,7 +112,8 @@ impl TierStore {
         let shown = |error: TierError| error.shown(self.tier.config());
         if fetcher.driver.is_online(&fragment).await.map_err(shown)? {
             let options = GetOptions { range: Some(range.into()), ..GetOptions::default() };
-            return fetcher.store.get_opts(&meta.location, options).await;
+            let got = fetcher.store.get_opts(&meta.location, options).await?;
+            return Ok(GetResult { meta: told(&self.tier, got.meta.clone()), ..got });
         }
         if !fetcher.cache.has_footer(&fragment) {
             return Err(self.tier.footer_unknown(&fragment).into());
@@ -152,9 +162,25 @@ impl fmt::Display for TierStore {
     }
 }
 
-/// What readers are told of a file. They take another ETag for another file: one that a recall may change is left out.
-fn shown(meta: ObjectMeta, tags: bool) -> ObjectMeta {
-    ObjectMeta { e_tag: meta.e_tag.filter(|_| tags), ..meta }
+/// What readers are told of a file.
+fn told(tier: &Tier, mut meta: ObjectMeta) -> ObjectMeta {
+    tier.tell(&mut meta);
+    meta
+}
+
+/// Fails for a stub that lost its length. Readers take a file without bytes for no file, and would leave out its rows.
+async fn has_length(tier: &Tier, meta: &ObjectMeta) -> Result<()> {
+    let driver = &tier.fetcher().driver;
+    let may_be_stub = driver.looks_again().is_some() && meta.location.as_ref().ends_with(".parquet");
+    if meta.size > 0 || !may_be_stub {
+        return Ok(());
+    }
+    let fragment = Fragment::of(meta, driver.tags_survive());
+    if driver.is_online(&fragment).await.map_err(|error| error.shown(tier.config()))? {
+        return Ok(());
+    }
+    let config = tier.config();
+    Err(TierError::Empty { tier: config.name.clone(), file: config.shown(&fragment) }.into())
 }
 
 fn read_only<T>() -> Result<T> {
@@ -176,10 +202,11 @@ impl ObjectStore for TierStore {
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
         if options.head {
-            let mut got = self.inner().get_opts(location, options).await?;
-            got.meta = shown(got.meta, self.tags());
+            let options = GetOptions { version: None, ..options };
+            let got = self.inner().get_opts(location, options).await?;
+            has_length(&self.tier, &got.meta).await?;
             self.known.put(&got.meta, self.tags());
-            return Ok(got);
+            return Ok(GetResult { meta: told(&self.tier, got.meta.clone()), ..got });
         }
         let meta = self.meta(location).await?;
         options.check_preconditions(&meta)?;
@@ -211,9 +238,11 @@ impl ObjectStore for TierStore {
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
         let mut listed = self.inner().list_with_delimiter(prefix).await?;
-        let objects = std::mem::take(&mut listed.objects).into_iter();
-        listed.objects = objects.map(|meta| shown(meta, self.tags())).collect();
-        listed.objects.iter().for_each(|meta| self.known.put(meta, self.tags()));
+        for meta in &mut listed.objects {
+            has_length(&self.tier, meta).await?;
+            self.known.put(meta, self.tags());
+            *meta = told(&self.tier, meta.clone());
+        }
         Ok(listed)
     }
 

@@ -154,8 +154,7 @@ async fn footer_unknown(tier: &Tier, locations: &[String], state: &dyn Session) 
     let unknown = unknown.iter().map(|meta| Fragment::of(meta, tags));
     let unknown: Vec<Fragment> = unknown.filter(|fragment| !fetcher.cache.has_footer(fragment)).collect();
     let offline = tier.to_restore(unknown).await?;
-    let empty = offline.iter().find(|fragment| fragment.bytes == 0);
-    Ok(empty.or(offline.first()).map(|fragment| tier.footer_unknown(fragment)))
+    Ok(offline.first().map(|fragment| tier.footer_unknown(fragment)))
 }
 
 /// The Parquet files at an address.

@@ -10,7 +10,9 @@ use std::time::Duration;
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::DataFusionError;
 use futures::StreamExt;
+use object_store::ObjectMeta;
 use object_store::aws::AmazonS3Builder;
+use parquet::errors::ParquetError;
 
 use crate::arrival::decodes;
 use crate::config::{Kind, TierConfig};
@@ -178,6 +180,15 @@ impl Tier {
         Ok(missing)
     }
 
+    /// What readers are told of a file. They take another ETag or version for another file: an ETag that a recall may change is
+    /// left out, and a copy that takes the place of a wrong one is another version.
+    pub(crate) fn tell(&self, meta: &mut ObjectMeta) {
+        let Fetcher { cache, driver, .. } = self.fetcher();
+        let tags = driver.tags_survive();
+        meta.version = Some(cache.copy_version(&Fragment::of(meta, tags)));
+        meta.e_tag = meta.e_tag.take().filter(|_| tags);
+    }
+
     /// The error of a query that read these fragments. Those whose copies cannot be decoded leave the cache, so that the next
     /// query restores them again, and the error says so.
     pub(crate) async fn doubted(&self, fragments: Vec<Fragment>, error: DataFusionError) -> DataFusionError {
@@ -185,22 +196,27 @@ impl Tier {
             return error;
         }
         for fragment in fragments {
-            let cache = Arc::clone(&self.fetcher().cache);
-            let of = fragment.clone();
-            let looked = tokio::task::spawn_blocking(move || match cache.file(&of) {
-                Ok(Some((file, _))) => decodes(file),
-                _ => Ok(()),
-            });
-            // A decoder that panics has not decoded the file.
-            let looked = looked.await.unwrap_or_else(|panicked| Err(panicked.to_string()));
-            if let Err(why) = looked {
+            if let Err(why) = self.decodes(&fragment).await {
+                let why = why.to_string();
                 tracing::warn!(file = %fragment, why, "cached fragment cannot be decoded and is dropped");
-                self.fetcher().cache.remove(&fragment);
-                self.lost(&fragment);
-                return TierError::Dropped { file: self.config().shown(&fragment), why }.into();
+                self.fetcher().cache.drop_copy(&fragment);
+                let dropped = TierError::Dropped { file: self.config().shown(&fragment), why };
+                self.0.lost(&fragment, Some(dropped.clone()));
+                return dropped.into();
             }
         }
         error
+    }
+
+    /// Decodes the copy of a fragment, if there is one.
+    async fn decodes(&self, fragment: &Fragment) -> Result<(), ParquetError> {
+        let (cache, of) = (Arc::clone(&self.fetcher().cache), fragment.clone());
+        let looked = tokio::task::spawn_blocking(move || match cache.file(&of) {
+            Ok(Some((file, _))) => decodes(file),
+            _ => Ok(()),
+        });
+        // A decoder that panics has not decoded the file.
+        looked.await.unwrap_or_else(|panicked| Err(ParquetError::General(panicked.to_string())))
     }
 
     /// How often media would change if these lists came step by step and no other list was there, and how long that would take.
@@ -211,17 +227,14 @@ impl Tier {
     /// The error of a footer that is asked for and not known.
     pub(crate) fn footer_unknown(&self, fragment: &Fragment) -> TierError {
         let config = self.config();
-        let (tier, file) = (config.name.clone(), config.shown(fragment));
-        if fragment.bytes == 0 {
-            return TierError::Empty { tier, file };
-        }
         let definition = config.definition.as_deref().map(|path| path.display().to_string());
-        TierError::FooterUnknown { file, definition: definition.unwrap_or_else(|| "FILE".to_owned()) }
+        let definition = definition.unwrap_or_else(|| "FILE".to_owned());
+        TierError::FooterUnknown { file: config.shown(fragment), definition }
     }
 
     /// The fragment is not in the cache any more, although it was not evicted.
     pub(crate) fn lost(&self, fragment: &Fragment) {
-        self.0.lost(fragment);
+        self.0.lost(fragment, None);
     }
 
     /// Computes the checksum of a fragment from before a restart; one that is damaged is fetched again.

@@ -39,7 +39,7 @@ impl Shared {
                 continue;
             }
             self.handle(&mut state, Event::Lost { fragment: id });
-            self.fetcher.cache.remove(&fragment);
+            self.fetcher.cache.drop_copy(&fragment);
             dropped.push(fragment);
         }
         (dropped, wanted)

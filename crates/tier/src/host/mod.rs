@@ -149,12 +149,13 @@ impl Shared {
         Ok(shared)
     }
 
-    /// The fragment is not in the cache any more, although it was not evicted.
-    pub(crate) fn lost(self: &Arc<Self>, fragment: &Fragment) {
+    /// The fragment is not in the cache any more, although it was not evicted. Those who read it are told why, if that is
+    /// known.
+    pub(crate) fn lost(self: &Arc<Self>, fragment: &Fragment, why: Option<TierError>) {
         let mut state = self.state();
-        if let Some(fragment) = state.ids.get(&fragment.key()).copied() {
-            self.handle(&mut state, Event::Lost { fragment });
-        }
+        let Some(fragment) = state.ids.get(&fragment.key()).copied() else { return };
+        state.fragments[fragment.0 as usize].error = why;
+        self.handle(&mut state, Event::Lost { fragment });
     }
 
     pub(crate) fn submit(self: &Arc<Self>, user: &str, subqueries: Subqueries) -> SqList {

@@ -130,7 +130,9 @@ impl Shared {
     }
 
     /// The template over these files, one partition for each group.
-    fn over(&self, groups: Vec<Vec<Piece>>, options: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+    fn over(&self, mut groups: Vec<Vec<Piece>>, options: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        // A wrong copy may have been dropped since the plan was made.
+        groups.iter_mut().flatten().for_each(|piece| self.scan.tier.tell(&mut piece.object_meta));
         let plan = over(&self.template, scan_of(&self.scan.config, groups))?;
         self.reads.rewrite(plan, self.scan.bytes(), options)
     }

@@ -38,6 +38,22 @@ pub const SUM_R: &str = "SELECT sum(id) FROM r";
 pub const SUM_S: &str = "SELECT sum(id) FROM s";
 
 #[tokio::test(flavor = "multi_thread")]
+async fn files_with_odd_names_are_recalled() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = dir.path().join("files");
+    write_table(&files, "r", 2);
+    fs::rename(files.join("r/000.parquet"), files.join("r/#0~%41%{x}.parquet")).unwrap();
+    let hsm = Hsm::archive(dir.path(), &files, 1, Duration::ZERO, Duration::ZERO);
+    let tiers = Tiers::open([hsm.config("cache", "cache_bytes = '1MB'")]).unwrap();
+    let coscan = over(&tiers);
+    let location = hsm.root().join("r").display().to_string();
+    keep_footers(&coscan.ctx, &tiers, &location, |_, _| ()).await.unwrap();
+    declare(&coscan.ctx, &hsm.root().display().to_string(), &["r"]).await;
+    assert_eq!(rows(&coscan.ctx, SUM_R).await.unwrap(), ["19900"]);
+    assert_eq!(hsm.count("recall r/#0~%41%{x}.parquet"), 1, "{:?}", hsm.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_recall_that_fails_names_file_and_command_and_can_be_repeated() {
     let dir = tempfile::tempdir().unwrap();
     let hsm = hsm(&dir);
