@@ -18,9 +18,10 @@ pub struct EngineConfig {
     /// The part of it that is in use at first. It grows by 512 MiB for each second in which data are read or decoded again, up
     /// to the whole buffer, and begins anew when the buffer was emptied.
     pub buffer_start_bytes: u64,
-    /// How many loads may be in flight at once from each store.
+    /// How many loads may be in flight at once from each store. Where `by_profile.requests` holds, this is for files of this
+    /// machine: for other stores it is found.
     pub loads_in_flight: usize,
-    /// How many requests for loads run at the same time for each store; point reads may have as many again.
+    /// How many requests for loads run at the same time for each store; point reads may have as many again. Found as above.
     pub io_threads: usize,
     /// How many workers of scans can run at the same time; loads leave room for their workspaces.
     pub processors: usize,
@@ -66,7 +67,7 @@ pub struct EngineConfig {
     pub point_latency: Duration,
 }
 
-/// What a device's profile decides. Settings that were given are not changed.
+/// What a device's profile decides, or what is found while a store is read. Settings that were given are not changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ByProfile {
     /// Requests and loads at the same time.

@@ -94,8 +94,8 @@ pub const ENGINE_SETTINGS: &[EngineSetting] = &[
             name: "loads_in_flight",
             scope: Scope::Startup,
             value: "N",
-            summary: "loads that may be under way at once from each store",
-            default: "4",
+            summary: "loads that may be in progress at once from each store",
+            default: "4; as many as its requests need for a store that is not on this machine",
         },
         set: |config, value| {
             config.loads_in_flight = number(value, 1..=1024)?;
@@ -108,8 +108,8 @@ pub const ENGINE_SETTINGS: &[EngineSetting] = &[
             name: "io_threads",
             scope: Scope::Startup,
             value: "N",
-            summary: "requests under way at once from each store",
-            default: "as many as loads_in_flight",
+            summary: "requests in progress at once from each store",
+            default: "as many as loads_in_flight; found while it is read for a store that is not on this machine",
         },
         set: |config, value| {
             config.io_threads = number(value, 1..=1024)?;
@@ -123,7 +123,7 @@ pub const ENGINE_SETTINGS: &[EngineSetting] = &[
             scope: Scope::Startup,
             value: "BYTES",
             summary: "parts of one load that lie no further apart are read by one request",
-            default: "64 KiB, or what the device's profile says",
+            default: "64 KiB, or what the device's profile or the store's answers say",
         },
         set: |config, value| {
             config.coalesce_gap_bytes = bytes(value, 0..=16 << 20)?;
