@@ -6,56 +6,25 @@
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
-use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, Result, internal_err};
+use datafusion::common::{Result, internal_err};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::interval_arithmetic::{Interval, apply_operator};
 use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
 use datafusion::logical_expr::{
-    BinaryExpr, ColumnarValue, Expr, ExprSchemable, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
 };
 
-use super::{kernels, ranges};
+use super::kernels;
 
-/// The expression as a function, if it is an operation on integers that may overflow.
-pub(super) fn checked_operation(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    let integer = |operand: &Expr| operand.get_type(schema).ok().filter(DataType::is_integer);
-    let (operation, operands) = match expr {
-        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
-            let operation = Operation::of(op).filter(|_| may_overflow(&left, op, &right, schema));
-            let of = integer(&left).filter(|of| integer(&right).as_ref() == Some(of));
-            let (Some(operation), Some(of)) = (operation, of) else {
-                return Ok(Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })));
-            };
-            (Checked::new(operation, of), vec![*left, *right])
-        }
-        Expr::Negative(operand) => {
-            let least = |of: &DataType| ranges::of_type(of).map(|range| *range.start());
-            let of = integer(&operand).filter(DataType::is_signed_integer);
-            let range = ranges::of_expr(&operand, schema);
-            match of.filter(|of| range.is_none_or(|range| Some(*range.start()) == least(of))) {
-                Some(of) => (Checked::new(Operation::Negate, of), vec![*operand]),
-                None => return Ok(Transformed::no(Expr::Negative(operand))),
-            }
-        }
-        expr => return Ok(Transformed::no(expr)),
-    };
-    Ok(Transformed::yes(operation.call(operands)))
+/// The operation on operands of an integer type, which fails on overflow.
+pub(super) fn checked(operation: Operation, operands: Vec<Expr>, of: DataType) -> Expr {
+    Checked::new(operation, of).call(operands)
 }
 
-/// Whether results of the operation may leave the type of its left operand.
-fn may_overflow(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> bool {
-    let whole = left.get_type(schema).ok().and_then(|of| ranges::of_type(&of));
-    let (Some(whole), Some(results)) = (whole, ranges::of_operation(left, op, right, schema)) else {
-        return true;
-    };
-    results.start() < whole.start() || results.end() > whole.end()
-}
-
-/// `left op right` of 64-bit integers, which fails on overflow.
-pub(super) fn checked(left: Expr, operation: Operation, right: Expr, of: DataType) -> Expr {
-    Checked::new(operation, of).call(vec![left, right])
+/// Whether an expression is a checked operation.
+pub(super) fn is_checked(expr: &Expr) -> bool {
+    matches!(expr, Expr::ScalarFunction(function) if function.func.inner().is::<Checked>())
 }
 
 /// What is computed.
@@ -68,7 +37,7 @@ pub(super) enum Operation {
 }
 
 impl Operation {
-    fn of(op: Operator) -> Option<Self> {
+    pub(super) fn of(op: Operator) -> Option<Self> {
         Some(match op {
             Operator::Plus => Operation::Add,
             Operator::Minus => Operation::Subtract,

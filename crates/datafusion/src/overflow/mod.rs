@@ -5,22 +5,28 @@
 //!
 //! - each such operation whose operands may leave the type by a function that computes the same and fails on overflow
 //!   ([`arithmetic`]). Operations that cannot overflow, such as a sum of two `INT` columns that is computed in 64 bits, stay as
-//!   they are ([`ranges`]).
+//!   they are ([`ranges`]). A tree of many such operations becomes one function ([`together`]).
 //! - `sum` by a function of the same name whose state has 128 bits for integers, so that only the final value may be out of range
 //!   ([`sum`]).
 //!
 //! - casts of decimals to text by a function that shows all of their digits ([`digits`]).
+//!
+//! The functions are part of the logical plan. DataFusion folds constants there by computing them, with no way to say how; a
+//! physical expression that fails on overflow would find them folded.
 //!
 //! Comparisons, division, casts, `abs`, `avg` and arithmetic of decimals and times are left to DataFusion, which checks them or
 //! computes them in a wider type.
 
 mod accumulators;
 mod arithmetic;
+mod constants;
 mod digits;
 mod groups;
 mod kernels;
 mod ranges;
 mod sum;
+mod together;
+mod trees;
 
 use std::sync::Arc;
 
@@ -28,26 +34,30 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, DataFusionError, Result, exec_datafusion_err};
-use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction};
+use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan, WindowFunctionDefinition};
 use datafusion::optimizer::{Analyzer, AnalyzerRule};
 
-use arithmetic::checked_operation;
+use constants::CheckedConstants;
 use digits::checked_cast;
 pub use digits::with_all_digits;
 pub(crate) use sum::CheckedSum;
+use trees::{is_tree, with_checks};
+
+/// Checks constants that are computed before a plan is analyzed.
+pub(crate) fn with_checked_constants(mut builder: SessionStateBuilder) -> SessionStateBuilder {
+    builder.expr_planners().get_or_insert_default().insert(0, Arc::new(CheckedConstants));
+    builder
+}
 
 /// The analyzer with a rule that replaces operations where the types of operands are known.
 pub(crate) fn with_checked_arithmetic(mut analyzer: Analyzer) -> Analyzer {
     analyzer.rules.push(Arc::new(CheckedArithmetic));
     analyzer
 }
-
-/// Expressions of more operations than this are left as they are: DataFusion asks each function for its type again and again,
-/// which takes time with the third power of the operations within each other.
-const OPERATIONS_MAX: usize = 64;
 
 #[derive(Debug)]
 struct CheckedArithmetic;
@@ -71,46 +81,34 @@ fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let names = NamePreserver::new(&plan);
     plan.map_expressions(|expr| {
         let name = names.save(&expr);
-        let checked = operations(&expr) <= OPERATIONS_MAX;
-        let changed = expr.transform_up(|expr| of_expr(expr, &schema, checked))?;
-        Ok(changed.update_data(|expr| name.restore(expr)))
+        Ok(of_expr(expr, &schema)?.update_data(|expr| name.restore(expr)))
     })
 }
 
-/// The arithmetic operations in an expression.
-fn operations(expr: &Expr) -> usize {
-    let mut operations = 0;
-    let _ = expr.apply(|part| {
-        operations += usize::from(matches!(part, Expr::BinaryExpr(_) | Expr::Negative(_)));
-        Ok(TreeNodeRecursion::Continue)
-    });
-    operations
+fn of_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    expr.transform_down(|expr| match expr {
+        expr if is_tree(&expr) => {
+            let tree = with_checks(expr, schema, &|leaf| of_expr(leaf, schema))?;
+            Ok(Transformed::new(tree.data, tree.transformed, TreeNodeRecursion::Jump))
+        }
+        Expr::Cast(_) => checked_cast(expr, schema),
+        expr => with_checked_sum(expr),
+    })
 }
 
-/// With `checked`, operations are checked, too.
-fn of_expr(mut expr: Expr, schema: &DFSchema, checked: bool) -> Result<Transformed<Expr>> {
-    match &mut expr {
-        Expr::AggregateFunction(AggregateFunction { func, .. }) => {
-            if let Some(checked) = CheckedSum::instead_of(func) {
-                *func = checked;
-                return Ok(Transformed::yes(expr));
-            }
-            Ok(Transformed::no(expr))
-        }
-        Expr::WindowFunction(window) => {
-            let WindowFunction { fun, .. } = window.as_mut();
-            if let WindowFunctionDefinition::AggregateUDF(func) = fun
-                && let Some(checked) = CheckedSum::instead_of(func)
-            {
-                *func = checked;
-                return Ok(Transformed::yes(expr));
-            }
-            Ok(Transformed::no(expr))
-        }
-        _ if !checked => Ok(Transformed::no(expr)),
-        Expr::Cast(_) => checked_cast(expr, schema),
-        _ => checked_operation(expr, schema),
-    }
+fn with_checked_sum(mut expr: Expr) -> Result<Transformed<Expr>> {
+    let function = match &mut expr {
+        Expr::AggregateFunction(AggregateFunction { func, .. }) => Some(func),
+        Expr::WindowFunction(window) => match &mut window.fun {
+            WindowFunctionDefinition::AggregateUDF(func) => Some(func),
+            WindowFunctionDefinition::WindowUDF(_) => None,
+        },
+        _ => None,
+    };
+    let checked = function.and_then(|function| Some((CheckedSum::instead_of(function)?, function)));
+    let Some((checked, function)) = checked else { return Ok(Transformed::no(expr)) };
+    *function = checked;
+    Ok(Transformed::yes(expr))
 }
 
 /// The error of a value that its type does not hold. The first words are those of PostgreSQL.

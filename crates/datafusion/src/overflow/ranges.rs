@@ -5,8 +5,8 @@
 use std::ops::RangeInclusive;
 
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::{DFSchema, ScalarValue};
-use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator};
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::Operator;
 
 /// Integers of at most 64 bits, and results of one operation on two of them.
 pub(super) type Range = RangeInclusive<i128>;
@@ -26,35 +26,13 @@ pub(super) fn of_type(of: &DataType) -> Option<Range> {
     })
 }
 
-/// How deep an expression is looked into: the time for a chain of n operations must not grow with more than its square.
-const DEPTH_MAX: usize = 4;
-
-/// The values that an expression may have if nothing in it overflows; `None` if it is no integer.
-pub(super) fn of_expr(expr: &Expr, schema: &DFSchema) -> Option<Range> {
-    of_nested(expr, schema, DEPTH_MAX)
+/// The value of an integer literal.
+pub(super) fn of_literal(value: &ScalarValue) -> Option<Range> {
+    integer(value).map(|value| value..=value)
 }
 
 /// The exact results of an operation; `None` if it is none of those known here.
-pub(super) fn of_operation(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> Option<Range> {
-    of_operands(left, op, right, schema, DEPTH_MAX)
-}
-
-fn of_nested(expr: &Expr, schema: &DFSchema, depth: usize) -> Option<Range> {
-    let whole = of_type(&expr.get_type(schema).ok()?)?;
-    let Some(below) = depth.checked_sub(1) else { return Some(whole) };
-    let narrower = match expr {
-        Expr::Literal(value, _) => integer(value).map(|value| value..=value),
-        Expr::Alias(alias) => of_nested(&alias.expr, schema, below),
-        Expr::Cast(Cast { expr, .. }) => of_nested(expr, schema, below),
-        Expr::BinaryExpr(BinaryExpr { left, op, right }) => of_operands(left, *op, right, schema, below),
-        _ => None,
-    };
-    let Some(narrower) = narrower else { return Some(whole) };
-    Some(*narrower.start().max(whole.start())..=*narrower.end().min(whole.end()))
-}
-
-fn of_operands(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema, depth: usize) -> Option<Range> {
-    let (a, b) = (of_nested(left, schema, depth)?, of_nested(right, schema, depth)?);
+pub(super) fn of_operation(a: &Range, op: Operator, b: &Range) -> Option<Range> {
     Some(match op {
         Operator::Plus => a.start() + b.start()..=a.end() + b.end(),
         Operator::Minus => a.start() - b.end()..=a.end() - b.start(),
@@ -73,6 +51,14 @@ fn of_operands(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema, depth
         }
         _ => return None,
     })
+}
+
+/// The part of a range that an integer type has; all of the type if nothing is known or nothing is left.
+pub(super) fn within(range: Option<Range>, of: &DataType) -> Option<Range> {
+    let whole = of_type(of)?;
+    let Some(range) = range else { return Some(whole) };
+    let part = *range.start().max(whole.start())..=*range.end().min(whole.end());
+    Some(if part.is_empty() { whole } else { part })
 }
 
 fn integer(value: &ScalarValue) -> Option<i128> {

@@ -190,7 +190,7 @@ impl AggregateUDFImpl for CheckedSum {
         let mut sum = function.clone();
         sum.params.args = vec![argument.clone()];
         let rows = cast(count(argument.clone()), of.clone());
-        let constants = checked(constant.clone(), Operation::Multiply, rows, of.clone());
-        Ok(Some(checked(Expr::AggregateFunction(sum), Operation::Add, constants, of)))
+        let constants = checked(Operation::Multiply, vec![constant.clone(), rows], of.clone());
+        Ok(Some(checked(Operation::Add, vec![Expr::AggregateFunction(sum), constants], of)))
     }
 }

@@ -20,7 +20,7 @@ use super::null_lists::with_null_lists;
 use super::rounded::with_lasting_round;
 use super::subqueries::with_subqueries;
 use super::try_cast::with_lasting_try_cast;
-use crate::overflow::with_checked_arithmetic;
+use crate::overflow::{with_checked_arithmetic, with_checked_constants};
 use crate::rule::build_sides::with_build_sides;
 use crate::rule::claims::with_true_claims;
 use crate::rule::sorted_inputs::with_sorted_inputs;
@@ -70,7 +70,8 @@ pub(super) fn with_mended_planner(mut builder: SessionStateBuilder) -> SessionSt
 }
 
 /// The rules and settings of that. They need [`with_mended_planner`].
-pub(super) fn with_mended_rules(mut builder: SessionStateBuilder) -> SessionStateBuilder {
+pub(super) fn with_mended_rules(builder: SessionStateBuilder) -> SessionStateBuilder {
+    let mut builder = with_checked_constants(builder);
     let analyzer = with_lasting_round(builder.analyzer().take().unwrap_or_default());
     let analyzer = with_null_lists(with_decimal_literals(with_lasting_try_cast(analyzer)));
     let analyzer = with_float_extrema(analyzer);

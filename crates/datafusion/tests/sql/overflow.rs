@@ -2,6 +2,7 @@
 //! and the errors are those of PostgreSQL 15.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use datafusion::arrow::array::{
     ArrayRef, Decimal128Array, DurationSecondArray, Int8Array, Int16Array, Int32Array, Int64Array,
@@ -336,5 +337,120 @@ async fn columns_are_called_as_without_checks() {
             (logical, frame.create_physical_plan().await.expect(sql).schema())
         };
         assert_eq!(schema(&ctx).await, schema(&plain).await, "{sql}");
+    }
+}
+
+/// On a thread whose stack has room for the parser of long expressions.
+#[test]
+fn long_expressions_are_checked() {
+    let runtime =
+        || tokio::runtime::Builder::new_multi_thread().thread_stack_size(STACK).enable_all().build();
+    let run = move || runtime().expect("a runtime").block_on(check_long_expressions());
+    let thread = std::thread::Builder::new().stack_size(STACK).spawn(run).expect("a thread");
+    thread.join().expect("no panic");
+}
+
+const STACK: usize = 64 << 20;
+
+async fn check_long_expressions() {
+    let folder = declare_files();
+    let chain = |first: &str, step: &str, operations: usize| {
+        format!("{first}{}", step.repeat(400_usize.div_ceil(operations)))
+    };
+    let ones = chain("a", " + 1", 1);
+    // Expressions, and their value in row 2, where `a`, `b` and `i` are 3, 3 and 2. All leave their type in row 3.
+    let cases = [
+        (chain("1", " + 1", 1) + " + a", "404"),
+        (chain("a", " + i - 1", 2), "203"),
+        (chain("a", " + i * 2 - i", 3), "271"),
+        (chain("a + 1", " + i / 2 + (i & 1)", 4), "104"),
+        (chain("a + b", " + b", 1), "1206"),
+        (chain("a", " + CAST(b AS BIGINT)", 1), "1203"),
+        (chain("-a", " - 1", 1).replace("-a", "- (-a - 2)"), "-395"),
+        (chain("a", " + coalesce(b, 1)", 1), "1203"),
+        (format!("CASE WHEN i <> 1 THEN {ones} END"), "403"),
+        (format!("abs({ones})"), "403"),
+        (format!("({ones}) * 1 + ({ones})"), "806"),
+        (format!("CAST({ones} AS VARCHAR)"), "403"),
+        (ones, "403"),
+    ];
+    let engine = support::engine(support::policy("relevance"), LARGE_BUFFER);
+    let ctx = support::with_table(support::cooperative(&engine, Variant::Default), &folder).await;
+    let plain = plain(&folder).await;
+    for (expression, expected) in &cases {
+        let begin = Instant::now();
+        let fits = format!("SELECT {expression} FROM t WHERE i = 2");
+        assert_eq!(support::rows(&ctx, &fits).await.expect(&fits), [*expected], "{fits}");
+        // The third power of the operations is more than a minute.
+        assert!(begin.elapsed() < Duration::from_secs(20), "{fits}");
+        let leaves = format!("SELECT max({expression}) FROM t WHERE i > 1");
+        let error = support::rows(&ctx, &leaves).await.expect_err(&leaves).to_string();
+        assert!(error.contains("bigint out of range"), "{leaves}: {error}");
+    }
+    let longest = &cases[0].0;
+    for sql in [
+        format!("SELECT {longest} FROM t WHERE i = 3"),
+        format!("SELECT i FROM t WHERE {longest} = 1"),
+        format!("SELECT i FROM t ORDER BY {longest} LIMIT 1"),
+        format!("SELECT count(*) FROM t GROUP BY {longest}"),
+        format!("SELECT max({longest}) OVER (ORDER BY i) FROM t"),
+        format!("SELECT l.i FROM t l JOIN t r ON l.i = {}", longest.replace('a', "r.a")),
+        format!("SELECT l.i FROM t l JOIN t r ON l.i < {}", longest.replace('a', "r.a")),
+    ] {
+        let error = support::rows(&ctx, &sql).await.expect_err(&sql).to_string();
+        assert!(error.contains("bigint out of range"), "{sql}: {error}");
+    }
+    let wraps = format!("SELECT {longest} FROM t WHERE i = 3");
+    let wrapped = support::rows(&plain, &wraps).await.expect(&wraps);
+    assert_eq!(wrapped, ["-9223372036854775408"], "DataFusion mends this");
+    let constant = format!("SELECT {}", chain("9223372036854775800", " + 1", 1));
+    let error = support::rows(&ctx, &constant).await.expect_err(&constant).to_string();
+    assert!(error.contains("bigint out of range"), "{error}");
+    let names = async |ctx: &SessionContext| {
+        use coscan_sql::PlainSql;
+        let sql = format!("SELECT {} FROM t", cases[3].0);
+        let plan = ctx.plain_sql(&sql).await.expect("a plan").create_physical_plan().await;
+        plan.expect("a plan").schema()
+    };
+    assert_eq!(names(&ctx).await, names(&plain).await);
+}
+
+/// Constants are computed while a statement is planned, where no analyzer sees them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn constants_that_leave_their_type_are_errors_where_plans_need_them() {
+    let folder = declare_files();
+    let (sessions, plain) = (checked(&folder).await, plain(&folder).await);
+    let sum = "(9223372036854775807 + 1)";
+    let literals = "must be literals";
+    // A query, what its error says, and the rows of plain DataFusion.
+    for (sql, expected, wrapped) in [
+        (format!("SELECT count(*) FROM generate_series({sum}, -9223372036854775807)"), literals, "2"),
+        (format!("SELECT count(*) FROM generate_series(1, {sum})"), "must be an INTEGER", "0"),
+        (
+            format!("SELECT count(*) FROM (SELECT i FROM t LIMIT {sum} - 9223372036854775807)"),
+            "Unsupported LIMIT",
+            "1",
+        ),
+        (format!("SELECT x FROM (VALUES ({sum})) v(x)"), "bigint out of range", "-9223372036854775808"),
+        (format!("SELECT count(*) FROM t WHERE i > {sum}"), "bigint out of range", "6"),
+    ] {
+        assert_eq!(support::rows(&plain, &sql).await.expect(&sql), [wrapped], "DataFusion mends this: {sql}");
+        for (session, ctx) in &sessions {
+            let error = support::rows(ctx, &sql).await.expect_err(&sql).to_string();
+            assert!(error.contains(expected), "{session}: {sql}: {error}");
+        }
+    }
+    for (session, ctx) in &sessions {
+        support::rows(ctx, "PREPARE p AS SELECT $1 + 0").await.expect("a statement");
+        let error =
+            support::rows(ctx, &format!("EXECUTE p({sum})")).await.expect_err("an overflow").to_string();
+        assert!(error.contains("checked_add"), "{session}: {error}");
+        for (sql, expected) in [
+            ("SELECT count(*) FROM generate_series(1 + 1, 2 * 2 + 1)", "4"),
+            ("SELECT CASE WHEN false THEN 9223372036854775807 + 1 ELSE 7 END", "7"),
+            ("SELECT 9223372036854775807 - 1 + 1", "9223372036854775807"),
+        ] {
+            assert_eq!(support::rows(ctx, sql).await.expect(sql), [expected], "{session}: {sql}");
+        }
     }
 }
