@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use coscan_core::{PolicyName, registry};
-use coscan_engine::{EngineConfig, ReadLimit, RetryConfig};
+use coscan_engine::{ByProfile, EngineConfig, ReadLimit, RetryConfig};
 
 use crate::executor::Yields;
 use crate::files::Etag;
@@ -333,6 +333,8 @@ fn config(random: &mut fastrand::Rng, isolation: bool) -> EngineConfig {
         decoded_share_percent: random.u8(0..60),
         point_share_percent: random.u8(0..=60),
         point_latency: ms(random.u64(0..30)),
+        // In half of the worlds it is found how many requests stores get.
+        by_profile: ByProfile { requests: buffer % 2 == 0, ..ByProfile::default() },
         ..EngineConfig::new(policy(random.usize(..)), buffer)
     }
 }

@@ -124,6 +124,7 @@ impl Lane {
     ) -> Option<(RequestNo, bool)> {
         self.paused_until = self.paused_until.filter(|until| now < *until);
         if self.paused_until.is_some() {
+            self.held_until = None;
             return None;
         }
         let busy = self.bulk_busy + self.points_busy;

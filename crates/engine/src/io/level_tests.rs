@@ -1,6 +1,6 @@
 //! Stores with a known knee, in virtual time: how much of the best fixed level's throughput is reached.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::*;
 use crate::environment::clock;

@@ -51,6 +51,8 @@ enum Answer {
     After(Duration),
     /// A transient error at once.
     Error,
+    /// That it gets too many requests, and when to come back.
+    Refusal(Option<Duration>),
     Never,
 }
 
@@ -113,6 +115,7 @@ impl World {
                     let at = match answer {
                         Answer::After(time) => Some(self.now + time),
                         Answer::Error => Some(self.now),
+                        Answer::Refusal(_) => Some(self.now + ms(5)),
                         Answer::Never => None,
                     };
                     let bytes = attempt.ranges.iter().map(|range| range.end - range.start).collect();
@@ -150,6 +153,14 @@ impl World {
                 let outcome = match answer {
                     Answer::After(_) => Ok(()),
                     Answer::Error => Err(std::io::Error::other("injected").into()),
+                    Answer::Refusal(retry_after) => Err(ReadError::Refused {
+                        status: 503,
+                        retry_after,
+                        source: object_store::Error::NotImplemented {
+                            operation: "more requests".into(),
+                            implementer: "this store".into(),
+                        },
+                    }),
                     Answer::Never => Err(ReadError::Cancelled),
                 };
                 self.tell(Event::Ended { attempt, outcome });
@@ -286,6 +297,49 @@ fn what_nobody_wants_leaves_at_once_and_frees_its_slot_when_it_has_ended() {
     assert_eq!((world.arrived.len(), world.failed.len()), (4, 3));
 }
 
+#[test]
+fn a_store_that_refuses_is_left_alone_for_as_long_as_it_says() {
+    let mut world = World::new(4, None);
+    world.stores.insert("busy".into(), Answer::Refusal(Some(ms(700))));
+    world.submit("busy", false, 0..1);
+    assert!(world.step());
+    world.stores.insert("busy".into(), Answer::After(ms(10)));
+    world.submit("busy", false, 1..10);
+    world.submit("busy", true, 10..12);
+    assert!(world.under_way.is_empty(), "others wait, too");
+    world.run();
+    assert_eq!((world.arrived.len(), world.failed.len()), (24, 0));
+    assert_eq!(
+        world.waited(),
+        ms(745),
+        "after the refusal and the pause point reads, and ten requests in three rounds"
+    );
+}
+
+#[test]
+fn refusals_are_no_failures_while_the_store_answers_others() {
+    let mut world = World::new(2, None);
+    let refused =
+        |world: &World| world.under_way.values().any(|(_, answer, _)| *answer == Answer::Refusal(None));
+    world.stores.insert("busy".into(), Answer::Refusal(None));
+    world.submit("busy", false, 0..1);
+    for round in 0..20 {
+        while !refused(&world) {
+            assert!(world.step(), "it is tried again");
+        }
+        world.stores.insert("busy".into(), Answer::After(ms(1)));
+        world.submit("busy", true, 100 + round..101 + round);
+        world.stores.insert("busy".into(), Answer::Refusal(None));
+        while refused(&world) {
+            assert!(world.step());
+        }
+    }
+    assert!(world.failed.is_empty() && world.arrived.len() == 40, "{:?}", world.failed);
+    // Nothing else is answered.
+    world.run();
+    assert_eq!(world.failed.len(), 1);
+}
+
 /// Any mix of stores, requests, cancellations and changes of the limit: every part is answered once, no store has more
 /// under way than it may, and it comes to an end.
 #[test]
@@ -307,8 +361,9 @@ fn random_worlds() {
                     Answer::After(ms(3)),
                     Answer::Error,
                     Answer::Never,
+                    Answer::Refusal(random.bool().then(|| ms(random.u64(0..3000)))),
                 ];
-                world.stores.insert(name.into(), answers[random.usize(..4)]);
+                world.stores.insert(name.into(), answers[random.usize(..answers.len())]);
             }
             let more = random.u32(0..6);
             let store = source(names[random.usize(..3)], random.u8(0..4) == 0);
