@@ -25,6 +25,6 @@ mod with_options;
 
 pub use counted_sets::COUNTED_ROWS;
 pub use mend::mend_statement;
-pub use plan::{PlainSql, execute_logical_plan, sql, statement_to_plan};
+pub use plan::{MIXED_NUMBERS, PlainSql, execute_logical_plan, sql, statement_to_plan};
 pub use stated_types::plan_with_types;
 pub use with_options::with_options;

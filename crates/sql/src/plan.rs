@@ -70,11 +70,24 @@ pub fn statement_to_plan(
 }
 
 async fn planned(state: &SessionState, mut statement: Statement) -> Result<LogicalPlan> {
-    if !without_columns(&mut statement) {
-        return state.statement_to_plan(statement).await;
-    }
-    with_columns(state.statement_to_plan(statement).await?)
+    let plan = match without_columns(&mut statement) {
+        false => state.statement_to_plan(statement).await?,
+        true => with_columns(state.statement_to_plan(statement).await?)?,
+    };
+    with_numbers_of_one_kind(state, plan)
 }
+
+/// The plan after the session's rule [`MIXED_NUMBERS`].
+pub(crate) fn with_numbers_of_one_kind(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
+    match state.analyzer().rules.iter().find(|rule| rule.name() == MIXED_NUMBERS) {
+        Some(rule) => rule.analyze(plan, state.config_options()),
+        None => Ok(plan),
+    }
+}
+
+/// The analyzer rule that says which kind of number comes from several. Plans have it from the start: it decides on types of
+/// columns, and DataFusion casts the numbers in a view when it is created.
+pub const MIXED_NUMBERS: &str = "mixed_numbers";
 
 /// [`SessionContext::execute_logical_plan`]: `SET` and `CREATE` take effect, and a prepared statement gets its values.
 ///

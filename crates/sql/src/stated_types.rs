@@ -15,7 +15,7 @@ use datafusion::sql::planner::{PlannerContext, SqlToRel};
 use futures::future::{BoxFuture, FutureExt};
 
 use crate::known::{Known, options};
-use crate::plan::statement_to_plan;
+use crate::plan::{statement_to_plan, with_numbers_of_one_kind};
 use crate::using;
 
 /// Plans a statement; `stated` are the types of `$1` and so on, as far as they are known, and `types` knows the names of types that
@@ -42,8 +42,8 @@ pub fn plan_with_types(
             let field = |of: DataType| -> FieldRef { Arc::new(Field::new("", of, true)) };
             let fields = stated.into_iter().map(|of| of.map(field)).collect();
             let mut context = PlannerContext::new().with_prepare_param_data_types(fields);
-            SqlToRel::new_with_options(&known, options(state))
-                .sql_statement_to_plan_with_context(*ast, &mut context)
+            let planner = SqlToRel::new_with_options(&known, options(state));
+            with_numbers_of_one_kind(state, planner.sql_statement_to_plan_with_context(*ast, &mut context)?)
         }
         .boxed(),
         statement => statement_to_plan(state, statement),

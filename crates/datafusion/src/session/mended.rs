@@ -12,10 +12,10 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 
 use super::counted_sets::with_counted_sets;
-use super::decimal_literals::with_decimal_literals;
 use super::dependencies::{IndependentPlanner, with_independent_columns};
 use super::file_partitions::FilePartitions;
 use super::float_extrema::with_float_extrema;
+use super::mixed_numbers::with_mixed_numbers;
 use super::null_lists::with_null_lists;
 use super::rounded::with_lasting_round;
 use super::subqueries::with_subqueries;
@@ -33,7 +33,7 @@ use crate::table::factory::with_mended_tables;
 ///
 /// - integer arithmetic and sums, which fail on overflow,
 /// - rounded decimals as keys of joins and set operations,
-/// - comparisons of decimals with numbers, of TRY_CAST with constants, and with lists that have a null,
+/// - decimals beside floating-point numbers, comparisons of TRY_CAST with constants, and with lists that have a null,
 /// - joins and set operations over files in folders of a key, with `datafusion.optimizer.preserve_file_partitions`,
 /// - orders and groups by keys that some grouping sets leave out or that an outer join fills with nulls,
 /// - subqueries of EXISTS and IN outside of WHERE, or with nulls, aggregates and limits that depend on the row around, and scalar
@@ -73,7 +73,7 @@ pub(super) fn with_mended_planner(mut builder: SessionStateBuilder) -> SessionSt
 pub(super) fn with_mended_rules(builder: SessionStateBuilder) -> SessionStateBuilder {
     let mut builder = with_checked_constants(builder);
     let analyzer = with_lasting_round(builder.analyzer().take().unwrap_or_default());
-    let analyzer = with_null_lists(with_decimal_literals(with_lasting_try_cast(analyzer)));
+    let analyzer = with_null_lists(with_mixed_numbers(with_lasting_try_cast(analyzer)));
     let analyzer = with_float_extrema(analyzer);
     let analyzer = with_subqueries(with_counted_sets(analyzer));
     *builder.analyzer() = Some(with_checked_arithmetic(with_independent_columns(analyzer)));

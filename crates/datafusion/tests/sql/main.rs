@@ -18,6 +18,7 @@ mod legacy;
 mod listing;
 mod load_control;
 mod many_files;
+mod mixed_numbers;
 mod odd_stores;
 mod ordered;
 mod ordered_filters;
