@@ -16,6 +16,7 @@ use super::dependencies::{IndependentPlanner, with_independent_columns};
 use super::file_partitions::FilePartitions;
 use super::float_extrema::with_float_extrema;
 use super::mixed_numbers::with_mixed_numbers;
+use super::null_keys::with_keys_of_one_kind;
 use super::null_lists::with_null_lists;
 use super::rounded::with_lasting_round;
 use super::subqueries::with_subqueries;
@@ -34,6 +35,7 @@ use crate::table::factory::with_mended_tables;
 /// - integer arithmetic and sums, which fail on overflow,
 /// - rounded decimals as keys of joins and set operations,
 /// - decimals beside floating-point numbers, comparisons of TRY_CAST with constants, and with lists that have a null,
+/// - joins by keys whose nulls are equal and by others,
 /// - joins and set operations over files in folders of a key, with `datafusion.optimizer.preserve_file_partitions`,
 /// - orders and groups by keys that some grouping sets leave out or that an outer join fills with nulls,
 /// - subqueries of EXISTS and IN outside of WHERE, or with nulls, aggregates and limits that depend on the row around, and scalar
@@ -77,6 +79,8 @@ pub(super) fn with_mended_rules(builder: SessionStateBuilder) -> SessionStateBui
     let analyzer = with_float_extrema(analyzer);
     let analyzer = with_subqueries(with_counted_sets(analyzer));
     *builder.analyzer() = Some(with_checked_arithmetic(with_independent_columns(analyzer)));
+    let optimizer = builder.optimizer().take().unwrap_or_default();
+    *builder.optimizer() = Some(with_keys_of_one_kind(optimizer));
     let optimizer = builder.physical_optimizers().take().unwrap_or_default();
     let optimizer = with_build_sides(with_true_claims(with_stops(optimizer)));
     *builder.physical_optimizers() = Some(with_sorted_inputs(optimizer));

@@ -11,6 +11,7 @@ pub(crate) mod float_extrema;
 pub(crate) mod install;
 pub(crate) mod mended;
 pub(crate) mod mixed_numbers;
+pub(crate) mod null_keys;
 pub(crate) mod null_lists;
 pub mod options;
 pub(crate) mod presigned;

@@ -1,0 +1,101 @@
+//! Joins by keys whose nulls are equal, beside equalities of which nulls meet none.
+//!
+//! A join has one flag that says whether nulls are equal, for all of its keys. DataFusion 55 makes keys of conditions with IS NOT
+//! DISTINCT FROM and sets the flag; two of its rules then add equalities from WHERE, or keys of a neighbouring join, and rows whose
+//! nulls meet are joined. Here a join has keys of one kind when these rules see it.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{JoinType, NullEquality, Result};
+use datafusion::logical_expr::expr::Expr;
+use datafusion::logical_expr::utils::{conjunction, split_conjunction};
+use datafusion::logical_expr::{BinaryExpr, Join, LogicalPlan, Operator, Projection, binary_expr};
+use datafusion::optimizer::{ApplyOrder, Optimizer, OptimizerConfig, OptimizerRule};
+
+type Rule = Arc<dyn OptimizerRule + Send + Sync>;
+
+/// The optimizer with these rules kept from mixing keys.
+pub(super) fn with_keys_of_one_kind(mut optimizer: Optimizer) -> Optimizer {
+    for rule in &mut optimizer.rules {
+        let separate = match rule.name() {
+            "extract_equijoin_predicate" => as_condition,
+            "eliminate_cross_join" => all_apart,
+            _ => continue,
+        };
+        *rule = Arc::new(Separate { rule: Arc::clone(rule), separate });
+    }
+    optimizer
+}
+
+#[derive(Debug)]
+struct Separate {
+    rule: Rule,
+    /// What is done to a plan before.
+    separate: fn(LogicalPlan) -> Result<Transformed<LogicalPlan>>,
+}
+
+impl OptimizerRule for Separate {
+    fn name(&self) -> &str {
+        self.rule.name()
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.rule.apply_order()
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        (self.separate)(plan)?.transform_data(|plan| self.rule.rewrite(plan, config))
+    }
+}
+
+/// A join by keys whose nulls are equal and with an equality in its condition has the keys in the condition, too.
+fn as_condition(mut plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let LogicalPlan::Join(join) = &mut plan else { return Ok(Transformed::no(plan)) };
+    if !join.filter.as_ref().is_some_and(has_equality) || !joins_nulls(join) || join.null_aware {
+        return Ok(Transformed::no(plan));
+    }
+    let keys = join.on.drain(..);
+    let keys = keys.map(|(left, right)| binary_expr(left, Operator::IsNotDistinctFrom, right));
+    join.filter = conjunction(keys.chain(join.filter.take()).collect::<Vec<_>>());
+    join.null_equality = NullEquality::NullEqualsNothing;
+    Ok(Transformed::yes(plan))
+}
+
+/// Joins in each other whose nulls are equal in one and not in the other are apart by a projection, which is removed later.
+fn all_apart(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let mut is_needed = false;
+    plan.apply_with_subqueries(|node| {
+        is_needed |= matches!(node, LogicalPlan::Join(join) if joins_nulls(join));
+        Ok(if is_needed { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    match is_needed {
+        true => plan.transform_down_with_subqueries(apart),
+        false => Ok(Transformed::no(plan)),
+    }
+}
+
+fn apart(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let nulls_meet = match &plan {
+        LogicalPlan::Filter(filter) if has_equality(&filter.predicate) => false,
+        LogicalPlan::Join(join) if join.join_type == JoinType::Inner => joins_nulls(join),
+        _ => return Ok(Transformed::no(plan)),
+    };
+    plan.map_children(|input| match &input {
+        LogicalPlan::Join(join) if join.join_type == JoinType::Inner && joins_nulls(join) != nulls_meet => {
+            let schema = Arc::clone(input.schema());
+            let projection = Projection::new_from_schema(Arc::new(input), schema);
+            Ok(Transformed::yes(LogicalPlan::Projection(projection)))
+        }
+        _ => Ok(Transformed::no(input)),
+    })
+}
+
+fn joins_nulls(join: &Join) -> bool {
+    join.null_equality == NullEquality::NullEqualsNull && !join.on.is_empty()
+}
+
+fn has_equality(condition: &Expr) -> bool {
+    let is_equality = |expr: &&Expr| matches!(expr, Expr::BinaryExpr(BinaryExpr { op: Operator::Eq, .. }));
+    split_conjunction(condition).iter().any(is_equality)
+}
