@@ -2,8 +2,6 @@
 //!
 //! A file has as many rows as its row groups. Sizes and offsets that cannot be are errors: readers of columns assume them.
 
-use std::ops::Range;
-
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::{
     ColumnChunkMetaData, FileMetaData, ParquetMetaData, ParquetMetaDataBuilder, RowGroupMetaData,
@@ -72,9 +70,11 @@ fn with_rows(metadata: ParquetMetaData, rows: i64) -> ParquetMetaData {
     ParquetMetaData::new(file, groups)
 }
 
-/// Where the dictionary is, if it can be there: some writers say 0, others a place behind the data.
+/// Where the dictionary is, if it can be there: some writers say 0, others a place behind the data. Without rows there may be a
+/// dictionary and no data, whose place is 0 then.
 fn dictionary(column: &ColumnChunkMetaData) -> Option<i64> {
-    column.dictionary_page_offset().filter(|at| *at > 0 && *at < column.data_page_offset())
+    let data = column.data_page_offset();
+    column.dictionary_page_offset().filter(|at| *at > 0 && (*at < data || data == 0))
 }
 
 fn start(column: &ColumnChunkMetaData) -> i64 {
@@ -122,23 +122,25 @@ fn writes_short_sizes(created_by: Option<&str>) -> bool {
     (next(), next(), next()) < (1, 2, 9)
 }
 
-/// Where column chunks and the footer begin, ascending.
+/// Where column chunks, page indexes, bloom filters, metadata beside columns, and the footer begin, ascending.
 fn starts(metadata: &ParquetMetaData, end: u64) -> Vec<u64> {
     let columns = metadata.row_groups().iter().flat_map(RowGroupMetaData::columns);
-    let mut starts: Vec<u64> = columns.map(|column| start(column) as u64).chain([end]).collect();
+    let of_column = |column: &ColumnChunkMetaData| {
+        let others =
+            [column.column_index_offset(), column.offset_index_offset(), column.bloom_filter_offset()];
+        others.into_iter().flatten().chain([start(column), column.file_offset()])
+    };
+    let starts = columns.flat_map(of_column).filter_map(|start| u64::try_from(start).ok());
+    let mut starts: Vec<u64> = starts.chain([end]).collect();
     starts.sort_unstable();
     starts
 }
 
-/// The length of a chunk with room for a header, up to what follows it.
+/// The length of a chunk with room for a header, up to what begins at its end or behind it.
 fn padded(start: u64, length: u64, starts: &[u64]) -> u64 {
-    if starts.is_empty() {
-        return length;
-    }
-    let Range { start, end } = start..start.saturating_add(length);
-    // A chunk that already reaches into another one is as it is.
-    let next = starts[starts.partition_point(|next| *next <= start)..].first().copied().unwrap_or(end);
-    end.max(next.min(end.saturating_add(HEADER_BYTES_MAX))) - start
+    let end = start.saturating_add(length);
+    let next = starts[starts.partition_point(|next| *next < end)..].first().copied().unwrap_or(end);
+    next.min(end.saturating_add(HEADER_BYTES_MAX)) - start
 }
 
 #[cfg(test)]
@@ -163,10 +165,11 @@ mod tests {
     fn room_for_a_header_ends_where_something_begins() {
         let starts = [4, 129, 466, 1000];
         assert_eq!(padded(4, 125, &starts), 125);
+        assert_eq!(padded(4, 100, &starts), 125);
         assert_eq!(padded(129, 322, &starts), 337);
         assert_eq!(padded(466, 100, &starts), 200);
         assert_eq!(padded(466, 534, &starts), 534);
-        assert_eq!(padded(129, 400, &starts), 400);
         assert_eq!(padded(466, u64::MAX, &starts), u64::MAX - 466);
+        assert_eq!(padded(466, 500, &[]), 500);
     }
 }

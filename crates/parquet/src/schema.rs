@@ -30,6 +30,9 @@ const INTERVAL: i64 = 21;
 
 const INT32: i64 = 1;
 
+/// The last logical type that the decoder knows (`GEOGRAPHY`). It reads later ones, and readers of Arrow refuse them.
+const LOGICAL_MAX: i16 = 18;
+
 /// A column, or a group of them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Element<'a> {
@@ -150,10 +153,14 @@ impl<'a> Element<'a> {
         self.children.iter().any(|child| child.is_odd_group(false))
     }
 
+    fn has_unknown_type(&self) -> bool {
+        self.logical.is_some_and(|(number, _)| number > LOGICAL_MAX)
+    }
+
     /// `is_entry`: of a map.
     fn is_odd_group(&self, is_entry: bool) -> bool {
         if !self.is_group() {
-            return false;
+            return self.has_unknown_type();
         }
         let (list, map) = (self.is_list(), self.is_map() && !is_entry);
         self.children.is_empty()
@@ -308,8 +315,11 @@ impl<'a> Element<'a> {
         self.scale = Some(self.scale.unwrap_or(0));
     }
 
-    /// Whether the decoder accepts a schema of this column alone.
+    /// Whether readers accept a schema of this column alone.
     fn is_accepted(&self) -> bool {
+        if self.has_unknown_type() {
+            return false;
+        }
         let root = Element { name: b"root", children: vec![self.clone()], ..Element::default() };
         let mut bytes = Vec::new();
         put_field(0, 2, wire::LIST, &mut bytes);

@@ -20,19 +20,23 @@ enum By {
     Off,
     /// Small tables by DataFusion.
     Default,
+    /// Small tables by DataFusion, which filters them while it reads.
+    FiltersBelow,
     Cooperation,
     FiltersInScans,
     PointReads,
 }
 
-const WAYS: [By; 5] = [By::Off, By::Default, By::Cooperation, By::FiltersInScans, By::PointReads];
+const WAYS: [By; 6] =
+    [By::Off, By::Default, By::FiltersBelow, By::Cooperation, By::FiltersInScans, By::PointReads];
 
 fn session(engine: &Engine, by: By) -> SessionContext {
-    let variant = if by == By::FiltersInScans { Variant::PushdownFilters } else { Variant::Default };
+    let filters_in_scans = matches!(by, By::FiltersBelow | By::FiltersInScans);
+    let variant = if filters_in_scans { Variant::PushdownFilters } else { Variant::Default };
     let mut config = support::config(variant);
     let mut options = CoscanOptions::default();
     options.enabled = by != By::Off;
-    if !matches!(by, By::Off | By::Default) {
+    if !matches!(by, By::Off | By::Default | By::FiltersBelow) {
         options.small_table_bytes = 0;
     }
     if by == By::PointReads {

@@ -215,6 +215,9 @@ fn annotations() -> Vec<Case> {
     set(parts.element("i"), 6, int(99));
     cases.push(case("an unknown converted type", parts, &["n", "i"], vec!["NULL, 1", "NULL, 2"]));
     let mut parts = nothing();
+    set(parts.element("i"), 10, Node::Struct(vec![(99, Node::Struct(vec![(1, int(5))]))]));
+    cases.push(case("an unknown logical type", parts, &["n", "i"], vec!["NULL, 1", "NULL, 2"]));
+    let mut parts = nothing();
     set(
         parts.element("i"),
         10,
@@ -450,7 +453,9 @@ fn sizes_and_counts() -> Vec<Case> {
         rows: ids(),
         alone: Alone::Same,
     });
-    cases.push(short_sizes());
+    cases.push(short_sizes("sizes without the header of the dictionary", 0));
+    cases.push(short_sizes("sizes without the header of the dictionary, before other bytes", 30));
+    cases.push(dictionary_without_rows());
     let mut parts = written(vec![("a", numbers())]);
     let start = parts.column(0).field(11).and_then(Node::int).expect("a dictionary");
     let length = parts.column(0).field(7).and_then(Node::int).expect("a length");
@@ -470,8 +475,33 @@ fn sizes_and_counts() -> Vec<Case> {
     cases
 }
 
-/// Two columns whose sizes lack the header of the dictionary, as parquet-mr wrote them before 1.2.9.
-fn short_sizes() -> Case {
+/// A row group without rows has a dictionary and no data, as pyarrow writes it.
+fn dictionary_without_rows() -> Case {
+    let mut parts = written(vec![("a", numbers())]);
+    let value = |of: &Node, id: i16| of.field(id).and_then(Node::int).expect("a number");
+    let group = parts.groups()[0].clone();
+    let about = parts.column(0);
+    let length = value(about, 9) - value(about, 11);
+    for (id, number) in [(5, 0), (6, length), (7, length), (9, 0)] {
+        set(about, id, long(number));
+    }
+    remove(about, 12);
+    remove(parts.chunk(0), 4);
+    remove(parts.chunk(0), 5);
+    set(&mut parts.groups()[0], 3, long(0));
+    parts.groups().push(group);
+    Case {
+        name: "a row group of a dictionary without rows",
+        bytes: parts.bytes(),
+        columns: &["a"],
+        rows: ids(),
+        alone: Alone::Same,
+    }
+}
+
+/// Two columns whose sizes lack the header of the dictionary, as parquet-mr wrote them before 1.2.9. Behind the second one
+/// are more bytes, where the footer says that its metadata are.
+fn short_sizes(name: &'static str, more: usize) -> Case {
     let words: ArrayRef = Arc::new(StringArray::from(vec![Some("x"), None, Some("x")]));
     let properties = WriterProperties::builder()
         .set_created_by("parquet-mr".into())
@@ -490,8 +520,12 @@ fn short_sizes() -> Case {
         set(about, 9, long(start));
         set(about, 7, long(length - header));
         remove(about, 13);
+        if column == 1 && more > 0 {
+            set(parts.chunk(column), 2, long(start + length));
+        }
     }
-    case("sizes without the header of the dictionary", parts, &["a", "b"], vec!["1, x", "2, NULL", "3, x"])
+    parts.body.extend(vec![0xff; more]);
+    case(name, parts, &["a", "b"], vec!["1, x", "2, NULL", "3, x"])
 }
 
 /// Page indexes that are not those of their row groups.
