@@ -18,6 +18,7 @@ use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::planner::ParserOptions;
 
+use crate::repeated::OwnNames;
 use crate::using::MergedColumns;
 
 /// The session's options of SQL.
@@ -49,8 +50,8 @@ impl<'a> Known<'a> {
         statement: &Statement,
         types: Option<Arc<dyn TypePlanner>>,
     ) -> Result<Self> {
-        let merged: Arc<dyn RelationPlanner> = Arc::new(MergedColumns);
-        let relations = std::iter::once(merged).chain(state.relation_planners().iter().cloned()).collect();
+        let own: [Arc<dyn RelationPlanner>; 2] = [Arc::new(MergedColumns), Arc::new(OwnNames)];
+        let relations = own.into_iter().chain(state.relation_planners().iter().cloned()).collect();
         let mut known = Known { state, tables: HashMap::new(), types, relations };
         for reference in state.resolve_table_references(statement)? {
             let name = known.resolved(reference);

@@ -1,19 +1,25 @@
 //! From a statement to its plan. No function here is compiled into a caller; clippy.toml says what is not called elsewhere.
 #![expect(clippy::disallowed_methods, reason = "they are called here so that nobody else does")]
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use datafusion::common::Result;
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::planner::TypePlanner;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{Visit, VisitMut};
 use futures::future::{BoxFuture, FutureExt};
 
 use crate::all_columns::{with_columns, without_columns};
 use crate::mend::mend_statement;
-use crate::prepared;
-use crate::using;
+use crate::repeated::OwnNames;
+use crate::using::{MergedColumns, Read};
 use crate::with_options::with_options;
+use crate::{prepared, qualifiers, repeated, set_types, using};
 
 /// Plans a statement in a session, as [`SessionContext::sql`] does, but for what is mended in it: [`mend_statement`]. Options of
 /// a table may be written `WITH (key = value)`, too: [`with_options`].
@@ -49,8 +55,8 @@ impl PlainSql for SessionContext {
     }
 }
 
-/// [`SessionState::statement_to_plan`], with `JOIN USING` and `NATURAL JOIN` as SQL has them. A statement that is prepared is
-/// planned when it runs, by [`execute_logical_plan`].
+/// [`SessionState::statement_to_plan`], with `JOIN USING`, `NATURAL JOIN` and names as SQL has them. A statement that is prepared
+/// is planned when it runs, by [`execute_logical_plan`].
 ///
 /// # Errors
 /// If the statement cannot be planned.
@@ -60,13 +66,68 @@ pub fn statement_to_plan(
     mut statement: Statement,
 ) -> BoxFuture<'_, Result<LogicalPlan>> {
     async move {
-        if !using::mend(state, &mut statement, None).await? {
-            return prepared::kept(statement, |statement| planned(state, statement).boxed()).await;
-        }
-        let state = using::with_merged_columns(state);
-        prepared::kept(statement, |statement| planned(&state, statement).boxed()).await
+        let found = found(state, &mut statement, None).await?;
+        let state = &found.planning(state);
+        let plan = |statement| async move { found.finished(planned(state, statement).await) }.boxed();
+        prepared::kept(statement, plan).await
     }
     .boxed()
+}
+
+/// What a statement has that is planned otherwise than DataFusion does.
+#[derive(Clone, Copy)]
+pub(crate) struct Found {
+    merged_columns: bool,
+    subqueries: bool,
+    sets: bool,
+}
+
+/// Mends the names of a statement, and says what is left to mend in its plan.
+///
+/// # Errors
+/// If it names keys of joins that are not there or ambiguous.
+pub(crate) async fn found(
+    state: &SessionState,
+    statement: &mut Statement,
+    types: Option<Arc<dyn TypePlanner>>,
+) -> Result<Found> {
+    fn look<T: Visit + VisitMut>(state: &SessionState, of: &mut T) -> Found {
+        qualifiers::check(state, of);
+        Found { merged_columns: false, subqueries: repeated::find(of), sets: set_types::has_sets(of) }
+    }
+    let found = match using::read(statement) {
+        Some(Read::Statement(ast)) => look(state, ast),
+        Some(Read::Query(query)) => look(state, query),
+        None => Found { merged_columns: false, subqueries: false, sets: false },
+    };
+    let merged = using::mend(state, statement, types).await;
+    Ok(Found { merged_columns: merged.map_err(repeated::with_error)?, ..found })
+}
+
+impl Found {
+    /// The session with planners of what DataFusion does not know.
+    fn planning<'a>(&self, state: &'a SessionState) -> Cow<'a, SessionState> {
+        let mut state = Cow::Borrowed(state);
+        if self.subqueries {
+            let _ = state.to_mut().register_relation_planner(Arc::new(OwnNames));
+        }
+        if self.merged_columns {
+            let _ = state.to_mut().register_relation_planner(Arc::new(MergedColumns));
+        }
+        state
+    }
+
+    /// The plan that was made, mended.
+    ///
+    /// # Errors
+    /// If none was made.
+    pub(crate) fn finished(self, plan: Result<LogicalPlan>) -> Result<LogicalPlan> {
+        let mut plan = plan.map_err(repeated::with_error)?;
+        if self.sets {
+            plan = set_types::with_common_types(plan)?;
+        }
+        if self.subqueries { repeated::shown(plan) } else { Ok(plan) }
+    }
 }
 
 async fn planned(state: &SessionState, mut statement: Statement) -> Result<LogicalPlan> {

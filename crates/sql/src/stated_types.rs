@@ -15,8 +15,7 @@ use datafusion::sql::planner::{PlannerContext, SqlToRel};
 use futures::future::{BoxFuture, FutureExt};
 
 use crate::known::{Known, options};
-use crate::plan::{statement_to_plan, with_numbers_of_one_kind};
-use crate::using;
+use crate::plan::{found, statement_to_plan, with_numbers_of_one_kind};
 
 /// Plans a statement; `stated` are the types of `$1` and so on, as far as they are known, and `types` knows the names of types that
 /// a cast may have.
@@ -34,7 +33,7 @@ pub fn plan_with_types(
     match statement {
         Statement::Statement(ast) if !none => async move {
             let mut statement = Statement::Statement(ast);
-            using::mend(state, &mut statement, Some(Arc::clone(&types))).await?;
+            let found = found(state, &mut statement, Some(Arc::clone(&types))).await?;
             let known = Known::of(state, &statement, Some(types)).await?;
             let Statement::Statement(ast) = statement else {
                 return internal_err!("the statement became another");
@@ -43,7 +42,8 @@ pub fn plan_with_types(
             let fields = stated.into_iter().map(|of| of.map(field)).collect();
             let mut context = PlannerContext::new().with_prepare_param_data_types(fields);
             let planner = SqlToRel::new_with_options(&known, options(state));
-            with_numbers_of_one_kind(state, planner.sql_statement_to_plan_with_context(*ast, &mut context)?)
+            let plan = planner.sql_statement_to_plan_with_context(*ast, &mut context);
+            found.finished(plan.and_then(|plan| with_numbers_of_one_kind(state, plan)))
         }
         .boxed(),
         statement => statement_to_plan(state, statement),

@@ -19,6 +19,7 @@ mod listing;
 mod load_control;
 mod many_files;
 mod mixed_numbers;
+mod names;
 mod null_keys;
 mod odd_stores;
 mod ordered;

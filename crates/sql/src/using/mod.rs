@@ -32,12 +32,11 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use self::columns::Scope;
-pub(crate) use self::merged::MergedColumns;
+pub(crate) use self::merged::{MERGED, MergedColumns};
 use self::names::Names;
 use crate::known::Known;
 
-/// Replaces joins by columns of the same name. Returns whether the statement has to be planned [with merged
-/// columns](with_merged_columns).
+/// Replaces joins by columns of the same name. Returns whether the statement has to be planned with [`MergedColumns`].
 ///
 /// # Errors
 /// If a table is not known, or a side of such a join does not have the column exactly once.
@@ -70,20 +69,13 @@ pub(crate) async fn mend(
     }
 }
 
-/// The session with a planner of the relations that have merged columns.
-pub(crate) fn with_merged_columns(state: &SessionState) -> SessionState {
-    let mut state = state.clone();
-    let _ = state.register_relation_planner(Arc::new(MergedColumns));
-    state
-}
-
-/// The part of a statement that may have joins.
-enum Read<'a> {
+/// The part of a statement that reads tables.
+pub(crate) enum Read<'a> {
     Statement(&'a mut datafusion::sql::sqlparser::ast::Statement),
     Query(&'a mut Query),
 }
 
-fn read(statement: &mut Statement) -> Option<Read<'_>> {
+pub(crate) fn read(statement: &mut Statement) -> Option<Read<'_>> {
     match statement {
         Statement::Statement(statement) => Some(Read::Statement(statement)),
         Statement::CopyTo(copy) => match &mut copy.source {

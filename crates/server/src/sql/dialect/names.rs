@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use coscan_sql::REPEATED as MARK;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, DataType, Distinct, Expr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr,
@@ -17,9 +18,6 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use crate::sql::ast::{folded, number};
-
-/// A letter that is not seen and that nobody writes.
-const MARK: char = '\u{2063}';
 
 /// The name as it is told.
 pub(crate) fn shown(name: &str) -> &str {
