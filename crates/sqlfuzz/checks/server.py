@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 #: Seconds that a server may take to start, and a statement to be answered.
-PATIENCE = 120
+PATIENCE = 600
 
 
 def free_port() -> int:

@@ -140,8 +140,9 @@ class Subqueries(Expressions):
             return part(f"(SELECT {alias}.{self.draw.choice('kvw')} FROM {table} {alias} WHERE {alias}.i = {equal})")
         if dice < 0.3 and inside.columns:
             tied = optional(" WHERE ", self.tied(Scope.of(alias), inside))
-            order = f" ORDER BY {alias}.{self.draw.choice(['v NULLS LAST, ', 'k DESC NULLS FIRST, ', ''])}"
-            return part(f"(SELECT {alias}.{self.draw.choice('kvw')} FROM {table} {alias}", tied, f"{order}{alias}.i LIMIT 1)")
+            first = self.draw.choice([f"{alias}.v NULLS LAST, ", f"{alias}.k DESC NULLS FIRST, ", ""])
+            order = f" ORDER BY {first}{alias}.i LIMIT 1)"
+            return part(f"(SELECT {alias}.{self.draw.choice('kvw')} FROM {table} {alias}", tied, order)
         source, own, outer = self.inner(scope)
         column = self.column(own, "kvw")
         aggregate = self.draw.choice(["min({})", "max({})", "count({})", "count(*)", "sum({})", "coalesce(max({}), 3)"])

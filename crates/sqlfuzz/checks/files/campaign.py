@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from ..random_sql import seed_range
+from ..campaign import seed_range
 from . import each_change, fixed, golden
 from .case import MODES_OF_SEED, STATEMENTS, WRONG, Case, Failure, Player, draw_case
 from .environment import FOLDER

@@ -106,6 +106,8 @@ def stored(column: pa.ChunkedArray) -> list:
 
 def build(case: Case, folder: Path, oracle: Oracle) -> World:
     """Writes the files, gives the rows to the oracle, and changes the footers."""
+    # A run that was ended leaves its files.
+    shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     places, done, may_refuse = {}, [], False
     for table in case.tables:

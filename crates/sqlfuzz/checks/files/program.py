@@ -20,7 +20,7 @@ from ..compare import Row
 from .answers import rows
 
 #: Seconds that a call may take.
-PATIENCE = 120
+PATIENCE = 600
 
 #: What files of Arrow cannot hold.
 ONE_DICTIONARY = "Dictionary replacement detected"
