@@ -47,6 +47,12 @@ fn checked_rows(groups: &[RowGroupMetaData]) -> Result<i64> {
                     format!("has {length} bytes at {start} for the column {name}: the file is corrupt");
                 return Err(wrong(text));
             }
+            if group.num_rows() == 0 && column.num_values() > 0 {
+                let (values, name) = (column.num_values(), column.column_path().string());
+                let text =
+                    format!("has no rows and {values} values of the column {name}: the file is corrupt");
+                return Err(wrong(text));
+            }
         }
     }
     Ok(rows)

@@ -619,6 +619,13 @@ pub fn negative_rows() -> Vec<u8> {
     parts.bytes()
 }
 
+/// A file whose row group has values and no rows.
+pub fn no_rows() -> Vec<u8> {
+    let mut parts = written(vec![("a", numbers())]);
+    set(&mut parts.groups()[0], 3, long(0));
+    parts.bytes()
+}
+
 /// Rows without columns.
 pub fn no_columns() -> Vec<u8> {
     let mut parts = written(vec![("a", numbers())]);

@@ -126,6 +126,12 @@ fn rows_without_columns() {
 }
 
 #[test]
+fn values_in_a_row_group_without_rows_are_an_error() {
+    let error = footer(&cases::no_rows()).expect_err("there are values").to_string();
+    assert!(error.contains("row group 0 has no rows and 3 values of the column a"), "{error}");
+}
+
+#[test]
 fn negative_numbers_of_rows_are_an_error_that_names_the_row_group() {
     let error = footer(&cases::negative_rows()).expect_err("rows cannot be fewer than none").to_string();
     assert!(error.contains("row group 0 has -1 rows"), "{error}");

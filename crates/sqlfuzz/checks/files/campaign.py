@@ -25,7 +25,7 @@ BATCH = 8
 #: As many failures of one kind are made smaller and shown by a process.
 SHOWN = 2
 #: What a bounded run plays.
-BOUNDED, BOUNDED_GOLDEN = range(150), range(26)
+BOUNDED, BOUNDED_GOLDEN = range(100), range(26)
 
 
 def options_of(arguments: Sequence[str], coscan: Path) -> argparse.Namespace:

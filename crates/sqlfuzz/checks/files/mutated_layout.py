@@ -171,7 +171,18 @@ def bloom_filter_elsewhere(footer: Footer, draw: random.Random, _rows: pa.Table)
 
 @mutation()
 def short_chunks(footer: Footer, draw: random.Random, _rows: pa.Table) -> bool:
-    """Sizes without the header of the dictionary, as parquet-mr before 1.2.9 wrote them: readers allow 100 bytes more."""
+    """Sizes without the header of the dictionary, as parquet-mr before 1.2.9 wrote them: readers allow 100 bytes more.
+
+    It wrote nothing between column chunks.
+    """
+    starts, ends = {len(footer.body)}, set()
+    for _, chunk, _ in footer.chunks():
+        fields = f.metadata(chunk)
+        start = get(fields, f.DICTIONARY_PAGE, get(fields, f.DATA_PAGE))
+        starts |= {start, *(get(chunk, field) for field in (f.COLUMN_INDEX, f.OFFSET_INDEX) if field in chunk)}
+        ends.add(start + get(fields, f.COMPRESSED))
+    if not ends <= starts:
+        return False
     chunks = chosen_chunks(footer, draw, lambda chunk, leaf: f.DICTIONARY_PAGE in f.metadata(chunk))
     for _, chunk, _ in chunks:
         fields = f.metadata(chunk)

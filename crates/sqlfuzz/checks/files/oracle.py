@@ -22,8 +22,9 @@ from .tables import KEY, File, Table
 def read_rows(path: Path, file: File) -> pa.Table:
     """What is in a file, before its footer is changed."""
     fields = [field for field in file.rows.schema if not legacy_types.stored_as(field)]
-    # Times of 96 bits come in one unit: the one of the column.
-    fine = [field.name for field in fields if pa.types.is_timestamp(field.type) and field.type.unit == "ns"]
+    # docs/tables.md: times of 96 bits are read as microseconds.
+    wide = file.options.get("use_deprecated_int96_timestamps", False)
+    fine = [field.name for field in fields if pa.types.is_timestamp(field.type) and field.type.unit == "ns" and not wide]
     others = [field.name for field in fields if field.name not in fine]
     columns = {field.name: file.rows.column(field.name) for field in file.rows.schema if legacy_types.stored_as(field)}
     for names, unit in ((fine, "ns"), (others, "us")):

@@ -71,8 +71,10 @@ def draw_table(draw: random.Random, name: str) -> Table:
         places = in_order(places, columns[order.column], order)
     cuts = cut(draw, places, draw.choice([1, 1, 1, 2, 3, 4]))
     has_key = len(cuts) > 1 and draw.random() < 0.2
-    schema = pa.schema([kind.field(column) for column, kind in kinds.items()])
     files = tuple(draw_file(draw, at, chosen, kinds, columns, order, len(cuts), has_key) for at, chosen in enumerate(cuts))
+    # A column that all files lack is none of the table.
+    found = {column for file in files for column in file.rows.schema.names}
+    schema = pa.schema([kind.field(column) for column, kind in kinds.items() if column in found])
     return named(draw, Table(name, schema, files, "", has_key))
 
 
