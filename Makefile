@@ -87,6 +87,13 @@ bench: tools ## coscan and other engines side by side, on one workload under the
 	@mkdir -p $(DATA)
 	python3 -m bench $(bench_options)
 
+# STORES and what else `python3 -m bench.remote --help` knows in BENCH.
+.PHONY: bench-remote
+bench-remote: tools ## Queries over a slow object store, by coscan, fixed numbers of requests and plain DataFusion (10 minutes)
+	@command -v python3 >/dev/null || { echo "python3 is missing: it is the store; install Python 3.10 or newer" >&2; exit 1; }
+	$(BUILD)
+	python3 -m bench.remote --coscan $(COSCAN) --data $(DATA)/remote $(if $(STORES),--stores $(STORES)) $(BENCH)
+
 # A test that depends on the machine's speed fails here: docs/testing.md. PROCESSORS=0 runs on the first one only.
 TIMES ?= 20
 BESIDE ?= 8

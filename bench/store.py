@@ -168,15 +168,13 @@ class Store:
                 count = min(PIECE, last - first + 1)
                 wait = self.all.wait(count)
                 if self.options.each:
-                    wait = max(wait, begun + sent / self.options.each - time.monotonic())
+                    wait = max(wait, begun + (sent + count) / self.options.each - time.monotonic())
                 if wait > 0:
                     await asyncio.sleep(wait)
                 writer.write(os.pread(content.fileno(), count, first))
                 await writer.drain()
                 first, sent = first + count, sent + count
                 self.counts["bytes"] += count
-        if self.options.each and (wait := begun + sent / self.options.each - time.monotonic()) > 0:
-            await asyncio.sleep(wait)
 
 
 def tag(stat: os.stat_result) -> str:

@@ -200,6 +200,11 @@ impl Lane {
         (self.limited == 0).then_some(self.moved.max(submitted))
     }
 
+    /// Nothing has moved since a later time.
+    pub(super) fn stand_later(&mut self, later: impl Fn(Instant) -> Instant) {
+        self.moved = later(self.moved);
+    }
+
     /// A request that began at that time ran out of time.
     pub(super) fn ran_out(&mut self, begun: Instant) {
         self.dead |= self.arrived <= begun;

@@ -12,6 +12,9 @@
 //! from its store and no request there waits for the limit. Once a request of a store ran out of time while nothing
 //! arrived, the store counts as dead, and the other requests have a tenth of the time until anything arrives.
 //!
+//! Time in which this process did not run does not count: while something is read, the queue looks at the clock every second, and
+//! what passed beyond that between two looks is not the store's fault.
+//!
 //! **Cancelling.** An attempt that is cancelled is aborted, and keeps its slot until it has ended: a store whose
 //! reads cannot be aborted never has more reads than slots.
 
@@ -33,6 +36,10 @@ use crate::config::{ReadLimit, RetryConfig};
 use crate::encoded::Encoded;
 use crate::environment::Attempt;
 use crate::stats::StoreUse;
+
+/// How often the queue looks at the clock while something is read, and after how much time without it has not run.
+pub(super) const LOOK: Duration = Duration::from_secs(1);
+const NOT_RUN: Duration = Duration::from_secs(3);
 
 /// A store that says when to come back gets no other request before, but for so long at most.
 const PAUSE_MAX: Duration = Duration::from_secs(2);
@@ -111,6 +118,8 @@ pub(crate) struct Queue<T> {
     shapes: Shapes,
     bucket: Arc<TokenBucket>,
     started: Instant,
+    /// When it looked at the clock last.
+    looked: Instant,
     random: fastrand::Rng,
     lanes: Vec<Lane>,
     /// By store, and within a store by device with a profile.
@@ -177,6 +186,7 @@ impl<T> Queue<T> {
             shapes,
             bucket,
             started: now,
+            looked: now,
             random: fastrand::Rng::with_seed(seed),
             lanes: Vec::new(),
             lane_of: BTreeMap::new(),
@@ -212,6 +222,7 @@ impl<T> Queue<T> {
     /// Handles an event that happened at `now` and appends actions. Cost: linear in the stores and in the reads that
     /// are running, which their slots bound.
     pub(crate) fn handle(&mut self, now: Instant, event: Event<T>, actions: &mut Vec<Action<T>>) {
+        self.look(now);
         match event {
             Event::Submitted(requests) => requests.into_iter().for_each(|r| self.submit(now, r)),
             Event::Arrived { attempt, part, bytes } => self.arrived(now, attempt, part, bytes, actions),
@@ -246,7 +257,25 @@ impl<T> Queue<T> {
         let pauses = self.pausing.first().map(|(until, _)| *until);
         let held = self.lanes.iter().flat_map(|lane| [lane.held_until, lane.paused_until]).flatten();
         let ends = self.running_out().map(|(at, _)| at);
-        limited.chain(pauses).chain(held).chain(ends).min()
+        let look = (!self.attempts.is_empty()).then(|| self.looked + LOOK);
+        limited.chain(pauses).chain(held).chain(ends).chain(look).min()
+    }
+
+    /// Looks at the clock, and begins the time of requests later if this process has not run.
+    fn look(&mut self, now: Instant) {
+        let passed = now.saturating_duration_since(self.looked);
+        self.looked = now;
+        if passed < NOT_RUN || self.attempts.is_empty() {
+            return;
+        }
+        let lost = passed - LOOK;
+        let later = |at: Instant| (at + lost).min(now);
+        self.lanes.iter_mut().for_each(|lane| lane.stand_later(later));
+        for pending in self.requests.values_mut() {
+            pending.runs_since = pending.runs_since.map(later);
+            pending.queued = later(pending.queued);
+        }
+        tracing::debug!(?lost, "this process did not run: the time of requests begins later");
     }
 
     /// A load of a file begins, with so many requests.

@@ -10,7 +10,7 @@ use object_store::ObjectMeta;
 use object_store::memory::InMemory;
 
 use super::limit::TokenBucket;
-use super::queue::{Action, Event, Outcome, Queue, Request, Settings};
+use super::queue::{Action, Event, LOOK, Outcome, Queue, Request, Settings};
 use super::shape::Shapes;
 use super::{ReadError, Source};
 use crate::config::{ReadLimit, RetryConfig};
@@ -295,6 +295,26 @@ fn what_nobody_wants_leaves_at_once_and_frees_its_slot_when_it_has_ended() {
     world.carry_out(actions);
     world.run();
     assert_eq!((world.arrived.len(), world.failed.len()), (4, 3));
+}
+
+#[test]
+fn time_in_which_the_process_does_not_run_is_not_the_stores() {
+    let mut world = World::new(1, None);
+    world.stores.insert("slow".into(), Answer::After(DEADLINE * 3));
+    world.submit("slow", false, 0..2);
+    while world.waited() < ms(5000) {
+        assert!(world.step());
+    }
+    // Neither the request that is read nor the one behind it has waited longer than 6 s of the process.
+    world.now += DEADLINE * 2;
+    world.tell(Event::TimePassed);
+    assert!(world.failed.is_empty(), "{:?}", world.failed);
+    while world.failed.is_empty() {
+        assert!(world.step());
+    }
+    let (_, after, error) = &world.failed[0];
+    assert!(matches!(error, ReadError::TimedOut { .. }), "{error}");
+    assert_eq!(*after, DEADLINE * 3 - LOOK, "a minute of its own time");
 }
 
 #[test]

@@ -1,0 +1,145 @@
+"""Queries over an object store far away: coscan as it is, with fixed numbers of requests, and plain DataFusion in the same program.
+
+    python3 -m bench.remote --coscan target/release/coscan --stores 30ms 100ms 30ms,all=30MB 30ms,refuse=100
+
+A store is its latency, and what else `bench.store` knows: each=50MB, all=100MB, slow=1 (percent), refuse=100 (requests a second),
+slower=2 (after so many seconds). Data are made once, by coscan: 30 files of telemetry, and 200 small ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+OPTIONS = {"each": "--each", "all": "--all", "slow": "--slow-percent", "refuse": "--refuse-above", "slower": "--slower-after"}
+
+MADE = """
+COPY (
+  SELECT value AS ts, value * 7919 % 2000 AS device, value * 31 % 9973 / 100.0 AS a, value * 17 % 999983 / 1000.0 AS b,
+         'status-' || (value * 13 % 50) AS status, value % 1000 AS code
+  FROM generate_series({first}, {last})
+) TO '{path}' STORED AS PARQUET OPTIONS ('format.compression' 'zstd(1)')
+"""
+
+TABLES = {"telemetry": (30, 400_000), "small": (200, 20_000)}
+
+ENGINES: dict[str, dict[str, str]] = {
+    "coscan": {},
+    "4 requests": {"COSCAN_LOADS_IN_FLIGHT": "4"},
+    "16 requests": {"COSCAN_LOADS_IN_FLIGHT": "16"},
+    "64 requests": {"COSCAN_LOADS_IN_FLIGHT": "64"},
+    "plain": {"COSCAN_ENABLED": "false"},
+}
+
+
+def queries(kind: str) -> list[str]:
+    """Statements that run at the same time: one alone, or eight that read different columns and rows of a table."""
+    if kind == "alone":
+        return ["SELECT status, sum(a), avg(b) FROM telemetry GROUP BY status ORDER BY 1"]
+    return [
+        f"SELECT device, sum({'ab'[at % 2]}), count(*) FROM {kind} WHERE code % 8 <> {at} GROUP BY device ORDER BY 1 LIMIT 3"
+        for at in range(8)
+    ]
+
+
+def make_tables(coscan: Path, root: Path) -> None:
+    """The files, unless they are there."""
+    for table, (files, rows) in TABLES.items():
+        folder = root / "bucket" / table
+        folder.mkdir(parents=True, exist_ok=True)
+        for file in range(files):
+            path = folder / f"{file:03}.parquet"
+            if not path.exists():
+                made = MADE.format(first=file * rows, last=(file + 1) * rows - 1, path=path)
+                subprocess.run([coscan, "sql", "-c", made], check=True, stdout=subprocess.DEVNULL)
+
+
+@contextmanager
+def store(root: Path, text: str, seed: int) -> Iterator[str]:
+    """A store as its text says; its address."""
+    latency, *more = text.split(",")
+    command = [sys.executable, "-m", "bench.store", "--root", str(root), "--seed", str(seed)]
+    command += ["--latency-ms", latency.removesuffix("ms")]
+    for option in more:
+        name, _, value = option.partition("=")
+        command += [OPTIONS[name], value]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        yield process.stdout.readline().strip()
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def run(coscan: Path, address: str, kind: str, settings: dict[str, str]) -> tuple[float, str | None, str]:
+    """How long the statements take, their answers or none, and what was said on stderr."""
+    table = "telemetry" if kind == "alone" else kind
+    access = {"AWS_ENDPOINT": address, "AWS_ALLOW_HTTP": "true", "AWS_SKIP_SIGNATURE": "true", "AWS_REGION": "us-east-1"}
+    command = [str(coscan), "sql", "--format", "csv", "-t", f"{table}=s3://bucket/{table}/"]
+    for statement in queries(kind):
+        command += ["-c", statement]
+    begun = time.monotonic()
+    done = subprocess.run(command, env={**os.environ, **access, **settings}, capture_output=True, text=True, check=False)
+    took = time.monotonic() - begun
+    # Statements that run at the same time print in the order in which they end.
+    answers = "\n".join(sorted(done.stdout.splitlines()))
+    return took, answers if done.returncode == 0 else None, done.stderr
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--coscan", type=Path, required=True)
+    parser.add_argument("--data", type=Path, default=Path("data/remote"))
+    parser.add_argument("--stores", nargs="+", default=["10ms", "30ms", "100ms", "30ms,all=100MB", "30ms,all=30MB"])
+    parser.add_argument("--kinds", nargs="+", default=["alone", "telemetry", "small"], choices=["alone", *TABLES])
+    parser.add_argument("--engines", nargs="+", default=list(ENGINES), choices=list(ENGINES))
+    parser.add_argument("--seeds", type=int, default=3)
+    options = parser.parse_args()
+    root = options.data.resolve()
+    make_tables(options.coscan.resolve(), root)
+    failed = 0
+    print("| store | statements | engine | s, median (range) | by plain | requests | MB | refused |\n|---|---|---|--:|--:|--:|--:|--:|")
+    for text in options.stores:
+        for kind in options.kinds:
+            times: dict[str, list[float]] = {engine: [] for engine in options.engines}
+            counts: dict[str, dict[str, int]] = {}
+            answers = set()
+            for seed in range(options.seeds):
+                for engine in options.engines:
+                    with store(root, text, seed) as address:
+                        took, answer, said = run(options.coscan, address, kind, ENGINES[engine])
+                        with urllib.request.urlopen(f"{address}/-/counts") as count:
+                            counts[engine] = json.load(count)
+                    if answer is None:
+                        print(f"{engine}, {kind}, {text}: {said.strip()[:300]}", file=sys.stderr)
+                        failed += 1
+                        continue
+                    times[engine].append(took)
+                    answers.add(answer)
+            if len(answers) > 1:
+                print(f"{kind}, {text}: answers differ", file=sys.stderr)
+                failed += 1
+            plain = statistics.median(times.get("plain") or [float("nan")])
+            for engine in options.engines:
+                if not times[engine]:
+                    continue
+                median, count = statistics.median(times[engine]), counts[engine]
+                spread = f"{min(times[engine]):.2f} to {max(times[engine]):.2f}"
+                requests = count["gets"] + count["heads"] + count["lists"]
+                print(f"| {text} | {kind} | {engine} | {median:.2f} ({spread}) | {median / plain:.2f} | {requests} "
+                      f"| {count['bytes'] / 1e6:.0f} | {count['refused']} |", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
