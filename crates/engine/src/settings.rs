@@ -222,6 +222,7 @@ mod tests {
             let (stated, holds) = (setting.about.default, setting.show(&config));
             match setting.about.name {
                 "buffer" => assert_eq!(config.buffer_bytes, (2048 - 96) / 2 * (1 << 20), "{stated}"),
+                "loads_in_flight" => assert!(stated.starts_with(&format!("{holds};")), "{stated}: {holds}"),
                 "io_threads" => assert_eq!(config.io_threads, config.loads_in_flight),
                 "coalesce_gap" => {
                     assert!(stated.starts_with("64 KiB,") && holds == "65536", "{stated}: {holds}")
