@@ -14,7 +14,7 @@ use datafusion::common::{Result, ScalarValue, internal_err};
 use datafusion::logical_expr::Accumulator;
 use datafusion_functions_aggregate_common::aggregate::sum_distinct::DistinctSumAccumulator;
 
-use super::{name_of, out_of_range};
+use super::error::{name_of, out_of_range};
 
 /// A 64-bit integer type.
 pub(super) trait Wide: ArrowNumericType<Native: Bits> + Debug + Send + Sync {}

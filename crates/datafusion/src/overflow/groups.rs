@@ -20,7 +20,7 @@ use datafusion_functions_aggregate_common::aggregate::groups_accumulator::accumu
 use datafusion_functions_aggregate_common::aggregate::groups_accumulator::prim_op::PrimitiveGroupsAccumulator;
 
 use super::accumulators::{Bits, Wide};
-use super::{name_of, out_of_range};
+use super::error::{name_of, out_of_range};
 
 /// Sums of 64-bit integers. The high bits of a sum take memory once one is needed; the state is a decimal of 128 bits.
 pub(super) struct WholeGroups<T: ArrowPrimitiveType> {

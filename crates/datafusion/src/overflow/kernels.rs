@@ -15,7 +15,7 @@ use datafusion::common::{DataFusionError, Result, ScalarValue, internal_err};
 use datafusion::logical_expr::ColumnarValue;
 
 use super::arithmetic::Operation;
-use super::out_of_range;
+use super::error::out_of_range;
 
 /// The operation on its operands, one or two of type `of`, or of no type where all values are null.
 ///

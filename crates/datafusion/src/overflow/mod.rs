@@ -21,6 +21,7 @@ mod accumulators;
 mod arithmetic;
 mod constants;
 mod digits;
+mod error;
 mod groups;
 mod kernels;
 mod ranges;
@@ -30,10 +31,9 @@ mod trees;
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, DataFusionError, Result, exec_datafusion_err};
+use datafusion::common::{DFSchema, Result};
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
@@ -109,32 +109,4 @@ fn with_checked_sum(mut expr: Expr) -> Result<Transformed<Expr>> {
     let Some((checked, function)) = checked else { return Ok(Transformed::no(expr)) };
     *function = checked;
     Ok(Transformed::yes(expr))
-}
-
-/// The error of a value that its type does not hold. The first words are those of PostgreSQL.
-fn out_of_range(of: &DataType, what: &str) -> DataFusionError {
-    let advice = match of {
-        DataType::Decimal32(..) | DataType::Decimal64(..) => "cast to a DECIMAL of more digits",
-        DataType::Decimal128(..) | DataType::Decimal256(..) => "cast to DOUBLE",
-        of if of.is_integer() => "cast an argument to DECIMAL(38, 0)",
-        _ => "use smaller values",
-    };
-    exec_datafusion_err!("{} out of range: {what} overflows; {advice}", name_of(of))
-}
-
-/// The name of a type in SQL.
-fn name_of(of: &DataType) -> &'static str {
-    match of {
-        DataType::Int8 => "tinyint",
-        DataType::Int16 => "smallint",
-        DataType::Int32 => "integer",
-        DataType::Int64 => "bigint",
-        DataType::UInt8 => "tinyint unsigned",
-        DataType::UInt16 => "smallint unsigned",
-        DataType::UInt32 => "integer unsigned",
-        DataType::UInt64 => "bigint unsigned",
-        of if of.is_decimal() => "numeric",
-        DataType::Duration(_) | DataType::Interval(_) => "interval",
-        _ => "value",
-    }
 }

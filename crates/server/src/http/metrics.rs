@@ -205,15 +205,13 @@ impl Collector for Engine {
 
 /// How many requests stores get.
 fn stores(encoder: &mut DescriptorEncoder, stores: &[StoreUse]) -> fmt::Result {
-    let gauges: [(&str, &str, fn(&StoreUse) -> usize); 2] = [
-        ("store_requests_allowed", "Requests for loads that a store gets at the same time", |store| {
-            store.requests
-        }),
+    let allowed: fn(&StoreUse) -> usize = |store| store.requests;
+    let gauges = [
+        ("store_requests_allowed", "Requests for loads that a store gets at the same time", allowed),
         ("store_requests_reading", "Requests in progress at a store", |store| store.reading),
     ];
     for (name, help, value) in gauges {
-        let kind = MetricType::Gauge;
-        let mut family = encoder.encode_descriptor(name, help, None, kind)?;
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
         for store in stores {
             let labels = [("store", store.store.as_str()), ("why", store.why.as_str())];
             let value = ConstGauge::new(i64::try_from(value(store)).unwrap_or(i64::MAX));

@@ -9,6 +9,7 @@ import unittest
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 from ..campaign import seed_range
@@ -92,7 +93,8 @@ def campaign(options: argparse.Namespace) -> bool:
     """Plays the seeds and says what became of them. Returns whether nothing failed."""
     begin = time.monotonic()
     share = [options.seeds[at :: options.jobs] for at in range(options.jobs)]
-    with ProcessPoolExecutor(options.jobs) as pool:
+    # Readers of this process have threads, and a fork would have their locks without them.
+    with ProcessPoolExecutor(options.jobs, get_context("spawn")) as pool:
         played = list(pool.map(play, [options] * options.jobs, share))
     outcomes: Counter[str] = sum((counts for counts, _ in played), Counter())
     failures = sum(count for _, count in played)
