@@ -53,7 +53,7 @@ TYPES = {
     (TIMESTAMP, DATE), (TIMESTAMPTZ, TIMESTAMP),
     # docs/serve.md: the sum of real is of double precision; functions of real, and real with whole numbers, are real.
     (FLOAT4, FLOAT8), (FLOAT8, FLOAT4),
-    # To be mended: CASE, coalesce, joins and UNION make decimals of floating-point numbers beside decimals.
+    # To be mended: the merged column of RIGHT JOIN has the type of the right side.
     (FLOAT4, NUMERIC), (FLOAT8, NUMERIC),
     # To be mended: rank, row_number and ntile count without a sign, which is numeric to clients.
     (INT8, NUMERIC), (INT4, NUMERIC),

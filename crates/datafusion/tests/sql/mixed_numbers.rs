@@ -38,6 +38,11 @@ const REFUSED: &[Case] = &[
         "SELECT i, CASE WHEN i = 1 THEN d ELSE x END FROM t WHERE i < 4",
         &["1 | 0.1", "2 | 1e-17", "3 | 1e300"],
     ),
+    ("SELECT i, greatest(x, CASE WHEN i < 2 THEN i ELSE d END) FROM t WHERE i = 3", &["3 | 1e300"]),
+    (
+        "SELECT v FROM (SELECT i, CASE WHEN i < 2 THEN i ELSE x END AS v FROM t UNION ALL SELECT i, d FROM t) WHERE i = 3",
+        &["1e300", "99999999.99"],
+    ),
     ("SELECT i FROM t WHERE CASE x WHEN d THEN true ELSE false END", &["1", "5"]),
     ("SELECT i, [d, x] FROM t WHERE i = 3", &["3 | [99999999.99, 1e300]"]),
     (

@@ -6,6 +6,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::{InList, InSubquery, ScalarFunction, SetComparison};
+use datafusion::logical_expr::type_coercion::binary::type_union_coercion;
 use datafusion::logical_expr::{Between, BinaryExpr, Case, Expr, ExprSchemable, Operator, Subquery, cast};
 
 use super::plans::with_doubles;
@@ -27,7 +28,7 @@ pub(super) fn of_one_kind(mut expr: Expr, schema: &DFSchema) -> Result<Transform
         }
         Expr::Case(Case { expr, when_then_expr, else_expr }) => {
             let (mut whens, mut thens) = (Vec::new(), Vec::new());
-            for (when, then) in when_then_expr {
+            for (when, then) in when_then_expr.iter_mut() {
                 whens.push(when.as_mut());
                 thens.push(then.as_mut());
             }
@@ -37,7 +38,10 @@ pub(super) fn of_one_kind(mut expr: Expr, schema: &DFSchema) -> Result<Transform
                 whens.push(operand);
                 compared(whens, schema)
             });
-            whens | taken(thens, schema)
+            let mixed = whens | taken(thens, schema);
+            let thens =
+                when_then_expr.iter_mut().map(|(_, then)| then.as_mut()).chain(else_expr.as_deref_mut());
+            mixed | with_type_of_all(thens.collect(), schema)
         }
         Expr::ScalarFunction(ScalarFunction { func, args }) => match func.name() {
             "nullif" => compared(args.iter_mut().collect(), schema),
@@ -71,6 +75,20 @@ pub(super) fn compared(numbers: Vec<&mut Expr>, schema: &DFSchema) -> bool {
 fn taken(numbers: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     let types = types(&numbers, schema);
     types.iter().any(DataType::is_decimal) && mend(numbers, &types, schema)
+}
+
+/// Gives the first of numbers of which one is taken the type of all, which DataFusion takes the first one's for until it casts
+/// them. Returns whether it changed.
+fn with_type_of_all(mut numbers: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+    let types = types(&numbers, schema);
+    let all = types.iter().skip(1).try_fold(types[0].clone(), |all, of| type_union_coercion(&all, of));
+    match all.filter(|all| all.is_numeric() && *all != types[0]) {
+        Some(all) => {
+            *numbers[0] = cast(numbers[0].clone(), all);
+            true
+        }
+        None => false,
+    }
 }
 
 fn types(numbers: &[&mut Expr], schema: &DFSchema) -> Vec<DataType> {
