@@ -20,6 +20,7 @@ mod load_control;
 mod lock;
 mod made_once;
 mod one_input;
+mod one_nan;
 mod ordered;
 mod overflow;
 pub mod rule;

@@ -26,6 +26,7 @@ use crate::error::{EngineError, SharedSource, panic_message};
 use crate::file_bytes::FileBytes;
 use crate::io::ReadError;
 use crate::io::cached_file::CachedFile;
+use crate::one_nan::with_one_nan;
 use crate::packing::Packing;
 use crate::page_gate::{PageGate, column_range, values_claimed};
 use crate::page_rows::check_pages;
@@ -216,7 +217,7 @@ impl Decoder {
             })?;
             self.page_bytes.fetch_max(gate.admitted(), Ordering::Relaxed);
             let array = batch.map(|batch| batch.column(0).clone());
-            let packed = |array| slice_reader.packing.packed(array, &self.data_type, keep);
+            let packed = |array| slice_reader.packing.packed(with_one_nan(array)?, &self.data_type, keep);
             let array = array.map(packed).transpose()?;
             let array = array.filter(|array| array.len() == wanted).ok_or_else(|| {
                 ParquetError::EOF(format!("rows {}.. are missing, expected {wanted}", at * slice_rows))

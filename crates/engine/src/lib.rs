@@ -10,7 +10,7 @@
 //!    │
 //!    ├── driver: owns the buffer manager and the I/O queue; events in, actions out
 //!    ├── environment: clock, alarm, threads; a simulation has one of its own
-//!    ├── store, decoding, decode, page_gate: encoded parts, and the arrays made from them, once for all scans
+//!    ├── store, decoding, decode, one_nan, page_gate: encoded parts, and the arrays made from them, once for all scans
 //!    ├── io: what is read when, limit, retry; local files by O_DIRECT, everything else through object_store
 //!    ├── point: single pages beside the scans, in a pool of their own under the same ledger
 //!    ├── scan, registered, chunk: what a consumer holds, waits for and reads
@@ -52,6 +52,7 @@ mod io;
 mod key_pages;
 mod load_log;
 mod observe;
+mod one_nan;
 mod packing;
 mod page_gate;
 mod page_header;
@@ -95,6 +96,7 @@ pub use io::wrapped_store::{Reads, WrappedStore};
 pub use io::{RangeReader, ReadError, Source};
 pub use load_log::{LoadSeen, RecentLoads};
 pub use observe::{Observation, PartState, PartView, ScanView, TableView};
+pub use one_nan::{has_floats, with_one_nan};
 pub use packing::unpacked;
 pub use point::{PointCost, PointRequest, PointRows, point_cost};
 pub use request::{ChunkRequest, FileColumns, MatchingChunk, MatchingRequest, Reader, ScanRequest};

@@ -15,12 +15,13 @@ use super::counted_sets::with_counted_sets;
 use super::dependencies::{IndependentPlanner, with_independent_columns};
 use super::file_partitions::FilePartitions;
 use super::float_extrema::with_float_extrema;
+use super::lasting_casts::with_lasting_casts;
 use super::mixed_numbers::with_mixed_numbers;
 use super::null_keys::with_keys_of_one_kind;
 use super::null_lists::with_null_lists;
 use super::rounded::with_lasting_round;
 use super::subqueries::with_subqueries;
-use super::try_cast::with_lasting_try_cast;
+use crate::one_nan::{OneNanScans, with_one_nan_computed};
 use crate::overflow::{with_checked_arithmetic, with_checked_constants};
 use crate::rule::build_sides::with_build_sides;
 use crate::rule::claims::with_true_claims;
@@ -34,13 +35,13 @@ use crate::table::factory::with_mended_tables;
 ///
 /// - integer arithmetic and sums, which fail on overflow,
 /// - rounded decimals as keys of joins and set operations,
-/// - decimals beside floating-point numbers, comparisons of TRY_CAST with constants, and with lists that have a null,
+/// - decimals beside floating-point numbers, comparisons with lists that have a null, and those of casts with constants,
 /// - joins by keys whose nulls are equal and by others,
 /// - joins and set operations over files in folders of a key, with `datafusion.optimizer.preserve_file_partitions`,
 /// - orders and groups by keys that some grouping sets leave out or that an outer join fills with nulls,
 /// - subqueries of EXISTS and IN outside of WHERE, or with nulls, aggregates and limits that depend on the row around, and scalar
 ///   ones that do,
-/// - groups over joins with other groups, and min and max of floating-point numbers,
+/// - groups over joins with other groups, and min and max of floating-point numbers, of which all NaNs are one,
 /// - filters above outer joins whose sides have columns of the same name or above volatile columns, and conditions of joins by
 ///   sorting,
 /// - min and max in one list without groups, whose filters skip rows that others of the list need.
@@ -75,8 +76,8 @@ pub(super) fn with_mended_planner(mut builder: SessionStateBuilder) -> SessionSt
 pub(super) fn with_mended_rules(builder: SessionStateBuilder) -> SessionStateBuilder {
     let mut builder = with_checked_constants(builder);
     let analyzer = with_lasting_round(builder.analyzer().take().unwrap_or_default());
-    let analyzer = with_null_lists(with_mixed_numbers(with_lasting_try_cast(analyzer)));
-    let analyzer = with_float_extrema(analyzer);
+    let analyzer = with_null_lists(with_mixed_numbers(with_lasting_casts(analyzer)));
+    let analyzer = with_one_nan_computed(with_float_extrema(analyzer));
     let analyzer = with_subqueries(with_counted_sets(analyzer));
     *builder.analyzer() = Some(with_checked_arithmetic(with_independent_columns(analyzer)));
     let optimizer = builder.optimizer().take().unwrap_or_default();
@@ -90,7 +91,7 @@ pub(super) fn with_mended_rules(builder: SessionStateBuilder) -> SessionStateBui
     options.optimizer.enable_topk_repartition = false;
     options.execution.skip_physical_aggregate_schema_check = true;
     options.execution.parquet.coerce_int96.get_or_insert_with(|| "us".to_owned());
-    builder.with_config(config)
+    builder.with_config(config).with_physical_optimizer_rule(Arc::new(OneNanScans))
 }
 
 /// DataFusion's own planner.

@@ -9,6 +9,7 @@ pub(crate) mod dependencies;
 pub(crate) mod file_partitions;
 pub(crate) mod float_extrema;
 pub(crate) mod install;
+pub(crate) mod lasting_casts;
 pub(crate) mod mended;
 pub(crate) mod mixed_numbers;
 pub(crate) mod null_keys;
@@ -19,5 +20,5 @@ pub(crate) mod remote;
 pub(crate) mod rounded;
 pub(crate) mod stores;
 pub(crate) mod subqueries;
-pub(crate) mod try_cast;
+
 pub(crate) mod url_tables;

@@ -57,15 +57,16 @@ impl FunctionRewrite for LastingRound {
 
 /// The decimal places, as the function takes them, if they are constant and a number that it takes.
 fn constant(places: &Expr, schema: &DFSchema, config: &ConfigOptions) -> Option<ScalarValue> {
-    let value = match places {
-        Expr::Literal(value, _) => value.clone(),
-        _ => computed(places, schema, config)?,
-    };
+    let value = constant_value(places, schema, config)?;
     let of = value.data_type();
     if of.is_integer() || of.is_null() { value.cast_to(&DataType::Int32).ok() } else { None }
 }
 
-fn computed(expr: &Expr, schema: &DFSchema, config: &ConfigOptions) -> Option<ScalarValue> {
+/// The value of an expression if it is constant.
+pub(super) fn constant_value(expr: &Expr, schema: &DFSchema, config: &ConfigOptions) -> Option<ScalarValue> {
+    if let Expr::Literal(value, _) = expr {
+        return Some(value.clone());
+    }
     let context = SimplifyContext::builder()
         .with_schema(Arc::new(schema.clone()))
         .with_config_options(Arc::new(config.clone()));

@@ -275,6 +275,49 @@ async fn nan_is_the_greatest_number_and_bounds_leave_it_out() {
 }
 
 #[tokio::test]
+async fn nan_of_any_bits_is_one() {
+    let negative = f64::from_bits(0xfff8_0000_0000_0000);
+    let odd = f64::from_bits(0x7ff8_0000_0000_0001);
+    let zeros = (doubles([0.0, 0.0, 3.0, 0.0]), doubles([0.0, f64::INFINITY, f64::INFINITY, 1.0]));
+    let t = Written::new(&[batch([
+        ("v", doubles([negative, f64::NAN, odd, 1.0])),
+        ("i", ints([1, 2, 3, 4])),
+        ("x", zeros.0),
+        ("y", zeros.1),
+    ])]);
+    let is_one = ["1", "2", "3"];
+    for sql in [
+        "SELECT i FROM t WHERE v > 1 ORDER BY i",
+        "SELECT i FROM t WHERE v = 'NaN' ORDER BY i",
+        "SELECT i FROM t WHERE -v > 1 ORDER BY i",
+        "SELECT i FROM t WHERE v IN (1.5, 'NaN') ORDER BY i",
+        "SELECT i FROM t WHERE abs(v - 1) <> 0 ORDER BY i",
+        "SELECT t.i FROM t JOIN t AS o ON t.v = o.v AND o.i = 1 ORDER BY t.i",
+        "SELECT i FROM t WHERE v = (SELECT max(v) FROM t) ORDER BY i",
+        "SELECT i FROM (SELECT i, v FROM t ORDER BY v DESC, i LIMIT 3)",
+        // 0.0 / 0.0, infinite / infinite and 0.0 * infinite.
+        "SELECT i FROM (SELECT i, x / y AS q, y / y AS r FROM t WHERE i <> 4
+            UNION ALL SELECT i, x * y, y - y FROM t WHERE i = 2)
+            WHERE q > 9 OR r > 9 GROUP BY i ORDER BY i",
+    ] {
+        assert_eq!(t.answers(sql).await, is_one, "{sql}");
+    }
+    assert_eq!(t.answers("SELECT v, count(*) FROM t GROUP BY v ORDER BY v").await, ["1.0 | 1", "NaN | 3"]);
+    assert_eq!(t.answers("SELECT count(DISTINCT v), min(v), max(-v) FROM t").await, ["2 | 1.0 | NaN"]);
+    assert_eq!(t.answers("SELECT DISTINCT -v AS n FROM t ORDER BY n").await, ["-1.0", "NaN"]);
+    assert_eq!(
+        t.answers("SELECT i, rank() OVER (ORDER BY v) FROM t ORDER BY i").await,
+        ["1 | 2", "2 | 2", "3 | 2", "4 | 1"]
+    );
+    assert_eq!(t.answers("SELECT ln(-i) > 1, '-nan'::double > 1 FROM t WHERE i = 1").await, ["true | true"]);
+    assert_eq!(
+        t.answers("SELECT x / y AS q, count(*) FROM t GROUP BY x / y ORDER BY q").await,
+        ["0.0 | 3", "NaN | 1"]
+    );
+    assert_eq!(t.upstream("SELECT i FROM t WHERE v > 1 ORDER BY i").await, ["2", "3"], "mended upstream");
+}
+
+#[tokio::test]
 async fn nan_as_both_bounds_is_no_constant() {
     let t = Written::new(&[batch([("v", doubles([f64::NAN, 42.0]))])]);
     let nan = Some(f64::NAN);

@@ -14,6 +14,7 @@ mod faults;
 mod few_rows;
 mod foreign;
 mod key_filters;
+mod lasting_casts;
 mod legacy;
 mod listing;
 mod load_control;

@@ -21,6 +21,7 @@ use parquet::file::metadata::ParquetMetaData;
 use crate::decoding::leaves;
 use crate::error::{EngineError, SharedSource, panic_message};
 use crate::file_bytes::FileBytes;
+use crate::one_nan::with_one_nan;
 use crate::page_gate::PageGate;
 use crate::table::File;
 
@@ -118,7 +119,7 @@ fn decode_column(
     // Without a capacity: the number of rows is only the file's claim.
     let mut arrays = Vec::new();
     for batch in reader {
-        let array = batch?.column(0).clone();
+        let array = with_one_nan(batch?.column(0).clone())?;
         if array.len() != wanted.min(target.batch_rows) {
             return Err(ParquetError::EOF(format!("a batch has {} rows, {wanted} are left", array.len())));
         }

@@ -1,7 +1,6 @@
 """Kinds of columns: types, values drawn for them, and constants of them in SQL of both sides.
 
-Values are what `pyarrow.array` takes: times are integers in the unit of their type. Left out are values on which engines differ
-by intent: not-a-number with a sign.
+Values are what `pyarrow.array` takes: times are integers in the unit of their type.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ def floats(code: str) -> Values:
     def pool(draw: random.Random) -> list:
         low, high = draw.choice([(-50, 50), (-50, 50), (0, 50), (-50, 0)])
         values = [draw.choice([0.5, 1.0, 0.25]) * draw.randint(low, high) for _ in range(draw.choice([2, 8, 60]))]
-        odd = draw.choice([[], [], [math.nan], [0.0, -0.0], [math.inf, -math.inf], [math.nan, 0.0, -0.0, math.inf, -math.inf]])
+        odd = draw.choice([[], [], [math.nan, -math.nan], [0.0, -0.0], [math.inf, -math.inf], [math.nan, -math.nan, 0.0, -0.0, math.inf, -math.inf]])
         return [struct.unpack(code, struct.pack(code, value))[0] for value in values] + odd
 
     return pool

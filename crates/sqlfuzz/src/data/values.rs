@@ -237,9 +237,17 @@ fn truth(code: Code) -> Option<bool> {
 }
 
 fn float(code: Code) -> Option<f64> {
-    // No NaN with a sign: docs/tables.md, "Floating-point numbers".
-    const ODD: [f64; 8] =
-        [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 0.0, f64::MAX, f64::MIN, f64::MIN_POSITIVE];
+    const ODD: [f64; 9] = [
+        f64::NAN,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        -0.0,
+        0.0,
+        f64::MAX,
+        f64::MIN,
+        f64::MIN_POSITIVE,
+        -f64::NAN,
+    ];
     Some(match code {
         Code::Null => return None,
         Code::Small(n) => n as f64 * 0.25,

@@ -1,0 +1,94 @@
+//! Scans of Parquet files that are left to DataFusion.
+
+use std::sync::Arc;
+
+use coscan_engine::has_floats;
+use datafusion::arrow::datatypes::Schema;
+use datafusion::common::Result;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::datasource::physical_plan::{FileScanConfigBuilder, FileSource, ParquetSource};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::projection::{ProjectionExpr, ProjectionExprs};
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
+
+use super::ONE_NAN;
+
+/// A rule, to be appended last: columns of such scans have one NaN.
+#[derive(Debug)]
+pub(crate) struct OneNanScans;
+
+impl PhysicalOptimizerRule for OneNanScans {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let of_scan = |node: Arc<dyn ExecutionPlan>| {
+            Ok(match with_one_nan(&node, config)? {
+                Some(scan) => Transformed::yes(scan),
+                None => Transformed::no(node),
+            })
+        };
+        plan.transform_down(of_scan).data()
+    }
+
+    fn name(&self) -> &str {
+        "one_nan_scans"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// `None` if the node is no such scan, or none of its columns can have NaN.
+fn with_one_nan(
+    node: &Arc<dyn ExecutionPlan>,
+    config: &ConfigOptions,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let Some(exec) = node.downcast_ref::<DataSourceExec>() else { return Ok(None) };
+    let Some((scan, source)) = exec.downcast_to_file_source::<ParquetSource>() else { return Ok(None) };
+    let file_schema = scan.file_schema();
+    if !file_schema.fields().iter().any(|field| has_floats(field.data_type())) {
+        return Ok(None);
+    }
+    let mut source = source.clone();
+    if let Some(filter) = source.filter() {
+        let table = source.table_schema().table_schema();
+        source = source.with_predicate(one_nan_of_columns(filter, table, config)?);
+    }
+    let schema = node.schema();
+    let columns = schema.fields().iter().enumerate().map(|(at, field)| {
+        let expr = one_nan_of_columns(Arc::new(Column::new(field.name(), at)), &schema, config)?;
+        Ok(ProjectionExpr { expr, alias: field.name().clone() })
+    });
+    let columns = ProjectionExprs::new(columns.collect::<Result<Vec<_>>>()?);
+    let source = source.try_pushdown_projection(&columns)?;
+    Ok(source.map(|source| {
+        let scan = FileScanConfigBuilder::from(scan.clone()).with_source(source).build();
+        DataSourceExec::from_data_source(scan) as _
+    }))
+}
+
+fn one_nan_of_columns(
+    expr: Arc<dyn PhysicalExpr>,
+    schema: &Schema,
+    config: &ConfigOptions,
+) -> Result<Arc<dyn PhysicalExpr>> {
+    let config = Arc::new(config.clone());
+    let of_column = |expr: Arc<dyn PhysicalExpr>| {
+        let Some(column) = expr.downcast_ref::<Column>() else { return Ok(Transformed::no(expr)) };
+        let field = Arc::clone(&schema.fields()[column.index()]);
+        if !has_floats(field.data_type()) {
+            return Ok(Transformed::no(expr));
+        }
+        let name = ONE_NAN.name();
+        let one = ScalarFunctionExpr::new(name, Arc::clone(&ONE_NAN), vec![expr], field, Arc::clone(&config));
+        Ok(Transformed::yes(Arc::new(one) as _))
+    };
+    expr.transform_up(of_column).data()
+}

@@ -1,0 +1,155 @@
+//! One NaN among floating-point numbers.
+//!
+//! Arrow compares floating-point numbers by their bits, which differ between NaNs: by the sign, of which x86 processors set it
+//! for 0.0 / 0.0, and by bits without a meaning. Writers keep these. With one NaN for all of them it is equal to itself and the
+//! greatest number, as in other engines.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayData, ArrayRef, ArrowNativeTypeOp, AsArray, PrimitiveArray, make_array};
+use arrow::datatypes::{ArrowPrimitiveType, DataType, Float16Type, Float32Type, Float64Type};
+use arrow::error::ArrowError;
+use num_traits::Float;
+
+/// The array with the positive quiet NaN, such as [`f64::NAN`], in place of each NaN, also in nested values. The array itself if it
+/// has no other, found in one pass over its floating-point values.
+///
+/// # Errors
+/// The nested array contradicts its type: none that Arrow made does.
+pub fn with_one_nan(array: ArrayRef) -> Result<ArrayRef, ArrowError> {
+    Ok(if has_floats(array.data_type()) { changed(&array)?.unwrap_or(array) } else { array })
+}
+
+/// `None` if nothing is to be changed.
+fn changed(array: &ArrayRef) -> Result<Option<ArrayRef>, ArrowError> {
+    match array.data_type() {
+        DataType::Float16 => Ok(changed_floats::<Float16Type>(array)),
+        DataType::Float32 => Ok(changed_floats::<Float32Type>(array)),
+        DataType::Float64 => Ok(changed_floats::<Float64Type>(array)),
+        _ => changed_children(array),
+    }
+}
+
+fn changed_floats<T>(array: &ArrayRef) -> Option<ArrayRef>
+where
+    T: ArrowPrimitiveType<Native: Float>,
+{
+    let floats = array.as_primitive::<T>();
+    let nan = T::Native::nan();
+    let is_other = |value: T::Native| value.is_nan() & value.is_ne(nan);
+    // Without a branch, so that several values are compared at a time.
+    if !floats.values().iter().fold(false, |any, value| any | is_other(*value)) {
+        return None;
+    }
+    let one: PrimitiveArray<T> = floats.unary(|value| if value.is_nan() { nan } else { value });
+    Some(Arc::new(one))
+}
+
+fn changed_children(array: &ArrayRef) -> Result<Option<ArrayRef>, ArrowError> {
+    let data = array.to_data();
+    let mut any = false;
+    let child = |child: &ArrayData| {
+        let child = make_array(child.clone());
+        let one = if has_floats(child.data_type()) { changed(&child)? } else { None };
+        any |= one.is_some();
+        Ok(one.unwrap_or(child).into_data())
+    };
+    let children = data.child_data().iter().map(child).collect::<Result<Vec<_>, ArrowError>>()?;
+    Ok(if any { Some(make_array(data.into_builder().child_data(children).build()?)) } else { None })
+}
+
+/// Whether values of the type are or contain floating-point numbers.
+pub fn has_floats(of: &DataType) -> bool {
+    match of {
+        DataType::Float16 | DataType::Float32 | DataType::Float64 => true,
+        DataType::List(item)
+        | DataType::LargeList(item)
+        | DataType::ListView(item)
+        | DataType::LargeListView(item)
+        | DataType::FixedSizeList(item, _)
+        | DataType::Map(item, _)
+        | DataType::RunEndEncoded(_, item) => has_floats(item.data_type()),
+        DataType::Struct(fields) => fields.iter().any(|field| has_floats(field.data_type())),
+        DataType::Union(fields, _) => fields.iter().any(|(_, field)| has_floats(field.data_type())),
+        DataType::Dictionary(_, values) => has_floats(values),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{
+        DictionaryArray, FixedSizeListArray, Float32Array, Float64Array, Int8Array, ListArray, StructArray,
+    };
+    use arrow::datatypes::{Field, Int32Type};
+
+    use super::*;
+
+    const NEGATIVE: f64 = f64::from_bits(0xfff8_0000_0000_0000);
+    const ODD: f64 = f64::from_bits(0x7ff8_0000_0000_0001);
+
+    fn bits(array: &dyn Array) -> Vec<Option<u64>> {
+        array.as_primitive::<Float64Type>().iter().map(|value| value.map(f64::to_bits)).collect()
+    }
+
+    fn floats() -> ArrayRef {
+        Arc::new(Float64Array::from(vec![
+            Some(-0.0),
+            Some(NEGATIVE),
+            None,
+            Some(ODD),
+            Some(f64::NEG_INFINITY),
+        ]))
+    }
+
+    fn one() -> Vec<Option<u64>> {
+        [Some(-0.0), Some(f64::NAN), None, Some(f64::NAN), Some(f64::NEG_INFINITY)]
+            .map(|value| value.map(f64::to_bits))
+            .to_vec()
+    }
+
+    #[test]
+    fn every_nan_becomes_the_same_and_all_else_stays() {
+        assert_eq!(bits(&with_one_nan(floats()).unwrap()), one());
+        assert_eq!(bits(&with_one_nan(floats().slice(1, 3)).unwrap()), one()[1..4]);
+        let short: ArrayRef = Arc::new(Float32Array::from(vec![-f32::NAN, 1.0]));
+        let short = with_one_nan(short).unwrap();
+        assert_eq!(short.as_primitive::<Float32Type>().value(0).to_bits(), f32::NAN.to_bits());
+    }
+
+    #[test]
+    fn an_array_with_one_nan_stays_itself() {
+        let array: ArrayRef = Arc::new(Float64Array::from(vec![f64::NAN, 1.0, -0.0]));
+        assert!(Arc::ptr_eq(&array, &with_one_nan(Arc::clone(&array)).unwrap()));
+    }
+
+    #[test]
+    fn nested_values_change_too() {
+        let item = Arc::new(Field::new("item", DataType::Float64, true));
+        let lists: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Float64Type, _, _>([
+            Some(vec![Some(1.0), Some(NEGATIVE)]),
+            None,
+            Some(vec![None, Some(ODD)]),
+        ]));
+        let lists = with_one_nan(lists.slice(1, 2)).unwrap();
+        assert!(lists.is_null(0));
+        assert_eq!(bits(&lists.as_list::<i32>().value(1)), [None, Some(f64::NAN.to_bits())]);
+
+        let fixed = FixedSizeListArray::new(Arc::clone(&item), 5, floats(), None);
+        let field = Arc::new(Field::new("f", fixed.data_type().clone(), true));
+        let count = Arc::new(Field::new("n", DataType::Int8, true));
+        let columns: Vec<ArrayRef> = vec![Arc::new(fixed), Arc::new(Int8Array::from(vec![7]))];
+        let structs: ArrayRef = Arc::new(StructArray::from(vec![
+            (field, Arc::clone(&columns[0])),
+            (count, Arc::clone(&columns[1])),
+        ]));
+        let structs = with_one_nan(structs).unwrap();
+        assert_eq!(bits(&structs.as_struct().column(0).as_fixed_size_list().value(0)), one());
+        assert_eq!(structs.as_struct().column(1), &columns[1]);
+
+        let keys = vec![Some(1), None, Some(3)].into();
+        let keyed: ArrayRef = Arc::new(DictionaryArray::<Int32Type>::new(keys, floats()));
+        let keyed = with_one_nan(keyed).unwrap();
+        assert_eq!(bits(keyed.as_dictionary::<Int32Type>().values()), one());
+    }
+}
