@@ -73,7 +73,7 @@ fn made_one(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
 /// Whether it does the same with each NaN, up to the NaN that it returns.
 fn only_computes(expr: &Expr) -> bool {
     match expr {
-        Expr::BinaryExpr(BinaryExpr { op, .. }) => is_arithmetic(*op),
+        Expr::BinaryExpr(BinaryExpr { op, .. }) => op.is_numerical_operators(),
         Expr::Negative(_) | Expr::IsNull(_) | Expr::IsNotNull(_) => true,
         Expr::ScalarFunction(function) => FUNCTIONS.contains(&function.func.name()),
         Expr::AggregateFunction(AggregateFunction { func, params }) => {
@@ -106,10 +106,6 @@ fn may_be_another(expr: &Expr, schema: &DFSchema) -> bool {
 
 fn is_text(expr: &Expr, schema: &DFSchema) -> bool {
     expr.get_type(schema).is_ok_and(|of| of.is_string())
-}
-
-fn is_arithmetic(op: Operator) -> bool {
-    matches!(op, Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Divide | Operator::Modulo)
 }
 
 /// Whether it is a finite constant other than zero, with which no operation on a number gives NaN.

@@ -81,7 +81,7 @@ struct Comparisons<'a> {
 impl Comparisons<'_> {
     fn mended(&self, expr: Expr) -> Result<Transformed<Expr>> {
         match expr {
-            Expr::BinaryExpr(BinaryExpr { left, op, right }) if op.is_comparison_operator() => {
+            Expr::BinaryExpr(BinaryExpr { left, op, right }) if op.supports_propagation() => {
                 self.comparison(*left, op, *right)
             }
             Expr::Between(between) if self.has_finer(&between.expr, [&*between.low, &between.high]) => {
@@ -90,15 +90,12 @@ impl Comparisons<'_> {
                 let between = low.and(self.comparison(*expr, Operator::LtEq, *high)?.data);
                 Ok(Transformed::yes(if negated { Expr::Not(Box::new(between)) } else { between }))
             }
-            Expr::Between(mut between) if self.drops_digits(&between.expr) => {
-                between.expr = Box::new(lasting(*between.expr));
-                Ok(Transformed::yes(Expr::Between(between)))
-            }
-            Expr::InList(InList { expr, list, negated })
-                if self.drops_digits(&expr) || self.has_finer(&expr, &list) =>
-            {
+            Expr::InList(InList { expr, list, negated }) if self.has_finer(&expr, &list) => {
                 let expr = Box::new(lasting(*expr));
                 Ok(Transformed::yes(Expr::InList(InList { expr, list, negated })))
+            }
+            Expr::Between(_) | Expr::InList(_) => {
+                expr.map_children(|operand| Ok(self.with_digits_dropped(operand)))
             }
             expr => Ok(Transformed::no(expr)),
         }
@@ -118,25 +115,28 @@ impl Comparisons<'_> {
             let swapped = op.swap().and_then(|op| less_or_greater(&right, op, constant));
             return Ok(Transformed::yes(swapped.unwrap_or_else(|| whole(left, lasting(right)))));
         }
-        let drops = (self.drops_digits(&left), self.drops_digits(&right));
-        let side = |drops: bool, side: Expr| if drops { lasting(side) } else { side };
-        let expr = whole(side(drops.0, left), side(drops.1, right));
-        Ok(Transformed::new_transformed(expr, drops.0 || drops.1))
+        let (left, right) = (self.with_digits_dropped(left), self.with_digits_dropped(right));
+        let changed = left.transformed || right.transformed;
+        Ok(Transformed::new_transformed(whole(left.data, right.data), changed))
     }
 
     fn has_finer<'e>(&self, of: &Expr, constants: impl IntoIterator<Item = &'e Expr>) -> bool {
         constants.into_iter().any(|constant| self.finer(of, constant).is_some())
     }
 
-    /// Whether the expression is a cast of a decimal to a type with fewer digits behind the point.
-    fn drops_digits(&self, expr: &Expr) -> bool {
-        let Expr::Cast(Cast { expr, field }) = expr else { return false };
-        let Some(to) = digits(field.data_type()) else { return false };
-        expr.get_type(self.schema)
-            .ok()
-            .filter(DataType::is_decimal)
-            .and_then(|of| digits(&of))
-            .is_some_and(|of| of > to)
+    /// The expression with lasting casts of decimals to types with fewer digits behind the point, also below other casts.
+    fn with_digits_dropped(&self, expr: Expr) -> Transformed<Expr> {
+        let Expr::Cast(Cast { expr, field }) = expr else { return Transformed::no(expr) };
+        let of = expr.get_type(self.schema).ok().filter(DataType::is_decimal);
+        let drops =
+            of.and_then(|of| digits(&of)).zip(digits(field.data_type())).is_some_and(|(of, to)| of > to);
+        let inner = self.with_digits_dropped(*expr);
+        let cast = Expr::Cast(Cast { expr: Box::new(inner.data), field });
+        if drops {
+            Transformed::yes(lasting(cast))
+        } else {
+            Transformed::new_transformed(cast, inner.transformed)
+        }
     }
 
     /// The next lower time in the unit of what `cast` casts, if that is a coarser one and has not the time `constant`.

@@ -314,7 +314,7 @@ async fn nan_of_any_bits_is_one() {
         t.answers("SELECT x / y AS q, count(*) FROM t GROUP BY x / y ORDER BY q").await,
         ["0.0 | 3", "NaN | 1"]
     );
-    assert_eq!(t.upstream("SELECT i FROM t WHERE v > 1 ORDER BY i").await, ["2", "3"], "mended upstream");
+    assert_eq!(t.upstream("SELECT i FROM t WHERE v > 1 ORDER BY i").await, [""; 0], "mended upstream");
 }
 
 #[tokio::test]
