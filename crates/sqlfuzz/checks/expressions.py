@@ -1,7 +1,7 @@
 """Random expressions over columns: numbers, texts, times and conditions.
 
-Left out is what engines do differently by intent: divisions by zero, division of integers, casts of texts, NaN. Overflow is in
-`arithmetic.py`.
+Left out is what engines do differently by intent: divisions by zero, division of integers, casts of texts and of fractions to whole
+numbers. Overflow is in `arithmetic.py`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ class Expressions:
         return self.draw.choice(scope.named(columns))
 
     def constant(self) -> str:
-        return str(self.draw.randint(-3, 12))
+        whole = str(self.draw.randint(-3, 12))
+        return whole + self.draw.choice([".5", ".25", ".0"]) if self.draw.random() < 0.15 else whole
 
     def kind(self) -> str:
         return self.draw.choice(list(KINDS.values()))
@@ -93,7 +94,7 @@ class Expressions:
 
     def condition(self, scope: Scope, depth: int = 0) -> Part:
         """A condition."""
-        simple = [self.compared, self.compared, self.compared, self.null_or_not, self.like, self.in_list, self.dated, self.truth]
+        simple = [self.compared, self.compared, self.compared, self.null_or_not, self.like, self.in_list, self.dated, self.truth, self.cast]
         composed = [self.both_or_either, self.both_or_either, self.negated, self.between, self.chosen, self.judged]
         choices = simple if depth >= DEEPEST else simple + composed
         return part("(", self.draw.choice(choices)(scope, depth), ")", simpler="true")
@@ -138,7 +139,22 @@ class Expressions:
         if self.draw.random() < 0.4:
             hour = f"TIMESTAMPTZ '2020-01-0{self.draw.randint(1, 4)} {self.draw.randint(0, 23):02d}:00:00+00'"
             return part(f"{self.column(scope, 'z')} {how} {self.draw.choice([hour, hour, self.column(scope, 'z')])}")
-        return part(f"{self.column(scope, 'd')} {how} DATE '2020-01-{self.draw.randint(1, 28):02d}'")
+        day = f"2020-01-{self.draw.randint(1, 28):02d}"
+        constant = self.draw.choice([
+            f"DATE '{day}'",
+            f"DATE '{day}'",
+            f"TIMESTAMP '{day} 12:00:00'",
+            # Between two times of the units that columns have.
+            f"TIMESTAMP '{day} {self.draw.randint(0, 23):02d}:00:0{self.draw.randint(0, 9)}.{self.draw.randint(0, 99):03d}5'",
+        ])
+        column = self.column(scope, "d")
+        form = self.draw.choice(["{0} {1} {2}"] * 4 + ["{2} {1} {0}", "{0} NOT IN ({2})", "{0} IN ({2})", "CAST({0} AS DATE) {1} CAST({2} AS DATE)"])
+        return part(form.format(column, how, constant), simpler=f"{column} {how} {constant}")
+
+    def cast(self, scope: Scope, _depth: int) -> Part:
+        """A number with fewer digits, compared."""
+        how, digits = self.draw.choice(COMPARISONS), self.draw.choice([0, 1, 2])
+        return part(f"CAST({self.column(scope, 'w')} AS DECIMAL(23,{digits})) {how} {self.constant()}")
 
     def truth(self, scope: Scope, _depth: int) -> Part:
         return part(self.draw.choice(["{}", "NOT {}", "coalesce({}, true)", "{} IS NOT TRUE"]).format(self.column(scope, "o")))

@@ -29,6 +29,8 @@ SETTINGS = {
 REFUSALS = ("22", "21", "42702", "42703", "42803", "42P01")
 #: Types that hold what a query makes of whole numbers; a division still cuts where it can.
 EXACT_TYPES = {"SMALLINT": "bigint", "INTEGER": "bigint", "BIGINT": "numeric"}
+#: What PostgreSQL calls other types of DuckDB. Texts of nanoseconds have no digits beyond microseconds.
+TYPES = {"TIMESTAMP_MS": "timestamp(3)", "TIMESTAMP_S": "timestamp(0)", "TIMESTAMP_NS": "timestamp"}
 CANCELLED = "57014"
 
 
@@ -127,7 +129,7 @@ class Postgresql:
         return f"{self.schema}_exact" if exact else self.schema
 
     def load(self, table: str, columns: Mapping[str, str], rows: Path, exact: bool) -> None:
-        typed = [f"{name} {EXACT_TYPES.get(kind, kind) if exact else kind}" for name, kind in columns.items()]
+        typed = [f"{name} {(EXACT_TYPES if exact else {}).get(kind) or TYPES.get(kind, kind)}" for name, kind in columns.items()]
         self.connection.execute(f"CREATE TABLE {table} ({', '.join(typed)})")
         with self.connection.cursor().copy(f"COPY {table} FROM STDIN (FORMAT csv, NULL '\\N')") as copy:
             copy.write(rows.read_bytes())

@@ -55,6 +55,10 @@ class PostgresqlQueries(Queries):
         more = [self.divided] * 3 + [self.over_merged] * 2 + [self.constants, self.mistaken, self.lateral, self.rows]
         return super().forms() + more
 
+    def constant(self) -> str:
+        """Those with a point are of type numeric in PostgreSQL and of double precision in coscan."""
+        return str(self.draw.randint(-3, 12))
+
     def direction(self) -> str:
         """Without a word about nulls they are greater than all values."""
         return super().direction() if self.draw.random() < 0.5 else self.maybe(" DESC")

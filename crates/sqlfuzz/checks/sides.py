@@ -84,7 +84,9 @@ class Sides:
         if isinstance(given, Exception):
             if isinstance(wanted, Refusal) and (code == wanted.code or (wanted.code, code) in CODES):
                 return BOTH_REFUSE
-            reason = explained(given, wanted)
+            # The order and the limit may leave out what cannot be computed.
+            all_rows = self.oracle.ask(Query(query.body)) if query.order and code == OUT_OF_RANGE else wanted
+            reason = explained(given, all_rows)
             return reason or f"error: {code} " + re.sub(r"\d+|'[^']*'|\S*/\S*", "_", str(given))
         if isinstance(wanted, Refusal):
             exact = self.oracle.ask(query, exact=True) if wanted.code == OUT_OF_RANGE else None

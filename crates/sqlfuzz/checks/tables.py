@@ -25,7 +25,7 @@ TYPES = {
     "w": ["BIGINT", "DECIMAL(12,3)"],
     "f": ["DOUBLE PRECISION", "DOUBLE PRECISION", "REAL"],
     "t": ["VARCHAR"],
-    "d": ["DATE", "TIMESTAMP"],
+    "d": ["DATE", "DATE", "TIMESTAMP", "TIMESTAMP", "TIMESTAMP_MS", "TIMESTAMP_S", "TIMESTAMP_NS"],
     "o": ["BOOLEAN"],
     "e": ["SMALLINT", "INTEGER", "BIGINT"],
     "z": ["TIMESTAMPTZ"],
@@ -45,6 +45,15 @@ VALUES = {
     "o": "{} % 2 = 0",
     "z": "TIMESTAMPTZ '2020-01-01 00:00:00+00' + to_hours({} * 7)",
 }
+
+#: The same for columns of this type: a part of a day, in all the digits that the type has.
+VALUES_OF_TYPE = {
+    "TIMESTAMP_MS": "TIMESTAMP '2020-01-01' + INTERVAL '7:00:00.003' * {}",
+    "TIMESTAMP_S": "TIMESTAMP '2020-01-01' + INTERVAL '7:00:01' * {}",
+}
+
+#: Values of a floating-point column with NaN of both signs, which are one value.
+NAN = "CASE {0} WHEN 1 THEN CAST('NaN' AS DOUBLE PRECISION) WHEN 2 THEN -CAST('NaN' AS DOUBLE PRECISION) ELSE {0} / 2 END"
 
 #: Tables of few rows are rare: with one of them most answers are empty.
 ROWS = [0, 1, 5] + [40] * 5 + [300] * 6 + [1000] * 3 + [3000]
@@ -97,7 +106,10 @@ def drawn_column(draw: random.Random, column: str, kind: str, values: int, nulls
     if column == "e":
         value = f"CASE {number} {near_the_ends(kind)} ELSE {number} - 2 END"
     else:
-        value = VALUES[column].format(number)
+        form = VALUES_OF_TYPE.get(kind, VALUES[column])
+        if column == "f" and draw.random() < 0.15:
+            form = NAN
+        value = form.format(number)
     return f"CASE WHEN hash(n, {salt + 1}) % 100 < {nulls} THEN NULL ELSE CAST({value} AS {kind}) END AS {column}"
 
 

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{JoinType, Result};
 use datafusion::execution::session_state::SessionState;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::SortMergeJoinExec;
 use datafusion::prelude::SessionConfig;
+
+use crate::session::join_settings::compares_sorted;
 
 /// Partitions of a run that has to make do; joins by sorting need two.
 const FRUGAL_PARTITIONS: usize = 2;
@@ -60,10 +61,9 @@ fn is_done_wrong(join: &SortMergeJoinExec) -> Result<bool> {
     // The condition of a full join is not tested if it is about no column, as `random() < 0.5`.
     let untested = filter.is_some_and(|filter| filter.column_indices().is_empty());
     let wrong = untested && join.join_type() == JoinType::Full;
-    // Zeros of both signs and NaN are no keys.
     let schema = join.left().schema();
     let keys = join.on().iter().map(|(key, _)| key.data_type(&schema)).collect::<Result<Vec<_>>>()?;
-    Ok(wrong || keys.iter().any(DataType::is_floating))
+    Ok(wrong || !keys.iter().all(compares_sorted))
 }
 
 #[cfg(test)]

@@ -21,6 +21,10 @@ use super::ONE_NAN;
 #[derive(Debug)]
 pub(crate) struct OneNanScans;
 
+impl OneNanScans {
+    pub(crate) const NAME: &'static str = "one_nan_scans";
+}
+
 impl PhysicalOptimizerRule for OneNanScans {
     fn optimize(
         &self,
@@ -37,7 +41,7 @@ impl PhysicalOptimizerRule for OneNanScans {
     }
 
     fn name(&self) -> &str {
-        "one_nan_scans"
+        Self::NAME
     }
 
     fn schema_check(&self) -> bool {

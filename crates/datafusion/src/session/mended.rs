@@ -11,10 +11,12 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 
+use super::constant_keys::without_constant_keys;
 use super::counted_sets::with_counted_sets;
 use super::dependencies::{IndependentPlanner, with_independent_columns};
-use super::file_partitions::FilePartitions;
+
 use super::float_extrema::with_float_extrema;
+use super::join_settings::JoinSettings;
 use super::lasting_casts::with_lasting_casts;
 use super::mixed_numbers::with_mixed_numbers;
 use super::null_keys::with_keys_of_one_kind;
@@ -37,7 +39,8 @@ use crate::table::factory::with_mended_tables;
 /// - rounded decimals as keys of joins and set operations,
 /// - decimals beside floating-point numbers, comparisons with lists that have a null, and those of casts with constants,
 /// - joins by keys whose nulls are equal and by others,
-/// - joins and set operations over files in folders of a key, with `datafusion.optimizer.preserve_file_partitions`,
+/// - joins and set operations over files in folders of a key, with `datafusion.optimizer.preserve_file_partitions`, and joins by
+///   keys that cannot be sorted by, without `datafusion.optimizer.prefer_hash_join`,
 /// - orders and groups by keys that some grouping sets leave out or that an outer join fills with nulls,
 /// - subqueries of EXISTS and IN outside of WHERE, or with nulls, aggregates and limits that depend on the row around, and scalar
 ///   ones that do,
@@ -69,7 +72,7 @@ pub fn with_mended_planning(builder: SessionStateBuilder) -> SessionStateBuilder
 pub(super) fn with_mended_planner(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let inner = builder.query_planner().take().unwrap_or_else(|| Arc::new(Plain));
     let inner = Arc::new(IndependentPlanner { inner });
-    builder.with_query_planner(Arc::new(FilePartitions { inner }))
+    builder.with_query_planner(Arc::new(JoinSettings { inner }))
 }
 
 /// The rules and settings of that. They need [`with_mended_planner`].
@@ -81,7 +84,7 @@ pub(super) fn with_mended_rules(builder: SessionStateBuilder) -> SessionStateBui
     let analyzer = with_subqueries(with_counted_sets(analyzer));
     *builder.analyzer() = Some(with_checked_arithmetic(with_independent_columns(analyzer)));
     let optimizer = builder.optimizer().take().unwrap_or_default();
-    *builder.optimizer() = Some(with_keys_of_one_kind(optimizer));
+    *builder.optimizer() = Some(without_constant_keys(with_keys_of_one_kind(optimizer)));
     let optimizer = builder.physical_optimizers().take().unwrap_or_default();
     let optimizer = with_build_sides(with_true_claims(with_stops(optimizer)));
     *builder.physical_optimizers() = Some(with_sorted_inputs(optimizer));

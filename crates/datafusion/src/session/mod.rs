@@ -3,12 +3,14 @@
 pub(crate) mod account;
 pub(crate) mod any_case;
 pub(crate) mod bounded_store;
+pub(crate) mod constant_keys;
 pub(crate) mod context;
 pub(crate) mod counted_sets;
 pub(crate) mod dependencies;
-pub(crate) mod file_partitions;
+
 pub(crate) mod float_extrema;
 pub(crate) mod install;
+pub(crate) mod join_settings;
 pub(crate) mod lasting_casts;
 pub(crate) mod mended;
 pub(crate) mod mixed_numbers;

@@ -20,6 +20,7 @@ use super::exec::SharedResult;
 use super::key::Query;
 use super::runs::Runs;
 use crate::one_input::{with_children, without};
+use crate::one_nan::OneNanScans;
 use crate::ordered::OrderedAggregateExec;
 use crate::rule::CooperativeScans;
 use crate::rule::build_sides::BuildSides;
@@ -116,7 +117,8 @@ fn is_small(plan: &Arc<dyn ExecutionPlan>) -> bool {
 fn has_known_rules(session: &dyn Session) -> bool {
     let Some(session) = session.as_any().downcast_ref::<SessionState>() else { return false };
     let known = PhysicalOptimizer::new().rules;
-    let own = [CooperativeScans::NAME, BuildSides::NAME, TrueClaims::NAME, SortedInputs::NAME];
+    let own =
+        [CooperativeScans::NAME, BuildSides::NAME, TrueClaims::NAME, SortedInputs::NAME, OneNanScans::NAME];
     session
         .physical_optimizers()
         .iter()

@@ -113,6 +113,23 @@ const WRONG_IN_DATAFUSION: &[Answer] = &[
         "SELECT v FROM l WHERE EXISTS (SELECT 1 FROM r WHERE r.k = 1 OR r.k IN (SELECT b.g + l.k FROM b))",
         &["10", "20", "30", "40", "50"],
     ),
+    ("SELECT g FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k AND a.g IN (SELECT r.k FROM r))", &["1"]),
+    (
+        "SELECT v FROM l WHERE EXISTS (SELECT 1 FROM a WHERE a.g = l.k AND (l.k IN (SELECT r.k FROM r) OR a.k = 12))",
+        &["10", "20", "40"],
+    ),
+    (
+        "SELECT v FROM l WHERE EXISTS (SELECT 1 FROM a WHERE a.g > l.k AND l.k + a.g IN (SELECT b.k - 27 FROM b))",
+        &["10"],
+    ),
+    (
+        "SELECT v FROM l WHERE l.k IN (SELECT a.g FROM a WHERE l.k IN (SELECT r.k FROM r WHERE r.k < a.k))",
+        &["10", "20"],
+    ),
+    (
+        "SELECT v FROM l WHERE NOT EXISTS (SELECT 1 FROM a WHERE l.k IN (SELECT r.k FROM r))",
+        &["30", "40", "50"],
+    ),
     (
         "WITH w AS (SELECT k, k IN (SELECT k FROM r) AS i FROM l) SELECT x.k FROM w x JOIN w y ON x.k = y.k AND x.i = y.i",
         &["1", "2"],

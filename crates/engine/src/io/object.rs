@@ -124,11 +124,18 @@ impl Object<'_> {
         pause: impl Fn(Duration) -> F,
     ) -> Result<GetResult, ReadError> {
         let first = self.get(range, true).await?;
-        match self.quirks.compare(&first.meta, self.meta) {
+        let compared = || self.quirks.compare(&first.meta, self.meta);
+        let _turn = match compared() {
+            Verdict::Doubtful(..) => self.quirks.first_to_ask().await,
+            _ => None,
+        };
+        match compared() {
             Verdict::Same => Ok(first),
             Verdict::Replaced(detail) => Err(ReadError::Replaced(detail)),
             Verdict::Doubtful(mark, detail) => {
-                Doubts { object: self, range, pause }.settle(first.meta, (mark, detail)).await
+                let answer = Doubts { object: self, range, pause }.settle(first.meta, (mark, detail)).await?;
+                self.quirks.settled();
+                Ok(answer)
             }
         }
     }

@@ -15,6 +15,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use object_store::ObjectMeta;
+use tokio::sync::{Mutex, MutexGuard};
 
 /// What was learned of a store. It holds as long as the engine knows files of the store.
 #[derive(Debug, Default)]
@@ -22,6 +23,9 @@ pub struct Quirks {
     refuses_conditions: AtomicBool,
     tags_change: AtomicBool,
     times_change: AtomicBool,
+    /// Whether a read has asked the store about a doubtful mark, to the end.
+    has_settled: AtomicBool,
+    settling: Mutex<()>,
 }
 
 /// A kind of mark.
@@ -57,6 +61,20 @@ impl Quirks {
             Mark::Tag => self.tags_change.store(true, Ordering::Relaxed),
             Mark::Time => self.times_change.store(true, Ordering::Relaxed),
         }
+    }
+
+    /// Waits while another read is the first to ask the store about a doubtful mark: what it learns may settle this one, too.
+    pub(super) async fn first_to_ask(&self) -> Option<MutexGuard<'_, ()>> {
+        if self.has_settled.load(Ordering::Relaxed) {
+            return None;
+        }
+        let turn = self.settling.lock().await;
+        (!self.has_settled.load(Ordering::Relaxed)).then_some(turn)
+    }
+
+    /// A read has asked to the end.
+    pub(super) fn settled(&self) {
+        self.has_settled.store(true, Ordering::Relaxed);
     }
 
     /// Whether both tell the same time, as far as times of this store prove anything.

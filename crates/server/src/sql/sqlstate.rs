@@ -85,8 +85,10 @@ pub(crate) fn sqlstate(error: &DataFusionError, text: &str) -> &'static str {
         DataFusionError::IoError(_) => "58030",
         DataFusionError::ParquetError(error) => match **error {
             // Conditions are evaluated while pages are decoded.
-            ParquetError::ArrowError(_) if text.contains("Divide by zero") => "22012",
-            ParquetError::ArrowError(_) => with(&RUNNING, text, "XX001"),
+            ParquetError::ArrowError(_) | ParquetError::External(_) if text.contains("Divide by zero") => {
+                "22012"
+            }
+            ParquetError::ArrowError(_) | ParquetError::External(_) => with(&RUNNING, text, "XX001"),
             _ => "XX001",
         },
         DataFusionError::Plan(_) => with(&PLANNING, text, "42000"),

@@ -53,11 +53,11 @@ pub(super) fn is_kept(condition: &Expr, around: &DFSchema) -> bool {
     match of {
         Expr::InSubquery(of) if of.negated != not => {
             // Without a column of the row there is no key to join by.
-            !has_subquery(&of.expr)
+            is_of_own_row(&of.expr)
                 && of.subquery.outer_ref_columns.is_empty()
                 && !of.expr.column_refs().is_empty()
         }
-        Expr::InSubquery(of) if !of.negated && !not && !has_subquery(&of.expr) => {
+        Expr::InSubquery(of) if !of.negated && !not && is_of_own_row(&of.expr) => {
             of.subquery.outer_ref_columns.is_empty() || is_kept_within(condition, around)
         }
         _ => is_kept_within(condition, around),
@@ -70,12 +70,18 @@ fn is_kept_within(of: &Expr, around: &DFSchema) -> bool {
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::And | Operator::Or, right }) => {
             is_kept_within(left, around) && is_kept_within(right, around)
         }
-        Expr::InSubquery(of) if !of.negated && !has_subquery(&of.expr) => {
+        Expr::InSubquery(of) if !of.negated && is_of_own_row(&of.expr) => {
             let plan = &of.subquery.subquery;
             lists_a_column(plan) && is_plain(plan, around)
         }
         other => !has_other(other, around),
     }
+}
+
+/// Whether what is looked up by IN needs no other subquery and refers to no row further out, for which DataFusion takes a column
+/// of the list.
+fn is_of_own_row(looked_up: &Expr) -> bool {
+    !has_subquery(looked_up) && !looked_up.contains_outer()
 }
 
 /// Whether the list is the column of a table. A cast may get the name of a column that conditions need, an aggregate its own twice.
